@@ -1,0 +1,100 @@
+package image
+
+import "strings"
+
+// Descriptor says what bytes are: their digest and, once known, their media
+// type and size. It is the part of an OCI descriptor that this product uses.
+type Descriptor struct {
+	MediaType    string            `json:"mediaType,omitempty"`
+	Digest       Digest            `json:"digest"`
+	Size         int64             `json:"size,omitempty"`
+	ArtifactType string            `json:"artifactType,omitempty"`
+	Annotations  map[string]string `json:"annotations,omitempty"`
+	Platform     *Platform         `json:"platform,omitempty"`
+}
+
+// IsComplete reports whether media type and size are known beside the digest,
+// as a notation signature wants them.
+func (d Descriptor) IsComplete() bool { return d.MediaType != "" && d.Size > 0 }
+
+// Platform is the operating system and processor that a child of an index is
+// meant for, as the OCI Image Index Specification 1.1 writes it.
+type Platform struct {
+	OS           string `json:"os"`
+	Architecture string `json:"architecture"`
+	Variant      string `json:"variant,omitempty"`
+	OSVersion    string `json:"os.version,omitempty"`
+}
+
+// String returns os/architecture[/variant].
+func (p Platform) String() string {
+	parts := []string{p.OS, p.Architecture}
+	if p.Variant != "" {
+		parts = append(parts, p.Variant)
+	}
+	return strings.Join(parts, "/")
+}
+
+// Pinned is a reference together with the digest it stands for. Only Ref.Pin
+// makes one, so whoever holds a Pinned knows that the digest is the one that
+// was resolved, once, for this request.
+type Pinned struct {
+	ref        Ref
+	descriptor Descriptor
+}
+
+// Ref returns the reference that was pinned.
+func (p Pinned) Ref() Ref { return p.ref }
+
+// Repository returns the place the reference points into.
+func (p Pinned) Repository() Repository { return p.ref.repository }
+
+// Digest returns the digest that was resolved.
+func (p Pinned) Digest() Digest { return p.descriptor.Digest }
+
+// Descriptor returns what is known of the manifest behind the digest.
+func (p Pinned) Descriptor() Descriptor { return p.descriptor }
+
+// IsZero reports whether p was never pinned.
+func (p Pinned) IsZero() bool { return p.ref.IsZero() }
+
+// Child returns p's repository pinned to another digest, that of a manifest
+// which the index behind p lists. The tag is dropped: it names the index.
+func (p Pinned) Child(d Descriptor) Pinned {
+	ref := Ref{repository: p.ref.repository, digest: d.Digest, written: p.ref.written}
+	return Pinned{ref: ref, descriptor: d}
+}
+
+// String returns registry/path[:tag]@digest, the exact name for a runtime.
+func (p Pinned) String() string {
+	if p.IsZero() {
+		return ""
+	}
+	s := p.ref.repository.String()
+	if p.ref.tag != "" {
+		s += ":" + p.ref.tag
+	}
+	return s + "@" + p.descriptor.Digest.s
+}
+
+// Written returns the reference as it was written, with the digest appended
+// where it had none: the least change that pins it.
+func (p Pinned) Written() string {
+	if !p.ref.digest.IsZero() {
+		return p.ref.written
+	}
+	return p.ref.written + "@" + p.descriptor.Digest.s
+}
+
+// IsIndex reports whether the manifest is known to be a list of platforms.
+func (d Descriptor) IsIndex() bool {
+	return d.MediaType == MediaTypeIndex || d.MediaType == MediaTypeDockerList
+}
+
+// Media types of manifests and indexes.
+const (
+	MediaTypeIndex          = "application/vnd.oci.image.index.v1+json"
+	MediaTypeManifest       = "application/vnd.oci.image.manifest.v1+json"
+	MediaTypeDockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
+	MediaTypeDockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
+)
