@@ -1,0 +1,168 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Action says what a failed check does.
+type Action string
+
+// The actions.
+const (
+	Enforce Action = "Enforce" // deny
+	Audit   Action = "Audit"   // warn and report
+)
+
+// Platforms says which manifests of a multi-platform image must be proved.
+type Platforms string
+
+// The choices. A child that a proved index lists is always accepted.
+const (
+	PlatformIndex Platforms = ""     // what the reference names; the default
+	PlatformEach  Platforms = "each" // every platform that the index lists
+	PlatformAny   Platforms = "any"  // the index, or at least one platform
+)
+
+// Check is what one entry of a rule asks of one image. All of its parts must
+// hold; a check without requirements and attestations proves nothing and only
+// speaks of the digest.
+type Check struct {
+	// Policy and Rule are filled in by Set.Plan.
+	Policy *Policy
+	Rule   string
+	// Entry is the path of the entry in the rule, as in verifyImages[0].
+	Entry string
+	Image Image
+	// Action is what a failure does.
+	Action Action
+	// Skip says why the entry leaves the image alone although it names it;
+	// empty means that it does not.
+	Skip string
+	// Requirements of signatures, which must all be met.
+	Requirements []Requirement
+	// Attestations that must all be found, proved and agreed with.
+	Attestations []Attestation
+	// Deny refuses when it holds for the predicates of all attestations
+	// together, by their names; nil for none.
+	Deny Condition
+	// DenyMessage is the author's words for that.
+	DenyMessage string
+	// MutateDigest pins the image to the digest that was proved.
+	MutateDigest bool
+	// VerifyDigest refuses an image that ends up without a digest.
+	VerifyDigest bool
+	// Required refuses an image of which nothing was proved.
+	Required  bool
+	Platforms Platforms
+	// Sources are where evidence is kept; none means beside the image.
+	Sources []attest.Source
+	// Credentials are the registry credentials that the policy names.
+	Credentials Credentials
+	// MaxAge is how long facts are believed without looking again; zero means
+	// the gate's default, negative means never from memory.
+	MaxAge time.Duration
+}
+
+// Credentials are what a policy says of access to registries.
+type Credentials struct {
+	// AllowInsecure permits plain HTTP and unverified TLS for the registry.
+	AllowInsecure bool
+	// Providers are credential helpers by name.
+	Providers []string
+	// Secrets are pull secrets, as namespace/name.
+	Secrets []string
+}
+
+// Requirement is a set of members of whom at least Threshold must have signed.
+type Requirement struct {
+	// Name is its path in the entry, as in attestors[0].
+	Name      string
+	Threshold int
+	Members   []Member
+}
+
+// Member is an authority or a nested requirement; exactly one is set.
+type Member struct {
+	Authority *verify.Authority
+	Set       *Requirement
+	// Sources override the check's for this member.
+	Sources []attest.Source
+}
+
+// Attestation is a statement that must be found: of the type, by the signers,
+// and agreed with by the condition, all on one statement.
+type Attestation struct {
+	// Name is the variable that holds the predicate in Check.Deny; may be empty.
+	Name string
+	// Path is its place in the entry, as in attestations[0].
+	Path string
+	// PredicateType is the full URI. With Artifact it is an artifact type: the
+	// statement is a referrer of that type which notation signed.
+	PredicateType string
+	Artifact      bool
+	// Signers must all be met, by signatures on statements of the type.
+	Signers []Requirement
+	// Condition must hold for the predicate; nil for none.
+	Condition Condition
+}
+
+// Condition is a compiled condition of a dialect's rule language.
+type Condition interface {
+	// Holds reports whether the condition holds for the data (a predicate, or
+	// predicates by name). When it does not, why says which part failed, with
+	// what was expected and found. An error means that it could not be asked.
+	Holds(data any) (holds bool, why string, err error)
+}
+
+// Validate refuses checks that could not be met or would mean nothing.
+func (c *Check) Validate() error {
+	var errs []error
+	for i := range c.Requirements {
+		errs = append(errs, c.Requirements[i].validate())
+	}
+	for i := range c.Attestations {
+		a := &c.Attestations[i]
+		if a.PredicateType == "" {
+			errs = append(errs, fmt.Errorf("%s: the type is empty", a.Path))
+		}
+		if len(a.Signers) == 0 {
+			errs = append(errs, fmt.Errorf("%s: without attestors anybody could have made the statement", a.Path))
+		}
+		for j := range a.Signers {
+			errs = append(errs, a.Signers[j].validate())
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%s: %w", c.Entry, err)
+	}
+	return nil
+}
+
+func (r *Requirement) validate() error {
+	if len(r.Members) == 0 {
+		return fmt.Errorf("%s: no entries", r.Name)
+	}
+	if r.Threshold < 1 || r.Threshold > len(r.Members) {
+		return fmt.Errorf("%s: %d of %d entries can never be met as meant", r.Name, r.Threshold, len(r.Members))
+	}
+	for _, m := range r.Members {
+		switch {
+		case (m.Authority == nil) == (m.Set == nil):
+			return fmt.Errorf("%s: an entry wants an authority or a nested set", r.Name)
+		case m.Authority != nil:
+			if err := m.Authority.Validate(); err != nil {
+				return err
+			}
+		default:
+			if err := m.Set.validate(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Result is the outcome of a check. Undecided is could-not-look: only the gate
+// turns it into a yes or a no.
+type Result string
+
+// The results.
+const (
+	Pass      Result = "pass"
+	Fail      Result = "fail"
+	Undecided Result = "undecided"
+	Skipped   Result = "skip"
+)
+
+// Decision is what one check came to.
+type Decision struct {
+	Check  *Check
+	Result Result
+	// Reasons, the most telling first; never empty.
+	Reasons []Reason
+	// Facts are the claims that met the requirements.
+	Facts []verify.Fact
+}
+
+// Decide judges a check by the answers to its questions. A check that is
+// skipped or asks for no proof needs no answers.
+func Decide(check *Check, answers Answers) Decision {
+	if check.Skip != "" {
+		return Decision{Check: check, Result: Skipped, Reasons: []Reason{{Code: SkippedByPolicy, Path: check.Entry, Message: check.Skip}}}
+	}
+	if check.VerifyDigest && !check.MutateDigest && check.Image.Ref.Digest().IsZero() {
+		return Decision{Check: check, Result: Fail, Reasons: []Reason{{
+			Code: MissingDigest, Path: check.Entry,
+			Message: "missing digest for " + check.Image.Ref.Written(),
+			Hint:    "name the image by digest, or let the policy pin it (mutateDigest)",
+		}}}
+	}
+	if !check.NeedsProof() {
+		return Decision{Check: check, Result: Pass, Reasons: []Reason{{Code: DigestPinned, Path: check.Entry, Message: "nothing to prove"}}}
+	}
+	judged := judgement{result: Pass}
+	for i := range check.Requirements {
+		judged.and(requirement(&check.Requirements[i], signatureOf(check), answers))
+	}
+	judged.and(attestations(check, answers))
+	if judged.result == Pass {
+		judged.reasons = []Reason{{Code: Verified, Path: check.Entry, Message: signers(judged.facts)}}
+	} else {
+		judged.facts = nil // what part of it proved is in the reasons
+	}
+	return Decision{Check: check, Result: judged.result, Reasons: judged.reasons, Facts: judged.facts}
+}
+
+// signers says who signed, each once, in order.
+func signers(facts []verify.Fact) string {
+	var names []string
+	seen := map[string]bool{}
+	for _, f := range facts {
+		if name := f.Signer.String(); !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return "signed by " + strings.Join(names, " and ")
+}
+
+// judgement is a three-valued result that grows: a failure stays one, and
+// undecided becomes one only by another part's failure.
+type judgement struct {
+	result  Result
+	reasons []Reason
+	facts   []verify.Fact
+}
+
+// and joins another part that must hold as well.
+func (j *judgement) and(other judgement) {
+	if other.result == Pass {
+		j.facts = append(j.facts, other.facts...)
+		return
+	}
+	if other.result == Fail && j.result == Undecided {
+		j.reasons = append(other.reasons, j.reasons...) // the certain one first
+	} else {
+		j.reasons = append(j.reasons, other.reasons...)
+	}
+	if other.result == Fail || j.result == Pass {
+		j.result = other.result
+	}
+}
+
+// requirement judges a set: at least Threshold members, by as many different
+// signers.
+func requirement(r *Requirement, about Question, answers Answers) judgement {
+	tally := newTally()
+	var missed []judgement
+	possible := 0 // members that a closed gap might still add
+	for _, m := range r.Members {
+		var one judgement
+		if m.Set != nil {
+			one = requirement(m.Set, about, answers)
+			if one.result == Pass {
+				tally.addSet(one.facts)
+			}
+		} else {
+			one = member(m, about, answers)
+			if one.result == Pass {
+				tally.addAuthority(one.facts)
+			}
+		}
+		if one.result != Pass {
+			missed = append(missed, one)
+			if one.result == Undecided {
+				possible++
+			}
+		}
+	}
+	met := tally.count()
+	if met >= r.Threshold {
+		return judgement{result: Pass, facts: tally.facts()}
+	}
+	return shortfall(r, tally, missed, met+possible >= r.Threshold)
+}
+
+// shortfall puts an unmet requirement into words.
+func shortfall(r *Requirement, t *tally, missed []judgement, open bool) judgement {
+	out := judgement{result: Fail}
+	if open {
+		out.result = Undecided
+	}
+	if len(t.members) > 0 {
+		out.reasons = append(out.reasons, Reason{
+			Code: TooFewSigners, Path: r.Name,
+			Message:  "too few different signers",
+			Expected: fmt.Sprintf("%d of %d", r.Threshold, len(r.Members)),
+			Found:    fmt.Sprintf("%d: %s", t.count(), signers(t.facts())),
+		})
+	}
+	for _, certain := range []Result{out.result, Fail, Undecided} {
+		for _, m := range missed {
+			if m.result == certain {
+				out.reasons = append(out.reasons, m.reasons...)
+			}
+		}
+		missed = without(missed, certain)
+	}
+	return out
+}
+
+func without(all []judgement, result Result) []judgement {
+	var rest []judgement
+	for _, j := range all {
+		if j.result != result {
+			rest = append(rest, j)
+		}
+	}
+	return rest
+}
+
+// member judges one authority.
+func member(m Member, about Question, answers Answers) judgement {
+	question := about.by(m)
+	answer := answers(question)
+	if len(answer.Facts) > 0 {
+		return judgement{result: Pass, facts: answer.Facts}
+	}
+	var reasons []Reason
+	result := Fail
+	if miss := nearest(answer.Rejections); miss != nil {
+		reasons = append(reasons, Reason{
+			Code: Code(miss.Code), Path: m.Authority.Name, Message: message(miss),
+			Expected: miss.Expected, Found: miss.Found, Where: miss.Origin.String(),
+		})
+	} else if len(answer.Gaps) == 0 {
+		reasons = append(reasons, nothing(m, question, answer))
+	}
+	if len(answer.Gaps) > 0 {
+		result = Undecided
+		for _, gap := range answer.Gaps {
+			reasons = append(reasons, FetchReason(gap, m.Authority.Name))
+		}
+	}
+	return judgement{result: result, reasons: reasons}
+}
+
+// message says in words what a rejection's code says in one.
+func message(miss *verify.Rejection) string {
+	text, ok := sentences[miss.Code]
+	if !ok {
+		text = string(miss.Code)
+	}
+	if miss.Err != nil {
+		text += ": " + miss.Err.Error()
+	}
+	return text
+}
+
+// nothing says that no evidence of the kind is there, and what is instead.
+func nothing(m Member, question Question, answer Answer) Reason {
+	reason := Reason{Code: Unsigned, Path: m.Authority.Name, Message: "no signature found"}
+	if question.Role == attest.Attestation {
+		reason.Code = NoAttestation
+		reason.Message = "no attestation of type " + question.Predicate + " found"
+	}
+	if len(answer.Instead) > 0 {
+		reason.Found = strings.Join(answer.Instead, ", ")
+		reason.Expected = "a signature"
+		if question.Role == attest.Attestation {
+			reason.Expected = "an attestation of type " + question.Predicate
+		}
+	}
+	return reason
+}

@@ -1,0 +1,192 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// world answers questions by the name of the authority.
+type world map[string]policy.Answer
+
+func (w world) answers(q policy.Question) policy.Answer { return w[q.Authority.Name] }
+
+func authority(name string) *verify.Authority {
+	return &verify.Authority{Name: name, Key: &verify.Key{Ref: "PEM of " + name}}
+}
+
+func signedBy(signers ...string) policy.Answer {
+	var a policy.Answer
+	for _, s := range signers {
+		a.Facts = append(a.Facts, verify.Fact{Role: attest.Signature, Signer: verify.Signer{KeyFingerprint: s}})
+	}
+	return a
+}
+
+func stated(signer string, predicates ...string) policy.Answer {
+	var a policy.Answer
+	for i, p := range predicates {
+		a.Facts = append(a.Facts, verify.Fact{
+			Role: attest.Attestation, Signer: verify.Signer{KeyFingerprint: signer},
+			Origin:    attest.Origin{Via: fmt.Sprint("statement ", i)},
+			Statement: &attest.Statement{PredicateType: "scan", Predicate: json.RawMessage(p)},
+		})
+	}
+	return a
+}
+
+func rejected(codes ...verify.Code) policy.Answer {
+	var a policy.Answer
+	for _, c := range codes {
+		a.Rejections = append(a.Rejections, &verify.Rejection{Code: c})
+	}
+	return a
+}
+
+var unreachable = policy.Answer{Gaps: []error{&image.Error{Kind: image.Unavailable, Op: "ask", On: "registry"}}}
+
+func set(threshold int, names ...string) policy.Requirement {
+	r := policy.Requirement{Name: "attestors[0]", Threshold: threshold}
+	for _, name := range names {
+		r.Members = append(r.Members, policy.Member{Authority: authority(name)})
+	}
+	return r
+}
+
+func check(requirements ...policy.Requirement) *policy.Check {
+	return &policy.Check{Entry: "verifyImages[0]", Image: policy.Image{Ref: image.MustParse("registry.test/app:v1")}, Requirements: requirements}
+}
+
+func TestDecideRequirements(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		world  world
+		want   policy.Result
+		code   policy.Code
+	}{
+		{"one authority signed", check(set(1, "a")), world{"a": signedBy("A")}, policy.Pass, policy.Verified},
+		{"nobody signed", check(set(1, "a")), world{}, policy.Fail, policy.Unsigned},
+		{"somebody else signed", check(set(1, "a")), world{"a": rejected(verify.WrongKey)}, policy.Fail, policy.Code(verify.WrongKey)},
+		{"could not look is neither", check(set(1, "a")), world{"a": unreachable}, policy.Undecided, policy.Unavailable},
+		{"any of two, one signed", check(set(1, "a", "b")), world{"b": signedBy("B")}, policy.Pass, policy.Verified},
+		{"any of two, one signed, the other out of reach", check(set(1, "a", "b")), world{"a": unreachable, "b": signedBy("B")}, policy.Pass, policy.Verified},
+		{"both of two, one out of reach", check(set(2, "a", "b")), world{"a": unreachable, "b": signedBy("B")}, policy.Undecided, policy.TooFewSigners},
+		{"both of two, one out of reach and one unsigned: no look could help", check(set(2, "a", "b")), world{"a": unreachable}, policy.Fail, policy.Unsigned},
+		{"two of two by two signers", check(set(2, "a", "b")), world{"a": signedBy("A"), "b": signedBy("B")}, policy.Pass, policy.Verified},
+		{"two of two by one signer whom both believe", check(set(2, "a", "b")), world{"a": signedBy("X"), "b": signedBy("X")}, policy.Fail, policy.TooFewSigners},
+		{"two of two, matched: a has X or Y, b only X", check(set(2, "a", "b")), world{"a": signedBy("X", "Y"), "b": signedBy("X")}, policy.Pass, policy.Verified},
+		{"two sets, both met by the same signer", check(set(1, "a"), set(1, "b")), world{"a": signedBy("X"), "b": signedBy("X")}, policy.Pass, policy.Verified},
+		{"two sets, the second not met", check(set(1, "a"), set(1, "b")), world{"a": signedBy("X")}, policy.Fail, policy.Unsigned},
+		{"two sets, one undecided, one failed: failed", check(set(1, "a"), set(1, "b")), world{"a": unreachable}, policy.Fail, policy.Unsigned},
+		{"the nearest miss stands first", check(set(1, "a")), world{"a": rejected(verify.BadSignature, verify.WrongIdentity, verify.WrongDigest)}, policy.Fail, policy.Code(verify.WrongIdentity)},
+		{"a skip asks nothing", &policy.Check{Skip: "the policy leaves it alone"}, nil, policy.Skipped, policy.SkippedByPolicy},
+		{"a tag where a digest is asked for", &policy.Check{VerifyDigest: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.MissingDigest},
+		{"a tag that will be pinned", &policy.Check{VerifyDigest: true, MutateDigest: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Pass, policy.DigestPinned},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			got := policy.Decide(c.check, c.world.answers)
+			if got.Result != c.want {
+				t.Fatalf("result %s, want %s: %+v", got.Result, c.want, got.Reasons)
+			}
+			if len(got.Reasons) == 0 || got.Reasons[0].Code != c.code {
+				t.Fatalf("reasons %+v, want %s first", got.Reasons, c.code)
+			}
+			if got.Result != policy.Pass && len(got.Facts) > 0 {
+				t.Fatalf("a check that is not met carries facts: %+v", got.Facts)
+			}
+		})
+	}
+}
+
+func TestDecideNested(t *testing.T) {
+	inner := set(2, "b", "c")
+	outer := policy.Requirement{Name: "attestors[0]", Threshold: 2, Members: []policy.Member{{Authority: authority("a")}, {Set: &inner}}}
+	met := world{"a": signedBy("A"), "b": signedBy("B"), "c": signedBy("C")}
+	if got := policy.Decide(check(outer), met.answers); got.Result != policy.Pass || len(got.Facts) != 3 {
+		t.Fatalf("all signed: %s with %d facts, want pass with 3", got.Result, len(got.Facts))
+	}
+	delete(met, "c")
+	if got := policy.Decide(check(outer), met.answers); got.Result != policy.Fail {
+		t.Fatalf("the nested set lacks one: %s, want fail", got.Result)
+	}
+}
+
+// says holds when the predicate contains a word.
+type says string
+
+func (s says) Holds(data any) (bool, string, error) {
+	text, err := json.Marshal(data)
+	if strings.Contains(string(text), "unreadable") {
+		return false, "", errors.New("no such field")
+	}
+	return strings.Contains(string(text), string(s)), fmt.Sprintf("expected %s, found %s", string(s), text), err
+}
+
+func TestDecideAttestations(t *testing.T) {
+	one := func(condition policy.Condition, signers ...policy.Requirement) *policy.Check {
+		return &policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+			Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: signers, Condition: condition,
+		}}}
+	}
+	denying := func(word string) *policy.Check {
+		c := one(nil, set(1, "a"))
+		c.Deny, c.DenyMessage = says(word), "the scan is bad"
+		return c
+	}
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		world  world
+		want   policy.Result
+		code   policy.Code
+	}{
+		{"a statement that agrees", one(says("clean"), set(1, "a")), world{"a": stated("A", `"clean"`)}, policy.Pass, policy.Verified},
+		{"a statement that does not", one(says("clean"), set(1, "a")), world{"a": stated("A", `"dirty"`)}, policy.Fail, policy.ConditionFailed},
+		{"a stale statement beside one that agrees", one(says("clean"), set(1, "a")), world{"a": stated("A", `"dirty"`, `"clean"`)}, policy.Pass, policy.Verified},
+		{"a statement that the condition cannot read", one(says("clean"), set(1, "a")), world{"a": stated("A", `"unreadable"`)}, policy.Fail, policy.ConditionFailed},
+		{"a statement by nobody whom the policy believes", one(says("clean"), set(1, "a")), world{"a": rejected(verify.WrongKey)}, policy.Fail, policy.Code(verify.WrongKey)},
+		{"none", one(nil, set(1, "a")), world{}, policy.Fail, policy.NoAttestation},
+		{"two signers, each with a statement that agrees", one(says("clean"), set(2, "a", "b")), world{"a": stated("A", `"clean"`), "b": stated("B", `"clean too"`)}, policy.Pass, policy.Verified},
+		{"two signers, one of whom disagrees", one(says("clean"), set(2, "a", "b")), world{"a": stated("A", `"clean"`), "b": stated("B", `"dirty"`)}, policy.Fail, policy.ConditionFailed},
+		{"a deny condition that does not hold", denying("bad"), world{"a": stated("A", `"good"`)}, policy.Pass, policy.Verified},
+		{"a deny condition that holds", denying("bad"), world{"a": stated("A", `"bad"`)}, policy.Fail, policy.Denied},
+		{"a deny condition that cannot be asked denies", denying("bad"), world{"a": stated("A", `"unreadable"`)}, policy.Fail, policy.Denied},
+		{"a deny condition that one statement passes", denying("bad"), world{"a": stated("A", `"bad"`, `"good"`)}, policy.Pass, policy.Verified},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			got := policy.Decide(c.check, c.world.answers)
+			if got.Result != c.want || got.Reasons[0].Code != c.code {
+				t.Fatalf("%s %+v, want %s with %s first", got.Result, got.Reasons, c.want, c.code)
+			}
+		})
+	}
+}
+
+func TestCheckValidate(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		want   string
+	}{
+		{"a threshold that can be met", check(set(2, "a", "b")), ""},
+		{"a threshold above the members", check(set(3, "a", "b")), "3 of 2"},
+		{"a threshold of none", check(set(0, "a")), "0 of 1"},
+		{"no members", check(set(1)), "no entries"},
+		{"an attestation by nobody", &policy.Check{Attestations: []policy.Attestation{{Path: "attestations[0]", PredicateType: "x"}}}, "anybody"},
+		{"an attestation of no type", &policy.Check{Attestations: []policy.Attestation{{Path: "attestations[0]", Signers: []policy.Requirement{set(1, "a")}}}}, "type is empty"},
+		{"an authority that is nobody", check(policy.Requirement{Threshold: 1, Members: []policy.Member{{Authority: &verify.Authority{Name: "x"}}}}), "exactly one"},
+	} {
+		err := c.check.Validate()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want one with %q", c.reason, err, c.want)
+		}
+	}
+}

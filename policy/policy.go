@@ -1,0 +1,119 @@
+package policy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Policy is a compiled policy of any dialect. It is immutable once it is in a
+// Set.
+type Policy struct {
+	// Kind is the document's kind, as in ClusterPolicy.
+	Kind string
+	// Name is the document's name.
+	Name string
+	// Namespace confines the policy to objects of one namespace; empty for
+	// cluster-wide kinds.
+	Namespace string
+	// Source says where the document was read, for messages.
+	Source string
+	// Hash is the SHA-256 of the document's content, in hexadecimal.
+	Hash string
+	// Title, Category and Severity are what the author says of it.
+	Title, Category, Severity string
+	// FailOpen is failurePolicy Ignore: could-not-look admits. The default is
+	// to deny.
+	FailOpen bool
+	// AuditOnly says that no entry of the policy enforces, so that a rule which
+	// could not be asked warns and does not deny.
+	AuditOnly bool
+	// Rules in the order of the document.
+	Rules []Rule
+	// NotOurs names the rules of kinds that this product does not implement.
+	// They are left alone, counted and shown.
+	NotOurs []string
+}
+
+// ID returns kind/name or kind/namespace/name, unique in a Set.
+func (p *Policy) ID() string {
+	if p.Namespace != "" {
+		return p.Kind + "/" + p.Namespace + "/" + p.Name
+	}
+	return p.Kind + "/" + p.Name
+}
+
+// Rule is one compiled rule.
+type Rule interface {
+	// Name returns the rule's name, unique in its policy.
+	Name() string
+	// Extractors returns where the rule finds images in objects of a kind; none
+	// means the standard places of a pod specification.
+	Extractors(subject *Subject) []Extractor
+	// Plan says whether the rule applies to the subject and what it asks of each
+	// of the images. An error means that the rule could not be asked (a lookup
+	// failed, a variable is undefined): could-not-look, never "does not apply".
+	Plan(ctx context.Context, subject *Subject, images []Image) (RulePlan, error)
+}
+
+// Extractor says where images are in an object that is no pod specification.
+type Extractor struct {
+	// Name groups the images that it finds.
+	Name string
+	// Path is a JSON pointer with `*` for every element.
+	Path string
+	// Value is the field that holds the image, relative to Path; empty means
+	// that Path names it itself.
+	Value string
+	// Key is the field that names the entry; empty means its position.
+	Key string
+	// Transform makes a reference of the value; nil leaves it.
+	Transform func(string) (string, error)
+}
+
+// RulePlan is what one rule asks of one subject.
+type RulePlan struct {
+	// Skip says why the rule does not apply; empty means that it does.
+	Skip string
+	// Checks, one for each image and entry of the rule that concerns it. An
+	// image that no entry concerns has none.
+	Checks []Check
+}
+
+// Set is the policies of one moment, sorted by ID.
+type Set struct {
+	policies []*Policy
+	hash     string
+}
+
+// NewSet joins policies. Two with the same ID are an error: one of them would
+// silently not be what its author believes.
+func NewSet(policies ...*Policy) (*Set, error) {
+	sorted := slices.Clone(policies)
+	slices.SortStableFunc(sorted, func(a, b *Policy) int { return strings.Compare(a.ID(), b.ID()) })
+	h := sha256.New()
+	var errs []error
+	for i, p := range sorted {
+		if p.Name == "" {
+			errs = append(errs, fmt.Errorf("%s: a policy has no name", p.Source))
+		}
+		if i > 0 && p.ID() == sorted[i-1].ID() {
+			errs = append(errs, fmt.Errorf("policy %s is defined twice: in %s and in %s", p.ID(), sorted[i-1].Source, p.Source))
+		}
+		fmt.Fprintf(h, "%s=%s\n", p.ID(), p.Hash)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Set{policies: sorted, hash: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// Policies returns the policies, sorted by ID. The slice is not to be changed.
+func (s *Set) Policies() []*Policy { return s.policies }
+
+// Hash names the content of the set; equal sets have equal hashes.
+func (s *Set) Hash() string { return s.hash }

@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Code says why a check ended as it did. Codes are a contract. Beside these,
+// every verify.Code is one.
+type Code string
+
+// The codes of decisions.
+const (
+	Verified        Code = "verified"             // everything asked for was proved
+	Unsigned        Code = "unsigned"             // no signature of a kind that was asked for
+	NoAttestation   Code = "no-attestation"       // no attestation of the type
+	ConditionFailed Code = "condition-failed"     // the statement does not say what it must
+	Denied          Code = "denied-by-condition"  // the policy's own deny condition holds
+	MissingDigest   Code = "missing-digest"       // the image is named by tag alone
+	TooFewSigners   Code = "too-few-signers"      // some signed, fewer than asked for
+	SkippedByPolicy Code = "skipped"              // the policy leaves the image alone
+	NotConcerned    Code = "no-policy"            // no policy speaks of the image
+	DigestPinned    Code = "pinned"               // nothing to prove; the digest was pinned
+	ImageNotFound   Code = "image-not-found"      // the registry does not have it
+	AccessRefused   Code = "access-refused"       // the registry refuses us
+	Unavailable     Code = "registry-unavailable" // nobody answered
+	TooMuch         Code = "bound-reached"        // more than we are willing to read
+	Contradiction   Code = "contradiction"        // the registry contradicts itself
+	PolicyError     Code = "policy-error"         // the policy could not be asked
+	TimedOut        Code = "timed-out"            // the deadline passed first
+	Internal        Code = "internal-error"       // a defect; denied to be safe
+	Malformed       Code = "malformed-reference"  // the reference cannot be read
+)
+
+// Reason is one thing that speaks for or against an image, for a person.
+type Reason struct {
+	Code Code `json:"code"`
+	// Path is the part of the policy that it is about.
+	Path string `json:"path,omitempty"`
+	// Message is one sentence.
+	Message string `json:"message"`
+	// Expected and Found are the nearest miss.
+	Expected string `json:"expected,omitempty"`
+	Found    string `json:"found,omitempty"`
+	// Where is the evidence that it is about.
+	Where string `json:"where,omitempty"`
+	// Hint says what to do next.
+	Hint string `json:"hint,omitempty"`
+}
+
+// FetchReason puts a failure to fetch into words; what was being fetched is the
+// error's to say.
+func FetchReason(err error, path string) Reason {
+	reason := Reason{Path: path, Message: err.Error()}
+	switch image.KindOf(err) {
+	case image.NotFound:
+		reason.Code, reason.Hint = ImageNotFound, "check the name and the tag"
+	case image.Refused:
+		reason.Code, reason.Hint = AccessRefused, "log in to the registry, or give a pull secret that may read the repository"
+	case image.Bound:
+		reason.Code, reason.Hint = TooMuch, "remove needless evidence from the registry, or ask who pushed it"
+	case image.Corrupt:
+		reason.Code, reason.Hint = Contradiction, "ask another registry; a proxy or the registry itself may be at fault"
+	default:
+		reason.Code, reason.Hint = Unavailable, "try again; if it stays so, check the registry and the network between"
+	}
+	return reason
+}
+
+// nearness ranks rejections by how much of the proof held: the nearest miss is
+// what a person needs to see first.
+var nearness = []verify.Code{
+	verify.WrongFormat, verify.Malformed, verify.WrongDigest, verify.WrongPredicate, verify.BadSignature,
+	verify.UntrustedChain, verify.WrongKey, verify.BadSCT, verify.NoSCT, verify.BadTimestamp, verify.BadLogEntry,
+	verify.WrongIdentity, verify.WrongExtension, verify.ExpiredCertificate, verify.NoTimestamp, verify.NoLogEntry,
+	verify.OutsideValidity, verify.Expired, verify.Revoked, verify.WrongAnnotation,
+}
+
+// nearest returns the rejection that came closest to a proof, or nil.
+func nearest(rejections []*verify.Rejection) *verify.Rejection {
+	if len(rejections) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(rejections, func(a, b *verify.Rejection) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(nearness, a.Code), slices.Index(nearness, b.Code)),
+			cmp.Compare(b.Origin.String(), a.Origin.String()), // the same one every run
+		)
+	})
+}

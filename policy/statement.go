@@ -1,0 +1,145 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// maxCombinations bounds how many combinations of proved statements a deny
+// condition across attestations is asked about. Each statement was made by a
+// trusted signer, so more than a handful of them is no attack but a mistake.
+const maxCombinations = 256
+
+// attestations judges all attestations of a check, and what the policy denies of
+// them together.
+func attestations(check *Check, answers Answers) judgement {
+	out := judgement{result: Pass}
+	predicates := make([][]any, len(check.Attestations))
+	for i := range check.Attestations {
+		one, agreed := attestation(check, &check.Attestations[i], answers)
+		out.and(one)
+		predicates[i] = agreed
+	}
+	if out.result == Pass && check.Deny != nil {
+		out.and(denied(check, predicates))
+	}
+	return out
+}
+
+// attestation judges one: signers count only by statements that the condition
+// agrees with, so that type, digest, signature and condition hold for the same
+// statement, and a stale or foreign one neither helps nor harms.
+func attestation(check *Check, a *Attestation, answers Answers) (judgement, []any) {
+	filter := agreement{condition: a.Condition, path: a.Path, seen: map[string]bool{}}
+	asked := func(q Question) Answer { return filter.apply(answers(q)) }
+	out := judgement{result: Pass}
+	for i := range a.Signers {
+		out.and(requirement(&a.Signers[i], statementOf(check, a), asked))
+	}
+	if out.result != Pass && len(filter.misses) > 0 {
+		out.reasons = append(filter.misses, out.reasons...)
+	}
+	return out, filter.agreed
+}
+
+// agreement keeps the facts whose predicate a condition holds for.
+type agreement struct {
+	condition Condition
+	path      string
+	misses    []Reason
+	agreed    []any // the predicates kept, each once
+	seen      map[string]bool
+}
+
+func (g *agreement) apply(answer Answer) Answer {
+	kept := answer
+	kept.Facts = nil
+	for _, fact := range answer.Facts {
+		predicate, err := decodePredicate(fact)
+		holds, why := g.condition == nil, ""
+		if err == nil && g.condition != nil {
+			holds, why, err = g.condition.Holds(predicate)
+		}
+		switch {
+		case err != nil:
+			g.miss(fact, fmt.Sprintf("the condition cannot be evaluated on the statement: %v", err))
+		case !holds:
+			g.miss(fact, why)
+		default:
+			kept.Facts = append(kept.Facts, fact)
+			g.keep(fact, predicate)
+		}
+	}
+	return kept
+}
+
+func (g *agreement) keep(fact verify.Fact, predicate any) {
+	if content := string(fact.Statement.Predicate); !g.seen[content] {
+		g.seen[content] = true
+		g.agreed = append(g.agreed, predicate)
+	}
+}
+
+func (g *agreement) miss(fact verify.Fact, why string) {
+	where := fact.Origin.String()
+	for _, m := range g.misses {
+		if m.Where == where && m.Message == why {
+			return
+		}
+	}
+	g.misses = append(g.misses, Reason{
+		Code: ConditionFailed, Path: g.path, Message: why, Where: where,
+		Hint: "read the statement with: cosign download attestation",
+	})
+}
+
+func decodePredicate(fact verify.Fact) (any, error) {
+	if fact.Statement == nil {
+		return nil, fmt.Errorf("the proof carries no statement")
+	}
+	var predicate any
+	if err := json.Unmarshal(fact.Statement.Predicate, &predicate); err != nil {
+		return nil, fmt.Errorf("predicate: %w", err)
+	}
+	return predicate, nil
+}
+
+// denied asks the deny condition about every combination of proved statements;
+// one that it lets pass is enough.
+func denied(check *Check, predicates [][]any) judgement {
+	combinations := 1
+	for _, p := range predicates {
+		combinations *= max(1, len(p))
+		if combinations > maxCombinations {
+			return judgement{result: Fail, reasons: []Reason{{
+				Code: TooMuch, Path: check.Entry + ".validate.deny",
+				Message: fmt.Sprintf("more than %d combinations of statements", maxCombinations),
+				Hint:    "remove stale attestations from the registry",
+			}}}
+		}
+	}
+	var why string
+	for n := range combinations {
+		data := map[string]any{}
+		for i, choices := range predicates {
+			if name := check.Attestations[i].Name; name != "" && len(choices) > 0 {
+				data[name] = choices[n%len(choices)]
+			}
+			n /= max(1, len(choices))
+		}
+		holds, reason, err := check.Deny.Holds(data)
+		if err == nil && !holds {
+			return judgement{result: Pass}
+		}
+		if why = reason; err != nil {
+			why = fmt.Sprintf("the condition cannot be evaluated: %v", err)
+		}
+	}
+	text := check.DenyMessage
+	if text == "" {
+		text = "the policy's deny condition holds"
+	}
+	return judgement{result: Fail, reasons: []Reason{{Code: Denied, Path: check.Entry + ".validate.deny", Message: text, Found: why}}}
+}

@@ -1,0 +1,45 @@
+package policy
+
+import "github.com/quaymaster/quaymaster/image"
+
+// Subject is what a policy is asked about: an object on its way into a cluster,
+// or one that stands in a file.
+type Subject struct {
+	// Object is the object as decoded JSON; OldObject is its former state, nil
+	// at creation. Neither is to be changed.
+	Object, OldObject map[string]any
+	// Group, Version, Kind and Subresource are the object's.
+	Group, Version, Kind, Subresource string
+	Namespace, Name                   string
+	// NamespaceLabels are the labels of the object's namespace; NamespaceKnown is
+	// false when they could not be read, and a rule that selects by them must
+	// then fail, not pass.
+	NamespaceLabels map[string]string
+	NamespaceKnown  bool
+	// Operation is CREATE, UPDATE, DELETE or CONNECT; CREATE for files.
+	Operation string
+	User      User
+	DryRun    bool
+}
+
+// User is who asks.
+type User struct {
+	Name   string
+	Groups []string
+	// Roles and ClusterRoles are those bound to the user: "namespace:name" and
+	// "name". RolesKnown is false where nobody looked.
+	Roles, ClusterRoles []string
+	RolesKnown          bool
+}
+
+// Image is one image that the subject runs.
+type Image struct {
+	// Container names it in the object: the container's, volume's or
+	// extractor's name.
+	Container string
+	// Role is container, init, ephemeral, volume or custom.
+	Role string
+	// Pointer is where it is written, as a JSON pointer (RFC 6901).
+	Pointer string
+	Ref     image.Ref
+}

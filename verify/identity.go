@@ -1,0 +1,118 @@
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Matcher compares a text from a certificate with what a policy expects. The
+// zero Matcher matches nothing.
+type Matcher struct {
+	mode    string // "exact", "wildcard", "regexp"
+	pattern string
+	re      *regexp.Regexp
+}
+
+// Exactly matches the text itself.
+func Exactly(text string) Matcher { return Matcher{mode: "exact", pattern: text} }
+
+// Wildcard matches with `*` (any run of characters) and `?` (any one), as
+// Kyverno's subject and issuer do, over the whole text.
+func Wildcard(pattern string) Matcher {
+	if !strings.ContainsAny(pattern, "*?") {
+		return Exactly(pattern)
+	}
+	quoted := regexp.QuoteMeta(pattern)
+	quoted = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(quoted)
+	return Matcher{mode: "wildcard", pattern: pattern, re: regexp.MustCompile(`(?s)\A(?:` + quoted + `)\z`)}
+}
+
+// Expression matches the whole text with a regular expression (RE2). It is
+// anchored at both ends whether or not the pattern says so: an expression that
+// was meant for a prefix says so with `.*`.
+func Expression(pattern string) (Matcher, error) {
+	if pattern == "" {
+		return Matcher{}, fmt.Errorf("the expression is empty")
+	}
+	if _, err := regexp.Compile(pattern); err != nil { // alone, so that `a)|(b` is refused
+		return Matcher{}, fmt.Errorf("expression %q: %w", pattern, err)
+	}
+	re, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
+	if err != nil {
+		return Matcher{}, fmt.Errorf("expression %q: %w", pattern, err)
+	}
+	return Matcher{mode: "regexp", pattern: pattern, re: re}, nil
+}
+
+// Match reports whether text meets the expectation. An empty text meets none.
+func (m Matcher) Match(text string) bool {
+	if text == "" || m.mode == "" {
+		return false
+	}
+	if m.mode == "exact" {
+		return m.pattern == text
+	}
+	return m.re.MatchString(text)
+}
+
+// IsZero reports whether m expects nothing and so matches nothing.
+func (m Matcher) IsZero() bool { return m.mode == "" || m.pattern == "" }
+
+// String returns the pattern, marked where it is not the text itself.
+func (m Matcher) String() string {
+	switch m.mode {
+	case "regexp":
+		return "/" + m.pattern + "/"
+	default:
+		return m.pattern
+	}
+}
+
+// MarshalJSON makes a Matcher part of an authority's hash.
+func (m Matcher) MarshalJSON() ([]byte, error) {
+	return json.Marshal([2]string{m.mode, m.pattern})
+}
+
+// Identity is whom a short-lived certificate must have been issued to (one of
+// its subject alternative names) and by which OpenID Connect issuer.
+type Identity struct {
+	Issuer  Matcher `json:"issuer"`
+	Subject Matcher `json:"subject"`
+}
+
+// Match reports whether the issuer and one of the subjects meet the identity. A
+// certificate without a subject meets none.
+func (i Identity) Match(issuer string, subjects []string) bool {
+	if !i.Issuer.Match(issuer) {
+		return false
+	}
+	for _, subject := range subjects {
+		if i.Subject.Match(subject) {
+			return true
+		}
+	}
+	return false
+}
+
+// String returns "subject (issuer)".
+func (i Identity) String() string { return i.Subject.String() + " (" + i.Issuer.String() + ")" }
+
+// String returns the identities, joined by "or".
+func (k Keyless) String() string {
+	identities := make([]string, 0, len(k.Identities))
+	for _, identity := range k.Identities {
+		identities = append(identities, identity.String())
+	}
+	return strings.Join(identities, " or ")
+}
+
+// Extension is a certificate extension of Fulcio's that must have a value.
+type Extension struct {
+	// OID is the object identifier in dotted form, under 1.3.6.1.4.1.57264.1.
+	OID string `json:"oid"`
+	// Name is what the policy called it, for messages.
+	Name  string  `json:"-"`
+	Value Matcher `json:"value"`
+}
