@@ -1,0 +1,100 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Flight lets callers who want the same thing at the same time share one piece
+// of work. The work belongs to none of them: it has a deadline of its own, and
+// goes on when the caller who started it has left. Its result goes to whoever
+// waits and is kept by nobody, so that an error is never remembered. It is safe
+// for concurrent use. Make one with NewFlight.
+type Flight[K comparable, V any] struct {
+	timeout time.Duration
+
+	mu    sync.Mutex
+	calls map[K]*call[V]
+}
+
+type call[V any] struct {
+	done  chan struct{} // closed when value and err are set
+	value V
+	err   error
+}
+
+// NewFlight returns a Flight whose work may take as long as timeout, which
+// must be above 0.
+func NewFlight[K comparable, V any](timeout time.Duration) (*Flight[K, V], error) {
+	if timeout <= 0 {
+		return nil, fmt.Errorf("new flight: the timeout must be above 0, got %s", timeout)
+	}
+	return &Flight[K, V]{timeout: timeout, calls: make(map[K]*call[V])}, nil
+}
+
+// Do returns the result of the work that is under way for key, and starts work
+// if there is none. A caller whose ctx ends leaves with that ctx's error; the
+// work goes on. The context that work gets carries the values of the ctx that
+// started it, but ends only with the Flight's timeout, and work must heed it:
+// until work returns, every caller with that key waits for it. Work that panics
+// gives every waiter a *PanicError.
+func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context) (V, error)) (V, error) {
+	var none V
+	if err := ctx.Err(); err != nil {
+		return none, context.Cause(ctx)
+	}
+	f.mu.Lock()
+	c, under := f.calls[key]
+	if !under {
+		c = &call[V]{done: make(chan struct{})}
+		f.calls[key] = c
+		go f.run(context.WithoutCancel(ctx), key, c, work)
+	}
+	f.mu.Unlock()
+
+	select {
+	case <-c.done:
+		return c.value, c.err
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+}
+
+func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], work func(context.Context) (V, error)) {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
+		fmt.Errorf("shared work took longer than %s: %w", f.timeout, context.DeadlineExceeded))
+	defer cancel()
+	// Set first, for work that ends its goroutine without returning.
+	c.err = errors.New("shared work ended without a result")
+	defer func() {
+		if r := recover(); r != nil {
+			c.err = &PanicError{Value: r, Stack: debug.Stack()}
+		}
+		f.mu.Lock()
+		delete(f.calls, key)
+		f.mu.Unlock()
+		close(c.done)
+	}()
+	c.value, c.err = work(ctx)
+}
+
+// PanicError is what the waiters get when shared work panicked.
+type PanicError struct {
+	// Value is what the work panicked with.
+	Value any
+	// Stack is the stack of the work's goroutine, for a log; not for users.
+	Stack []byte
+}
+
+// Error implements error.
+func (e *PanicError) Error() string { return fmt.Sprintf("shared work panicked: %v", e.Value) }
+
+// Unwrap returns the value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}

@@ -1,0 +1,86 @@
+// Package dialtest answers: what does a name resolve to, in a test?
+//
+// Its resolver is the standard library's, which speaks DNS to a server in the
+// same process; no packet leaves it.
+package dialtest
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// Resolver returns a resolver that knows these names and their addresses, and
+// no others.
+func Resolver(names map[string][]string) *net.Resolver {
+	return &net.Resolver{
+		PreferGo: true,
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go serve(server, names)
+			return client, nil
+		},
+	}
+}
+
+// serve answers DNS over TCP, which is what the resolver speaks on a
+// connection that is no packet connection.
+func serve(conn net.Conn, names map[string][]string) {
+	defer conn.Close()
+	for {
+		var size [2]byte
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return
+		}
+		query := make([]byte, binary.BigEndian.Uint16(size[:]))
+		if _, err := io.ReadFull(conn, query); err != nil {
+			return
+		}
+		reply, err := answer(query, names)
+		if err != nil {
+			return
+		}
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...)); err != nil {
+			return
+		}
+	}
+}
+
+func answer(query []byte, names map[string][]string) ([]byte, error) {
+	var message dnsmessage.Message
+	if err := message.Unpack(query); err != nil {
+		return nil, err
+	}
+	reply := dnsmessage.Message{
+		Header:    dnsmessage.Header{ID: message.ID, Response: true, RecursionAvailable: true},
+		Questions: message.Questions,
+	}
+	for _, question := range message.Questions {
+		addresses, known := names[strings.TrimSuffix(question.Name.String(), ".")]
+		if !known {
+			reply.RCode = dnsmessage.RCodeNameError
+		}
+		for _, text := range addresses {
+			if body := resource(question.Type, netip.MustParseAddr(text)); body != nil {
+				header := dnsmessage.ResourceHeader{Name: question.Name, Type: question.Type, Class: question.Class}
+				reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: header, Body: body})
+			}
+		}
+	}
+	return reply.Pack()
+}
+
+func resource(kind dnsmessage.Type, address netip.Addr) dnsmessage.ResourceBody {
+	switch {
+	case kind == dnsmessage.TypeA && address.Is4():
+		return &dnsmessage.AResource{A: address.As4()}
+	case kind == dnsmessage.TypeAAAA && address.Is6():
+		return &dnsmessage.AAAAResource{AAAA: address.As16()}
+	}
+	return nil
+}

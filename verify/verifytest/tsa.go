@@ -1,0 +1,117 @@
+package verifytest
+
+import (
+	"crypto"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"fmt"
+	"time"
+
+	"github.com/digitorus/timestamp"
+)
+
+// TSA is an RFC 3161 timestamp authority.
+type TSA struct {
+	ca   *CA
+	leaf *x509.Certificate
+	key  crypto.Signer
+	url  string
+}
+
+func newTSA(name, url string, algorithm Algorithm, valid span) (*TSA, error) {
+	ca, err := newCA(name, algorithm, valid, x509.ExtKeyUsageTimeStamping, false)
+	if err != nil {
+		return nil, err
+	}
+	ca.url = url
+	key, err := newKey(algorithm)
+	if err != nil {
+		return nil, err
+	}
+	// RFC 3161, 2.3: the usage is critical and the only one.
+	usage, err := asn1.Marshal([]asn1.ObjectIdentifier{{1, 3, 6, 1, 5, 5, 7, 3, 8}})
+	if err != nil {
+		return nil, fmt.Errorf("encode the usage of a timestamp certificate: %w", err)
+	}
+	leaf, err := ca.issuing().issue(&x509.Certificate{
+		Subject:   pkix.Name{CommonName: name, Organization: []string{organization}},
+		NotBefore: valid.from,
+		NotAfter:  valid.to,
+		KeyUsage:  x509.KeyUsageDigitalSignature,
+		ExtraExtensions: []pkix.Extension{
+			{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Critical: true, Value: usage},
+		},
+	}, key.Public())
+	if err != nil {
+		return nil, err
+	}
+	return &TSA{ca: ca, leaf: leaf, key: key, url: url}, nil
+}
+
+// URL is the authority's address in trusted roots; nothing listens there.
+func (t *TSA) URL() string { return t.url }
+
+// LeafPEM is the certificate that signs timestamps.
+func (t *TSA) LeafPEM() []byte { return certificatesPEM(t.leaf) }
+
+// ChainPEM is the signing certificate and its issuers, the root last.
+func (t *TSA) ChainPEM() []byte { return certificatesPEM(t.chain()...) }
+
+// RootPEM is the root certificate.
+func (t *TSA) RootPEM() []byte { return t.ca.RootPEM() }
+
+func (t *TSA) chain() []*x509.Certificate {
+	return append([]*x509.Certificate{t.leaf}, t.ca.chain()...)
+}
+
+func (t *TSA) respond(r *timestamp.Request, at time.Time) ([]byte, error) {
+	response := timestamp.Timestamp{
+		HashAlgorithm:     r.HashAlgorithm,
+		HashedMessage:     r.HashedMessage,
+		Nonce:             r.Nonce,
+		Time:              at.Truncate(time.Second).UTC(),
+		Accuracy:          time.Second,
+		Policy:            asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 2},
+		AddTSACertificate: r.Certificates,
+	}
+	if r.Certificates {
+		response.Certificates = t.ca.chain()
+	}
+	der, err := response.CreateResponseWithOpts(t.leaf, t.key, crypto.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("make a timestamp: %w", err)
+	}
+	return der, nil
+}
+
+// Stamp is a timestamp that a claim asks for.
+type Stamp struct {
+	// TSA signs the timestamp; the Sigstore's own if nil.
+	TSA *TSA
+	// Time is the time it states; the time of signing if zero.
+	Time time.Time
+	// NoCertificate leaves the authority's certificates out of the token, as
+	// Sigstore's clients ask; verifiers then need them from elsewhere.
+	NoCertificate bool
+	// OtherSignature makes it a genuine timestamp of some other signature.
+	OtherSignature bool
+}
+
+func (s *Sigstore) stamp(st Stamp, signature []byte, at time.Time) ([]byte, error) {
+	tsa := s.TSA
+	if st.TSA != nil {
+		tsa = st.TSA
+	}
+	if !st.Time.IsZero() {
+		at = st.Time
+	}
+	if st.OtherSignature {
+		signature = append([]byte("another signature: "), signature...)
+	}
+	return tsa.respond(&timestamp.Request{
+		HashAlgorithm: crypto.SHA256,
+		HashedMessage: sum(crypto.SHA256, signature),
+		Certificates:  !st.NoCertificate,
+	}, at)
+}
