@@ -184,7 +184,7 @@ func member(m Member, about Question, answers Answers) judgement {
 	if len(answer.Gaps) > 0 {
 		result = Undecided
 		for _, gap := range answer.Gaps {
-			reasons = append(reasons, FetchReason(gap, m.Authority.Name))
+			reasons = append(reasons, LookReason(gap, m.Authority.Name))
 		}
 	}
 	return judgement{result: result, reasons: reasons}

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -30,6 +32,7 @@ const (
 	TooMuch         Code = "bound-reached"        // more than we are willing to read
 	Contradiction   Code = "contradiction"        // the registry contradicts itself
 	PolicyError     Code = "policy-error"         // the policy could not be asked
+	CannotProve     Code = "cannot-prove"         // trust or a key that the proof needs is missing
 	TimedOut        Code = "timed-out"            // the deadline passed first
 	Internal        Code = "internal-error"       // a defect; denied to be safe
 	Malformed       Code = "malformed-reference"  // the reference cannot be read
@@ -51,10 +54,17 @@ type Reason struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// FetchReason puts a failure to fetch into words; what was being fetched is the
+// LookReason puts could-not-look into words; what was being looked at is the
 // error's to say.
-func FetchReason(err error, path string) Reason {
+func LookReason(err error, path string) Reason {
 	reason := Reason{Path: path, Message: err.Error()}
+	if _, fetched := errors.AsType[image.Failure](err); !fetched {
+		reason.Code, reason.Hint = CannotProve, "check the keys and trusted roots that the policy names"
+		if errors.Is(err, context.DeadlineExceeded) {
+			reason.Code, reason.Hint = TimedOut, "try again, or allow more time"
+		}
+		return reason
+	}
 	switch image.KindOf(err) {
 	case image.NotFound:
 		reason.Code, reason.Hint = ImageNotFound, "check the name and the tag"

@@ -3,6 +3,9 @@ package verify
 import (
 	"maps"
 	"slices"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
 )
 
 // MissingAnnotation decides whether the signed annotations include all that are
@@ -21,4 +24,26 @@ func MissingAnnotation(wanted, signed map[string]string) *Rejection {
 		return reject
 	}
 	return nil
+}
+
+// SubjectAnnotations returns the annotations of the subject that is the digest,
+// where cosign puts a signature's. Only text counts; cosign writes nothing else.
+func SubjectAnnotations(statement attest.Statement, digest image.Digest) map[string]string {
+	var kept map[string]string
+	for _, subject := range statement.Subjects {
+		if subject.Digest[digest.Algorithm()] != digest.Hex() {
+			continue
+		}
+		for name, value := range subject.Annotations {
+			text, ok := value.(string)
+			if !ok {
+				continue
+			}
+			if kept == nil {
+				kept = make(map[string]string)
+			}
+			kept[name] = text
+		}
+	}
+	return kept
 }

@@ -1,0 +1,67 @@
+# Everything here needs Go, make and git; what else a target needs it builds
+# from Go modules.
+
+GO      ?= go
+BIN     := bin
+LINTER  := $(BIN)/golangci-lint
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+RACE    := ./cache/... ./gate/... ./registry/... ./verify/trust/...
+MODULES := $(dir $(shell git ls-files '*go.mod'))
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/quaymaster
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/quaymaster ./cmd/quaymaster
+
+.PHONY: test
+test: unit suites ## every test: the product's, and the suites with real programs
+
+.PHONY: unit
+unit: ## the product's own tests
+	$(GO) test ./...
+
+.PHONY: suites
+suites: ## the suites under test/, against real cosign, crane and registries built from Go modules
+	cd test && $(GO) test -count=1 -timeout 30m ./...
+
+.PHONY: race
+race: ## the race detector where there are goroutines
+	$(GO) test -race $(RACE)
+
+.PHONY: vet
+vet: ## go vet, every module
+	$(GO) vet ./...
+	cd test && $(GO) vet ./...
+
+$(LINTER): test/tools/golangci-lint/go.mod
+	@mkdir -p $(BIN)
+	cd test/tools/golangci-lint && $(GO) build -o ../../../$(LINTER) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: lint
+lint: $(LINTER) ## the linter, itself built from Go modules
+	$(LINTER) run ./...
+
+.PHONY: bench
+bench: ## the benchmarks, with requests and rounds counted
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME each (default 20s)
+	@for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-20s} $$p || exit 1; \
+	  done; \
+	done
+
+.PHONY: tidy
+tidy: ## fail if go.mod, formatting or generated files are not as a clean run leaves them
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt"; exit 1; }
+	$(GO) mod tidy -diff
+	cd test && $(GO) mod tidy -diff
+	$(GO) generate ./...
+	@git diff --exit-code --stat || { echo "generated files differ: commit what go generate made"; exit 1; }

@@ -1,0 +1,65 @@
+package attest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// The bounds on what is read of one image. They count after filtering by type,
+// so that what nobody asked for cannot use them up.
+const (
+	// MaxReferrers is how many referrers of one kind (a predicate type is a kind)
+	// are opened at one place. Each costs two requests; images that are rescanned
+	// daily gather some tens of one kind.
+	MaxReferrers = 128
+	// MaxLayers is how many layers of one manifest are read. Each is a signature:
+	// cosign appends one for every signing.
+	MaxLayers = 256
+	// MaxDocuments is how many documents (signatures and attestations) are read of
+	// one image, all places together; cosign's own limit is 1,000 for each place.
+	MaxDocuments = 1000
+	// MaxPayload is the size of a simple signing payload, in bytes. They have about
+	// 300; the rest is room for annotations.
+	MaxPayload = 1 << 20
+	// MaxSignature is the size of a notation signature envelope, in bytes: a
+	// certificate chain and a timestamp, some tens of kilobytes.
+	MaxSignature = 4 << 20
+	// MaxAttestation is the size of a bundle, DSSE envelope or signed document, in
+	// bytes. Bills of materials of large images reach 20 MB.
+	MaxAttestation = 32 << 20
+	// MaxTotal is the size of all documents of one image, in bytes. It bounds the
+	// memory of a search.
+	MaxTotal = 64 << 20
+	// MaxSubjects is how many subjects a statement may have; release statements
+	// list some hundreds of files.
+	MaxSubjects = 1024
+	// MaxSignatures is how many signatures a DSSE envelope may have; nearly all
+	// have one.
+	MaxSignatures = 32
+	// MaxDepth is how deeply JSON may be nested, so that no parser runs out of
+	// stack; the deepest predicates known reach about thirty.
+	MaxDepth = 256
+
+	// parallel is how many requests a search has under way. Eight signatures must
+	// not take more rounds than one; limits for each host are the fetcher's.
+	parallel = 16
+	// maxTag is the length of a tag, by the OCI Distribution Specification.
+	maxTag = 128
+)
+
+// overBound returns the failure that names the bound which was reached.
+func overBound(what, bound string, most int) error {
+	return &image.Error{
+		Kind: image.Bound, Op: "read", On: what,
+		Err: fmt.Errorf("more than %s (%d)", bound, most),
+	}
+}
+
+// isKind reports whether err is a failure of the kind; an error that is no
+// failure is of none.
+func isKind(err error, kind image.Kind) bool {
+	failure, ok := errors.AsType[image.Failure](err)
+	return ok && failure.FailureKind() == kind
+}

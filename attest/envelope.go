@@ -1,0 +1,135 @@
+package attest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Envelope is a DSSE v1 envelope around an in-toto statement. Its signatures
+// have not been checked.
+type Envelope struct {
+	PayloadType string
+	// Payload is the statement's JSON, decoded.
+	Payload    []byte
+	Signatures []EnvelopeSignature
+}
+
+// EnvelopeSignature is one signature over an envelope's payload type and payload.
+type EnvelopeSignature struct {
+	KeyID string
+	Sig   []byte
+}
+
+// ParseEnvelope reads a DSSE v1 envelope as JSON. It refuses any payload type but
+// in-toto's, an empty payload, no signature or more than MaxSignatures, and JSON
+// that parsers read differently. Base64 may be of the standard or the URL-safe
+// alphabet.
+func ParseEnvelope(b []byte) (Envelope, error) {
+	if len(b) > MaxAttestation {
+		return Envelope{}, overBound("DSSE envelope", "MaxAttestation", MaxAttestation)
+	}
+	if err := checkJSON(b); err != nil {
+		return Envelope{}, fmt.Errorf("DSSE envelope: %w", err)
+	}
+	e, err := readEnvelope(b)
+	if err != nil {
+		return Envelope{}, fmt.Errorf("DSSE envelope: %w", err)
+	}
+	return e, nil
+}
+
+func readEnvelope(b []byte) (Envelope, error) {
+	members, err := fields(b, "payload", "payloadType", "signatures")
+	if err != nil {
+		return Envelope{}, err
+	}
+	var payload, payloadType string
+	var signatures []json.RawMessage
+	if err := errors.Join(
+		decode(members, "payload", &payload),
+		decode(members, "payloadType", &payloadType),
+		decode(members, "signatures", &signatures),
+	); err != nil {
+		return Envelope{}, err
+	}
+	switch {
+	case payloadType == "" && len(members["_type"]) > 0:
+		return Envelope{}, errors.New("it is a bare statement, which nobody signed")
+	case payloadType != MediaTypeInToto:
+		return Envelope{}, fmt.Errorf("payload type %q is not %s", shorten(payloadType), MediaTypeInToto)
+	case len(signatures) == 0:
+		return Envelope{}, errors.New("it has no signature")
+	case len(signatures) > MaxSignatures:
+		return Envelope{}, overBound("signatures", "MaxSignatures", MaxSignatures)
+	}
+	e := Envelope{PayloadType: payloadType}
+	if e.Payload, err = decodePayload(payload); err != nil {
+		return Envelope{}, err
+	}
+	for i, raw := range signatures {
+		sig, err := readSignature(raw)
+		if err != nil {
+			return Envelope{}, fmt.Errorf("signature %d: %w", i+1, err)
+		}
+		e.Signatures = append(e.Signatures, sig)
+	}
+	return e, nil
+}
+
+func readSignature(raw json.RawMessage) (EnvelopeSignature, error) {
+	members, err := fields(raw, "keyid", "sig")
+	if err != nil {
+		return EnvelopeSignature{}, err
+	}
+	var s EnvelopeSignature
+	var encoded string
+	if err := errors.Join(decode(members, "keyid", &s.KeyID), decode(members, "sig", &encoded)); err != nil {
+		return EnvelopeSignature{}, err
+	}
+	if s.Sig, err = decodeBase64(encoded); err != nil {
+		return EnvelopeSignature{}, err
+	}
+	if len(s.Sig) == 0 {
+		return EnvelopeSignature{}, errors.New("it is empty")
+	}
+	return s, nil
+}
+
+func decodePayload(encoded string) ([]byte, error) {
+	payload, err := decodeBase64(encoded)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("payload: %w", err)
+	case len(payload) == 0:
+		return nil, errors.New("the payload is empty")
+	}
+	return payload, nil
+}
+
+// decodeBase64 takes both alphabets, with or without padding, never mixed.
+func decodeBase64(s string) ([]byte, error) {
+	encoding := base64.StdEncoding
+	if strings.ContainsAny(s, "-_") {
+		encoding = base64.URLEncoding
+	}
+	if !strings.HasSuffix(s, "=") {
+		encoding = encoding.WithPadding(base64.NoPadding)
+	}
+	return encoding.Strict().DecodeString(s)
+}
+
+// peekEnvelope returns the predicate type of the statement in an envelope.
+func peekEnvelope(b []byte) (string, error) {
+	e, err := ParseEnvelope(b)
+	if err != nil {
+		return "", err
+	}
+	statement, err := ParseStatement(e.Payload)
+	if err != nil {
+		return "", err
+	}
+	return statement.PredicateType, nil
+}

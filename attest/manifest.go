@@ -1,0 +1,68 @@
+package attest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// manifest is what matters of an OCI image manifest that carries evidence.
+type manifest struct {
+	MediaType    string                     `json:"mediaType"`
+	ArtifactType string                     `json:"artifactType"`
+	Config       struct{ MediaType string } `json:"config"`
+	Layers       []image.Descriptor         `json:"layers"`
+	Blobs        []image.Descriptor         `json:"blobs"` // of an artifact manifest
+	Subject      *struct {
+		Digest image.Digest `json:"digest"`
+	} `json:"subject"`
+}
+
+// parseManifest reads a manifest; an index is none.
+func parseManifest(described image.Descriptor, b []byte) (manifest, error) {
+	if described.IsIndex() {
+		return manifest{}, errors.New("it is an index, not a manifest with evidence")
+	}
+	if err := checkJSON(b); err != nil {
+		return manifest{}, fmt.Errorf("manifest: %w", err)
+	}
+	var m manifest
+	if err := json.Unmarshal(b, &m); err != nil {
+		return manifest{}, fmt.Errorf("manifest: %w", err)
+	}
+	if m.MediaType == mediaTypeArtifact {
+		m.Layers = m.Blobs
+	}
+	return m, nil
+}
+
+// artifactType returns what the manifest says it is, by the OCI Image
+// Specification 1.1: its artifactType, or else the type of its config.
+func (m manifest) artifactType() string {
+	if m.ArtifactType != "" {
+		return m.ArtifactType
+	}
+	return m.Config.MediaType
+}
+
+// about fails unless the manifest names the digest as its subject: whoever
+// lists it under another image moves evidence that is not about it.
+func (m manifest) about(subject image.Digest) error {
+	switch {
+	case m.Subject == nil:
+		return errors.New("it is listed as a referrer and names no subject")
+	case m.Subject.Digest != subject:
+		return fmt.Errorf("it is listed as a referrer of %s and names another subject, %s", subject, m.Subject.Digest)
+	}
+	return nil
+}
+
+// only returns the one layer of a manifest that must have exactly one.
+func (m manifest) only() (image.Descriptor, error) {
+	if len(m.Layers) != 1 {
+		return image.Descriptor{}, fmt.Errorf("want exactly one layer, got %d", len(m.Layers))
+	}
+	return m.Layers[0], nil
+}

@@ -1,0 +1,163 @@
+package attest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// paper is a document worth reading, and then what was read.
+type paper struct {
+	place    int // in the order in which to look
+	format   Format
+	role     Role
+	layer    image.Descriptor
+	index    int // of the layer in its manifest
+	of       *artifact
+	origin   Origin
+	limit    limit
+	isShared bool // the content of an artifact: no evidence by itself
+
+	body []byte
+	err  error
+}
+
+// limit is the bound on a document's size, in bytes.
+type limit struct {
+	name string
+	most int64
+}
+
+var attestationLimit = limit{"MaxAttestation", MaxAttestation}
+
+// collect lists the documents at cosign's tags.
+func (s *search) collect(places []*place) {
+	for i, p := range places {
+		if p.tag == "" || p.err != nil {
+			continue
+		}
+		where := p.where(s.subject)
+		m, err := parseManifest(p.descriptor, p.manifest)
+		if err != nil {
+			s.malformed(where, err)
+			continue
+		}
+		origin := Origin{Repository: p.repository, Via: p.tag, Manifest: p.descriptor.Digest}
+		wanted := func(layer image.Descriptor) *paper {
+			if p.role == Signature && layer.MediaType == MediaTypeSimpleSigning {
+				return signaturePaper()
+			}
+			if p.role == Attestation && isEnvelope(layer.MediaType) {
+				return s.envelopePaper(layer, origin)
+			}
+			return nil
+		}
+		s.layers(m.Layers, i, origin, wanted)
+	}
+}
+
+// collectReferrers lists the documents of referrers.
+func (s *search) collectReferrers(referrers []*referrer) {
+	shared := map[*artifact]bool{}
+	for _, r := range referrers {
+		switch {
+		case r.fetchErr != nil:
+			s.failed(r.origin().String(), r.fetchErr)
+		case r.err != nil:
+			s.malformed(r.origin().String(), r.err)
+		case r.of != nil && !shared[r.of]:
+			shared[r.of] = true
+			s.add(&paper{place: r.place, layer: r.of.layer, of: r.of, origin: r.of.origin, limit: attestationLimit, isShared: true})
+			s.notationPaper(r)
+		case s.asked.artifact(r.manifest.artifactType()): // read with its first signature
+		case r.of != nil || r.manifest.artifactType() == ArtifactTypeNotation:
+			s.notationPaper(r)
+		default:
+			s.layers(r.manifest.Layers, r.place, r.origin(), func(layer image.Descriptor) *paper {
+				return s.referrerPaper(layer, r)
+			})
+		}
+	}
+}
+
+// referrerPaper goes by the layer's media type, which is what a reader of the
+// layer goes by; the artifact type only helped to find it.
+func (s *search) referrerPaper(layer image.Descriptor, r *referrer) *paper {
+	switch {
+	case s.asked.bundle && (isBundle(layer.MediaType) || isBundle(r.manifest.artifactType()) && len(r.manifest.Layers) == 1):
+		return &paper{format: Bundle, limit: attestationLimit}
+	case s.asked.signatureTag() && layer.MediaType == MediaTypeSimpleSigning:
+		return signaturePaper()
+	case s.asked.attestationTag() && isEnvelope(layer.MediaType):
+		return s.envelopePaper(layer, r.origin())
+	}
+	return nil
+}
+
+func signaturePaper() *paper {
+	return &paper{format: Cosign, role: Signature, limit: limit{"MaxPayload", MaxPayload}}
+}
+
+// envelopePaper goes by the annotation that cosign writes, where there is one.
+func (s *search) envelopePaper(layer image.Descriptor, origin Origin) *paper {
+	if uri := layer.Annotations[annotationPredicate]; uri != "" && !s.asked.predicate(uri) {
+		s.unasked(Evidence{Format: Cosign, Role: Attestation, PredicateType: uri, Origin: origin})
+		return nil
+	}
+	return &paper{format: Cosign, role: Attestation, limit: attestationLimit}
+}
+
+// notationPaper lists the signature envelope of a notation referrer.
+func (s *search) notationPaper(r *referrer) {
+	layer, err := r.manifest.only()
+	if err == nil && layer.MediaType != MediaTypeJWS && layer.MediaType != MediaTypeCOSE {
+		err = fmt.Errorf("want a layer of type %s or %s, got %q", MediaTypeJWS, MediaTypeCOSE, shorten(layer.MediaType))
+	}
+	switch {
+	case err != nil:
+		s.malformed(r.origin().String(), fmt.Errorf("notation signature: %w", err))
+	case r.of == nil && !s.asked.want.Signatures:
+		s.unasked(Evidence{Format: Notation, Role: Signature, Origin: r.origin()})
+	case s.asked.notation:
+		s.add(&paper{
+			place: r.place, format: Notation, role: Signature, layer: layer, of: r.of,
+			origin: r.origin(), limit: limit{"MaxSignature", MaxSignature},
+		})
+	}
+}
+
+// layers lists those of a manifest's layers that wanted makes a paper of, at
+// most MaxLayers.
+func (s *search) layers(layers []image.Descriptor, place int, origin Origin, wanted func(image.Descriptor) *paper) {
+	count := 0
+	for i, layer := range layers {
+		p := wanted(layer)
+		if p == nil {
+			continue
+		}
+		if count++; count > MaxLayers {
+			s.gap(origin.String(), overBound("layers of a manifest", "MaxLayers", MaxLayers))
+			return
+		}
+		p.place, p.index, p.layer, p.origin = place, i, layer, origin
+		s.add(p)
+	}
+}
+
+// add keeps a paper to read, if its size is one that can be read.
+func (s *search) add(p *paper) {
+	where := p.where()
+	switch {
+	case p.layer.Digest.IsZero() || p.layer.Size <= 0:
+		s.malformed(where, errors.New("its descriptor lacks digest or size"))
+	case p.layer.Size > p.limit.most:
+		s.gap(where, overBound(fmt.Sprintf("a document of %d bytes", p.layer.Size), p.limit.name, int(p.limit.most)))
+	default:
+		s.papers = append(s.papers, p)
+	}
+}
+
+func (p *paper) where() string {
+	return p.origin.String() + ", blob " + p.layer.Digest.Short()
+}

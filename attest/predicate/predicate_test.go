@@ -1,0 +1,218 @@
+package predicate_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/attest/predicate"
+)
+
+func statement(predicateType, body string) attest.Statement {
+	return attest.Statement{PredicateType: predicateType, Predicate: json.RawMessage(body)}
+}
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// row is one predicate and what it is read as; the refusing rows differ from an
+// accepting one in the one thing that their reason names.
+type row struct {
+	reason string
+	uri    string
+	body   string
+	want   any
+	err    string
+}
+
+func check[T any](t *testing.T, parse func(attest.Statement) (T, error), rows []row) {
+	t.Helper()
+	for _, row := range rows {
+		t.Run(row.reason, func(t *testing.T) {
+			got, err := parse(statement(row.uri, row.body))
+			switch {
+			case row.err != "":
+				if err == nil || !strings.Contains(err.Error(), row.err) {
+					t.Errorf("got %+v, error %v; want an error that says %q", got, err, row.err)
+				}
+			case err != nil:
+				t.Error(err)
+			case !reflect.DeepEqual(any(got), row.want):
+				t.Errorf("got  %+v\nwant %+v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestParseProvenance(t *testing.T) {
+	v1 := `{"buildDefinition":{"buildType":"https://example.com/build","externalParameters":{"ref":"main"},
+		"resolvedDependencies":[{"uri":"pkg:oci/base"},{"uri":"git+https://example.com/app","digest":{"gitCommit":"abc"}}]},
+		"runDetails":{"builder":{"id":"https://example.com/builder"},"metadata":{"invocationId":"7","startedOn":"2026-05-01T12:00:00Z"}}}`
+	v02 := `{"builder":{"id":"https://example.com/builder"},"buildType":"https://example.com/build",
+		"invocation":{"configSource":{"uri":"git+https://example.com/app","digest":{"sha1":"abc"}},"parameters":{"ref":"main"}},
+		"metadata":{"buildInvocationID":"7","buildFinishedOn":"2026-05-01T12:00:00Z"},
+		"materials":[{"uri":"git+https://example.com/app","digest":{"sha1":"abc"}},{"uri":"pkg:oci/base"}]}`
+	git := func(algorithm string) predicate.Material {
+		return predicate.Material{URI: "git+https://example.com/app", Digest: map[string]string{algorithm: "abc"}}
+	}
+	base := predicate.Material{URI: "pkg:oci/base"}
+	whole := predicate.Provenance{
+		BuilderID: "https://example.com/builder", BuildType: "https://example.com/build", Invocation: "7",
+		Parameters: map[string]any{"ref": "main"},
+	}
+	want1, want02 := whole, whole
+	want1.Started, want1.Materials = noon, []predicate.Material{base, git("gitCommit")}
+	want02.Finished, want02.Materials = noon, []predicate.Material{git("sha1"), base}
+	check(t, predicate.ParseProvenance, []row{
+		{"v1", attest.PredicateSLSAv1, v1, want1, ""},
+		{"v0.2, whose source is among the materials too", attest.PredicateSLSAv02, v02, want02, ""},
+		{"v1 under the type of v0.2", attest.PredicateSLSAv02, v1, nil, "no builder id"},
+		{"v1 without builder", attest.PredicateSLSAv1, strings.Replace(v1, `"id":"https://example.com/builder"`, "", 1), nil, "no builder id"},
+		{"v0.2 without build type", attest.PredicateSLSAv02, strings.Replace(v02, `"buildType"`, `"type"`, 1), nil, "no build type"},
+		{"another type", attest.PredicateSPDX, v1, nil, "is not https://slsa.dev/provenance/v1"},
+		{"no predicate", attest.PredicateSLSAv1, ``, nil, "has no predicate"},
+		{"null", attest.PredicateSLSAv1, `null`, nil, "has no predicate"},
+		{"a time that is none", attest.PredicateSLSAv1, strings.Replace(v1, "2026-05-01T12", "today", 1), nil, "predicate of type"},
+	})
+	if got := want1.Source(); !reflect.DeepEqual(got, git("gitCommit")) {
+		t.Errorf("source %+v, want the repository", got)
+	}
+	if got := (predicate.Provenance{Materials: []predicate.Material{base}}).Source(); !reflect.DeepEqual(got, base) {
+		t.Errorf("source %+v, want the first material where none is a repository", got)
+	}
+}
+
+func TestParseSummary(t *testing.T) {
+	good := `{"verifier":{"id":"https://example.com/verifier"},"timeVerified":"2026-05-01T12:00:00Z","resourceUri":"pkg:oci/app",
+		"policy":{"uri":"https://example.com/policy","digest":{"sha256":"abc"}},"verificationResult":"PASSED","verifiedLevels":["SLSA_BUILD_LEVEL_3"]}`
+	want := predicate.Summary{
+		VerifierID: "https://example.com/verifier", Resource: "pkg:oci/app", Passed: true, Levels: []string{"SLSA_BUILD_LEVEL_3"},
+		Verified: noon, Policy: "https://example.com/policy", PolicyDigest: map[string]string{"sha256": "abc"},
+	}
+	failed := want
+	failed.Passed = false
+	check(t, predicate.ParseSummary, []row{
+		{"passed", attest.PredicateVSA, good, want, ""},
+		{"failed", attest.PredicateVSA, strings.Replace(good, "PASSED", "FAILED", 1), failed, ""},
+		{"another result", attest.PredicateVSA, strings.Replace(good, "PASSED", "passed", 1), nil, "neither PASSED nor FAILED"},
+		{"no verifier", attest.PredicateVSA, strings.Replace(good, "https://example.com/verifier", "", 1), nil, "no verifier id"},
+		{"no resource", attest.PredicateVSA, strings.Replace(good, "pkg:oci/app", "", 1), nil, "no resource URI"},
+	})
+}
+
+func TestParseBillOfMaterials(t *testing.T) {
+	spdx := `{"spdxVersion":"SPDX-2.3","name":"app","creationInfo":{"created":"2026-05-01T12:00:00Z","creators":["Organization: x","Tool: syft-1"]},
+		"packages":[{"name":"zlib","versionInfo":"1.3","licenseConcluded":"NOASSERTION","licenseDeclared":"Zlib",
+		"externalRefs":[{"referenceType":"cpe23Type","referenceLocator":"cpe:x"},{"referenceType":"purl","referenceLocator":"pkg:deb/zlib@1.3"}]}]}`
+	cyclone := `{"bomFormat":"CycloneDX","specVersion":"1.6","metadata":{"timestamp":"2026-05-01T12:00:00Z","component":{"name":"app"},
+		"tools":{"components":[{"name":"trivy"}]}},"components":[{"name":"zlib","version":"1.3","purl":"pkg:deb/zlib@1.3","licenses":[{"license":{"id":"Zlib"}},{"expression":"MIT OR BSD"}]}]}`
+	want := predicate.BillOfMaterials{
+		Format: "SPDX", Version: "2.3", Name: "app", Created: noon, Tools: []string{"syft-1"},
+		Components: []predicate.Component{{Name: "zlib", Version: "1.3", PackageURL: "pkg:deb/zlib@1.3", Licenses: []string{"Zlib"}}},
+	}
+	wantCyclone := predicate.BillOfMaterials{
+		Format: "CycloneDX", Version: "1.6", Name: "app", Created: noon, Tools: []string{"trivy"},
+		Components: []predicate.Component{{Name: "zlib", Version: "1.3", PackageURL: "pkg:deb/zlib@1.3", Licenses: []string{"Zlib", "MIT OR BSD"}}},
+	}
+	quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+	bare := predicate.BillOfMaterials{Format: "SPDX", Version: "2.3"}
+	check(t, predicate.ParseBillOfMaterials, []row{
+		{"SPDX", attest.PredicateSPDX, spdx, want, ""},
+		{"SPDX with its version in the type", attest.PredicateSPDX + "/v2.3", spdx, want, ""},
+		{"SPDX as a text", attest.PredicateSPDX, quoted(spdx), want, ""},
+		{"SPDX wrapped as text", attest.PredicateSPDX, `{"Data":` + quoted(spdx) + `,"Timestamp":"2026-05-01T12:00:00Z"}`, want, ""},
+		{"SPDX wrapped as JSON", attest.PredicateSPDX, `{"Data":` + spdx + `,"Timestamp":"2026-05-01T12:00:00Z"}`, want, ""},
+		{"SPDX as tag and value", attest.PredicateSPDX, quoted("# x\nSPDXVersion: SPDX-2.3\nPackageName: zlib\n"), bare, ""},
+		{"text without a version", attest.PredicateSPDX, quoted("PackageName: zlib\n"), nil, "text without SPDXVersion"},
+		{"SPDX without a version", attest.PredicateSPDX, strings.Replace(spdx, "spdxVersion", "version", 1), nil, "no spdxVersion"},
+		{"CycloneDX", attest.PredicateCycloneDX, cyclone, wantCyclone, ""},
+		{"CycloneDX with a list of tools", attest.PredicateCycloneDX, strings.Replace(cyclone, `{"components":[{"name":"trivy"}]}`, `[{"name":"trivy"}]`, 1), wantCyclone, ""},
+		{"CycloneDX without a version", attest.PredicateCycloneDX, strings.Replace(cyclone, "specVersion", "version_", 1), nil, "no bomFormat or specVersion"},
+		{"SPDX under the type of CycloneDX", attest.PredicateCycloneDX, spdx, nil, "no bomFormat"},
+		{"another type", attest.PredicateVuln, spdx, nil, "is neither"},
+		{"no predicate", attest.PredicateSPDX, "", nil, "has no predicate"},
+	})
+}
+
+func TestParseScan(t *testing.T) {
+	good := `{"invocation":{},"scanner":{"uri":"pkg:github/aquasecurity/trivy","version":"0.60","db":{"uri":"db","version":"v2"},"result":{"Results":[]}},
+		"metadata":{"scanStartedOn":"2026-05-01T12:00:00Z","scanFinishedOn":"2026-05-01T12:00:00Z"}}`
+	want := predicate.Scan{
+		Scanner: "pkg:github/aquasecurity/trivy", Version: "0.60", DatabaseURI: "db", DatabaseVersion: "v2",
+		Started: noon, Finished: noon, Result: map[string]any{"Results": []any{}},
+	}
+	check(t, predicate.ParseScan, []row{
+		{"whole", attest.PredicateVuln, good, want, ""},
+		{"without an end", attest.PredicateVuln, strings.Replace(good, "scanFinishedOn", "finished", 1), nil, "no metadata.scanFinishedOn"},
+		{"another type", attest.PredicateCustom, good, nil, "is not " + attest.PredicateVuln},
+	})
+}
+
+func TestParseVEX(t *testing.T) {
+	good := `{"@context":"https://openvex.dev/ns/v0.2.0","@id":"https://example.com/vex","author":"us","timestamp":"2026-05-01T12:00:00Z",
+		"statements":[{"vulnerability":{"name":"CVE-2026-1","aliases":["GHSA-x"]},"products":[{"@id":"pkg:oci/app"}],"status":"not_affected","justification":"component_not_present"}]}`
+	want := predicate.VEX{ID: "https://example.com/vex", Author: "us", Timestamp: noon, Statements: []predicate.VEXStatement{{
+		Vulnerability: "CVE-2026-1", Aliases: []string{"GHSA-x"}, Products: []string{"pkg:oci/app"},
+		Status: "not_affected", Justification: "component_not_present", Timestamp: noon,
+	}}}
+	old := want
+	old.Statements = []predicate.VEXStatement{{Vulnerability: "CVE-2026-1", Products: []string{"pkg:oci/app"}, Status: "fixed", Timestamp: noon}}
+	check(t, predicate.ParseVEX, []row{
+		{"0.2", attest.PredicateOpenVEX, good, want, ""},
+		{"0.2, its version in the type", attest.PredicateOpenVEX + "/v0.2.0", good, want, ""},
+		{"0.0, with plain names", attest.PredicateOpenVEX, `{"@id":"https://example.com/vex","author":"us","timestamp":"2026-05-01T12:00:00Z",
+			"statements":[{"vulnerability":"CVE-2026-1","products":["pkg:oci/app"],"status":"fixed"}]}`, old, ""},
+		{"an unknown status", attest.PredicateOpenVEX, strings.Replace(good, "not_affected", "fine", 1), nil, "none of OpenVEX"},
+		{"no vulnerability", attest.PredicateOpenVEX, strings.Replace(good, "CVE-2026-1", "", 1), nil, "names no vulnerability"},
+		{"no statement", attest.PredicateOpenVEX, `{"statements":[]}`, nil, "no statements"},
+		{"a namespace that only begins alike", attest.PredicateOpenVEX + "x", good, nil, "is not"},
+	})
+}
+
+func TestParseGeneric(t *testing.T) {
+	good := `{"Data":"foo\n","Timestamp":"2026-05-01T12:00:00Z"}`
+	check(t, predicate.ParseGeneric, []row{
+		{"text", attest.PredicateCustom, good, predicate.Generic{Data: "foo\n", Timestamp: noon}, ""},
+		{"JSON", attest.PredicateCustom, `{"Data":{"a":1}}`, predicate.Generic{Data: `{"a":1}`}, ""},
+		{"no data", attest.PredicateCustom, `{}`, nil, "no Data"},
+		{"a time that is none", attest.PredicateCustom, strings.Replace(good, "2026", "26", 1), nil, "Timestamp"},
+	})
+}
+
+func TestValue(t *testing.T) {
+	check(t, predicate.Value, []row{
+		{"any type", "https://example.com/any", `{"a":[1,"b",true,null]}`, map[string]any{"a": []any{1.0, "b", true, nil}}, ""},
+		{"text", "https://example.com/any", `"a"`, "a", ""},
+		{"absent", "https://example.com/any", ``, nil, "has no predicate"},
+		{"no JSON", "https://example.com/any", `{`, nil, "predicate of type"},
+	})
+}
+
+// FuzzPredicates: no reader panics, and each error is one of its own or of JSON.
+func FuzzPredicates(f *testing.F) {
+	f.Add(`{"builder":{"id":"b"},"buildType":"t","materials":[{}]}`)
+	f.Add(`{"Data":"{\"spdxVersion\":\"SPDX-2.3\"}"}`)
+	f.Add(`{"bomFormat":"CycloneDX","specVersion":"1.5","metadata":{"tools":7}}`)
+	f.Add(`{"statements":[{"vulnerability":{"name":"x"},"status":"fixed","products":["a",{"identifiers":{"purl":"b"}}]}]}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, uri := range []string{attest.PredicateSLSAv1, attest.PredicateSLSAv02} {
+			if p, err := predicate.ParseProvenance(statement(uri, body)); err == nil && p.BuilderID == "" {
+				t.Error("provenance without a builder")
+			}
+		}
+		if v, err := predicate.ParseSummary(statement(attest.PredicateVSA, body)); err == nil && v.VerifierID == "" {
+			t.Error("summary without a verifier")
+		}
+		for _, uri := range []string{attest.PredicateSPDX, attest.PredicateCycloneDX} {
+			if b, err := predicate.ParseBillOfMaterials(statement(uri, body)); err == nil && b.Version == "" && uri == attest.PredicateCycloneDX {
+				t.Error("bill of materials without a version")
+			}
+		}
+		_, _ = predicate.ParseScan(statement(attest.PredicateVuln, body))
+		_, _ = predicate.ParseVEX(statement(attest.PredicateOpenVEX, body))
+		_, _ = predicate.ParseGeneric(statement(attest.PredicateCustom, body))
+		_, _ = predicate.Value(statement("any", body))
+	})
+}

@@ -1,0 +1,112 @@
+package predicate
+
+import (
+	"strings"
+	"time"
+
+	slsa02 "github.com/in-toto/in-toto-golang/in_toto/slsa_provenance/v0.2"
+	slsa1 "github.com/in-toto/in-toto-golang/in_toto/slsa_provenance/v1"
+
+	"github.com/quaymaster/quaymaster/attest"
+)
+
+// Provenance is what SLSA provenance v0.2 and v1 both say: who built it, how,
+// and from what.
+type Provenance struct {
+	// BuilderID is a URI that names the builder, and with it the trust in it.
+	BuilderID string
+	// BuildType is a URI that gives the parameters their meaning.
+	BuildType string
+	// Invocation names the run, by the builder's rules; may be empty.
+	Invocation string
+	// Materials are what went into the build: sources and dependencies.
+	Materials []Material
+	// Started and Finished are zero if the builder does not say.
+	Started, Finished time.Time
+	// Parameters are those that a user of the builder could choose: v1's external
+	// parameters, v0.2's invocation parameters.
+	Parameters any
+}
+
+// Material is an artifact that went into a build.
+type Material struct {
+	URI    string
+	Digest map[string]string
+}
+
+// ParseProvenance reads SLSA provenance v0.2 or v1. Builder and build type must be
+// there.
+func ParseProvenance(s attest.Statement) (Provenance, error) {
+	parse := parseProvenance1
+	if s.PredicateType == attest.PredicateSLSAv02 {
+		parse = parseProvenance02
+	}
+	p, err := parse(s)
+	if err != nil {
+		return Provenance{}, err
+	}
+	if err := required(s, "builder id", p.BuilderID); err != nil {
+		return Provenance{}, err
+	}
+	return p, required(s, "build type", p.BuildType)
+}
+
+func parseProvenance02(s attest.Statement) (Provenance, error) {
+	var wire slsa02.ProvenancePredicate
+	if err := decode(s, &wire, attest.PredicateSLSAv02); err != nil {
+		return Provenance{}, err
+	}
+	p := Provenance{BuilderID: wire.Builder.ID, BuildType: wire.BuildType, Parameters: wire.Invocation.Parameters}
+	source := wire.Invocation.ConfigSource
+	if source.URI != "" {
+		p.Materials = append(p.Materials, Material{URI: source.URI, Digest: source.Digest})
+	}
+	for _, m := range wire.Materials {
+		if m.URI != source.URI || m.URI == "" {
+			p.Materials = append(p.Materials, Material{URI: m.URI, Digest: m.Digest})
+		}
+	}
+	if wire.Metadata != nil {
+		p.Invocation = wire.Metadata.BuildInvocationID
+		p.Started, p.Finished = moment(wire.Metadata.BuildStartedOn), moment(wire.Metadata.BuildFinishedOn)
+	}
+	return p, nil
+}
+
+func parseProvenance1(s attest.Statement) (Provenance, error) {
+	var wire slsa1.ProvenancePredicate
+	if err := decode(s, &wire, attest.PredicateSLSAv1); err != nil {
+		return Provenance{}, err
+	}
+	build, run := wire.BuildDefinition, wire.RunDetails
+	p := Provenance{
+		BuilderID: run.Builder.ID, BuildType: build.BuildType, Invocation: run.BuildMetadata.InvocationID,
+		Started: moment(run.BuildMetadata.StartedOn), Finished: moment(run.BuildMetadata.FinishedOn),
+		Parameters: build.ExternalParameters,
+	}
+	for _, d := range build.ResolvedDependencies {
+		p.Materials = append(p.Materials, Material{URI: d.URI, Digest: d.Digest})
+	}
+	return p, nil
+}
+
+func moment(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+// Source returns the first material that is a source repository (git+...), or
+// else the first; the zero Material if there is none.
+func (p Provenance) Source() Material {
+	for _, m := range p.Materials {
+		if strings.HasPrefix(m.URI, "git+") {
+			return m
+		}
+	}
+	if len(p.Materials) > 0 {
+		return p.Materials[0]
+	}
+	return Material{}
+}

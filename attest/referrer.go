@@ -1,0 +1,128 @@
+package attest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// viaReferrers is the Origin.Via of what a list of referrers named.
+const viaReferrers = "referrers"
+
+// referrer is a manifest that a list names, of the image or of an artifact.
+type referrer struct {
+	place      int
+	repository image.Repository
+	subject    image.Digest
+	listed     image.Descriptor
+	interest   interest
+	of         *artifact // what it signs; nil for the image itself
+
+	descriptor image.Descriptor
+	manifest   manifest
+	fetchErr   error // it could not be had
+	err        error // it cannot be read
+
+	// Of a referrer that is itself a document which notation may have signed:
+	asksSigners bool
+	signers     []image.Descriptor
+	signersErr  error
+}
+
+// artifact is a document beside the image, whose signature covers its manifest.
+type artifact struct {
+	target       image.Descriptor
+	artifactType string
+	origin       Origin
+	layer        image.Descriptor
+	content      []byte // nil if it could not be had
+}
+
+func (r *referrer) origin() Origin {
+	return Origin{Repository: r.repository, Via: viaReferrers, Manifest: r.listed.Digest}
+}
+
+// open fetches the manifests of referrers, and beside them the signatures of
+// those that are listed as wanted artifacts.
+func (s *search) open(ctx context.Context, referrers []*referrer) {
+	var tasks []func()
+	for _, r := range referrers {
+		tasks = append(tasks, func() { r.fetch(ctx, s.fetcher) })
+		if s.asked.artifact(r.listed.ArtifactType) {
+			tasks = append(tasks, func() { r.findSigners(ctx, s.fetcher) })
+		}
+	}
+	s.together(ctx, len(tasks), func(i int) { tasks[i]() })
+
+	// A list that hides the type shows an artifact only now.
+	var late []*referrer
+	for _, r := range referrers {
+		if !r.asksSigners && r.usable() && s.asked.artifact(r.manifest.artifactType()) {
+			late = append(late, r)
+		}
+	}
+	s.together(ctx, len(late), func(i int) { late[i].findSigners(ctx, s.fetcher) })
+}
+
+func (r *referrer) usable() bool { return r.fetchErr == nil && r.err == nil }
+
+func (r *referrer) fetch(ctx context.Context, fetcher Fetcher) {
+	var body []byte
+	r.descriptor, body, r.fetchErr = fetcher.Manifest(ctx, r.repository, r.listed.Digest.String())
+	if r.fetchErr != nil {
+		return
+	}
+	if r.descriptor.Digest.IsZero() {
+		r.descriptor.Digest = r.listed.Digest
+	}
+	if r.manifest, r.err = parseManifest(r.descriptor, body); r.err == nil {
+		r.err = r.manifest.about(r.subject)
+	}
+}
+
+func (r *referrer) findSigners(ctx context.Context, fetcher Fetcher) {
+	r.asksSigners = true
+	r.signers, r.signersErr = fetcher.Referrers(ctx, r.repository, r.listed.Digest, []string{ArtifactTypeNotation})
+}
+
+// artifacts returns the signatures of the wanted artifacts among referrers.
+func (s *search) artifacts(referrers []*referrer) []*referrer {
+	var signatures []*referrer
+	for _, r := range referrers {
+		if !r.usable() || !s.asked.artifact(r.manifest.artifactType()) {
+			continue
+		}
+		where := r.origin().String()
+		layer, err := r.manifest.only()
+		if err != nil {
+			s.malformed(where, fmt.Errorf("artifact: %w", err))
+			continue
+		}
+		if r.signersErr != nil && !isKind(r.signersErr, image.NotFound) {
+			s.gap("signatures of "+where, r.signersErr)
+		}
+		signatures = append(signatures, s.signersOf(r, layer)...)
+	}
+	return signatures
+}
+
+func (s *search) signersOf(r *referrer, layer image.Descriptor) []*referrer {
+	where := r.origin().String()
+	of := &artifact{target: r.descriptor, artifactType: r.manifest.artifactType(), origin: r.origin(), layer: layer}
+	var signatures []*referrer
+	for _, d := range r.signers {
+		if d.ArtifactType != ArtifactTypeNotation && !saysNothing(d.ArtifactType) {
+			continue
+		}
+		if len(signatures) == MaxReferrers {
+			s.gap("signatures of "+where, overBound("signatures", "MaxReferrers", MaxReferrers))
+			break
+		}
+		signatures = append(signatures, &referrer{place: r.place, repository: r.repository, subject: r.listed.Digest, listed: d, of: of})
+	}
+	if len(signatures) == 0 && r.signersErr == nil {
+		s.malformed(where, fmt.Errorf("the artifact of type %s is not signed", of.artifactType))
+	}
+	return signatures
+}

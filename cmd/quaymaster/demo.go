@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/examples/demo"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/shipyard"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+func demoCommand(t terminal) *cobra.Command {
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Sign, tamper and verify on this machine, without any set-up",
+		Long: `Demo starts a registry on loopback, signs images in every format under keys and
+a Sigstore that live for this run only, spoils some of them, applies the policies
+of examples/demo and prints the verdicts with their reasons.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), t, keep) },
+	}
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave the registry up until interrupted, and print commands to try")
+	return cmd
+}
+
+// scene is one image of the demo and what must become of it.
+type scene struct {
+	image shipyard.Image
+	story string
+	want  gate.Answer
+}
+
+// signers are the demo's people.
+type signers struct {
+	webTeam, securityTeam, stranger, workflow *verifytest.Signer
+	notary                                    *verifytest.Notary
+}
+
+const workflow = "https://github.com/example/shop/.github/workflows/release.yaml@refs/tags/v1.4.0"
+
+func runDemo(ctx context.Context, t terminal, keep bool) error {
+	started := time.Now()
+	folder, err := os.MkdirTemp("", "quaymaster-demo-")
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	registry, err := registrytest.Listen(registrytest.Options{})
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer registry.Close()
+	sigstore, err := verifytest.New(verifytest.Options{Name: "demo"})
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	people, err := newSigners(sigstore)
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	scenes, err := stage(shipyard.New(registry, sigstore), people)
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	if err := writeDemo(folder, sigstore, people); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	fmt.Fprintf(t.out, "A registry on %s with %d images, policies from examples/demo:\n\n", registry.Host(), len(scenes))
+	for _, s := range scenes {
+		fmt.Fprintf(t.out, "  %-44s %s\n", strings.TrimPrefix(s.image.Name, registry.Host()+"/"), s.story)
+	}
+	fmt.Fprintln(t.out)
+	outcomes, err := judgeScenes(ctx, t, folder, scenes)
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	if err := report.Text(t.out, outcomes, report.TextOptions{Color: t.color(), Reproduce: tryAgain(folder, keep)}); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
+	if err := asExpected(scenes, outcomes); err != nil {
+		return err
+	}
+	if keep {
+		return linger(ctx, t.out, folder, scenes)
+	}
+	fmt.Fprintln(t.out, "Run it with --keep to try the command line on these images.")
+	return nil
+}
+
+func newSigners(sigstore *verifytest.Sigstore) (signers, error) {
+	var s signers
+	var err error
+	for _, key := range []**verifytest.Signer{&s.webTeam, &s.securityTeam, &s.stranger} {
+		if *key, err = verifytest.KeySigner(verifytest.KeyOptions{}); err != nil {
+			return s, err
+		}
+	}
+	s.workflow, err = sigstore.Keyless(verifytest.Identity{URI: workflow, Issuer: "https://token.actions.githubusercontent.com"})
+	if err != nil {
+		return s, err
+	}
+	s.notary, err = verifytest.NewNotary(verifytest.NotaryOptions{Name: "shop database team"})
+	return s, err
+}
+
+// stage builds and signs the images, the good ones first.
+func stage(yard *shipyard.Yard, people signers) ([]scene, error) {
+	const vuln = "https://cosign.sigstore.dev/attestation/vuln/v1"
+	web := yard.Build("shop/web", "v1", "web")
+	api := yard.Build("shop/api", "v1", "api")
+	worker := yard.Build("shop/worker", "v1", "worker")
+	db := yard.Build("shop/db", "v1", "db")
+	cart := yard.Build("shop/cart", "v1", "cart")
+	mail := yard.Build("shop/mail", "v1", "mail")
+	search := yard.Build("shop/search", "v1", "search")
+	blog := yard.Build("shop/blog", "v1", "blog, as it was signed")
+	byWebTeam := verifytest.Claim{Signer: people.webTeam, NoLog: true}
+	for _, step := range []func() error{
+		func() error { return yard.SignLegacy(web, byWebTeam, nil) },
+		func() error { return yard.SignBundle(api, byWebTeam, nil) },
+		func() error { return yard.SignBundle(worker, verifytest.Claim{Signer: people.workflow}, nil) },
+		func() error { return yard.SignNotation(db, people.notary, verifytest.Notation{}) },
+		func() error {
+			return yard.SignLegacy(mail, verifytest.Claim{Signer: people.stranger, NoLog: true}, nil)
+		},
+		func() error {
+			return yard.AttestBundle(search, verifytest.Claim{Signer: people.securityTeam, NoLog: true}, vuln, scan(3))
+		},
+		func() error { return yard.SignBundle(blog, byWebTeam, nil) },
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	yard.Build("shop/blog", "v1", "blog, as somebody changed it")
+	return []scene{
+		{web, "signed by key, as cosign 2 does", gate.Allow},
+		{api, "signed by key, in a Sigstore bundle", gate.Allow},
+		{worker, "signed without a key, by its workflow", gate.Allow},
+		{db, "signed by notation", gate.Allow},
+		{cart, "not signed", gate.Deny},
+		{mail, "signed by a stranger", gate.Deny},
+		{search, "scanned, with three critical findings", gate.Deny},
+		{blog, "signed, and then the tag was moved", gate.Deny},
+	}, nil
+}
+
+func scan(critical int) map[string]any {
+	return map[string]any{
+		"scanner":  map[string]any{"uri": "scanner.example/v2", "result": map[string]any{"critical": critical}},
+		"metadata": map[string]any{"scanFinishedOn": time.Now().UTC().Format(time.RFC3339)},
+	}
+}
+
+// writeDemo writes what a user would have: policies, the ConfigMap with keys
+// that they name, and the trusted root.
+func writeDemo(folder string, sigstore *verifytest.Sigstore, people signers) error {
+	policies, err := demo.Policies.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, entry := range policies {
+		content, err := demo.Policies.ReadFile(entry.Name())
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(folder, "policies"), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, "policies", entry.Name()), content, 0o600); err != nil {
+			return err
+		}
+	}
+	keys := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: keys\n  namespace: quaymaster-demo\ndata:\n%s%s%s",
+		block("webTeam", people.webTeam.PublicPEM()), block("securityTeam", people.securityTeam.PublicPEM()), block("companyCA", people.notary.RootPEM()))
+	for name, content := range map[string][]byte{
+		"keys.yaml": []byte(keys), "trusted_root.json": sigstore.TrustedRoot(), "web-team.pub": people.webTeam.PublicPEM(),
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// block writes a YAML block of text under a key.
+func block(key string, text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return "  " + key + ": |\n    " + strings.Join(lines, "\n    ") + "\n"
+}
+
+func judgeScenes(ctx context.Context, t terminal, folder string, scenes []scene) ([]gate.Outcome, error) {
+	setup := demoSetup(folder)
+	engine, err := setup.gate(ctx, t, &authorityFlags{})
+	if err != nil {
+		return nil, err
+	}
+	requests := make([]gate.Request, len(scenes))
+	for i, s := range scenes {
+		if requests[i], err = gate.ForImage(s.image.Name, "default"); err != nil {
+			return nil, err
+		}
+	}
+	return engine.DecideAll(ctx, requests, nil), nil
+}
+
+func demoSetup(folder string) *setupFlags {
+	return &setupFlags{
+		policies:    []string{filepath.Join(folder, "policies")},
+		resources:   []string{filepath.Join(folder, "keys.yaml")},
+		trustedRoot: filepath.Join(folder, "trusted_root.json"),
+		timeout:     10 * time.Second,
+	}
+}
+
+// asExpected fails the demo if a verdict is not what the scene is about.
+func asExpected(scenes []scene, outcomes []gate.Outcome) error {
+	for i, s := range scenes {
+		if outcomes[i].Answer != s.want {
+			return fmt.Errorf("%s (%s): %s, and %s was expected", s.image.Name, s.story, outcomes[i].Answer, s.want)
+		}
+	}
+	return nil
+}
+
+// tryAgain names the command that shows one verdict of the demo; it works only
+// while the demo is kept.
+func tryAgain(folder string, keep bool) func(report.Record, report.Image) string {
+	if !keep {
+		return nil
+	}
+	return func(_ report.Record, image report.Image) string {
+		return fmt.Sprintf("quaymaster explain %s %s", demoFlags(folder), quote(image.Written))
+	}
+}
+
+func demoFlags(folder string) string {
+	return fmt.Sprintf("--policy %[1]s/policies --resource %[1]s/keys.yaml --trusted-root %[1]s/trusted_root.json", folder)
+}
+
+// linger keeps the registry up and says what can be done with it.
+func linger(ctx context.Context, out io.Writer, folder string, scenes []scene) error {
+	fmt.Fprintf(out, `
+The registry stays up until you interrupt it (Ctrl-C). In another terminal:
+
+  quaymaster verify --key %[1]s/web-team.pub --insecure-ignore-tlog %[2]s
+  quaymaster verify %[3]s %[4]s
+  quaymaster explain %[3]s %[4]s
+`, folder, scenes[0].image.Name, demoFlags(folder), scenes[6].image.Name)
+	<-ctx.Done()
+	return nil
+}

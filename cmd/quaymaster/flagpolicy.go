@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// authorityFlags are the flags that mean a policy: whom to believe.
+type authorityFlags struct {
+	keys                        []string
+	identity, identityRegexp    string
+	issuer, issuerRegexp        string
+	ignoreTlog, ignoreSCT       bool
+	rekorKey, certificateChain  string
+	notationCert                string
+	attestations                []string
+	annotations                 []string
+	platforms                   string
+	notBefore, notAfter         string
+	repository, digestAlgorithm string
+}
+
+func (f *authorityFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.keys, "key", nil, "public key `file` or KMS URI (awskms://, azurekms://, gcpkms://, hashivault://); of several, one must have signed")
+	flags.StringVar(&f.identity, "certificate-identity", "", "`subject` that the signing certificate was issued to")
+	flags.StringVar(&f.identityRegexp, "certificate-identity-regexp", "", "`expression` for the whole subject")
+	flags.StringVar(&f.issuer, "certificate-oidc-issuer", "", "`issuer` that vouched for the subject")
+	flags.StringVar(&f.issuerRegexp, "certificate-oidc-issuer-regexp", "", "`expression` for the whole issuer")
+	flags.BoolVar(&f.ignoreTlog, "insecure-ignore-tlog", false, "accept signatures without a transparency log entry")
+	flags.BoolVar(&f.ignoreSCT, "insecure-ignore-sct", false, "accept certificates without a certificate transparency timestamp")
+	flags.StringVar(&f.rekorKey, "rekor-key", "", "public key `file` of the transparency log, in place of the trusted root's")
+	flags.StringVar(&f.certificateChain, "certificate-chain", "", "PEM `file` of the certificates that a signing certificate must lead to")
+	flags.StringVar(&f.notationCert, "notation-cert", "", "PEM `file` of the certificate authority that notation signatures must lead to")
+	flags.StringArrayVar(&f.attestations, "attestation", nil, "ask for an attestation of this `type` (a URI or one of cosign's short names) in place of a signature")
+	flags.StringArrayVarP(&f.annotations, "annotation", "a", nil, "`key=value` that the signed payload must carry")
+	flags.StringVar(&f.platforms, "platforms", "index", "what must be proved of a multi-platform image: index, each or any")
+	flags.StringVar(&f.notBefore, "signed-not-before", "", "refuse signatures from before this `time` (RFC 3339; by the log or a timestamp authority)")
+	flags.StringVar(&f.notAfter, "signed-not-after", "", "refuse signatures from after this `time`")
+	flags.StringVar(&f.repository, "signature-repository", "", "`repository` where signatures and attestations are kept, in place of the image's own")
+	flags.StringVar(&f.digestAlgorithm, "signature-digest-algorithm", "sha256", "digest `algorithm` of signatures by key: sha224, sha256, sha384 or sha512")
+}
+
+// given reports whether any flag names an authority.
+func (f *authorityFlags) given() bool {
+	return len(f.keys) > 0 || f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain+f.notationCert != ""
+}
+
+// policy compiles the flags into a policy; nil when they name nobody.
+func (f *authorityFlags) policy() (*policy.Policy, error) {
+	if !f.given() {
+		if len(f.attestations)+len(f.annotations) > 0 {
+			return nil, errors.New("--attestation and --annotation need somebody to have signed: give --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
+		}
+		return nil, nil
+	}
+	authorities, err := f.authorities()
+	if err != nil {
+		return nil, err
+	}
+	platforms, err := platformsOf(f.platforms)
+	if err != nil {
+		return nil, err
+	}
+	var sources []attest.Source
+	if f.repository != "" {
+		repository, err := image.ParseRepository(f.repository)
+		if err != nil {
+			return nil, fmt.Errorf("--signature-repository: %w", err)
+		}
+		sources = []attest.Source{{Repository: repository}}
+	}
+	members := make([]policy.Member, len(authorities))
+	for i := range authorities {
+		members[i].Authority = &authorities[i]
+	}
+	signers := []policy.Requirement{{Name: "flags", Threshold: 1, Members: members}}
+	rule := &flagRule{check: policy.Check{
+		Entry: "flags", Action: policy.Enforce, MutateDigest: true, Required: true, Platforms: platforms, Sources: sources,
+	}}
+	if len(f.attestations) == 0 {
+		rule.check.Requirements = signers
+	}
+	for _, name := range f.attestations {
+		uri := attest.PredicateURI(name)
+		rule.check.Attestations = append(rule.check.Attestations, policy.Attestation{
+			Path: "--attestation " + name, PredicateType: uri, Signers: signers,
+		})
+	}
+	if err := rule.check.Validate(); err != nil {
+		return nil, err
+	}
+	hash, err := hashOf(authorities, rule.check)
+	if err != nil {
+		return nil, err
+	}
+	return &policy.Policy{Kind: "Flags", Name: "command-line", Source: "command line", Hash: hash, Rules: []policy.Rule{rule}}, nil
+}
+
+func platformsOf(name string) (policy.Platforms, error) {
+	switch name {
+	case "index", "":
+		return policy.PlatformIndex, nil
+	case "each":
+		return policy.PlatformEach, nil
+	case "any":
+		return policy.PlatformAny, nil
+	}
+	return "", fmt.Errorf("--platforms %s: want index, each or any", name)
+}
+
+func hashOf(authorities []verify.Authority, check policy.Check) (string, error) {
+	var keys []string
+	for _, a := range authorities {
+		if a.Key != nil {
+			keys = append(keys, a.Key.Ref)
+		}
+	}
+	content, err := json.Marshal([]any{authorities, keys, check.Attestations, check.Platforms})
+	if err != nil {
+		return "", fmt.Errorf("hash of the flags: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// authorities returns everybody whom the flags name.
+func (f *authorityFlags) authorities() ([]verify.Authority, error) {
+	common, err := f.common()
+	if err != nil {
+		return nil, err
+	}
+	var out []verify.Authority
+	for _, name := range f.keys {
+		a := common
+		a.Name = "--key " + name
+		if a.Key, err = keyOf(name, f.digestAlgorithm); err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	chain, err := optionalFile("--certificate-chain", f.certificateChain)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case f.identity+f.identityRegexp+f.issuer+f.issuerRegexp != "":
+		a := common
+		a.Name = "--certificate-identity"
+		identity, err := f.keyless()
+		if err != nil {
+			return nil, err
+		}
+		a.Keyless = &verify.Keyless{Identities: []verify.Identity{identity}, Roots: chain, CT: verify.CT{Ignore: f.ignoreSCT}}
+		out = append(out, a)
+	case len(chain) > 0:
+		a := common
+		a.Name = "--certificate-chain " + f.certificateChain
+		a.Certificate = &verify.Certificate{Chain: chain, CT: verify.CT{Ignore: f.ignoreSCT}}
+		out = append(out, a)
+	}
+	if f.notationCert != "" {
+		ca, err := optionalFile("--notation-cert", f.notationCert)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, verify.Authority{
+			Name: "--notation-cert " + f.notationCert, Annotations: common.Annotations,
+			NotBefore: common.NotBefore, NotAfter: common.NotAfter, Notation: &verify.Notation{CA: ca},
+		})
+	}
+	return out, nil
+}
+
+// common returns the terms that every authority of the flags shares.
+func (f *authorityFlags) common() (verify.Authority, error) {
+	a := verify.Authority{Log: verify.Log{Ignore: f.ignoreTlog}}
+	var err error
+	if a.Log.Keys, err = optionalFile("--rekor-key", f.rekorKey); err != nil {
+		return a, err
+	}
+	for _, pair := range f.annotations {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return a, fmt.Errorf("--annotation %s: want key=value", pair)
+		}
+		if a.Annotations == nil {
+			a.Annotations = map[string]string{}
+		}
+		a.Annotations[key] = value
+	}
+	if a.NotBefore, err = optionalTime("--signed-not-before", f.notBefore); err != nil {
+		return a, err
+	}
+	a.NotAfter, err = optionalTime("--signed-not-after", f.notAfter)
+	return a, err
+}
+
+func (f *authorityFlags) keyless() (verify.Identity, error) {
+	subject, err := matcher("--certificate-identity", f.identity, f.identityRegexp)
+	if err != nil {
+		return verify.Identity{}, err
+	}
+	issuer, err := matcher("--certificate-oidc-issuer", f.issuer, f.issuerRegexp)
+	return verify.Identity{Subject: subject, Issuer: issuer}, err
+}
+
+func matcher(flag, exact, expression string) (verify.Matcher, error) {
+	switch {
+	case exact != "" && expression != "":
+		return verify.Matcher{}, fmt.Errorf("%s and %s-regexp contradict one another: give one", flag, flag)
+	case exact != "":
+		return verify.Exactly(exact), nil
+	case expression != "":
+		m, err := verify.Expression(expression)
+		if err != nil {
+			return m, fmt.Errorf("%s-regexp: %w", flag, err)
+		}
+		return m, nil
+	}
+	return verify.Matcher{}, fmt.Errorf("want %s or %s-regexp: a keyless signature is proved by subject and issuer together", flag, flag)
+}
+
+// keyOf reads a key file; a KMS URI is left to the trust store.
+func keyOf(name, hash string) (*verify.Key, error) {
+	if strings.Contains(name, "://") {
+		return &verify.Key{Ref: name, Hash: hash}, nil
+	}
+	pem, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("--key: %w", err)
+	}
+	return &verify.Key{Ref: string(pem), Hash: hash}, nil
+}
+
+func optionalFile(flag, name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	if len(content) == 0 {
+		return nil, fmt.Errorf("%s %s: the file is empty", flag, name)
+	}
+	return content, nil
+}
+
+func optionalTime(flag, value string) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		return t, fmt.Errorf("%s %s: want a time such as 2026-01-31T00:00:00Z", flag, value)
+	}
+	return t, nil
+}
+
+// flagRule asks the same of every image.
+type flagRule struct{ check policy.Check }
+
+// Name implements policy.Rule.
+func (*flagRule) Name() string { return "flags" }
+
+// Extractors implements policy.Rule.
+func (*flagRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
+
+// Plan implements policy.Rule.
+func (r *flagRule) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+	var plan policy.RulePlan
+	for _, found := range images {
+		check := r.check
+		check.Image = found
+		plan.Checks = append(plan.Checks, check)
+	}
+	return plan, nil
+}

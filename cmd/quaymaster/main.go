@@ -1,0 +1,121 @@
+// Quaymaster answers, on the command line: may this image run, and under which
+// exact name? This package is flags, configuration, wiring and exit statuses;
+// the answers are package gate's.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker in releases.
+var version string
+
+// Exit statuses. They are a contract, documented in docs/cli.md.
+const (
+	exitAllowed = 0
+	exitDenied  = 1
+	exitUsage   = 2
+	exitUnable  = 3
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv})
+	stop()
+	os.Exit(status)
+}
+
+// terminal is what a command may touch of the process around it.
+type terminal struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) string
+}
+
+// status is an error that is no more than an exit status: everything there is
+// to say was said.
+type status int
+
+// Error implements error.
+func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// run executes one command line. A panic is an exit status too, and never 0.
+func run(ctx context.Context, args []string, t terminal) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(t.err, "quaymaster: internal error: %v\n%s", p, debug.Stack())
+			code = exitUnable
+		}
+	}()
+	root := rootCommand(t)
+	root.SetArgs(args)
+	root.SetIn(t.in)
+	root.SetOut(t.out)
+	root.SetErr(t.err)
+	err := root.ExecuteContext(ctx)
+	if said, ok := errors.AsType[status](err); ok {
+		return int(said)
+	}
+	if err != nil {
+		fmt.Fprintf(t.err, "quaymaster: %v\n", err)
+		return exitUsage
+	}
+	return exitAllowed
+}
+
+func rootCommand(t terminal) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "quaymaster",
+		Short: "Decide which container images may run, by their signatures and attestations",
+		Long: `Quaymaster decides which container images may run: it resolves an image to a
+digest, proves signatures and attestations of that digest (cosign, Sigstore
+bundles, notation), and asks the policies that you already have.
+
+Try it without any set-up:
+
+  quaymaster demo`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(verifyCommand(t), explainCommand(t), demoCommand(t), versionCommand(t))
+	return root
+}
+
+func versionCommand(t terminal) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprintln(t.out, versionText())
+			return nil
+		},
+	}
+}
+
+// versionText returns the release, or what the toolchain recorded of the build.
+func versionText() string {
+	if version != "" {
+		return "quaymaster " + version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "quaymaster (unknown version)"
+	}
+	text := "quaymaster " + info.Main.Version
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			text += " " + setting.Value
+		}
+	}
+	return text
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/internal/shipyard"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+// harbor is a registry with signers, and the files that a user would have.
+type harbor struct {
+	*shipyard.Yard
+	key, stranger *verifytest.Signer
+	folder        string
+}
+
+func newHarbor(t *testing.T, options registrytest.Options) *harbor {
+	t.Helper()
+	server := registrytest.Start(options)
+	t.Cleanup(server.Close)
+	sigstore := verifytest.Must(verifytest.New(verifytest.Options{}))
+	h := &harbor{
+		Yard: shipyard.New(server, sigstore), folder: t.TempDir(),
+		key:      verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
+		stranger: verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
+	}
+	h.file(t, "key.pub", string(h.key.PublicPEM()))
+	h.file(t, "trusted_root.json", string(sigstore.TrustedRoot()))
+	return h
+}
+
+// file writes a file into the folder, and returns its path.
+func (h *harbor) file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(h.folder, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (h *harbor) path(name string) string { return filepath.Join(h.folder, name) }
+
+// quaymaster runs a command line.
+func quaymaster(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, terminal{in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" }})
+	return code, out.String(), errs.String()
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	byKey := verifytest.Claim{Signer: h.key, NoLog: true}
+	signed, unsigned, foreign := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2"), h.Build("foreign", "v1", "3")
+	ok(t, h.SignLegacy(signed, byKey, nil))
+	ok(t, h.SignBundle(foreign, verifytest.Claim{Signer: h.stranger, NoLog: true}, nil))
+	closed := registrytest.Start(registrytest.Options{})
+	nowhere := closed.Host() + "/app:v1"
+	closed.Close()
+	key := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog"}
+	for _, c := range []struct {
+		reason string
+		args   []string
+		code   int
+		says   string
+	}{
+		{"signed", append(key, signed.Name), exitAllowed, "1 allowed"},
+		{"unsigned", append(key, unsigned.Name), exitDenied, "no signature found"},
+		{"signed by a stranger", append(key, foreign.Name), exitDenied, "another key"},
+		{"registry down", append(key, nowhere), exitUnable, "could not be verified"},
+		{"denied outweighs unable", append(key, nowhere, unsigned.Name), exitDenied, "1 denied"},
+		{"no such image", append(key, h.Registry.Host()+"/none:v1"), exitUnable, "could not be verified"},
+		{"the log is on unless switched off", []string{"verify", "--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json"), signed.Name}, exitDenied, "transparency log"},
+		{"nothing to verify", []string{"verify", "--key", h.path("key.pub")}, exitUsage, "nothing to verify"},
+		{"nobody to believe", []string{"verify", signed.Name}, exitUsage, "what must be proved?"},
+		{"an identity without an issuer", []string{"verify", "--certificate-identity", "x", signed.Name}, exitUsage, "--certificate-oidc-issuer"},
+		{"a missing key file", []string{"verify", "--key", "no-such-file", signed.Name}, exitUsage, "no-such-file"},
+		{"a missing manifest", append(key, "-f", "no-such-file"), exitUsage, "no-such-file"},
+		{"an unknown flag", append(key, "--no-such-flag", signed.Name), exitUsage, "no-such-flag"},
+		{"an unknown output", append(key, "-o", "xml", signed.Name), exitUsage, "text or json"},
+		{"offline without a layout", append(key, "--offline", signed.Name), exitUsage, "--oci-layout"},
+		{"a malformed reference", append(key, "registry.test/app@sha256:../../x"), exitDenied, "sha256"},
+		{"an annotation that is there not", append(key, "-a", "team=web", signed.Name), exitDenied, "annotation"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			code, out, errs := quaymaster(t, c.args...)
+			if code != c.code || !strings.Contains(out+errs, c.says) {
+				t.Errorf("exit status %d, want %d; want %q in:\n%s%s", code, c.code, c.says, out, errs)
+			}
+		})
+	}
+}
+
+func TestManifests(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
+	ok(t, h.SignBundle(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	workload := func(image string) string {
+		return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  template:
+    spec:
+      initContainers: [{name: init, image: %q}]
+      containers: [{name: web, image: %q}]
+`, signed.Name, image)
+	}
+	good := h.file(t, "good.yaml", workload(signed.Name)+"---\n"+workload(signed.Name))
+	bad := h.file(t, "bad.yaml", workload(signed.Name)+"---\n"+workload(unsigned.Name))
+	key := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "-f"}
+	if code, out, errs := quaymaster(t, append(key, good)...); code != exitAllowed {
+		t.Errorf("exit status %d for signed images:\n%s%s", code, out, errs)
+	}
+	if code, out, errs := quaymaster(t, append(key, bad)...); code != exitDenied || !strings.Contains(out, "unsigned") {
+		t.Errorf("exit status %d for an unsigned image:\n%s%s", code, out, errs)
+	}
+}
+
+func TestJSONIsWrittenOnFailureToo(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	unsigned := h.Build("unsigned", "v1", "2")
+	code, out, errs := quaymaster(t, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "-o", "json="+h.path("out.json"), "-o", "text", unsigned.Name)
+	if code != exitDenied || !strings.Contains(out, "denied") {
+		t.Fatalf("exit status %d:\n%s%s", code, out, errs)
+	}
+	content, err := os.ReadFile(h.path("out.json"))
+	ok(t, err)
+	var list struct {
+		APIVersion, Kind string
+		Items            []struct{ Answer string }
+	}
+	ok(t, json.Unmarshal(content, &list))
+	if list.Kind != "VerdictList" || len(list.Items) != 1 || list.Items[0].Answer != "deny" {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestKeyless(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	image := h.Build("app", "v1", "1")
+	signer, err := h.Sigstore.Keyless(verifytest.Identity{URI: "https://github.com/org/app/.github/workflows/build.yaml@refs/heads/main", Issuer: "https://token.actions.githubusercontent.com"})
+	ok(t, err)
+	ok(t, h.SignBundle(image, verifytest.Claim{Signer: signer}, nil))
+	base := []string{"verify", "--trusted-root", h.path("trusted_root.json"), "--certificate-oidc-issuer", "https://token.actions.githubusercontent.com"}
+	for _, c := range []struct {
+		reason, expression string
+		code               int
+	}{
+		{"the whole subject", `https://github\.com/org/app/.*`, exitAllowed},
+		{"a part of the subject is not the subject", `github\.com/org/app`, exitDenied},
+		{"another organisation", `https://github\.com/evil/.*`, exitDenied},
+	} {
+		if code, out, errs := quaymaster(t, append(base, "--certificate-identity-regexp", c.expression, image.Name)...); code != c.code {
+			t.Errorf("%s: exit status %d, want %d:\n%s%s", c.reason, code, c.code, out, errs)
+		}
+	}
+	if code, _, _ := quaymaster(t, "verify", "--certificate-oidc-issuer", "https://token.actions.githubusercontent.com", "--certificate-identity-regexp", ".*", image.Name); code != exitDenied {
+		t.Errorf("the public-good root believes a throw-away Sigstore: exit status %d", code)
+	}
+}
+
+func TestExplainAndVersion(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	image := h.Build("app", "v1", "1")
+	code, out, errs := quaymaster(t, "explain", "--key", h.path("key.pub"), "--insecure-ignore-tlog", image.Name)
+	if code != exitDenied || !strings.Contains(out, image.Manifest.Digest[:40]) {
+		t.Errorf("exit status %d:\n%s%s", code, out, errs)
+	}
+	if code, out, _ := quaymaster(t, "version"); code != 0 || !strings.HasPrefix(out, "quaymaster ") {
+		t.Errorf("exit status %d: %s", code, out)
+	}
+	if code, out, _ := quaymaster(t, "completion", "bash"); code != 0 || !strings.Contains(out, "bash") {
+		t.Errorf("completion: exit status %d", code)
+	}
+}
+
+func TestDemo(t *testing.T) {
+	code, out, errs := quaymaster(t, "demo")
+	if code != 0 || !strings.Contains(out, "4 allowed, 4 denied") {
+		t.Errorf("exit status %d:\n%s%s", code, out, errs)
+	}
+}

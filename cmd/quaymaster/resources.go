@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/docker/cli/cli/config"
+	"github.com/docker/cli/cli/config/configfile"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// resources are the objects of a cluster that policies look up, from files.
+type resources struct {
+	configMaps map[string]map[string]any // by namespace/name
+	secrets    map[string]map[string][]byte
+	namespaces map[string]map[string]string // labels by name
+}
+
+// loadResources reads ConfigMaps, Secrets and Namespaces; objects of other kinds
+// are left alone, so that a folder of manifests can be given.
+func loadResources(names []string) (*resources, error) {
+	r := &resources{
+		configMaps: map[string]map[string]any{}, secrets: map[string]map[string][]byte{},
+		namespaces: map[string]map[string]string{},
+	}
+	for _, name := range names {
+		objects, err := readManifests(name, nil)
+		if err != nil {
+			return nil, fmt.Errorf("--resource: %w", err)
+		}
+		for _, object := range objects {
+			if err := r.add(object); err != nil {
+				return nil, fmt.Errorf("--resource %s: %w", object.Source(), err)
+			}
+		}
+	}
+	return r, nil
+}
+
+func (r *resources) add(object workload.Object) error {
+	key := namespaced(object.Namespace(), object.Name())
+	content := object.Content()
+	switch {
+	case object.Group() != "":
+	case object.Kind() == "ConfigMap":
+		r.configMaps[key] = content
+	case object.Kind() == "Namespace":
+		labels := map[string]string{}
+		metadata, _ := content["metadata"].(map[string]any)
+		written, _ := metadata["labels"].(map[string]any)
+		for name, value := range written {
+			labels[name] = fmt.Sprint(value)
+		}
+		r.namespaces[object.Name()] = labels
+	case object.Kind() == "Secret":
+		data, err := secretData(content)
+		if err != nil {
+			return fmt.Errorf("Secret %s: %w", key, err)
+		}
+		r.secrets[key] = data
+	}
+	return nil
+}
+
+func namespaced(namespace, name string) string {
+	if namespace == "" {
+		namespace = "default"
+	}
+	return namespace + "/" + name
+}
+
+func secretData(content map[string]any) (map[string][]byte, error) {
+	data := map[string][]byte{}
+	encoded, _ := content["data"].(map[string]any)
+	for key, value := range encoded {
+		decoded, err := base64.StdEncoding.DecodeString(fmt.Sprint(value))
+		if err != nil {
+			return nil, fmt.Errorf("data.%s: %w", key, err)
+		}
+		data[key] = decoded
+	}
+	plain, _ := content["stringData"].(map[string]any)
+	for key, value := range plain {
+		data[key] = []byte(fmt.Sprint(value))
+	}
+	return data, nil
+}
+
+// Secret implements trust.Secrets.
+func (r *resources) Secret(_ context.Context, namespace, name, key string) ([]byte, error) {
+	data, ok := r.secrets[namespaced(namespace, name)]
+	if !ok {
+		return nil, fmt.Errorf("Secret %s/%s is not among the resources: give it with --resource FILE", namespace, name)
+	}
+	value, ok := data[key]
+	if !ok {
+		return nil, fmt.Errorf("Secret %s/%s has no key %s", namespace, name, key)
+	}
+	return value, nil
+}
+
+// ConfigMap returns a ConfigMap, as policies see it.
+func (r *resources) ConfigMap(_ context.Context, namespace, name string) (map[string]any, error) {
+	content, ok := r.configMaps[namespaced(namespace, name)]
+	if !ok {
+		return nil, fmt.Errorf("ConfigMap %s/%s is not among the resources: give it with --resource FILE", namespace, name)
+	}
+	return content, nil
+}
+
+// pullSecret reads a Secret of type kubernetes.io/dockerconfigjson.
+func (r *resources) pullSecret(name string) (registry.Source, error) {
+	namespace, secret, ok := strings.Cut(name, "/")
+	if !ok {
+		namespace, secret = "", name
+	}
+	data, ok := r.secrets[namespaced(namespace, secret)]
+	if !ok {
+		return registry.Source{}, fmt.Errorf("pull secret %s is not among the resources: give it with --resource FILE", name)
+	}
+	file, err := config.LoadFromReader(bytes.NewReader(data[".dockerconfigjson"]))
+	if err != nil {
+		return registry.Source{}, fmt.Errorf("pull secret %s: no readable .dockerconfigjson", name)
+	}
+	return registry.Source{Name: "the pull secret " + name, Keychain: fileKeychain{file}}, nil
+}
+
+// fileKeychain gives the credentials of one docker configuration.
+type fileKeychain struct{ file *configfile.ConfigFile }
+
+// Resolve implements authn.Keychain. Only what stands in the file is read: a
+// pull secret that names a credential helper would otherwise run a program.
+func (k fileKeychain) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	hosts := []string{target.String(), target.RegistryStr(), "https://" + target.RegistryStr()}
+	if target.RegistryStr() == name.DefaultRegistry {
+		hosts = append(hosts, authn.DefaultAuthKey, "docker.io")
+	}
+	for _, host := range hosts {
+		found, ok := k.file.AuthConfigs[host]
+		if !ok {
+			continue
+		}
+		return authn.FromConfig(authn.AuthConfig{
+			Username: found.Username, Password: found.Password, Auth: found.Auth,
+			IdentityToken: found.IdentityToken, RegistryToken: found.RegistryToken,
+		}), nil
+	}
+	return authn.Anonymous, nil
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/trust/kms"
+)
+
+// setupFlags say what the gate rests on: policies, trust and registries.
+type setupFlags struct {
+	policies, resources []string
+	trustedRoot         string
+	refreshTrust        bool
+	ociLayout           string
+	offline             bool
+	registryCA          string
+	plainHTTP           []string
+	timeout             time.Duration
+}
+
+func (f *setupFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
+	flags.StringArrayVar(&f.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces that policies look up")
+	flags.StringVar(&f.trustedRoot, "trusted-root", "", "trusted_root.json `file` in place of the public-good instance's")
+	flags.BoolVar(&f.refreshTrust, "refresh-trust", false, "ask the public-good TUF repository for a newer trusted root first")
+	flags.StringVar(&f.ociLayout, "oci-layout", "", "OCI image layout `folder` or archive to read in place of registries")
+	flags.BoolVar(&f.offline, "offline", false, "open no connection; needs --oci-layout")
+	flags.StringVar(&f.registryCA, "registry-ca", "", "PEM `file` of certificate authorities to trust for registries beside the system's")
+	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "`host[:port]` of a registry to ask without TLS; loopback hosts always are")
+	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "time for the whole run")
+}
+
+// gate wires the engine as the flags say.
+func (f *setupFlags) gate(ctx context.Context, t terminal, authorities *authorityFlags) (*gate.Gate, error) {
+	if f.offline && f.ociLayout == "" {
+		return nil, errors.New("--offline opens no connection, so the images must come from --oci-layout")
+	}
+	store, secrets, err := f.trust(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set, err := f.policySet(t, authorities, secrets)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := f.registries(secrets)
+	if err != nil {
+		return nil, err
+	}
+	prover, err := newProver(store.Snapshot())
+	if err != nil {
+		return nil, err
+	}
+	return gate.New(gate.Config{
+		Registries: sources,
+		State:      gate.Fixed{Policies: set, Prover: prover},
+	}, gate.WithTimeout(f.timeout))
+}
+
+// policySet compiles the policy files and the flags that mean a policy.
+func (f *setupFlags) policySet(t terminal, authorities *authorityFlags, resources *resources) (*policy.Set, error) {
+	policies, err := loadPolicies(f.policies, resources)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range policies {
+		if len(p.NotOurs) > 0 {
+			fmt.Fprintf(t.err, "quaymaster: %s: %d rules verify no images and are left alone: %s\n", p.ID(), len(p.NotOurs), joinWords(p.NotOurs))
+		}
+	}
+	fromFlags, err := authorities.policy()
+	if err != nil {
+		return nil, err
+	}
+	if fromFlags != nil {
+		policies = append(policies, fromFlags)
+	}
+	if len(policies) == 0 {
+		return nil, errors.New("what must be proved? give --policy, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
+	}
+	return policy.NewSet(policies...)
+}
+
+// trust opens the trust store. Nothing is fetched unless --refresh-trust asks.
+func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *resources, error) {
+	known, err := loadResources(f.resources)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := trust.Options{Secrets: known}
+	if options.TrustedRoot, err = optionalFile("--trusted-root", f.trustedRoot); err != nil {
+		return nil, nil, err
+	}
+	if !f.offline {
+		options.KMS = kms.Providers{}
+	}
+	if f.refreshTrust {
+		if f.offline || f.trustedRoot != "" {
+			return nil, nil, errors.New("--refresh-trust contradicts --offline and --trusted-root")
+		}
+		options.TUF = &trust.TUF{Client: &http.Client{Timeout: f.timeout, Transport: guardedTransport()}, CachePath: tufCache()}
+	}
+	store, err := trust.New(options)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.trustedRoot != "" {
+		if err := store.Snapshot().Check(); err != nil {
+			return nil, nil, fmt.Errorf("--trusted-root %s: %w", f.trustedRoot, err)
+		}
+	}
+	if f.refreshTrust {
+		if err := store.RefreshOnce(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	return store, known, nil
+}
+
+func tufCache() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "quaymaster", "tuf")
+}
+
+// registries returns where images and evidence are read.
+func (f *setupFlags) registries(secrets *resources) (gate.Registries, error) {
+	if f.ociLayout != "" {
+		layout, err := registry.OpenLayout(f.ociLayout)
+		if err != nil {
+			return nil, fmt.Errorf("--oci-layout: %w", err)
+		}
+		return offline{layout: layout}, nil
+	}
+	config := registry.Config{
+		PlainHTTP:   f.plainHTTP,
+		Credentials: []registry.Source{dockerConfiguration()},
+	}
+	if f.registryCA != "" {
+		pool, err := certificatePool(f.registryCA)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = pool
+	}
+	client, err := registry.New(config, registry.WithProxy(http.ProxyFromEnvironment))
+	if err != nil {
+		return nil, err
+	}
+	return online{client: client, secrets: secrets}, nil
+}
+
+func certificatePool(path string) (*x509.CertPool, error) {
+	pem, err := optionalFile("--registry-ca", path)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--registry-ca %s: no PEM certificate in it", path)
+	}
+	return pool, nil
+}

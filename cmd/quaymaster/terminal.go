@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// isTerminal reports whether w is a terminal and not a file or a pipe.
+func isTerminal(w any) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// color reports whether output may be coloured (https://no-color.org).
+func (t terminal) color() bool {
+	return isTerminal(t.out) && t.env("NO_COLOR") == "" && t.env("TERM") != "dumb"
+}
+
+// progress is one line on a terminal that says how far a long run is.
+type progress struct {
+	t           terminal
+	done, total int
+	shown       bool
+}
+
+// worthShowing is how many objects make a run long enough for a progress line.
+const worthShowing = 3
+
+func newProgress(t terminal, total int) *progress {
+	p := &progress{t: t, total: total, shown: total >= worthShowing && isTerminal(t.err)}
+	p.draw()
+	return p
+}
+
+func (p *progress) step() {
+	p.done++
+	p.draw()
+}
+
+func (p *progress) draw() {
+	if p.shown {
+		fmt.Fprintf(p.t.err, "\rverifying %d of %d", p.done, p.total)
+	}
+}
+
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.t.err, "\r\x1b[K")
+	}
+}
+
+// manifestFiles returns the file itself, or the manifests in a folder and below
+// it, sorted.
+func manifestFiles(name string) ([]string, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	var paths []string
+	err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		switch strings.ToLower(filepath.Ext(path)) {
+		case ".yaml", ".yml", ".json":
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	slices.Sort(paths)
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("no .yaml, .yml or .json file in it")
+	}
+	return paths, err
+}
+
+// commandLine returns what to type to see one image's verdict step by step, with
+// the same flags.
+func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
+	var flags []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "output", "filename", "verbose", "require-match":
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			for _, value := range list.GetSlice() {
+				flags = append(flags, "--"+f.Name+" "+quote(value))
+			}
+			return
+		}
+		if f.Value.Type() == "bool" {
+			flags = append(flags, "--"+f.Name)
+			return
+		}
+		flags = append(flags, "--"+f.Name+" "+quote(f.Value.String()))
+	})
+	return func(_ report.Record, image report.Image) string {
+		words := append([]string{"quaymaster explain"}, flags...)
+		return strings.Join(append(words, quote(image.Written)), " ")
+	}
+}
+
+// quote makes a word of s for a shell.
+func quote(s string) string {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,", r)
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

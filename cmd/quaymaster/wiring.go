@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/bundle"
+	"github.com/quaymaster/quaymaster/verify/cosign"
+	"github.com/quaymaster/quaymaster/verify/notation"
+	"github.com/quaymaster/quaymaster/verify/trust"
+)
+
+// prover joins one snapshot of trust with the verifiers bound to it.
+type prover struct {
+	*trust.Snapshot
+	verify.ByFormat
+}
+
+func newProver(snapshot *trust.Snapshot) (gate.Prover, error) {
+	notary, err := notation.New(notation.Options{Transport: guardedTransport()})
+	if err != nil {
+		return nil, err
+	}
+	return prover{Snapshot: snapshot, ByFormat: verify.ByFormat{
+		attest.Cosign:   cosign.New(snapshot),
+		attest.Bundle:   bundle.New(snapshot),
+		attest.Notation: notary,
+	}}, nil
+}
+
+// answerTimeout is how long a service that is no registry may take to answer.
+const answerTimeout = 10 * time.Second
+
+// guardedTransport opens connections for whoever is not a registry.
+func guardedTransport() http.RoundTripper {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dial.New(dial.Config{}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   2,
+		ResponseHeaderTimeout: answerTimeout,
+	}
+}
+
+// online opens sessions with registries.
+type online struct {
+	client  *registry.Client
+	secrets *resources
+}
+
+// Open implements gate.Registries.
+func (o online) Open(credentials policy.Credentials) (gate.Session, error) {
+	client := o.client
+	if credentials.AllowInsecure {
+		return nil, errors.New("allowInsecureRegistry is not honoured: name the registry with --plain-http or give its certificate authority with --registry-ca")
+	}
+	if len(credentials.Providers)+len(credentials.Secrets) > 0 {
+		sources, err := o.sources(credentials)
+		if err != nil {
+			return nil, err
+		}
+		if client, err = client.WithCredentials(sources...); err != nil {
+			return nil, err
+		}
+	}
+	meter := &registry.Meter{}
+	return session{Client: client.With(meter), meter: meter}, nil
+}
+
+// sources turns a policy's words into places that credentials come from.
+func (o online) sources(credentials policy.Credentials) ([]registry.Source, error) {
+	var sources []registry.Source
+	for _, name := range credentials.Secrets {
+		source, err := o.secrets.pullSecret(name)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, source)
+	}
+	for _, name := range credentials.Providers {
+		if name != "default" {
+			return nil, fmt.Errorf("credential provider %q: on the command line credentials come from the docker configuration and its helpers; log in there and use the provider default", name)
+		}
+		sources = append(sources, dockerConfiguration())
+	}
+	return sources, nil
+}
+
+func dockerConfiguration() registry.Source {
+	return registry.Source{Name: "the docker configuration", Keychain: authn.DefaultKeychain}
+}
+
+// session is a registry client whose costs are counted.
+type session struct {
+	*registry.Client
+	meter *registry.Meter
+}
+
+// Cost implements gate.Session.
+func (s session) Cost() gate.Cost {
+	return costOf(s.meter)
+}
+
+func costOf(meter *registry.Meter) gate.Cost {
+	cost := gate.Cost{Requests: meter.Requests(), CountedPulls: meter.Pulls(), Bytes: meter.Bytes(), RateLimitRemaining: -1}
+	if left, ok := meter.Remaining(); ok {
+		cost.RateLimitRemaining = left
+	}
+	return cost
+}
+
+// offline opens sessions with an OCI layout, which needs no credentials.
+type offline struct{ layout *registry.Layout }
+
+// Open implements gate.Registries.
+func (o offline) Open(policy.Credentials) (gate.Session, error) {
+	return layoutSession{o.layout}, nil
+}
+
+// layoutSession costs nothing.
+type layoutSession struct{ *registry.Layout }
+
+// Cost implements gate.Session.
+func (layoutSession) Cost() gate.Cost { return gate.Cost{RateLimitRemaining: -1} }
+
+func joinWords(words []string) string {
+	return strings.Join(slices.Sorted(slices.Values(words)), ", ")
+}

@@ -1,0 +1,261 @@
+package gate_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+const provenance = "https://slsa.dev/provenance/v1"
+
+// expect fails the test unless the outcome has the answer and, first, the code.
+func expect(t *testing.T, outcome gate.Outcome, answer gate.Answer, code policy.Code) {
+	t.Helper()
+	reasons := slices.Clone(outcome.Reasons)
+	for _, v := range outcome.Verdicts {
+		reasons = append(reasons, v.Reasons...)
+	}
+	if outcome.Answer != answer || len(reasons) == 0 || reasons[0].Code != code {
+		t.Fatalf("%s %+v, want %s with %s first", outcome.Answer, reasons, answer, code)
+	}
+}
+
+func TestThreeAnswers(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	g := h.gate(t, signedBy(h.key))
+
+	signed := h.Build("signed", "v1", "signed")
+	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
+	expect(t, decide(t, g, signed.Name), gate.Allow, policy.Verified)
+
+	unsigned := h.Build("unsigned", "v1", "unsigned")
+	expect(t, decide(t, g, unsigned.Name), gate.Deny, policy.Unsigned)
+
+	foreign := h.Build("foreign", "v1", "foreign")
+	must(0, h.SignBundle(foreign, byKey(h.stranger), nil))(t)
+	expect(t, decide(t, g, foreign.Name), gate.Deny, policy.Code(verify.WrongKey))
+
+	expect(t, decide(t, g, h.Registry.Host()+"/signed:v2"), gate.Unable, policy.ImageNotFound)
+
+	down := h.Build("down", "v1", "down")
+	must(0, h.SignBundle(down, byKey(h.key), nil))(t)
+	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.RetryAfter(503, "600")})
+	expect(t, decide(t, g, down.Name), gate.Unable, policy.Unavailable)
+	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.Status(403)})
+	expect(t, decide(t, g, down.Name), gate.Unable, policy.AccessRefused)
+	h.Registry.SetFaults()
+	expect(t, decide(t, g, down.Name), gate.Allow, policy.Verified) // could-not-look was not remembered
+}
+
+func TestFailureSettings(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{Faults: []registrytest.Fault{{Kind: registrytest.Referrers, Do: registrytest.RetryAfter(503, "600")}}})
+	image := h.Build("app", "v1", "app")
+	unsignedRule := signedBy(h.key)
+	for _, c := range []struct {
+		reason   string
+		failOpen bool
+		action   policy.Action
+		healthy  bool
+		want     gate.Answer
+	}{
+		{"could not look, fail closed", false, policy.Enforce, false, gate.Unable},
+		{"could not look, fail open", true, policy.Enforce, false, gate.Allow},
+		{"could not look, audit", false, policy.Audit, false, gate.Allow},
+		{"unsigned is certain, fail open or not", true, policy.Enforce, true, gate.Deny},
+		{"unsigned, audit", false, policy.Audit, true, gate.Allow},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			if c.healthy {
+				h.Registry.SetFaults()
+			}
+			r := unsignedRule
+			r.check.Action = c.action
+			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: c.failOpen, Rules: []policy.Rule{r}})
+			outcome := decide(t, g, image.Name)
+			if outcome.Answer != c.want {
+				t.Fatalf("%s, want %s: %+v", outcome.Answer, c.want, outcome.Verdicts)
+			}
+			if c.want == gate.Allow && len(outcome.Verdicts[0].Warnings) == 0 {
+				t.Fatal("allowed without a warning")
+			}
+		})
+	}
+}
+
+func TestAnAttestationIsNoSignature(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	image := h.Build("app", "v1", "app")
+	must(0, h.AttestBundle(image, byKey(h.key), provenance, map[string]any{}))(t)
+	outcome := decide(t, h.gate(t, signedBy(h.key)), image.Name)
+	expect(t, outcome, gate.Deny, policy.Unsigned)
+	if found := outcome.Verdicts[0].Reasons[0].Found; !strings.Contains(found, provenance) {
+		t.Errorf("the denial says %q was found, and the attestation was of type %s", found, provenance)
+	}
+	must(0, h.SignBundle(image, byKey(h.key), nil))(t)
+	expect(t, decide(t, h.gate(t, signedBy(h.key)), image.Name), gate.Allow, policy.Verified)
+}
+
+func attestedBy(signer *verifytest.Signer, predicateType string) rule {
+	return rule{policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+		Path: "attestations[0]", PredicateType: predicateType,
+		Signers: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: keyAuthority(signer)}}}},
+	}}}}
+}
+
+func TestAttestations(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	g := h.gate(t, attestedBy(h.key, provenance))
+
+	good := h.Build("good", "v1", "good")
+	must(0, h.AttestBundle(good, byKey(h.key), provenance, map[string]any{"buildType": "x"}))(t)
+	expect(t, decide(t, g, good.Name), gate.Allow, policy.Verified)
+
+	other := h.Build("other", "v1", "other")
+	must(0, h.AttestBundle(other, byKey(h.key), "https://spdx.dev/Document", map[string]any{}))(t)
+	expect(t, decide(t, g, other.Name), gate.Deny, policy.NoAttestation)
+
+	signedOnly := h.Build("signed", "v1", "signed")
+	must(0, h.SignBundle(signedOnly, byKey(h.key), nil))(t)
+	expect(t, decide(t, g, signedOnly.Name), gate.Deny, policy.NoAttestation)
+
+	foreign := h.Build("foreign", "v1", "foreign")
+	must(0, h.AttestBundle(foreign, byKey(h.stranger), provenance, map[string]any{}))(t)
+	expect(t, decide(t, g, foreign.Name), gate.Deny, policy.Code(verify.WrongKey))
+
+	mixed := h.Build("mixed", "v1", "mixed")
+	must(0, h.AttestBundle(mixed, byKey(h.stranger), provenance, map[string]any{}))(t)
+	must(0, h.AttestBundle(mixed, byKey(h.key), provenance, map[string]any{}))(t)
+	expect(t, decide(t, g, mixed.Name), gate.Allow, policy.Verified) // a foreign statement does not block
+}
+
+func TestASignatureOfAnotherImageIsNone(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed := h.Build("app", "v1", "signed")
+	other := h.Build("app", "v2", "other")
+	content := must(h.Sigstore.Bundle(verifytest.Claim{
+		Signer: h.key, NoLog: true, Statement: verifytest.CosignSignature(signed.Manifest.Digest, nil),
+	}))(t)
+	must(0, h.PutBundle(signed, content, verifytest.CosignSignPredicateType))(t)
+	must(0, h.PutBundle(other, content, verifytest.CosignSignPredicateType))(t)
+	g := h.gate(t, signedBy(h.key))
+	expect(t, decide(t, g, signed.Name), gate.Allow, policy.Verified)
+	expect(t, decide(t, g, other.Name), gate.Deny, policy.Code(verify.WrongDigest))
+}
+
+func TestThePinnedDigestIsTheProvedDigest(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed := h.Build("app", "v1", "signed")
+	evil := h.Build("app", "evil", "unsigned")
+	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
+	h.Registry.SetFaults(registrytest.Fault{
+		Kind: registrytest.Manifest, Repository: "app", Reference: "v1",
+		Do: registrytest.Flip(signed.Manifest.Digest, evil.Manifest.Digest),
+	})
+	outcome := decide(t, h.gate(t, signedBy(h.key)), signed.Name)
+	expect(t, outcome, gate.Allow, policy.Verified)
+	v := outcome.Verdicts[0]
+	if got := v.Pinned.Digest().String(); got != signed.Manifest.Digest || v.Decisions[0].Facts[0].Subject.String() != got {
+		t.Fatalf("pinned %s, proved %s", got, v.Decisions[0].Facts[0].Subject)
+	}
+	if !v.Pin {
+		t.Error("the policy pins, the verdict does not")
+	}
+}
+
+func TestMemory(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	clock := time.Now()
+	g := h.gate(t, signedBy(h.key), gate.WithClock(func() time.Time { return clock }))
+	image := h.Build("app", "v1", "first")
+
+	expect(t, decide(t, g, image.Name), gate.Deny, policy.Unsigned)
+	must(0, h.SignBundle(image, byKey(h.key), nil))(t)
+	expect(t, decide(t, g, image.Name), gate.Deny, policy.Unsigned) // "none found" is kept for seconds
+	clock = clock.Add(11 * time.Second)
+	expect(t, decide(t, g, image.Name), gate.Allow, policy.Verified)
+
+	h.Build("app", "v1", "second, unsigned") // the tag moves
+	clock = clock.Add(11 * time.Second)
+	expect(t, decide(t, g, image.Name), gate.Deny, policy.Unsigned)
+
+	h.Registry.Reset()
+	expect(t, decide(t, g, image.ByDigest()), gate.Allow, policy.Verified)
+	if n := len(h.Registry.Requests()); n != 0 {
+		t.Errorf("%d requests for a fact that is remembered", n)
+	}
+	clock = clock.Add(2 * time.Hour)
+	expect(t, decide(t, g, image.ByDigest()), gate.Allow, policy.Verified)
+	if n := len(h.Registry.Requests()); n == 0 {
+		t.Error("a fact is believed beyond its greatest age")
+	}
+}
+
+func TestAnotherKeyIsNotAnsweredFromMemory(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	image := h.Build("app", "v1", "app")
+	must(0, h.SignBundle(image, byKey(h.key), nil))(t)
+	both := rule{policy.Check{Entry: "verifyImages[0]", Requirements: []policy.Requirement{
+		{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: keyAuthority(h.key)}}},
+		{Name: "attestors[1]", Threshold: 1, Members: []policy.Member{{Authority: keyAuthority(h.stranger)}}},
+	}}}
+	g := h.gate(t, both)
+	for range 2 {
+		expect(t, decide(t, g, image.Name), gate.Deny, policy.Code(verify.WrongKey))
+	}
+}
+
+func TestPlatforms(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	amd := h.Build("app", "amd64", "amd64")
+	arm := h.Build("app", "arm64", "arm64")
+	index := h.BuildIndex("app", "v1", amd, arm)
+	child := h.Registry.Host() + "/app:v1@" + amd.Manifest.Digest
+
+	each, any, onlyIndex := signedBy(h.key), signedBy(h.key), signedBy(h.key)
+	each.check.Platforms, any.check.Platforms = policy.PlatformEach, policy.PlatformAny
+	fresh := func(r rule) *gate.Gate { return h.gate(t, r) }
+
+	expect(t, decide(t, fresh(any), index.Name), gate.Deny, policy.Unsigned)
+	must(0, h.SignBundle(amd, byKey(h.key), nil))(t)
+	expect(t, decide(t, fresh(any), index.Name), gate.Allow, policy.Verified)
+	expect(t, decide(t, fresh(each), index.Name), gate.Deny, policy.Unsigned)
+	expect(t, decide(t, fresh(onlyIndex), index.Name), gate.Deny, policy.Unsigned)
+	must(0, h.SignBundle(arm, byKey(h.key), nil))(t)
+	expect(t, decide(t, fresh(each), index.Name), gate.Allow, policy.Verified)
+
+	other := h.Build("app", "other", "a child of no index")
+	orphan := h.Registry.Host() + "/app:v2@" + other.Manifest.Digest
+	plain := h.Build("app", "plain-amd64", "plain")
+	second := h.BuildIndex("app", "v2", plain)
+	must(0, h.SignBundle(second, byKey(h.key), nil))(t)
+	listed := h.Registry.Host() + "/app:v2@" + plain.Manifest.Digest
+	expect(t, decide(t, fresh(onlyIndex), listed), gate.Allow, policy.Verified)
+	expect(t, decide(t, fresh(onlyIndex), orphan), gate.Deny, policy.Unsigned)
+	expect(t, decide(t, fresh(onlyIndex), child), gate.Allow, policy.Verified)
+}
+
+func TestMalformedReference(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	g := h.gate(t, signedBy(h.key))
+	for _, written := range []string{"UPPER/case", "app@sha256:../../x", "app:", strings.Repeat("a", 5000)} {
+		expect(t, g.Decide(t.Context(), pod(t, written)), gate.Deny, policy.Malformed)
+	}
+}
+
+func TestNoPolicySpeaks(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	set := must(policy.NewSet())(t)
+	g := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot}}}))(t)
+	outcome := decide(t, g, h.Registry.Host()+"/app:v1")
+	expect(t, outcome, gate.Allow, policy.NotConcerned)
+	if n := len(h.Registry.Requests()); n != 0 || outcome.Verdicts[0].Matched() {
+		t.Errorf("%d requests, matched %t", n, outcome.Verdicts[0].Matched())
+	}
+}

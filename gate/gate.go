@@ -1,0 +1,169 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Resolver turns a reference into a digest, once per request.
+type Resolver interface {
+	// Resolve returns the digest that the reference stands for now, and what the
+	// registry says of the manifest on the way.
+	Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error)
+	// Describe adds the manifest's media type and size.
+	Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error)
+}
+
+// Session is a view of the registries with one set of credentials, whose costs
+// are counted.
+type Session interface {
+	Resolver
+	attest.Fetcher
+	Cost() Cost
+}
+
+// Registries opens sessions.
+type Registries interface {
+	Open(credentials policy.Credentials) (Session, error)
+}
+
+// Prover is one snapshot of trust with the verifiers bound to it.
+type Prover interface {
+	verify.Verifier
+	// Generation is the hash of the trust content.
+	Generation() string
+	// Resolve looks up the key bytes of an authority.
+	Resolve(ctx context.Context, authority verify.Authority) (verify.Authority, error)
+}
+
+// Snapshot is what one request is judged by.
+type Snapshot struct {
+	Policies *policy.Set
+	Prover   Prover
+}
+
+// State gives the current snapshot. It is asked once per request.
+type State interface {
+	Snapshot(ctx context.Context) (Snapshot, error)
+}
+
+// Fixed is a State that never changes, for the command line and for tests.
+type Fixed Snapshot
+
+// Snapshot implements State.
+func (f Fixed) Snapshot(context.Context) (Snapshot, error) { return Snapshot(f), nil }
+
+// Config is what a Gate cannot do without.
+type Config struct {
+	Registries Registries
+	State      State
+}
+
+// Gate is the shared engine. It is safe for concurrent use.
+type Gate struct {
+	registries Registries
+	state      State
+	options    options
+	memory     *memory
+}
+
+type options struct {
+	images  int           // images at work at once, per request
+	timeout time.Duration // for one request
+	age     time.Duration // greatest age of a fact
+	noneAge time.Duration // age of "none found"
+	tagAge  time.Duration // age of a tag's digest
+	now     func() time.Time
+}
+
+// Option changes a default of a Gate.
+type Option func(*options) error
+
+// WithConcurrency bounds how many images of a request are at work at once; 16
+// unless set.
+func WithConcurrency(images int) Option {
+	return func(o *options) error {
+		if images < 1 {
+			return fmt.Errorf("concurrency %d: want at least 1", images)
+		}
+		o.images = images
+		return nil
+	}
+}
+
+// WithTimeout bounds a request as a whole; 30 s unless set. What is not proved
+// by then is could-not-look.
+func WithTimeout(d time.Duration) Option {
+	return func(o *options) error {
+		if d <= 0 {
+			return fmt.Errorf("timeout %s: want more than nothing", d)
+		}
+		o.timeout = d
+		return nil
+	}
+}
+
+// Ages says how long the gate remembers; zero fields keep their defaults.
+type Ages struct {
+	// Fact is the greatest age of a proved claim: 1 h.
+	Fact time.Duration
+	// None is the age of "no evidence found": 10 s.
+	None time.Duration
+	// Tag is the age of the digest behind a tag: 10 s.
+	Tag time.Duration
+}
+
+// WithAges changes how long the gate remembers.
+func WithAges(ages Ages) Option {
+	return func(o *options) error {
+		for _, set := range []struct {
+			to   *time.Duration
+			from time.Duration
+		}{{&o.age, ages.Fact}, {&o.noneAge, ages.None}, {&o.tagAge, ages.Tag}} {
+			if set.from < 0 {
+				return fmt.Errorf("age %s: want more than nothing", set.from)
+			}
+			if set.from > 0 {
+				*set.to = set.from
+			}
+		}
+		return nil
+	}
+}
+
+// WithClock replaces the clock, for tests.
+func WithClock(now func() time.Time) Option {
+	return func(o *options) error {
+		o.now = now
+		return nil
+	}
+}
+
+// New makes a Gate.
+func New(config Config, with ...Option) (*Gate, error) {
+	if config.Registries == nil || config.State == nil {
+		return nil, errors.New("gate: want registries and a state")
+	}
+	o := options{
+		images: 16, timeout: 30 * time.Second,
+		age: time.Hour, noneAge: 10 * time.Second, tagAge: 10 * time.Second,
+		now: time.Now,
+	}
+	for _, option := range with {
+		if err := option(&o); err != nil {
+			return nil, fmt.Errorf("gate: %w", err)
+		}
+	}
+	memory, err := newMemory(o)
+	if err != nil {
+		return nil, fmt.Errorf("gate: %w", err)
+	}
+	return &Gate{registries: config.Registries, state: config.State, options: o, memory: memory}, nil
+}

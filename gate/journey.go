@@ -1,0 +1,261 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Decide judges one object. It always answers: what could not be done is a
+// reason in the outcome.
+func (g *Gate) Decide(ctx context.Context, request Request) Outcome {
+	return g.DecideAll(ctx, []Request{request}, nil)[0]
+}
+
+// DecideAll judges objects together, by one snapshot: a reference that several
+// of them use is resolved and proved once. The outcomes stand in the order of
+// the requests; done, if given, is called as each is settled, from one
+// goroutine at a time.
+func (g *Gate) DecideAll(ctx context.Context, requests []Request, done func(Outcome)) []Outcome {
+	outcomes := make([]Outcome, len(requests))
+	snapshot, err := g.state.Snapshot(ctx)
+	if err != nil {
+		for i, request := range requests {
+			outcomes[i] = failed(request, policy.Reason{Code: policy.PolicyError, Message: err.Error()})
+		}
+		return outcomes
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.options.timeout)
+	defer cancel()
+
+	trip := &journey{gate: g, snapshot: snapshot, works: map[workKey]*work{}}
+	plans := make([]*planned, len(requests))
+	for i, request := range requests {
+		plans[i] = trip.plan(ctx, request)
+	}
+	trip.run(ctx)
+	for i, p := range plans {
+		outcomes[i] = p.settle(trip)
+		if done != nil {
+			done(outcomes[i])
+		}
+	}
+	return outcomes
+}
+
+// failed is the outcome of an object that nobody could look at.
+func failed(request Request, reason policy.Reason) Outcome {
+	return Outcome{Subject: request.subject(), Source: request.Object.Source(), Answer: Unable, Reasons: []policy.Reason{reason}}
+}
+
+// journey is the state of one call: what must be found out, once each.
+type journey struct {
+	gate     *Gate
+	snapshot Snapshot
+	works    map[workKey]*work
+	order    []*work
+}
+
+type workKey struct{ scope, ref string }
+
+// planned is one object with its images and the checks that concern them.
+type planned struct {
+	request Request
+	subject *policy.Subject
+	plan    policy.Plan
+	images  []policy.Image
+	reasons []policy.Reason
+	works   map[*policy.Check]*work
+	refused map[*policy.Check]error // credentials that could not be had
+	started time.Time
+}
+
+// plan finds the object's images and asks the policies about them.
+func (j *journey) plan(ctx context.Context, request Request) *planned {
+	p := &planned{request: request, subject: request.subject(), works: map[*policy.Check]*work{}, refused: map[*policy.Check]error{}, started: j.gate.options.now()}
+	find := func(extractors []policy.Extractor) ([]policy.Image, error) { return p.find(extractors) }
+	if _, err := find(nil); err != nil {
+		p.reasons = append(p.reasons, policy.Reason{Code: policy.Malformed, Message: err.Error(), Hint: "write the image as [registry/]repository[:tag][@digest]"})
+		return p
+	}
+	p.plan = j.snapshot.Policies.Plan(ctx, p.subject, find)
+	for i := range p.plan.Checks {
+		check := &p.plan.Checks[i]
+		if check.NeedsDigest() {
+			w, err := j.work(check)
+			if err != nil {
+				p.refused[check] = err
+				continue
+			}
+			p.works[check] = w
+		}
+	}
+	return p
+}
+
+// find returns the images at the extractors' places, or at the standard ones,
+// and remembers each for the verdicts.
+func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
+	var uses []workload.Use
+	var err error
+	if len(extractors) == 0 {
+		uses, err = workload.Extract(p.request.Object)
+	} else {
+		uses, err = workload.ExtractWith(p.request.Object, places(extractors))
+	}
+	if err != nil {
+		return nil, err
+	}
+	images := make([]policy.Image, 0, len(uses))
+	for _, use := range uses {
+		ref, err := image.Parse(use.Image)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", use.Pointer, err)
+		}
+		images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
+	}
+	for _, found := range images {
+		if !slices.ContainsFunc(p.images, func(i policy.Image) bool { return i.Pointer == found.Pointer }) {
+			p.images = append(p.images, found)
+		}
+	}
+	return images, nil
+}
+
+func places(extractors []policy.Extractor) []workload.Extractor {
+	out := make([]workload.Extractor, len(extractors))
+	for i, e := range extractors {
+		out[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}
+	}
+	return out
+}
+
+// work returns the work on a check's reference under its credentials, which
+// checks of other containers, objects and policies share.
+func (j *journey) work(check *policy.Check) (*work, error) {
+	scope := credentialScope(check.Credentials)
+	key := workKey{scope: scope, ref: check.Image.Ref.String()}
+	w, ok := j.works[key]
+	if !ok {
+		session, err := j.gate.registries.Open(check.Credentials)
+		if err != nil {
+			return nil, fmt.Errorf("credentials: %w", err)
+		}
+		w = &work{
+			gate: j.gate, prover: j.snapshot.Prover, session: session, scope: scope,
+			ref: check.Image.Ref, answers: map[question]policy.Answer{},
+		}
+		j.works[key] = w
+		j.order = append(j.order, w)
+	}
+	w.checks = append(w.checks, check)
+	return w, nil
+}
+
+// credentialScope names a set of credentials, so that what one set may see is
+// never an answer for another.
+func credentialScope(c policy.Credentials) string {
+	if !c.AllowInsecure && len(c.Providers)+len(c.Secrets) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%t\x00%s\x00%s", c.AllowInsecure, strings.Join(c.Providers, "\x01"), strings.Join(c.Secrets, "\x01"))
+}
+
+// run does all the work, several references at a time.
+func (j *journey) run(ctx context.Context) {
+	var group errgroup.Group
+	group.SetLimit(j.gate.options.images)
+	for _, w := range j.order {
+		group.Go(func() error {
+			w.runSafely(ctx)
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+// runSafely turns a panic into could-not-look.
+func (w *work) runSafely(ctx context.Context) {
+	started := w.gate.options.now()
+	defer func() {
+		w.duration = w.gate.options.now().Sub(started)
+		if p := recover(); p != nil {
+			w.err = fmt.Errorf("internal error: %v\n%s", p, debug.Stack())
+		}
+	}()
+	w.run(ctx)
+}
+
+// settle makes the outcome of an object from what was found out.
+func (p *planned) settle(j *journey) Outcome {
+	out := Outcome{
+		Subject: p.subject, Source: p.request.Object.Source(), Rules: p.plan.Results, Reasons: p.reasons,
+		PolicyHash: j.snapshot.Policies.Hash(), TrustGeneration: j.snapshot.Prover.Generation(),
+		Cost: Cost{RateLimitRemaining: -1},
+	}
+	for _, found := range p.images {
+		out.Verdicts = append(out.Verdicts, p.verdict(found))
+	}
+	slices.SortStableFunc(out.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.Image.Pointer, b.Image.Pointer) })
+	out.Cost = p.cost()
+	settleOutcome(&out)
+	out.Duration = j.gate.options.now().Sub(p.started)
+	return out
+}
+
+// verdict collects the decisions about one image.
+func (p *planned) verdict(found policy.Image) Verdict {
+	v := Verdict{Image: found, Cost: Cost{RateLimitRemaining: -1}}
+	for i := range p.plan.Checks {
+		check := &p.plan.Checks[i]
+		if check.Image.Pointer != found.Pointer {
+			continue
+		}
+		w := p.works[check]
+		if w == nil {
+			v.Decisions = append(v.Decisions, p.alone(check))
+			continue
+		}
+		v.Decisions = append(v.Decisions, w.decide(check))
+		if w.err == nil {
+			v.Pinned = w.pinned
+		}
+		v.Cost, v.Duration = w.session.Cost(), w.duration
+	}
+	settle(&v)
+	return v
+}
+
+// alone decides a check that no work was done for: it needs none, or its
+// credentials could not be had.
+func (p *planned) alone(check *policy.Check) policy.Decision {
+	if !check.NeedsDigest() {
+		return policy.Decide(check, nil)
+	}
+	return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{{
+		Code: policy.PolicyError, Path: check.Entry, Message: p.refused[check].Error(),
+	}}}
+}
+
+// cost sums what the object's references cost, each once.
+func (p *planned) cost() Cost {
+	total := Cost{RateLimitRemaining: -1}
+	seen := map[*work]bool{}
+	for _, w := range p.works {
+		if !seen[w] {
+			seen[w] = true
+			total = total.Add(w.session.Cost())
+		}
+	}
+	return total
+}

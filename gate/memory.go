@@ -1,0 +1,195 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Bounds of the gate's memory. An answer without statements costs about a
+// kilobyte, so 64 MiB remember some 60,000 of them: more images than a large
+// cluster runs.
+const (
+	factBytes   = 64 << 20
+	noneBytes   = 8 << 20
+	maxTags     = 50_000
+	maxHashes   = 10_000
+	answerBytes = 1 << 10
+)
+
+// factKey names what a remembered fact answers. A fact about a digest is true
+// wherever the evidence was found and whoever may read it.
+type factKey struct {
+	digest                image.Digest
+	authority, generation string
+	role                  attest.Role
+	predicate             string
+	artifact              bool
+}
+
+// noneKey names what a remembered "none found" answers: only for this place and
+// these credentials.
+type noneKey struct {
+	factKey
+	where, scope string
+}
+
+func (k noneKey) String() string {
+	return fmt.Sprintf("%s|%s|%s|%s|%s|%t|%s|%s", k.digest, k.authority, k.generation, k.role, k.predicate, k.artifact, k.where, k.scope)
+}
+
+type tagKey struct{ scope, ref string }
+
+// memory is what the gate remembers between requests, and what it is finding
+// out for several of them at once. A key holds everything that the answer rests
+// on, so a changed policy, key or root is never answered from before the change.
+type memory struct {
+	options  options
+	facts    *cache.Cache[factKey, policy.Answer]
+	nones    *cache.Cache[noneKey, policy.Answer]
+	tags     *cache.Cache[tagKey, image.Descriptor]
+	hashes   *cache.Cache[*verify.Authority, hashed]
+	resolves *cache.Flight[tagKey, image.Descriptor]
+	searches *cache.Flight[string, []policy.Answer]
+}
+
+type hashed struct{ pem, hash string }
+
+func newMemory(o options) (*memory, error) {
+	m := &memory{options: o}
+	var err error
+	if m.facts, err = cache.New(cache.Options[factKey, policy.Answer]{
+		MaxCost: factBytes, MaxTTL: o.age, Now: o.now,
+		Cost: func(_ factKey, a policy.Answer) int { return costOf(a) },
+	}); err != nil {
+		return nil, err
+	}
+	if m.nones, err = cache.New(cache.Options[noneKey, policy.Answer]{
+		MaxCost: noneBytes, MaxTTL: o.noneAge, Now: o.now,
+		Cost: func(_ noneKey, a policy.Answer) int { return costOf(a) },
+	}); err != nil {
+		return nil, err
+	}
+	if m.tags, err = cache.New(cache.Options[tagKey, image.Descriptor]{MaxCost: maxTags, MaxTTL: o.tagAge, Now: o.now}); err != nil {
+		return nil, err
+	}
+	if m.hashes, err = cache.New(cache.Options[*verify.Authority, hashed]{MaxCost: maxHashes, MaxTTL: 24 * time.Hour, Now: o.now}); err != nil {
+		return nil, err
+	}
+	if m.resolves, err = cache.NewFlight[tagKey, image.Descriptor](o.timeout); err != nil {
+		return nil, err
+	}
+	m.searches, err = cache.NewFlight[string, []policy.Answer](o.timeout)
+	return m, err
+}
+
+func costOf(a policy.Answer) int {
+	cost := answerBytes * (1 + len(a.Facts) + len(a.Rejections))
+	for _, fact := range a.Facts {
+		if fact.Statement != nil {
+			cost += len(fact.Statement.Predicate)
+		}
+	}
+	return cost
+}
+
+// hash returns the authority's hash, kept by the policy's own pointer for as
+// long as the key behind it is the same.
+func (m *memory) hash(a *verify.Authority, resolved verify.Authority) (string, error) {
+	var pem string
+	if resolved.Key != nil {
+		pem = string(resolved.Key.PEM)
+	}
+	if known, ok := m.hashes.Get(a); ok && known.pem == pem {
+		return known.hash, nil
+	}
+	hash, err := resolved.Hash()
+	if err != nil {
+		return "", err
+	}
+	m.hashes.Put(a, hashed{pem: pem, hash: hash}, 24*time.Hour)
+	return hash, nil
+}
+
+// recall returns what is remembered about a question.
+func (m *memory) recall(fact factKey, none noneKey) (policy.Answer, bool) {
+	if answer, ok := m.facts.Get(fact); ok {
+		return answer, true
+	}
+	return m.nones.Get(none)
+}
+
+// keep remembers an answer: facts no longer than what they rest on, "none"
+// briefly, and what could not be looked at never.
+func (m *memory) keep(in *inquiry, answer policy.Answer) {
+	switch {
+	case in.authority.MaxAge < 0 || len(answer.Gaps) > 0:
+		return
+	case len(answer.Facts) == 0:
+		m.nones.Put(in.none, answer, m.options.noneAge)
+		return
+	}
+	age := m.options.age
+	if in.authority.MaxAge > 0 {
+		age = min(age, in.authority.MaxAge)
+	}
+	now := m.options.now()
+	for _, fact := range answer.Facts {
+		if !fact.Expires.IsZero() {
+			age = min(age, fact.Expires.Sub(now))
+		}
+	}
+	m.facts.Put(in.fact, answer, age)
+}
+
+// resolve returns the digest of a tag, from memory while it is fresh. Callers who
+// want the same tag with the same credentials at once share one request.
+func (m *memory) resolve(ctx context.Context, scope string, ref image.Ref, ask func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
+	key := tagKey{scope: scope, ref: ref.String()}
+	if known, ok := m.tags.Get(key); ok {
+		return ref.Pin(known)
+	}
+	descriptor, err := m.resolves.Do(ctx, key, func(ctx context.Context) (image.Descriptor, error) {
+		pinned, err := ask(ctx, ref)
+		if err != nil {
+			return image.Descriptor{}, err
+		}
+		m.tags.Put(key, pinned.Descriptor(), m.options.tagAge)
+		return pinned.Descriptor(), nil
+	})
+	if err != nil {
+		return image.Pinned{}, err
+	}
+	return ref.Pin(descriptor)
+}
+
+// search answers inquiries about one digest and one group of places, together
+// with whoever else asks the same just now.
+func (m *memory) search(ctx context.Context, inquiries []*inquiry, look func(context.Context) []policy.Answer) []policy.Answer {
+	var key strings.Builder
+	for _, in := range inquiries {
+		key.WriteString(in.none.String() + "\n")
+	}
+	answers, err := m.searches.Do(ctx, key.String(), func(ctx context.Context) ([]policy.Answer, error) {
+		answers := look(ctx)
+		for i, in := range inquiries {
+			m.keep(in, answers[i])
+		}
+		return answers, nil
+	})
+	if err == nil {
+		return answers
+	}
+	answers = make([]policy.Answer, len(inquiries))
+	for i := range answers {
+		answers[i].Gaps = []error{fmt.Errorf("search for evidence: %w", err)}
+	}
+	return answers
+}

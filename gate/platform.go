@@ -1,0 +1,225 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// maxPlatforms bounds the children of an index that are proved one by one. The
+// largest official images have about a dozen.
+const maxPlatforms = 64
+
+// family is what an index says of its children.
+type family struct {
+	index    image.Pinned
+	children []image.Descriptor
+	err      error
+}
+
+// widen looks beyond the digest that the reference names, where a policy speaks
+// of platforms, or where a child was named and its index may be what was signed.
+func (w *work) widen(ctx context.Context) {
+	if w.asksPlatforms() {
+		w.children = w.family(ctx, w.pinned)
+		w.proveChildren(ctx)
+	}
+	if w.ref.Digest().IsZero() || w.ref.Tag() == "" || !w.unproved() {
+		return
+	}
+	w.parent = w.parentOf(ctx)
+	if w.parent.err == nil && !w.parent.index.IsZero() {
+		var questions []policy.Question
+		for _, check := range w.checks {
+			questions = append(questions, check.Questions()...)
+		}
+		w.prove(ctx, w.parent.index, questions)
+	}
+}
+
+func (w *work) asksPlatforms() bool {
+	for _, check := range w.checks {
+		if check.Platforms != policy.PlatformIndex && check.NeedsProof() {
+			return true
+		}
+	}
+	return false
+}
+
+// unproved reports whether a check is not met by the named digest itself.
+func (w *work) unproved() bool {
+	for _, check := range w.checks {
+		if check.NeedsProof() && policy.Decide(check, w.answersFor(w.pinned.Digest())).Result != policy.Pass {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *work) proveChildren(ctx context.Context) {
+	var questions []policy.Question
+	for _, check := range w.checks {
+		if check.Platforms != policy.PlatformIndex {
+			questions = append(questions, check.Questions()...)
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(w.gate.options.images)
+	for _, child := range w.children.children {
+		group.Go(func() error {
+			w.prove(ctx, w.pinned.Child(child), questions)
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+// parentOf resolves the tag of a reference that has both, and returns the index
+// behind it if that lists the named digest.
+func (w *work) parentOf(ctx context.Context) family {
+	tagged, err := image.Parse(w.ref.Repository().String() + ":" + w.ref.Tag())
+	if err != nil {
+		return family{err: err}
+	}
+	index, err := w.gate.memory.resolve(ctx, w.scope, tagged, w.session.Resolve)
+	if err != nil || index.Digest() == w.pinned.Digest() {
+		return family{err: err}
+	}
+	found := w.family(ctx, index)
+	for _, child := range found.children {
+		if child.Digest == w.pinned.Digest() {
+			return found
+		}
+	}
+	return family{err: found.err}
+}
+
+// family reads the manifest behind a digest; of a manifest that is no index, the
+// family is empty.
+func (w *work) family(ctx context.Context, pinned image.Pinned) family {
+	descriptor, body, err := w.session.Manifest(ctx, pinned.Repository(), pinned.Digest().String())
+	if err != nil {
+		return family{err: err}
+	}
+	out := family{index: pinned}
+	if !descriptor.IsIndex() {
+		return out
+	}
+	var index struct {
+		Manifests []image.Descriptor `json:"manifests"`
+	}
+	if err := json.Unmarshal(body, &index); err != nil {
+		return family{err: &image.Error{Kind: image.Corrupt, Op: "read index", On: pinned.String(), Err: err}}
+	}
+	for _, child := range index.Manifests {
+		if child.Annotations["vnd.docker.reference.type"] == "attestation-manifest" {
+			continue // BuildKit's attestations, which no runtime starts
+		}
+		out.children = append(out.children, child)
+	}
+	if len(out.children) > maxPlatforms {
+		return family{err: &image.Error{
+			Kind: image.Bound, Op: "read index", On: pinned.String(),
+			Err: fmt.Errorf("%d platforms, at most %d are looked at", len(out.children), maxPlatforms),
+		}}
+	}
+	return out
+}
+
+// decide judges a check by the digest that was named and, where the policy or
+// the reference says so, by its family.
+func (w *work) decide(check *policy.Check) policy.Decision {
+	if w.err != nil && check.NeedsDigest() {
+		return policy.Decision{
+			Check: check, Result: policy.Undecided,
+			Reasons: []policy.Reason{policy.LookReason(w.err, check.Entry)},
+		}
+	}
+	own := policy.Decide(check, w.answersFor(w.pinned.Digest()))
+	if !check.NeedsProof() {
+		return own
+	}
+	switch check.Platforms {
+	case policy.PlatformEach:
+		return w.each(check, own)
+	case policy.PlatformAny:
+		return w.any(check, own)
+	}
+	if own.Result != policy.Pass && !w.parent.index.IsZero() && len(w.parent.children) > 0 {
+		if proved := policy.Decide(check, w.answersFor(w.parent.index.Digest())); proved.Result == policy.Pass {
+			proved.Reasons = append(proved.Reasons, policy.Reason{
+				Code: policy.Verified, Path: check.Entry,
+				Message: "the proved index " + w.parent.index.Digest().Short() + " lists this platform",
+			})
+			return proved
+		}
+	}
+	return own
+}
+
+// each wants every child proved; a manifest that is no index stands for itself.
+func (w *work) each(check *policy.Check, own policy.Decision) policy.Decision {
+	if w.children.err != nil {
+		return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(w.children.err, check.Entry)}}
+	}
+	if len(w.children.children) == 0 {
+		return own
+	}
+	joined := policy.Decision{Check: check, Result: policy.Pass}
+	var met, missed []policy.Reason
+	for _, child := range w.children.children {
+		one := w.ofChild(check, child)
+		if one.Result == policy.Pass {
+			joined.Facts = append(joined.Facts, one.Facts...)
+			met = append(met, one.Reasons...)
+			continue
+		}
+		missed = append(missed, one.Reasons...)
+		if joined.Result != policy.Fail { // a certain no outweighs could-not-look
+			joined.Result = one.Result
+		}
+	}
+	if joined.Reasons = met; joined.Result != policy.Pass {
+		joined.Facts, joined.Reasons = nil, missed
+	}
+	return joined
+}
+
+// any is content with the index or one child.
+func (w *work) any(check *policy.Check, own policy.Decision) policy.Decision {
+	if own.Result == policy.Pass {
+		return own
+	}
+	if w.children.err != nil {
+		own.Result = policy.Undecided
+		own.Reasons = append(own.Reasons, policy.LookReason(w.children.err, check.Entry))
+		return own
+	}
+	for _, child := range w.children.children {
+		one := w.ofChild(check, child)
+		if one.Result == policy.Pass {
+			return one
+		}
+		if one.Result == policy.Undecided {
+			own.Result = policy.Undecided
+		}
+	}
+	return own
+}
+
+func (w *work) ofChild(check *policy.Check, child image.Descriptor) policy.Decision {
+	one := policy.Decide(check, w.answersFor(child.Digest))
+	name := child.Digest.Short()
+	if child.Platform != nil {
+		name = child.Platform.String()
+	}
+	for i := range one.Reasons {
+		one.Reasons[i].Message = "platform " + name + ": " + one.Reasons[i].Message
+	}
+	return one
+}

@@ -1,0 +1,90 @@
+package gate
+
+import (
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// settle turns the decisions about one image into an answer. It is the only
+// place where could-not-look becomes a yes or a no.
+func settle(v *Verdict) {
+	v.Answer = Allow
+	for _, decision := range v.Decisions {
+		switch decision.Result {
+		case policy.Pass, policy.Skipped:
+			v.Pin = v.Pin || decision.Result == policy.Pass && decision.Check.MutateDigest
+		case policy.Fail:
+			if decision.Check.Action == policy.Audit {
+				v.Warnings = append(v.Warnings, decision.Reasons...)
+				continue
+			}
+			if v.Answer != Deny {
+				v.Reasons = append(decision.Reasons, v.Reasons...) // a certain no stands first
+			} else {
+				v.Reasons = append(v.Reasons, decision.Reasons...)
+			}
+			v.Answer = Deny
+		case policy.Undecided:
+			if decision.Check.Action == policy.Audit || decision.Check.Policy.FailOpen {
+				v.Warnings = append(v.Warnings, decision.Reasons...)
+				continue
+			}
+			v.Reasons = append(v.Reasons, decision.Reasons...)
+			if v.Answer == Allow {
+				v.Answer = Unable
+			}
+		}
+	}
+	if v.Answer == Allow {
+		v.Reasons = agreeing(v)
+	}
+}
+
+// agreeing collects the reasons of an allowed image.
+func agreeing(v *Verdict) []policy.Reason {
+	if len(v.Decisions) == 0 {
+		return []policy.Reason{{Code: policy.NotConcerned, Message: "no policy speaks of this image"}}
+	}
+	var reasons []policy.Reason
+	for _, decision := range v.Decisions {
+		if decision.Result == policy.Pass || decision.Result == policy.Skipped {
+			reasons = append(reasons, decision.Reasons...)
+		}
+	}
+	return reasons
+}
+
+// settleOutcome adds what became of rules as a whole, and sums up.
+func settleOutcome(o *Outcome) {
+	o.Answer = Allow
+	for _, reason := range o.Reasons {
+		if reason.Code == policy.Malformed {
+			o.Answer = worse(o.Answer, Deny)
+		} else {
+			o.Answer = worse(o.Answer, Unable)
+		}
+	}
+	for _, rule := range o.Rules {
+		if rule.Err == nil {
+			continue
+		}
+		reason := policy.Reason{Code: policy.PolicyError, Path: rule.Policy.ID() + "/" + rule.Rule, Message: rule.Err.Error()}
+		if rule.Policy.FailOpen || rule.Policy.AuditOnly {
+			o.Warnings = append(o.Warnings, reason)
+			continue
+		}
+		o.Reasons = append(o.Reasons, reason)
+		o.Answer = worse(o.Answer, Unable)
+	}
+	for i := range o.Verdicts {
+		o.Answer = worse(o.Answer, o.Verdicts[i].Answer)
+	}
+}
+
+// worse returns the answer that weighs more: deny, then unable, then allow.
+func worse(a, b Answer) Answer {
+	weight := map[Answer]int{Allow: 0, Unable: 1, Deny: 2}
+	if weight[b] > weight[a] {
+		return b
+	}
+	return a
+}

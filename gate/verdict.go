@@ -1,0 +1,86 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Answer is the gate's word on an image or an object.
+type Answer string
+
+// The answers.
+const (
+	Allow Answer = "allow"
+	Deny  Answer = "deny"
+	// Unable: could not look, and the policy does not admit that.
+	Unable Answer = "unable"
+)
+
+// Verdict is everything that was found out and decided about one image of an
+// object. It is immutable.
+type Verdict struct {
+	Image policy.Image
+	// Pinned is zero when no digest was asked for or found.
+	Pinned image.Pinned
+	Answer Answer
+	// Reasons for the answer, the most telling first.
+	Reasons []policy.Reason
+	// Decisions of the checks, in the order of policies and rules. None: no
+	// policy speaks of the image.
+	Decisions []policy.Decision
+	// Warnings are failures that do not deny: under audit, or admitted by the
+	// policy's failure setting.
+	Warnings []policy.Reason
+	// Pin says that a policy wants the reference pinned to the digest.
+	Pin      bool
+	Cost     Cost
+	Duration time.Duration
+}
+
+// Matched reports whether any policy speaks of the image.
+func (v Verdict) Matched() bool { return len(v.Decisions) > 0 }
+
+// Outcome is everything about one object.
+type Outcome struct {
+	// Subject is the object, as the policies saw it.
+	Subject *policy.Subject
+	// Source says where the object was read.
+	Source   string
+	Answer   Answer
+	Verdicts []Verdict
+	// Rules are the rules that asked for no check.
+	Rules []policy.RuleResult
+	// Reasons speak of the object as a whole: a rule that could not be asked, an
+	// image that cannot be read.
+	Reasons  []policy.Reason
+	Warnings []policy.Reason
+	// PolicyHash and TrustGeneration name the snapshot.
+	PolicyHash, TrustGeneration string
+	Cost                        Cost
+	Duration                    time.Duration
+}
+
+// Cost is what was asked of registries.
+type Cost struct {
+	Requests int64 `json:"requests"`
+	// CountedPulls are the manifest GETs, which registries with pull limits
+	// count.
+	CountedPulls int64 `json:"countedPulls"`
+	Bytes        int64 `json:"bytes"`
+	// RateLimitRemaining is what the registry last said is left of its limit;
+	// -1 where none said anything.
+	RateLimitRemaining int64 `json:"rateLimitRemaining"`
+}
+
+// Add sums two costs; of the limits, the lower one is kept.
+func (c Cost) Add(other Cost) Cost {
+	c.Requests += other.Requests
+	c.CountedPulls += other.CountedPulls
+	c.Bytes += other.Bytes
+	if other.RateLimitRemaining >= 0 && (c.RateLimitRemaining < 0 || other.RateLimitRemaining < c.RateLimitRemaining) {
+		c.RateLimitRemaining = other.RateLimitRemaining
+	}
+	return c
+}

@@ -1,0 +1,184 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// work is everything that one reference costs: it is resolved once and each
+// question about it is answered once, however many containers and policies ask.
+type work struct {
+	gate    *Gate
+	prover  Prover
+	session Session
+	scope   string // of the credentials
+	ref     image.Ref
+
+	checks []*policy.Check
+
+	pinned   image.Pinned
+	err      error // why there is no digest
+	duration time.Duration
+
+	children family // of an index, where a policy asks for platforms
+	parent   family // the index that lists the named digest
+
+	mu      sync.Mutex
+	answers map[question]policy.Answer
+}
+
+// question is a policy.Question about one digest, in comparable form.
+type question struct {
+	digest    image.Digest
+	authority *verify.Authority
+	role      attest.Role
+	predicate string
+	artifact  bool
+	sources   string
+}
+
+func questionKey(digest image.Digest, q policy.Question) question {
+	return question{
+		digest: digest, authority: q.Authority, role: q.Role, predicate: q.Predicate,
+		artifact: q.Artifact, sources: sourcesKey(q.Sources),
+	}
+}
+
+func sourcesKey(sources []attest.Source) string {
+	if len(sources) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, s := range sources {
+		b.WriteString(s.Repository.String() + "\x00" + s.TagPrefix + "\x01")
+	}
+	return b.String()
+}
+
+// run resolves the reference and answers all questions of its checks.
+func (w *work) run(ctx context.Context) {
+	w.pinned, w.err = w.resolve(ctx)
+	if w.err != nil {
+		return
+	}
+	var questions []policy.Question
+	for _, check := range w.checks {
+		questions = append(questions, check.Questions()...)
+	}
+	w.prove(ctx, w.pinned, questions)
+	w.widen(ctx)
+}
+
+func (w *work) resolve(ctx context.Context) (image.Pinned, error) {
+	if digest := w.ref.Digest(); !digest.IsZero() {
+		return w.ref.Pin(image.Descriptor{Digest: digest})
+	}
+	return w.gate.memory.resolve(ctx, w.scope, w.ref, w.session.Resolve)
+}
+
+// answersFor returns what was found out about one digest.
+func (w *work) answersFor(digest image.Digest) policy.Answers {
+	return func(q policy.Question) policy.Answer {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		answer, ok := w.answers[questionKey(digest, q)]
+		if !ok {
+			answer.Gaps = []error{errors.New("the question was never asked; this is a defect")}
+		}
+		return answer
+	}
+}
+
+// prove answers the questions about one digest: from memory where it can, else
+// by one search for evidence in each place and one proof for each authority.
+func (w *work) prove(ctx context.Context, pinned image.Pinned, questions []policy.Question) {
+	open := map[string][]*inquiry{}
+	var order []string
+	for _, q := range questions {
+		key := questionKey(pinned.Digest(), q)
+		if w.known(key) {
+			continue
+		}
+		in, answer, done := w.inquire(ctx, pinned, q)
+		w.record(key, answer) // a placeholder keeps the question from being asked twice
+		if done {
+			continue
+		}
+		in.key = key
+		if open[key.sources] == nil {
+			order = append(order, key.sources)
+		}
+		open[key.sources] = append(open[key.sources], in)
+	}
+	var group errgroup.Group
+	for _, sources := range order {
+		group.Go(func() error {
+			w.investigate(ctx, pinned, open[sources])
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+func (w *work) known(key question) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.answers[key]
+	return ok
+}
+
+func (w *work) record(key question, answer policy.Answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answers[key] = answer
+}
+
+// inquiry is a question whose authority is resolved and whose answer is not
+// remembered.
+type inquiry struct {
+	policy.Question
+	key       question
+	authority verify.Authority
+	fact      factKey
+	none      noneKey
+}
+
+// inquire resolves the authority of a question and asks the memory.
+func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Question) (*inquiry, policy.Answer, bool) {
+	authority, hash, err := w.authority(ctx, q.Authority)
+	if err != nil {
+		return nil, policy.Answer{Gaps: []error{fmt.Errorf("authority %s: %w", q.Authority.Name, err)}}, true
+	}
+	in := &inquiry{Question: q, authority: authority}
+	in.fact = factKey{
+		digest: pinned.Digest(), authority: hash, generation: w.prover.Generation(),
+		role: q.Role, predicate: q.Predicate, artifact: q.Artifact,
+	}
+	in.none = noneKey{factKey: in.fact, where: pinned.Repository().String() + "\x02" + sourcesKey(q.Sources), scope: w.scope}
+	if authority.MaxAge >= 0 {
+		if answer, ok := w.gate.memory.recall(in.fact, in.none); ok {
+			return in, answer, true
+		}
+	}
+	return in, policy.Answer{}, false
+}
+
+func (w *work) authority(ctx context.Context, a *verify.Authority) (verify.Authority, string, error) {
+	resolved, err := w.prover.Resolve(ctx, *a)
+	if err != nil {
+		return verify.Authority{}, "", err
+	}
+	hash, err := w.gate.memory.hash(a, resolved)
+	return resolved, hash, err
+}

@@ -1,0 +1,177 @@
+package quaymaster_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/quaymaster/quaymaster"
+
+// layer is the height of each package; a package imports only lower ones, or
+// those named in mayImport. A package that is missing here fails the test: it
+// has no room yet.
+var layers = map[string]int{
+	"image": 0, "cache": 0,
+	"internal/limit": 0, "internal/redact": 0, "internal/dial": 0,
+	"workload": 1, "registry": 1, "attest": 1, "registry/registrytest": 1,
+	"verify": 2, "verify/trust": 3, "verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 4,
+	"policy/wildcard": 4, "policy/jmespath": 4, "policy/variable": 5, "policy/condition": 5,
+	"policy": 5, "policy/kyverno": 6,
+	"gate":           7,
+	"report":         8,
+	"cmd/quaymaster": 10, "cmd/conformance": 10,
+}
+
+// exceptions are imports between neighbours, each with its reason.
+var exceptions = map[[2]string]string{
+	{"policy/condition", "policy/variable"}: "conditions evaluate the variables in their keys and values",
+}
+
+// forbidden imports hold for a package and all it reaches, unless direct.
+var forbidden = []struct {
+	packages []string
+	imports  []string
+	direct   bool
+	reason   string
+}{
+	{
+		packages: []string{"image", "attest", "verify"}, imports: []string{"net/http"},
+		reason: "the vocabulary and the words of proof open no connection",
+	},
+	{
+		packages: []string{"workload", "policy", "gate"}, imports: []string{"net", "net/http", "k8s.io/client-go/..."}, direct: true,
+		reason: "judgement and the journey are handed what they need",
+	},
+	{
+		packages: []string{"workload", "policy", "gate"},
+		imports: []string{
+			"k8s.io/client-go/...", "github.com/sigstore/sigstore/...", "github.com/sigstore/sigstore-go/...", "github.com/sigstore/cosign/...",
+			"github.com/notaryproject/...", "github.com/theupdateframework/...", module + "/registry",
+		},
+		reason: "no cryptography, trust store, registry or cluster is reached from judgement",
+	},
+	{
+		packages: []string{"verify/cosign"}, imports: []string{module + "/verify/bundle", module + "/verify/notation"},
+		reason: "adapters never see one another",
+	},
+	{
+		packages: []string{"verify/bundle"}, imports: []string{module + "/verify/cosign", module + "/verify/notation"},
+		reason: "adapters never see one another",
+	},
+	{
+		packages: []string{"verify/notation"}, imports: []string{module + "/verify/cosign", module + "/verify/bundle"},
+		reason: "adapters never see one another",
+	},
+}
+
+// connecting are the packages that may open connections, by importing net/http
+// or net themselves.
+var connecting = map[string]string{
+	"registry":              "the only package that speaks HTTP to registries",
+	"registry/registrytest": "a registry for tests",
+	"internal/dial":         "the guarded dialer",
+	"internal/redact":       "scrubs URLs; opens nothing",
+	"verify/trust":          "TUF and KMS",
+	"verify/notation":       "OCSP and CRL, through the guarded dialer",
+	"verify/verifytest":     "OCSP and CRL answers for tests",
+	"cmd/quaymaster":        "wiring",
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func TestLayers(t *testing.T) {
+	packages := list(t)
+	for name, p := range packages {
+		height, ok := layers[name]
+		if !ok {
+			t.Errorf("%s has no layer: give it a room in layers_test.go and ARCHITECTURE.md", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			own, ok := strings.CutPrefix(imported, module+"/")
+			if !ok {
+				continue
+			}
+			if _, excepted := exceptions[[2]string{name, own}]; layers[own] >= height && !excepted {
+				t.Errorf("%s (layer %d) imports %s (layer %d): a package imports only lower layers", name, height, own, layers[own])
+			}
+		}
+	}
+	for name := range layers {
+		if _, ok := packages[name]; !ok {
+			t.Errorf("%s is in the table and not in the tree", name)
+		}
+	}
+}
+
+func TestForbiddenImports(t *testing.T) {
+	packages := list(t)
+	for _, rule := range forbidden {
+		for _, name := range rule.packages {
+			p, ok := packages[name]
+			if !ok {
+				t.Errorf("the rule %q names %s, which is not in the tree", rule.reason, name)
+				continue
+			}
+			reached := p.Deps
+			if rule.direct {
+				reached = p.Imports
+			}
+			for _, pattern := range rule.imports {
+				if i := slices.IndexFunc(reached, func(path string) bool { return matches(pattern, path) }); i >= 0 {
+					t.Errorf("%s reaches %s: %s", name, reached[i], rule.reason)
+				}
+			}
+		}
+	}
+}
+
+func TestOnlyNamedPackagesConnect(t *testing.T) {
+	for name, p := range list(t) {
+		opens := slices.Contains(p.Imports, "net/http") || slices.Contains(p.Imports, "net")
+		if _, named := connecting[name]; opens && !named {
+			t.Errorf("%s imports net or net/http and is not among the packages that open connections", name)
+		}
+	}
+}
+
+func matches(pattern, path string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return path == prefix || strings.HasPrefix(path, prefix+"/")
+	}
+	return pattern == path
+}
+
+// list returns the packages of the module by their path in it.
+func list(t *testing.T) map[string]listed {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	packages := map[string]listed{}
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		if name, ok := strings.CutPrefix(p.ImportPath, module+"/"); ok {
+			packages[name] = p
+		}
+	}
+	if len(packages) == 0 {
+		t.Fatal("go list found no package")
+	}
+	return packages
+}

@@ -1,0 +1,315 @@
+package jmespath
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/inf.v0"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// operand is a number, a Kubernetes quantity or a duration. "5m" is read as a
+// quantity (five thousandths), as Kyverno does.
+type operand struct {
+	unit     unit
+	number   float64
+	quantity resource.Quantity
+	duration time.Duration
+}
+
+type unit byte
+
+const (
+	aScalar unit = iota
+	aQuantity
+	aDuration
+)
+
+func (u unit) String() string { return [...]string{"a number", "a quantity", "a duration"}[u] }
+
+var errZero = errors.New("division by zero")
+
+func parseOperand(value any) (operand, error) {
+	switch v := value.(type) {
+	case float64:
+		return operand{number: v}, nil
+	case string:
+		if q, err := ParseQuantity(v); err == nil {
+			return operand{unit: aQuantity, quantity: q}, nil
+		}
+		if d, err := time.ParseDuration(v); err == nil {
+			return operand{unit: aDuration, duration: d}, nil
+		}
+		return operand{}, fmt.Errorf("%q is no number, quantity or duration", shorten(v))
+	}
+	return operand{}, fmt.Errorf("%s is no number, quantity or duration", kindOf(value))
+}
+
+// ParseQuantity is resource.ParseQuantity with a bound on length and exponent,
+// for it writes out what the exponent says.
+func ParseQuantity(text string) (resource.Quantity, error) {
+	if len(text) > maxQuantity {
+		return resource.Quantity{}, tooLarge("a quantity", len(text), maxQuantity)
+	}
+	if i := strings.LastIndexAny(text, "eE"); i >= 0 && i+1 < len(text) {
+		if exponent, err := strconv.Atoi(text[i+1:]); err == nil && (exponent > maxExponent || exponent < -maxExponent) {
+			return resource.Quantity{}, tooLarge("an exponent", exponent, maxExponent)
+		}
+	}
+	return resource.ParseQuantity(text)
+}
+
+func parsePair(a arguments) (x, y operand, err error) {
+	if x, err = parseOperand(a[0]); err != nil {
+		return x, y, fmt.Errorf("argument 1: %w", err)
+	}
+	if y, err = parseOperand(a[1]); err != nil {
+		return x, y, fmt.Errorf("argument 2: %w", err)
+	}
+	return x, y, nil
+}
+
+func mismatch(x, y operand) error {
+	return fmt.Errorf("%s and %s do not go together", x.unit, y.unit)
+}
+
+// level gives a number the unit of the other operand: quantities take it as it
+// is, durations as seconds.
+func level(x, y operand) (operand, operand, error) {
+	var err error
+	if x.unit == aScalar && y.unit != aScalar {
+		x, err = x.as(y.unit)
+	} else if y.unit == aScalar && x.unit != aScalar {
+		y, err = y.as(x.unit)
+	}
+	if err == nil && x.unit != y.unit {
+		err = mismatch(x, y)
+	}
+	return x, y, err
+}
+
+func (o operand) as(u unit) (operand, error) {
+	if u == aQuantity {
+		dec, err := decimal(o.number)
+		if err != nil {
+			return o, err
+		}
+		return operand{unit: u, quantity: *resource.NewDecimalQuantity(*dec, resource.DecimalSI)}, nil
+	}
+	d, err := seconds(o.number)
+	return operand{unit: u, duration: d}, err
+}
+
+// value returns an operand as JSON.
+func (o operand) value() any {
+	switch o.unit {
+	case aQuantity:
+		return o.quantity.String()
+	case aDuration:
+		return o.duration.String()
+	}
+	return o.number
+}
+
+func decimal(number float64) (*inf.Dec, error) {
+	if math.IsNaN(number) || math.IsInf(number, 0) || math.Abs(number) > 1e18 {
+		return nil, fmt.Errorf("the number %g is out of range", number)
+	}
+	dec, ok := new(inf.Dec).SetString(strconv.FormatFloat(number, 'f', -1, 64))
+	if !ok {
+		return nil, fmt.Errorf("the number %g is out of range", number)
+	}
+	return dec, nil
+}
+
+func seconds(number float64) (time.Duration, error) {
+	return nanoseconds(number * float64(time.Second))
+}
+
+func nanoseconds(number float64) (time.Duration, error) {
+	if math.IsNaN(number) || math.Abs(number) >= math.MaxInt64 {
+		return 0, errors.New("the duration is out of range")
+	}
+	return time.Duration(number), nil
+}
+
+func add(a arguments) (any, error) {
+	x, y, err := parsePair(a)
+	if err != nil {
+		return nil, err
+	}
+	if x, err = plus(x, y, 1); err != nil {
+		return nil, err
+	}
+	return x.value(), nil
+}
+
+func subtract(a arguments) (any, error) {
+	x, y, err := parsePair(a)
+	if err != nil {
+		return nil, err
+	}
+	if x, err = plus(x, y, -1); err != nil {
+		return nil, err
+	}
+	return x.value(), nil
+}
+
+// plus returns x + sign*y.
+func plus(x, y operand, sign float64) (operand, error) {
+	x, y, err := level(x, y)
+	if err != nil {
+		return x, err
+	}
+	switch {
+	case x.unit == aScalar:
+		x.number += sign * y.number
+	case x.unit == aDuration:
+		x.duration, err = nanoseconds(float64(x.duration) + sign*float64(y.duration))
+	case sign > 0:
+		x.quantity.Add(y.quantity)
+	default:
+		x.quantity.Sub(y.quantity)
+	}
+	return x, err
+}
+
+func sum(a arguments) (any, error) {
+	if len(a.list(0)) == 0 {
+		return 0.0, nil
+	}
+	var total operand
+	for i, item := range a.list(0) {
+		next, err := parseOperand(item)
+		if err == nil && i == 0 {
+			total = next
+			continue
+		}
+		if err == nil {
+			total, err = plus(total, next, 1)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("item %d: %w", i, err)
+		}
+	}
+	return total.value(), nil
+}
+
+func multiply(a arguments) (any, error) {
+	x, y, err := parsePair(a)
+	if err != nil {
+		return nil, err
+	}
+	if x.unit == aScalar {
+		x, y = y, x
+	}
+	if y.unit != aScalar {
+		return nil, mismatch(x, y)
+	}
+	switch x.unit {
+	case aQuantity:
+		factor, err := decimal(y.number)
+		if err != nil {
+			return nil, err
+		}
+		product := new(inf.Dec).Mul(x.quantity.AsDec(), factor)
+		return resource.NewDecimalQuantity(*product, x.quantity.Format).String(), nil
+	case aDuration:
+		d, err := nanoseconds(float64(x.duration) * y.number)
+		return d.String(), err
+	}
+	return x.number * y.number, nil
+}
+
+func divide(a arguments) (any, error) {
+	x, y, err := parsePair(a)
+	if err != nil {
+		return nil, err
+	}
+	if y.isZero() {
+		return nil, errZero
+	}
+	switch {
+	case x.unit == aScalar && y.unit == aScalar:
+		return x.number / y.number, nil
+	case x.unit == aDuration && y.unit == aDuration:
+		return float64(x.duration) / float64(y.duration), nil
+	case x.unit == aDuration && y.unit == aScalar:
+		d, err := nanoseconds(float64(x.duration) / y.number)
+		return d.String(), err
+	case x.unit == aQuantity && y.unit != aDuration:
+		return divideQuantity(x, y)
+	}
+	return nil, mismatch(x, y)
+}
+
+// digits is how exact the quotient of two quantities is, after the point.
+const digits = 9
+
+func divideQuantity(x, y operand) (any, error) {
+	divisor := y.quantity.AsDec()
+	if y.unit == aScalar {
+		var err error
+		if divisor, err = decimal(y.number); err != nil {
+			return nil, err
+		}
+	}
+	quotient := new(inf.Dec).QuoRound(x.quantity.AsDec(), divisor, digits, inf.RoundHalfUp)
+	if y.unit == aScalar {
+		return resource.NewDecimalQuantity(*quotient, x.quantity.Format).String(), nil
+	}
+	return strconv.ParseFloat(quotient.String(), 64)
+}
+
+func (o operand) isZero() bool {
+	switch o.unit {
+	case aQuantity:
+		return o.quantity.IsZero()
+	case aDuration:
+		return o.duration == 0
+	}
+	return o.number == 0
+}
+
+func modulo(a arguments) (any, error) {
+	x, y, err := parsePair(a)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case x.unit != y.unit:
+		return nil, mismatch(x, y)
+	case y.isZero():
+		return nil, errZero
+	}
+	switch x.unit {
+	case aDuration:
+		return (x.duration % y.duration).String(), nil
+	case aQuantity:
+		remainder := new(inf.Dec).QuoRound(x.quantity.AsDec(), y.quantity.AsDec(), 0, inf.RoundDown)
+		remainder.Mul(remainder, y.quantity.AsDec())
+		remainder.Sub(x.quantity.AsDec(), remainder)
+		return resource.NewDecimalQuantity(*remainder, x.quantity.Format).String(), nil
+	}
+	if x.number != math.Trunc(x.number) || y.number != math.Trunc(y.number) {
+		return nil, errors.New("want whole numbers")
+	}
+	return math.Mod(x.number, y.number), nil
+}
+
+func round(a arguments) (any, error) {
+	places := a.number(1)
+	if places < 0 || places != math.Trunc(places) {
+		return nil, fmt.Errorf("argument 2: want a whole number of places, zero or more, got %g", places)
+	}
+	shift := math.Pow(10, math.Min(places, 300))
+	rounded := math.Round(a.number(0)*shift) / shift
+	if math.IsNaN(rounded) || math.IsInf(rounded, 0) {
+		return a.number(0), nil // more places than the number has
+	}
+	return rounded, nil
+}

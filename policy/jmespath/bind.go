@@ -1,0 +1,209 @@
+package jmespath
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	jp "github.com/kyverno/go-jmespath"
+)
+
+// bind returns the tree with the holes' values in place of their markers.
+func (q *Query) bind(node jp.ASTNode, holes []any) (jp.ASTNode, error) {
+	switch value := node.Value.(type) {
+	case string:
+		if strings.ContainsRune(value, markOpen) {
+			bound, err := q.bindMarked(node, value, holes)
+			if err != nil || bound.NodeType != jp.ASTKeyValPair {
+				return bound, err
+			}
+			node = bound
+		}
+	case int:
+		if node.NodeType == jp.ASTIndex && value >= indexBase {
+			return q.bindIndex(value-indexBase, holes)
+		}
+	}
+	if len(node.Children) == 0 {
+		return node, nil
+	}
+	children := make([]jp.ASTNode, len(node.Children))
+	for i, child := range node.Children {
+		bound, err := q.bind(child, holes)
+		if err != nil {
+			return jp.ASTNode{}, err
+		}
+		children[i] = bound
+	}
+	node.Children = children
+	return node, nil
+}
+
+func (q *Query) bindIndex(n int, holes []any) (jp.ASTNode, error) {
+	if n >= len(q.slots) {
+		return jp.ASTNode{}, errors.New("an index is out of range")
+	}
+	value := holes[q.slots[n].hole]
+	index, err := strconv.Atoi(Text(value))
+	if err != nil {
+		return jp.ASTNode{}, fmt.Errorf("the index %q is not a whole number", shorten(Text(value)))
+	}
+	return jp.ASTNode{NodeType: jp.ASTIndex, Value: index}, nil
+}
+
+// bindMarked fills in the markers in a literal, a key or a name.
+func (q *Query) bindMarked(node jp.ASTNode, marked string, holes []any) (jp.ASTNode, error) {
+	var text strings.Builder
+	path := false
+	for marked != "" {
+		before, rest, found := strings.Cut(marked, string(markOpen))
+		text.WriteString(before)
+		if !found {
+			break
+		}
+		number, after, _ := strings.Cut(rest, string(markClose))
+		n, err := strconv.Atoi(number)
+		if err != nil || n >= len(q.slots) {
+			return jp.ASTNode{}, errors.New("a marker is broken")
+		}
+		s := q.slots[n]
+		switch s.kind {
+		case slotValue:
+			node.Value = holes[s.hole]
+			return node, nil
+		case slotJSON:
+			node.Value, err = bindJSON(s, holes)
+			return node, err
+		case slotPath:
+			path = true
+		}
+		text.WriteString(Text(holes[s.hole]))
+		marked = after
+	}
+	if text.Len() > maxText {
+		return jp.ASTNode{}, tooLarge("a string", text.Len(), maxText)
+	}
+	if path && isPlainPath(text.String()) {
+		return parse(text.String())
+	}
+	node.Value = text.String()
+	return node, nil
+}
+
+// isPlainPath reports whether a value, where a name is expected, means more
+// than one key: names, dots and indices, and no function, quote or filter.
+func isPlainPath(s string) bool {
+	if len(s) > maxPath || !strings.ContainsAny(s, ".[") {
+		return false
+	}
+	for i, part := range strings.Split(strings.ReplaceAll(s, "[", ".["), ".") {
+		if index, ok := strings.CutPrefix(part, "["); ok && i > 0 {
+			index, ok = strings.CutSuffix(index, "]")
+			if _, err := strconv.ParseUint(index, 10, 16); !ok || err != nil {
+				return false
+			}
+			continue
+		}
+		if part == "" || part[0] >= '0' && part[0] <= '9' || strings.ContainsFunc(part, func(r rune) bool { return !isName(r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// bindJSON builds the value of a JSON literal with holes. A hole inside a JSON
+// string is text in it. Outside, a string is taken as the JSON that it holds,
+// as Kyverno does, and as a plain string where it holds none and is alone.
+func bindJSON(s slot, holes []any) (any, error) {
+	if len(s.pieces) == 3 && strings.TrimSpace(s.pieces[0].Text+s.pieces[2].Text) == "" {
+		text, ok := holes[s.hole].(string)
+		if !ok {
+			return holes[s.hole], nil
+		}
+		return fromJSON(text)
+	}
+	var out strings.Builder
+	hole, inString := s.hole, false
+	for _, piece := range s.pieces {
+		if !piece.Hole {
+			out.WriteString(piece.Text)
+			inString = endsInString(piece.Text, inString)
+			continue
+		}
+		text, isText := holes[hole].(string)
+		hole++
+		switch {
+		case inString:
+			quoted := encode(Text(holes[hole-1]))
+			out.WriteString(quoted[1 : len(quoted)-1])
+		case isText:
+			out.WriteString(text)
+		default:
+			out.WriteString(encode(holes[hole-1]))
+		}
+		if out.Len() > maxText {
+			return nil, tooLarge("a literal", out.Len(), maxText)
+		}
+	}
+	return fromJSON(out.String())
+}
+
+// endsInString reports whether a JSON text, which starts inside a string or
+// not, ends inside one.
+func endsInString(text string, inString bool) bool {
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && inString:
+			i++
+		case text[i] == '"':
+			inString = !inString
+		}
+	}
+	return inString
+}
+
+func fromJSON(text string) (any, error) {
+	if len(text) > maxText {
+		return nil, tooLarge("a literal", len(text), maxText)
+	}
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return nil, fmt.Errorf("the literal %q is not JSON: %w", shorten(text), err)
+	}
+	return value, nil
+}
+
+// Text returns a value as it reads in the middle of a string: strings as they
+// are, anything else as JSON.
+func Text(value any) string {
+	if s, ok := value.(string); ok {
+		return s
+	}
+	return encode(value)
+}
+
+// encode is JSON without the escapes that only HTML needs.
+func encode(value any) string {
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Sprint(value)
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// same reports whether Normalize left a value as it was.
+func same(a, b any) bool {
+	switch a.(type) {
+	case nil, bool, string, float64:
+		return true
+	case []any, map[string]any:
+		va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+		return va.Kind() == vb.Kind() && va.Pointer() == vb.Pointer() && va.Len() == vb.Len()
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+package jmespath
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// labelMatch reports whether every label of the first is in the second.
+func labelMatch(a arguments) (any, error) {
+	for key, want := range a.object(0) {
+		got, ok := a.object(1)[key]
+		if !ok || Text(got) != Text(want) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// lookup returns null for a key or an index that is not there.
+func lookup(a arguments) (any, error) {
+	if object, ok := a[0].(map[string]any); ok {
+		key, ok := a[1].(string)
+		if !ok {
+			return nil, errors.New("argument 2: want a string, to look into an object")
+		}
+		return object[key], nil
+	}
+	index, ok := a[1].(float64)
+	if !ok || index != math.Trunc(index) {
+		return nil, errors.New("argument 2: want a whole number, to look into an array")
+	}
+	if list := a.list(0); index >= 0 && index < float64(len(list)) {
+		return list[int(index)], nil
+	}
+	return nil, nil
+}
+
+// items turns an object, in the order of its keys, or an array into an array
+// of objects with a key and a value.
+func items(a arguments) (any, error) {
+	keyName, valueName := a.text(1), a.text(2)
+	if list, ok := a[0].([]any); ok {
+		result := make([]any, len(list))
+		for i, value := range list {
+			result[i] = map[string]any{keyName: float64(i), valueName: value}
+		}
+		return result, nil
+	}
+	object := a.object(0)
+	result := make([]any, 0, len(object))
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		result = append(result, map[string]any{keyName: key, valueName: object[key]})
+	}
+	return result, nil
+}
+
+// objectFromLists pairs keys with values; keys that find no value get null.
+func objectFromLists(a arguments) (any, error) {
+	keys, values := a.list(0), a.list(1)
+	result := make(map[string]any, len(keys))
+	for i, item := range keys {
+		key, ok := item.(string)
+		if !ok {
+			return nil, fmt.Errorf("key %d: want a string, got %s", i, kindOf(item))
+		}
+		if result[key] = nil; i < len(values) {
+			result[key] = values[i]
+		}
+	}
+	return result, nil
+}
+
+func keys(a arguments) (any, error) {
+	result := make([]any, 0, len(a.object(0)))
+	for _, key := range slices.Sorted(maps.Keys(a.object(0))) {
+		result = append(result, key)
+	}
+	return result, nil
+}
+
+func values(a arguments) (any, error) {
+	result := make([]any, 0, len(a.object(0)))
+	for _, key := range slices.Sorted(maps.Keys(a.object(0))) {
+		result = append(result, a.object(0)[key])
+	}
+	return result, nil
+}
+
+// copied returns a new array with the same items. Calls of sort_by get their
+// input through it, for the library sorts in place, and the data is shared.
+func copied(a arguments) (any, error) {
+	if list, ok := a[0].([]any); ok {
+		return slices.Clone(list), nil
+	}
+	return a[0], nil
+}

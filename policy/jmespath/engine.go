@@ -1,0 +1,238 @@
+package jmespath
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	jp "github.com/kyverno/go-jmespath"
+)
+
+// Options are what an Engine cannot make up by itself.
+type Options struct {
+	// Now is the clock of the time functions; required.
+	Now func() time.Time
+	// Random is the source of random(); required. It is read from concurrently.
+	Random io.Reader
+	// Hosts resolves names for is_external_url(); without it only addresses
+	// are judged and a name is an error.
+	Hosts HostLookup
+	// DefaultRegistry is what image_normalize() puts before a reference without
+	// a registry; empty means docker.io.
+	DefaultRegistry string
+}
+
+// HostLookup resolves a host name to its addresses.
+type HostLookup interface {
+	LookupHost(name string) ([]netip.Addr, error)
+}
+
+// Engine compiles expressions. It is immutable and safe for concurrent use.
+type Engine struct {
+	options   Options
+	functions map[string]function
+	caller    *jp.FunctionCaller
+}
+
+// New makes an Engine; it refuses options without a clock or randomness.
+func New(options Options) (*Engine, error) {
+	if options.Now == nil {
+		return nil, errors.New("expressions: a clock is required")
+	}
+	if options.Random == nil {
+		return nil, errors.New("expressions: a source of randomness is required")
+	}
+	if options.DefaultRegistry == "" {
+		options.DefaultRegistry = "docker.io"
+	}
+	e := &Engine{options: options, caller: jp.NewFunctionCaller()}
+	e.functions = e.table()
+	for name, f := range e.functions {
+		e.caller.Register(f.entry(name))
+	}
+	return e, nil
+}
+
+// Query is a compiled expression. It is immutable and safe for concurrent use.
+type Query struct {
+	engine *Engine
+	source string
+	ast    jp.ASTNode
+	slots  []slot // of the holes, in order; empty for most
+	holes  int
+}
+
+// SyntaxError says that an expression cannot be compiled.
+type SyntaxError struct {
+	Expression string
+	Err        error
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("expression %q: %v", shorten(e.Expression), e.Err)
+}
+
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// UndefinedError says that an expression names a key which is not there.
+type UndefinedError struct {
+	Expression string
+	Err        error // names the key
+}
+
+func (e *UndefinedError) Error() string {
+	return fmt.Sprintf("expression %q: %v", shorten(e.Expression), e.Err)
+}
+
+func (e *UndefinedError) Unwrap() error { return e.Err }
+
+// Compile parses an expression without holes. Errors are *SyntaxError.
+func (e *Engine) Compile(expression string) (*Query, error) {
+	return e.CompilePieces([]Piece{{Text: expression}})
+}
+
+// String returns the expression, with holes shown as {{0}}, {{1}}.
+func (q *Query) String() string { return q.source }
+
+// Search evaluates the expression on data, with one value for each hole. The
+// result may share memory with data and holes, which must not be modified.
+// Data is JSON as encoding/json decodes it (see Normalize). A key that is not
+// there is an *UndefinedError.
+func (q *Query) Search(data any, holes ...any) (result any, err error) {
+	if len(holes) != q.holes {
+		return nil, fmt.Errorf("expression %q: want %d values for its holes, got %d", shorten(q.source), q.holes, len(holes))
+	}
+	// The library asserts types in a few places where foreign data decides them.
+	defer func() {
+		if r := recover(); r != nil {
+			result, err = nil, fmt.Errorf("expression %q: cannot be evaluated on this data: %v", shorten(q.source), r)
+		}
+	}()
+	ast := q.ast
+	if len(q.slots) > 0 {
+		if ast, err = q.bind(ast, holes); err != nil {
+			return nil, fmt.Errorf("expression %q: %w", shorten(q.source), err)
+		}
+	}
+	result, err = jp.NewInterpreter().Execute(ast, data, jp.WithFunctionCaller(q.engine.caller))
+	if err == nil {
+		err = checkResult(result)
+	}
+	if missing := (jp.NotFoundError{}); errors.As(err, &missing) {
+		return nil, &UndefinedError{Expression: q.source, Err: err}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", shorten(q.source), err)
+	}
+	return result, nil
+}
+
+// shorten keeps an expression readable in a message.
+func shorten(s string) string {
+	const most = 160
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}
+
+// Normalize returns value as encoding/json would decode it: each number a
+// float64, []string and the like as []any. What is so already is returned as
+// it is. Other types are an error.
+func Normalize(value any) (any, error) {
+	switch v := value.(type) {
+	case nil, bool, string, float64:
+		return v, nil
+	case []any:
+		return normalizeList(v)
+	case map[string]any:
+		return normalizeObject(v)
+	case []string:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = item
+		}
+		return list, nil
+	case map[string]string:
+		object := make(map[string]any, len(v))
+		for key, item := range v {
+			object[key] = item
+		}
+		return object, nil
+	default:
+		if number, ok := toFloat(v); ok {
+			return number, nil
+		}
+		return nil, fmt.Errorf("a %T is not JSON", value)
+	}
+}
+
+// toFloat reads any of Go's number types and json.Number.
+func toFloat(value any) (float64, bool) {
+	switch v := value.(type) {
+	case float64:
+		return v, true
+	case float32:
+		return float64(v), true
+	case int:
+		return float64(v), true
+	case int32:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case uint32:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case interface{ Float64() (float64, error) }:
+		number, err := v.Float64()
+		return number, err == nil
+	}
+	return 0, false
+}
+
+func normalizeList(list []any) (any, error) {
+	var changed []any
+	for i, item := range list {
+		plain, err := Normalize(item)
+		if err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+		if changed == nil && !same(item, plain) {
+			changed = append(make([]any, 0, len(list)), list[:i]...)
+		}
+		if changed != nil {
+			changed = append(changed, plain)
+		}
+	}
+	if changed != nil {
+		return changed, nil
+	}
+	return list, nil
+}
+
+func normalizeObject(object map[string]any) (any, error) {
+	var changed map[string]any
+	for key, item := range object {
+		plain, err := Normalize(item)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		if same(item, plain) {
+			continue
+		}
+		if changed == nil {
+			changed = make(map[string]any, len(object))
+			for k, v := range object {
+				changed[k] = v
+			}
+		}
+		changed[key] = plain
+	}
+	if changed != nil {
+		return changed, nil
+	}
+	return object, nil
+}

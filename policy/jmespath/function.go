@@ -1,0 +1,179 @@
+package jmespath
+
+import (
+	"fmt"
+	"strings"
+
+	jp "github.com/kyverno/go-jmespath"
+)
+
+// kind is a set of types that an argument may have.
+type kind byte
+
+const (
+	aString kind = 1 << iota
+	aNumber
+	anArray
+	anObject
+	aBoolean
+	aNull
+	anExpression
+
+	anything = aString | aNumber | anArray | anObject | aBoolean | aNull
+)
+
+// function is one that Kyverno adds, or that replaces a builtin.
+type function struct {
+	arguments []kind
+	// call gets arguments of the right number and kinds.
+	call func(a arguments) (any, error)
+}
+
+type arguments []any
+
+func (a arguments) text(i int) string           { return a[i].(string) }
+func (a arguments) number(i int) float64        { return a[i].(float64) }
+func (a arguments) list(i int) []any            { return a[i].([]any) }
+func (a arguments) object(i int) map[string]any { return a[i].(map[string]any) }
+
+// entry makes the library's form of a function. The checks are ours, for the
+// library's messages print Go types.
+func (f function) entry(name string) jp.FunctionEntry {
+	return jp.FunctionEntry{Name: name, Handler: func(given []any) (any, error) {
+		if len(given) != len(f.arguments) {
+			return nil, fmt.Errorf("%s: want %d arguments, got %d", name, len(f.arguments), len(given))
+		}
+		for i, want := range f.arguments {
+			if got := kindOf(given[i]); got&want == 0 {
+				return nil, fmt.Errorf("%s: argument %d: want %s, got %s", name, i+1, want, got)
+			}
+			if s, ok := given[i].(string); ok && len(s) > maxText {
+				return nil, fmt.Errorf("%s: argument %d: %w", name, i+1, tooLarge("a string", len(s), maxText))
+			}
+		}
+		result, err := f.call(given)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return result, nil
+	}}
+}
+
+func kindOf(value any) kind {
+	switch value.(type) {
+	case nil:
+		return aNull
+	case string:
+		return aString
+	case float64:
+		return aNumber
+	case bool:
+		return aBoolean
+	case []any:
+		return anArray
+	case map[string]any:
+		return anObject
+	default:
+		return anExpression
+	}
+}
+
+func (k kind) String() string {
+	if k == anything {
+		return "any value"
+	}
+	var names []string
+	for i, name := range []string{"a string", "a number", "an array", "an object", "a boolean", "null", "an expression"} {
+		if k&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// builtin reports whether the library itself has a function.
+func builtin(name string) bool {
+	switch name {
+	case "abs", "avg", "ceil", "contains", "ends_with", "floor", "join", "keys", "length", "map", "max", "max_by",
+		"merge", "min", "min_by", "not_null", "reverse", "sort", "sort_by", "starts_with", "sum", "to_array",
+		"to_number", "to_string", "type", "values":
+		return true
+	}
+	return false
+}
+
+// copyList is no name that an expression can call.
+const copyList = "(copy)"
+
+// table lists every function of Kyverno 1.19, and below them builtins that are
+// replaced: to keep order (keys, values) or a bound (join).
+func (e *Engine) table() map[string]function {
+	text := []kind{aString}
+	texts2 := []kind{aString, aString}
+	texts3 := []kind{aString, aString, aString}
+	textOrNumber := aString | aNumber
+	numbers2 := []kind{anything, anything}
+	return map[string]function{
+		"compare":                   {texts2, compare},
+		"equal_fold":                {texts2, equalFold},
+		"replace":                   {[]kind{aString, aString, aString, aNumber}, replace},
+		"replace_all":               {texts3, replaceAll},
+		"to_upper":                  {text, toUpper},
+		"to_lower":                  {text, toLower},
+		"trim":                      {texts2, trim},
+		"trim_prefix":               {texts2, trimPrefix},
+		"split":                     {texts2, split},
+		"truncate":                  {[]kind{aString, aNumber}, truncate},
+		"to_boolean":                {text, toBoolean},
+		"path_canonicalize":         {text, pathCanonicalize},
+		"regex_match":               {[]kind{aString, textOrNumber}, regexMatch},
+		"regex_replace_all":         {[]kind{aString, textOrNumber, textOrNumber}, regexReplaceAll},
+		"regex_replace_all_literal": {[]kind{aString, textOrNumber, textOrNumber}, regexReplaceAllLiteral},
+		"pattern_match":             {[]kind{aString, textOrNumber}, patternMatch},
+		"semver_compare":            {texts2, semverCompare},
+
+		"add":      {numbers2, add},
+		"subtract": {numbers2, subtract},
+		"multiply": {numbers2, multiply},
+		"divide":   {numbers2, divide},
+		"modulo":   {numbers2, modulo},
+		"sum":      {[]kind{anArray}, sum},
+		"round":    {[]kind{aNumber, aNumber}, round},
+
+		"time_since":    {texts3, e.timeSince},
+		"time_now":      {nil, e.timeNow},
+		"time_now_utc":  {nil, e.timeNowUTC},
+		"time_to_cron":  {text, timeToCron},
+		"time_add":      {texts2, timeAdd},
+		"time_parse":    {texts2, timeParse},
+		"time_utc":      {text, timeUTC},
+		"time_diff":     {texts2, timeDiff},
+		"time_before":   {texts2, timeBefore},
+		"time_after":    {texts2, timeAfter},
+		"time_between":  {texts3, timeBetween},
+		"time_truncate": {texts2, timeTruncate},
+
+		"label_match":       {[]kind{anObject, anObject}, labelMatch},
+		"lookup":            {[]kind{anObject | anArray, textOrNumber}, lookup},
+		"items":             {[]kind{anObject | anArray, aString, aString}, items},
+		"object_from_lists": {[]kind{anArray, anArray}, objectFromLists},
+
+		"base64_decode": {text, base64Decode},
+		"base64_encode": {text, base64Encode},
+		"parse_json":    {text, parseJSON},
+		"parse_yaml":    {text, parseYAML},
+		"x509_decode":   {text, x509Decode},
+		"sha256":        {text, sumSHA256},
+		"sha1":          {text, sumSHA1},
+		"md5":           {text, sumMD5},
+
+		"random":          {text, e.random},
+		"image_normalize": {text, e.imageNormalize},
+		"is_external_url": {text, e.isExternalURL},
+
+		"keys":   {[]kind{anObject}, keys},
+		"values": {[]kind{anObject}, values},
+		"join":   {[]kind{aString, anArray}, join},
+		copyList: {[]kind{anything}, copied},
+	}
+}

@@ -1,0 +1,77 @@
+package jmespath
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What foreign bytes may cost. Kyverno caps the whole context of a rule at
+// 2 MB, so none of these is met by an honest policy.
+const (
+	// maxExpression bounds an expression's text. The longest in the public
+	// policy library has under 4,000 characters.
+	maxExpression = 64 << 10
+	// maxNesting bounds brackets in brackets, for the parser is recursive.
+	maxNesting = 256
+	// maxPath bounds a path that a hole after a dot holds.
+	maxPath = 512
+	// maxText bounds each string that a function builds or parses.
+	maxText = 2 << 20
+	// maxResult bounds a result: bytes of its strings plus valueCost for each
+	// value in it.
+	maxResult = 8 << 20
+	valueCost = 16
+	// maxPattern bounds regular expressions and version ranges, whose compiled
+	// form is larger than their text.
+	maxPattern = 8 << 10
+	// maxQuantity bounds the text of a quantity and maxExponent its exponent:
+	// 1e999999999 would be written out as a big integer.
+	maxQuantity = 64
+	maxExponent = 24
+	// maxRandom bounds what random() returns.
+	maxRandom = 4 << 10
+	// maxRepeat is how often random() repeats what `*` and `+` leave open.
+	maxRepeat = 10
+)
+
+// ErrTooLarge is wrapped by errors about a bound of this package.
+var ErrTooLarge = errors.New("exceeds the bound")
+
+func tooLarge(what string, size, limit int) error {
+	return fmt.Errorf("%s of %d %w of %d", what, size, ErrTooLarge, limit)
+}
+
+// checkResult refuses a value that costs more than maxResult to look at. It
+// stops at the bound, so that a value which refers to itself many times over
+// is refused as cheaply as any other.
+func checkResult(value any) error {
+	budget := maxResult
+	if spend(value, &budget); budget < 0 {
+		return fmt.Errorf("the result %w of %d bytes", ErrTooLarge, maxResult)
+	}
+	return nil
+}
+
+func spend(value any, budget *int) {
+	*budget -= valueCost
+	if *budget < 0 {
+		return
+	}
+	switch v := value.(type) {
+	case string:
+		*budget -= len(v)
+	case []any:
+		for _, item := range v {
+			if spend(item, budget); *budget < 0 {
+				return
+			}
+		}
+	case map[string]any:
+		for key, item := range v {
+			*budget -= len(key)
+			if spend(item, budget); *budget < 0 {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package jmespath
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+func at(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, fmt.Errorf("the time %q is not in RFC 3339 form, such as 2006-01-02T15:04:05Z", shorten(text))
+	}
+	return t, nil
+}
+
+// times reads the arguments from i on as times.
+func (a arguments) times(i int) ([]time.Time, error) {
+	var list []time.Time
+	for ; i < len(a); i++ {
+		t, err := at(a.text(i))
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i+1, err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+func (e *Engine) timeNow(arguments) (any, error) {
+	return e.options.Now().Format(time.RFC3339), nil
+}
+
+func (e *Engine) timeNowUTC(arguments) (any, error) {
+	return e.options.Now().UTC().Format(time.RFC3339), nil
+}
+
+// timeSince is time_since(layout, start, end): an empty layout means RFC 3339,
+// an empty end means now.
+func (e *Engine) timeSince(a arguments) (any, error) {
+	layout := a.text(0)
+	if layout == "" {
+		layout = time.RFC3339
+	}
+	start, err := time.Parse(layout, a.text(1))
+	if err != nil {
+		return nil, fmt.Errorf("the start %q: %w", shorten(a.text(1)), err)
+	}
+	end := e.options.Now()
+	if a.text(2) != "" {
+		if end, err = time.Parse(layout, a.text(2)); err != nil {
+			return nil, fmt.Errorf("the end %q: %w", shorten(a.text(2)), err)
+		}
+	}
+	return end.Sub(start).String(), nil
+}
+
+// timeToCron returns minute, hour, day, month and weekday.
+func timeToCron(a arguments) (any, error) {
+	t, err := at(a.text(0))
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Sprintf("%d %d %d %d %d", t.Minute(), t.Hour(), t.Day(), int(t.Month()), int(t.Weekday())), nil
+}
+
+func timeAdd(a arguments) (any, error) {
+	t, d, err := timeAndDuration(a)
+	if err != nil {
+		return nil, err
+	}
+	return t.Add(d).Format(time.RFC3339), nil
+}
+
+func timeTruncate(a arguments) (any, error) {
+	t, d, err := timeAndDuration(a)
+	if err != nil {
+		return nil, err
+	}
+	return t.Truncate(d).Format(time.RFC3339), nil
+}
+
+func timeAndDuration(a arguments) (time.Time, time.Duration, error) {
+	t, err := at(a.text(0))
+	if err != nil {
+		return t, 0, err
+	}
+	d, err := time.ParseDuration(a.text(1))
+	if err != nil {
+		return t, 0, fmt.Errorf("the duration %q: %w", shorten(a.text(1)), err)
+	}
+	return t, d, nil
+}
+
+// timeParse is time_parse(layout, text). A layout that is a number means
+// seconds since 1970.
+func timeParse(a arguments) (any, error) {
+	if _, err := strconv.ParseInt(a.text(0), 10, 64); err == nil {
+		epoch, err := strconv.ParseInt(a.text(1), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the time %q is no number of seconds", shorten(a.text(1)))
+		}
+		return time.Unix(epoch, 0).UTC().Format(time.RFC3339), nil
+	}
+	t, err := time.Parse(a.text(0), a.text(1))
+	if err != nil {
+		return nil, fmt.Errorf("the time %q: %w", shorten(a.text(1)), err)
+	}
+	return t.Format(time.RFC3339), nil
+}
+
+func timeUTC(a arguments) (any, error) {
+	t, err := at(a.text(0))
+	if err != nil {
+		return nil, err
+	}
+	return t.UTC().Format(time.RFC3339), nil
+}
+
+func timeDiff(a arguments) (any, error) {
+	t, err := a.times(0)
+	if err != nil {
+		return nil, err
+	}
+	return t[1].Sub(t[0]).String(), nil
+}
+
+func timeBefore(a arguments) (any, error) {
+	t, err := a.times(0)
+	if err != nil {
+		return nil, err
+	}
+	return t[0].Before(t[1]), nil
+}
+
+func timeAfter(a arguments) (any, error) {
+	t, err := a.times(0)
+	if err != nil {
+		return nil, err
+	}
+	return t[0].After(t[1]), nil
+}
+
+func timeBetween(a arguments) (any, error) {
+	t, err := a.times(0)
+	if err != nil {
+		return nil, err
+	}
+	return t[0].After(t[1]) && t[0].Before(t[2]), nil
+}

@@ -1,0 +1,305 @@
+package kyverno
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+const (
+	// maxKeys bounds the keys in one entry, each of which is an authority.
+	maxKeys = 100
+	// maxSets bounds nested attestors.
+	maxSets = 10
+	// publicRekor is what Kyverno fills in for rekor.url: any log that the
+	// trusted root knows, of which the public root has several.
+	publicRekor = "https://rekor.sigstore.dev"
+)
+
+// sets compiles a list of attestor sets, each of which must be met. Name is the
+// list's path in the entry.
+func (b builder) sets(list []attestorSet, path, name string) ([]policy.Requirement, error) {
+	var out []policy.Requirement
+	var errs []error
+	for i, set := range list {
+		r, err := b.set(set, path, fmt.Sprintf("%s[%d]", name, i), 0)
+		errs = append(errs, err)
+		out = append(out, r)
+	}
+	return out, errors.Join(errs...)
+}
+
+func (b builder) set(set attestorSet, path, name string, depth int) (policy.Requirement, error) {
+	out := policy.Requirement{Name: name}
+	place := join(path, name)
+	if depth > maxSets {
+		return out, fail(place, "attestors are nested more than %d deep", maxSets)
+	}
+	if len(set.Entries) == 0 {
+		return out, fail(place+".entries", "is empty, and so nobody could sign")
+	}
+	var errs []error
+	open := false
+	for i, one := range set.Entries {
+		members, err := b.member(one, path, fmt.Sprintf("%s.entries[%d]", name, i), depth)
+		errs = append(errs, err)
+		out.Members = append(out.Members, members...)
+		open = open || one.Keys != nil && b.open(one.Keys.PublicKeys)
+	}
+	out.Threshold = len(out.Members)
+	if set.Count != nil {
+		out.Threshold = *set.Count
+	}
+	if out.Threshold < 1 || out.Threshold > len(out.Members) && !open {
+		errs = append(errs, fail(place+".count", "%d of %d entries can never be met as meant", out.Threshold, len(out.Members)))
+	}
+	return out, errors.Join(errs...)
+}
+
+// member compiles one entry: an authority, several for several keys, or a
+// nested set.
+func (b builder) member(one attestor, path, name string, depth int) ([]policy.Member, error) {
+	place := join(path, name)
+	kinds := 0
+	for _, is := range []bool{one.Keys != nil, one.Certificates != nil, one.Keyless != nil, one.Attestor != nil} {
+		if is {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		return nil, fail(place, "want one of keys, certificates, keyless and attestor, found %d", kinds)
+	}
+	if b.kind == "Notary" && (one.Keys != nil || one.Keyless != nil) {
+		return nil, fail(place, "the type is Notary, whose signers are certificates")
+	}
+	if one.Attestor != nil {
+		if len(one.Annotations) > 0 || one.Repository != "" || one.SignatureAlgorithm != "" {
+			return nil, fail(place, "annotations, repository and signatureAlgorithm belong to the entries of a nested attestor")
+		}
+		nested, err := b.set(*one.Attestor, path, name+".attestor", depth+1)
+		return []policy.Member{{Set: &nested}}, err
+	}
+	sources, err := b.source(one.Repository, place+".repository")
+	if err != nil {
+		return nil, err
+	}
+	if err := b.algorithm(one.SignatureAlgorithm, place+".signatureAlgorithm"); err != nil {
+		return nil, err
+	}
+	authorities, err := b.authorities(one, path, name)
+	if err != nil {
+		return nil, err
+	}
+	var members []policy.Member
+	for _, a := range authorities {
+		a.Annotations = one.Annotations
+		if b.kind == "Notary" && len(one.Annotations) > 0 {
+			return nil, unsupported(place+".annotations", "an annotation of a Notary signature")
+		}
+		members = append(members, policy.Member{Authority: &a, Sources: sources})
+	}
+	return members, nil
+}
+
+func (b builder) authorities(one attestor, path, name string) ([]verify.Authority, error) {
+	switch {
+	case one.Keys != nil:
+		return b.keys(*one.Keys, one.SignatureAlgorithm, path, name+".keys")
+	case one.Keyless != nil:
+		a, err := b.keyless(*one.Keyless, join(path, name+".keyless"))
+		a.Name = name + ".keyless"
+		return []verify.Authority{a}, err
+	}
+	a, err := b.certificates(*one.Certificates, one.SignatureAlgorithm, join(path, name+".certificates"))
+	a.Name = name + ".certificates"
+	return []verify.Authority{a}, err
+}
+
+// algorithm refuses digest algorithms that Kyverno does not have.
+func (b builder) algorithm(text, path string) error {
+	if text == "" || b.open(text) || slices.Contains([]string{"sha224", "sha256", "sha384", "sha512"}, text) {
+		return nil
+	}
+	return fail(path, "unknown algorithm %q: want sha224, sha256, sha384 or sha512", text)
+}
+
+// keys compiles a key, or several: each PEM block of publicKeys is a signer of
+// its own, so that a count counts them.
+func (b builder) keys(doc staticKey, algorithm, path, name string) ([]verify.Authority, error) {
+	place := join(path, name)
+	if err := b.algorithm(doc.SignatureAlgorithm, place+".signatureAlgorithm"); err != nil {
+		return nil, err
+	}
+	if doc.SignatureAlgorithm != "" && algorithm != "" && doc.SignatureAlgorithm != algorithm {
+		return nil, fail(place+".signatureAlgorithm", "%s contradicts the entry's %s", doc.SignatureAlgorithm, algorithm)
+	}
+	if doc.SignatureAlgorithm != "" {
+		algorithm = doc.SignatureAlgorithm
+	}
+	refs, err := b.keyRefs(doc, place)
+	if err != nil {
+		return nil, err
+	}
+	common, err := b.common(doc.Rekor, doc.CTLog, place)
+	if err != nil {
+		return nil, err
+	}
+	var list []verify.Authority
+	for i, ref := range refs {
+		a := common
+		a.Name = name
+		if len(refs) > 1 {
+			a.Name = fmt.Sprintf("%s.publicKeys[%d]", name, i)
+		}
+		a.Key = &verify.Key{Ref: ref, Hash: algorithm}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+// keyRefs returns the references of keys: PEM, k8s://namespace/name or a KMS URI.
+func (b builder) keyRefs(doc staticKey, path string) ([]string, error) {
+	ways := 0
+	for _, is := range []bool{doc.PublicKeys != "", doc.KMS != "", doc.Secret != nil} {
+		if is {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return nil, fail(path, "want one of publicKeys, kms and secret, found %d", ways)
+	}
+	switch {
+	case doc.KMS != "":
+		if !b.open(doc.KMS) && !isKMS(doc.KMS) {
+			return nil, fail(path+".kms", "%q: want awskms://, azurekms://, gcpkms:// or hashivault://", doc.KMS)
+		}
+		return []string{doc.KMS}, nil
+	case doc.Secret != nil:
+		if doc.Secret.Name == "" || doc.Secret.Namespace == "" {
+			return nil, fail(path+".secret", "want a name and a namespace")
+		}
+		return []string{"k8s://" + doc.Secret.Namespace + "/" + doc.Secret.Name}, b.allowed(doc.Secret.Namespace, path+".secret.namespace")
+	}
+	return b.publicKeys(strings.TrimSpace(doc.PublicKeys), path+".publicKeys")
+}
+
+func (b builder) publicKeys(text, path string) ([]string, error) {
+	secret, isSecret := strings.CutPrefix(text, "k8s://")
+	switch {
+	case b.open(text) || isKMS(text):
+		return []string{text}, nil
+	case isSecret:
+		namespace, name, ok := strings.Cut(secret, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return nil, fail(path, "%q: want k8s://namespace/name", text)
+		}
+		return []string{text}, b.allowed(namespace, path)
+	}
+	blocks, err := pemBlocks(text, path, "PUBLIC KEY")
+	if len(blocks) > maxKeys {
+		return nil, fail(path, "%d keys are more than %d", len(blocks), maxKeys)
+	}
+	return blocks, err
+}
+
+func isKMS(text string) bool {
+	return slices.ContainsFunc([]string{"awskms://", "azurekms://", "gcpkms://", "hashivault://"}, func(scheme string) bool {
+		return strings.HasPrefix(text, scheme)
+	})
+}
+
+// pemBlocks splits PEM into its blocks, all of one type, with nothing between
+// them: what is not understood would be a signer that is left out.
+func pemBlocks(text, path, kind string) ([]string, error) {
+	var blocks []string
+	rest := []byte(text)
+	for len(strings.TrimSpace(string(rest))) > 0 {
+		if !strings.HasPrefix(strings.TrimSpace(string(rest)), "-----BEGIN ") {
+			return nil, fail(path, "want PEM blocks of type %s and nothing else, found %q", kind, shorten(strings.TrimSpace(string(rest))))
+		}
+		block, after := pem.Decode(rest)
+		if block == nil || strings.Count(string(rest[:len(rest)-len(after)]), "-----BEGIN ") != 1 {
+			return nil, fail(path, "a PEM block is broken")
+		}
+		if block.Type != kind {
+			return nil, fail(path, "a PEM block is of type %q: want %s", block.Type, kind)
+		}
+		blocks = append(blocks, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: block.Bytes})))
+		rest = after
+	}
+	if len(blocks) == 0 {
+		return nil, fail(path, "is empty: want a PEM block of type %s", kind)
+	}
+	return blocks, nil
+}
+
+func shorten(s string) string {
+	const most = 60
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
+
+// pem checks PEM of several blocks and returns it as it will be hashed.
+func (b builder) pem(text, path, kind string) ([]byte, error) {
+	if text == "" || b.open(text) {
+		return nil, nil
+	}
+	blocks, err := pemBlocks(text, path, kind)
+	return []byte(strings.Join(blocks, "")), err
+}
+
+// common compiles what every kind of authority of Sigstore has: without rekor
+// a log entry is wanted, without ctlog a certificate timestamp.
+func (b builder) common(log *rekor, ct *ctlog, path string) (verify.Authority, error) {
+	var a verify.Authority
+	var errs [2]error
+	if log != nil {
+		a.Log.Ignore = log.IgnoreTlog
+		if a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", "PUBLIC KEY"); log.URL != publicRekor {
+			a.Log.URL = log.URL
+		}
+	}
+	if ct != nil {
+		a.Timestamp.Chain, errs[1] = b.pem(ct.TSACertChain, path+".ctlog.tsaCertChain", "CERTIFICATE")
+		a.Timestamp.Required = ct.TSACertChain != ""
+	}
+	return a, errors.Join(errs[:]...)
+}
+
+func (b builder) ct(doc *ctlog, path string) (verify.CT, error) {
+	if doc == nil {
+		return verify.CT{}, nil
+	}
+	keys, err := b.pem(doc.PublicKey, path+".ctlog.pubkey", "PUBLIC KEY")
+	return verify.CT{Ignore: doc.IgnoreSCT, Keys: keys}, err
+}
+
+// certificates compiles a certificate that must have signed, or a chain that
+// the signer's must lead to; for notation a certificate to trust.
+func (b builder) certificates(doc certificates, algorithm, path string) (verify.Authority, error) {
+	if doc.Certificate == "" && doc.CertificateChain == "" {
+		return verify.Authority{}, fail(path, "want a cert or a certChain")
+	}
+	var errs [4]error
+	var leaf, chain []byte
+	leaf, errs[0] = b.pem(doc.Certificate, path+".cert", "CERTIFICATE")
+	chain, errs[1] = b.pem(doc.CertificateChain, path+".certChain", "CERTIFICATE")
+	if b.kind == "Notary" {
+		if doc.Rekor != nil || doc.CTLog != nil {
+			return verify.Authority{}, fail(path, "rekor and ctlog say nothing about a Notary signature: remove them")
+		}
+		return verify.Authority{Notation: &verify.Notation{CA: append(leaf, chain...)}}, errors.Join(errs[:]...)
+	}
+	a, err := b.common(doc.Rekor, doc.CTLog, path)
+	errs[2] = err
+	a.Certificate = &verify.Certificate{Leaf: leaf, Chain: chain, Hash: algorithm}
+	a.Certificate.CT, errs[3] = b.ct(doc.CTLog, path)
+	return a, errors.Join(errs[:]...)
+}

@@ -1,0 +1,246 @@
+package kyverno
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+)
+
+const (
+	// maxDocument bounds a policy; the API server takes 3 MiB of JSON.
+	maxDocument = 3 << 20
+	// maxRules and maxEntries bound what is evaluated for each object.
+	maxRules   = 500
+	maxEntries = 200
+	// platformsAnnotation on a policy says which manifests of a multi-platform
+	// image must be proved: index (the default), each or any. Kyverno has no
+	// field for it.
+	platformsAnnotation = "quaymaster.dev/platforms"
+)
+
+// Lookup reads what a rule's context names from the cluster.
+type Lookup interface {
+	// ConfigMap returns the object as JSON. A ConfigMap that is not there is an
+	// error.
+	ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error)
+}
+
+// Options are what a Compiler needs.
+type Options struct {
+	// Engine evaluates expressions; required.
+	Engine *jmespath.Engine
+	// Lookup reads ConfigMaps; without it a rule that needs one cannot be asked.
+	Lookup Lookup
+	// SecretNamespace is where registry secrets are that a ClusterPolicy names
+	// without a namespace; empty means "kyverno", as in Kyverno.
+	SecretNamespace string
+}
+
+// Compiler compiles policies. It is immutable and safe for concurrent use.
+type Compiler struct{ options Options }
+
+// New makes a Compiler; it refuses options without an engine.
+func New(options Options) (*Compiler, error) {
+	if options.Engine == nil {
+		return nil, errors.New("kyverno policies: an engine for expressions is required")
+	}
+	if options.SecretNamespace == "" {
+		options.SecretNamespace = "kyverno"
+	}
+	return &Compiler{options: options}, nil
+}
+
+// Recognises reports whether a document of this apiVersion and kind is a policy
+// of this dialect.
+func Recognises(apiVersion, kind string) bool {
+	return slices.Contains([]string{"kyverno.io/v1", "kyverno.io/v2beta1"}, apiVersion) && (kind == "ClusterPolicy" || kind == "Policy")
+}
+
+// Compile compiles one document, YAML or JSON. Source says where it was read.
+// Errors are about fields (*FieldError), all that were found joined; a policy
+// with an error never becomes active in part.
+func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
+	compiled, err := c.compile(text, source)
+	if err != nil {
+		return nil, fmt.Errorf("policy in %s: %w", source, err)
+	}
+	return compiled, nil
+}
+
+func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
+	if len(text) > maxDocument {
+		return nil, fmt.Errorf("the document of %d bytes %w of %d", len(text), jmespath.ErrTooLarge, maxDocument)
+	}
+	data, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, err
+	}
+	var d document
+	if err := decode(data, &d, ""); err != nil {
+		return nil, err
+	}
+	if !Recognises(d.APIVersion, d.Kind) {
+		return nil, fmt.Errorf("%s %s is no Kyverno policy: want ClusterPolicy or Policy of kyverno.io/v1 or v2beta1", d.APIVersion, d.Kind)
+	}
+	var meta metadata
+	if err := json.Unmarshal(d.Metadata, &meta); err != nil {
+		return nil, fail("metadata", "%w", readable(err))
+	}
+	p, err := newPolicyCompiler(c, d, meta)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.rules(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", d.Kind, meta.Name, err)
+	}
+	sum := sha256.Sum256(data)
+	p.out.Source, p.out.Hash = source, hex.EncodeToString(sum[:])
+	return p.out, nil
+}
+
+// policyCompiler compiles one policy.
+type policyCompiler struct {
+	*Compiler
+	doc         document
+	out         *policy.Policy
+	actions     actions
+	platforms   policy.Platforms
+	controllers []string
+	enforces    bool
+}
+
+func newPolicyCompiler(c *Compiler, d document, meta metadata) (*policyCompiler, error) {
+	p := &policyCompiler{Compiler: c, doc: d, out: &policy.Policy{
+		Kind: d.Kind, Name: meta.Name,
+		Title:    meta.Annotations["policies.kyverno.io/title"],
+		Category: meta.Annotations["policies.kyverno.io/category"],
+		Severity: meta.Annotations["policies.kyverno.io/severity"],
+	}}
+	var errs []error
+	if meta.Name == "" {
+		errs = append(errs, fail("metadata.name", "is empty"))
+	}
+	if d.Kind == "Policy" {
+		if p.out.Namespace = meta.Namespace; meta.Namespace == "" {
+			p.out.Namespace = "default"
+		}
+	}
+	var err error
+	p.controllers, err = controllers(meta.Annotations)
+	errs = append(errs, err)
+	switch wanted := meta.Annotations[platformsAnnotation]; wanted {
+	case "", "index":
+	case "each", "any":
+		p.platforms = policy.Platforms(wanted)
+	default:
+		errs = append(errs, fail("metadata.annotations["+platformsAnnotation+"]", "unknown value %q: want index, each or any", wanted))
+	}
+	errs = append(errs, p.settings())
+	return p, errors.Join(errs...)
+}
+
+// settings reads the fields of spec beside the rules.
+func (p *policyCompiler) settings() error {
+	s := p.doc.Spec
+	var errs []error
+	failurePolicy, path := s.FailurePolicy, "spec.failurePolicy"
+	if w := s.WebhookConfiguration; w != nil {
+		if w.FailurePolicy != "" {
+			failurePolicy, path = w.FailurePolicy, "spec.webhookConfiguration.failurePolicy"
+		}
+		if len(w.MatchConditions) > 0 {
+			errs = append(errs, unsupported("spec.webhookConfiguration.matchConditions", "a condition in CEL"))
+		}
+	}
+	switch failurePolicy {
+	case "", "Fail":
+	case "Ignore":
+		p.out.FailOpen = true
+	default:
+		errs = append(errs, fail(path, "unknown value %q: want Fail or Ignore", failurePolicy))
+	}
+	if s.Admission != nil && !*s.Admission {
+		errs = append(errs, unsupported("spec.admission", "a policy for background scans alone"))
+	}
+	if s.ApplyRules != "" && s.ApplyRules != "All" && s.ApplyRules != "One" {
+		errs = append(errs, fail("spec.applyRules", "unknown value %q: want All or One", s.ApplyRules))
+	}
+	var err error
+	p.actions, err = compileActions(s)
+	errs = append(errs, err)
+	if len(s.Rules) == 0 {
+		errs = append(errs, fail("spec.rules", "is empty"))
+	}
+	if len(s.Rules) > maxRules {
+		errs = append(errs, fail("spec.rules", "the number of rules %w of %d", jmespath.ErrTooLarge, maxRules))
+	}
+	return errors.Join(errs...)
+}
+
+// rules compiles the rules that are ours and names the others.
+func (p *policyCompiler) rules() error {
+	var errs []error
+	seen := map[string]bool{}
+	ours := 0
+	for i, raw := range p.doc.Spec.Rules {
+		path := "spec.rules[" + strconv.Itoa(i) + "]"
+		var head ruleHead
+		if err := json.Unmarshal(raw, &head); err != nil {
+			errs = append(errs, fail(path, "%w", readable(err)))
+			continue
+		}
+		if head.Name == "" {
+			errs = append(errs, fail(path+".name", "is empty"))
+		} else if seen[head.Name] {
+			errs = append(errs, fail(path+".name", "%q is the name of an earlier rule", head.Name))
+		}
+		seen[head.Name] = true
+		if head.VerifyImages == nil {
+			p.out.NotOurs = append(p.out.NotOurs, head.Name)
+			continue
+		}
+		ours++
+		errs = append(errs, p.rule(raw, path))
+	}
+	if p.doc.Spec.ApplyRules == "One" && ours > 0 && len(p.doc.Spec.Rules) > 1 {
+		errs = append(errs, unsupported("spec.applyRules", "One, in a policy of several rules,"))
+	}
+	p.out.AuditOnly = ours > 0 && !p.enforces
+	return errors.Join(errs...)
+}
+
+// rule compiles one rule, and those that follow from it for pod controllers.
+func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
+	var doc rule
+	if err := decode(raw, &doc, path); err != nil {
+		return err
+	}
+	if doc.Mutate != nil || doc.Validate != nil || doc.Generate != nil {
+		return fail(path, "a rule has one of verifyImages, validate, mutate and generate: make a rule of each")
+	}
+	compiled, err := p.compileRule(doc, path)
+	if err != nil {
+		return err
+	}
+	p.out.Rules = append(p.out.Rules, compiled)
+	if !canGenerate(compiled.match, compiled.exclude) {
+		return nil
+	}
+	for _, g := range generate(doc.Name, p.controllers) {
+		follower := *compiled
+		follower.name, follower.template = g.name, g.template
+		follower.match, follower.exclude = compiled.match.forKinds(g.kinds), compiled.exclude.forKinds(g.kinds)
+		p.out.Rules = append(p.out.Rules, &follower)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package kyverno
+
+import (
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// kindSelector is Kyverno's [[group/]version/]Kind[/subresource], with
+// wildcards in every part. What is not written matches anything, save the
+// subresource.
+type kindSelector struct{ group, version, kind, subresource string }
+
+func parseKind(text, path string) (kindSelector, error) {
+	s := kindSelector{group: "*", version: "*"}
+	parts := strings.Split(text, "/")
+	for _, part := range parts {
+		if part == "" {
+			return s, fail(path, "%q: want [group/][version/]Kind[/subresource]", text)
+		}
+	}
+	switch {
+	case len(parts) == 1:
+		s.kind = parts[0]
+	case len(parts) == 2 && isVersion(parts[0]):
+		s.version, s.kind = parts[0], parts[1]
+	case len(parts) == 2:
+		s.kind, s.subresource = parts[0], parts[1]
+	case len(parts) == 3 && isVersion(parts[1]):
+		s.group, s.version, s.kind = parts[0], parts[1], parts[2]
+	case len(parts) == 3 && isVersion(parts[0]):
+		s.version, s.kind, s.subresource = parts[0], parts[1], parts[2]
+	case len(parts) == 4:
+		s.group, s.version, s.kind, s.subresource = parts[0], parts[1], parts[2], parts[3]
+	default:
+		return s, fail(path, "%q: want [group/][version/]Kind[/subresource]", text)
+	}
+	if kind, sub, dotted := strings.Cut(s.kind, "."); dotted && s.subresource == "" {
+		s.kind, s.subresource = kind, sub // the old form, Pod.status
+	}
+	if text == "*" {
+		s.subresource = "*"
+	}
+	return s, nil
+}
+
+// isVersion tells v1, v1beta1 and * from a group and a kind.
+func isVersion(s string) bool {
+	if s == "*" {
+		return true
+	}
+	rest, ok := strings.CutPrefix(s, "v")
+	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' && strings.ToLower(rest) == rest
+}
+
+// matches treats the ephemeralcontainers subresource as the pod it changes, as
+// Kyverno does: a rule about pods must see containers that are added later.
+func (s kindSelector) matches(subject *policy.Subject) bool {
+	sub := subject.Subresource
+	if s.kind != "*" && sub == "ephemeralcontainers" && s.subresource == "" {
+		sub = ""
+	}
+	return wildcard.Match(s.group, subject.Group) && wildcard.Match(s.version, subject.Version) &&
+		wildcard.Match(s.kind, subject.Kind) && wildcard.Match(s.subresource, sub)
+}
+
+// isPod reports whether the selector means pods and nothing else.
+func (s kindSelector) isPod() bool {
+	return s.kind == "Pod" && s.subresource == "" && (s.group == "*" || s.group == "") && (s.version == "*" || s.version == "v1")
+}

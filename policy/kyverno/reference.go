@@ -1,0 +1,91 @@
+package kyverno
+
+import (
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// normalPattern spells the registry of a pattern as image.Ref does.
+func normalPattern(pattern string) string {
+	pattern = strings.TrimSpace(pattern)
+	host, rest, ok := strings.Cut(pattern, "/")
+	if ok && !wildcard.Contains(host) && isRegistry(host) {
+		return image.NormalRegistry(host) + "/" + rest
+	}
+	return pattern
+}
+
+func isRegistry(host string) bool {
+	return strings.ContainsAny(host, ".:") || host == "localhost"
+}
+
+// isConcerned reports whether an entry speaks of an image. Where a reference has
+// several spellings, one that a pattern matches is enough: who writes the
+// reference must not choose whether it is looked at.
+func isConcerned(patterns []string, ref image.Ref) bool {
+	for _, base := range bases(ref, true) {
+		for _, spelling := range spellings(base, ref) {
+			if wildcard.Any(patterns, spelling) {
+				return true
+			}
+		}
+		// A pattern for every tag (repo:*) speaks of an image that is named by
+		// digest alone, too.
+		if ref.Tag() == "" && wildcard.Any(patterns, base+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// isExempt reports whether an entry leaves an image alone. A tag beside a digest
+// is decoration, so a pattern for tags exempts no image that has a digest.
+func isExempt(patterns []string, ref image.Ref) bool {
+	for _, base := range bases(ref, false) {
+		if !ref.Digest().IsZero() {
+			if wildcard.Any(patterns, base+"@"+ref.Digest().String()) {
+				return true
+			}
+		} else if wildcard.Any(patterns, base+":"+ref.Tag()) {
+			return true
+		}
+	}
+	return false
+}
+
+// bases are the spellings of registry and path: Docker Hub's official images
+// with and without library/, and with short also without the registry.
+func bases(ref image.Ref, short bool) []string {
+	full := ref.Repository().String()
+	path, hub := strings.CutPrefix(full, "docker.io/")
+	if !hub {
+		return []string{full}
+	}
+	list := []string{full}
+	official, isOfficial := strings.CutPrefix(path, "library/")
+	if isOfficial {
+		list = append(list, "docker.io/"+official)
+	}
+	if short {
+		if list = append(list, path); isOfficial {
+			list = append(list, official)
+		}
+	}
+	return list
+}
+
+func spellings(base string, ref image.Ref) []string {
+	var list []string
+	if ref.Tag() != "" {
+		list = append(list, base+":"+ref.Tag())
+	}
+	if digest := ref.Digest(); !digest.IsZero() {
+		list = append(list, base+"@"+digest.String())
+		if ref.Tag() != "" {
+			list = append(list, base+":"+ref.Tag()+"@"+digest.String())
+		}
+	}
+	return list
+}

@@ -1,0 +1,199 @@
+package variable_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/variable"
+)
+
+func newEngine(tb testing.TB) *jmespath.Engine {
+	tb.Helper()
+	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: bytes.NewReader(nil)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return engine
+}
+
+var ctx = variable.Context{
+	"request": map[string]any{"namespace": "prod", "replicas": 3.0, "labels": map[string]any{"a": "b"}, "nothing": nil,
+		"hostile": "') || ('x", "template": "{{request.namespace}}"},
+	"keys": map[string]any{"data": map[string]any{"prod": "PEM"}},
+	"list": []any{"x", "y"},
+}
+
+func TestExecute(t *testing.T) {
+	tests := []struct {
+		template any
+		want     any
+		reason   string
+	}{
+		{"plain", "plain", "nothing to do"},
+		{7, 7.0, "a number"},
+		{"{{request.namespace}}", "prod", "a variable alone"},
+		{"{{ request.replicas }}", 3.0, "keeps its type"},
+		{"{{ request.labels }}", map[string]any{"a": "b"}, "keeps its type"},
+		{"{{ request.nothing }}", nil, "null is a value"},
+		{"ns-{{request.namespace}}-{{request.replicas}}", "ns-prod-3", "in a longer string"},
+		{" {{request.replicas}}", " 3", "a space makes it a longer string"},
+		{"l={{list}} o={{request.labels}}", `l=["x","y"] o={"a":"b"}`, "JSON in a string"},
+		{"{{ keys.data.{{request.namespace}} }}", "PEM", "a variable in a variable"},
+		{"{{ keys.data.{{ '{{request.namespace}}' }} }}", "PEM", "two levels"},
+		{"{{ to_upper('{{request.namespace}}') }}", "PROD", "in a string of an expression"},
+		{"{{ to_upper('{{request.hostile}}') }}", "') || ('X", "which a value does not leave"},
+		{"{{request.template}}", "{{request.namespace}}", "a value is not evaluated"},
+		{"{{ request.missing || 'none' }}", "none", "a default"},
+		{"{{ request.missing || `{}` }}", map[string]any{}, "braces of a literal"},
+		{"{{ `{\"a\":{\"b\":1}}`.a.b }}", 1.0, "braces in braces"},
+		{"{{ request.{n: namespace} }}", map[string]any{"n": "prod"}, "braces of a hash"},
+		{"{{ request.{n: namespace}}}", map[string]any{"n": "prod"}, "three braces"},
+		{"{{ list[{{ `1` }}] }}", "y", "an index"},
+		{`\{{ request.namespace }}`, "{{ request.namespace }}", "escaped"},
+		{`\{{ {{request.namespace}} }}`, "{{ prod }}", "escaped around a variable"},
+		{`a \{{b}} {{request.namespace}}`, "a {{b}} prod", "escaped beside a variable"},
+		{"$(./../x)", "$(./../x)", "references are left alone"},
+		{"{ {x} }", "{ {x} }", "single braces are text"},
+		{[]any{"{{request.namespace}}", "x"}, []any{"prod", "x"}, "in a list"},
+		{map[string]any{"k-{{request.namespace}}": "{{list}}", "n": 1}, map[string]any{"k-prod": []any{"x", "y"}, "n": 1.0}, "in keys and values"},
+		{map[string]any{"a": []any{`\{{x}}`}}, map[string]any{"a": []any{"{{x}}"}}, "escaped inside"},
+		{"", "", "an empty string"},
+	}
+	for _, test := range tests {
+		template, err := variable.Compile(newEngine(t), test.template)
+		var got any
+		if err == nil {
+			got, err = template.Execute(ctx)
+		}
+		if err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%v = %#v, %v; want %#v: %s", test.template, got, err, test.want, test.reason)
+		}
+	}
+}
+
+func TestExecuteErrors(t *testing.T) {
+	template, err := variable.Compile(newEngine(t), map[string]any{"a": []any{map[string]any{"b/c": "x {{ request.missing }}"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = template.Execute(ctx)
+	failed := (*variable.Error)(nil)
+	if !errors.As(err, &failed) || failed.Variable != "request.missing" || failed.Path != "/a/0/b~1c" {
+		t.Errorf("got %#v", err)
+	}
+	if undefined := (*jmespath.UndefinedError)(nil); !errors.As(err, &undefined) {
+		t.Errorf("%v does not say that it is undefined", err)
+	}
+	for _, test := range []struct{ template, want, reason string }{
+		{"{{ to_upper(list) }}", "want a string", "a wrong type"},
+		{"{{ keys.data.{{ request.missing }} }}", "request.missing", "the inner variable is to blame"},
+	} {
+		template, err := variable.Compile(newEngine(t), test.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = template.Execute(ctx)
+		if undefined := (*jmespath.UndefinedError)(nil); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v (undefined %v): %s", test.template, err, errors.As(err, &undefined), test.reason)
+		}
+	}
+	template, err = variable.Compile(newEngine(t), map[string]any{"{{request.namespace}}": 1, "prod": 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := template.Execute(ctx); err == nil {
+		t.Errorf("two keys became one: %v", got)
+	}
+}
+
+func TestCompileErrors(t *testing.T) {
+	deep := any("x")
+	for range 300 {
+		deep = []any{deep}
+	}
+	for _, test := range []struct {
+		template     any
+		want, reason string
+	}{
+		{"{{ request.namespace", "not closed", "never closed"},
+		{"{{ request.namespace }", "not closed", "half closed"},
+		{"{{ a {{ b }}", "not closed", "only the inner one is closed"},
+		{"{{ }}", "empty", "no expression"},
+		{"{{ a b }}", "SyntaxError", "no expression"},
+		{"{{ frobnicate(a) }}", "no function", "no such function"},
+		{[]any{"x", map[string]any{"k": "{{ a. }}"}}, "/1/k: ", "the place is named"},
+		{strings.Repeat("{{", 300) + "a" + strings.Repeat("}}", 300), "exceeds the bound", "too many levels"},
+		{deep, "exceeds the bound", "too deep"},
+		{struct{}{}, "not JSON", "no JSON"},
+	} {
+		_, err := variable.Compile(newEngine(t), test.template)
+		if compile := (*variable.CompileError)(nil); !errors.As(err, &compile) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: %v does not say %q: %s", test.template, err, test.want, test.reason)
+		}
+	}
+}
+
+func TestPlainCostsNothing(t *testing.T) {
+	value := map[string]any{"a": []any{"x", map[string]any{"b": true}}}
+	template, err := variable.Compile(newEngine(t), value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !template.Plain() {
+		t.Error("there is no variable in it")
+	}
+	if allocations := testing.AllocsPerRun(10, func() { _, _ = template.Execute(ctx) }); allocations != 0 {
+		t.Errorf("%v allocations", allocations)
+	}
+	template, err = variable.Compile(newEngine(t), map[string]any{"a": "{{list}}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if template.Plain() {
+		t.Error("there is a variable in it")
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	for _, seed := range []string{"{{a}}", `\{{a}}`, "{{ {{a}} }}", "{{ a.{b: c}}}", "x{{`{}`}}y", "{{'{{a}}'}}"} {
+		f.Add(seed)
+	}
+	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: bytes.NewReader(nil)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		template, err := variable.Compile(engine, s)
+		if err != nil {
+			return
+		}
+		got, err := template.Execute(variable.Context{"a": "x"})
+		if err == nil && !strings.Contains(s, "{{") && got != s {
+			t.Errorf("%q became %q", s, got)
+		}
+	})
+}
+
+func ExampleTemplate_Execute() {
+	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: bytes.NewReader(nil)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	template, err := variable.Compile(engine, "image of {{ keys.{{request.namespace}} || 'nobody' }}")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(template.Execute(variable.Context{
+		"request": map[string]any{"namespace": "prod"},
+		"keys":    map[string]any{"prod": "the release team"},
+	}))
+	// Output: image of the release team <nil>
+}

@@ -1,0 +1,126 @@
+// Package wildcard answers: does a text match a pattern of `*` and `?`, as
+// Kyverno writes them for image references, names and subjects?
+//
+// `*` stands for any run of characters, also an empty one and also across `/`;
+// `?` for exactly one character. Nothing else is special, there is no escape,
+// and the whole text must match (Kyverno 1.19, "Wildcards").
+package wildcard
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Match reports whether text, all of it, matches pattern. Upper and lower case
+// differ. It allocates nothing; without `?` it takes time linear in both
+// lengths, and with it at most their product.
+func Match(pattern, text string) bool {
+	head, rest, starred := strings.Cut(pattern, "*")
+	n, ok := matchPrefix(head, text)
+	if !ok {
+		return false
+	}
+	text = text[n:]
+	if !starred {
+		return text == ""
+	}
+	// Between two stars the leftmost place is always right: it leaves the most
+	// text for what follows, so there is nothing to take back.
+	for {
+		segment, after, more := strings.Cut(rest, "*")
+		if !more {
+			return matchSuffix(segment, text)
+		}
+		end := find(segment, text)
+		if end < 0 {
+			return false
+		}
+		text, rest = text[end:], after
+	}
+}
+
+// Any reports whether one of the patterns matches text.
+func Any(patterns []string, text string) bool {
+	for _, pattern := range patterns {
+		if Match(pattern, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// Contains reports whether s has a wildcard, so that it is a pattern rather
+// than the text itself.
+func Contains(s string) bool { return strings.ContainsAny(s, "*?") }
+
+// matchPrefix matches segment, which has no star, with the start of text and
+// returns how many bytes of text it covers.
+func matchPrefix(segment, text string) (int, bool) {
+	if !strings.Contains(segment, "?") {
+		return len(segment), strings.HasPrefix(text, segment)
+	}
+	covered := 0
+	for segment != "" {
+		literal, rest, one := strings.Cut(segment, "?")
+		if !strings.HasPrefix(text[covered:], literal) {
+			return 0, false
+		}
+		covered += len(literal)
+		if !one {
+			return covered, true
+		}
+		_, size := utf8.DecodeRuneInString(text[covered:])
+		if size == 0 {
+			return 0, false
+		}
+		covered += size
+		segment = rest
+	}
+	return covered, true
+}
+
+// matchSuffix matches segment, which has no star, with the end of text.
+func matchSuffix(segment, text string) bool {
+	if !strings.Contains(segment, "?") {
+		return strings.HasSuffix(text, segment)
+	}
+	for segment != "" {
+		i := strings.LastIndexByte(segment, '?')
+		literal := segment[i+1:]
+		if !strings.HasSuffix(text, literal) {
+			return false
+		}
+		text = text[:len(text)-len(literal)]
+		if i < 0 {
+			return true
+		}
+		_, size := utf8.DecodeLastRuneInString(text)
+		if size == 0 {
+			return false
+		}
+		text = text[:len(text)-size]
+		segment = segment[:i]
+	}
+	return true
+}
+
+// find returns the end of the leftmost place of segment in text, or -1.
+func find(segment, text string) int {
+	if !strings.Contains(segment, "?") {
+		i := strings.Index(text, segment)
+		if i < 0 {
+			return -1
+		}
+		return i + len(segment)
+	}
+	for i := 0; ; {
+		if n, ok := matchPrefix(segment, text[i:]); ok {
+			return i + n
+		}
+		_, size := utf8.DecodeRuneInString(text[i:])
+		if size == 0 {
+			return -1
+		}
+		i += size
+	}
+}

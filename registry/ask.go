@@ -1,0 +1,237 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+// question is one thing to ask of a registry.
+type question struct {
+	op         string // as in Error.Op
+	method     string // GET or HEAD; nothing else is ever asked
+	repository image.Repository
+	endpoint   string // manifests, blobs, referrers
+	reference  string
+	url        *url.URL // replaces the address that the fields above make: a next page
+	query      url.Values
+	accept     []string
+	most       int64 // bytes of body
+}
+
+// answer is a 200 with its whole body.
+type answer struct {
+	header http.Header
+	length int64 // Content-Length, or -1
+	body   []byte
+	url    *url.URL // where it came from, after redirects
+}
+
+// fail makes an Error about q.
+func (q question) fail(kind image.Kind, err error) *Error {
+	return &Error{
+		Op: q.op, Host: q.repository.Registry(), Repository: q.repository.Path(), Reference: q.reference,
+		Kind: kind, Err: err,
+	}
+}
+
+func (q question) address(origin *url.URL) *url.URL {
+	if q.url != nil {
+		return q.url
+	}
+	address := *origin
+	address.Path = "/v2/" + q.repository.Path() + "/" + q.endpoint + "/" + q.reference
+	address.RawQuery = q.query.Encode()
+	return &address
+}
+
+// try asks once: with the challenge, the token and the redirects that come of
+// it, and the whole body. Its errors are *Error.
+func (c *Client) try(ctx context.Context, q question) (*answer, error) {
+	origin := c.schemes.origin(q.repository)
+	leave, err := c.lanes.enter(ctx, origin.Host)
+	if err != nil {
+		return nil, q.fail(image.Unavailable, err)
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	ctx = auth.AppendScopesForHost(ctx, origin.Host, auth.ScopeRepository(q.repository.Path(), auth.ActionPull))
+	request, err := http.NewRequestWithContext(ctx, q.method, q.address(origin).String(), nil)
+	if err != nil {
+		return nil, q.fail(image.Corrupt, err)
+	}
+	for _, mediaType := range q.accept {
+		request.Header.Add("Accept", mediaType)
+	}
+	response, err := c.sender(origin, q.repository).Do(request)
+	if err != nil {
+		return nil, c.explain(ctx, q, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, c.refusal(ctx, q, response)
+	}
+	return c.read(q, response)
+}
+
+// sender is the auth client of one call; it shares the memory of tokens.
+func (c *Client) sender(origin *url.URL, repository image.Repository) *auth.Client {
+	return &auth.Client{
+		Client: &http.Client{
+			Transport:     &guard{base: c.transport, home: origin, realms: c.realms, loopback: c.loopback, meter: c.meter},
+			CheckRedirect: redirect,
+		},
+		Header:   http.Header{"User-Agent": {c.userAgent}},
+		Cache:    c.tokens.forRepository(repository.Path()),
+		ClientID: "quaymaster",
+		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
+			if host != origin.Host {
+				return auth.EmptyCredential, nil
+			}
+			credential, _, err := c.credentials.find(ctx, repository)
+			return credential, err
+		},
+	}
+}
+
+func (c *Client) read(q question, response *http.Response) (*answer, error) {
+	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, q.fail(image.Corrupt, errors.New("the body is encoded ("+shorten(encoding)+"), which was not asked for"))
+	}
+	body, err := limit.ReadAll(response.Body, q.most, "the answer")
+	c.meter.read(len(body))
+	if err != nil {
+		if _, exceeded := errors.AsType[*limit.Exceeded](err); exceeded {
+			return nil, q.fail(image.Bound, err)
+		}
+		return nil, c.explain(response.Request.Context(), q, err)
+	}
+	return &answer{header: response.Header, length: response.ContentLength, body: body, url: response.Request.URL}, nil
+}
+
+// refusal is the Error of an answer that is no 200.
+func (c *Client) refusal(ctx context.Context, q question, response *http.Response) *Error {
+	failure := q.fail(kindOfStatus(response.StatusCode), nil)
+	failure.Status = response.StatusCode
+	failure.final = !isTemporaryStatus(response.StatusCode)
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
+	c.meter.read(len(body))
+	if codes := parseCodes(body); len(codes) > 0 {
+		failure.Err = codes
+	}
+	c.hint(ctx, q, failure)
+	if wait := response.Header.Get("Retry-After"); wait != "" {
+		failure.Err = &retryAfter{value: wait, err: failure.Err}
+	}
+	return failure
+}
+
+// parseCodes reads the distribution specification's error body; anything else
+// is no codes.
+func parseCodes(body []byte) errcode.Errors {
+	var parsed struct {
+		Errors errcode.Errors `json:"errors"`
+	}
+	if json.Unmarshal(body, &parsed) != nil {
+		return nil
+	}
+	for i := range parsed.Errors {
+		code := &parsed.Errors[i]
+		code.Code, code.Message, code.Detail = shorten(code.Code), shorten(code.Message), nil
+	}
+	return parsed.Errors[:min(len(parsed.Errors), 3)]
+}
+
+// hint says what to do about a refusal: by source, never by value.
+func (c *Client) hint(ctx context.Context, q question, failure *Error) {
+	switch {
+	case failure.Kind == image.Refused:
+		_, source, _ := c.credentials.find(context.WithoutCancel(ctx), q.repository)
+		if source == "" {
+			failure.Hint = "it was asked anonymously: if it exists, log in with \"docker login " + q.repository.Registry() + "\" or name a credential"
+		} else {
+			failure.Hint = "the credential from " + source + " does not allow it: check that it is current and may pull"
+		}
+	case failure.Status == http.StatusTooManyRequests:
+		failure.Hint = "the registry limits requests: wait, log in, or use a mirror"
+	case failure.Kind == image.NotFound:
+		failure.Hint = "check the name and that it was pushed"
+	}
+}
+
+// explain is the Error of a question that got no answer.
+func (c *Client) explain(ctx context.Context, q question, err error) *Error {
+	if nested, ok := errors.AsType[*url.Error](err); ok && nested.Err != nil {
+		err = nested.Err // without the address: it may be a signed one
+	}
+	failure := q.fail(image.Unavailable, err)
+	if realm, ok := errors.AsType[*realmError](err); ok {
+		failure.Kind, failure.Err = image.Refused, realm
+		failure.Hint = "if that token service is trusted, list it as a realm of " + realm.home
+		return failure
+	}
+	if stray, ok := errors.AsType[*strayError](err); ok {
+		failure.Err, failure.final = stray, true
+		return failure
+	}
+	if refused, ok := errors.AsType[*dial.Refused](err); ok {
+		failure.Err, failure.final = refused, true
+		return failure
+	}
+	if broken, ok := errors.AsType[*credentialError](err); ok {
+		failure.Err, failure.final = broken, true
+		failure.Hint = "check " + broken.source
+		return failure
+	}
+	if token, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		failure.Kind, failure.Status = kindOfStatus(token.StatusCode), token.StatusCode
+		failure.final = !isTemporaryStatus(token.StatusCode)
+		failure.Err = errors.New("no token from " + token.URL.Host)
+		if failure.Kind == image.NotFound {
+			failure.Kind = image.Unavailable // the token service is not there; nothing is said of the image
+		}
+		c.hint(ctx, q, failure)
+		return failure
+	}
+	switch {
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		failure.Kind, failure.Status, failure.Err = image.Refused, http.StatusUnauthorized, nil
+		c.hint(ctx, q, failure)
+	case errors.Is(err, errTooManyRedirects):
+		failure.Kind = image.Bound
+	case errors.Is(err, context.DeadlineExceeded):
+		failure.Err = fmt.Errorf("no answer in time: %w", err)
+	case isCertificateError(err):
+		failure.final = true
+		failure.Hint = "trust its certificate authority with --registry-ca, or name the host under --plain-http if it has no TLS"
+	}
+	return failure
+}
+
+// shorten keeps foreign text in a message readable.
+func shorten(s string) string {
+	const most = 200
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,57 @@
+package registry
+
+import "time"
+
+// Every bound of this package, with its reason. What is above one is an
+// image.Bound error, never a shorter answer.
+const (
+	// maxManifest is what the distribution specification asks a registry to
+	// accept (4 MiB); no client can rely on more.
+	maxManifest = 4 << 20
+	// maxBlob keeps one blob in memory affordable whatever a caller asks for;
+	// evidence with a large SBOM has some tens of megabytes.
+	maxBlob = 128 << 20
+	// maxErrorBody is enough for a registry's error codes (some 200 bytes).
+	maxErrorBody = 8 << 10
+	// maxHeader is twice what a token of 16 KiB needs.
+	maxHeader = 64 << 10
+	// maxReferrers is the number of referrers of the wanted types. An image has
+	// a handful; a busy one that is scanned daily some hundreds.
+	maxReferrers = 1000
+	// maxReferrerPages ends a listing that does not end. At the page size of
+	// large registries (100) it reaches far beyond maxReferrers.
+	maxReferrerPages = 50
+	// maxRedirects: a blob takes one or two (to a store, to its region).
+	maxRedirects = 5
+	// maxAttempts counts the first try.
+	maxAttempts = 3
+	// maxRetryWait is the longest pause between tries; a registry that wants a
+	// longer one is not waited for, even without a deadline.
+	maxRetryWait = 30 * time.Second
+	// firstBackoff doubles with each try and is jittered.
+	firstBackoff = 200 * time.Millisecond
+	// tryTimeout ends one try, with its challenge, token and body.
+	tryTimeout = 20 * time.Second
+	// hostConcurrency is what registries bear from one client.
+	hostConcurrency = 16
+	// totalConcurrency bounds sockets and memory: 64 bodies in flight.
+	totalConcurrency = 64
+	// maxTokens and tokenAge bound the memory of tokens. They live for minutes;
+	// an hour-old one is not worth its place, and a removed credential is
+	// forgotten with it.
+	maxTokens = 4096
+	tokenAge  = 10 * time.Minute
+	// maxSchemes bounds the memory of how hosts want to be asked.
+	maxSchemes = 1024
+	// maxMissing and missingAge bound the memory of repositories whose registry
+	// has no referrers API. A registry gains it by an upgrade.
+	maxMissing = 4096
+	missingAge = 10 * time.Minute
+	// maxIndex is the size of a layout's index.json.
+	maxIndex = 4 << 20
+	// maxLayoutManifests bounds how many manifests of a layout are looked at
+	// for a subject.
+	maxLayoutManifests = 4096
+	// maxArchiveEntries bounds the table of an archive's files.
+	maxArchiveEntries = 1 << 16
+)

@@ -1,0 +1,212 @@
+package registry
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/dial"
+)
+
+// Config says how registries are reached. The zero value asks anonymously,
+// over TLS with the system's roots (loopback hosts over plain HTTP), and
+// connects to public and private addresses.
+type Config struct {
+	// UserAgent names the client; the default is "quaymaster".
+	UserAgent string
+	// Credentials are asked in order; the first that knows a repository wins.
+	Credentials []Source
+	// RootCAs replaces the system's roots; nil keeps them.
+	RootCAs *x509.CertPool
+	// PlainHTTP lists hosts (host or host:port, as references write them) that
+	// are asked without TLS. Who is between sees credentials and may change
+	// tags.
+	PlainHTTP []string
+	// LoopbackTLS lists loopback hosts that speak TLS; others are asked over
+	// plain HTTP, as docker does.
+	LoopbackTLS []string
+	// Realms lists, by registry host, further hosts of token services that may
+	// be given its credential. Without an entry, the host must have the
+	// registrable domain in common, and TLS.
+	Realms map[string][]string
+	// Loopback lists host names that may resolve to a loopback address beside
+	// those that are loopback by name.
+	Loopback []string
+	// NoPrivate refuses private addresses.
+	NoPrivate bool
+	// Resolver looks names up; nil means the system's.
+	Resolver *net.Resolver
+}
+
+// Option changes a default of New.
+type Option func(*Client) error
+
+// WithConcurrency sets how many requests run at once, to one host (default 16)
+// and in all (default 64); both at least 1.
+func WithConcurrency(perHost, total int) Option {
+	return func(c *Client) error {
+		if perHost < 1 || total < 1 {
+			return fmt.Errorf("registry client: concurrency of %d and %d: want at least 1", perHost, total)
+		}
+		c.lanes = newLanes(perHost, total)
+		return nil
+	}
+}
+
+// WithTimeout sets how long one try may take, with its body (default 20 s).
+func WithTimeout(perTry time.Duration) Option {
+	return func(c *Client) error {
+		if perTry <= 0 {
+			return fmt.Errorf("registry client: timeout of %v: want more than 0", perTry)
+		}
+		c.timeout = perTry
+		return nil
+	}
+}
+
+// WithBackoff sets the pause before the first retry (default 200 ms), which
+// doubles and is jittered.
+func WithBackoff(first time.Duration) Option {
+	return func(c *Client) error {
+		if first <= 0 {
+			return fmt.Errorf("registry client: backoff of %v: want more than 0", first)
+		}
+		c.backoff = first
+		return nil
+	}
+}
+
+// WithProxy sends requests through the proxy that choose names, as
+// http.ProxyFromEnvironment does. Addresses behind a proxy cannot be checked
+// here; the proxy's own address is.
+func WithProxy(choose func(*http.Request) (*url.URL, error)) Option {
+	return func(c *Client) error {
+		if choose == nil {
+			return errors.New("registry client: the proxy is nil")
+		}
+		c.transport.Proxy = choose
+		return nil
+	}
+}
+
+// Client asks registries. It is safe for use by many goroutines, and meant to
+// be made once: it remembers tokens and connections.
+type Client struct {
+	userAgent   string
+	credentials credentials
+	schemes     schemes
+	realms      realms
+	loopback    []string
+	transport   *http.Transport
+	timeout     time.Duration
+	backoff     time.Duration
+	lanes       *lanes
+	tokens      *tokens
+	missing     *memory[bool] // repositories without referrers API
+	meter       *Meter
+}
+
+// New makes a Client, and refuses a configuration that contradicts itself.
+func New(config Config, options ...Option) (*Client, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	dialer := dial.New(dial.Config{Loopback: config.Loopback, NoPrivate: config.NoPrivate, Resolver: config.Resolver})
+	client := &Client{
+		userAgent:   config.UserAgent,
+		credentials: slices.Clone(config.Credentials),
+		schemes:     schemes{plain: hostSet(config.PlainHTTP), tls: hostSet(config.LoopbackTLS)},
+		realms:      realms{extra: realmHosts(config.Realms)},
+		loopback:    slices.Clone(config.Loopback),
+		transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        &tls.Config{RootCAs: config.RootCAs, MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout:    10 * time.Second,
+			ForceAttemptHTTP2:      true,
+			MaxIdleConnsPerHost:    hostConcurrency,
+			MaxIdleConns:           totalConcurrency,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: maxHeader,
+			DisableCompression:     true, // a body is hashed as it is sent
+		},
+		timeout: tryTimeout,
+		backoff: firstBackoff,
+		lanes:   newLanes(hostConcurrency, totalConcurrency),
+		tokens:  newTokens(),
+		missing: newMemory[bool](maxMissing, missingAge),
+	}
+	if client.userAgent == "" {
+		client.userAgent = "quaymaster"
+	}
+	for _, option := range options {
+		if err := option(client); err != nil {
+			return nil, err
+		}
+	}
+	return client, nil
+}
+
+func (c Config) check() error {
+	for i, source := range c.Credentials {
+		if source.Name == "" || source.Keychain == nil {
+			return fmt.Errorf("registry client: credential source %d: want a name and a keychain", i)
+		}
+	}
+	for _, host := range slices.Concat(c.PlainHTTP, c.LoopbackTLS, c.Loopback) {
+		if host == "" || strings.ContainsAny(host, "/@ ") {
+			return fmt.Errorf("registry client: %q is not a host; write host or host:port without scheme and path", host)
+		}
+	}
+	for _, host := range c.LoopbackTLS {
+		if slices.Contains(c.PlainHTTP, host) {
+			return fmt.Errorf("registry client: %s is listed both for plain HTTP and for TLS; remove one", host)
+		}
+	}
+	return nil
+}
+
+// realmHosts brings the user's table to the names that are asked.
+func realmHosts(table map[string][]string) map[string][]string {
+	hosts := make(map[string][]string, len(table))
+	for registry, realms := range table {
+		registry = image.NormalRegistry(registry)
+		if registry == dockerHub {
+			registry = dockerHubHost
+		}
+		for _, realm := range realms {
+			hosts[registry] = append(hosts[registry], strings.ToLower(realm))
+		}
+	}
+	return hosts
+}
+
+// With returns a Client that shares everything with c and adds what its
+// requests cost to meter.
+func (c *Client) With(meter *Meter) *Client {
+	metered := *c
+	metered.meter = meter
+	return &metered
+}
+
+// WithCredentials returns a Client that shares connections and limits with c
+// but asks with other credentials, and shares no token with it.
+func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
+	if err := (Config{Credentials: sources}).check(); err != nil {
+		return nil, err
+	}
+	other := *c
+	other.credentials = slices.Clone(sources)
+	other.tokens = newTokens()
+	return &other, nil
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }

@@ -1,0 +1,368 @@
+package registry_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/dial/dialtest"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+)
+
+func start(t *testing.T, options registrytest.Options) *registrytest.Server {
+	t.Helper()
+	server := registrytest.Start(options)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func newClient(t *testing.T, config registry.Config, options ...registry.Option) *registry.Client {
+	t.Helper()
+	client, err := registry.New(config, append([]registry.Option{registry.WithBackoff(time.Millisecond)}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func repository(t *testing.T, s string) image.Repository {
+	t.Helper()
+	repository, err := image.ParseRepository(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return repository
+}
+
+// wantKind fails unless err is of the kind, and reads as a message should.
+func wantKind(t *testing.T, err error, kind image.Kind) *registry.Error {
+	t.Helper()
+	if image.KindOf(err) != kind {
+		t.Fatalf("kind %q, want %q: %v", image.KindOf(err), kind, err)
+	}
+	failure, ok := errors.AsType[*registry.Error](err)
+	if !ok {
+		t.Fatalf("%T is no *registry.Error: %v", err, err)
+	}
+	if strings.ContainsAny(err.Error(), "\n\r") {
+		t.Errorf("the message has several lines: %q", err)
+	}
+	return failure
+}
+
+// static is a keychain of one credential for the repositories whose name
+// begins with prefix.
+type static struct {
+	prefix string
+	config authn.AuthConfig
+}
+
+func (s static) Resolve(r authn.Resource) (authn.Authenticator, error) {
+	if !strings.HasPrefix(r.String(), s.prefix) {
+		return authn.Anonymous, nil
+	}
+	return authn.FromConfig(s.config), nil
+}
+
+// named makes names stand for this machine.
+func named(config registry.Config, names ...string) registry.Config {
+	table := map[string][]string{}
+	for _, name := range names {
+		table[name] = []string{"127.0.0.1"}
+	}
+	config.Resolver = dialtest.Resolver(table)
+	config.Loopback = names
+	return config
+}
+
+func TestNewRefuses(t *testing.T) {
+	tests := []struct {
+		reason  string
+		config  registry.Config
+		options []registry.Option
+	}{
+		{reason: "a source without a name", config: registry.Config{Credentials: []registry.Source{{Keychain: static{}}}}},
+		{reason: "a source without a keychain", config: registry.Config{Credentials: []registry.Source{{Name: "nothing"}}}},
+		{reason: "an address for a host", config: registry.Config{PlainHTTP: []string{"http://reg.example"}}},
+		{reason: "an empty host", config: registry.Config{LoopbackTLS: []string{""}}},
+		{reason: "a host for TLS and for plain HTTP", config: registry.Config{PlainHTTP: []string{"localhost:5000"}, LoopbackTLS: []string{"localhost:5000"}}},
+		{reason: "no concurrency", options: []registry.Option{registry.WithConcurrency(0, 1)}},
+		{reason: "no time", options: []registry.Option{registry.WithTimeout(0)}},
+		{reason: "no backoff", options: []registry.Option{registry.WithBackoff(-1)}},
+		{reason: "no proxy", options: []registry.Option{registry.WithProxy(nil)}},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			if _, err := registry.New(test.config, test.options...); err == nil {
+				t.Error("accepted")
+			}
+		})
+	}
+	if _, err := registry.New(registry.Config{}); err != nil {
+		t.Errorf("the zero configuration: %v", err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	tests := []struct {
+		reason   string
+		fault    registrytest.Fault
+		requests int
+		pulls    int
+		kind     image.Kind
+	}{
+		{reason: "an honest tag by HEAD alone", requests: 1},
+		{reason: "HEAD without digest", fault: registrytest.Fault{Method: "HEAD", Do: registrytest.LieDigest("")}, requests: 2, pulls: 1},
+		{reason: "HEAD with a digest that is none", fault: registrytest.Fault{Method: "HEAD", Do: registrytest.LieDigest("sha256:../../x")}, requests: 2, pulls: 1},
+		{reason: "HEAD is not supported", fault: registrytest.Fault{Method: "HEAD", Do: registrytest.Status(405)}, requests: 2, pulls: 1},
+		{reason: "the tag is not there", fault: registrytest.Fault{Do: registrytest.Status(404)}, requests: 1, kind: image.NotFound},
+		{reason: "the tag may not be seen", fault: registrytest.Fault{Do: registrytest.Status(403)}, requests: 1, kind: image.Refused},
+		{reason: "the registry is down", fault: registrytest.Fault{Do: registrytest.Status(503)}, requests: 3, kind: image.Unavailable},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			server := start(t, registrytest.Options{})
+			pushed := server.PutImage("team/app", "v1", "content")
+			if test.fault.Do != nil {
+				server.SetFaults(test.fault)
+			}
+			var meter registry.Meter
+			client := newClient(t, registry.Config{}).With(&meter)
+			pinned, err := client.Resolve(t.Context(), image.MustParse(server.Host()+"/team/app:v1"))
+			if got := server.Count(""); got != test.requests || meter.Requests() != int64(got) {
+				t.Errorf("%d requests, %d metered, want %d: %v", got, meter.Requests(), test.requests, server.Requests())
+			}
+			if test.kind != "" {
+				wantKind(t, err, test.kind)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := pinned.Descriptor()
+			if d.Digest.String() != pushed.Digest || d.MediaType != pushed.MediaType || d.Size != pushed.Size {
+				t.Errorf("%+v, want %+v", d, pushed)
+			}
+			if server.Pulls() != test.pulls || meter.Pulls() != int64(test.pulls) {
+				t.Errorf("%d counted pulls, %d metered, want %d", server.Pulls(), meter.Pulls(), test.pulls)
+			}
+		})
+	}
+}
+
+func TestResolveOfADigestAsksNobody(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	pushed := server.PutImage("app", "v1", "content")
+	client := newClient(t, registry.Config{})
+	pinned, err := client.Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1@"+pushed.Digest))
+	if err != nil || pinned.Digest().String() != pushed.Digest {
+		t.Fatalf("%v, %v", pinned, err)
+	}
+	if got := server.Count(""); got != 0 {
+		t.Errorf("%d requests", got)
+	}
+	described, err := client.Describe(t.Context(), pinned)
+	if err != nil || described.Descriptor().MediaType != pushed.MediaType || described.Descriptor().Size != pushed.Size {
+		t.Fatalf("%+v, %v", described.Descriptor(), err)
+	}
+	if _, err := client.Describe(t.Context(), described); err != nil || server.Count("") != 1 || server.Pulls() != 0 {
+		t.Errorf("%d requests and %d pulls, want one HEAD: %v", server.Count(""), server.Pulls(), err)
+	}
+	server.SetFaults(registrytest.Fault{Method: "HEAD", Do: registrytest.LieDigest(registrytest.DigestOf([]byte("other")))})
+	_, err = client.Describe(t.Context(), pinned)
+	wantKind(t, err, image.Corrupt)
+}
+
+func TestALyingTagDoesNotPassTheFetch(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	server.PutImage("app", "v1", "content")
+	other := registrytest.DigestOf([]byte("other"))
+	server.SetFaults(registrytest.Fault{Method: "HEAD", Do: registrytest.LieDigest(other)})
+	client := newClient(t, registry.Config{})
+	pinned, err := client.Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
+	if err != nil || pinned.Digest().String() != other {
+		t.Fatalf("%v, %v", pinned, err)
+	}
+	_, _, err = client.Manifest(t.Context(), pinned.Repository(), pinned.Digest().String())
+	wantKind(t, err, image.NotFound)
+}
+
+func TestManifest(t *testing.T) {
+	other := registrytest.DigestOf([]byte("other"))
+	mixed := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{},"layers":[],"manifests":[]}`)
+	index := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`)
+	tests := []struct {
+		reason string
+		do     registrytest.Action
+		tag    image.Kind // by tag; "" succeeds
+		digest image.Kind // by digest
+	}{
+		{reason: "honest"},
+		{reason: "a header that lies", do: registrytest.LieDigest(other), tag: image.Corrupt, digest: image.Corrupt},
+		{reason: "a header that is no digest", do: registrytest.LieDigest("md5:00"), tag: image.Corrupt, digest: image.Corrupt},
+		{reason: "no header", do: registrytest.LieDigest("")},
+		{reason: "another body", do: registrytest.Body([]byte(`{}`)), tag: image.Corrupt, digest: image.Corrupt},
+		{reason: "a page", do: registrytest.HTML(), tag: image.Corrupt, digest: image.Corrupt},
+		{reason: "a media type of something else", do: registrytest.MediaType("application/pdf"), tag: image.Corrupt, digest: image.Corrupt},
+		{reason: "a media type that says nothing", do: registrytest.MediaType("application/json")},
+		{reason: "an index by its header, an image by its body", do: registrytest.MediaType(image.MediaTypeIndex), tag: image.Corrupt, digest: image.Corrupt},
+		{reason: "too large", do: registrytest.Oversize(image.MediaTypeManifest, 4<<20), tag: image.Bound, digest: image.Bound},
+		{reason: "without end", do: registrytest.Endless(), tag: image.Bound, digest: image.Bound},
+		{reason: "a bomb", do: registrytest.GzipBomb(64 << 20), tag: image.Corrupt, digest: image.Corrupt},
+		{reason: "half of it, each time", do: registrytest.Half(), tag: image.Unavailable, digest: image.Unavailable},
+		{reason: "not there", do: registrytest.Status(404), tag: image.NotFound, digest: image.NotFound},
+		{reason: "not for us", do: registrytest.Status(401), tag: image.Refused, digest: image.Refused},
+		{reason: "forbidden", do: registrytest.Status(403), tag: image.Refused, digest: image.Refused},
+		{reason: "too many requests", do: registrytest.Status(429), tag: image.Unavailable, digest: image.Unavailable},
+		{reason: "broken", do: registrytest.Status(500), tag: image.Unavailable, digest: image.Unavailable},
+		{reason: "a bad request", do: registrytest.Status(400), tag: image.Unavailable, digest: image.Unavailable},
+		{reason: "an image and an index at once", do: registrytest.Body(mixed), tag: image.Corrupt, digest: image.Corrupt},
+		{reason: "an index under the headers of an image", do: registrytest.Body(index), tag: image.Corrupt, digest: image.Corrupt},
+		{reason: "a redirect to itself", do: registrytest.RedirectLoop(), tag: image.Bound, digest: image.Bound},
+		{reason: "a redirect to a file", do: registrytest.RedirectTo("file:///etc/passwd"), tag: image.Unavailable, digest: image.Unavailable},
+		{reason: "a redirect to the metadata service", do: registrytest.RedirectTo("http://169.254.169.254/latest"), tag: image.Unavailable, digest: image.Unavailable},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			server := start(t, registrytest.Options{})
+			pushed := server.PutImage("app", "v1", "content")
+			if test.do != nil {
+				server.SetFaults(registrytest.Fault{Method: "GET", Kind: registrytest.Manifest, Do: test.do})
+			}
+			client := newClient(t, registry.Config{})
+			for reference, kind := range map[string]image.Kind{"v1": test.tag, pushed.Digest: test.digest} {
+				descriptor, body, err := client.Manifest(t.Context(), repository(t, server.Host()+"/app"), reference)
+				if kind != "" {
+					wantKind(t, err, kind)
+					if body != nil {
+						t.Error("a body came with the error")
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if descriptor.Digest.String() != pushed.Digest || descriptor.MediaType != pushed.MediaType || descriptor.Size != pushed.Size {
+					t.Errorf("%+v, want %+v", descriptor, pushed)
+				}
+			}
+		})
+	}
+}
+
+func TestManifestRefusesWhatIsNoReference(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	client := newClient(t, registry.Config{})
+	for _, reference := range []string{"", "../../x", "sha256:../../x", "a/b", "v1?x=y", "v1#x", "-v1", strings.Repeat("a", 129)} {
+		_, _, err := client.Manifest(t.Context(), repository(t, server.Host()+"/app"), reference)
+		wantKind(t, err, image.Corrupt)
+	}
+	if _, _, err := client.Manifest(t.Context(), image.Repository{}, "v1"); err == nil {
+		t.Error("the empty repository was asked")
+	}
+	if got := server.Count(""); got != 0 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+func TestBlob(t *testing.T) {
+	const most = 1 << 20
+	content := []byte(strings.Repeat("content", 100))
+	tests := []struct {
+		reason   string
+		do       registrytest.Action
+		change   func(*image.Descriptor)
+		most     int64
+		kind     image.Kind
+		requests int
+	}{
+		{reason: "honest", most: most, requests: 1},
+		{reason: "without a size", most: most, change: func(d *image.Descriptor) { d.Size = 0 }, requests: 1},
+		{reason: "exactly what is allowed", most: int64(len(content)), requests: 1},
+		{reason: "its size is too much", most: int64(len(content)) - 1, kind: image.Bound},
+		{reason: "more than is allowed, without a size", most: int64(len(content)) - 1, change: func(d *image.Descriptor) { d.Size = 0 }, kind: image.Bound, requests: 1},
+		{reason: "another size than promised", most: most, change: func(d *image.Descriptor) { d.Size++ }, kind: image.Corrupt, requests: 1},
+		{reason: "more than promised", most: most, change: func(d *image.Descriptor) { d.Size-- }, kind: image.Corrupt, requests: 1},
+		{reason: "a negative size", most: most, change: func(d *image.Descriptor) { d.Size = -1 }, kind: image.Corrupt},
+		{reason: "no digest", most: most, change: func(d *image.Descriptor) { d.Digest = image.Digest{} }, kind: image.Corrupt},
+		{reason: "other bytes", most: most, do: registrytest.Body([]byte(strings.Repeat("CONTENT", 100))), kind: image.Corrupt, requests: 1},
+		{reason: "without end", most: most, do: registrytest.Endless(), change: func(d *image.Descriptor) { d.Size = 0 }, kind: image.Bound, requests: 1},
+		{reason: "a bomb", most: most, do: registrytest.GzipBomb(64 << 20), kind: image.Corrupt, requests: 1},
+		{reason: "not there", most: most, do: registrytest.Status(404), kind: image.NotFound, requests: 1},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			server := start(t, registrytest.Options{})
+			pushed := server.PutBlob("app", "a/b", content)
+			if test.do != nil {
+				server.SetFaults(registrytest.Fault{Kind: registrytest.Blob, Do: test.do})
+			}
+			descriptor := image.Descriptor{Digest: image.MustParseDigest(pushed.Digest), Size: pushed.Size}
+			if test.change != nil {
+				test.change(&descriptor)
+			}
+			body, err := newClient(t, registry.Config{}).Blob(t.Context(), repository(t, server.Host()+"/app"), descriptor, test.most)
+			if got := server.Count(""); got != test.requests {
+				t.Errorf("%d requests, want %d", got, test.requests)
+			}
+			if test.kind != "" {
+				wantKind(t, err, test.kind)
+				return
+			}
+			if err != nil || string(body) != string(content) {
+				t.Errorf("%d bytes, %v", len(body), err)
+			}
+		})
+	}
+}
+
+func TestMeter(t *testing.T) {
+	server := start(t, registrytest.Options{PullLimit: 5})
+	pushed := server.PutImage("app", "v1", "content")
+	var meter, other registry.Meter
+	client := newClient(t, registry.Config{})
+	repo := repository(t, server.Host()+"/app")
+	if _, said := meter.Remaining(); said {
+		t.Error("a limit before any request")
+	}
+	if _, _, err := client.With(&meter).Manifest(t.Context(), repo, "v1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := client.With(&other).Manifest(t.Context(), repo, "none"); err == nil {
+		t.Fatal("found what is not there")
+	}
+	if n, said := meter.Remaining(); !said || n != 4 {
+		t.Errorf("%d remain, %v", n, said)
+	}
+	if meter.Requests() != 1 || meter.Pulls() != 1 || meter.Bytes() != pushed.Size {
+		t.Errorf("%d requests, %d pulls, %d bytes", meter.Requests(), meter.Pulls(), meter.Bytes())
+	}
+	if other.Requests() != 1 || other.Pulls() != 0 {
+		t.Errorf("a missing manifest: %d requests, %d pulls", other.Requests(), other.Pulls())
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	client := newClient(t, registry.Config{})
+	_, err := client.Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
+	want := "resolve " + server.Host() + "/app:v1: not found (HTTP 404); check the name and that it was pushed"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	server.SetFaults(registrytest.Fault{Do: registrytest.Status(http.StatusForbidden)})
+	_, _, err = client.Manifest(t.Context(), repository(t, server.Host()+"/app"), "v1")
+	for _, part := range []string{"refused (HTTP 403)", "anonymously", "docker login"} {
+		if !strings.Contains(fmt.Sprint(err), part) {
+			t.Errorf("%q does not say %q", err, part)
+		}
+	}
+}

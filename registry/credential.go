@@ -1,0 +1,105 @@
+package registry
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// Source is a place that credentials come from.
+type Source struct {
+	// Name says which place, for messages: "docker configuration", "secret
+	// team/pull". It never holds a credential.
+	Name string
+	// Keychain gives the credential of a repository, or authn.Anonymous.
+	Keychain authn.Keychain
+}
+
+// credentials are sources in order; the first that knows a repository wins.
+type credentials []Source
+
+// find returns the credential of a repository and the name of its source; ""
+// means that it is asked anonymously.
+func (c credentials) find(ctx context.Context, repository image.Repository) (auth.Credential, string, error) {
+	for _, source := range c {
+		authenticator, err := authn.Resolve(ctx, source.Keychain, resource(repository))
+		if err != nil {
+			return auth.EmptyCredential, source.Name, &credentialError{source: source.Name, err: err}
+		}
+		if authenticator == authn.Anonymous {
+			continue
+		}
+		config, err := authn.Authorization(ctx, authenticator)
+		if err != nil {
+			return auth.EmptyCredential, source.Name, &credentialError{source: source.Name, err: err}
+		}
+		credential, err := fromConfig(config)
+		if err != nil {
+			return auth.EmptyCredential, source.Name, &credentialError{source: source.Name, err: err}
+		}
+		if credential != auth.EmptyCredential {
+			return credential, source.Name, nil
+		}
+	}
+	return auth.EmptyCredential, "", nil
+}
+
+// fromConfig reads the forms that docker's and podman's files have.
+func fromConfig(config *authn.AuthConfig) (auth.Credential, error) {
+	credential := auth.Credential{
+		Username: config.Username, Password: config.Password,
+		RefreshToken: config.IdentityToken, AccessToken: config.RegistryToken,
+	}
+	if config.Auth != "" && credential.Username == "" && credential.Password == "" {
+		plain, err := base64.StdEncoding.DecodeString(config.Auth)
+		if err != nil {
+			return auth.EmptyCredential, errors.New(`"auth" is not base64`)
+		}
+		user, password, ok := strings.Cut(string(plain), ":")
+		if !ok {
+			return auth.EmptyCredential, errors.New(`"auth" is not user:password in base64`)
+		}
+		credential.Username, credential.Password = user, password
+	}
+	if credential.Username == "<token>" { // a helper's word for an identity token
+		credential.Username = ""
+	}
+	return credential, nil
+}
+
+// credentialError says that a source could not be asked.
+type credentialError struct {
+	source string
+	err    error
+}
+
+// Error implements error. Helpers may print what they like, so their own
+// words stay out.
+func (e *credentialError) Error() string {
+	return fmt.Sprintf("read the credential from %s: %T", e.source, e.err)
+}
+
+// Unwrap returns the cause.
+func (e *credentialError) Unwrap() error { return e.err }
+
+// resource is a repository as keychains know it: Docker Hub is listed under
+// its old name there.
+type resource image.Repository
+
+// String implements authn.Resource.
+func (r resource) String() string { return r.RegistryStr() + "/" + image.Repository(r).Path() }
+
+// RegistryStr implements authn.Resource.
+func (r resource) RegistryStr() string {
+	if registry := image.Repository(r).Registry(); registry != dockerHub {
+		return registry
+	}
+	return "index.docker.io"
+}

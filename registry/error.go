@@ -1,0 +1,106 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/redact"
+)
+
+// Error says what was asked of which registry, how it failed, and what can be
+// done about it. It is an image.Failure.
+type Error struct {
+	Op         string     // what was being done, as in "fetch manifest"
+	Host       string     // the registry, or the layout
+	Repository string     // the path in it
+	Reference  string     // tag or digest; "" where there is none
+	Status     int        // HTTP status; 0 without an answer
+	Kind       image.Kind // how it failed
+	Hint       string     // what to do next; may be ""
+	Err        error      // the cause; may be nil
+
+	// final keeps a failure from being tried again although its kind would.
+	final bool
+}
+
+// Error returns one sentence, without secrets of URLs.
+func (e *Error) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s: %s", e.Op, e.subject(), phrases[e.Kind])
+	if e.Status != 0 {
+		fmt.Fprintf(&text, " (HTTP %d)", e.Status)
+	}
+	if e.Err != nil {
+		text.WriteString(": " + redact.Text(e.Err.Error()))
+	}
+	if e.Hint != "" {
+		text.WriteString("; " + e.Hint)
+	}
+	return text.String()
+}
+
+// phrases are the kinds as a sentence says them.
+var phrases = map[image.Kind]string{
+	image.NotFound:    "not found",
+	image.Refused:     "refused",
+	image.Unavailable: "no usable answer",
+	image.Bound:       "too much",
+	image.Corrupt:     "the answer contradicts itself",
+}
+
+func (e *Error) subject() string {
+	subject := e.Host
+	if e.Repository != "" {
+		subject += "/" + e.Repository
+	}
+	switch {
+	case e.Reference == "":
+		return subject
+	case strings.Contains(e.Reference, ":"):
+		return subject + "@" + e.Reference
+	default:
+		return subject + ":" + e.Reference
+	}
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// FailureKind implements image.Failure.
+func (e *Error) FailureKind() image.Kind { return e.Kind }
+
+// Temporary reports whether asking again could help.
+func (e *Error) Temporary() bool { return e.Kind == image.Unavailable && !e.final }
+
+// kindOfStatus is the kind of an HTTP status that is no success.
+func kindOfStatus(status int) image.Kind {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return image.Refused
+	case http.StatusNotFound, http.StatusGone:
+		return image.NotFound
+	default:
+		return image.Unavailable
+	}
+}
+
+// isTemporaryStatus reports whether the same request may succeed later.
+func isTemporaryStatus(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// statusOf returns the HTTP status of a registry's refusal, or 0.
+func statusOf(err error) int {
+	if failure, ok := errors.AsType[*Error](err); ok {
+		return failure.Status
+	}
+	return 0
+}

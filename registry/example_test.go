@@ -1,0 +1,39 @@
+package registry_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+)
+
+// A tag is resolved without a counted pull, and what it cost is known.
+func Example() {
+	server := registrytest.Start(registrytest.Options{})
+	defer server.Close()
+	server.PutImage("team/app", "v1", "content")
+
+	client, err := registry.New(registry.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	var meter registry.Meter
+	pinned, err := client.With(&meter).Resolve(context.Background(), image.MustParse(server.Host()+"/team/app:v1"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(pinned.Digest().Short())
+	fmt.Println(meter.Requests(), "request,", meter.Pulls(), "counted pulls")
+
+	_, _, err = client.Manifest(context.Background(), pinned.Repository(), "v2")
+	fmt.Println(image.KindOf(err))
+	// Output:
+	// sha256:d385ff3a7712
+	// 1 request, 0 counted pulls
+	// not-found
+}

@@ -1,0 +1,242 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// mediaTypeArtifact is the withdrawn artifact manifest of OCI 1.1 candidates,
+// which early notation signatures use.
+const mediaTypeArtifact = "application/vnd.oci.artifact.manifest.v1+json"
+
+// manifestTypes are the manifests that are asked for and understood.
+var manifestTypes = []string{
+	image.MediaTypeIndex, image.MediaTypeManifest, image.MediaTypeDockerList, image.MediaTypeDockerManifest, mediaTypeArtifact,
+}
+
+// Resolve pins ref to the digest that its tag has now. A reference with a
+// digest is pinned as it is, without a request. A tag is asked for by HEAD,
+// which no registry counts as a pull; where that gives no digest, the manifest
+// is fetched and hashed. Media type and size are recorded when they were said.
+func (c *Client) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
+	if ref.IsZero() {
+		return image.Pinned{}, errors.New("resolve: the reference is empty")
+	}
+	if !ref.Digest().IsZero() {
+		return ref.Pin(image.Descriptor{Digest: ref.Digest()})
+	}
+	descriptor, err := c.head(ctx, "resolve", ref.Repository(), ref.Tag())
+	if err != nil {
+		return image.Pinned{}, err
+	}
+	return ref.Pin(descriptor)
+}
+
+// Describe returns pinned with the media type and size of its manifest, asked
+// for by HEAD where they are not known yet. They are what the registry says:
+// a signature that covers them shows whether it is true.
+func (c *Client) Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error) {
+	known := pinned.Descriptor()
+	if pinned.IsZero() || known.IsComplete() {
+		return pinned, nil
+	}
+	said, err := c.head(ctx, "describe", pinned.Repository(), known.Digest.String())
+	if err != nil {
+		return image.Pinned{}, err
+	}
+	if !said.IsComplete() {
+		if said, _, err = c.fetch(ctx, "describe", pinned.Repository(), known.Digest.String()); err != nil {
+			return image.Pinned{}, err
+		}
+	}
+	known.MediaType, known.Size = said.MediaType, said.Size
+	return pinned.Ref().Pin(known)
+}
+
+// Manifest fetches the manifest at a tag or digest, at most 4 MiB. Its bytes
+// are hashed and compared with the digest that was asked for and with the one
+// the registry claims.
+func (c *Client) Manifest(ctx context.Context, repository image.Repository, reference string) (image.Descriptor, []byte, error) {
+	return c.fetch(ctx, "fetch manifest", repository, reference)
+}
+
+func manifestQuestion(op, method string, repository image.Repository, reference string) question {
+	return question{
+		op: op, method: method, repository: repository, endpoint: "manifests", reference: reference,
+		accept: manifestTypes, most: maxManifest,
+	}
+}
+
+// head asks for a manifest's headers, and for the manifest itself where they
+// do not hold its digest.
+func (c *Client) head(ctx context.Context, op string, repository image.Repository, reference string) (image.Descriptor, error) {
+	q := manifestQuestion(op, http.MethodHead, repository, reference)
+	if err := checkReference(q); err != nil {
+		return image.Descriptor{}, err
+	}
+	got, err := c.ask(ctx, q)
+	if err != nil {
+		if status := statusOf(err); status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
+			descriptor, _, err := c.fetch(ctx, op, repository, reference)
+			return descriptor, err
+		}
+		return image.Descriptor{}, err
+	}
+	claimed, err := image.ParseDigest(got.header.Get("Docker-Content-Digest"))
+	if err != nil {
+		descriptor, _, err := c.fetch(ctx, op, repository, reference)
+		return descriptor, err
+	}
+	if wanted, err := image.ParseDigest(reference); err == nil && wanted != claimed && wanted.Algorithm() == claimed.Algorithm() {
+		return image.Descriptor{}, q.fail(image.Corrupt, fmt.Errorf("asked for %s, its header says %s", wanted, claimed))
+	}
+	descriptor := image.Descriptor{Digest: claimed}
+	if mediaType := mediaTypeOf(got.header); slices.Contains(manifestTypes, mediaType) {
+		descriptor.MediaType = mediaType
+		descriptor.Size = max(got.length, 0)
+	}
+	return descriptor, nil
+}
+
+func (c *Client) fetch(ctx context.Context, op string, repository image.Repository, reference string) (image.Descriptor, []byte, error) {
+	q := manifestQuestion(op, http.MethodGet, repository, reference)
+	if err := checkReference(q); err != nil {
+		return image.Descriptor{}, nil, err
+	}
+	got, err := c.ask(ctx, q)
+	if err != nil {
+		return image.Descriptor{}, nil, err
+	}
+	digest, err := checkDigest(reference, got.header.Get("Docker-Content-Digest"), got.body)
+	if err != nil {
+		return image.Descriptor{}, nil, q.fail(image.Corrupt, err)
+	}
+	descriptor, err := describe(got.body, mediaTypeOf(got.header))
+	if err != nil {
+		return image.Descriptor{}, nil, q.fail(image.Corrupt, err)
+	}
+	descriptor.Digest = digest
+	return descriptor, got.body, nil
+}
+
+// checkReference keeps what is no tag and no digest out of an address.
+func checkReference(q question) error {
+	if q.repository.IsZero() {
+		return q.fail(image.Corrupt, errors.New("the repository is empty"))
+	}
+	if _, err := image.ParseDigest(q.reference); err == nil || isTag(q.reference) {
+		return nil
+	}
+	return q.fail(image.Corrupt, fmt.Errorf("%q is neither a tag nor a digest", shorten(q.reference)))
+}
+
+// isTag follows the distribution specification:
+// [a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}.
+func isTag(s string) bool {
+	if s == "" || len(s) > 128 || s[0] == '.' || s[0] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && c != '_' && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// checkDigest compares a body with what was asked for and with what its header
+// claims, and returns the digest it goes by.
+func checkDigest(reference, header string, body []byte) (image.Digest, error) {
+	digest := image.DigestOf(body)
+	if wanted, err := image.ParseDigest(reference); err == nil {
+		if !wanted.Matches(body) {
+			return image.Digest{}, fmt.Errorf("the body has digest %s, not the one that was asked for", digest)
+		}
+		digest = wanted
+	}
+	if header == "" {
+		return digest, nil
+	}
+	claimed, err := image.ParseDigest(header)
+	if err != nil {
+		return image.Digest{}, fmt.Errorf("its Docker-Content-Digest: %w", err)
+	}
+	if !claimed.Matches(body) {
+		return image.Digest{}, fmt.Errorf("its Docker-Content-Digest is %s, the body has %s", claimed, image.DigestOf(body))
+	}
+	if !isTag(reference) {
+		return digest, nil
+	}
+	return claimed, nil
+}
+
+func mediaTypeOf(header http.Header) string {
+	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return mediaType
+}
+
+// outline is what tells one kind of manifest from another.
+type outline struct {
+	MediaType    string          `json:"mediaType"`
+	ArtifactType string          `json:"artifactType"`
+	Manifests    json.RawMessage `json:"manifests"`
+	Config       json.RawMessage `json:"config"`
+	Layers       json.RawMessage `json:"layers"`
+}
+
+// describe reads the media type and size of a manifest. It refuses a body that
+// is no manifest, one that says another media type than its header, and one
+// that could be read as an index and as an image: two readers would see two
+// things (CVE-2021-41190).
+func describe(body []byte, header string) (image.Descriptor, error) {
+	var parsed outline
+	if err := json.Unmarshal(body, &parsed); err != nil {
+		return image.Descriptor{}, fmt.Errorf("the body (%s) is no manifest: %w", orNone(header), err)
+	}
+	mediaType := parsed.MediaType
+	if slices.Contains(manifestTypes, header) {
+		if mediaType != "" && mediaType != header {
+			return image.Descriptor{}, fmt.Errorf("its header says %s, its body %s", header, shorten(mediaType))
+		}
+		mediaType = header
+	} else if !isVague(header) {
+		return image.Descriptor{}, fmt.Errorf("the media type %s is none of a manifest", shorten(header))
+	}
+	if !slices.Contains(manifestTypes, mediaType) {
+		return image.Descriptor{}, fmt.Errorf("the media type %s is none of a manifest", orNone(shorten(mediaType)))
+	}
+	descriptor := image.Descriptor{MediaType: mediaType, Size: int64(len(body)), ArtifactType: parsed.ArtifactType}
+	if descriptor.IsIndex() && (parsed.Layers != nil || parsed.Config != nil) || !descriptor.IsIndex() && parsed.Manifests != nil {
+		return image.Descriptor{}, errors.New("it is both an index and an image manifest")
+	}
+	return descriptor, nil
+}
+
+// isVague reports whether a Content-Type says nothing about a manifest, so
+// that the manifest's own word counts.
+func isVague(mediaType string) bool {
+	switch mediaType {
+	case "", "application/json", "application/octet-stream", "text/plain":
+		return true
+	}
+	return false
+}
+
+func orNone(mediaType string) string {
+	if mediaType == "" {
+		return "no media type"
+	}
+	return mediaType
+}

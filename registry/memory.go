@@ -1,0 +1,67 @@
+package registry
+
+import (
+	"sync"
+	"time"
+)
+
+// memory is a map that forgets, by age and by number.
+type memory[V any] struct {
+	most int
+	age  time.Duration
+
+	mu      sync.Mutex
+	entries map[string]remembered[V]
+}
+
+type remembered[V any] struct {
+	value V
+	until time.Time
+}
+
+func newMemory[V any](most int, age time.Duration) *memory[V] {
+	return &memory[V]{most: most, age: age, entries: map[string]remembered[V]{}}
+}
+
+func (m *memory[V]) get(key string) (V, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	entry, ok := m.entries[key]
+	if !ok || time.Now().After(entry.until) {
+		var none V
+		return none, false
+	}
+	return entry.value, true
+}
+
+// set remembers value; a full memory drops what is old, else any one entry:
+// what it loses costs a round trip and no more.
+func (m *memory[V]) set(key string, value V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if _, known := m.entries[key]; !known && len(m.entries) >= m.most {
+		m.makeRoom(now)
+	}
+	m.entries[key] = remembered[V]{value: value, until: now.Add(m.age)}
+}
+
+func (m *memory[V]) makeRoom(now time.Time) {
+	for key, entry := range m.entries {
+		if now.After(entry.until) {
+			delete(m.entries, key)
+		}
+	}
+	for key := range m.entries {
+		if len(m.entries) < m.most {
+			return
+		}
+		delete(m.entries, key)
+	}
+}
+
+func (m *memory[V]) forget(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, key)
+}

@@ -1,0 +1,59 @@
+package registry
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// Meter adds up what requests cost. The zero value is ready; one Meter may be
+// used by many goroutines. The methods of the nil Meter count nothing.
+type Meter struct {
+	requests, pulls, bytes atomic.Int64
+	remaining              atomic.Int64 // one more than what remains; 0: never said
+}
+
+// Requests returns how many HTTP requests were made, those for tokens and
+// those after redirects and retries included.
+func (m *Meter) Requests() int64 { return m.requests.Load() }
+
+// Pulls returns how many manifests were fetched with GET: what a registry with
+// a pull limit counts.
+func (m *Meter) Pulls() int64 { return m.pulls.Load() }
+
+// Bytes returns how many bytes of bodies were read.
+func (m *Meter) Bytes() int64 { return m.bytes.Load() }
+
+// Remaining returns the last "ratelimit-remaining" that a registry sent; false
+// when none did.
+func (m *Meter) Remaining() (int64, bool) {
+	n := m.remaining.Load()
+	return n - 1, n > 0
+}
+
+func (m *Meter) sent() {
+	if m != nil {
+		m.requests.Add(1)
+	}
+}
+
+// answered looks at the head of an answer of the registry itself.
+func (m *Meter) answered(q *http.Request, header http.Header, status int) {
+	if m == nil {
+		return
+	}
+	if q.Method == http.MethodGet && status < http.StatusBadRequest && strings.Contains(q.URL.Path, "/manifests/") {
+		m.pulls.Add(1)
+	}
+	count, _, _ := strings.Cut(header.Get("Ratelimit-Remaining"), ";")
+	if n, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64); err == nil && n >= 0 {
+		m.remaining.Store(n + 1)
+	}
+}
+
+func (m *Meter) read(n int) {
+	if m != nil {
+		m.bytes.Add(int64(n))
+	}
+}

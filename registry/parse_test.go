@@ -1,0 +1,260 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+func TestNextPage(t *testing.T) {
+	const current = "https://reg.example/v2/app/referrers/sha256:00?n=1"
+	tests := []struct {
+		reason, header, want string
+		refused              bool
+	}{
+		{reason: "none"},
+		{reason: "relative", header: `</v2/app/referrers/sha256:00?n=2>; rel="next"`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
+		{reason: "query alone", header: `<?n=2>; rel=next`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
+		{reason: "without rel", header: `<?n=2>`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
+		{reason: "absolute with the port written", header: `<https://REG.example:443/v2/app/referrers/sha256:00?n=2>; rel="next"`, want: "https://REG.example:443/v2/app/referrers/sha256:00?n=2"},
+		{reason: "the second of two", header: `<?n=0>; rel="prev", <?n=2>; rel="next"`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
+		{reason: "previous only", header: `<?n=0>; rel="prev"`},
+		{reason: "a word without brackets", header: `next`},
+		{reason: "never closed", header: `<?n=2; rel="next"`},
+		{reason: "another host", header: `<https://evil.example/v2/app/referrers/sha256:00?n=2>; rel="next"`, refused: true},
+		{reason: "another port", header: `<https://reg.example:8443/v2/app/referrers/sha256:00?n=2>; rel="next"`, refused: true},
+		{reason: "another scheme", header: `<http://reg.example/v2/app/referrers/sha256:00?n=2>; rel="next"`, refused: true},
+		{reason: "another host without scheme", header: `<//evil.example/v2/app/referrers/sha256:00>; rel="next"`, refused: true},
+		{reason: "a user", header: `<https://user:pass@reg.example/v2/app/referrers/sha256:00?n=2>; rel="next"`, refused: true},
+		{reason: "another path", header: `</v2/other/referrers/sha256:00?n=2>; rel="next"`, refused: true},
+		{reason: "no address", header: `<https://%zz>; rel="next"`, refused: true},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			at, err := url.Parse(current)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next, err := nextPage(at, []string{test.header})
+			if (err != nil) != test.refused {
+				t.Fatalf("error %v", err)
+			}
+			got := ""
+			if next != nil {
+				got = next.String()
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func FuzzNextPage(f *testing.F) {
+	f.Add(`</v2/app/referrers/sha256:00?n=2>; rel="next"`)
+	f.Add(`<?n=0>; rel="prev", <//evil.example/>; rel="next"`)
+	f.Fuzz(func(t *testing.T, header string) {
+		at, _ := url.Parse("https://reg.example/v2/app/referrers/x")
+		next, err := nextPage(at, []string{header})
+		if err == nil && next != nil && (next.Host != "reg.example" && !strings.EqualFold(next.Hostname(), "reg.example") || next.Path != at.Path || next.User != nil || !strings.EqualFold(next.Scheme, "https")) {
+			t.Errorf("%q leads to %s", header, next)
+		}
+	})
+}
+
+func FuzzReferrersIndex(f *testing.F) {
+	f.Add([]byte(`{"manifests":[{"digest":"sha256:` + strings.Repeat("0", 64) + `","size":3,"artifactType":"a/b"}]}`))
+	f.Add([]byte(`{"manifests":[{"digest":3},null,{"digest":"sha256:../x"}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		found := newCollection([]string{"a/b"})
+		_ = found.add(body)
+		if len(found.list) > maxReferrers {
+			t.Errorf("%d referrers", len(found.list))
+		}
+		for _, d := range found.list {
+			if d.Digest.IsZero() || d.Size < 0 || d.ArtifactType != "a/b" {
+				t.Errorf("kept %+v", d)
+			}
+		}
+	})
+}
+
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(`{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`), image.MediaTypeIndex)
+	f.Add([]byte(`{"config":{},"layers":[]}`), image.MediaTypeManifest)
+	f.Fuzz(func(t *testing.T, body []byte, header string) {
+		d, err := describe(body, header)
+		if err == nil && (d.MediaType == "" || d.Size != int64(len(body))) {
+			t.Errorf("%q under %q is %+v", body, header, d)
+		}
+	})
+}
+
+// FuzzChallenge has a registry answer with any challenge. Whatever it says,
+// the credential goes to nobody but the registry and its loopback realm.
+func FuzzChallenge(f *testing.F) {
+	f.Add(`Basic realm="x"`)
+	f.Add(`Bearer realm="http://127.0.0.1:1/token",service="x",scope="repository:app:pull"`)
+	f.Add(`Bearer realm="https://evil.example/token"`)
+	f.Add(`Bearer realm="` + strings.Repeat(`\"`, 50))
+	home, _ := url.Parse("https://reg.example.com")
+	f.Fuzz(func(t *testing.T, challenge string) {
+		var sent []*http.Request
+		base := roundTripper(func(q *http.Request) (*http.Response, error) {
+			sent = append(sent, q)
+			recorder := httptest.NewRecorder()
+			recorder.Header()["Www-Authenticate"] = []string{challenge}
+			recorder.WriteHeader(http.StatusUnauthorized)
+			answer := recorder.Result()
+			answer.Request = q
+			return answer, nil
+		})
+		client := &auth.Client{
+			Client: &http.Client{Transport: &guard{base: base, home: home}, CheckRedirect: redirect},
+			Cache:  newTokens().forRepository("app"),
+			Credential: func(context.Context, string) (auth.Credential, error) {
+				return auth.Credential{Username: "user", Password: "secret"}, nil
+			},
+		}
+		q, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, home.String()+"/v2/app/manifests/v1", nil)
+		if answer, err := client.Do(q); err == nil {
+			answer.Body.Close()
+		}
+		for _, request := range sent {
+			if request.Header.Get("Authorization") != "" && registrable(request.URL.Hostname()) != "example.com" {
+				t.Errorf("%q sent the credential to %s", challenge, request.URL)
+			}
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return r(q) }
+
+func TestRetryAfterReads(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := map[string]time.Duration{
+		"5": 5 * time.Second, " 5 ": 5 * time.Second, "0": 0, "-5": 0, "soon": 0, "": 0, "1.5": 0,
+		"99999999999999999999":                       0,
+		now.Add(time.Minute).Format(http.TimeFormat): time.Minute,
+		now.Add(-time.Hour).Format(http.TimeFormat):  0,
+	}
+	for value, want := range tests {
+		if got := (&retryAfter{value: value}).wait(now); got != want {
+			t.Errorf("%q: %v, want %v", value, got, want)
+		}
+	}
+}
+
+func TestMemoryForgets(t *testing.T) {
+	m := newMemory[int](3, time.Hour)
+	for i := range 10 {
+		m.set(fmt.Sprint(i), i)
+		if got, ok := m.get(fmt.Sprint(i)); !ok || got != i {
+			t.Fatalf("%d was not remembered", i)
+		}
+	}
+	if len(m.entries) > 3 {
+		t.Errorf("%d entries, want at most 3", len(m.entries))
+	}
+	old := newMemory[int](3, -time.Second)
+	old.set("a", 1)
+	if _, ok := old.get("a"); ok {
+		t.Error("what is too old was remembered")
+	}
+}
+
+func TestLanesForgetHosts(t *testing.T) {
+	l := newLanes(1, 1)
+	leave, err := l.enter(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	for _, host := range []string{"a", "b"} { // the host's place, and the last of all
+		if _, err := l.enter(ctx, host); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a place for %s where there is none: %v", host, err)
+		}
+	}
+	leave()
+	if leave, err = l.enter(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if len(l.hosts) != 0 {
+		t.Errorf("%d hosts are remembered", len(l.hosts))
+	}
+}
+
+// TestATokenOutlivesItsFirstAsker: the one who fetches goes away, and those
+// who wait must not fail with it.
+func TestATokenOutlivesItsFirstAsker(t *testing.T) {
+	cache := newTokens().forRepository("app")
+	ctx, cancel := context.WithCancel(t.Context())
+	fetching := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		_, err := cache.Set(ctx, "reg", auth.SchemeBearer, "k", func(ctx context.Context) (string, error) {
+			close(fetching)
+			<-ctx.Done()
+			return "", fmt.Errorf("fetch: %w", ctx.Err())
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the first asker got %v", err)
+		}
+	})
+	<-fetching
+	group.Go(func() {
+		token, err := cache.Set(t.Context(), "reg", auth.SchemeBearer, "k", func(context.Context) (string, error) { return "token", nil })
+		if err != nil || token != "token" {
+			t.Errorf("the second asker got %q, %v", token, err)
+		}
+	})
+	cancel()
+	group.Wait()
+}
+
+func TestOrigin(t *testing.T) {
+	s := schemes{plain: hostSet([]string{"plain.example", "plain.example:5000"}), tls: hostSet([]string{"localhost:5443"})}
+	tests := []struct{ repository, want string }{
+		{"docker.io/library/nginx", "https://registry-1.docker.io"},
+		{"nginx", "https://registry-1.docker.io"},
+		{"reg.example/app", "https://reg.example"},
+		{"plain.example/app", "http://plain.example"},
+		{"plain.example:5000/app", "http://plain.example:5000"},
+		{"plain.example:5001/app", "https://plain.example:5001"},
+		{"localhost:5000/app", "http://localhost:5000"},
+		{"127.0.0.1:5000/app", "http://127.0.0.1:5000"},
+		{"localhost:5443/app", "https://localhost:5443"},
+		{"10.0.0.1:5000/app", "https://10.0.0.1:5000"},
+	}
+	for _, test := range tests {
+		repository, err := image.ParseRepository(test.repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.origin(repository).String(); got != test.want {
+			t.Errorf("%s: %s, want %s", test.repository, got, test.want)
+		}
+	}
+}
+
+func TestReferrersTagIsCut(t *testing.T) {
+	long := image.MustParseDigest("sha512:" + strings.Repeat("ab", 64))
+	if got, want := referrersTag(long), "sha512-"+strings.Repeat("ab", 32); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

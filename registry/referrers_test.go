@@ -1,0 +1,264 @@
+package registry_test
+
+import (
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	ggcr "github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+)
+
+const (
+	wantedType = "application/vnd.example.wanted+json"
+	secondType = "application/vnd.example.second+json"
+	otherType  = "application/vnd.example.other+json"
+)
+
+func digests(list []image.Descriptor) []string {
+	found := make([]string, len(list))
+	for i, d := range list {
+		found[i] = d.Digest.String()
+	}
+	slices.Sort(found)
+	return found
+}
+
+func TestReferrers(t *testing.T) {
+	tests := []struct {
+		reason   string
+		options  registrytest.Options
+		types    []string
+		want     int // of 3 wanted, 2 second, 2 other
+		requests int
+	}{
+		{"all", registrytest.Options{}, nil, 7, 1},
+		{"one type", registrytest.Options{}, []string{wantedType}, 3, 1},
+		{"two types", registrytest.Options{}, []string{wantedType, secondType}, 5, 1},
+		{"a type that nobody has", registrytest.Options{}, []string{"none/none"}, 0, 1},
+		{"one type, in pages", registrytest.Options{PageSize: 2}, []string{wantedType}, 3, 2},
+		{"all, in pages", registrytest.Options{PageSize: 2}, nil, 7, 4},
+		{"one type of a registry that does not filter", registrytest.Options{NoFilter: true}, []string{wantedType}, 3, 1},
+		{"all, without the API", registrytest.Options{NoReferrers: true}, nil, 7, 2},
+		{"one type, without the API", registrytest.Options{NoReferrers: true}, []string{wantedType}, 3, 2},
+		{"with a token", registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Token, AnonymousPull: true}, PageSize: 4}, nil, 7, 4},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			server := start(t, test.options)
+			subject := server.PutImage("app", "v1", "content")
+			var pushed []string
+			for i, artifactType := range []string{wantedType, wantedType, wantedType, secondType, secondType, otherType, otherType} {
+				d := server.PutReferrer("app", subject, artifactType, fmt.Append(nil, i))
+				if len(test.types) == 0 || slices.Contains(test.types, artifactType) {
+					pushed = append(pushed, d.Digest)
+				}
+			}
+			slices.Sort(pushed)
+			client := newClient(t, registry.Config{})
+			list, err := client.Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), test.types)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := digests(list); !slices.Equal(got, pushed) || len(got) != test.want {
+				t.Errorf("%d referrers, want %d: %v", len(got), test.want, got)
+			}
+			if got := server.Count(""); got != test.requests {
+				t.Errorf("%d requests, want %d: %v", got, test.requests, server.Requests())
+			}
+		})
+	}
+}
+
+func TestNoReferrers(t *testing.T) {
+	for _, options := range []registrytest.Options{{}, {NoReferrers: true}} {
+		server := start(t, options)
+		subject := server.PutImage("app", "v1", "content")
+		list, err := newClient(t, registry.Config{}).Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), nil)
+		if err != nil || len(list) != 0 {
+			t.Errorf("%v, %v", list, err)
+		}
+	}
+}
+
+func TestTheMissingAPIIsRememberedForItsRepository(t *testing.T) {
+	server := start(t, registrytest.Options{NoReferrers: true})
+	client := newClient(t, registry.Config{})
+	ask := func(name string) int {
+		subject := server.PutImage(name, "v1", "content")
+		server.Reset()
+		if _, err := client.Referrers(t.Context(), repository(t, server.Host()+"/"+name), image.MustParseDigest(subject.Digest), nil); err != nil {
+			t.Fatal(err)
+		}
+		return server.Count("", registrytest.Referrers)
+	}
+	if first, second, other := ask("app"), ask("app"), ask("other"); first != 1 || second != 0 || other != 1 {
+		t.Errorf("asked %d, %d and, for another repository, %d times", first, second, other)
+	}
+	// An unknown repository says nothing about the API.
+	server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: unknownName})
+	for range 2 {
+		if n := ask("unknown"); n != 1 {
+			t.Errorf("asked %d times, want 1", n)
+		}
+	}
+}
+
+func TestHostileReferrers(t *testing.T) {
+	crowd := make([]registrytest.Descriptor, 0, 2000)
+	for i := range cap(crowd) {
+		crowd = append(crowd, registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf(fmt.Append(nil, i)), Size: 10, ArtifactType: wantedType})
+	}
+	others := slices.Clone(crowd)
+	for i := range others {
+		others[i].ArtifactType = otherType
+	}
+	good := registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf([]byte("good")), Size: 4, ArtifactType: wantedType}
+	bad := registrytest.Descriptor{Digest: "sha256:../../x", ArtifactType: wantedType}
+	tests := []struct {
+		reason string
+		do     registrytest.Action
+		kind   image.Kind
+		list   int // descriptors that come with it
+	}{
+		{"thousands of the wanted type", registrytest.ForgeReferrers(crowd...), image.Bound, 1000},
+		{"thousands of another type before the good one", registrytest.ForgeReferrers(append(others, good)...), "", 1},
+		{"a malformed digest beside the good one", registrytest.ForgeReferrers(bad, good), "", 1},
+		{"the good one twice", registrytest.ForgeReferrers(good, good), "", 1},
+		{"pages in a circle", registrytest.LinkLoop(), image.Corrupt, 1},
+		{"pages without end", registrytest.LinkEndless(), image.Bound, 1},
+		{"the next page on another host", registrytest.LinkTo("https://other.example.com/v2/app/referrers/x"), image.Corrupt, 1},
+		{"the next page at another path", registrytest.LinkTo("/v2/other/referrers/x"), image.Corrupt, 1},
+		{"a page without end", registrytest.Endless(), image.Bound, 0},
+		{"too large", registrytest.Oversize(image.MediaTypeIndex, 4<<20), image.Bound, 0},
+		{"no JSON", registrytest.Body([]byte("{")), image.Corrupt, 0},
+		{"a bomb", registrytest.GzipBomb(64 << 20), image.Corrupt, 0},
+		{"the registry is down", registrytest.Status(503), image.Unavailable, 0},
+		{"not for us", registrytest.Status(403), image.Refused, 0},
+		{"a page of another kind means no API", registrytest.HTML(), "", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			server := start(t, registrytest.Options{})
+			subject := server.PutImage("app", "v1", "content")
+			server.PutReferrer("app", subject, wantedType, []byte("one"))
+			server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: test.do})
+			client := newClient(t, registry.Config{})
+			for _, types := range [][]string{{wantedType}, {wantedType, secondType}} {
+				list, err := client.Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), types)
+				if test.kind == "" && err != nil {
+					t.Fatal(err)
+				}
+				if test.kind != "" && image.KindOf(err) != test.kind {
+					t.Errorf("kind %q, want %q: %v", image.KindOf(err), test.kind, err)
+				}
+				if len(list) != test.list {
+					t.Errorf("%d descriptors, want %d", len(list), test.list)
+				}
+			}
+		})
+	}
+}
+
+func TestHostileReferrersTag(t *testing.T) {
+	server := start(t, registrytest.Options{NoReferrers: true})
+	subject := server.PutImage("app", "v1", "content")
+	tag := "sha256-" + subject.Digest[len("sha256:"):]
+	client := newClient(t, registry.Config{})
+	ask := func() ([]image.Descriptor, error) {
+		return client.Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), nil)
+	}
+	server.PutImage("app", tag, "an image")
+	_, err := ask()
+	wantKind(t, err, image.Corrupt)
+	server.PutReferrer("app", subject, wantedType, []byte("one")) // makes the index
+	if list, err := ask(); err != nil || len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+	server.SetFaults(registrytest.Fault{Reference: tag, Do: registrytest.Status(500)})
+	_, err = ask()
+	wantKind(t, err, image.Unavailable)
+}
+
+// TestGoContainerRegistry asks the registry that many projects test with.
+func TestGoContainerRegistry(t *testing.T) {
+	for _, api := range []bool{true, false} {
+		t.Run(fmt.Sprintf("referrers API: %v", api), func(t *testing.T) {
+			server := httptest.NewServer(ggcr.New(ggcr.Logger(log.New(t.Output(), "", 0)), ggcr.WithReferrersSupport(api)))
+			defer server.Close()
+			host := server.Listener.Addr().String()
+			tag, err := name.NewTag(host + "/team/app:v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pushed, err := random.Image(1000, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := remote.Write(tag, pushed); err != nil {
+				t.Fatal(err)
+			}
+			subject, err := partial.Descriptor(pushed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			claim := mutate.Subject(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), wantedType), *subject).(v1.Image)
+			claimed, err := claim.Digest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := remote.Write(tag.Context().Digest(claimed.String()), claim); err != nil {
+				t.Fatal(err)
+			}
+			client := newClient(t, registry.Config{})
+			pinned, err := client.Resolve(t.Context(), image.MustParse(tag.String()))
+			if err != nil || pinned.Digest().String() != subject.Digest.String() {
+				t.Fatalf("%v, %v", pinned, err)
+			}
+			list, err := client.Referrers(t.Context(), pinned.Repository(), pinned.Digest(), []string{wantedType})
+			if err != nil || len(list) != 1 || list[0].Digest.String() != claimed.String() {
+				t.Fatalf("referrers %v, %v", list, err)
+			}
+			_, body, err := client.Manifest(t.Context(), pinned.Repository(), list[0].Digest.String())
+			if want, _ := claim.RawManifest(); err != nil || string(body) != string(want) {
+				t.Errorf("manifest %q, %v", body, err)
+			}
+			layers, _ := pushed.Layers()
+			layer, _ := layers[0].Digest()
+			size, _ := layers[0].Size()
+			blob := image.Descriptor{Digest: image.MustParseDigest(layer.String()), Size: size}
+			if _, err := client.Blob(t.Context(), pinned.Repository(), blob, 1<<20); err != nil {
+				t.Error(err)
+			}
+			_, err = client.Blob(t.Context(), pinned.Repository(), image.Descriptor{Digest: image.DigestOf([]byte("x"))}, 1<<20)
+			wantKind(t, err, image.NotFound)
+			if list, err := client.Referrers(t.Context(), repository(t, host+"/never/pushed"), pinned.Digest(), nil); err != nil || len(list) != 0 {
+				t.Errorf("referrers in a repository that is not there: %v, %v", list, err)
+			}
+		})
+	}
+}
+
+// unknownName answers 404 as a registry with the API does for a repository
+// that it does not know.
+func unknownName(http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"errors":[{"code":"NAME_UNKNOWN","message":"unknown"}]}`))
+	})
+}

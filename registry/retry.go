@@ -1,0 +1,102 @@
+package registry
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// ask tries until there is an answer, a failure that asking again would not
+// change, or no time left.
+func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
+	for attempt := 1; ; attempt++ {
+		got, err := c.try(ctx, q)
+		if err == nil {
+			return got, nil
+		}
+		failure, ok := errors.AsType[*Error](err)
+		if !ok || !failure.Temporary() || attempt == maxAttempts || ctx.Err() != nil {
+			return nil, err
+		}
+		if err := c.pause(ctx, attempt, failure); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause waits before the next try, as long as the registry asks for. A wait
+// that would end after the deadline is not begun.
+func (c *Client) pause(ctx context.Context, attempt int, failure *Error) error {
+	wait := jitter(c.backoff << (attempt - 1))
+	if asked, ok := errors.AsType[*retryAfter](failure.Err); ok {
+		wait = max(wait, asked.wait(time.Now()))
+	}
+	deadline, limited := ctx.Deadline()
+	switch {
+	case wait > maxRetryWait:
+		failure.Hint = fmt.Sprintf("the registry wants to be asked again in %v; try then", wait.Round(time.Second))
+		return failure
+	case limited && time.Now().Add(wait).After(deadline):
+		failure.Hint = fmt.Sprintf("it could be asked again in %v, which is after the deadline", wait.Round(time.Millisecond))
+		return failure
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return failure
+	}
+}
+
+// jitter returns between half of d and d, so that clients that failed together
+// do not come back together.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+// retryAfter is the Retry-After header of a refusal, and what else it said.
+type retryAfter struct {
+	value string
+	err   error
+}
+
+// Error implements error.
+func (r *retryAfter) Error() string {
+	text := "retry after " + shorten(r.value)
+	if r.err != nil {
+		text = r.err.Error() + ", " + text
+	}
+	return text
+}
+
+// Unwrap returns what else the refusal said.
+func (r *retryAfter) Unwrap() error { return r.err }
+
+// wait reads seconds or a date (RFC 9110, section 10.2.3); anything else is 0.
+func (r *retryAfter) wait(now time.Time) time.Duration {
+	text := strings.TrimSpace(r.value)
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(text); err == nil {
+		return max(date.Sub(now), 0)
+	}
+	return 0
+}
+
+// isCertificateError reports whether TLS did not trust the registry.
+func isCertificateError(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}
+
+// kindIs reports whether err is a Failure of the kind.
+func kindIs(err error, kind image.Kind) bool { return err != nil && image.KindOf(err) == kind }

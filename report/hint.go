@@ -1,0 +1,64 @@
+package report
+
+import (
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// hints say what to do next, for reasons that do not say it themselves. Every
+// code that speaks against an image has one.
+var hints = map[policy.Code]string{
+	policy.Unsigned:        "sign the image with a key or identity that the policy names; cosign tree IMAGE lists what is there now",
+	policy.NoAttestation:   "attach the attestation in the build, signed by whom the policy names; cosign tree IMAGE lists what is there now",
+	policy.ConditionFailed: "compare the statement with the condition: rebuild the image so that it holds, or correct the policy",
+	policy.Denied:          "read the policy's deny condition against the statements; a new build must not meet it",
+	policy.MissingDigest:   "name the image by digest, or let the policy pin it (mutateDigest)",
+	policy.TooFewSigners:   "let the missing signers sign the same digest; two signatures by one key count once",
+	policy.ImageNotFound:   "check the name and the tag",
+	policy.AccessRefused:   "log in to the registry, or give a pull secret that may read the repository",
+	policy.Unavailable:     "try again; if it stays so, check the registry and the network between",
+	policy.TooMuch:         "remove needless evidence from the registry, or ask who pushed it",
+	policy.Contradiction:   "ask another registry; a proxy or the registry itself may be at fault",
+	policy.PolicyError:     "correct what the message names; until then the policy protects nothing by itself",
+	policy.TimedOut:        "try again; if it stays so, raise the time limit or bring the registry nearer",
+	policy.Internal:        "this is a defect of quaymaster: please report it with the output of quaymaster explain",
+	policy.Malformed:       "write the image as [registry/]repository[:tag][@digest]",
+
+	code(verify.WrongKey):           "sign the image with the policy's key; if the key was changed on purpose, change the policy",
+	code(verify.WrongIdentity):      "let the identity that the policy names sign; if the found one is right and known to you, change the policy",
+	code(verify.WrongExtension):     "build from the source that the policy names; a fork or another branch signs under its own name",
+	code(verify.WrongAnnotation):    "sign again with the annotations that the policy asks for (cosign sign -a KEY=VALUE)",
+	code(verify.WrongDigest):        "sign this digest; a signature was copied here from another image",
+	code(verify.WrongPredicate):     "attest with the predicate type that the policy names",
+	code(verify.WrongFormat):        "sign with a tool whose format this authority can be proved in (cosign for keys and identities, notation for its trust stores)",
+	code(verify.BadSignature):       "sign again; the signed bytes or the signature were changed since, so ask by whom",
+	code(verify.Malformed):          "remove the broken evidence and sign again",
+	code(verify.UntrustedChain):     "give the policy the certificate authority that issued the signer's certificate, or sign with one that is trusted",
+	code(verify.ExpiredCertificate): "sign again, with a timestamp or log entry from within the certificate's lifetime",
+	code(verify.NoLogEntry):         "sign with a transparency log (cosign's default), or let the policy ask for none",
+	code(verify.BadLogEntry):        "give the policy the public key of the log that was used, or sign with the log that it trusts",
+	code(verify.NoSCT):              "sign with a certificate authority that logs its certificates, or let the policy ask for no timestamp of one",
+	code(verify.BadSCT):             "give the policy the key of the certificate log that was used",
+	code(verify.NoTimestamp):        "sign with a timestamp authority or a transparency log that says the time",
+	code(verify.BadTimestamp):       "give the policy the timestamp authority's certificates, or sign again with the one that it trusts",
+	code(verify.OutsideValidity):    "sign again with an authority that is valid now; this one was retired",
+	code(verify.Expired):            "sign again; the signer gave this signature an end",
+	code(verify.Revoked):            "sign again with a certificate that is not revoked, and find out why this one was",
+}
+
+func code(c verify.Code) policy.Code { return policy.Code(c) }
+
+// advised returns the reasons, each with what to do next.
+func advised(reasons []policy.Reason) []policy.Reason {
+	if reasons == nil {
+		return nil
+	}
+	out := make([]policy.Reason, len(reasons))
+	for i, r := range reasons {
+		if r.Hint == "" {
+			r.Hint = hints[r.Code]
+		}
+		out[i] = r
+	}
+	return out
+}

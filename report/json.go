@@ -1,0 +1,50 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/quaymaster/quaymaster/gate"
+)
+
+// JSON writes outcomes as an indented List, described in docs/record.md. The
+// values are unchanged; characters that a terminal would act on are written as
+// JSON escapes.
+func JSON(w io.Writer, outcomes []gate.Outcome) error {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(NewList(outcomes)); err != nil {
+		return fmt.Errorf("write verdicts as JSON: %w", err)
+	}
+	if _, err := w.Write(escapeJSON(buffer.Bytes())); err != nil {
+		return fmt.Errorf("write verdicts as JSON: %w", err)
+	}
+	return nil
+}
+
+// escapeJSON replaces what is not plain in a JSON document by \u escapes. Such
+// characters stand only in its strings, and the encoder has already escaped the
+// ASCII ones.
+func escapeJSON(document []byte) []byte {
+	out := make([]byte, 0, len(document))
+	for len(document) > 0 {
+		r, size := utf8.DecodeRune(document)
+		switch {
+		case r == '\n' || isPlain(r):
+			out = append(out, document[:size]...)
+		case r < 0x10000:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		}
+		document = document[size:]
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package report
+
+import (
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// The version and kind of a List. Fields are added within a version, and never
+// removed or given another meaning.
+const (
+	APIVersion = "quaymaster.dev/v1alpha1"
+	Kind       = "VerdictList"
+)
+
+// List is the document that JSON writes; docs/record.md describes every field.
+type List struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Summary    Summary  `json:"summary"`
+	Items      []Record `json:"items"`
+}
+
+// Record is what was decided about one object and why.
+type Record struct {
+	Object Object      `json:"object"`
+	Answer gate.Answer `json:"answer"`
+	// Images in the order of their places in the object.
+	Images []Image `json:"images"`
+	// Rules are the rules that asked for no check, in the order of policies.
+	Rules []Rule `json:"rules,omitempty"`
+	// Reasons and Warnings speak of the object as a whole.
+	Reasons         []policy.Reason `json:"reasons,omitempty"`
+	Warnings        []policy.Reason `json:"warnings,omitempty"`
+	PolicySetHash   string          `json:"policySetHash"`
+	TrustGeneration string          `json:"trustGeneration"`
+	Cost            Cost            `json:"cost"`
+	// DurationMilliseconds is rounded to a microsecond.
+	DurationMilliseconds float64 `json:"durationMilliseconds"`
+}
+
+// Object names the object that was judged.
+type Object struct {
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name,omitempty"`
+	// Source says where it was read; empty for an image that was named alone.
+	Source string `json:"source,omitempty"`
+}
+
+// Image is the verdict on one image of the object.
+type Image struct {
+	Container string `json:"container,omitempty"`
+	// Role is container, init, ephemeral, volume or custom.
+	Role string `json:"role,omitempty"`
+	// Pointer is where the reference is written (RFC 6901).
+	Pointer string `json:"pointer,omitempty"`
+	// Written is the reference as it stands there, Reference what it means.
+	Written   string `json:"written"`
+	Reference string `json:"reference"`
+	// Digest is what the reference was resolved to, and Pinned the exact name;
+	// both are empty where no digest was asked for or found.
+	Digest image.Digest `json:"digest,omitzero"`
+	Pinned string       `json:"pinned,omitempty"`
+	// Pin says that a policy wants the reference replaced by Pinned.
+	Pin    bool        `json:"pin"`
+	Answer gate.Answer `json:"answer"`
+	// Matched says that a policy speaks of the image.
+	Matched bool `json:"matched"`
+	// Reasons for the answer, the most telling first.
+	Reasons  []policy.Reason `json:"reasons"`
+	Warnings []policy.Reason `json:"warnings,omitempty"`
+	// Decisions in the order of policies, rules and entries.
+	Decisions            []Decision `json:"decisions"`
+	Cost                 Cost       `json:"cost"`
+	DurationMilliseconds float64    `json:"durationMilliseconds"`
+}
+
+// Decision is what one entry of a rule came to.
+type Decision struct {
+	Policy Policy        `json:"policy"`
+	Rule   string        `json:"rule"`
+	Entry  string        `json:"entry,omitempty"`
+	Action policy.Action `json:"action"`
+	Result policy.Result `json:"result"`
+	// Effect is what the result does to the image's answer.
+	Effect  Effect          `json:"effect"`
+	Reasons []policy.Reason `json:"reasons"`
+	// Proofs are the claims that met the entry's requirements, sorted by role,
+	// predicate type, signer and place.
+	Proofs []Proof `json:"proofs,omitempty"`
+}
+
+// Effect is what a decision does to the answer.
+type Effect string
+
+// The effects.
+const (
+	EffectAllow  Effect = "allow"
+	EffectDeny   Effect = "deny"
+	EffectUnable Effect = "unable"
+	EffectWarn   Effect = "warn" // a failure that does not deny
+)
+
+// Policy names a policy by its content.
+type Policy struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Source    string `json:"source,omitempty"`
+	// Hash is the SHA-256 of the document, in hexadecimal.
+	Hash string `json:"hash"`
+	// FailOpen says that could-not-look admits (failurePolicy Ignore).
+	FailOpen bool `json:"failOpen"`
+}
+
+// String returns kind/name or kind/namespace/name.
+func (p Policy) String() string {
+	full := policy.Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
+	return full.ID()
+}
+
+// Rule is a rule that asked for no check of the object.
+type Rule struct {
+	Policy Policy `json:"policy"`
+	Rule   string `json:"rule"`
+	// Skipped says why the rule does not apply.
+	Skipped string `json:"skipped,omitempty"`
+	// Error says why the rule could not be asked.
+	Error string `json:"error,omitempty"`
+}
+
+// Proof is one claim that was proved, by one signature.
+type Proof struct {
+	// Role is signature or attestation, Format how the evidence is encoded:
+	// cosign, bundle or notation.
+	Role   string `json:"role"`
+	Format string `json:"format"`
+	// Digest is what the claim is about: the image, its index, or a platform.
+	Digest        image.Digest      `json:"digest,omitzero"`
+	PredicateType string            `json:"predicateType,omitempty"`
+	Signer        verify.Signer     `json:"signer"`
+	Annotations   map[string]string `json:"annotations,omitempty"`
+	// LogEntries are the transparency log entries that were proved.
+	LogEntries []verify.LogEntry `json:"logEntries,omitempty"`
+	// SignedAt is the earliest trusted time of signing, ExpiresAt when the proof
+	// stops being one.
+	SignedAt  time.Time `json:"signedAt,omitzero"`
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// Notes are checks that failed and were only to be noted.
+	Notes []string `json:"notes,omitempty"`
+	Found Found    `json:"found"`
+}
+
+// Found says where evidence was found.
+type Found struct {
+	Repository string `json:"repository,omitempty"`
+	// Via is the tag, or "referrers".
+	Via string `json:"via,omitempty"`
+	// Manifest is the digest of the manifest that carries the evidence.
+	Manifest image.Digest `json:"manifest,omitzero"`
+}
+
+// Cost is what was asked of registries.
+type Cost struct {
+	Requests     int64 `json:"requests"`
+	CountedPulls int64 `json:"countedPulls"`
+	Bytes        int64 `json:"bytes"`
+	// RateLimitRemaining is what the registry last said is left of its limit of
+	// pulls; nil where none said anything.
+	RateLimitRemaining *int64 `json:"rateLimitRemaining,omitempty"`
+}

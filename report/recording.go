@@ -1,0 +1,189 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// NewList records outcomes, in their order.
+func NewList(outcomes []gate.Outcome) List {
+	list := List{APIVersion: APIVersion, Kind: Kind, Summary: Count(outcomes), Items: make([]Record, len(outcomes))}
+	for i, outcome := range outcomes {
+		list.Items[i] = NewRecord(outcome)
+	}
+	return list
+}
+
+// NewRecord records one outcome. It changes nothing in the outcome.
+func NewRecord(o gate.Outcome) Record {
+	record := Record{
+		Object: newObject(o), Answer: o.Answer, Images: []Image{},
+		Reasons: advised(o.Reasons), Warnings: advised(o.Warnings),
+		PolicySetHash: o.PolicyHash, TrustGeneration: o.TrustGeneration,
+		Cost: newCost(o.Cost), DurationMilliseconds: milliseconds(o.Duration),
+	}
+	for _, v := range inOrder(o.Verdicts) {
+		record.Images = append(record.Images, newImage(v))
+	}
+	for _, r := range o.Rules {
+		rule := Rule{Policy: newPolicy(r.Policy), Rule: r.Rule, Skipped: r.Skip}
+		if r.Err != nil {
+			rule.Error = r.Err.Error()
+		}
+		record.Rules = append(record.Rules, rule)
+	}
+	return record
+}
+
+func newObject(o gate.Outcome) Object {
+	object := Object{Source: o.Source}
+	if s := o.Subject; s != nil {
+		object.APIVersion = s.Version
+		if s.Group != "" {
+			object.APIVersion = s.Group + "/" + s.Version
+		}
+		object.Kind, object.Namespace, object.Name = s.Kind, s.Namespace, s.Name
+	}
+	return object
+}
+
+func newImage(v gate.Verdict) Image {
+	image := Image{
+		Container: v.Image.Container, Role: v.Image.Role, Pointer: v.Image.Pointer,
+		Written: v.Image.Ref.Written(), Reference: v.Image.Ref.String(),
+		Digest: v.Pinned.Digest(), Pinned: v.Pinned.String(), Pin: v.Pin,
+		Answer: v.Answer, Matched: v.Matched(),
+		Reasons: advised(v.Reasons), Warnings: advised(v.Warnings),
+		Decisions: []Decision{},
+		Cost:      newCost(v.Cost), DurationMilliseconds: milliseconds(v.Duration),
+	}
+	if image.Reasons == nil {
+		image.Reasons = []policy.Reason{}
+	}
+	for _, d := range v.Decisions {
+		image.Decisions = append(image.Decisions, newDecision(d))
+	}
+	return image
+}
+
+func newDecision(d policy.Decision) Decision {
+	decision := Decision{
+		Policy: newPolicy(d.Check.Policy), Rule: d.Check.Rule, Entry: d.Check.Entry,
+		Action: d.Check.Action, Result: d.Result, Effect: effect(d), Reasons: advised(d.Reasons),
+	}
+	for _, fact := range d.Facts {
+		decision.Proofs = append(decision.Proofs, newProof(fact))
+	}
+	slices.SortStableFunc(decision.Proofs, compareProofs)
+	return decision
+}
+
+// effect says what gate makes of a decision; it is a description, and gate's
+// answer stands beside it.
+func effect(d policy.Decision) Effect {
+	failOpen := d.Check.Policy != nil && d.Check.Policy.FailOpen
+	switch {
+	case d.Result == policy.Pass || d.Result == policy.Skipped:
+		return EffectAllow
+	case d.Check.Action == policy.Audit || d.Result == policy.Undecided && failOpen:
+		return EffectWarn
+	case d.Result == policy.Undecided:
+		return EffectUnable
+	default:
+		return EffectDeny
+	}
+}
+
+func newPolicy(p *policy.Policy) Policy {
+	if p == nil {
+		return Policy{}
+	}
+	return Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Source: p.Source, Hash: p.Hash, FailOpen: p.FailOpen}
+}
+
+func newProof(f verify.Fact) Proof {
+	proof := Proof{
+		Role: string(f.Role), Format: string(f.Format), Digest: f.Subject, Signer: f.Signer,
+		Annotations: f.Annotations, SignedAt: utc(f.SignedAt), ExpiresAt: utc(f.Expires), Notes: f.Notes,
+		Found: newFound(f.Origin),
+	}
+	if f.Statement != nil {
+		proof.PredicateType = f.Statement.PredicateType
+	}
+	for _, entry := range f.Entries {
+		entry.Time = utc(entry.Time)
+		proof.LogEntries = append(proof.LogEntries, entry)
+	}
+	return proof
+}
+
+func newFound(o attest.Origin) Found {
+	return Found{Repository: o.Repository.String(), Via: o.Via, Manifest: o.Manifest}
+}
+
+func compareProofs(a, b Proof) int {
+	return cmp.Or(
+		-strings.Compare(a.Role, b.Role), // signatures first
+		strings.Compare(a.PredicateType, b.PredicateType),
+		strings.Compare(a.Digest.String(), b.Digest.String()),
+		strings.Compare(a.Signer.KeyFingerprint+a.Signer.Issuer+a.Signer.Subject, b.Signer.KeyFingerprint+b.Signer.Issuer+b.Signer.Subject),
+		strings.Compare(a.Found.String(), b.Found.String()),
+	)
+}
+
+// String returns repository@manifest, or repository:via.
+func (f Found) String() string {
+	switch {
+	case f.Repository == "":
+		return f.Via
+	case !f.Manifest.IsZero():
+		return f.Repository + "@" + f.Manifest.String()
+	default:
+		return f.Repository + ":" + f.Via
+	}
+}
+
+func newCost(c gate.Cost) Cost {
+	cost := Cost{Requests: c.Requests, CountedPulls: c.CountedPulls, Bytes: c.Bytes}
+	if c.RateLimitRemaining >= 0 {
+		cost.RateLimitRemaining = &c.RateLimitRemaining
+	}
+	return cost
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// utc writes a moment the same way in every time zone.
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// inOrder returns the verdicts as a person counts them: containers/2 stands
+// before containers/10.
+func inOrder(verdicts []gate.Verdict) []gate.Verdict {
+	sorted := slices.Clone(verdicts)
+	slices.SortStableFunc(sorted, func(a, b gate.Verdict) int {
+		return slices.CompareFunc(strings.Split(a.Image.Pointer, "/"), strings.Split(b.Image.Pointer, "/"), compareSteps)
+	})
+	return sorted
+}
+
+func compareSteps(a, b string) int {
+	m, errM := strconv.ParseUint(a, 10, 32)
+	n, errN := strconv.ParseUint(b, 10, 32)
+	if errM == nil && errN == nil {
+		return cmp.Compare(m, n)
+	}
+	return strings.Compare(a, b)
+}

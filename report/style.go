@@ -1,0 +1,57 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/quaymaster/quaymaster/gate"
+)
+
+// colour is the code of an ANSI rendition; plain writes none.
+type colour string
+
+const (
+	plain  colour = ""
+	bold   colour = "1"
+	dim    colour = "2"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+)
+
+// page is a text that grows, and knows how to be coloured and how wide it is.
+type page struct {
+	strings.Builder
+	coloured bool
+	width    int
+}
+
+func (p *page) paint(c colour, text string) string {
+	if !p.coloured || c == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
+
+// line writes one line without blanks at its end.
+func (p *page) line(text string) {
+	p.WriteString(strings.TrimRight(text, " "))
+	p.WriteByte('\n')
+}
+
+// mark returns the sign and the colour of an answer. The sign alone must do,
+// since not every terminal has colours.
+func mark(answer gate.Answer) (string, colour) {
+	switch answer {
+	case gate.Allow:
+		return "✓", green
+	case gate.Deny:
+		return "✗", red
+	default:
+		return "?", yellow
+	}
+}
+
+// pad fills text with blanks up to width columns.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-columns(text)))
+}

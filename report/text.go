@@ -1,0 +1,288 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// TextOptions say how a text looks. The zero value is plain, 80 columns wide and
+// the same on every run.
+type TextOptions struct {
+	// Color allows ANSI colours; NO_COLOR and terminals are the caller's matter.
+	Color bool
+	// Width is that of the page, kept between 40 and 120; 0 means 80.
+	Width int
+	// Verbose adds exact names, evidence, costs and durations, and every reason.
+	Verbose bool
+	// Reproduce returns one command that shows the image's verdict again, with
+	// its arguments quoted for a shell; nil or "" leaves it out.
+	Reproduce func(Record, Image) string
+}
+
+// Columns of a text.
+const (
+	detailIndent = 4  // of a detail under an image
+	labelWidth   = 10 // of a detail's label
+	maxContainer = 4  // of the column of containers, as a part of the page
+)
+
+// Text writes what people read: a block for each object with a row for each
+// image, under a denial what, which, why and what next, and the summary as the
+// last line.
+func Text(w io.Writer, outcomes []gate.Outcome, options TextOptions) error {
+	t := text{page: page{coloured: options.Color, width: pageWidth(options.Width)}, options: options}
+	list := NewList(outcomes)
+	for _, record := range list.Items {
+		t.object(record)
+		t.line("")
+	}
+	if options.Verbose {
+		t.snapshots(list.Items)
+	}
+	for _, line := range wrap(list.Summary.String(), t.width) {
+		t.line(t.paint(bold, line))
+	}
+	if _, err := io.WriteString(w, t.String()); err != nil {
+		return fmt.Errorf("write verdicts as text: %w", err)
+	}
+	return nil
+}
+
+type text struct {
+	page
+	options TextOptions
+}
+
+// object writes a heading, and the images below it.
+func (t *text) object(r Record) {
+	if !r.isBare() {
+		for i, line := range wrap(r.Object.title(), t.width-2) {
+			t.line(strings.Repeat(" ", 2*min(i, 1)) + t.paint(bold, line))
+		}
+	}
+	container := 0
+	for _, v := range r.Images {
+		if place := columns(v.place()); place <= t.width/maxContainer {
+			container = max(container, place)
+		}
+	}
+	if r.isBare() {
+		container = 0
+	}
+	worst := gate.Allow
+	for _, v := range r.Images {
+		t.image(r, v, container)
+		if weight(v.Answer) > weight(worst) {
+			worst = v.Answer
+		}
+	}
+	t.whole(r, worst)
+}
+
+// whole writes what concerns the object and no single image.
+func (t *text) whole(r Record, worst gate.Answer) {
+	switch {
+	case weight(r.Answer) > weight(worst):
+		t.row(r.Answer, "", 0, "the object as a whole")
+	case len(r.Reasons) > 0:
+		t.row(gate.Unable, "", 0, "the object as a whole")
+	case len(r.Images) == 0:
+		t.row(r.Answer, "", 0, "no images")
+	}
+	t.reasons("", r.Reasons)
+	for _, warning := range r.Warnings {
+		t.detail(yellow, "warning", "not denied: the policy only warns, or admits what could not be verified")
+		t.reasons("", []policy.Reason{warning})
+	}
+	if t.options.Verbose && len(r.Images) > 1 {
+		t.detail(dim, "in all", r.Cost.String()+", "+duration(r.DurationMilliseconds))
+	}
+}
+
+// row writes the line that a person looks for: mark, answer, place, image.
+func (t *text) row(answer gate.Answer, place string, width int, name string) {
+	sign, c := mark(answer)
+	head := t.paint(c, sign+" "+pad(string(answer), 6))
+	indent := 2 + 2 + 6 + 2
+	if width > 0 {
+		place = pad(clean(place), width) + "  "
+		indent += columns(place)
+		if columns(place) > width+2 { // a long name stands on a line of its own
+			for i, line := range wrap(place, t.width-indent+columns(place)) {
+				if i > 0 {
+					head = strings.Repeat(" ", 8)
+				}
+				t.line("  " + head + "  " + line)
+			}
+			head, place = strings.Repeat(" ", 8), strings.Repeat(" ", width+2)
+			indent = 2 + 2 + 6 + 2 + width + 2
+		}
+	} else {
+		place = ""
+	}
+	for i, line := range wrap(clean(name), t.width-indent) {
+		if i == 0 {
+			t.line("  " + head + "  " + place + t.paint(bold, line))
+			continue
+		}
+		t.line(strings.Repeat(" ", indent) + t.paint(bold, line))
+	}
+}
+
+// image writes one image's row and what belongs to it.
+func (t *text) image(r Record, v Image, width int) {
+	t.row(v.Answer, v.place(), width, v.Written)
+	if t.options.Verbose {
+		if v.Reference != v.Written {
+			t.detail(dim, "means", clean(v.Reference))
+		}
+		t.detail(dim, "exactly", clean(v.Pinned))
+	} else {
+		t.detail(dim, "digest", v.Digest.Short())
+	}
+	told := map[policy.Reason]bool{}
+	for _, effect := range []Effect{EffectDeny, EffectUnable, EffectAllow, EffectWarn} {
+		for _, d := range v.Decisions {
+			if d.Effect != effect {
+				continue
+			}
+			t.decision(d)
+			for _, reason := range d.Reasons {
+				told[reason] = true
+			}
+		}
+	}
+	for _, reason := range v.Reasons {
+		if !told[reason] {
+			t.reasons("", []policy.Reason{reason})
+		}
+	}
+	if v.Answer != gate.Allow && t.options.Reproduce != nil {
+		t.command(t.options.Reproduce(r, v))
+	}
+	if t.options.Verbose {
+		t.detail(dim, "cost", v.Cost.String()+", "+duration(v.DurationMilliseconds))
+	}
+}
+
+// decision writes which policy spoke, and why it decided so.
+func (t *text) decision(d Decision) {
+	who := clean(d.Policy.String()) + ", rule " + clean(d.Rule)
+	switch d.Effect {
+	case EffectAllow:
+		for _, reason := range d.Reasons {
+			verb := ""
+			if d.Result == policy.Skipped {
+				verb = "skipped: "
+			}
+			t.detail(dim, "why", verb+clean(reason.Message)+" ("+who+")")
+		}
+	case EffectWarn:
+		why := "audit only, not denied"
+		if d.Action != policy.Audit {
+			why = "could not be verified, admitted by failurePolicy Ignore"
+		}
+		t.detail(yellow, "warning", who+" ("+why+")")
+		t.reasons(d.Entry, d.Reasons)
+	default:
+		t.detail(dim, "policy", who)
+		t.reasons(d.Entry, d.Reasons)
+	}
+	if t.options.Verbose {
+		for _, proof := range d.Proofs {
+			t.detail(dim, "proof", proof.String())
+		}
+	}
+}
+
+// reasons writes the nearest misses, and what to do about the first of them.
+func (t *text) reasons(entry string, reasons []policy.Reason) {
+	at := ""
+	var last policy.Reason
+	for i, r := range reasons {
+		if i == maxReasons && !t.options.Verbose {
+			t.detail(dim, "", fmt.Sprintf("and %s; quaymaster explain shows all", count(len(reasons)-i, "more reason")))
+			break
+		}
+		if isSameMiss(r, last) { // of other evidence
+			t.evidence(r)
+			continue
+		}
+		last = r
+		if path := clean(join(entry, r.Path)); path != at {
+			t.detail(dim, "at", path)
+			at = path
+		}
+		t.detail(plain, "why", clean(r.Message)+" ["+clean(string(r.Code))+"]")
+		t.detail(dim, "expected", clean(r.Expected))
+		t.detail(dim, "found", clean(r.Found))
+		t.evidence(r)
+	}
+	if len(reasons) > 0 {
+		t.detail(dim, "next", clean(reasons[0].Hint))
+	}
+}
+
+// isSameMiss reports whether two reasons differ by their evidence alone.
+func isSameMiss(a, b policy.Reason) bool {
+	a.Where, b.Where = "", ""
+	return a == b
+}
+
+// evidence writes where the evidence is; its digest is short unless Verbose.
+func (t *text) evidence(r policy.Reason) {
+	where := clean(r.Where)
+	if place, digest, ok := strings.Cut(where, "@"); ok && !t.options.Verbose {
+		if parsed, err := image.ParseDigest(digest); err == nil {
+			where = place + "@" + parsed.Short()
+		}
+	}
+	t.detail(dim, "evidence", where)
+}
+
+// detail writes a label and a value under an image; an empty value is nothing to
+// write. What a stranger chose in the value was bounded by clean before.
+func (t *text) detail(c colour, label, value string) {
+	if value == "" {
+		return
+	}
+	for i, line := range wrap(escape(value), t.width-detailIndent-labelWidth) {
+		shown := ""
+		if i == 0 {
+			shown = label
+		}
+		t.line(strings.Repeat(" ", detailIndent) + t.paint(c, pad(shown, labelWidth)) + line)
+	}
+}
+
+// command writes a command that can be copied as it stands.
+func (t *text) command(command string) {
+	if command == "" {
+		return
+	}
+	for i, line := range wrapCommand(escape(command), t.width-detailIndent-labelWidth) {
+		label := ""
+		if i == 0 {
+			label = "try"
+		}
+		t.line(strings.Repeat(" ", detailIndent) + t.paint(dim, pad(label, labelWidth)) + line)
+	}
+}
+
+// snapshots writes what the objects were judged by, each once.
+func (t *text) snapshots(records []Record) {
+	seen := map[string]bool{}
+	for _, r := range records {
+		for _, line := range []string{"policies  " + clean(r.PolicySetHash), "trust     " + clean(r.TrustGeneration)} {
+			if !seen[line] {
+				seen[line] = true
+				t.line(t.paint(dim, line))
+			}
+		}
+	}
+}

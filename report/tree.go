@@ -1,0 +1,217 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// TreeOptions say how a tree looks. The zero value is plain, 80 columns wide and
+// the same on every run.
+type TreeOptions struct {
+	// Color allows ANSI colours.
+	Color bool
+	// Width is that of the page, kept between 40 and 120; 0 means 80.
+	Width int
+	// Verbose adds costs and durations.
+	Verbose bool
+}
+
+// Tree writes every step of an outcome: the reference as it was written and what
+// it means, the digest, the policies that speak and those that do not, each
+// check with the authorities it asked for, what was proved, why the rest was
+// not, and the answer.
+func Tree(w io.Writer, outcome gate.Outcome, options TreeOptions) error {
+	grower := grower{verbose: options.Verbose}
+	p := page{coloured: options.Color, width: pageWidth(options.Width)}
+	p.tree(grower.outcome(outcome), "", "")
+	if _, err := io.WriteString(w, p.String()); err != nil {
+		return fmt.Errorf("write verdict as a tree: %w", err)
+	}
+	return nil
+}
+
+// treeLabel is the width of most labels, so that values stand below one another.
+const treeLabel = 8
+
+// branch is one line of a tree, and those below it.
+type branch struct {
+	sign   string
+	colour colour
+	label  string // dim, before the text
+	text   string // cleaned
+	below  []*branch
+}
+
+// add appends a branch with a label, unless its text is empty.
+func (b *branch) add(label, text string) *branch {
+	if text == "" {
+		return nil
+	}
+	child := &branch{label: label, text: text}
+	b.below = append(b.below, child)
+	return child
+}
+
+// tree writes a branch behind a prefix; below is the prefix of what hangs on it.
+func (p *page) tree(b *branch, prefix, below string) {
+	head, used := "", 0
+	if b.sign != "" {
+		head, used = p.paint(b.colour, b.sign)+" ", 2
+	}
+	if b.label != "" {
+		label := pad(b.label, treeLabel) + " "
+		head, used = head+p.paint(dim, label), used+columns(label)
+	}
+	hang := below
+	if len(b.below) > 0 {
+		hang += "│ "
+	} else {
+		hang += "  "
+	}
+	for i, line := range wrap(escape(b.text), max(minWidth/2, p.width-columns(below)-max(used, 2))) {
+		if i == 0 {
+			p.line(p.paint(dim, prefix) + head + line)
+			continue
+		}
+		p.line(p.paint(dim, hang) + strings.Repeat(" ", max(0, used-2)) + line)
+	}
+	for i, child := range b.below {
+		if i == len(b.below)-1 {
+			p.tree(child, below+"└─ ", below+"   ")
+			continue
+		}
+		p.tree(child, below+"├─ ", below+"│  ")
+	}
+}
+
+// grower makes branches of what was decided.
+type grower struct {
+	verbose bool
+	digest  image.Digest // of the image that is being told
+}
+
+func (g grower) outcome(o gate.Outcome) *branch {
+	record := NewRecord(o)
+	var root *branch
+	verdicts := inOrder(o.Verdicts)
+	if record.isBare() && len(verdicts) == 1 {
+		root = g.verdict(verdicts[0], clean(verdicts[0].Image.Ref.Written()))
+	} else {
+		root = answered(o.Answer, clean(record.Object.title())+": "+string(o.Answer))
+		for _, v := range verdicts {
+			place := Image{Container: v.Image.Container, Role: v.Image.Role}.place()
+			root.below = append(root.below, g.verdict(v, place+", "+clean(v.Image.Ref.Written())))
+		}
+	}
+	g.rules(root, o.Rules)
+	g.reasons(root, "", "", record.Reasons)
+	g.reasons(root, "", "", record.Warnings)
+	root.add("policy set", clean(o.PolicyHash))
+	root.add("trust", clean(o.TrustGeneration))
+	if g.verbose {
+		root.add("cost", record.Cost.String()+", "+duration(record.DurationMilliseconds))
+	}
+	if record.isBare() {
+		root.add("answer", string(o.Answer))
+	}
+	return root
+}
+
+// answered returns a branch that bears the mark of an answer.
+func answered(answer gate.Answer, text string) *branch {
+	sign, c := mark(answer)
+	return &branch{sign: sign, colour: c, text: text}
+}
+
+// verdict grows the story of one image, in the order in which it happened.
+func (g grower) verdict(v gate.Verdict, title string) *branch {
+	g.digest = v.Pinned.Digest()
+	b := answered(v.Answer, title+": "+string(v.Answer))
+	at := ""
+	if v.Image.Pointer != "" {
+		at = " (at " + clean(v.Image.Pointer) + ")"
+	}
+	b.add("written", clean(v.Image.Ref.Written())+at)
+	b.add("means", clean(v.Image.Ref.String()))
+	b.add("digest", digestOf(v))
+	if len(v.Decisions) == 0 {
+		b.add("policies", "none speaks of this image")
+	}
+	told := map[policy.Reason]bool{}
+	for _, d := range v.Decisions {
+		b.below = append(b.below, g.decision(d))
+		for _, r := range d.Reasons {
+			told[r] = true
+		}
+	}
+	if len(v.Decisions) > 0 {
+		rest := slices.DeleteFunc(slices.Clone(v.Reasons), func(r policy.Reason) bool { return told[r] })
+		g.reasons(b, "", "", advised(rest))
+	}
+	if v.Pin && !v.Pinned.IsZero() {
+		b.add("pin", clean(v.Pinned.Written()))
+	}
+	if g.verbose {
+		b.add("cost", newCost(v.Cost).String()+", "+duration(milliseconds(v.Duration)))
+	}
+	return b
+}
+
+// digestOf says what the reference was resolved to, and how.
+func digestOf(v gate.Verdict) string {
+	switch {
+	case v.Pinned.IsZero() && v.Image.Ref.Digest() != (image.Digest{}):
+		return v.Image.Ref.Digest().String() + " (as written; nobody was asked)"
+	case v.Pinned.IsZero():
+		return "not resolved"
+	case !v.Image.Ref.Digest().IsZero():
+		return v.Pinned.Digest().String() + " (as written)"
+	default:
+		return v.Pinned.Digest().String() + " (resolved)"
+	}
+}
+
+// rules grows the rules that asked nothing.
+func (g grower) rules(b *branch, rules []policy.RuleResult) {
+	for _, r := range rules {
+		who := clean(newPolicy(r.Policy).String()) + ", rule " + clean(r.Rule)
+		switch {
+		case r.Err != nil:
+			child := &branch{sign: "?", colour: yellow, text: who + ": could not be asked"}
+			child.add("because", clean(r.Err.Error()))
+			b.below = append(b.below, child)
+		default:
+			child := &branch{sign: "-", colour: dim, text: who + ": does not apply"}
+			child.add("because", clean(r.Skip))
+			b.below = append(b.below, child)
+		}
+	}
+}
+
+// reasons grows reasons; those that differ by their evidence alone are one. What
+// they speak of is named unless it is at, which the reader has before them.
+func (g grower) reasons(b *branch, entry, at string, reasons []policy.Reason) {
+	var last policy.Reason
+	var child *branch
+	for _, r := range reasons {
+		if child != nil && isSameMiss(r, last) {
+			child.add("evidence", clean(r.Where))
+			continue
+		}
+		last = r
+		child = b.add("because", clean(r.Message)+" ["+clean(string(r.Code))+"]")
+		if path := join(entry, r.Path); path != at {
+			child.add("at", clean(path))
+		}
+		child.add("expected", clean(r.Expected))
+		child.add("found", clean(r.Found))
+		child.add("next", clean(r.Hint))
+		child.add("evidence", clean(r.Where))
+	}
+}

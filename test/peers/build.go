@@ -1,0 +1,183 @@
+// Package peers answers: where is the real program that a test compares with?
+//
+// Programs are built from Go modules, once per version, into a folder of the
+// user's cache, so that nothing but Go is needed and nothing is left in the
+// tree. The versions are pinned under test/tools, one module per program,
+// because their dependencies do not get along.
+package peers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/mod/modfile"
+)
+
+// The programs under test/tools.
+const (
+	Cosign2         = "cosign2"
+	Cosign3         = "cosign3"
+	Crane           = "crane"
+	Registry        = "registry"
+	Fulcio          = "fulcio"
+	TimestampServer = "timestamp-server"
+	GolangCILint    = "golangci-lint"
+)
+
+// Build returns the path of a program. If it has not been built yet it builds
+// it, which takes from five seconds to three minutes, and says so on standard
+// error; tests that want it meanwhile wait, also those of other processes.
+func Build(ctx context.Context, name string) (string, error) {
+	t, err := find(name)
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", name, err)
+	}
+	program, err := t.build(ctx, os.Stderr)
+	if err != nil {
+		return "", fmt.Errorf("build %s %s: %w", name, t.version, err)
+	}
+	return program, nil
+}
+
+// tool is a program and the module that pins it.
+type tool struct {
+	name    string
+	folder  string // of its module under test/tools
+	path    string // of its main package
+	version string // of the module which that package is in
+	id      string // changes with anything that a build depends on
+}
+
+// find reads a program's module.
+func find(name string) (*tool, error) {
+	folder, err := tools()
+	if err != nil {
+		return nil, err
+	}
+	t := &tool{name: name, folder: filepath.Join(folder, name)}
+	var pinned [2][]byte
+	for i, file := range []string{"go.mod", "go.sum"} {
+		if pinned[i], err = os.ReadFile(filepath.Join(t.folder, file)); err != nil {
+			return nil, fmt.Errorf("no such program under test/tools: %w", err)
+		}
+	}
+	module, err := modfile.Parse("go.mod", pinned[0], nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(module.Tool) != 1 {
+		return nil, fmt.Errorf("%s/go.mod: want one tool directive, got %d", t.folder, len(module.Tool))
+	}
+	t.path = module.Tool[0].Path
+	longest := ""
+	for _, require := range module.Require {
+		if path := require.Mod.Path; len(path) > len(longest) && strings.HasPrefix(t.path+"/", path+"/") {
+			longest, t.version = path, require.Mod.Version
+		}
+	}
+	hash := sha256.New()
+	for _, part := range [][]byte{pinned[0], pinned[1], []byte(runtime.Version() + runtime.GOOS + runtime.GOARCH)} {
+		fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	t.id = hex.EncodeToString(hash.Sum(nil))[:12]
+	return t, nil
+}
+
+// tools looks for test/tools in the working folder and those above it.
+func tools() (string, error) {
+	at, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		for _, below := range []string{"tools", filepath.Join("test", "tools")} {
+			folder := filepath.Join(at, below)
+			if _, err := os.Stat(filepath.Join(folder, Crane, "go.mod")); err == nil {
+				return folder, nil
+			}
+		}
+		parent := filepath.Dir(at)
+		if parent == at {
+			return "", errors.New("test/tools is neither here nor above; run in the checkout")
+		}
+		at = parent
+	}
+}
+
+func (t *tool) build(ctx context.Context, log io.Writer) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(cache, "quaymaster-tools", t.name+"-"+t.version+"-"+t.id)
+	program := filepath.Join(folder, t.name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lock(ctx, filepath.Join(folder, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	start := time.Now()
+	fmt.Fprintf(log, "peers: building %s %s into %s (once; may take minutes)\n", t.name, t.version, folder)
+	// Under another name first: a build that is cut short leaves no program.
+	unfinished := program + ".unfinished"
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", unfinished, t.path)
+	build.Dir = t.folder
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, output)
+	}
+	if err := os.Rename(unfinished, program); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(log, "peers: built %s %s in %s\n", t.name, t.version, time.Since(start).Round(time.Second))
+	return program, nil
+}
+
+// lock waits until no other process holds the lock.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	held := make(chan error, 1)
+	go func() {
+		for {
+			err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+			if !errors.Is(err, syscall.EINTR) {
+				held <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-held:
+		if err != nil {
+			file.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		return func() { file.Close() }, nil
+	case <-ctx.Done():
+		go func() { // once the lock comes, nobody wants it any more
+			<-held
+			file.Close()
+		}()
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,71 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestProgramsArePinned(t *testing.T) {
+	for name, want := range map[string]string{
+		Cosign2: "v2.6.5", Cosign3: "v3.1.3", Crane: "v0.22.1", Registry: "v3.1.2",
+		Fulcio: "v1.8.8", TimestampServer: "v2.0.6", GolangCILint: "v2.15.0",
+	} {
+		tool, err := find(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if tool.version != want {
+			t.Errorf("%s is pinned to %s, want %s", name, tool.version, want)
+		}
+	}
+	if _, err := find("nobody"); err == nil {
+		t.Error("a program that is not under test/tools was found")
+	}
+}
+
+// TestBuildOnce uses the smallest program.
+func TestBuildOnce(t *testing.T) {
+	first, err := Build(t.Context(), Crane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Build(t.Context(), Crane)
+	if err != nil || second != first {
+		t.Fatalf("the second build gave %s, %v; want %s", second, err, first)
+	}
+	after, err := os.Stat(second)
+	if err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the program was built twice (%v)", err)
+	}
+	if root, err := tools(); err != nil || strings.HasPrefix(first, filepath.Dir(root)) {
+		t.Errorf("the program %s is in the tree (%v)", first, err)
+	}
+}
+
+func TestLockIsWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lock(gone, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("a held lock was taken, or the wait did not end: %v", err)
+	}
+	unlock()
+	again, err := lock(t.Context(), path)
+	if err != nil {
+		t.Fatalf("a free lock was not taken: %v", err)
+	}
+	again()
+}

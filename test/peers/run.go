@@ -1,0 +1,66 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// runTimeout bounds one run of a program; nothing here reaches the network.
+const runTimeout = time.Minute
+
+// Program is a real program that a test runs.
+type Program struct {
+	Path string
+	// Folder is where it runs and where its files go.
+	Folder string
+	// Env is its whole environment.
+	Env []string
+}
+
+// Get returns a program that runs in a folder of its own with an empty home,
+// so that nothing of this machine takes part.
+func Get(t testing.TB, name string) *Program {
+	t.Helper()
+	path, err := Build(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	return &Program{Path: path, Folder: folder, Env: []string{
+		"HOME=" + folder,
+		"DOCKER_CONFIG=" + folder,
+		"XDG_CACHE_HOME=" + folder,
+		"PATH=" + os.Getenv("PATH"),
+		"COSIGN_PASSWORD=",
+		"COSIGN_YES=true",
+		"NO_COLOR=1",
+	}}
+}
+
+// Run runs the program and returns what it said, on both outputs.
+func (p *Program) Run(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, p.Path, args...)
+	command.Dir, command.Env = p.Folder, p.Env
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return string(output), fmt.Errorf("%s %s: %w\n%s", p.Path, strings.Join(args, " "), err, output)
+	}
+	return string(output), nil
+}
+
+// Must is Run for what has to work.
+func (p *Program) Must(t testing.TB, args ...string) string {
+	t.Helper()
+	output, err := p.Run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return output
+}

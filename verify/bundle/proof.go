@@ -1,0 +1,296 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	sgbundle "github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/tlog"
+	sgverify "github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
+)
+
+// proof is one bundle on its way to a fact. It belongs to one call: sigstore-go
+// edits the certificate that it verifies.
+type proof struct {
+	entity    *sgbundle.Bundle
+	material  *trust.Material
+	artifact  Artifact
+	authority verify.Authority
+
+	content    sgverify.SignatureContent
+	signer     sgverify.VerificationContent
+	entries    []*tlog.Entry
+	timestamps [][]byte
+}
+
+func newProof(entity *sgbundle.Bundle, material *trust.Material, artifact Artifact, authority verify.Authority) (*proof, error) {
+	carried, err := intermediates(entity)
+	if err != nil {
+		return nil, err
+	}
+	p := &proof{entity: entity, material: material.WithIntermediates(carried), artifact: artifact, authority: authority}
+	if p.content, err = entity.SignatureContent(); err != nil {
+		return nil, fmt.Errorf("read the signature: %w", err)
+	}
+	if p.signer, err = entity.VerificationContent(); err != nil {
+		return nil, fmt.Errorf("read the verification material: %w", err)
+	}
+	if p.entries, err = entity.TlogEntries(); err != nil {
+		return nil, fmt.Errorf("read the log entries: %w", err)
+	}
+	if p.timestamps, err = entity.Timestamps(); err != nil {
+		return nil, fmt.Errorf("read the timestamps: %w", err)
+	}
+	return p, nil
+}
+
+// intermediates are the certificates that a bundle of v0.1 or v0.2 carries
+// beside the leaf. They lend no trust; they help to find a chain where a policy
+// gives a root alone.
+func intermediates(entity *sgbundle.Bundle) ([]*x509.Certificate, error) {
+	chain := entity.GetVerificationMaterial().GetX509CertificateChain().GetCertificates()
+	if len(chain) > trust.MaxChain {
+		return nil, fmt.Errorf("the bundle carries %d certificates, more than the bound of %d", len(chain), trust.MaxChain)
+	}
+	var found []*x509.Certificate
+	for i, raw := range chain {
+		if i == 0 {
+			continue
+		}
+		c, err := x509.ParseCertificate(raw.GetRawBytes())
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d of the bundle's chain: %w", i+1, err)
+		}
+		if c.IsCA {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+func (p *proof) prove() (verify.Fact, error) {
+	if rejection := p.unfit(); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	options, useNow := p.options()
+	verifier, err := sgverify.NewVerifier(p.material, options...)
+	if err != nil {
+		return verify.Fact{}, fmt.Errorf("verify bundle: %w", err)
+	}
+	artifact, err := p.artifact.policy(func() sgverify.ArtifactPolicyOption {
+		return sgverify.WithArtifact(bytes.NewReader(p.artifact.Content))
+	})
+	if err != nil {
+		return verify.Fact{}, fmt.Errorf("verify bundle: %w", err)
+	}
+	// Whose certificate it is, is decided below over all of its names; sigstore-go
+	// looks at one name, and at expressions without anchors.
+	identity := sgverify.WithoutIdentitiesUnsafe()
+	if p.byKey() {
+		identity = sgverify.WithKey()
+	}
+	result, err := verifier.Verify(p.entity, sgverify.NewPolicy(artifact, identity))
+	if err != nil {
+		return verify.Fact{}, p.diagnose(err, useNow)
+	}
+	return p.fact(result, useNow)
+}
+
+// unfit refuses a bundle that is signed by the wrong kind of signer.
+func (p *proof) unfit() *verify.Rejection {
+	leaf := p.signer.Certificate()
+	switch {
+	case p.byKey() && leaf != nil:
+		return &verify.Rejection{Code: verify.WrongKey, Expected: p.keyName(), Found: "a certificate: " + trust.Describe(leaf)}
+	case p.byKey() && p.isMessage() && p.artifact.Content == nil && p.material.Key().IsEd25519():
+		return &verify.Rejection{Code: verify.WrongFormat, Err: errors.New(
+			"an Ed25519 message signature is over the artifact's bytes, and an image is known by its digest; sign with a DSSE envelope (cosign 2.6 or 3)")}
+	case !p.byKey() && leaf == nil:
+		return &verify.Rejection{Code: verify.WrongIdentity, Expected: p.expected(), Found: "a key: " + p.hint()}
+	case p.material.Leaf() != nil && !p.material.Leaf().Equal(leaf):
+		return &verify.Rejection{Code: verify.WrongIdentity, Expected: trust.Describe(p.material.Leaf()), Found: trust.Describe(leaf),
+			Err: errors.New("the certificate is not the one that the policy gives")}
+	default:
+		return nil
+	}
+}
+
+// options say what sigstore-go must find. useNow tells that the certificate is
+// judged by the present time, for want of a trusted one that is asked for.
+func (p *proof) options() (options []sgverify.VerifierOption, useNow bool) {
+	options = append(options, sgverify.WithoutStatementPredicate())
+	if p.wantsLog() {
+		options = append(options, sgverify.WithTransparencyLog(1))
+	}
+	if p.wantsSCT() {
+		options = append(options, sgverify.WithSignedCertificateTimestamps(1))
+	}
+	timed := false
+	if p.wantsLog() && p.hasPromise() {
+		options, timed = append(options, sgverify.WithIntegratedTimestamps(1)), true
+	}
+	if p.wantsTimestamp() {
+		options, timed = append(options, sgverify.WithSignedTimestamps(1)), true
+	}
+	switch {
+	case timed:
+	case p.byKey():
+		options = append(options, sgverify.WithNoObserverTimestamps())
+	case p.wantsLog():
+		// The entry gives no time (Rekor v2): a timestamp is missing.
+		options = append(options, sgverify.WithObserverTimestamps(1))
+	default:
+		options, useNow = append(options, sgverify.WithCurrentTime()), true
+	}
+	return options, useNow
+}
+
+func (p *proof) byKey() bool     { return p.material.Key() != nil }
+func (p *proof) wantsLog() bool  { return !p.authority.Log.Ignore }
+func (p *proof) isMessage() bool { return p.content.MessageSignatureContent() != nil }
+
+func (p *proof) wantsSCT() bool {
+	switch {
+	case p.authority.Keyless != nil:
+		return !p.authority.Keyless.CT.Ignore
+	case p.authority.Certificate != nil:
+		return !p.authority.Certificate.CT.Ignore
+	default:
+		return false
+	}
+}
+
+// wantsTimestamp: a timestamp that is there must hold, where an authority for
+// timestamps is known.
+func (p *proof) wantsTimestamp() bool {
+	return p.authority.Timestamp.Required || (len(p.timestamps) > 0 && len(p.material.TimestampingAuthorities()) > 0)
+}
+
+// hasPromise reports whether a known log promises an entry, and so gives a time.
+func (p *proof) hasPromise() bool {
+	for _, entry := range p.entries {
+		if p.isKnown(entry) && entry.HasInclusionPromise() {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *proof) isKnown(entry *tlog.Entry) bool {
+	_, known := p.material.RekorLogs()[hex.EncodeToString([]byte(entry.LogKeyID()))]
+	return known
+}
+
+// fact adds to a proved bundle what sigstore-go was not asked.
+func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.Fact, error) {
+	fact := verify.Fact{
+		Subject: p.artifact.Digest, Format: attest.Bundle, Role: attest.Signature,
+		Entries: p.provedEntries(), SignedAt: signedAt(result),
+	}
+	if rejection := p.identify(&fact); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	if rejection := p.claim(&fact); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	if rejection := verify.MissingAnnotation(p.authority.Annotations, fact.Annotations); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	if rejection := p.authority.Admits(fact.SignedAt); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	if useNow {
+		fact.Expires = p.signer.Certificate().NotAfter
+	}
+	return fact, nil
+}
+
+// identify decides whether the signer is the one whom the authority believes.
+func (p *proof) identify(fact *verify.Fact) *verify.Rejection {
+	if p.byKey() {
+		fact.Signer = verify.Signer{KeyFingerprint: p.material.Key().Fingerprint}
+		return nil
+	}
+	summary, err := trust.Summarize(p.signer.Certificate())
+	if err != nil {
+		return &verify.Rejection{Code: verify.Malformed, Err: err}
+	}
+	subject := ""
+	if p.authority.Keyless != nil {
+		var rejection *verify.Rejection
+		if subject, rejection = summary.Admit(*p.authority.Keyless); rejection != nil {
+			return rejection
+		}
+	}
+	fact.Signer = summary.Signer(subject)
+	return nil
+}
+
+// provedEntries lists the entries of known logs. sigstore-go has refused the
+// bundle if one of them fails, but for a promise that does not hold, which it
+// passes over where another entry does.
+func (p *proof) provedEntries() []verify.LogEntry {
+	if !p.wantsLog() {
+		return nil
+	}
+	var proved []verify.LogEntry
+	for _, entry := range p.entries {
+		if !p.isKnown(entry) {
+			continue
+		}
+		at := time.Time{}
+		if entry.HasInclusionPromise() {
+			if tlog.VerifySET(entry, p.material.RekorLogs()) != nil {
+				continue
+			}
+			at = entry.IntegratedTime().UTC()
+		}
+		proved = append(proved, verify.LogEntry{
+			LogID: hex.EncodeToString([]byte(entry.LogKeyID())), Index: entry.LogIndex(), Time: at,
+		})
+	}
+	return proved
+}
+
+// signedAt is the earliest trusted time.
+func signedAt(result *sgverify.VerificationResult) time.Time {
+	var earliest time.Time
+	for _, stamp := range result.VerifiedTimestamps {
+		if stamp.Type == "CurrentTime" {
+			continue
+		}
+		if earliest.IsZero() || stamp.Timestamp.Before(earliest) {
+			earliest = stamp.Timestamp
+		}
+	}
+	return earliest.UTC()
+}
+
+func (p *proof) keyName() string { return "key " + p.material.Key().Fingerprint[:16] }
+
+func (p *proof) hint() string {
+	if key := p.signer.PublicKey(); key != nil {
+		return key.Hint()
+	}
+	return ""
+}
+
+// expected names the signer that the authority believes.
+func (p *proof) expected() string {
+	switch {
+	case p.authority.Keyless != nil:
+		return p.authority.Keyless.String()
+	case p.material.Leaf() != nil:
+		return trust.Describe(p.material.Leaf())
+	default:
+		return "a certificate of the given chain"
+	}
+}

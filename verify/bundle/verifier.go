@@ -1,0 +1,157 @@
+package bundle
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	sgbundle "github.com/sigstore/sigstore-go/pkg/bundle"
+	sgverify "github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
+)
+
+// MaxBundle is the greatest size of a bundle in bytes: what package attest
+// fetches.
+const MaxBundle = attest.MaxAttestation
+
+// Verifier proves Sigstore bundles with one snapshot of trust. It is immutable
+// and safe for concurrent use; making one costs nothing.
+type Verifier struct {
+	snapshot *trust.Snapshot
+}
+
+var _ verify.Verifier = (*Verifier)(nil)
+
+// New returns a Verifier. It panics on a nil snapshot.
+func New(snapshot *trust.Snapshot) *Verifier {
+	if snapshot == nil {
+		panic("bundle.New: no snapshot of trust")
+	}
+	return &Verifier{snapshot: snapshot}
+}
+
+// Artifact is what a bundle must be about.
+type Artifact struct {
+	// Digest names the artifact; for an image it is the manifest's digest.
+	Digest image.Digest
+	// Content are the artifact's bytes, where they are at hand. They allow
+	// statements that name another algorithm than Digest's, and message
+	// signatures by Ed25519 keys.
+	Content []byte
+}
+
+// Verify implements verify.Verifier.
+func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence attest.Evidence, authority verify.Authority) (verify.Fact, error) {
+	if subject.IsZero() {
+		return verify.Fact{}, errors.New("verify bundle: the image is not pinned to a digest")
+	}
+	fact, err := v.Prove(ctx, Artifact{Digest: subject.Digest()}, evidence.Payload, authority)
+	if err == nil {
+		err = contradicts(evidence, fact)
+	}
+	if rejection, ok := errors.AsType[*verify.Rejection](err); ok {
+		rejection.Authority, rejection.Origin = authority.Name, evidence.Origin
+		return verify.Fact{}, rejection
+	}
+	if err != nil {
+		return verify.Fact{}, err
+	}
+	fact.Origin = evidence.Origin
+	return fact, nil
+}
+
+// contradicts refuses a statement of another type than the one it was found
+// as: what was asked for by its type must be of that type.
+func contradicts(evidence attest.Evidence, fact verify.Fact) error {
+	if evidence.PredicateType == "" || fact.Statement == nil || fact.Statement.PredicateType == evidence.PredicateType {
+		return nil
+	}
+	return &verify.Rejection{
+		Code: verify.WrongPredicate, Expected: evidence.PredicateType, Found: fact.Statement.PredicateType,
+		Err: errors.New("the bundle was offered as another type of statement than the one that is signed"),
+	}
+}
+
+// Prove proves a bundle about any artifact. It is what Verify does, without an
+// image. The error is a *verify.Rejection, without authority and origin, if the
+// bundle is no proof; any other error means that it could not be looked at.
+func (v *Verifier) Prove(ctx context.Context, artifact Artifact, payload []byte, authority verify.Authority) (fact verify.Fact, err error) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			err = &verify.Rejection{Code: verify.Malformed, Err: &panicError{recovered}}
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return verify.Fact{}, fmt.Errorf("verify bundle: %w", context.Cause(ctx))
+	}
+	if rejection := accepts(authority); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	if artifact.Digest.IsZero() {
+		return verify.Fact{}, errors.New("verify bundle: no digest to verify against")
+	}
+	material, err := v.snapshot.Material(authority)
+	if err != nil {
+		return verify.Fact{}, fmt.Errorf("verify bundle: %w", err)
+	}
+	entity, err := parse(payload)
+	if err != nil {
+		return verify.Fact{}, &verify.Rejection{Code: verify.Malformed, Err: err}
+	}
+	p, err := newProof(entity, material, artifact, authority)
+	if err != nil {
+		return verify.Fact{}, &verify.Rejection{Code: verify.Malformed, Err: err}
+	}
+	return p.prove()
+}
+
+// panicError is a panic in a library that read foreign bytes: the bundle is
+// what is wrong, and it proves nothing.
+type panicError struct{ value any }
+
+// Error implements error.
+func (p *panicError) Error() string { return fmt.Sprintf("the bundle cannot be read: %v", p.value) }
+
+// accepts refuses authorities that bundles cannot prove.
+func accepts(authority verify.Authority) *verify.Rejection {
+	reject := func(err error) *verify.Rejection {
+		return &verify.Rejection{Code: verify.WrongFormat, Expected: fmt.Sprint(authority.Formats), Found: string(attest.Bundle), Err: err}
+	}
+	switch {
+	case authority.Notation != nil:
+		return &verify.Rejection{Code: verify.WrongFormat, Expected: string(attest.Notation), Found: string(attest.Bundle)}
+	case len(authority.Formats) > 0 && !slices.Contains(authority.Formats, attest.Bundle):
+		return reject(errors.New("the authority does not accept bundles"))
+	default:
+		return nil
+	}
+}
+
+func parse(payload []byte) (*sgbundle.Bundle, error) {
+	if len(payload) > MaxBundle {
+		return nil, fmt.Errorf("the bundle has %d bytes, more than the bound of %d", len(payload), MaxBundle)
+	}
+	entity := &sgbundle.Bundle{}
+	if err := entity.UnmarshalJSON(payload); err != nil {
+		return nil, err
+	}
+	return entity, nil
+}
+
+// policy binds a bundle to the artifact.
+func (a Artifact) policy(reader func() sgverify.ArtifactPolicyOption) (sgverify.ArtifactPolicyOption, error) {
+	if a.Content != nil {
+		return reader(), nil
+	}
+	raw, err := hex.DecodeString(a.Digest.Hex())
+	if err != nil {
+		return nil, fmt.Errorf("digest %s: %w", a.Digest, err)
+	}
+	return sgverify.WithArtifactDigest(a.Digest.Algorithm(), raw), nil
+}

@@ -1,0 +1,190 @@
+package cosign
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sigstore/cosign/v2/pkg/cosign/bundle"
+	"github.com/sigstore/cosign/v2/pkg/oci"
+	"github.com/sigstore/cosign/v2/pkg/oci/static"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/verify/trust"
+)
+
+// layer is a signature with what its annotations carry, parsed once and within
+// bounds, so that cosign's own parsing meets nothing unexpected.
+type layer struct {
+	payload []byte
+	// envelope and statement are those of an attestation.
+	envelope  *attest.Envelope
+	statement attest.Statement
+	// simple is the claim of a signature.
+	simple simpleSigning
+
+	encoded     string // the signature in base64; empty for an attestation
+	signature   []byte
+	certificate *x509.Certificate   // nil if there is none
+	chain       []*x509.Certificate // intermediates that travel along
+	entry       *bundle.RekorBundle // nil if there is none
+	body        []byte              // of the entry
+	timestamp   *bundle.RFC3161Timestamp
+}
+
+func newLayer(evidence attest.Evidence) (*layer, error) {
+	l := &layer{payload: evidence.Payload}
+	read := l.readSignature
+	if evidence.Role == attest.Attestation {
+		read = l.readEnvelope
+	}
+	if err := read(evidence.Annotations[static.SignatureAnnotationKey]); err != nil {
+		return nil, err
+	}
+	steps := []struct {
+		annotation string
+		most       int
+		read       func(string) error
+	}{
+		{static.CertificateAnnotationKey, trust.MaxPEM, l.readCertificate},
+		{static.ChainAnnotationKey, trust.MaxPEM, l.readChain},
+		{static.BundleAnnotationKey, MaxEntry, l.readEntry},
+		{static.RFC3161TimestampAnnotationKey, MaxTimestamp, l.readTimestamp},
+	}
+	for _, step := range steps {
+		text := evidence.Annotations[step.annotation]
+		if text == "" {
+			continue
+		}
+		if len(text) > step.most {
+			return nil, fmt.Errorf("annotation %s has %d bytes, more than the bound of %d", step.annotation, len(text), step.most)
+		}
+		if err := step.read(text); err != nil {
+			return nil, fmt.Errorf("annotation %s: %w", step.annotation, err)
+		}
+	}
+	return l, nil
+}
+
+func (l *layer) readSignature(encoded string) error {
+	switch {
+	case len(l.payload) > MaxPayload:
+		return fmt.Errorf("the payload has %d bytes, more than the bound of %d", len(l.payload), MaxPayload)
+	case encoded == "":
+		return fmt.Errorf("the layer has no annotation %s, so it is not signed", static.SignatureAnnotationKey)
+	case len(encoded) > MaxSignature:
+		return fmt.Errorf("the signature has %d bytes, more than the bound of %d", len(encoded), MaxSignature)
+	}
+	signature, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return fmt.Errorf("annotation %s: %w", static.SignatureAnnotationKey, err)
+	}
+	l.encoded, l.signature = encoded, signature
+	l.simple, err = parseSimpleSigning(l.payload)
+	return err
+}
+
+// readEnvelope ignores the signature annotation: an attestation's signatures
+// stand in its envelope, and cosign leaves the annotation empty.
+func (l *layer) readEnvelope(string) error {
+	if len(l.payload) > MaxEnvelope {
+		return fmt.Errorf("the envelope has %d bytes, more than the bound of %d", len(l.payload), MaxEnvelope)
+	}
+	envelope, err := attest.ParseEnvelope(l.payload)
+	if err != nil {
+		return err
+	}
+	l.envelope = &envelope
+	l.statement, err = attest.ParseStatement(envelope.Payload)
+	return err
+}
+
+func (l *layer) readCertificate(text string) error {
+	certificates, err := trust.ParseCertificates([]byte(text), 1)
+	if err != nil {
+		return err
+	}
+	l.certificate = certificates[0]
+	return nil
+}
+
+// readChain keeps the certificates of authorities; a root that travels along
+// lends no trust.
+func (l *layer) readChain(text string) error {
+	certificates, err := trust.ParseCertificates([]byte(text), trust.MaxChain)
+	if err != nil {
+		return err
+	}
+	for _, c := range certificates {
+		if c.IsCA {
+			l.chain = append(l.chain, c)
+		}
+	}
+	return nil
+}
+
+func (l *layer) readEntry(text string) error {
+	var entry bundle.RekorBundle
+	if err := json.Unmarshal([]byte(text), &entry); err != nil {
+		return err
+	}
+	encoded, ok := entry.Payload.Body.(string)
+	if !ok {
+		return errors.New("the entry has no body")
+	}
+	body, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return fmt.Errorf("the entry's body: %w", err)
+	}
+	if len(entry.SignedEntryTimestamp) == 0 {
+		return errors.New("the entry has no signed entry timestamp")
+	}
+	l.entry, l.body = &entry, body
+	return nil
+}
+
+func (l *layer) readTimestamp(text string) error {
+	var timestamp bundle.RFC3161Timestamp
+	if err := json.Unmarshal([]byte(text), &timestamp); err != nil {
+		return err
+	}
+	if len(timestamp.SignedRFC3161Timestamp) == 0 {
+		return errors.New("it holds no timestamp")
+	}
+	l.timestamp = &timestamp
+	return nil
+}
+
+// stamped are the bytes that a timestamp of the layer is over: the signature,
+// or for an attestation the whole envelope, as cosign 2 has it.
+func (l *layer) stamped() []byte {
+	if l.envelope != nil {
+		return l.payload
+	}
+	return l.signature
+}
+
+// object is the layer as cosign's library takes it.
+func (l *layer) object() (oci.Signature, error) {
+	var options []static.Option
+	if l.certificate != nil {
+		leaf, err := cryptoutils.MarshalCertificateToPEM(l.certificate)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, static.WithCertChain(leaf, nil))
+	}
+	if l.entry != nil {
+		options = append(options, static.WithBundle(l.entry))
+	}
+	if l.timestamp != nil {
+		options = append(options, static.WithRFC3161Timestamp(l.timestamp))
+	}
+	if l.envelope != nil {
+		return static.NewAttestation(l.payload, options...)
+	}
+	return static.NewSignature(l.payload, l.encoded, options...)
+}

@@ -1,0 +1,288 @@
+package cosign
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/sigstore/cosign/v2/pkg/cosign"
+	"github.com/sigstore/cosign/v2/pkg/oci"
+	"github.com/sigstore/sigstore-go/pkg/tlog"
+	sgverify "github.com/sigstore/sigstore-go/pkg/verify"
+	"github.com/sigstore/sigstore/pkg/signature"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
+)
+
+// proof is one layer on its way to a fact. It belongs to one call.
+type proof struct {
+	layer     *layer
+	material  *trust.Material
+	digest    image.Digest
+	authority verify.Authority
+
+	// leaf is the signing certificate, nil for a key.
+	leaf    *x509.Certificate
+	summary trust.Summary
+	// logged and stamped are the trusted times of signing; zero if unknown.
+	logged, stamped time.Time
+}
+
+func (p *proof) prove(ctx context.Context) (verify.Fact, error) {
+	if rejection := p.chooseSigner(); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	if rejection := p.readTimestamp(); rejection != nil {
+		return verify.Fact{}, p.diagnose(rejection)
+	}
+	options, err := p.options()
+	if err != nil {
+		return verify.Fact{}, &verify.Rejection{Code: verify.Malformed, Err: err}
+	}
+	object, err := p.layer.object()
+	if err != nil {
+		return verify.Fact{}, &verify.Rejection{Code: verify.Malformed, Err: err}
+	}
+	// The singular functions check one signature, fetch nothing, and run on this
+	// goroutine, where a panic can be caught.
+	check := cosign.VerifyImageSignature
+	if p.layer.envelope != nil {
+		check = cosign.VerifyBlobAttestation // of any subject; the claim decides which
+	}
+	logged, err := check(ctx, object, v1.Hash{Algorithm: p.digest.Algorithm(), Hex: p.digest.Hex()}, options)
+	if err != nil {
+		return verify.Fact{}, p.diagnose(asRejection(err))
+	}
+	if p.wantsLog() {
+		if !logged {
+			return verify.Fact{}, errors.New("verify cosign signature: cosign accepted a signature without the log entry that was asked for")
+		}
+		p.logged = time.Unix(p.layer.entry.Payload.IntegratedTime, 0).UTC()
+	}
+	return p.fact()
+}
+
+// asRejection keeps the reason that the claim gave, and wraps any other.
+func asRejection(err error) *verify.Rejection {
+	if rejection, ok := errors.AsType[*verify.Rejection](err); ok {
+		return rejection
+	}
+	return &verify.Rejection{Code: verify.Malformed, Err: err}
+}
+
+// chooseSigner finds the certificate that the signature is checked with, where
+// the authority is known by certificates.
+func (p *proof) chooseSigner() *verify.Rejection {
+	if p.byKey() {
+		return nil
+	}
+	given := p.material.Leaf()
+	switch p.leaf = p.layer.certificate; {
+	case p.leaf == nil && given == nil:
+		return &verify.Rejection{Code: verify.WrongIdentity, Expected: p.expected(), Found: "a signature by a key, without a certificate"}
+	case p.leaf == nil:
+		p.leaf = given // cosign verify --certificate: the signature names no signer
+	case given != nil && !given.Equal(p.leaf):
+		return &verify.Rejection{
+			Code: verify.WrongIdentity, Expected: trust.Describe(given), Found: trust.Describe(p.leaf),
+			Err: errors.New("the certificate is not the one that the policy gives"),
+		}
+	}
+	var err error
+	if p.summary, err = trust.Summarize(p.leaf); err != nil {
+		return &verify.Rejection{Code: verify.Malformed, Err: err}
+	}
+	return nil
+}
+
+// readTimestamp proves the timestamp before cosign sees it: its library reads
+// the first of the proved ones without looking whether there is any.
+func (p *proof) readTimestamp() *verify.Rejection {
+	required := p.authority.Timestamp.Required
+	if p.layer.timestamp == nil {
+		if required {
+			return &verify.Rejection{Code: verify.NoTimestamp, Expected: "a timestamp of a trusted authority with the signature"}
+		}
+		return nil
+	}
+	if !required && len(p.material.TimestampingAuthorities()) == 0 {
+		p.layer.timestamp = nil // nobody asks for it, and nobody could check it
+		return nil
+	}
+	entity := stampedEntity{timestamp: p.layer.timestamp.SignedRFC3161Timestamp, signature: p.layer.stamped()}
+	stamps, err := sgverify.VerifySignedTimestampWithThreshold(&entity, p.material, 1)
+	if err != nil {
+		return &verify.Rejection{Code: verify.BadTimestamp, Expected: "a timestamp of a trusted authority for this signature", Err: err}
+	}
+	p.stamped = stamps[0].Time.UTC()
+	return nil
+}
+
+// stampedEntity is a signature and its timestamp, as sigstore-go takes them.
+type stampedEntity struct {
+	sgverify.BaseSignedEntity
+	timestamp, signature []byte
+}
+
+// Timestamps implements sigstore-go's SignedTimestampProvider.
+func (e *stampedEntity) Timestamps() ([][]byte, error) { return [][]byte{e.timestamp}, nil }
+
+// SignatureContent implements sigstore-go's SignatureProvider.
+func (e *stampedEntity) SignatureContent() (sgverify.SignatureContent, error) {
+	return rawSignature(e.signature), nil
+}
+
+type rawSignature []byte
+
+func (r rawSignature) Signature() []byte                                         { return r }
+func (r rawSignature) EnvelopeContent() sgverify.EnvelopeContent                 { return nil }
+func (r rawSignature) MessageSignatureContent() sgverify.MessageSignatureContent { return nil }
+
+// options are one authority's terms in cosign's words.
+func (p *proof) options() (*cosign.CheckOpts, error) {
+	o := &cosign.CheckOpts{
+		TrustedMaterial:     p.material,
+		Offline:             true,
+		IgnoreTlog:          !p.wantsLog(),
+		IgnoreSCT:           !p.wantsSCT(),
+		UseSignedTimestamps: p.layer.timestamp != nil,
+		ClaimVerifier: func(oci.Signature, v1.Hash, map[string]any) error {
+			if rejection := p.layer.check(p.digest); rejection != nil {
+				return rejection
+			}
+			return nil
+		},
+	}
+	if p.authority.Keyless != nil {
+		return o, nil // cosign takes the key of the certificate that travels along
+	}
+	var err error
+	o.SigVerifier, err = p.verifier()
+	return o, err
+}
+
+// verifier checks with the key of the signer.
+func (p *proof) verifier() (signature.Verifier, error) {
+	if p.byKey() {
+		return p.material.Key(), nil
+	}
+	hash := "sha256" // as cosign has it for every certificate
+	if p.authority.Certificate != nil && p.authority.Certificate.Hash != "" {
+		hash = p.authority.Certificate.Hash
+	}
+	return trust.NewPublicKey(p.leaf.PublicKey, hash)
+}
+
+func (p *proof) byKey() bool    { return p.material.Key() != nil }
+func (p *proof) wantsLog() bool { return !p.authority.Log.Ignore }
+
+func (p *proof) wantsSCT() bool {
+	switch {
+	case p.authority.Keyless != nil:
+		return !p.authority.Keyless.CT.Ignore
+	case p.authority.Certificate != nil:
+		return !p.authority.Certificate.CT.Ignore
+	default:
+		return false
+	}
+}
+
+// fact adds to a proved signature what cosign was not asked.
+func (p *proof) fact() (verify.Fact, error) {
+	fact := verify.Fact{Subject: p.digest, Format: attest.Cosign, SignedAt: p.signedAt()}
+	if p.wantsLog() {
+		payload := p.layer.entry.Payload
+		fact.Entries = []verify.LogEntry{{LogID: payload.LogID, Index: payload.LogIndex, Time: p.logged}}
+	}
+	checks := []func(*verify.Fact) *verify.Rejection{p.certify, p.identify}
+	for _, check := range checks {
+		if rejection := check(&fact); rejection != nil {
+			return verify.Fact{}, rejection
+		}
+	}
+	p.layer.claim(&fact)
+	if rejection := verify.MissingAnnotation(p.authority.Annotations, fact.Annotations); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	if rejection := p.authority.Admits(fact.SignedAt); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	return fact, nil
+}
+
+// certify checks the chain at each trusted time, or now where there is none:
+// cosign checks it at the start of the leaf's validity, when an intermediate
+// may have been valid that was not when the signature was made
+// (GHSA-wfqv-66vq-46rm).
+func (p *proof) certify(fact *verify.Fact) *verify.Rejection {
+	if p.byKey() {
+		return nil
+	}
+	if rejection := p.untrusted(); rejection != nil {
+		return rejection
+	}
+	if rejection := p.badChain(); rejection != nil {
+		return rejection
+	}
+	if p.logged.IsZero() && p.stamped.IsZero() {
+		fact.Expires = p.leaf.NotAfter
+	}
+	if p.authority.Keyless != nil {
+		return nil // cosign has checked the certificate timestamp
+	}
+	return p.badSCT()
+}
+
+func (p *proof) identify(fact *verify.Fact) *verify.Rejection {
+	switch {
+	case p.byKey():
+		fact.Signer = verify.Signer{KeyFingerprint: p.material.Key().Fingerprint}
+	case p.authority.Keyless != nil:
+		subject, rejection := p.summary.Admit(*p.authority.Keyless)
+		if rejection != nil {
+			return rejection
+		}
+		fact.Signer = p.summary.Signer(subject)
+	default:
+		fact.Signer = p.summary.Signer("")
+	}
+	return nil
+}
+
+// signedAt is the earliest trusted time.
+func (p *proof) signedAt() time.Time {
+	if p.logged.IsZero() || (!p.stamped.IsZero() && p.stamped.Before(p.logged)) {
+		return p.stamped
+	}
+	return p.logged
+}
+
+// logEntry reads the entry as sigstore-go does.
+func (p *proof) logEntry() (*tlog.Entry, error) {
+	payload := p.layer.entry.Payload
+	id, err := hex.DecodeString(payload.LogID)
+	if err != nil {
+		return nil, fmt.Errorf("log identifier: %w", err)
+	}
+	return tlog.NewEntry(p.layer.body, payload.IntegratedTime, payload.LogIndex, id, p.layer.entry.SignedEntryTimestamp, nil)
+}
+
+// checkSignature checks the signature alone, over what the layer shows.
+func (p *proof) checkSignature() error {
+	verifier, err := p.verifier()
+	if err != nil {
+		return err
+	}
+	if p.layer.envelope == nil {
+		return verifier.VerifySignature(bytes.NewReader(p.layer.signature), bytes.NewReader(p.layer.payload))
+	}
+	return checkEnvelope(verifier, p.layer.envelope)
+}

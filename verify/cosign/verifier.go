@@ -1,0 +1,99 @@
+package cosign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
+)
+
+// Verifier proves cosign's signatures and attestations with one snapshot of
+// trust. It is immutable and safe for concurrent use; making one costs nothing.
+type Verifier struct {
+	snapshot *trust.Snapshot
+}
+
+var _ verify.Verifier = (*Verifier)(nil)
+
+// New returns a Verifier. It panics on a nil snapshot.
+func New(snapshot *trust.Snapshot) *Verifier {
+	if snapshot == nil {
+		panic("cosign.New: no snapshot of trust")
+	}
+	return &Verifier{snapshot: snapshot}
+}
+
+// Verify implements verify.Verifier.
+func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence attest.Evidence, authority verify.Authority) (verify.Fact, error) {
+	if subject.IsZero() {
+		return verify.Fact{}, errors.New("verify cosign signature: the image is not pinned to a digest")
+	}
+	fact, err := v.prove(ctx, subject.Digest(), evidence, authority)
+	if rejection, ok := errors.AsType[*verify.Rejection](err); ok {
+		rejection.Authority, rejection.Origin = authority.Name, evidence.Origin
+		return verify.Fact{}, rejection
+	}
+	if err != nil {
+		return verify.Fact{}, err
+	}
+	fact.Origin = evidence.Origin
+	return fact, nil
+}
+
+func (v *Verifier) prove(ctx context.Context, digest image.Digest, evidence attest.Evidence, authority verify.Authority) (fact verify.Fact, err error) {
+	// cosign and rekor take foreign JSON apart with type assertions and pointers
+	// that they do not check; such a layer proves nothing.
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			err = &verify.Rejection{Code: verify.Malformed, Err: &panicError{recovered}}
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return verify.Fact{}, fmt.Errorf("verify cosign signature: %w", context.Cause(ctx))
+	}
+	if rejection := accepts(authority); rejection != nil {
+		return verify.Fact{}, rejection
+	}
+	material, err := v.snapshot.Material(authority)
+	if err != nil {
+		return verify.Fact{}, fmt.Errorf("verify cosign signature: %w", err)
+	}
+	parsed, err := newLayer(evidence)
+	if err != nil {
+		return verify.Fact{}, &verify.Rejection{Code: verify.Malformed, Err: err}
+	}
+	if claimed := evidence.PredicateType; claimed != "" && parsed.envelope != nil && claimed != parsed.statement.PredicateType {
+		return verify.Fact{}, &verify.Rejection{
+			Code: verify.WrongPredicate, Expected: claimed, Found: parsed.statement.PredicateType,
+			Err: errors.New("the envelope was offered as another type of statement than the one that is signed"),
+		}
+	}
+	p := &proof{layer: parsed, material: material.WithIntermediates(parsed.chain), digest: digest, authority: authority}
+	return p.prove(ctx)
+}
+
+// panicError is a panic in a library that read foreign bytes.
+type panicError struct{ value any }
+
+// Error implements error.
+func (p *panicError) Error() string { return fmt.Sprintf("the layer cannot be read: %v", p.value) }
+
+// accepts refuses authorities that cosign's format cannot prove.
+func accepts(authority verify.Authority) *verify.Rejection {
+	switch {
+	case authority.Notation != nil:
+		return &verify.Rejection{Code: verify.WrongFormat, Expected: string(attest.Notation), Found: string(attest.Cosign)}
+	case len(authority.Formats) > 0 && !slices.Contains(authority.Formats, attest.Cosign):
+		return &verify.Rejection{
+			Code: verify.WrongFormat, Expected: fmt.Sprint(authority.Formats), Found: string(attest.Cosign),
+			Err: errors.New("the authority does not accept cosign's layers"),
+		}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,315 @@
+package notation
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/notaryproject/notation-core-go/revocation"
+	"github.com/notaryproject/notation-core-go/revocation/crl"
+	"github.com/notaryproject/notation-core-go/revocation/purpose"
+	"github.com/notaryproject/notation-core-go/revocation/result"
+	"golang.org/x/crypto/ocsp"
+
+	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/internal/dial"
+)
+
+var (
+	errOffline   = errors.New("revocation servers may not be asked (offline)")
+	errUntrusted = errors.New("not asked, since nobody who is trusted vouches for the certificates that name the servers")
+)
+
+// revocationClient asks about revocation, within bounds, and remembers what it
+// was told until the answer's nextUpdate.
+type revocationClient struct {
+	transport http.RoundTripper // nil: nobody is asked
+	loopback  bool              // whether servers may be on this machine
+	timeout   time.Duration
+	memory    *cache.Cache[question, *answer]
+}
+
+// question names what was asked: a method, a URL and the hash of a body.
+type question struct {
+	method, url string
+	body        [sha256.Size]byte
+}
+
+// answer is what a server said, to be kept until next. Exactly one of body
+// (OCSP) and list (CRL) is set.
+type answer struct {
+	body []byte
+	list *crl.Bundle
+	next time.Time
+}
+
+func (a *answer) cost() int {
+	if a.list == nil {
+		return len(a.body)
+	}
+	cost := parsedCRLFactor * len(a.list.BaseCRL.Raw)
+	if a.list.DeltaCRL != nil {
+		cost += parsedCRLFactor * len(a.list.DeltaCRL.Raw)
+	}
+	return cost
+}
+
+func newRevocationClient(o Options) (*revocationClient, error) {
+	memory, err := cache.New(cache.Options[question, *answer]{
+		MaxCost: maxRemembered,
+		Cost:    func(_ question, a *answer) int { return a.cost() },
+		MaxTTL:  maxAnswerAge,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &revocationClient{transport: o.Transport, loopback: o.InsecureLoopback, timeout: o.Timeout, memory: memory}, nil
+}
+
+// inquiry is everything that is asked for one signature: about the signer's
+// chain and about the timestamp authority's.
+type inquiry struct{ signer, timestamper *asking }
+
+// newInquiry returns an inquiry about a signer for whom one of the trusted
+// certificates must vouch.
+func (c *revocationClient) newInquiry(trusted []*x509.Certificate) *inquiry {
+	return &inquiry{
+		signer:      &asking{client: c, purpose: purpose.CodeSigning, trusted: trusted, heard: make(map[question]*answer)},
+		timestamper: &asking{client: c, purpose: purpose.Timestamping, verified: true, heard: make(map[question]*answer)},
+	}
+}
+
+// until returns when the first of the answers ends; zero if there were none.
+func (q *inquiry) until() time.Time {
+	var first time.Time
+	for _, chain := range []*asking{q.signer, q.timestamper} {
+		chain.mu.Lock()
+		for _, a := range chain.heard {
+			if first.IsZero() || a.next.Before(first) {
+				first = a.next
+			}
+		}
+		chain.mu.Unlock()
+	}
+	return first
+}
+
+// asking is what is asked about one chain. It is notation's validator for it,
+// and carries the questions too (http.RoundTripper for OCSP, crl.Fetcher), so
+// that afterwards it knows which certificate failed, why, and how long the
+// answers hold.
+type asking struct {
+	client  *revocationClient
+	purpose purpose.Purpose
+	// A level may let an untrusted chain pass. It must not choose whom we
+	// connect to, so only chains that were verified or lead to one of the
+	// trusted certificates are asked about.
+	verified bool
+	trusted  []*x509.Certificate
+
+	asked   bool   // whether notation came as far as to ask
+	revoked string // which certificate was revoked, if one was
+	failure error  // why a certificate could not be looked up, if one could not
+
+	mu    sync.Mutex
+	heard map[question]*answer
+}
+
+// hear takes note of an answer that the result rests on.
+func (k *asking) hear(asked question, a *answer) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.heard[asked] = a
+}
+
+// remember keeps the answers for later inquiries. Only answers that notation
+// has accepted come here: they travel in the clear, and one that somebody put
+// in between must not be kept.
+func (k *asking) remember() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for asked, a := range k.heard {
+		k.client.memory.Put(asked, a, time.Until(a.next))
+	}
+}
+
+// ValidateContext implements revocation.Validator.
+func (k *asking) ValidateContext(ctx context.Context, o revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.client.timeout)
+	defer cancel()
+	k.asked = true
+	if !k.verified && slices.ContainsFunc(o.CertChain, namesServer) && !slices.ContainsFunc(o.CertChain, k.isTrusted) {
+		k.failure = errUntrusted
+		return nil, errUntrusted
+	}
+	validator, err := revocation.NewWithOptions(revocation.Options{
+		OCSPHTTPClient:   k.httpClient(k),
+		CRLFetcher:       k,
+		CertChainPurpose: k.purpose,
+	})
+	if err != nil {
+		k.failure = err
+		return nil, err
+	}
+	results, err := validator.ValidateContext(ctx, o)
+	if err != nil {
+		k.failure = err
+		return nil, err
+	}
+	for i, r := range results {
+		name := o.CertChain[i].Subject.String()
+		switch r.Result {
+		case result.ResultRevoked:
+			k.revoked = "the revoked certificate " + name
+		case result.ResultUnknown:
+			k.failure = fmt.Errorf("certificate %s: %w", name, serverErrors(r))
+		}
+	}
+	if k.failure == nil {
+		k.remember()
+	}
+	return results, nil
+}
+
+func namesServer(certificate *x509.Certificate) bool {
+	return len(certificate.OCSPServer) > 0 || len(certificate.CRLDistributionPoints) > 0
+}
+
+func (k *asking) isTrusted(certificate *x509.Certificate) bool {
+	return slices.ContainsFunc(k.trusted, certificate.Equal)
+}
+
+func serverErrors(r *result.CertRevocationResult) error {
+	var all []error
+	for _, server := range r.ServerResults {
+		if server.Error != nil {
+			all = append(all, fmt.Errorf("%s: %w", server.Server, server.Error))
+		}
+	}
+	if len(all) == 0 {
+		return errors.New("the server does not know its status")
+	}
+	return errors.Join(all...)
+}
+
+func (k *asking) httpClient(transport http.RoundTripper) *http.Client {
+	return &http.Client{
+		Transport: transport,
+		Timeout:   k.client.timeout,
+		CheckRedirect: func(request *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return fmt.Errorf("more than %d redirects", maxRedirects)
+			}
+			if request.URL.Scheme != via[0].URL.Scheme {
+				return fmt.Errorf("redirect from %s to %s", via[0].URL.Scheme, request.URL.Scheme)
+			}
+			return nil
+		},
+	}
+}
+
+// RoundTrip implements http.RoundTripper for OCSP: it answers from memory or
+// asks, and takes note of the answer.
+func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
+	asked := question{method: request.Method, url: request.URL.String()}
+	if request.GetBody != nil {
+		body, err := request.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		sent, err := io.ReadAll(body)
+		if err != nil {
+			return nil, err
+		}
+		asked.body = sha256.Sum256(sent)
+	}
+	if known, ok := k.client.memory.Get(asked); ok {
+		k.hear(asked, known)
+		return &http.Response{
+			StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+			Body: io.NopCloser(bytes.NewReader(known.body)), ContentLength: int64(len(known.body)), Request: request,
+		}, nil
+	}
+	response, err := k.client.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	body, err := io.ReadAll(response.Body)
+	response.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	heard := &answer{body: body, next: time.Now().Add(unknownLife)}
+	if parsed, err := ocsp.ParseResponse(body, nil); err == nil && !parsed.NextUpdate.IsZero() {
+		heard.next = parsed.NextUpdate
+	}
+	k.hear(asked, heard)
+	return response, nil
+}
+
+// Fetch implements crl.Fetcher in the same way.
+func (k *asking) Fetch(ctx context.Context, url string) (*crl.Bundle, error) {
+	asked := question{method: "CRL", url: url}
+	if known, ok := k.client.memory.Get(asked); ok {
+		k.hear(asked, known)
+		return known.list, nil
+	}
+	fetcher, err := crl.NewHTTPFetcher(k.httpClient(k.client))
+	if err != nil {
+		return nil, err
+	}
+	list, err := fetcher.Fetch(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	heard := &answer{list: list, next: list.BaseCRL.NextUpdate}
+	if delta := list.DeltaCRL; delta != nil && delta.NextUpdate.Before(heard.next) {
+		heard.next = delta.NextUpdate
+	}
+	k.hear(asked, heard)
+	return list, nil
+}
+
+// RoundTrip implements http.RoundTripper: it asks, if that is allowed, and
+// bounds the answer.
+func (c *revocationClient) RoundTrip(request *http.Request) (*http.Response, error) {
+	if c.transport == nil {
+		return nil, errOffline
+	}
+	if host := request.URL.Hostname(); !c.loopback && dial.IsLoopbackHost(host) {
+		return nil, fmt.Errorf("the certificate names a server on this machine (%s), which is not asked", host)
+	}
+	response, err := c.transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &boundedBody{ReadCloser: response.Body, left: maxAnswer}
+	return response, nil
+}
+
+// boundedBody fails past its bound, where io.LimitReader would end as if all
+// had been read.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	p = p[:min(int64(len(p)), max(b.left, 0)+1)] // one more shows that there is more
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	if b.left < 0 {
+		return n, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	}
+	return n, err
+}

@@ -1,0 +1,160 @@
+package notation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	_ "github.com/notaryproject/notation-core-go/signature/cose" // registers the envelope's parser
+	_ "github.com/notaryproject/notation-core-go/signature/jws"  // registers the envelope's parser
+	"github.com/notaryproject/notation-go"
+	"github.com/notaryproject/notation-go/verifier"
+	godigest "github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Options are what a Verifier needs of its surroundings.
+type Options struct {
+	// Transport carries questions to the revocation servers (OCSP, CRL) that
+	// certificates name, so it must dial through the guarded dialer. nil means
+	// that nobody is ever asked: a certificate that names a server then could
+	// not be looked up.
+	Transport http.RoundTripper
+	// InsecureLoopback lets certificates name servers on this machine, which
+	// the guarded dialer takes for asked for. Only for tests and
+	// demonstrations.
+	InsecureLoopback bool
+	// Timeout is for all questions about one signature together; 0 means 5 s.
+	Timeout time.Duration
+}
+
+// Verifier proves notation signatures. It implements verify.Verifier.
+type Verifier struct {
+	revocation *revocationClient
+}
+
+var _ verify.Verifier = (*Verifier)(nil)
+
+// New returns a Verifier.
+func New(o Options) (*Verifier, error) {
+	if o.Timeout < 0 {
+		return nil, fmt.Errorf("new notation verifier: the timeout is negative: %s", o.Timeout)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	client, err := newRevocationClient(o)
+	if err != nil {
+		return nil, fmt.Errorf("new notation verifier: %w", err)
+	}
+	return &Verifier{revocation: client}, nil
+}
+
+// Verify implements verify.Verifier. Beside the authority's Notation it heeds
+// Formats, Annotations (user metadata of the signature), Timestamp, NotBefore
+// and NotAfter; logs and trusted roots are no part of notation.
+func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence attest.Evidence, authority verify.Authority) (fact verify.Fact, err error) {
+	p := &proof{subject: subject, evidence: evidence, authority: authority}
+	defer func() {
+		if r := recover(); r != nil { // foreign bytes pass through ASN.1, CBOR and JSON readers
+			fact, err = verify.Fact{}, p.reject(verify.Malformed, fmt.Errorf("reading it panicked: %v", r))
+		}
+	}()
+	if authority.Notation == nil || !p.formatAllowed() {
+		return verify.Fact{}, p.reject(verify.WrongFormat, errors.New("the authority is not proved by notation signatures"))
+	}
+	if p.terms, err = newTerms(authority); err != nil {
+		return verify.Fact{}, err
+	}
+	if err := p.aim(); err != nil {
+		return verify.Fact{}, err
+	}
+	if err := p.open(); err != nil {
+		return verify.Fact{}, err
+	}
+	if err := v.check(ctx, p); err != nil {
+		return verify.Fact{}, err
+	}
+	return p.conclude(ctx)
+}
+
+// check has notation-go make its checks, and says which one failed.
+func (v *Verifier) check(ctx context.Context, p *proof) error {
+	p.inquiry = v.revocation.newInquiry(p.terms.stores[p.signed.store()])
+	checker, err := verifier.NewWithOptions(p.terms.document, p.terms.stores, nil, verifier.VerifierOptions{
+		RevocationCodeSigningValidator:  p.inquiry.signer,
+		RevocationTimestampingValidator: p.inquiry.timestamper,
+	})
+	if err != nil {
+		return fmt.Errorf("authority %s: %w", p.authority.Name, err)
+	}
+	p.outcome, err = checker.Verify(ctx, ocispec.Descriptor{
+		MediaType: p.target.MediaType,
+		Digest:    godigest.Digest(p.target.Digest.String()),
+		Size:      p.target.Size,
+	}, p.evidence.Payload, notation.VerifierVerifyOptions{
+		// Only its form matters, since the one statement's scope is "*".
+		ArtifactReference:  "local/image@" + p.target.Digest.String(),
+		SignatureMediaType: p.evidence.MediaType,
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("verify notation signature %s: %w", p.evidence.Origin, context.Cause(ctx))
+	}
+	return p.judge(ctx, err)
+}
+
+// proof is one attempt to prove one piece of evidence for one authority.
+type proof struct {
+	subject   image.Pinned
+	evidence  attest.Evidence
+	authority verify.Authority
+
+	terms   *terms
+	target  image.Descriptor // what the signature must be over
+	signed  *envelope
+	inquiry *inquiry
+	outcome *notation.VerificationOutcome
+	notes   []string
+}
+
+func (p *proof) reject(code verify.Code, err error) *verify.Rejection {
+	return &verify.Rejection{Code: code, Authority: p.authority.Name, Origin: p.evidence.Origin, Err: err}
+}
+
+func (p *proof) miss(code verify.Code, expected, found string) *verify.Rejection {
+	r := p.reject(code, nil)
+	r.Expected, r.Found = expected, found
+	return r
+}
+
+func (p *proof) formatAllowed() bool {
+	return len(p.authority.Formats) == 0 || slices.Contains(p.authority.Formats, attest.Notation)
+}
+
+// aim finds out what the signature must be over: the image's manifest, or the
+// manifest of a document about it.
+func (p *proof) aim() error {
+	p.target = p.subject.Descriptor()
+	what := "image"
+	if !p.evidence.Target.Digest.IsZero() {
+		p.target = p.evidence.Target
+		what = "signed document of the image"
+	} else if p.evidence.Role == attest.Attestation {
+		return p.reject(verify.Malformed, errors.New("an attestation by notation is a signature over a document, and it names none"))
+	}
+	if p.target.Digest.IsZero() || !p.target.IsComplete() {
+		return fmt.Errorf("verify notation signature %s: media type and size of the %s %s are not known; fetch its manifest first",
+			p.evidence.Origin, what, p.target.Digest)
+	}
+	return nil
+}
+
+// isDocument reports whether the signature is over a document about the image.
+func (p *proof) isDocument() bool { return !p.evidence.Target.Digest.IsZero() }

@@ -1,0 +1,235 @@
+package trust
+
+import (
+	"crypto/x509"
+	"encoding/asn1"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// fulcioArc is where Fulcio's extensions stand, as its oid-info.md lists them.
+const fulcioArc = "1.3.6.1.4.1.57264.1."
+
+const (
+	oidIssuerV1 = fulcioArc + "1"
+	oidIssuerV2 = fulcioArc + "8"
+	// rawExtensions are the ones up to this number; their value is the text
+	// itself, and that of the later ones a DER string.
+	rawExtensions = 6
+	// otherNameExtension is no extension but the identifier of a name.
+	otherNameExtension = 7
+)
+
+// oidSCT is the extension that embedded certificate timestamps stand in.
+var oidSCT = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 11129, 2, 4, 2}
+
+// extensionNames are Fulcio's extensions by their last number.
+var extensionNames = [...]string{
+	1: "issuer", 2: "githubWorkflowTrigger", 3: "githubWorkflowSHA", 4: "githubWorkflowName",
+	5: "githubWorkflowRepository", 6: "githubWorkflowRef", 8: "issuer", 9: "buildSignerURI",
+	10: "buildSignerDigest", 11: "runnerEnvironment", 12: "sourceRepositoryURI",
+	13: "sourceRepositoryDigest", 14: "sourceRepositoryRef", 15: "sourceRepositoryIdentifier",
+	16: "sourceRepositoryOwnerURI", 17: "sourceRepositoryOwnerIdentifier", 18: "buildConfigURI",
+	19: "buildConfigDigest", 20: "buildTrigger", 21: "runInvocationURI",
+	22: "sourceRepositoryVisibilityAtSigning", 23: "deploymentEnvironment", 24: "tokenSubject",
+}
+
+// Summary is what a signing certificate says about its holder.
+type Summary struct {
+	// Subjects are all subject alternative names: URIs, email addresses,
+	// Fulcio's OtherName, DNS names and IP addresses, in this order.
+	Subjects []string
+	// Issuer is the OpenID Connect issuer, from either of Fulcio's extensions;
+	// empty for a certificate of another authority.
+	Issuer string
+	// Extensions are Fulcio's, by object identifier.
+	Extensions map[string]string
+	// Name and IssuerName are the distinguished names.
+	Name, IssuerName string
+}
+
+// Summarize reads a certificate. It refuses one whose extensions cannot be
+// read, or whose two issuer extensions disagree.
+func Summarize(c *x509.Certificate) (Summary, error) {
+	s := Summary{
+		Subjects:   subjects(c),
+		Extensions: make(map[string]string),
+		Name:       c.Subject.String(),
+		IssuerName: c.Issuer.String(),
+	}
+	for _, extension := range c.Extensions {
+		oid := extension.Id.String()
+		number, ok := fulcioNumber(extension.Id)
+		if !ok || number == otherNameExtension {
+			continue
+		}
+		if _, twice := s.Extensions[oid]; twice {
+			return Summary{}, fmt.Errorf("certificate extension %s stands there twice", oid)
+		}
+		if number <= rawExtensions {
+			s.Extensions[oid] = string(extension.Value)
+			continue
+		}
+		var text string
+		if rest, err := asn1.Unmarshal(extension.Value, &text); err != nil || len(rest) > 0 {
+			return Summary{}, fmt.Errorf("certificate extension %s is no DER string", oid)
+		}
+		s.Extensions[oid] = text
+	}
+	v1, hasV1 := s.Extensions[oidIssuerV1]
+	v2, hasV2 := s.Extensions[oidIssuerV2]
+	if hasV1 && hasV2 && v1 != v2 {
+		return Summary{}, errors.New("the certificate's two issuer extensions disagree")
+	}
+	if s.Issuer = v1; hasV2 {
+		s.Issuer = v2
+	}
+	return s, nil
+}
+
+// fulcioNumber returns the last number of an identifier right under Fulcio's
+// arc.
+func fulcioNumber(oid asn1.ObjectIdentifier) (int, bool) {
+	last := len(oid) - 1
+	if last < 0 || !strings.HasPrefix(oid.String(), fulcioArc) || oid[:last].String()+"." != fulcioArc {
+		return 0, false
+	}
+	return oid[last], true
+}
+
+func subjects(c *x509.Certificate) []string {
+	var names []string
+	for _, uri := range c.URIs {
+		names = append(names, uri.String())
+	}
+	names = append(names, c.EmailAddresses...)
+	if other, err := cryptoutils.UnmarshalOtherNameSAN(c.Extensions); err == nil {
+		names = append(names, other)
+	}
+	names = append(names, c.DNSNames...)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
+}
+
+// Signer returns who the certificate was issued to: for Fulcio's, the subject
+// that an identity matched; for others the distinguished name.
+func (s Summary) Signer(subject string) verify.Signer {
+	signer := verify.Signer{Subject: subject, Issuer: s.Issuer, Extensions: s.named()}
+	if subject == "" {
+		signer.Subject = s.Name
+		if signer.Subject == "" && len(s.Subjects) > 0 {
+			signer.Subject = s.Subjects[0]
+		}
+	}
+	if signer.Issuer == "" {
+		signer.Issuer = s.IssuerName
+	}
+	return signer
+}
+
+func (s Summary) named() map[string]string {
+	named := make(map[string]string, len(s.Extensions))
+	for number, name := range extensionNames {
+		if value, ok := s.Extensions[fulcioArc+fmt.Sprint(number)]; ok {
+			named[name] = value
+		}
+	}
+	return named
+}
+
+// String returns "subject, subject (issuer)" for messages.
+func (s Summary) String() string {
+	who := strings.Join(s.Subjects, ", ")
+	if who == "" {
+		who = "no subject alternative name"
+	}
+	issuer := s.Issuer
+	if issuer == "" {
+		issuer = "no OpenID Connect issuer; certificate of " + s.IssuerName
+	}
+	return who + " (" + issuer + ")"
+}
+
+// Admit decides whether the holder of the certificate is one whom the keyless
+// authority believes: one identity, and all extensions. It returns the subject
+// that matched. A certificate without a subject is nobody's.
+func (s Summary) Admit(keyless verify.Keyless) (string, *verify.Rejection) {
+	subject, ok := s.match(keyless.Identities)
+	if !ok {
+		return "", &verify.Rejection{Code: verify.WrongIdentity, Expected: keyless.String(), Found: s.String()}
+	}
+	for _, extension := range keyless.Extensions {
+		if found := s.Extensions[extension.OID]; !extension.Value.Match(found) {
+			return "", &verify.Rejection{
+				Code:     verify.WrongExtension,
+				Expected: nameOf(extension) + "=" + extension.Value.String(),
+				Found:    nameOf(extension) + "=" + found,
+			}
+		}
+	}
+	return subject, nil
+}
+
+func (s Summary) match(identities []verify.Identity) (string, bool) {
+	for _, identity := range identities {
+		for _, subject := range s.Subjects {
+			if identity.Match(s.Issuer, []string{subject}) {
+				return subject, true
+			}
+		}
+	}
+	return "", false
+}
+
+func nameOf(extension verify.Extension) string {
+	if extension.Name != "" {
+		return extension.Name
+	}
+	return extension.OID
+}
+
+// Checkable returns a copy of a certificate whose chain Go can verify: Fulcio's
+// OtherName is a critical extension that Go does not handle, and Summarize does.
+func Checkable(c *x509.Certificate) *x509.Certificate {
+	checkable := *c
+	checkable.UnhandledCriticalExtensions = nil
+	for _, oid := range c.UnhandledCriticalExtensions {
+		if !oid.Equal(cryptoutils.SANOID) {
+			checkable.UnhandledCriticalExtensions = append(checkable.UnhandledCriticalExtensions, oid)
+		}
+	}
+	return &checkable
+}
+
+// HasSCT reports whether a certificate embeds certificate timestamps (RFC 6962,
+// section 3.3), good ones or not.
+func HasSCT(c *x509.Certificate) bool {
+	for _, extension := range c.Extensions {
+		if extension.Id.Equal(oidSCT) {
+			return true
+		}
+	}
+	return false
+}
+
+// Describe names the holder of a certificate in messages.
+func Describe(c *x509.Certificate) string {
+	summary, err := Summarize(c)
+	if err != nil {
+		return "a certificate of " + c.Issuer.String() + " that cannot be read"
+	}
+	return summary.String()
+}
+
+// Validity writes the time in which a certificate is valid, for messages.
+func Validity(c *x509.Certificate) string {
+	return "valid from " + c.NotBefore.UTC().Format(time.RFC3339) + " until " + c.NotAfter.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,174 @@
+package trust
+
+import (
+	"crypto"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/sigstore/rekor-tiles/v2/pkg/note"
+	"github.com/sigstore/sigstore-go/pkg/root"
+)
+
+// composedSince is when keys from a PEM file are taken to be valid from:
+// sigstore-go wants a start, and such a key has none of its own.
+var composedSince = time.Unix(0, 0).UTC()
+
+// composeAuthorities turns PEM certificates into one certificate authority for
+// each root among them, all with the same intermediates. Without a self-signed
+// certificate each of them is an anchor, as the text says to trust just these.
+func composeAuthorities(text []byte) ([]root.CertificateAuthority, error) {
+	certificates, err := ParseCertificates(text, MaxCertificates)
+	if err != nil {
+		return nil, err
+	}
+	roots, intermediates := split(certificates)
+	authorities := make([]root.CertificateAuthority, 0, len(roots))
+	for _, anchor := range roots {
+		authorities = append(authorities, &root.FulcioCertificateAuthority{Root: anchor, Intermediates: intermediates})
+	}
+	return authorities, nil
+}
+
+// split separates anchors from the certificates between them and a leaf.
+func split(certificates []*x509.Certificate) (anchors, others []*x509.Certificate) {
+	for _, c := range certificates {
+		if isSelfSigned(c) {
+			anchors = append(anchors, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	if len(anchors) == 0 {
+		return certificates, nil
+	}
+	return anchors, others
+}
+
+// composeTimestampAuthority turns one PEM chain into a timestamp authority. The
+// leaf may be missing where timestamps carry it.
+func composeTimestampAuthority(text []byte) (root.TimestampingAuthority, error) {
+	certificates, err := ParseCertificates(text, MaxCertificates)
+	if err != nil {
+		return nil, err
+	}
+	authority := &root.SigstoreTimestampingAuthority{}
+	for _, c := range certificates {
+		switch {
+		case isSelfSigned(c):
+			if authority.Root != nil {
+				return nil, errors.New("timestamp chain: more than one root; give one chain")
+			}
+			authority.Root = c
+		case c.IsCA:
+			authority.Intermediates = append(authority.Intermediates, c)
+		case authority.Leaf != nil:
+			return nil, errors.New("timestamp chain: more than one leaf; give one chain")
+		default:
+			authority.Leaf = c
+		}
+	}
+	if authority.Root == nil {
+		if len(authority.Intermediates) == 0 {
+			return nil, errors.New("timestamp chain: no certificate authority in it; append its root")
+		}
+		last := len(authority.Intermediates) - 1
+		authority.Root, authority.Intermediates = authority.Intermediates[last], authority.Intermediates[:last]
+	}
+	return authority, nil
+}
+
+// composeLogs turns PEM public keys into logs under the key identifiers of
+// RFC 6962 (Rekor v1, certificate transparency). A Rekor v2 log has a name
+// beside its key, so it is composed only where a URL is given.
+func composeLogs(text []byte, address string) (map[string]*root.TransparencyLog, error) {
+	blocks, err := splitPEM(text)
+	if err != nil {
+		return nil, err
+	}
+	logs := make(map[string]*root.TransparencyLog)
+	for _, block := range blocks {
+		key, err := ParsePublicKey(block, "")
+		if err != nil {
+			return nil, err
+		}
+		id, err := hex.DecodeString(key.Fingerprint)
+		if err != nil {
+			return nil, err
+		}
+		if err := addLog(logs, id, key, address); err != nil {
+			return nil, err
+		}
+	}
+	return logs, nil
+}
+
+func addLog(logs map[string]*root.TransparencyLog, id []byte, key *PublicKey, address string) error {
+	log := root.TransparencyLog{
+		BaseURL: address, ID: id, PublicKey: key.key, ValidityPeriodStart: composedSince,
+		HashFunc: crypto.SHA256, SignatureHashFunc: hashOfLog(key),
+	}
+	logs[key.Fingerprint] = &log
+	if address == "" {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		return fmt.Errorf("log URL %q: want https://host[/path]", address)
+	}
+	_, named, err := note.KeyHash(u.Hostname(), key.key)
+	if err != nil {
+		return fmt.Errorf("log URL %q: %w", address, err)
+	}
+	v2 := log
+	v2.ID = named
+	logs[hex.EncodeToString(named)] = &v2
+	return nil
+}
+
+// hashOfLog is the digest algorithm that a log signs with: the one that
+// belongs to its key.
+func hashOfLog(key *PublicKey) crypto.Hash {
+	if key.IsEd25519() {
+		return crypto.SHA512
+	}
+	hashes, err := hashesFor(key.key, "")
+	if err != nil {
+		return crypto.SHA256
+	}
+	return hashes[0]
+}
+
+// selectLog keeps the logs of one address.
+func selectLog(logs map[string]*root.TransparencyLog, address string) (map[string]*root.TransparencyLog, error) {
+	if address == "" {
+		return logs, nil
+	}
+	want, err := place(address)
+	if err != nil {
+		return nil, err
+	}
+	selected := make(map[string]*root.TransparencyLog)
+	for id, log := range logs {
+		if have, err := place(log.BaseURL); err == nil && have == want {
+			selected[id] = log
+		}
+	}
+	if len(selected) == 0 {
+		return nil, fmt.Errorf("the trusted root has no transparency log %s; give its public key, or a trusted root that lists it", address)
+	}
+	return selected, nil
+}
+
+// place reduces a URL to what names the log: host, port and path.
+func place(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "", fmt.Errorf("log URL %q: want https://host[/path]", address)
+	}
+	return strings.ToLower(u.Host) + strings.TrimRight(u.Path, "/"), nil
+}

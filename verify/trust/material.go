@@ -1,0 +1,233 @@
+package trust
+
+import (
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"github.com/sigstore/sigstore-go/pkg/root"
+
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Material is what the signatures of one authority are proved against. It is
+// immutable, and implements sigstore-go's root.TrustedMaterial.
+type Material struct {
+	key          *PublicKey
+	leaf         *x509.Certificate
+	authorities  []root.CertificateAuthority
+	logs, ctLogs map[string]*root.TransparencyLog
+	timestamping []root.TimestampingAuthority
+}
+
+var _ root.TrustedMaterial = (*Material)(nil)
+
+// TimestampingAuthorities implements root.TrustedMaterial.
+func (m *Material) TimestampingAuthorities() []root.TimestampingAuthority { return m.timestamping }
+
+// FulcioCertificateAuthorities implements root.TrustedMaterial.
+func (m *Material) FulcioCertificateAuthorities() []root.CertificateAuthority { return m.authorities }
+
+// RekorLogs implements root.TrustedMaterial.
+func (m *Material) RekorLogs() map[string]*root.TransparencyLog { return m.logs }
+
+// CTLogs implements root.TrustedMaterial.
+func (m *Material) CTLogs() map[string]*root.TransparencyLog { return m.ctLogs }
+
+// PublicKeyVerifier implements root.TrustedMaterial: the authority's one key,
+// whatever the bundle's hint says, for a hint is only a hint.
+func (m *Material) PublicKeyVerifier(string) (root.TimeConstrainedVerifier, error) {
+	if m.key == nil {
+		return nil, errors.New("the authority has no public key")
+	}
+	return m.key, nil
+}
+
+// Key returns the authority's public key, nil if it is known by certificates.
+func (m *Material) Key() *PublicKey { return m.key }
+
+// Leaf returns the certificate that must have signed, nil if any may that leads
+// to a certificate authority of the material. It is a copy: sigstore-go edits
+// certificates that it verifies.
+func (m *Material) Leaf() *x509.Certificate {
+	if m.leaf == nil {
+		return nil
+	}
+	leaf := *m.leaf
+	return &leaf
+}
+
+// WithIntermediates returns the material with further certificates to build
+// chains from. They are foreign and lend no trust; the caller bounds them by
+// MaxChain.
+func (m *Material) WithIntermediates(certificates []*x509.Certificate) *Material {
+	if len(certificates) == 0 {
+		return m
+	}
+	extended := *m
+	extended.authorities = make([]root.CertificateAuthority, 0, len(m.authorities))
+	for _, authority := range m.authorities {
+		if fulcio, ok := authority.(*root.FulcioCertificateAuthority); ok {
+			with := *fulcio
+			with.Intermediates = append(append([]*x509.Certificate{}, fulcio.Intermediates...), certificates...)
+			authority = &with
+		}
+		extended.authorities = append(extended.authorities, authority)
+	}
+	return &extended
+}
+
+// composer makes the material of one authority.
+type composer struct {
+	authority verify.Authority
+	root      func() (root.TrustedMaterial, error)
+	material  Material
+}
+
+func (c *composer) compose() (*Material, error) {
+	steps := []func() error{c.signer, c.log, c.certificateLog, c.timestamps}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return &c.material, nil
+}
+
+func (c *composer) signer() (err error) {
+	a := c.authority
+	switch {
+	case a.Key != nil:
+		c.material.key, err = ParsePublicKey(a.Key.PEM, a.Key.Hash)
+		return err
+	case a.Keyless != nil && len(a.Keyless.Roots) > 0:
+		if c.material.authorities, err = composeAuthorities(a.Keyless.Roots); err != nil {
+			return fmt.Errorf("roots: %w", err)
+		}
+		return nil
+	case a.Keyless != nil:
+		trusted, err := c.root()
+		if err != nil {
+			return err
+		}
+		if c.material.authorities = trusted.FulcioCertificateAuthorities(); len(c.material.authorities) == 0 {
+			return errors.New("the trusted root has no certificate authority; give roots, or another trusted root")
+		}
+		return nil
+	case a.Certificate != nil:
+		return c.certificate()
+	default:
+		return fmt.Errorf("authorities of kind %q have no trusted material here", a.Kind())
+	}
+}
+
+func (c *composer) certificate() error {
+	given := c.authority.Certificate
+	if len(given.Leaf) > 0 {
+		leaf, err := ParseCertificates(given.Leaf, MaxChain)
+		if err != nil {
+			return fmt.Errorf("certificate: %w", err)
+		}
+		if len(leaf) > 1 {
+			return errors.New("certificate: more than one; give the others as its chain")
+		}
+		if err := checkStrength(leaf[0].PublicKey); err != nil {
+			return fmt.Errorf("certificate: %w", err)
+		}
+		c.material.leaf = leaf[0]
+	}
+	if len(given.Chain) == 0 {
+		c.material.authorities = []root.CertificateAuthority{&root.FulcioCertificateAuthority{Root: c.material.leaf}}
+		return nil
+	}
+	var err error
+	c.material.authorities, err = composeAuthorities(given.Chain)
+	if err != nil {
+		return fmt.Errorf("certificate chain: %w", err)
+	}
+	return nil
+}
+
+func (c *composer) log() error {
+	wanted := c.authority.Log
+	if wanted.Ignore {
+		return nil
+	}
+	var err error
+	if len(wanted.Keys) > 0 {
+		if c.material.logs, err = composeLogs(wanted.Keys, wanted.URL); err != nil {
+			return fmt.Errorf("transparency log keys: %w", err)
+		}
+		return nil
+	}
+	trusted, err := c.root()
+	if err != nil {
+		return err
+	}
+	if len(trusted.RekorLogs()) == 0 {
+		return errors.New("the trusted root has no transparency log; give its public key, another trusted root, or switch the log off")
+	}
+	c.material.logs, err = selectLog(trusted.RekorLogs(), wanted.URL)
+	return err
+}
+
+func (c *composer) certificateLog() error {
+	var wanted verify.CT
+	switch {
+	case c.authority.Keyless != nil:
+		wanted = c.authority.Keyless.CT
+	case c.authority.Certificate != nil:
+		wanted = c.authority.Certificate.CT
+	default:
+		return nil
+	}
+	if wanted.Ignore {
+		return nil
+	}
+	var err error
+	if len(wanted.Keys) > 0 {
+		if c.material.ctLogs, err = composeLogs(wanted.Keys, ""); err != nil {
+			return fmt.Errorf("certificate transparency keys: %w", err)
+		}
+		return nil
+	}
+	trusted, err := c.root()
+	if err != nil {
+		return err
+	}
+	if c.material.ctLogs = trusted.CTLogs(); len(c.material.ctLogs) == 0 {
+		return errors.New("the trusted root has no certificate transparency log; give its public key, another trusted root, or ignore certificate timestamps")
+	}
+	return nil
+}
+
+// timestamps takes the given chain, else the trusted root's authorities where
+// the root has a say about signer or log anyway, or a time is asked for that
+// only they can give.
+func (c *composer) timestamps() error {
+	a := c.authority
+	if len(a.Timestamp.Chain) > 0 {
+		tsa, err := composeTimestampAuthority(bytes.TrimSpace(a.Timestamp.Chain))
+		if err != nil {
+			return err
+		}
+		c.material.timestamping = []root.TimestampingAuthority{tsa}
+		return nil
+	}
+	bounded := !a.NotBefore.IsZero() || !a.NotAfter.IsZero()
+	rootsSigner := a.Keyless != nil && len(a.Keyless.Roots) == 0
+	rootsLog := !a.Log.Ignore && len(a.Log.Keys) == 0
+	if !a.Timestamp.Required && !rootsSigner && !rootsLog && !(bounded && a.Log.Ignore) {
+		return nil
+	}
+	trusted, err := c.root()
+	if err != nil {
+		return err
+	}
+	c.material.timestamping = trusted.TimestampingAuthorities()
+	if a.Timestamp.Required && len(c.material.timestamping) == 0 {
+		return errors.New("the trusted root has no timestamp authority; give its certificate chain, or another trusted root")
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package trust
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options say what a Store trusts. The zero value is the embedded public-good
+// root, without network.
+type Options struct {
+	// TrustedRoot is a trusted_root.json in place of the public-good one, at
+	// most MaxRoot bytes.
+	TrustedRoot []byte
+	// Private is the alternative to TrustedRoot.
+	Private Private
+	// TUF says where to get newer roots; nil means never.
+	TUF *TUF
+	// Secrets looks up k8s:// keys; nil means that there is no cluster.
+	Secrets Secrets
+	// KMS looks up keys by URI; nil means none.
+	KMS KMS
+	// KeyInterval is how long a looked-up key is used before it is looked up
+	// again; zero means DefaultKeyInterval. A key that cannot be looked up again
+	// is used for 24 intervals at most.
+	KeyInterval time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Store holds the current Snapshot and replaces it. It is safe for concurrent
+// use.
+type Store struct {
+	tuf     *TUF
+	now     func() time.Time
+	keys    *keyring
+	current atomic.Pointer[Snapshot]
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Status says how fresh the trust is.
+type Status struct {
+	// Origin is where the current root came from.
+	Origin string
+	// Generation is the current snapshot's.
+	Generation string
+	// Loaded is when the current root was loaded or last confirmed.
+	Loaded time.Time
+	// Tried is when a refresh was last tried; zero if never.
+	Tried time.Time
+	// Err is why the last refresh failed; nil if it did not.
+	Err error
+	// Stale lists keys that could not be looked up again; the old ones are used.
+	Stale []error
+}
+
+// New returns a Store. It does not parse the root (Snapshot.Check does) and
+// opens no connection.
+func New(o Options) (*Store, error) {
+	if o.KeyInterval < 0 {
+		return nil, fmt.Errorf("trust: key interval %s is negative", o.KeyInterval)
+	}
+	updates, err := o.TUF.checked()
+	if err != nil {
+		return nil, err
+	}
+	now := o.Now
+	if now == nil {
+		now = time.Now
+	}
+	from, err := sourceOf(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{tuf: updates, now: now, keys: &keyring{
+		secrets: o.Secrets, kms: o.KMS, now: now,
+		interval: cmp.Or(o.KeyInterval, DefaultKeyInterval),
+		known:    make(map[string]knownKey),
+	}}
+	s.swap(from)
+	return s, nil
+}
+
+// Snapshot returns what is trusted now.
+func (s *Store) Snapshot() *Snapshot { return s.current.Load() }
+
+// Status returns how fresh the trust is.
+func (s *Store) Status() Status {
+	s.mu.Lock()
+	status := s.status
+	s.mu.Unlock()
+	status.Stale = s.keys.stale()
+	return status
+}
+
+// swap makes a root the current one. An equal one keeps its snapshot, and so
+// everything that was composed from it.
+func (s *Store) swap(from source) {
+	next := newSnapshot(from, s.keys)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.current.Load(); old == nil || old.generation != next.generation {
+		s.current.Store(next)
+		s.status.Origin, s.status.Generation = from.origin, next.generation
+	}
+	s.status.Loaded, s.status.Err = s.now(), nil
+}
+
+// Refresh asks TUF for the trusted root, once at once and then at TUF's
+// interval, until ctx ends; run it beside the requests. A failure keeps the old
+// snapshot and shows in Status; failed is told of it, and may be nil. It
+// returns at once, with an error, if the Store has no TUF.
+func (s *Store) Refresh(ctx context.Context, failed func(error)) error {
+	if s.tuf == nil {
+		return errOffline
+	}
+	ticker := time.NewTicker(cmp.Or(s.tuf.Interval, DefaultRootInterval))
+	defer ticker.Stop()
+	for {
+		if err := s.RefreshOnce(ctx); err != nil && failed != nil && ctx.Err() == nil {
+			failed(err)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+// RefreshOnce asks TUF for the trusted root and makes it the current one. After
+// a failure the old one stays.
+func (s *Store) RefreshOnce(ctx context.Context) error {
+	if s.tuf == nil {
+		return errOffline
+	}
+	from, err := s.fetch(ctx)
+	s.mu.Lock()
+	s.status.Tried, s.status.Err = s.now(), err
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	s.swap(from)
+	return nil
+}
+
+func (s *Store) fetch(ctx context.Context) (source, error) {
+	ctx, cancel := context.WithTimeout(ctx, rootTimeout)
+	defer cancel()
+	text, err := s.tuf.fetch(ctx)
+	if err != nil {
+		return source{}, fmt.Errorf("refresh the trusted root from %s: %w", s.tuf.URL, err)
+	}
+	from, err := jsonSource("TUF repository "+s.tuf.URL, text)
+	if err != nil {
+		return source{}, err
+	}
+	if _, err := from.parse(); err != nil {
+		return source{}, errors.Join(errors.New("the refreshed trusted root is not used"), err)
+	}
+	return from, nil
+}

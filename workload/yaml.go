@@ -1,0 +1,102 @@
+package workload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// checkYAML refuses a document that would grow out of bounds when its aliases are
+// written out, or that parsers read differently. It reports whether the document
+// is empty.
+func checkYAML(document []byte) (bool, error) {
+	if len(document) > MaxYAML {
+		return false, fmt.Errorf("the document has more than %d bytes (MaxYAML); write it as JSON, or split it", MaxYAML)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(document))
+	var root yaml.Node
+	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	var next yaml.Node
+	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
+		return false, errors.New("another document follows without a line of ---")
+	}
+	walk := walk{seen: map[*yaml.Node]extent{}}
+	if _, err := walk.measure(&root, 0); err != nil {
+		return false, err
+	}
+	return len(root.Content) == 0 || root.Content[0].Tag == "!!null", nil
+}
+
+// walk measures a document as it is without aliases.
+type walk struct{ seen map[*yaml.Node]extent }
+
+// extent is how much a node is, with all that it holds.
+type extent struct {
+	size   int64 // in bytes
+	height int
+}
+
+// unfinished marks a node that is being measured.
+const unfinished = -1
+
+// nodeSize is what a node costs beside its text.
+const nodeSize = 8
+
+func (w *walk) measure(n *yaml.Node, depth int) (extent, error) {
+	known, seen := w.seen[n]
+	switch {
+	case seen && known.size == unfinished:
+		return extent{}, fmt.Errorf("line %d: an anchor contains itself", n.Line)
+	case depth+known.height > MaxDepth:
+		return extent{}, fmt.Errorf("line %d: nested more than %d deep (MaxDepth)", n.Line, MaxDepth)
+	case seen:
+		return known, nil
+	case n.Kind == yaml.AliasNode:
+		return w.measure(n.Alias, depth)
+	}
+	w.seen[n] = extent{size: unfinished}
+	if n.Kind == yaml.MappingNode {
+		if err := checkKeys(n); err != nil {
+			return extent{}, err
+		}
+	}
+	total := extent{size: int64(len(n.Value)) + nodeSize}
+	for _, child := range n.Content {
+		part, err := w.measure(child, depth+1)
+		if err != nil {
+			return extent{}, err
+		}
+		total.height = max(total.height, part.height+1)
+		if total.size += part.size; total.size > MaxExpanded {
+			return extent{}, fmt.Errorf("line %d: more than %d bytes once aliases are written out (MaxExpanded)", n.Line, MaxExpanded)
+		}
+	}
+	w.seen[n] = total
+	return total, nil
+}
+
+// checkKeys refuses keys that are the same once they are JSON, as 1 and "1".
+func checkKeys(n *yaml.Node) error {
+	seen := make(map[string]int, len(n.Content)/2)
+	for i := 0; i < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Kind != yaml.ScalarNode {
+			return fmt.Errorf("line %d: a key must be a plain value", n.Content[i].Line)
+		}
+		if line, twice := seen[key.Value]; twice {
+			return fmt.Errorf("line %d: key %q is already set in line %d", n.Content[i].Line, key.Value, line)
+		}
+		seen[key.Value] = n.Content[i].Line
+	}
+	return nil
+}
