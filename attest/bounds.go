@@ -17,6 +17,9 @@ const (
 	// MaxLayers is how many layers of one manifest are read. Each is a signature:
 	// cosign appends one for every signing.
 	MaxLayers = 256
+	// MaxManifests is the size of all referrers' manifests of one image, in bytes.
+	// Each has about two kilobytes; one may have some megabytes.
+	MaxManifests = 32 << 20
 	// MaxDocuments is how many documents (signatures and attestations) are read of
 	// one image, all places together; cosign's own limit is 1,000 for each place.
 	MaxDocuments = 1000
@@ -42,6 +45,8 @@ const (
 	// stack; the deepest predicates known reach about thirty.
 	MaxDepth = 256
 
+	// maxUnasked is how many entries Found.Unasked has at most: it is for a message.
+	maxUnasked = 16
 	// parallel is how many requests a search has under way. Eight signatures must
 	// not take more rounds than one; limits for each host are the fetcher's.
 	parallel = 16

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,13 +21,13 @@ import (
 // What could not be looked at is in Found.Gaps, also when ctx ended; Find itself
 // cannot fail. The result is the same, in the same order, for the same answers.
 func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want) Found {
-	s := search{fetcher: fetcher, subject: subject.Digest(), asked: newAsked(want)}
+	s := &search{fetcher: fetcher, subject: subject.Digest(), asked: newAsked(want)}
 	if subject.IsZero() {
 		s.gap("evidence", errors.New("find evidence: no image was given"))
 		return s.found
 	}
 	places := s.places(subject.Repository())
-	s.together(ctx, len(places), func(i int) { places[i].look(ctx, &s) })
+	s.together(ctx, len(places), func(i int) { places[i].look(ctx, s) })
 	referrers := s.sift(places)
 	s.open(ctx, referrers)
 	signatures := s.artifacts(referrers)
@@ -39,12 +40,13 @@ func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want)
 }
 
 // search is one run of Find. Only together's functions run beside each other,
-// and each writes only what is its own.
+// and each writes only what is its own, and opened.
 type search struct {
 	fetcher Fetcher
 	subject image.Digest
 	asked   asked
 	papers  []*paper
+	opened  atomic.Int64 // bytes of referrers' manifests
 	found   Found
 }
 

@@ -399,6 +399,17 @@ func TestFindTellsAbsentFromUnseen(t *testing.T) {
 			d.layers[0].MediaType = "application/pgp"
 			s.refer(t, own, subject, d)
 		}, outcome{2, 0, 1}},
+		"bundle without a bundle": {"it says that it is evidence", func(t *testing.T, s *store) {
+			d := bundleReferrer(s, subject, messageBundle("two"), nil)
+			d.layers = []image.Descriptor{s.blob("text/plain", []byte("a"), nil), s.blob("text/plain", []byte("b"), nil)}
+			s.refer(t, own, subject, d)
+		}, outcome{2, 0, 1}},
+		"tag without a signature": {"it says that it is evidence", func(t *testing.T, s *store) {
+			s.tag(t, own, sigTag(subject), document{layers: []image.Descriptor{s.blob("text/plain", []byte("a"), nil)}})
+		}, outcome{1, 0, 1}},
+		"unknown referrer": {"it does not say that it is evidence", func(t *testing.T, s *store) {
+			s.refer(t, own, subject, document{subject: subject, layers: []image.Descriptor{s.blob("text/plain", []byte("a"), nil)}})
+		}, outcome{2, 0, 0}},
 		"unrelated referrer": {"nobody asks", func(t *testing.T, s *store) {
 			s.refer(t, own, subject, document{artifactType: "application/vnd.example", subject: foreign})
 		}, outcome{2, 0, 0}},
@@ -472,6 +483,13 @@ func TestFindBoundsAreGapsAndKeepWhatWasFound(t *testing.T) {
 			}
 			s.tag(t, own, sigTag(subject), document{layers: layers})
 		}, attest.Want{Signatures: true}, "MaxLayers", attest.MaxLayers},
+		"manifests": {func(t *testing.T, s *store) {
+			for i := range 3 { // of which two are within the bound
+				d := notationReferrer(s, subject, fmt.Sprint(i))
+				d.annotations = map[string]string{"padding": strings.Repeat("x", attest.MaxManifests*2/5)}
+				s.refer(t, own, subject, d)
+			}
+		}, attest.Want{Signatures: true}, "MaxManifests", 2},
 		"documents": {func(t *testing.T, s *store) {
 			for i := range 5 {
 				d := document{artifactType: attest.MediaTypeInToto, subject: subject}
@@ -482,11 +500,12 @@ func TestFindBoundsAreGapsAndKeepWhatWasFound(t *testing.T) {
 			}
 		}, attest.Want{Predicates: []string{slsa}}, "MaxDocuments", attest.MaxDocuments},
 		"total": {func(t *testing.T, s *store) {
-			for i := range 4 {
-				b := dsseBundle(statement(slsa, subject, fmt.Sprintf("%q", strings.Repeat(fmt.Sprint(i), 15<<20))))
-				s.refer(t, own, subject, bundleReferrer(s, subject, b, nil))
+			d := document{artifactType: attest.MediaTypeInToto, subject: subject, layers: []image.Descriptor{legacyAttestation(s, slsa, "small")}}
+			for i := range 3 { // as large as they may be, and not there: the third is not even asked for
+				d.layers = append(d.layers, image.Descriptor{MediaType: attest.MediaTypeDSSE, Digest: image.DigestOf([]byte{byte(i)}), Size: attest.MaxAttestation - 1<<10})
 			}
-		}, attest.Want{Predicates: []string{slsa}}, "MaxTotal", 3},
+			s.refer(t, own, subject, d)
+		}, attest.Want{Predicates: []string{slsa}}, "MaxTotal", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()

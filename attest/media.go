@@ -122,11 +122,15 @@ func (a asked) onlyType() []string {
 type interest struct {
 	// kind groups referrers for MaxReferrers; empty means that nobody asks.
 	kind string
-	// rank orders them: what says exactly what it is comes first.
+	// rank orders them: what says exactly what it is comes first, and
+	// rankUnknown last.
 	rank int
 	// other is what it is, where that is evidence nobody asks for.
 	other Evidence
 }
+
+// rankUnknown is for what does not even say that it is evidence.
+const rankUnknown = 2
 
 // listed judges a referrer by what the list says of it.
 func (a asked) listed(d image.Descriptor) interest {
@@ -145,7 +149,7 @@ func (a asked) listed(d image.Descriptor) interest {
 	case saysNothing(t) && d.Annotations[annotationBundleContent] != "":
 		return a.listedBundle(d)
 	case saysNothing(t):
-		return interest{kind: "of unknown type", rank: 2}
+		return interest{kind: "of unknown type", rank: rankUnknown}
 	}
 	return interest{}
 }

@@ -44,16 +44,18 @@ func (s *search) collect(places []*place) {
 			continue
 		}
 		origin := Origin{Repository: p.repository, Via: p.tag, Manifest: p.descriptor.Digest}
-		wanted := func(layer image.Descriptor) *paper {
+		known := s.layers(m.Layers, i, origin, func(layer image.Descriptor) (*paper, bool) {
 			if p.role == Signature && layer.MediaType == MediaTypeSimpleSigning {
-				return signaturePaper()
+				return signaturePaper(), true
 			}
 			if p.role == Attestation && isEnvelope(layer.MediaType) {
-				return s.envelopePaper(layer, origin)
+				return s.envelopePaper(layer, origin), true
 			}
-			return nil
+			return nil, false
+		})
+		if !known && len(m.Layers) > 0 {
+			s.malformed(where, errNoLayer)
 		}
-		s.layers(m.Layers, i, origin, wanted)
 	}
 }
 
@@ -74,26 +76,40 @@ func (s *search) collectReferrers(referrers []*referrer) {
 		case r.of != nil || r.manifest.artifactType() == ArtifactTypeNotation:
 			s.notationPaper(r)
 		default:
-			s.layers(r.manifest.Layers, r.place, r.origin(), func(layer image.Descriptor) *paper {
+			known := s.layers(r.manifest.Layers, r.place, r.origin(), func(layer image.Descriptor) (*paper, bool) {
 				return s.referrerPaper(layer, r)
 			})
+			if !known && r.interest.rank < rankUnknown {
+				s.malformed(r.origin().String(), errNoLayer)
+			}
 		}
 	}
 }
 
 // referrerPaper goes by the layer's media type, which is what a reader of the
 // layer goes by; the artifact type only helped to find it.
-func (s *search) referrerPaper(layer image.Descriptor, r *referrer) *paper {
+func (s *search) referrerPaper(layer image.Descriptor, r *referrer) (p *paper, isKnown bool) {
 	switch {
-	case s.asked.bundle && (isBundle(layer.MediaType) || isBundle(r.manifest.artifactType()) && len(r.manifest.Layers) == 1):
-		return &paper{format: Bundle, limit: attestationLimit}
-	case s.asked.signatureTag() && layer.MediaType == MediaTypeSimpleSigning:
-		return signaturePaper()
-	case s.asked.attestationTag() && isEnvelope(layer.MediaType):
-		return s.envelopePaper(layer, r.origin())
+	case isBundle(layer.MediaType) || isBundle(r.manifest.artifactType()) && len(r.manifest.Layers) == 1:
+		if s.asked.bundle {
+			p = &paper{format: Bundle, limit: attestationLimit}
+		}
+	case layer.MediaType == MediaTypeSimpleSigning:
+		if s.asked.signatureTag() {
+			p = signaturePaper()
+		}
+	case isEnvelope(layer.MediaType):
+		if s.asked.attestationTag() {
+			p = s.envelopePaper(layer, r.origin())
+		}
+	default:
+		return nil, false
 	}
-	return nil
+	return p, true
 }
+
+// errNoLayer: it says that it is evidence, and holds none.
+var errNoLayer = errors.New("none of its layers is a signature or attestation of a known media type")
 
 func signaturePaper() *paper {
 	return &paper{format: Cosign, role: Signature, limit: limit{"MaxPayload", MaxPayload}}
@@ -127,22 +143,24 @@ func (s *search) notationPaper(r *referrer) {
 	}
 }
 
-// layers lists those of a manifest's layers that wanted makes a paper of, at
-// most MaxLayers.
-func (s *search) layers(layers []image.Descriptor, place int, origin Origin, wanted func(image.Descriptor) *paper) {
-	count := 0
+// layers lists those of a manifest's layers that judge makes a paper of, at most
+// MaxLayers, and reports whether any is of a known type.
+func (s *search) layers(layers []image.Descriptor, place int, origin Origin, judge func(image.Descriptor) (*paper, bool)) bool {
+	count, known := 0, false
 	for i, layer := range layers {
-		p := wanted(layer)
+		p, isKnown := judge(layer)
+		known = known || isKnown
 		if p == nil {
 			continue
 		}
 		if count++; count > MaxLayers {
 			s.gap(origin.String(), overBound("layers of a manifest", "MaxLayers", MaxLayers))
-			return
+			break
 		}
 		p.place, p.index, p.layer, p.origin = place, i, layer, origin
 		s.add(p)
 	}
+	return known
 }
 
 // add keeps a paper to read, if its size is one that can be read.

@@ -166,4 +166,5 @@ func (s *search) finish() {
 			strings.Compare(a.Origin.String(), b.Origin.String()),
 			strings.Compare(a.PredicateType, b.PredicateType))
 	})
+	s.found.Unasked = s.found.Unasked[:min(len(s.found.Unasked), maxUnasked)]
 }

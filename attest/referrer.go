@@ -48,7 +48,7 @@ func (r *referrer) origin() Origin {
 func (s *search) open(ctx context.Context, referrers []*referrer) {
 	var tasks []func()
 	for _, r := range referrers {
-		tasks = append(tasks, func() { r.fetch(ctx, s.fetcher) })
+		tasks = append(tasks, func() { r.fetch(ctx, s) })
 		if s.asked.artifact(r.listed.ArtifactType) {
 			tasks = append(tasks, func() { r.findSigners(ctx, s.fetcher) })
 		}
@@ -67,10 +67,14 @@ func (s *search) open(ctx context.Context, referrers []*referrer) {
 
 func (r *referrer) usable() bool { return r.fetchErr == nil && r.err == nil }
 
-func (r *referrer) fetch(ctx context.Context, fetcher Fetcher) {
+func (r *referrer) fetch(ctx context.Context, s *search) {
 	var body []byte
-	r.descriptor, body, r.fetchErr = fetcher.Manifest(ctx, r.repository, r.listed.Digest.String())
+	r.descriptor, body, r.fetchErr = s.fetcher.Manifest(ctx, r.repository, r.listed.Digest.String())
 	if r.fetchErr != nil {
+		return
+	}
+	if s.opened.Add(int64(len(body))) > MaxManifests {
+		r.fetchErr = overBound("bytes of referrers' manifests", "MaxManifests", MaxManifests)
 		return
 	}
 	if r.descriptor.Digest.IsZero() {

@@ -3,6 +3,8 @@ package image
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -11,6 +13,9 @@ import (
 // maxReference bounds what Parse looks at. A repository has at most 255
 // characters, a host 255, a tag 128 and a sha512 digest 135.
 const maxReference = 1024
+
+// maxPath bounds the path of a repository, library/ included.
+const maxPath = 255
 
 // Repository is a place that holds images: a registry and a path in it,
 // normalised (docker.io, never index.docker.io; library/ written out).
@@ -26,37 +31,126 @@ func ParseRepository(s string) (Repository, error) {
 	if err != nil {
 		return Repository{}, fmt.Errorf("repository %q: %w", shorten(s), err)
 	}
-	if err := checkPath(repo.RepositoryStr()); err != nil {
+	r, err := newRepository(repo)
+	if err != nil {
 		return Repository{}, fmt.Errorf("repository %q: %w", shorten(s), err)
 	}
-	return newRepository(repo), nil
+	return r, nil
 }
 
-func newRepository(repo name.Repository) Repository {
-	return Repository{registry: NormalRegistry(repo.RegistryStr()), path: repo.RepositoryStr()}
+// newRepository checks and normalises. Docker Hub's official images are in library/, under
+// each of its host names: go-containerregistry writes that out only for one.
+func newRepository(repo name.Repository) (Repository, error) {
+	r := Repository{registry: NormalRegistry(repo.RegistryStr()), path: repo.RepositoryStr()}
+	if r.registry == dockerHub && !strings.Contains(r.path, "/") {
+		r.path = "library/" + r.path
+	}
+	if err := errors.Join(checkHost(repo.RegistryStr()), checkPath(r.path)); err != nil {
+		return Repository{}, err
+	}
+	return r, nil
 }
 
-// checkPath refuses what go-containerregistry lets through although the
-// distribution specification does not, and which would change the meaning of
-// a URL: empty, "." and ".." components.
+// checkPath keeps to the grammar of the distribution specification, of which
+// go-containerregistry checks only the letters: components of letters and digits,
+// with single separators (".", "_", "__", any number of "-") between them. So no
+// component can be empty, "." or "..", and change the meaning of a URL.
 func checkPath(path string) error {
+	if len(path) > maxPath {
+		return fmt.Errorf("its path has more than %d characters", maxPath)
+	}
 	for part := range strings.SplitSeq(path, "/") {
-		if part == "" || part == "." || part == ".." {
-			return fmt.Errorf("path component %q is not allowed", part)
+		if !isComponent(part) {
+			return fmt.Errorf("path component %q is not allowed: want lower-case letters and digits, with single separators between them", shorten(part))
 		}
 	}
 	return nil
 }
 
-// NormalRegistry returns the one spelling of a registry's host: lower case,
-// and docker.io for each of Docker Hub's names.
+func isComponent(s string) bool {
+	const separators = "._-"
+	if s == "" || strings.ContainsRune(separators, rune(s[0])) || strings.ContainsRune(separators, rune(s[len(s)-1])) {
+		return false
+	}
+	isSeparator := func(c rune) bool { return strings.ContainsRune(separators, c) }
+	isOther := func(c rune) bool { return !isSeparator(c) }
+	for separator := range strings.FieldsFuncSeq(s, isOther) {
+		if separator != "." && separator != "_" && separator != "__" && strings.Trim(separator, "-") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// checkTag refuses the first characters that no tag has.
+func checkTag(tag string) error {
+	if strings.HasPrefix(tag, ".") || strings.HasPrefix(tag, "-") {
+		return fmt.Errorf("tag %q begins with %q: want a letter, a digit or _", shorten(tag), tag[0])
+	}
+	return nil
+}
+
+// dockerHub is the one name of Docker Hub here.
+const dockerHub = "docker.io"
+
+// NormalRegistry returns the one spelling of a registry's host, so that no policy
+// is evaded by another: lower case, docker.io for each of Docker Hub's names, the
+// port without leading zeros and, being the default, without 443. (A host without
+// a dot keeps it: "a:443/b" is at a host, "a/b" at Docker Hub.)
 func NormalRegistry(host string) string {
 	host = strings.ToLower(host)
+	if name, digits, ok := cutPort(host); ok {
+		if port, err := strconv.ParseUint(digits, 10, 16); err == nil {
+			host = name + ":" + strconv.FormatUint(port, 10)
+		}
+		if strings.HasSuffix(host, ":443") && strings.Contains(name, ".") {
+			host = name
+		}
+	}
 	switch host {
 	case "", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com":
-		return "docker.io"
+		return dockerHub
 	}
 	return host
+}
+
+// cutPort splits a host from its port; the colons of an IPv6 address, which is in
+// brackets, are not a port's.
+func cutPort(host string) (name, port string, ok bool) {
+	i := strings.LastIndexByte(host, ':')
+	if i < 0 || strings.HasSuffix(host, "]") {
+		return host, "", false
+	}
+	return host[:i], host[i+1:], true
+}
+
+// checkHost keeps to the grammar that container runtimes have for hosts: labels of
+// letters, digits and inner hyphens, or an IPv6 address in brackets. A last dot,
+// which names the same host to the network and another one to a policy, is no
+// part of it.
+func checkHost(host string) error {
+	name, port, hasPort := cutPort(host)
+	if hasPort {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("registry %q: %q is no port", shorten(host), shorten(port))
+		}
+	}
+	if address, ok := strings.CutPrefix(name, "["); ok {
+		address, ok = strings.CutSuffix(address, "]")
+		if ip, err := netip.ParseAddr(address); !ok || err != nil || !ip.Is6() || ip.Zone() != "" {
+			return fmt.Errorf("registry %q: want an IPv6 address in the brackets", shorten(host))
+		}
+		return nil
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		isOdd := func(c rune) bool {
+			return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+		}
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.ContainsFunc(label, isOdd) {
+			return fmt.Errorf("registry %q: %q is no part of a host name", shorten(host), shorten(label))
+		}
+	}
+	return nil
 }
 
 // Registry returns the host, with its port where one was written.
@@ -107,10 +201,11 @@ func Parse(s string) (Ref, error) {
 	if err != nil {
 		return Ref{}, fmt.Errorf("image reference %q: %w", shorten(s), err)
 	}
-	ref.repository = newRepository(tag.Repository)
-	if err := checkPath(ref.repository.path); err != nil {
+	repository, err := newRepository(tag.Repository)
+	if err := errors.Join(err, checkTag(tag.TagStr())); err != nil {
 		return Ref{}, fmt.Errorf("image reference %q: %w", shorten(s), err)
 	}
+	ref.repository = repository
 	if !hasDigest || writesTag(rest) {
 		ref.tag = tag.TagStr()
 	}

@@ -173,7 +173,9 @@ func member(m Member, about Question, answers Answers) judgement {
 	}
 	var reasons []Reason
 	result := Fail
-	if miss := nearest(answer.Rejections); miss != nil {
+	if answer.disagreed {
+		// what the statements lack is said once, beside them
+	} else if miss := nearest(answer.Rejections); miss != nil {
 		reasons = append(reasons, Reason{
 			Code: Code(miss.Code), Path: m.Authority.Name, Message: message(miss),
 			Expected: miss.Expected, Found: miss.Found, Where: miss.Origin.String(),
@@ -196,7 +198,7 @@ func message(miss *verify.Rejection) string {
 	if !ok {
 		text = string(miss.Code)
 	}
-	if miss.Err != nil {
+	if miss.Err != nil && miss.Code != verify.WrongKey { // how the arithmetic failed helps nobody
 		text += ": " + miss.Err.Error()
 	}
 	return text

@@ -36,6 +36,8 @@ type Answer struct {
 	// Instead names evidence of other kinds that was there, as in "an attestation
 	// of type https://slsa.dev/provenance/v1".
 	Instead []string
+	// disagreed: statements were proved, and the condition holds for none.
+	disagreed bool
 }
 
 // Answers gives the answer to a question of the plan. The gate supplies it.

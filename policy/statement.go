@@ -72,6 +72,7 @@ func (g *agreement) apply(answer Answer) Answer {
 			g.keep(fact, predicate)
 		}
 	}
+	kept.disagreed = len(answer.Facts) > 0 && len(kept.Facts) == 0
 	return kept
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
 // question is one thing to ask of a registry.
@@ -73,8 +74,8 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	if err != nil {
 		return nil, q.fail(image.Corrupt, err)
 	}
-	for _, mediaType := range q.accept {
-		request.Header.Add("Accept", mediaType)
+	if len(q.accept) > 0 { // in one header: some registries read the first only
+		request.Header.Set("Accept", strings.Join(q.accept, ", "))
 	}
 	response, err := c.sender(origin, q.repository).Do(request)
 	if err != nil {
@@ -91,11 +92,14 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 func (c *Client) sender(origin *url.URL, repository image.Repository) *auth.Client {
 	return &auth.Client{
 		Client: &http.Client{
-			Transport:     &guard{base: c.transport, home: origin, realms: c.realms, loopback: c.loopback, meter: c.meter},
-			CheckRedirect: redirect,
+			Transport: &guard.Transport{
+				Base: metered{base: c.transport, home: origin, meter: c.meter},
+				Home: origin, Realms: c.realms, Loopback: c.loopback,
+			},
+			CheckRedirect: guard.Redirect,
 		},
 		Header:   http.Header{"User-Agent": {c.userAgent}},
-		Cache:    c.tokens.forRepository(repository.Path()),
+		Cache:    c.tokens.ForRepository(repository.Path()),
 		ClientID: "quaymaster",
 		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
 			if host != origin.Host {
@@ -178,12 +182,12 @@ func (c *Client) explain(ctx context.Context, q question, err error) *Error {
 		err = nested.Err // without the address: it may be a signed one
 	}
 	failure := q.fail(image.Unavailable, err)
-	if realm, ok := errors.AsType[*realmError](err); ok {
+	if realm, ok := errors.AsType[*guard.RealmError](err); ok {
 		failure.Kind, failure.Err = image.Refused, realm
-		failure.Hint = "if that token service is trusted, list it as a realm of " + realm.home
+		failure.Hint = "if that token service is trusted, list it as a realm of " + realm.Home
 		return failure
 	}
-	if stray, ok := errors.AsType[*strayError](err); ok {
+	if stray, ok := errors.AsType[*guard.StrayError](err); ok {
 		failure.Err, failure.final = stray, true
 		return failure
 	}
@@ -210,7 +214,7 @@ func (c *Client) explain(ctx context.Context, q question, err error) *Error {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		failure.Kind, failure.Status, failure.Err = image.Refused, http.StatusUnauthorized, nil
 		c.hint(ctx, q, failure)
-	case errors.Is(err, errTooManyRedirects):
+	case errors.Is(err, guard.ErrTooManyRedirects):
 		failure.Kind = image.Bound
 	case errors.Is(err, context.DeadlineExceeded):
 		failure.Err = fmt.Errorf("no answer in time: %w", err)

@@ -2,7 +2,8 @@ package registry
 
 import "time"
 
-// Every bound of this package, with its reason. What is above one is an
+// Every bound of this package, with its reason (redirects are counted by
+// package guard, tokens by package login). What is above one is an
 // image.Bound error, never a shorter answer.
 const (
 	// maxManifest is what the distribution specification asks a registry to
@@ -21,8 +22,6 @@ const (
 	// maxReferrerPages ends a listing that does not end. At the page size of
 	// large registries (100) it reaches far beyond maxReferrers.
 	maxReferrerPages = 50
-	// maxRedirects: a blob takes one or two (to a store, to its region).
-	maxRedirects = 5
 	// maxAttempts counts the first try.
 	maxAttempts = 3
 	// maxRetryWait is the longest pause between tries; a registry that wants a
@@ -36,13 +35,6 @@ const (
 	hostConcurrency = 16
 	// totalConcurrency bounds sockets and memory: 64 bodies in flight.
 	totalConcurrency = 64
-	// maxTokens and tokenAge bound the memory of tokens. They live for minutes;
-	// an hour-old one is not worth its place, and a removed credential is
-	// forgotten with it.
-	maxTokens = 4096
-	tokenAge  = 10 * time.Minute
-	// maxSchemes bounds the memory of how hosts want to be asked.
-	maxSchemes = 1024
 	// maxMissing and missingAge bound the memory of repositories whose registry
 	// has no referrers API. A registry gains it by an upgrade.
 	maxMissing = 4096

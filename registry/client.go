@@ -14,6 +14,9 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/registry/internal/guard"
+	"github.com/quaymaster/quaymaster/registry/internal/login"
+	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
 // Config says how registries are reached. The zero value asks anonymously,
@@ -103,14 +106,14 @@ type Client struct {
 	userAgent   string
 	credentials credentials
 	schemes     schemes
-	realms      realms
+	realms      guard.Realms
 	loopback    []string
 	transport   *http.Transport
 	timeout     time.Duration
 	backoff     time.Duration
 	lanes       *lanes
-	tokens      *tokens
-	missing     *memory[bool] // repositories without referrers API
+	tokens      *login.Tokens
+	missing     *memory.Map[bool] // repositories without referrers API
 	meter       *Meter
 }
 
@@ -124,7 +127,7 @@ func New(config Config, options ...Option) (*Client, error) {
 		userAgent:   config.UserAgent,
 		credentials: slices.Clone(config.Credentials),
 		schemes:     schemes{plain: hostSet(config.PlainHTTP), tls: hostSet(config.LoopbackTLS)},
-		realms:      realms{extra: realmHosts(config.Realms)},
+		realms:      realmHosts(config.Realms),
 		loopback:    slices.Clone(config.Loopback),
 		transport: &http.Transport{
 			DialContext:            dialer.DialContext,
@@ -140,8 +143,8 @@ func New(config Config, options ...Option) (*Client, error) {
 		timeout: tryTimeout,
 		backoff: firstBackoff,
 		lanes:   newLanes(hostConcurrency, totalConcurrency),
-		tokens:  newTokens(),
-		missing: newMemory[bool](maxMissing, missingAge),
+		tokens:  login.NewTokens(),
+		missing: memory.New[bool](maxMissing, missingAge),
 	}
 	if client.userAgent == "" {
 		client.userAgent = "quaymaster"
@@ -174,8 +177,8 @@ func (c Config) check() error {
 }
 
 // realmHosts brings the user's table to the names that are asked.
-func realmHosts(table map[string][]string) map[string][]string {
-	hosts := make(map[string][]string, len(table))
+func realmHosts(table map[string][]string) guard.Realms {
+	hosts := make(guard.Realms, len(table))
 	for registry, realms := range table {
 		registry = image.NormalRegistry(registry)
 		if registry == dockerHub {
@@ -204,7 +207,7 @@ func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 	}
 	other := *c
 	other.credentials = slices.Clone(sources)
-	other.tokens = newTokens()
+	other.tokens = login.NewTokens()
 	return &other, nil
 }
 

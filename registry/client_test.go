@@ -258,6 +258,17 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestAnotherManifestIsNotTaken: the answer is consistent in itself, but not
+// what was asked for.
+func TestAnotherManifestIsNotTaken(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	pushed := server.PutImage("app", "v1", "content")
+	server.PutImage("app", "other", "other content")
+	server.SetFaults(registrytest.Fault{Reference: pushed.Digest, Do: registrytest.Flip("other")})
+	_, _, err := newClient(t, registry.Config{}).Manifest(t.Context(), repository(t, server.Host()+"/app"), pushed.Digest)
+	wantKind(t, err, image.Corrupt)
+}
+
 func TestManifestRefusesWhatIsNoReference(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	client := newClient(t, registry.Config{})

@@ -47,21 +47,6 @@ func hostname(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-// sameOrigin reports whether a and b have scheme, host and port in common.
-func sameOrigin(a, b *url.URL) bool {
-	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	if strings.EqualFold(u.Scheme, "http") {
-		return "80"
-	}
-	return "443"
-}
-
 func hostSet(hosts []string) map[string]bool {
 	set := make(map[string]bool, len(hosts))
 	for _, host := range hosts {

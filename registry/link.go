@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
 // nextPage reads the address of the next page from Link headers (RFC 8288),
@@ -20,7 +22,7 @@ func nextPage(current *url.URL, headers []string) (*url.URL, error) {
 		if err != nil {
 			return nil, errors.New("its Link to the next page is no address")
 		}
-		if !sameOrigin(current, next) || next.User != nil {
+		if !guard.SameOrigin(current, next) || next.User != nil {
 			return nil, fmt.Errorf("its Link leads to another host, %s", shorten(next.Host))
 		}
 		if next.Path != current.Path {

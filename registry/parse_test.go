@@ -3,16 +3,11 @@ package registry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/quaymaster/quaymaster/image"
 )
@@ -101,48 +96,6 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzChallenge has a registry answer with any challenge. Whatever it says,
-// the credential goes to nobody but the registry and its loopback realm.
-func FuzzChallenge(f *testing.F) {
-	f.Add(`Basic realm="x"`)
-	f.Add(`Bearer realm="http://127.0.0.1:1/token",service="x",scope="repository:app:pull"`)
-	f.Add(`Bearer realm="https://evil.example/token"`)
-	f.Add(`Bearer realm="` + strings.Repeat(`\"`, 50))
-	home, _ := url.Parse("https://reg.example.com")
-	f.Fuzz(func(t *testing.T, challenge string) {
-		var sent []*http.Request
-		base := roundTripper(func(q *http.Request) (*http.Response, error) {
-			sent = append(sent, q)
-			recorder := httptest.NewRecorder()
-			recorder.Header()["Www-Authenticate"] = []string{challenge}
-			recorder.WriteHeader(http.StatusUnauthorized)
-			answer := recorder.Result()
-			answer.Request = q
-			return answer, nil
-		})
-		client := &auth.Client{
-			Client: &http.Client{Transport: &guard{base: base, home: home}, CheckRedirect: redirect},
-			Cache:  newTokens().forRepository("app"),
-			Credential: func(context.Context, string) (auth.Credential, error) {
-				return auth.Credential{Username: "user", Password: "secret"}, nil
-			},
-		}
-		q, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, home.String()+"/v2/app/manifests/v1", nil)
-		if answer, err := client.Do(q); err == nil {
-			answer.Body.Close()
-		}
-		for _, request := range sent {
-			if request.Header.Get("Authorization") != "" && registrable(request.URL.Hostname()) != "example.com" {
-				t.Errorf("%q sent the credential to %s", challenge, request.URL)
-			}
-		}
-	})
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return r(q) }
-
 func TestRetryAfterReads(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := map[string]time.Duration{
@@ -155,24 +108,6 @@ func TestRetryAfterReads(t *testing.T) {
 		if got := (&retryAfter{value: value}).wait(now); got != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
 		}
-	}
-}
-
-func TestMemoryForgets(t *testing.T) {
-	m := newMemory[int](3, time.Hour)
-	for i := range 10 {
-		m.set(fmt.Sprint(i), i)
-		if got, ok := m.get(fmt.Sprint(i)); !ok || got != i {
-			t.Fatalf("%d was not remembered", i)
-		}
-	}
-	if len(m.entries) > 3 {
-		t.Errorf("%d entries, want at most 3", len(m.entries))
-	}
-	old := newMemory[int](3, -time.Second)
-	old.set("a", 1)
-	if _, ok := old.get("a"); ok {
-		t.Error("what is too old was remembered")
 	}
 }
 
@@ -199,32 +134,21 @@ func TestLanesForgetHosts(t *testing.T) {
 	}
 }
 
-// TestATokenOutlivesItsFirstAsker: the one who fetches goes away, and those
-// who wait must not fail with it.
-func TestATokenOutlivesItsFirstAsker(t *testing.T) {
-	cache := newTokens().forRepository("app")
-	ctx, cancel := context.WithCancel(t.Context())
-	fetching := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		_, err := cache.Set(ctx, "reg", auth.SchemeBearer, "k", func(ctx context.Context) (string, error) {
-			close(fetching)
-			<-ctx.Done()
-			return "", fmt.Errorf("fetch: %w", ctx.Err())
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("the first asker got %v", err)
+func TestKeychainsKnowDockerHubByItsOldName(t *testing.T) {
+	tests := map[string]string{
+		"nginx":              "index.docker.io/library/nginx",
+		"docker.io/team/app": "index.docker.io/team/app",
+		"reg.example/app":    "reg.example/app",
+	}
+	for written, want := range tests {
+		repository, err := image.ParseRepository(written)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	<-fetching
-	group.Go(func() {
-		token, err := cache.Set(t.Context(), "reg", auth.SchemeBearer, "k", func(context.Context) (string, error) { return "token", nil })
-		if err != nil || token != "token" {
-			t.Errorf("the second asker got %q, %v", token, err)
+		if got := resource(repository).String(); got != want {
+			t.Errorf("%s is %s, want %s", written, got, want)
 		}
-	})
-	cancel()
-	group.Wait()
+	}
 }
 
 func TestOrigin(t *testing.T) {

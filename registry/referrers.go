@@ -28,7 +28,7 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 	if repository.IsZero() || digest.IsZero() {
 		return nil, q.fail(image.Corrupt, errors.New("the repository or the digest is empty"))
 	}
-	if missing, ok := c.missing.get(repository.String()); ok && missing {
+	if missing, ok := c.missing.Get(repository.String()); ok && missing {
 		return c.referrersTag(ctx, q, digest, artifactTypes)
 	}
 	if len(artifactTypes) == 1 {
@@ -94,11 +94,11 @@ func (c *Client) lacksReferrers(q question, err error) bool {
 	switch statusOf(err) {
 	case http.StatusNotFound:
 		if code != errcode.ErrorCodeNameUnknown {
-			c.missing.set(q.repository.String(), true)
+			c.missing.Set(q.repository.String(), true)
 		}
 		return true
 	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
-		c.missing.set(q.repository.String(), true)
+		c.missing.Set(q.repository.String(), true)
 		return true
 	case http.StatusBadRequest:
 		return code == errcode.ErrorCodeUnsupported || code == ""

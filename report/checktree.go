@@ -21,7 +21,8 @@ func (g grower) decision(d policy.Decision) *branch {
 	b.add("source", clean(p.Source))
 	b.add("hash", clean(p.Hash))
 	b.add("entry", clean(c.Entry)+" ("+string(c.Action)+")")
-	rest := &leftover{facts: slices.Clone(d.Facts), reasons: advised(d.Reasons), passed: d.Result == policy.Pass}
+	rest := &leftover{facts: newTold(d.Facts), reasons: newTold(advised(d.Reasons)), passed: d.Result == policy.Pass}
+	rest.isJudged = slices.ContainsFunc(d.Reasons, func(r policy.Reason) bool { return r.Path != c.Entry })
 	if d.Result != policy.Skipped {
 		for i := range c.Requirements {
 			g.requirement(b, &c.Requirements[i], c.Entry, rest.of(""))
@@ -34,10 +35,10 @@ func (g grower) decision(d policy.Decision) *branch {
 			g.condition(b, "deny", c.Entry, path, rest.conditionAt(path))
 		}
 	}
-	for _, f := range rest.facts {
+	for _, f := range rest.facts.rest() {
 		g.fact(b, f)
 	}
-	g.reasons(b, c.Entry, c.Entry, rest.reasons)
+	g.reasons(b, c.Entry, c.Entry, rest.reasons.rest())
 	return b
 }
 
@@ -63,10 +64,7 @@ func (g grower) condition(b *branch, label, entry, path string, reasons []policy
 // requirement grows a set of members.
 func (g grower) requirement(b *branch, r *policy.Requirement, entry string, rest view) {
 	child := b.add("signers", fmt.Sprintf("at least %d of %s, %s", r.Threshold, count(len(r.Members), "member"), clean(r.Name)))
-	rest.isOnly = len(r.Members) == 1
-	rest.missed = slices.ContainsFunc(r.Members, func(m policy.Member) bool {
-		return m.Authority != nil && rest.speaksOf(m.Authority.Name)
-	})
+	rest.isOnly, rest.silence = len(r.Members) == 1, rest.silenceIn(r)
 	for _, m := range r.Members {
 		if m.Set != nil {
 			g.requirement(child, m.Set, entry, rest)
@@ -89,22 +87,18 @@ func (g grower) authority(b *branch, a *verify.Authority, entry string, rest vie
 		child.add("asks", clean(term))
 	}
 	facts, reasons := rest.factsOf(a), rest.missesOf(a.Name)
-	child.sign, child.colour = "✓", green
 	switch {
-	case len(facts) > 0:
 	case undecided(reasons):
 		child.sign, child.colour = "?", yellow
 	case len(reasons) > 0:
 		child.sign, child.colour = "✗", red
-	case rest.missed: // the members that were missed say so
-		child.add("proved", "but too few others")
+	case len(facts) > 0 || rest.silence == met:
+		child.sign, child.colour = "✓", green
 	default:
 		child.sign, child.colour = "-", dim
-		word := "not asked"
-		if rest.passed {
-			word = "not needed"
-		}
-		child.add("because", word)
+	}
+	if len(facts)+len(reasons) == 0 {
+		child.add("", rest.silence)
 	}
 	for _, f := range facts {
 		g.fact(child, f)

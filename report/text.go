@@ -278,10 +278,12 @@ func (t *text) command(command string) {
 func (t *text) snapshots(records []Record) {
 	seen := map[string]bool{}
 	for _, r := range records {
-		for _, line := range []string{"policies  " + clean(r.PolicySetHash), "trust     " + clean(r.TrustGeneration)} {
+		for _, line := range []string{"policies " + clean(r.PolicySetHash), "trust " + clean(r.TrustGeneration)} {
 			if !seen[line] {
 				seen[line] = true
-				t.line(t.paint(dim, line))
+				for _, part := range wrap(line, t.width) {
+					t.line(t.paint(dim, part))
+				}
 			}
 		}
 	}

@@ -69,6 +69,15 @@ func (r *resources) add(object workload.Object) error {
 	return nil
 }
 
+// isResource reports whether policies can look an object of the kind up.
+func isResource(object workload.Object) bool {
+	switch object.Kind() {
+	case "ConfigMap", "Secret", "Namespace":
+		return object.Group() == ""
+	}
+	return false
+}
+
 func namespaced(namespace, name string) string {
 	if namespace == "" {
 		namespace = "default"

@@ -12,13 +12,16 @@ import (
 )
 
 const (
-	// maxKeys bounds the keys in one entry, each of which is an authority.
-	maxKeys = 100
+	// maxBlocks bounds the PEM blocks in one text; each key is an authority.
+	maxBlocks = 100
 	// maxSets bounds nested attestors.
 	maxSets = 10
 	// publicRekor is what Kyverno fills in for rekor.url: any log that the
 	// trusted root knows, of which the public root has several.
 	publicRekor = "https://rekor.sigstore.dev"
+
+	publicKey    = "PUBLIC KEY"
+	aCertificate = "CERTIFICATE"
 )
 
 // sets compiles a list of attestor sets, each of which must be met. Name is the
@@ -200,11 +203,7 @@ func (b builder) publicKeys(text, path string) ([]string, error) {
 		}
 		return []string{text}, b.allowed(namespace, path)
 	}
-	blocks, err := pemBlocks(text, path, "PUBLIC KEY")
-	if len(blocks) > maxKeys {
-		return nil, fail(path, "%d keys are more than %d", len(blocks), maxKeys)
-	}
-	return blocks, err
+	return pemBlocks(text, path, publicKey)
 }
 
 func isKMS(text string) bool {
@@ -213,18 +212,20 @@ func isKMS(text string) bool {
 	})
 }
 
-// pemBlocks splits PEM into its blocks, all of one type, with nothing between
-// them: what is not understood would be a signer that is left out.
+// pemBlocks splits PEM into its blocks, all of one type. A block that is broken
+// is an error and not passed over: it may be a signer. Between certificates
+// there may be text, as OpenSSL writes it; between keys there may not.
 func pemBlocks(text, path, kind string) ([]string, error) {
 	var blocks []string
-	rest := []byte(text)
-	for len(strings.TrimSpace(string(rest))) > 0 {
-		if !strings.HasPrefix(strings.TrimSpace(string(rest)), "-----BEGIN ") {
-			return nil, fail(path, "want PEM blocks of type %s and nothing else, found %q", kind, shorten(strings.TrimSpace(string(rest))))
+	wanted := strings.Count(text, "-----BEGIN ")
+	for rest := []byte(text); ; {
+		left := strings.TrimSpace(string(rest))
+		if kind == publicKey && left != "" && !strings.HasPrefix(left, "-----BEGIN ") {
+			return nil, fail(path, "want PEM blocks of type %s and nothing else, found %q", kind, shorten(left))
 		}
 		block, after := pem.Decode(rest)
-		if block == nil || strings.Count(string(rest[:len(rest)-len(after)]), "-----BEGIN ") != 1 {
-			return nil, fail(path, "a PEM block is broken")
+		if block == nil {
+			break
 		}
 		if block.Type != kind {
 			return nil, fail(path, "a PEM block is of type %q: want %s", block.Type, kind)
@@ -232,8 +233,13 @@ func pemBlocks(text, path, kind string) ([]string, error) {
 		blocks = append(blocks, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: block.Bytes})))
 		rest = after
 	}
-	if len(blocks) == 0 {
-		return nil, fail(path, "is empty: want a PEM block of type %s", kind)
+	switch {
+	case wanted == 0:
+		return nil, fail(path, "want a PEM block of type %s, found %q", kind, shorten(text))
+	case len(blocks) != wanted:
+		return nil, fail(path, "%d of %d PEM blocks are broken", wanted-len(blocks), wanted)
+	case len(blocks) > maxBlocks:
+		return nil, fail(path, "%d PEM blocks are more than %d", len(blocks), maxBlocks)
 	}
 	return blocks, nil
 }
@@ -262,12 +268,12 @@ func (b builder) common(log *rekor, ct *ctlog, path string) (verify.Authority, e
 	var errs [2]error
 	if log != nil {
 		a.Log.Ignore = log.IgnoreTlog
-		if a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", "PUBLIC KEY"); log.URL != publicRekor {
+		if a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", publicKey); log.URL != publicRekor {
 			a.Log.URL = log.URL
 		}
 	}
 	if ct != nil {
-		a.Timestamp.Chain, errs[1] = b.pem(ct.TSACertChain, path+".ctlog.tsaCertChain", "CERTIFICATE")
+		a.Timestamp.Chain, errs[1] = b.pem(ct.TSACertChain, path+".ctlog.tsaCertChain", aCertificate)
 		a.Timestamp.Required = ct.TSACertChain != ""
 	}
 	return a, errors.Join(errs[:]...)
@@ -277,7 +283,7 @@ func (b builder) ct(doc *ctlog, path string) (verify.CT, error) {
 	if doc == nil {
 		return verify.CT{}, nil
 	}
-	keys, err := b.pem(doc.PublicKey, path+".ctlog.pubkey", "PUBLIC KEY")
+	keys, err := b.pem(doc.PublicKey, path+".ctlog.pubkey", publicKey)
 	return verify.CT{Ignore: doc.IgnoreSCT, Keys: keys}, err
 }
 
@@ -289,8 +295,8 @@ func (b builder) certificates(doc certificates, algorithm, path string) (verify.
 	}
 	var errs [4]error
 	var leaf, chain []byte
-	leaf, errs[0] = b.pem(doc.Certificate, path+".cert", "CERTIFICATE")
-	chain, errs[1] = b.pem(doc.CertificateChain, path+".certChain", "CERTIFICATE")
+	leaf, errs[0] = b.pem(doc.Certificate, path+".cert", aCertificate)
+	chain, errs[1] = b.pem(doc.CertificateChain, path+".certChain", aCertificate)
 	if b.kind == "Notary" {
 		if doc.Rekor != nil || doc.CTLog != nil {
 			return verify.Authority{}, fail(path, "rekor and ctlog say nothing about a Notary signature: remove them")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,28 @@ func Get(t testing.TB, name string) *Program {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return at(t, path)
+}
+
+// Quaymaster returns our own program, built from the checkout that the test
+// runs in.
+func Quaymaster(t testing.TB) *Program {
+	t.Helper()
+	folder, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "quaymaster")
+	build := exec.Command("go", "build", "-o", path, "./cmd/quaymaster")
+	build.Dir = filepath.Join(folder, "..", "..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build quaymaster: %v\n%s", err, output)
+	}
+	return at(t, path)
+}
+
+func at(t testing.TB, path string) *Program {
 	folder := t.TempDir()
 	return &Program{Path: path, Folder: folder, Env: []string{
 		"HOME=" + folder,
@@ -38,8 +62,15 @@ func Get(t testing.TB, name string) *Program {
 		"PATH=" + os.Getenv("PATH"),
 		"COSIGN_PASSWORD=",
 		"COSIGN_YES=true",
+		// Loopback needs no proxy; whoever wants more fails at once.
+		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1",
 		"NO_COLOR=1",
 	}}
+}
+
+// With returns the same program with more in its environment.
+func (p *Program) With(env ...string) *Program {
+	return &Program{Path: p.Path, Folder: p.Folder, Env: append(slices.Clone(p.Env), env...)}
 }
 
 // Run runs the program and returns what it said, on both outputs.

@@ -1,12 +1,13 @@
-package registry
+// Package memory answers: was this learnt a short while ago?
+package memory
 
 import (
 	"sync"
 	"time"
 )
 
-// memory is a map that forgets, by age and by number.
-type memory[V any] struct {
+// Map is a map that forgets, by age and by number.
+type Map[V any] struct {
 	most int
 	age  time.Duration
 
@@ -19,11 +20,13 @@ type remembered[V any] struct {
 	until time.Time
 }
 
-func newMemory[V any](most int, age time.Duration) *memory[V] {
-	return &memory[V]{most: most, age: age, entries: map[string]remembered[V]{}}
+// New returns a Map of at most most entries, each remembered for age.
+func New[V any](most int, age time.Duration) *Map[V] {
+	return &Map[V]{most: most, age: age, entries: map[string]remembered[V]{}}
 }
 
-func (m *memory[V]) get(key string) (V, bool) {
+// Get returns what is remembered of key.
+func (m *Map[V]) Get(key string) (V, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	entry, ok := m.entries[key]
@@ -34,9 +37,9 @@ func (m *memory[V]) get(key string) (V, bool) {
 	return entry.value, true
 }
 
-// set remembers value; a full memory drops what is old, else any one entry:
+// Set remembers value; a full memory drops what is old, else any one entry:
 // what it loses costs a round trip and no more.
-func (m *memory[V]) set(key string, value V) {
+func (m *Map[V]) Set(key string, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -46,7 +49,7 @@ func (m *memory[V]) set(key string, value V) {
 	m.entries[key] = remembered[V]{value: value, until: now.Add(m.age)}
 }
 
-func (m *memory[V]) makeRoom(now time.Time) {
+func (m *Map[V]) makeRoom(now time.Time) {
 	for key, entry := range m.entries {
 		if now.After(entry.until) {
 			delete(m.entries, key)
@@ -58,10 +61,4 @@ func (m *memory[V]) makeRoom(now time.Time) {
 		}
 		delete(m.entries, key)
 	}
-}
-
-func (m *memory[V]) forget(key string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.entries, key)
 }

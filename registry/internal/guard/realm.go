@@ -1,4 +1,4 @@
-package registry
+package guard
 
 import (
 	"fmt"
@@ -16,33 +16,33 @@ import (
 // need no entry where both share a registrable domain; these are kept so that
 // a change of the public suffix list does not break them.
 var knownRealms = map[string][]string{
-	dockerHubHost:         {"auth.docker.io"},
-	"registry.gitlab.com": {"gitlab.com"},
+	"registry-1.docker.io": {"auth.docker.io"},
+	"registry.gitlab.com":  {"gitlab.com"},
 }
 
-// realms decides which token service may see a registry's credential.
-type realms struct {
-	extra map[string][]string // registry host: realm hosts, by the user
-}
+// Realms decides which token service may see a registry's credential: the
+// registry itself, one of the same registrable domain over TLS, and those
+// listed here by the registry's host (with its port where it has one).
+type Realms map[string][]string
 
 // check returns nil when the credential for the registry at home may be sent
 // to realm.
-func (r realms) check(home, realm *url.URL) error {
+func (r Realms) check(home, realm *url.URL) error {
 	host := strings.ToLower(realm.Hostname())
 	switch {
-	case sameOrigin(home, realm):
+	case SameOrigin(home, realm):
 		return nil
 	case dial.IsLoopbackHost(home.Hostname()) && dial.IsLoopbackHost(host):
 		return nil
 	case realm.Scheme != "https" && (home.Scheme != "http" || host != strings.ToLower(home.Hostname())):
-		return &realmError{home: home.Host, realm: realm.Host, reason: "it is not asked over TLS"}
+		return &RealmError{Home: home.Host, Realm: realm.Host, Reason: "it is not asked over TLS"}
 	case host == strings.ToLower(home.Hostname()),
 		slices.Contains(knownRealms[home.Host], host),
-		slices.Contains(r.extra[home.Host], host),
+		slices.Contains(r[home.Host], host),
 		sameDomain(home.Hostname(), host):
 		return nil
 	}
-	return &realmError{home: home.Host, realm: realm.Host, reason: "it is of another domain"}
+	return &RealmError{Home: home.Host, Realm: realm.Host, Reason: "it is of another domain"}
 }
 
 // sameDomain reports whether two names have the registrable domain in common.
@@ -69,10 +69,29 @@ func registrable(host string) string {
 	return domain
 }
 
-// realmError says that a credential was about to leave home.
-type realmError struct{ home, realm, reason string }
+// RealmError says that a credential was about to leave home.
+type RealmError struct {
+	Home   string // the registry it is for
+	Realm  string // the token service that was named
+	Reason string
+}
 
 // Error implements error.
-func (e *realmError) Error() string {
-	return fmt.Sprintf("the credential for %s is not sent to its token service %s: %s", e.home, e.realm, e.reason)
+func (e *RealmError) Error() string {
+	return fmt.Sprintf("the credential for %s is not sent to its token service %s: %s", e.Home, e.Realm, e.Reason)
+}
+
+// SameOrigin reports whether a and b have scheme, host and port in common.
+func SameOrigin(a, b *url.URL) bool {
+	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if strings.EqualFold(u.Scheme, "http") {
+		return "80"
+	}
+	return "443"
 }

@@ -1,23 +1,39 @@
-package registry
+// Package login answers: how does this registry want to be asked, and with
+// which token?
+//
+// It is the memory behind oras-go's auth client: bounded, by repository and
+// scope, and with one fetch for all who want the same token.
+package login
 
 import (
 	"context"
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/quaymaster/quaymaster/registry/internal/memory"
+)
+
+// The memory's bounds. Tokens live for minutes; one of an hour is not worth
+// its place, and a removed credential is forgotten with it.
+const (
+	maxTokens  = 4096
+	maxSchemes = 1024
+	tokenAge   = 10 * time.Minute
 )
 
 // errNotRemembered is what auth.Cache says for "ask".
 var errNotRemembered = errors.New("not remembered")
 
-// tokens remembers how a host wants to be asked, and the tokens that were
+// Tokens remembers how a host wants to be asked, and the tokens that were
 // given out, each for its repository and scope: credentials may differ by
 // repository. It is bounded where oras-go's own cache grows for ever.
-type tokens struct {
-	schemes *memory[auth.Scheme]
-	values  *memory[string]
+type Tokens struct {
+	schemes *memory.Map[auth.Scheme]
+	values  *memory.Map[string]
 
 	mu      sync.Mutex
 	flights map[string]*flight
@@ -30,21 +46,22 @@ type flight struct {
 	err   error
 }
 
-func newTokens() *tokens {
-	return &tokens{
-		schemes: newMemory[auth.Scheme](maxSchemes, tokenAge),
-		values:  newMemory[string](maxTokens, tokenAge),
+// NewTokens returns an empty memory.
+func NewTokens() *Tokens {
+	return &Tokens{
+		schemes: memory.New[auth.Scheme](maxSchemes, tokenAge),
+		values:  memory.New[string](maxTokens, tokenAge),
 		flights: map[string]*flight{},
 	}
 }
 
-// forRepository is the auth.Cache of requests to one repository.
-func (t *tokens) forRepository(path string) auth.Cache {
-	return repositoryTokens{tokens: t, path: path}
+// ForRepository is the auth.Cache of requests to one repository.
+func (t *Tokens) ForRepository(path string) auth.Cache {
+	return repositoryTokens{Tokens: t, path: path}
 }
 
 type repositoryTokens struct {
-	*tokens
+	*Tokens
 	path string
 }
 
@@ -54,7 +71,7 @@ func (r repositoryTokens) key(registry string, scheme auth.Scheme, key string) s
 
 // GetScheme implements auth.Cache.
 func (r repositoryTokens) GetScheme(_ context.Context, registry string) (auth.Scheme, error) {
-	if scheme, ok := r.schemes.get(registry); ok {
+	if scheme, ok := r.schemes.Get(registry); ok {
 		return scheme, nil
 	}
 	return auth.SchemeUnknown, errNotRemembered
@@ -62,7 +79,7 @@ func (r repositoryTokens) GetScheme(_ context.Context, registry string) (auth.Sc
 
 // GetToken implements auth.Cache.
 func (r repositoryTokens) GetToken(_ context.Context, registry string, scheme auth.Scheme, key string) (string, error) {
-	if token, ok := r.values.get(r.key(registry, scheme, key)); ok {
+	if token, ok := r.values.Get(r.key(registry, scheme, key)); ok {
 		return token, nil
 	}
 	return "", errNotRemembered
@@ -78,8 +95,8 @@ func (r repositoryTokens) Set(ctx context.Context, registry string, scheme auth.
 		if mine {
 			current.token, current.err = fetch(ctx)
 			if current.err == nil {
-				r.schemes.set(registry, scheme)
-				r.values.set(name, current.token)
+				r.schemes.Set(registry, scheme)
+				r.values.Set(name, current.token)
 			}
 			r.land(name, current)
 			return current.token, current.err
@@ -96,7 +113,7 @@ func (r repositoryTokens) Set(ctx context.Context, registry string, scheme auth.
 }
 
 // board returns the flight of a token, and whether the caller is to fly it.
-func (t *tokens) board(name string) (*flight, bool) {
+func (t *Tokens) board(name string) (*flight, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if current, ok := t.flights[name]; ok {
@@ -107,7 +124,7 @@ func (t *tokens) board(name string) (*flight, bool) {
 	return current, true
 }
 
-func (t *tokens) land(name string, current *flight) {
+func (t *Tokens) land(name string, current *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.flights, name)

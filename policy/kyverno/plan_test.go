@@ -1,0 +1,426 @@
+package kyverno_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// compile compiles minimal with one text replaced.
+func compile(t *testing.T, lookup configMaps, old, new string) *policy.Policy {
+	t.Helper()
+	text := strings.Replace(minimal, old, new, 1)
+	if old != "" && !strings.Contains(minimal, old) {
+		t.Fatalf("%q is not in the policy", old)
+	}
+	p, err := newCompiler(t, lookup).Compile([]byte(text), "test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// applies says what a rule does with a subject: "checks", "skips", or an error.
+func applies(t *testing.T, r policy.Rule, s *policy.Subject) string {
+	t.Helper()
+	plan, err := r.Plan(t.Context(), s, []policy.Image{container("nginx")})
+	switch {
+	case err != nil:
+		return "error: " + err.Error()
+	case plan.Skip != "":
+		return "skips"
+	case len(plan.Checks) == 0:
+		return "nothing"
+	}
+	return "checks"
+}
+
+func TestMatch(t *testing.T) {
+	user := func(name string, groups ...string) policy.User { return policy.User{Name: name, Groups: groups} }
+	ann := policy.User{Name: "ann", RolesKnown: true, Roles: []string{"team:dev"}, ClusterRoles: []string{"view"}}
+	tests := []struct {
+		filter string // of match.any
+		change func(*policy.Subject)
+		want   string
+		reason string
+	}{
+		{"resources: {kinds: [Pod]}", nil, "checks", "the kind"},
+		{"resources: {kinds: [Deployment]}", nil, "skips", "another kind"},
+		{"resources: {kinds: [v1/Pod]}", nil, "checks", "with the version"},
+		{"resources: {kinds: [v2/Pod]}", nil, "skips", "another version"},
+		{"resources: {kinds: ['*/Pod']}", nil, "checks", "any version"},
+		{"resources: {kinds: [apps/v1/Pod]}", nil, "skips", "another group"},
+		{"resources: {kinds: ['*/*/P?d']}", nil, "checks", "wildcards"},
+		{"resources: {kinds: ['*']}", nil, "checks", "everything"},
+		{"resources: {kinds: [Pod/exec]}", nil, "skips", "a subresource alone"},
+		{"resources: {kinds: [Pod/exec]}", func(s *policy.Subject) { s.Subresource = "exec" }, "checks", "the subresource"},
+		{"resources: {kinds: [Pod]}", func(s *policy.Subject) { s.Subresource = "exec" }, "skips", "a subresource is not its object"},
+		{"resources: {kinds: ['Pod/*']}", func(s *policy.Subject) { s.Subresource = "exec" }, "checks", "any subresource"},
+		{"resources: {kinds: [Pod]}", func(s *policy.Subject) { s.Subresource = "ephemeralcontainers" }, "checks", "containers that are added later are the pod's"},
+		{"resources: {kinds: [v1/Pod/ephemeralcontainers]}", func(s *policy.Subject) { s.Subresource = "ephemeralcontainers" }, "checks", "named"},
+		{"resources: {name: 'we*'}", nil, "checks", "a name"},
+		{"resources: {names: [db, web]}", nil, "checks", "names"},
+		{"resources: {names: [db]}", nil, "skips", "another name"},
+		{"resources: {names: ['web-*']}", func(s *policy.Subject) {
+			s.Name = ""
+			s.Object = map[string]any{"metadata": map[string]any{"generateName": "web-"}}
+		}, "checks", "a name that will be made"},
+		{"resources: {namespaces: ['prod-*']}", nil, "checks", "the namespace"},
+		{"resources: {namespaces: [test]}", nil, "skips", "another namespace"},
+		{"resources: {operations: [CREATE]}", nil, "checks", "the operation"},
+		{"resources: {operations: [UPDATE]}", nil, "skips", "another operation"},
+		{"resources: {selector: {matchLabels: {owner: 'a*'}}}", nil, "checks", "a label"},
+		{"resources: {selector: {matchLabels: {'own*': '?nn'}}}", nil, "checks", "wildcards in the key"},
+		{"resources: {selector: {matchLabels: {owner: bob}}}", nil, "skips", "another value"},
+		{"resources: {selector: {matchExpressions: [{key: owner, operator: In, values: [ann]}]}}", nil, "checks", "in"},
+		{"resources: {selector: {matchExpressions: [{key: owner, operator: NotIn, values: [ann]}]}}", nil, "skips", "not in"},
+		{"resources: {selector: {matchExpressions: [{key: team, operator: DoesNotExist}]}}", nil, "checks", "there is none"},
+		{"resources: {selector: {matchExpressions: [{key: team, operator: Exists}]}}", nil, "skips", "there is none"},
+		{"resources: {annotations: {a: b}}", nil, "skips", "no annotation"},
+		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceLabels = map[string]string{"env": "prod"} }, "checks", "a label of the namespace"},
+		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", nil, "skips", "no label of the namespace"},
+		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "error: the rule selects by labels of the object's namespace, and they are not known", "nobody knows"},
+		{"resources: {kinds: [Service], namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "skips", "nobody needs to"},
+		{"subjects: [{kind: User, name: 'a*'}]", func(s *policy.Subject) { s.User = user("ann") }, "checks", "the user"},
+		{"subjects: [{kind: User, name: bob}]", func(s *policy.Subject) { s.User = user("ann") }, "skips", "another user"},
+		{"subjects: [{kind: Group, name: dev}]", func(s *policy.Subject) { s.User = user("ann", "ops", "dev") }, "checks", "a group"},
+		{"subjects: [{kind: ServiceAccount, namespace: ci, name: '*'}]", func(s *policy.Subject) { s.User = user("system:serviceaccount:ci:bot") }, "checks", "a service account"},
+		{"subjects: [{kind: ServiceAccount, namespace: ci, name: '*'}]", func(s *policy.Subject) { s.User = user("system:serviceaccount:ci2:bot") }, "skips", "of another namespace"},
+		{"subjects: [{kind: User, name: bob}]", nil, "checks", "nobody asks, as in a file"},
+		{"roles: ['team:*']", func(s *policy.Subject) { s.User = ann }, "checks", "a role"},
+		{"roles: ['other:*']", func(s *policy.Subject) { s.User = ann }, "skips", "another role"},
+		{"clusterRoles: [view]", func(s *policy.Subject) { s.User = ann }, "checks", "a cluster role"},
+		{"clusterRoles: [admin]", func(s *policy.Subject) { s.User = ann }, "skips", "another cluster role"},
+		{"clusterRoles: [view]", func(s *policy.Subject) { s.User = user("ann") }, "error: the rule selects by the user's roles, and they are not known", "nobody looked"},
+		{"resources: {kinds: [Pod]}", func(s *policy.Subject) { s.Operation = "DELETE" }, "skips", "nothing will run"},
+	}
+	for _, test := range tests {
+		r := ruleOf(t, compile(t, nil, "resources:\n          kinds: [Pod]", test.filter), "signed")
+		s := pod("prod-eu")
+		if test.change != nil {
+			test.change(s)
+		}
+		if got := applies(t, r, s); got != test.want {
+			t.Errorf("%s: %s, want %s: %s", test.filter, got, test.want, test.reason)
+		}
+	}
+}
+
+func TestExclude(t *testing.T) {
+	tests := []struct {
+		match, exclude string
+		user           policy.User
+		want, reason   string
+	}{
+		{"any: [{resources: {kinds: [Job]}}, {resources: {kinds: [Pod]}}]", "{}", policy.User{}, "checks", "one of any"},
+		{"all: [{resources: {kinds: [Pod]}}, {resources: {namespaces: [prod-eu]}}]", "{}", policy.User{}, "checks", "each of all"},
+		{"all: [{resources: {kinds: [Pod]}}, {resources: {namespaces: [test]}}]", "{}", policy.User{}, "skips", "not each of all"},
+		{"resources: {kinds: [Pod]}", "{}", policy.User{}, "checks", "the old form"},
+		{"resources: {kinds: [Pod]}", "{resources: {namespaces: [prod-eu]}}", policy.User{}, "skips", "excluded, in the old form"},
+		{"resources: {kinds: [Pod]}", "{any: [{resources: {namespaces: [test]}}, {resources: {names: [web]}}]}", policy.User{}, "skips", "one of any"},
+		{"resources: {kinds: [Pod]}", "{all: [{resources: {namespaces: [test]}}, {resources: {names: [web]}}]}", policy.User{}, "checks", "not each of all"},
+		{"resources: {kinds: [Pod]}", "{subjects: [{kind: User, name: ann}]}", policy.User{Name: "ann"}, "skips", "an exception for a user"},
+		{"resources: {kinds: [Pod]}", "{subjects: [{kind: User, name: ann}]}", policy.User{}, "checks", "which holds for nobody else"},
+		{"resources: {kinds: [Pod]}", "{resources: {namespaces: [prod-eu]}, subjects: [{kind: User, name: bob}]}", policy.User{Name: "ann"}, "checks", "both must match"},
+	}
+	for _, test := range tests {
+		r := ruleOf(t, compile(t, nil, "any:\n      - resources:\n          kinds: [Pod]", test.match+"\n    exclude: "+test.exclude), "signed")
+		s := pod("prod-eu")
+		s.User = test.user
+		if got := applies(t, r, s); got != test.want {
+			t.Errorf("match %s, exclude %s: %s, want %s: %s", test.match, test.exclude, got, test.want, test.reason)
+		}
+	}
+}
+
+func TestReferences(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("ab", 32)
+	tests := []struct {
+		pattern, ref string
+		want         bool
+		reason       string
+	}{
+		{"*", "nginx", true, "everything"},
+		{"docker.io/nginx:*", "nginx", true, "the registry is docker.io"},
+		{"docker.io/nginx:latest", "nginx", true, "and the tag is latest"},
+		{"docker.io/library/nginx:*", "nginx", true, "library/ is written out, too"},
+		{"docker.io/nginx*", "docker.io/library/nginx:1", true, "or left out"},
+		{"index.docker.io/nginx:*", "nginx", true, "another name of Docker Hub"},
+		{"nginx:*", "docker.io/library/nginx:1", true, "a short pattern"},
+		{"nginx:*", "ghcr.io/nginx:1", false, "which means Docker Hub"},
+		{"ghcr.io/org/*", "ghcr.io/org/team/app:v1", true, "a star crosses slashes"},
+		{"ghcr.io/org/*", "ghcr.io/organisation/app", false, "another organisation"},
+		{"ghcr.io/org/*", "evil.example/ghcr.io/org/app", false, "another registry"},
+		{"GHCR.io/org/*", "ghcr.io/org/app", true, "hosts have no case"},
+		{"ghcr.io/org/app:*", "ghcr.io/org/app" + digest, true, "every tag means every digest as well"},
+		{"ghcr.io/org/app:v*", "ghcr.io/org/app" + digest, false, "one tag does not"},
+		{"ghcr.io/org/app:v*", "ghcr.io/org/app:v1" + digest, true, "the tag is written"},
+		{"ghcr.io/org/app@sha256:*", "ghcr.io/org/app:v1" + digest, true, "the digest is"},
+		{"ghcr.io/org/app", "ghcr.io/org/app:v1", false, "a pattern without tag is for no tag"},
+	}
+	for _, test := range tests {
+		r := ruleOf(t, compile(t, nil, `["*"]`, fmt.Sprintf("[%q]", test.pattern)), "signed")
+		plan, err := r.Plan(t.Context(), pod("x"), []policy.Image{container(test.ref)})
+		if err != nil || (len(plan.Checks) == 1) != test.want {
+			t.Errorf("%s and %s: %d checks, %v; want %v: %s", test.pattern, test.ref, len(plan.Checks), err, test.want, test.reason)
+		}
+	}
+}
+
+func TestSkipImageReferences(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("ab", 32)
+	for _, test := range []struct {
+		pattern, ref string
+		want         bool
+		reason       string
+	}{
+		{"ghcr.io/org/*", "ghcr.io/org/app:v1", true, "the repository is exempt"},
+		{"ghcr.io/org/*", "ghcr.io/org/app" + digest, true, "whatever it is called by"},
+		{"ghcr.io/org/*", "ghcr.io/other/app:v1", false, "another is not"},
+		{"*:debug", "ghcr.io/org/app:debug", true, "the tag is exempt"},
+		{"*:debug", "ghcr.io/org/app:debug" + digest, false, "a tag beside a digest says nothing"},
+		{"index.docker.io/org/*", "org/app", true, "names are normal"},
+		{"org/*", "org/app", false, "no short patterns: they would exempt more than they say"},
+	} {
+		r := ruleOf(t, compile(t, nil, `["*"]`, fmt.Sprintf("['*']\n      skipImageReferences: [%q]", test.pattern)), "signed")
+		check := only(t, r, pod("x"), test.ref)
+		if got := check.Skip != ""; got != test.want {
+			t.Errorf("%s and %s: %q; want %v: %s", test.pattern, test.ref, check.Skip, test.want, test.reason)
+		}
+	}
+}
+
+func TestAutogen(t *testing.T) {
+	tests := []struct {
+		old, new string
+		want     []string
+		reason   string
+	}{
+		{"", "", []string{"signed", "autogen-signed", "autogen-cronjob-signed"}, "a rule about pods"},
+		{"kinds: [Pod]", "kinds: [v1/Pod]", []string{"signed", "autogen-signed", "autogen-cronjob-signed"}, "with its version"},
+		{"kinds: [Pod]", "kinds: [Pod]\n          namespaces: [a]", []string{"signed", "autogen-signed", "autogen-cronjob-signed"}, "in a namespace"},
+		{"kinds: [Pod]", "kinds: [Pod, Task]", []string{"signed"}, "and about others"},
+		{"kinds: [Pod]", "kinds: [Pod/exec]", []string{"signed"}, "not about pods themselves"},
+		{"kinds: [Pod]", "kinds: [Pod]\n          names: [a]", []string{"signed"}, "by name"},
+		{"kinds: [Pod]", "kinds: [Pod]\n          selector: {matchLabels: {a: b}}", []string{"signed"}, "by label"},
+		{"kinds: [Pod]", "kinds: [Pod]\n          annotations: {a: b}", []string{"signed"}, "by annotation"},
+		{"    verifyImages:", "    exclude: {any: [{resources: {names: [a]}}]}\n    verifyImages:", []string{"signed"}, "with an exception by name"},
+		{"  name: minimal", "  name: minimal\n  annotations: {pod-policies.kyverno.io/autogen-controllers: none}", []string{"signed"}, "switched off"},
+		{"  name: minimal", "  name: minimal\n  annotations: {pod-policies.kyverno.io/autogen-controllers: 'Deployment, StatefulSet'}", []string{"signed", "autogen-signed"}, "for some"},
+		{"  name: minimal", "  name: minimal\n  annotations: {pod-policies.kyverno.io/autogen-controllers: CronJob}", []string{"signed", "autogen-cronjob-signed"}, "for one"},
+		{"name: signed", "name: " + strings.Repeat("s", 60), []string{strings.Repeat("s", 60), "autogen-" + strings.Repeat("s", 55), "autogen-cronjob-" + strings.Repeat("s", 47)}, "long names are cut"},
+	}
+	for _, test := range tests {
+		var names []string
+		for _, r := range compile(t, nil, test.old, test.new).Rules {
+			names = append(names, r.Name())
+		}
+		equal(t, test.reason, names, test.want)
+	}
+}
+
+func TestAutogenKinds(t *testing.T) {
+	p := compile(t, nil, "    verifyImages:", `    exclude: {any: [{resources: {kinds: [Pod], namespaces: [free]}}]}
+    preconditions:
+      all:
+      - {key: "{{ request.object.metadata.labels.tier }}", operator: Equals, value: front}
+      - {key: "{{ request.object.spec.containers[0].name }}", operator: Equals, value: web}
+    verifyImages:`)
+	template := map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"tier": "front"}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "web"}}},
+	}
+	deployment := map[string]any{"metadata": map[string]any{"name": "d"}, "spec": map[string]any{"template": template}}
+	job := map[string]any{"metadata": map[string]any{"name": "c"}, "spec": map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": template}}}}
+	for _, test := range []struct {
+		rule, group, kind, namespace string
+		object                       map[string]any
+		want, reason                 string
+	}{
+		{"autogen-signed", "apps", "Deployment", "a", deployment, "checks", "its template is a pod's"},
+		{"autogen-signed", "apps", "ReplicaSet", "a", deployment, "checks", "its template is a pod's"},
+		{"autogen-signed", "", "ReplicationController", "a", deployment, "checks", "its template is a pod's"},
+		{"autogen-signed", "batch", "Job", "a", deployment, "checks", "its template is a pod's"},
+		{"autogen-signed", "apps", "Deployment", "free", deployment, "skips", "the exception holds, too"},
+		{"autogen-signed", "batch", "CronJob", "a", job, "skips", "it has a rule of its own"},
+		{"autogen-cronjob-signed", "batch", "CronJob", "a", job, "checks", "its template is deeper"},
+		{"signed", "apps", "Deployment", "a", deployment, "skips", "the rule itself is about pods"},
+		{"autogen-signed", "example.com", "Deployment", "a", deployment, "skips", "another group's Deployment"},
+	} {
+		s := &policy.Subject{Object: test.object, Group: test.group, Version: "v1", Kind: test.kind, Namespace: test.namespace, NamespaceKnown: true, Operation: "CREATE"}
+		if got := applies(t, ruleOf(t, p, test.rule), s); got != test.want {
+			t.Errorf("%s on %s/%s in %s: %s, want %s: %s", test.rule, test.group, test.kind, test.namespace, got, test.want, test.reason)
+		}
+	}
+}
+
+func TestActions(t *testing.T) {
+	const overrides = "  validationFailureAction: Audit\n  validationFailureActionOverrides:\n  - {action: Enforce, namespaces: ['prod-*']}\n  - {action: Enforce, namespaceSelector: {matchLabels: {env: prod}}}\n  rules:"
+	p := compile(t, nil, "  rules:", overrides)
+	equal(t, "it may enforce", p.AuditOnly, false)
+	for _, test := range []struct {
+		namespace string
+		labels    map[string]string
+		want      policy.Action
+	}{
+		{"prod-eu", nil, policy.Enforce},
+		{"test", nil, policy.Audit},
+		{"test", map[string]string{"env": "prod"}, policy.Enforce},
+	} {
+		s := pod(test.namespace)
+		s.NamespaceLabels = test.labels
+		equal(t, test.namespace, only(t, ruleOf(t, p, "signed"), s, "nginx").Action, test.want)
+	}
+	s := pod("test")
+	s.NamespaceKnown = false
+	if _, err := ruleOf(t, p, "signed").Plan(t.Context(), s, []policy.Image{container("nginx")}); err == nil {
+		t.Error("the action depends on labels that nobody knows")
+	}
+	p = compile(t, nil, "['*']"[0:0]+`["*"]`, "['*']\n      failureAction: Audit\n      mutateDigest: false")
+	equal(t, "audit only", p.AuditOnly, true)
+}
+
+func TestVariables(t *testing.T) {
+	const context = "    context:\n    - {name: keys, configMap: {name: keys, namespace: trust}}\n    verifyImages:"
+	text := strings.Replace(minimal, "    verifyImages:", context, 1)
+	text = strings.Replace(text, "            subject: ann@example.com\n", "            subject: \"{{ keys.data.{{ request.namespace }} }}@example.com\"\n", 1)
+	p, err := newCompiler(t, configMaps{"trust/keys": {"team": "bob"}}).Compile([]byte(text), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ruleOf(t, p, "signed")
+	identity := only(t, r, pod("team"), "nginx").Requirements[0].Members[0].Authority.Keyless.Identities[0]
+	equal(t, "subject", identity.Subject.String(), "bob@example.com")
+	if _, err := r.Plan(t.Context(), pod("other"), []policy.Image{container("nginx")}); err == nil || !strings.Contains(err.Error(), `Unknown key "other"`) {
+		t.Errorf("no key for the namespace: %v", err)
+	}
+	plan, err := r.Plan(t.Context(), pod("other"), nil)
+	if err != nil || len(plan.Checks) != 0 {
+		t.Errorf("no image, so nothing to look up: %v", err)
+	}
+	for name, lookup := range map[string]configMaps{"no cluster": nil, "no ConfigMap": {}} {
+		compiler := newCompiler(t, nil)
+		if lookup != nil {
+			compiler = newCompiler(t, lookup)
+		}
+		p, err := compiler.Compile([]byte(text), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ruleOf(t, p, "signed").Plan(t.Context(), pod("team"), []policy.Image{container("nginx")}); err == nil || !strings.Contains(err.Error(), "ConfigMap trust/keys") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestContextVariables(t *testing.T) {
+	const digest = "sha256:abababababababababababababababababababababababababababababababab"
+	for _, test := range []struct{ entries, key, want, reason string }{
+		{"{name: a, variable: {value: {b: [1, x]}}}", "{{ a.b[1] }}", "x", "a value"},
+		{"{name: a, variable: {value: {b: [1, x]}, jmesPath: 'b[1]'}}", "{{ a }}", "x", "a part of a value"},
+		{"{name: a, variable: {jmesPath: request.object.metadata.labels.owner}}", "{{ a }}", "ann", "from the object"},
+		{"{name: a, variable: {jmesPath: request.object.metadata.labels.team, default: none}}", "{{ a }}", "none", "a default"},
+		{"{name: a, variable: {value: owner}}, {name: b, variable: {jmesPath: 'request.object.metadata.labels.{{ a }}'}}", "{{ b }}", "ann", "one in another"},
+		{"{name: a, variable: {value: x}}", "{{ request.operation }}/{{ request.kind.kind }}/{{ request.namespace }}", "CREATE/Pod/team", "the request"},
+		{"{name: a, variable: {value: x}}", "{{ request.userInfo.username }}/{{ serviceAccountName }}/{{ serviceAccountNamespace }}", "system:serviceaccount:ci:bot/bot/ci", "who asks"},
+		{"{name: a, variable: {value: x}}", "{{ images.containers.web.registry }}|{{ images.containers.web.path }}|{{ images.containers.web.name }}|{{ images.containers.web.tag }}", "docker.io|org/app|app|v1", "the image"},
+		{"{name: a, variable: {value: x}}", "{{ images.containers.web.reference }}", "docker.io/org/app@" + digest, "the image's reference"},
+	} {
+		p := compile(t, nil, "    verifyImages:", fmt.Sprintf("    context: [%s]\n    preconditions: {all: [{key: %q, operator: Equals, value: %q}]}\n    verifyImages:", test.entries, test.key, test.want))
+		s := pod("team")
+		s.User = policy.User{Name: "system:serviceaccount:ci:bot"}
+		plan, err := ruleOf(t, p, "signed").Plan(t.Context(), s, []policy.Image{container("org/app:v1@" + digest)})
+		if err != nil || plan.Skip != "" {
+			t.Errorf("%s: %v %s: %s", test.key, err, plan.Skip, test.reason)
+		}
+	}
+}
+
+func TestPreconditions(t *testing.T) {
+	p := compile(t, nil, "    verifyImages:", "    preconditions: {any: [{key: '{{ request.object.metadata.labels.owner }}', operator: Equals, value: bob}]}\n    verifyImages:")
+	plan, err := ruleOf(t, p, "signed").Plan(t.Context(), pod("a"), []policy.Image{container("nginx")})
+	if err != nil || !strings.Contains(plan.Skip, `expected {{ request.object.metadata.labels.owner }} Equals "bob", found "ann"`) {
+		t.Errorf("got %q, %v", plan.Skip, err)
+	}
+	p = compile(t, nil, "    verifyImages:", "    preconditions: {any: [{key: '{{ request.object.metadata.labels.team }}', operator: Equals, value: bob}]}\n    verifyImages:")
+	if plan, err := ruleOf(t, p, "signed").Plan(t.Context(), pod("a"), []policy.Image{container("nginx")}); err == nil {
+		t.Errorf("an undefined variable is no reason to skip: %+v", plan)
+	}
+}
+
+// A statement must not speak for the request.
+func TestPredicatesDoNotHideTheRequest(t *testing.T) {
+	p := compile(t, nil, "      attestors:\n      - entries:\n        - keyless:\n", `      attestations:
+      - type: https://example.com/v1
+        conditions:
+        - all: [{key: "{{ request.namespace }}", operator: Equals, value: "{{ target }}"}]
+        attestors:
+        - entries:
+          - keyless:
+`)
+	check := only(t, ruleOf(t, p, "signed"), pod("prod"), "nginx")
+	forged := map[string]any{"target": "test", "request": map[string]any{"namespace": "test"}}
+	if holds, _, err := check.Attestations[0].Condition.Holds(forged); holds || err != nil {
+		t.Errorf("a forged request: %v, %v", holds, err)
+	}
+	if holds, _, err := check.Attestations[0].Condition.Holds(map[string]any{"target": "prod"}); !holds || err != nil {
+		t.Errorf("an honest predicate: %v, %v", holds, err)
+	}
+}
+
+// What cannot be judged in a deny condition is no permission.
+func TestDenyOfTheUnknown(t *testing.T) {
+	p := compile(t, nil, "      attestors:\n      - entries:\n        - keyless:\n", `      validate: {deny: {conditions: {any: [{key: "{{ scan.score }}", operator: GreaterThan, value: 7}]}}}
+      attestations:
+      - name: scan
+        type: https://example.com/v1
+        attestors:
+        - entries:
+          - keyless:
+`)
+	check := only(t, ruleOf(t, p, "signed"), pod("prod"), "nginx")
+	for _, test := range []struct {
+		score      any
+		denied, ok bool
+	}{{5.0, false, true}, {8.0, true, true}, {"high", false, false}, {nil, false, false}} {
+		denied, _, err := check.Deny.Holds(map[string]any{"scan": map[string]any{"score": test.score}})
+		if (err == nil) != test.ok || test.ok && denied != test.denied {
+			t.Errorf("%v: %v, %v", test.score, denied, err)
+		}
+	}
+}
+
+func TestManyImagesAndEntries(t *testing.T) {
+	p := compile(t, nil, `    - imageReferences: ["*"]`, "    - imageReferences: ['ghcr.io/*']\n    - imageReferences: ['*']")
+	images := []policy.Image{container("ghcr.io/a/b"), container("nginx")}
+	plan, err := ruleOf(t, p, "signed").Plan(t.Context(), pod("a"), images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, check := range plan.Checks {
+		got = append(got, fmt.Sprint(check.Entry, " ", check.Image.Ref, " ", check.NeedsProof()))
+	}
+	equal(t, "checks", got, []string{
+		"verifyImages[0] ghcr.io/a/b:latest false",
+		"verifyImages[1] ghcr.io/a/b:latest true",
+		"verifyImages[1] docker.io/library/nginx:latest true",
+	})
+}
+
+func BenchmarkPlan(b *testing.B) {
+	p, err := newCompiler(b, nil).Compile([]byte(minimal), "bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, images := pod("prod"), []policy.Image{{Container: "web", Role: "container", Ref: image.MustParse("ghcr.io/org/app:v1")}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.Rules[0].Plan(b.Context(), s, images); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

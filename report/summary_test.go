@@ -1,0 +1,59 @@
+package report_test
+
+import (
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+func TestCount(t *testing.T) {
+	tests := []struct {
+		reason, scenario string
+		want             report.Summary
+		status, required int // without and with --require-match
+	}{
+		{"allowed", "allowed-by-key", report.Summary{Objects: 1, Images: 1, Allowed: 1}, 0, 0},
+		{"denied", "unsigned", report.Summary{Objects: 1, Images: 1, Denied: 1}, 1, 1},
+		{"nobody knows", "registry-down", report.Summary{Objects: 1, Images: 1, Unable: 1}, 3, 3},
+		{"nobody knows, admitted", "fail-open", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
+		{"only a warning", "audit", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
+		{"skipped is spoken of", "skipped", report.Summary{Objects: 1, Images: 1, Allowed: 1}, 0, 0},
+		{"nobody speaks of it", "no-policy", report.Summary{Objects: 1, Images: 1, Allowed: 1, Unmatched: 1}, 0, 1},
+		{"the object is worse than its image", "rule-error", report.Summary{Objects: 1, Images: 1, Allowed: 1, Unable: 1}, 3, 3},
+		{"the object has no image that could be read", "malformed", report.Summary{Objects: 1, Denied: 1}, 1, 1},
+		{"no image", "no-images", report.Summary{Objects: 1}, 0, 0},
+		{"a no weighs more than nobody knows", "pod", report.Summary{Objects: 1, Images: 11, Allowed: 8, Denied: 2, Unable: 1, Warned: 1, Unmatched: 1}, 1, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.scenario, func(t *testing.T) {
+			got := report.Count(find(t, test.scenario).outcomes(t))
+			if got != test.want {
+				t.Errorf("%s: got %+v, want %+v", test.reason, got, test.want)
+			}
+			if status := got.ExitStatus(false); status != test.status {
+				t.Errorf("%s: exit status %d, want %d", test.reason, status, test.status)
+			}
+			if status := got.ExitStatus(true); status != test.required {
+				t.Errorf("%s: exit status %d where a match is required, want %d", test.reason, status, test.required)
+			}
+		})
+	}
+}
+
+func TestCountTakesNoUnknownAnswerForYes(t *testing.T) {
+	for _, answer := range []gate.Answer{"", "maybe"} {
+		got := report.Count([]gate.Outcome{{Answer: answer, Verdicts: []gate.Verdict{{Answer: answer}}}})
+		if got.Allowed != 0 || got.ExitStatus(false) == 0 {
+			t.Errorf("the answer %q counts as %+v", answer, got)
+		}
+	}
+}
+
+func TestCountSeesWarningsOfObjects(t *testing.T) {
+	got := report.Count([]gate.Outcome{{Answer: gate.Allow, Warnings: []policy.Reason{{Code: policy.PolicyError}}}})
+	if got.Warned != 1 || got.ExitStatus(true) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,164 @@
+package agreement
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/test/peers"
+)
+
+// format is a way for one program to write, and to be asked about it.
+type format struct {
+	name    string
+	program string
+	env     []string // on both runs
+	sign    []string // flags of sign and attest
+	verify  []string // flags of verify and verify-attestation
+	// attests: whether attestations can be written this way.
+	attests bool
+	// attestationCounts: whether this cosign takes any attestation for a
+	// signature.
+	attestationCounts bool
+}
+
+func formats(c *crew) []format {
+	unlogged := []string{"--tlog-upload=false"}
+	planless := []string{"--use-signing-config=false", "--tlog-upload=false"}
+	ignore := []string{"--insecure-ignore-tlog", "--trusted-root", c.root}
+	return []format{
+		{
+			name: "cosign 2 tags", program: peers.Cosign2, attests: true,
+			sign: with(unlogged, "--new-bundle-format=false"), verify: with(ignore, "--new-bundle-format=false"),
+		},
+		{
+			name: "cosign 2 referrers", program: peers.Cosign2, env: []string{"COSIGN_EXPERIMENTAL=1"},
+			sign: with(unlogged, "--registry-referrers-mode=oci-1-1"), verify: with(ignore, "--experimental-oci11"),
+		},
+		{
+			name: "cosign 2 bundles", program: peers.Cosign2, attests: true, attestationCounts: true,
+			sign: with(unlogged, "--new-bundle-format=true"), verify: with(ignore, "--new-bundle-format=true"),
+		},
+		{
+			name: "cosign 3 tags", program: peers.Cosign3, attests: true,
+			sign: with(planless, "--new-bundle-format=false"), verify: with(ignore, "--new-bundle-format=false"),
+		},
+		{
+			name: "cosign 3 bundles", program: peers.Cosign3, attests: true, attestationCounts: true,
+			sign: planless, verify: ignore,
+		},
+	}
+}
+
+// with returns the flags and more.
+func with(flags []string, more ...string) []string { return slices.Concat(flags, more) }
+
+func TestSignatures(t *testing.T) {
+	crew := muster(t)
+	for kind, open := range ports {
+		t.Run(kind, func(t *testing.T) {
+			p := open(t, crew)
+			for i, f := range formats(crew) {
+				t.Run(f.name, func(t *testing.T) { p.signatures(t, f, string(rune('a'+i))) })
+			}
+		})
+	}
+}
+
+func (p *port) signatures(t *testing.T, f format, tag string) {
+	cosign := p.cosign[f.program].With(f.env...)
+	signed, bare, other := p.push(t, tag), p.push(t, tag+"-bare"), p.push(t, tag+"-other")
+	args := append([]string{"sign", "--key", p.private(signer), "-a", "stage=prod"}, f.sign...)
+	cosign.Must(t, append(args, signed)...)
+	p.move(t, signed, other)
+
+	for _, row := range []struct {
+		reason     string
+		image, key string
+		annotation string
+		want       bool
+	}{
+		{"signed", signed, signer, "", true},
+		{"signed, by its tag", p.repository + ":" + tag, signer, "", true},
+		{"signed by somebody else", signed, stranger, "", false},
+		{"not signed", bare, signer, "", false},
+		{"with the signature of another image", other, signer, "", false},
+		{"signed with the annotation", signed, signer, "stage=prod", true},
+		{"signed with another value of the annotation", signed, signer, "stage=test", false},
+		{"signed without the annotation", signed, signer, "team=blue", false},
+	} {
+		theirs := append([]string{"verify", "--key", p.public(row.key)}, f.verify...)
+		ours := []string{"--key", p.public(row.key), "--insecure-ignore-tlog"}
+		if row.annotation != "" {
+			theirs = append(theirs, "-a", row.annotation)
+			ours = append(ours, "-a", row.annotation)
+		}
+		p.both(t, row.reason, cosign, append(theirs, row.image), append(ours, row.image), row.want, row.want)
+	}
+}
+
+// both asks both sides.
+func (p *port) both(t *testing.T, what string, cosign *peers.Program, theirs, ours []string, wantTheirs, wantOurs bool) {
+	t.Helper()
+	said, err := cosign.Run(t.Context(), theirs...)
+	accepted, ourWords := p.ask(t, ours...)
+	compare(t, what, side{"cosign", err == nil, wantTheirs, said}, side{"quaymaster", accepted, wantOurs, ourWords})
+}
+
+// predicates are cosign's short names and a document of each type.
+var predicates = []struct{ kind, document string }{
+	{"custom", `{"passed": true}`},
+	{"spdxjson", `{"spdxVersion": "SPDX-2.3"}`},
+	{"cyclonedx", `{"bomFormat": "CycloneDX", "specVersion": "1.5"}`},
+	{"slsaprovenance", `{"builder": {"id": "https://builder.example"}, "buildType": "https://build.example"}`},
+	{"slsaprovenance1", `{"buildDefinition": {"buildType": "https://build.example"}, "runDetails": {"builder": {"id": "https://builder.example"}}}`},
+	{"vuln", `{"invocation": {}, "scanner": {"uri": "https://scanner.example"}, "metadata": {}}`},
+	{"openvex", `{"@context": "https://openvex.dev/ns/v0.2.0", "@id": "https://vex.example", "author": "a", "timestamp": "2026-01-01T00:00:00Z", "version": 1, "statements": []}`},
+	{"https://example.com/review/v1", `{"reviewed": true}`},
+}
+
+func TestAttestations(t *testing.T) {
+	crew := muster(t)
+	for kind, open := range ports {
+		t.Run(kind, func(t *testing.T) {
+			p := open(t, crew)
+			all := slices.DeleteFunc(formats(crew), func(f format) bool { return !f.attests })
+			for i, f := range all {
+				// Two types with each format: together that is all of them.
+				t.Run(f.name, func(t *testing.T) { p.attestations(t, f, string(rune('a'+i)), i) })
+			}
+		})
+	}
+}
+
+func (p *port) attestations(t *testing.T, f format, tag string, turn int) {
+	cosign := p.cosign[f.program].With(f.env...)
+	attested, other := p.push(t, tag), p.push(t, tag+"-other")
+	var kinds []string
+	for i, predicate := range predicates {
+		if i%4 != turn%4 {
+			continue
+		}
+		kinds = append(kinds, predicate.kind)
+		document := p.write(t, "predicate.json", []byte(predicate.document))
+		args := append([]string{"attest", "--key", p.private(signer), "--type", predicate.kind, "--predicate", document}, f.sign...)
+		cosign.Must(t, append(args, attested)...)
+	}
+	p.move(t, attested, other)
+
+	ask := func(reason, image, key, kind string, want bool) {
+		theirs := append([]string{"verify-attestation", "--key", p.public(key), "--type", kind}, f.verify...)
+		ours := []string{"--key", p.public(key), "--insecure-ignore-tlog", "--attestation", kind}
+		p.both(t, reason, cosign, append(theirs, image), append(ours, image), want, want)
+	}
+	for _, kind := range kinds {
+		ask("attested as "+kind, attested, signer, kind, true)
+	}
+	ask("attested by somebody else", attested, stranger, kinds[0], false)
+	ask("attested as something else", attested, signer, "https://example.com/other/v1", false)
+	ask("with the attestation of another image", other, signer, kinds[0], false)
+
+	// An attestation is no signature, whatever cosign's bundle verifier says.
+	theirs := append([]string{"verify", "--key", p.public(signer)}, f.verify...)
+	ours := []string{"--key", p.public(signer), "--insecure-ignore-tlog", attested}
+	p.both(t, "attested and not signed", cosign, append(theirs, attested), ours, f.attestationCounts, false)
+}
