@@ -18,7 +18,8 @@ const module = "github.com/quaymaster/quaymaster"
 var layers = map[string]int{
 	"image": 0, "cache": 0,
 	"internal/limit": 0, "internal/redact": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
-	"workload": 1, "registry": 1, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
+	"registry/internal/memory": 1, "registry/internal/guard": 1, "registry/internal/login": 2,
+	"workload": 1, "registry": 3, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
 	"verify": 2, "verify/trust": 3, "verify/trust/kms": 4,
 	"verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 0,
 	"policy": 5, "policy/wildcard": 6, "policy/jmespath": 7, "policy/variable": 8, "policy/condition": 9, "policy/kyverno": 10,
@@ -68,16 +69,17 @@ var forbidden = []struct {
 // connecting are the packages that may open connections, by importing net/http
 // or net themselves.
 var connecting = map[string]string{
-	"registry":               "the only package that speaks HTTP to registries",
-	"registry/registrytest":  "a registry for tests",
-	"internal/dial":          "the guarded dialer",
-	"internal/redact":        "scrubs URLs; opens nothing",
-	"verify/trust":           "TUF and KMS",
-	"verify/notation":        "OCSP and CRL, through the guarded dialer",
-	"verify/verifytest":      "OCSP and CRL answers for tests",
-	"internal/dial/dialtest": "a resolver for tests",
-	"cmd/quaymaster":         "wiring",
-	"cmd/conformance":        "refuses to: see there",
+	"registry":                "the only package that speaks HTTP to registries",
+	"registry/registrytest":   "a registry for tests",
+	"internal/dial":           "the guarded dialer",
+	"internal/redact":         "scrubs URLs; opens nothing",
+	"verify/trust":            "TUF and KMS",
+	"verify/notation":         "OCSP and CRL, through the guarded dialer",
+	"verify/verifytest":       "OCSP and CRL answers for tests",
+	"registry/internal/guard": "the registry client's transport",
+	"internal/dial/dialtest":  "a resolver for tests",
+	"cmd/quaymaster":          "wiring",
+	"cmd/conformance":         "TUF of the staging instance",
 }
 
 type listed struct {

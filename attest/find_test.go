@@ -151,6 +151,38 @@ func TestFindFetchesNothingThatNobodyAsksFor(t *testing.T) {
 	}
 }
 
+func TestFindReadsPredicateTypesBeforeFetching(t *testing.T) {
+	s := harbour(t)
+	attest.Find(t.Context(), s, pinned(t), attest.Want{Predicates: []string{slsa}, Formats: []attest.Format{attest.Cosign}})
+	spare := "blob " + legacyAttestation(s, spdx, "legacy").Digest.String()
+	if asked := "blob " + legacyAttestation(s, slsa, "legacy").Digest.String(); !slices.Contains(s.calls, asked) || slices.Contains(s.calls, spare) {
+		t.Errorf("asked for %q; want the provenance and not the bill of materials", s.calls)
+	}
+}
+
+// TestFindReadsArtifactManifests: notation 1.0 wrote these, with blobs for layers.
+func TestFindReadsArtifactManifests(t *testing.T) {
+	for name, row := range map[string]struct {
+		mediaType string
+		found     int
+	}{
+		"artifact manifest":          {"application/vnd.oci.artifact.manifest.v1+json", 1},
+		"blobs in an image manifest": {image.MediaTypeManifest, 0},
+	} {
+		s := newStore()
+		b := encode(t, map[string]any{
+			"mediaType": row.mediaType, "artifactType": attest.ArtifactTypeNotation, "subject": map[string]any{"digest": subject},
+			"blobs": []image.Descriptor{s.blob(attest.MediaTypeCOSE, []byte("envelope"), nil)},
+		})
+		s.manifests[own.String()+" "+image.DigestOf(b).String()] = b
+		key := own.String() + " referrers " + subject.String()
+		s.referrers[key] = []image.Descriptor{{Digest: image.DigestOf(b), ArtifactType: attest.ArtifactTypeNotation}}
+		if found := attest.Find(t.Context(), s, pinned(t), attest.Want{Signatures: true}); len(found.Evidence) != row.found {
+			t.Errorf("%s: found %q, malformed %v; want %d", name, describeAll(found.Evidence), found.Malformed, row.found)
+		}
+	}
+}
+
 func TestFindFillsEvidence(t *testing.T) {
 	s := harbour(t)
 	found := attest.Find(t.Context(), s, pinned(t), attest.Want{Signatures: true, Artifacts: []string{sbom}})
@@ -484,12 +516,14 @@ func TestFindBoundsAreGapsAndKeepWhatWasFound(t *testing.T) {
 			s.tag(t, own, sigTag(subject), document{layers: layers})
 		}, attest.Want{Signatures: true}, "MaxLayers", attest.MaxLayers},
 		"manifests": {func(t *testing.T, s *store) {
-			for i := range 3 { // of which two are within the bound
-				d := notationReferrer(s, subject, fmt.Sprint(i))
-				d.annotations = map[string]string{"padding": strings.Repeat("x", attest.MaxManifests*2/5)}
-				s.refer(t, own, subject, d)
+			s.tag(t, own, sigTag(subject), document{layers: []image.Descriptor{legacySignature(s, "one")}})
+			for i := range 3 { // of which two are within the bound, and no manifests
+				b := append([]byte{'x', byte(i)}, make([]byte, attest.MaxManifests*2/5)...)
+				s.manifests[own.String()+" "+image.DigestOf(b).String()] = b
+				key := own.String() + " referrers " + subject.String()
+				s.referrers[key] = append(s.referrers[key], image.Descriptor{Digest: image.DigestOf(b), ArtifactType: attest.ArtifactTypeNotation})
 			}
-		}, attest.Want{Signatures: true}, "MaxManifests", 2},
+		}, attest.Want{Signatures: true}, "MaxManifests", 1},
 		"documents": {func(t *testing.T, s *store) {
 			for i := range 5 {
 				d := document{artifactType: attest.MediaTypeInToto, subject: subject}

@@ -159,10 +159,14 @@ func (in *inquiry) concerns(e attest.Evidence) bool {
 }
 
 func describe(e attest.Evidence) string {
-	if e.Role == attest.Signature {
-		return "a signature"
+	switch {
+	case e.Role == attest.Signature:
+		return "a signature in the format " + string(e.Format)
+	case e.PredicateType == "":
+		return "an attestation"
+	default:
+		return "an attestation of type " + e.PredicateType
 	}
-	return "an attestation of type " + e.PredicateType
 }
 
 // confirm checks that a proved fact is what was asked for: a verifier's answer

@@ -83,12 +83,17 @@ type planned struct {
 // plan finds the object's images and asks the policies about them.
 func (j *journey) plan(ctx context.Context, request Request) *planned {
 	p := &planned{request: request, subject: request.subject(), works: map[*policy.Check]*work{}, refused: map[*policy.Check]error{}, started: j.gate.options.now()}
-	find := func(extractors []policy.Extractor) ([]policy.Image, error) { return p.find(extractors) }
-	if _, err := find(nil); err != nil {
+	standard, err := p.find(nil)
+	if err != nil {
 		p.reasons = append(p.reasons, policy.Reason{Code: policy.Malformed, Message: err.Error(), Hint: "write the image as [registry/]repository[:tag][@digest]"})
 		return p
 	}
-	p.plan = j.snapshot.Policies.Plan(ctx, p.subject, find)
+	p.plan = j.snapshot.Policies.Plan(ctx, p.subject, func(extractors []policy.Extractor) ([]policy.Image, error) {
+		if len(extractors) == 0 {
+			return standard, nil
+		}
+		return p.find(extractors)
+	})
 	for i := range p.plan.Checks {
 		check := &p.plan.Checks[i]
 		if check.NeedsDigest() {

@@ -81,11 +81,15 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	if err != nil {
 		return nil, c.explain(ctx, q, err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, c.refusal(ctx, q, response)
+		failure := c.refusal(ctx, q, response)
+		if c.schemes.learn(origin, response) {
+			failure.final = false // the next try is over TLS
+		}
+		return nil, failure
 	}
-	return c.read(q, response)
+	return c.read(ctx, q, response)
 }
 
 // sender is the auth client of one call; it shares the memory of tokens.
@@ -111,17 +115,17 @@ func (c *Client) sender(origin *url.URL, repository image.Repository) *auth.Clie
 	}
 }
 
-func (c *Client) read(q question, response *http.Response) (*answer, error) {
+func (c *Client) read(ctx context.Context, q question, response *http.Response) (*answer, error) {
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, q.fail(image.Corrupt, errors.New("the body is encoded ("+shorten(encoding)+"), which was not asked for"))
 	}
 	body, err := limit.ReadAll(response.Body, q.most, "the answer")
 	c.meter.read(len(body))
 	if err != nil {
-		if _, exceeded := errors.AsType[*limit.Exceeded](err); exceeded {
+		if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
 			return nil, q.fail(image.Bound, err)
 		}
-		return nil, c.explain(response.Request.Context(), q, err)
+		return nil, c.explain(ctx, q, err)
 	}
 	return &answer{header: response.Header, length: response.ContentLength, body: body, url: response.Request.URL}, nil
 }
@@ -138,7 +142,7 @@ func (c *Client) refusal(ctx context.Context, q question, response *http.Respons
 	}
 	c.hint(ctx, q, failure)
 	if wait := response.Header.Get("Retry-After"); wait != "" {
-		failure.Err = &retryAfter{value: wait, err: failure.Err}
+		failure.Err = &retryAfterError{value: wait, err: failure.Err}
 	}
 	return failure
 }
@@ -150,7 +154,7 @@ func parseCodes(body []byte) errcode.Errors {
 		Errors errcode.Errors `json:"errors"`
 	}
 	if json.Unmarshal(body, &parsed) != nil {
-		return nil
+		return nil //nolint:nilerr // a body of another form has no codes
 	}
 	for i := range parsed.Errors {
 		code := &parsed.Errors[i]
@@ -191,7 +195,7 @@ func (c *Client) explain(ctx context.Context, q question, err error) *Error {
 		failure.Err, failure.final = stray, true
 		return failure
 	}
-	if refused, ok := errors.AsType[*dial.Refused](err); ok {
+	if refused, ok := errors.AsType[*dial.RefusedError](err); ok {
 		failure.Err, failure.final = refused, true
 		return failure
 	}
@@ -220,7 +224,12 @@ func (c *Client) explain(ctx context.Context, q question, err error) *Error {
 		failure.Err = fmt.Errorf("no answer in time: %w", err)
 	case isCertificateError(err):
 		failure.final = true
-		failure.Hint = "trust its certificate authority with --registry-ca, or name the host under --plain-http if it has no TLS"
+		failure.Hint = "trust its certificate authority with --registry-ca"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		failure.final = true
+		failure.Hint = "it has no TLS: name the host under --plain-http if that is meant"
+	default:
+		failure.Hint = "check that " + q.repository.Registry() + " is the right name, is up and can be reached from here"
 	}
 	return failure
 }

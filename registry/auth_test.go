@@ -66,7 +66,7 @@ func TestAuthentication(t *testing.T) {
 			ref := image.MustParse(server.Host() + "/team/app:v1")
 			_, err := client.Resolve(t.Context(), ref)
 			if test.refused != "" {
-				failure := wantKind(t, err, image.Refused)
+				failure := wantFailure(t, err, image.Refused)
 				if !strings.Contains(failure.Hint, test.refused) || strings.Contains(err.Error(), "hunter") || strings.Contains(err.Error(), "identity") {
 					t.Errorf("the message is %q", err)
 				}
@@ -149,7 +149,7 @@ func TestABrokenKeychainIsCouldNotLook(t *testing.T) {
 	server := start(t, registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Basic, Username: "user", Password: password}})
 	client := newClient(t, registry.Config{Credentials: []registry.Source{{Name: "the helper", Keychain: broken{}}}})
 	_, err := client.Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
-	failure := wantKind(t, err, image.Unavailable)
+	failure := wantFailure(t, err, image.Unavailable)
 	if strings.Contains(err.Error(), password) || !strings.Contains(err.Error(), "the helper") || failure.Temporary() {
 		t.Errorf("the message is %q", err)
 	}
@@ -302,7 +302,7 @@ func TestNamesThatPointHome(t *testing.T) {
 	server.Reset()
 	config.Loopback = nil
 	_, err := newClient(t, config).Resolve(t.Context(), ref)
-	failure := wantKind(t, err, image.Unavailable)
+	failure := wantFailure(t, err, image.Unavailable)
 	if server.Count("") != 0 || failure.Temporary() || !strings.Contains(err.Error(), "loopback") {
 		t.Errorf("%d requests, %v", server.Count(""), err)
 	}
@@ -314,11 +314,34 @@ func TestTLSIsExpected(t *testing.T) {
 	ref := image.MustParse(server.Host() + "/app:v1")
 	tls := registry.Config{LoopbackTLS: []string{server.Host()}}
 	_, err := newClient(t, tls).Resolve(t.Context(), ref)
-	if failure := wantKind(t, err, image.Unavailable); !strings.Contains(failure.Hint, "--registry-ca") || server.Count("") != 0 {
+	if failure := wantFailure(t, err, image.Unavailable); !strings.Contains(failure.Hint, "--registry-ca") || server.Count("") != 0 {
 		t.Errorf("an unknown authority: %v", err)
 	}
 	tls.RootCAs = server.CertPool()
 	if _, err := newClient(t, tls).Resolve(t.Context(), ref); err != nil {
 		t.Errorf("a known authority: %v", err)
+	}
+	tls.LoopbackTLS = nil
+	client := newClient(t, tls)
+	for range 2 {
+		if _, err := client.Resolve(t.Context(), ref); err != nil {
+			t.Errorf("a loopback host that turns out to speak TLS: %v", err)
+		}
+	}
+	tls.PlainHTTP = []string{server.Host()}
+	server.Reset()
+	_, err = newClient(t, tls).Resolve(t.Context(), ref)
+	wantKind(t, err, image.Unavailable)
+	if server.Count("") != 0 {
+		t.Error("a host that is to be asked over plain HTTP was asked over TLS")
+	}
+}
+
+func TestNoTLSWhereItIsExpected(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	config := registry.Config{LoopbackTLS: []string{server.Host()}}
+	_, err := newClient(t, config).Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
+	if failure := wantFailure(t, err, image.Unavailable); !strings.Contains(failure.Hint, "--plain-http") || server.Count("") != 0 {
+		t.Errorf("got %v", err)
 	}
 }

@@ -50,7 +50,7 @@ func blobBound(blob image.Descriptor, most int64) (int64, error) {
 	case most < 0:
 		return 0, errors.New("the bound is negative")
 	case blob.Size > most:
-		return 0, &limit.Exceeded{What: fmt.Sprintf("the blob of %d bytes", blob.Size), Most: most}
+		return 0, &limit.ExceededError{What: fmt.Sprintf("the blob of %d bytes", blob.Size), Most: most}
 	case blob.Size > 0:
 		return blob.Size, nil
 	default:
@@ -59,7 +59,7 @@ func blobBound(blob image.Descriptor, most int64) (int64, error) {
 }
 
 func kindOfBound(err error) image.Kind {
-	if _, exceeded := errors.AsType[*limit.Exceeded](err); exceeded || errors.Is(err, errTooManyReferrers) {
+	if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded || errors.Is(err, errTooManyReferrers) {
 		return image.Bound
 	}
 	return image.Corrupt

@@ -36,7 +36,8 @@ const (
 	// totalConcurrency bounds sockets and memory: 64 bodies in flight.
 	totalConcurrency = 64
 	// maxMissing and missingAge bound the memory of repositories whose registry
-	// has no referrers API. A registry gains it by an upgrade.
+	// has no referrers API, and of loopback hosts that speak TLS. A registry
+	// changes either by an upgrade.
 	maxMissing = 4096
 	missingAge = 10 * time.Minute
 	// maxIndex is the size of a layout's index.json.

@@ -34,7 +34,7 @@ type Config struct {
 	// tags.
 	PlainHTTP []string
 	// LoopbackTLS lists loopback hosts that speak TLS; others are asked over
-	// plain HTTP, as docker does.
+	// plain HTTP first, and over TLS once they say that they want it.
 	LoopbackTLS []string
 	// Realms lists, by registry host, further hosts of token services that may
 	// be given its credential. Without an entry, the host must have the
@@ -126,9 +126,12 @@ func New(config Config, options ...Option) (*Client, error) {
 	client := &Client{
 		userAgent:   config.UserAgent,
 		credentials: slices.Clone(config.Credentials),
-		schemes:     schemes{plain: hostSet(config.PlainHTTP), tls: hostSet(config.LoopbackTLS)},
-		realms:      realmHosts(config.Realms),
-		loopback:    slices.Clone(config.Loopback),
+		schemes: schemes{
+			plain: hostSet(config.PlainHTTP), tls: hostSet(config.LoopbackTLS),
+			found: memory.New[bool](maxMissing, missingAge),
+		},
+		realms:   realmHosts(config.Realms),
+		loopback: slices.Clone(config.Loopback),
 		transport: &http.Transport{
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        &tls.Config{RootCAs: config.RootCAs, MinVersion: tls.VersionTLS12},

@@ -42,8 +42,14 @@ func repository(t *testing.T, s string) image.Repository {
 	return repository
 }
 
-// wantKind fails unless err is of the kind, and reads as a message should.
-func wantKind(t *testing.T, err error, kind image.Kind) *registry.Error {
+// wantKind fails unless err is of the kind.
+func wantKind(t *testing.T, err error, kind image.Kind) {
+	t.Helper()
+	_ = wantFailure(t, err, kind)
+}
+
+// wantFailure fails unless err is of the kind, and reads as a message should.
+func wantFailure(t *testing.T, err error, kind image.Kind) *registry.Error {
 	t.Helper()
 	if image.KindOf(err) != kind {
 		t.Fatalf("kind %q, want %q: %v", image.KindOf(err), kind, err)

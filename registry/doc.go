@@ -10,5 +10,5 @@
 // It follows the OCI Distribution Specification 1.1, the OCI Image Layout
 // Specification 1.1, and the token specification of the distribution project.
 // The handshake is oras-go's: no ping, the request itself is answered with the
-// challenge. Which host may see a credential is decided here (guard.go).
+// challenge. Which host may see a credential is decided in internal/guard.
 package registry

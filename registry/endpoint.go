@@ -2,11 +2,13 @@ package registry
 
 import (
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
 // dockerHub is asked under another name than it is written.
@@ -17,8 +19,9 @@ const (
 
 // schemes says which hosts are asked without TLS.
 type schemes struct {
-	plain map[string]bool // given by the user
-	tls   map[string]bool // loopback hosts that do speak TLS
+	plain map[string]bool   // given by the user
+	tls   map[string]bool   // loopback hosts that do speak TLS, given by the user
+	found *memory.Map[bool] // loopback hosts that turned out to
 }
 
 // origin returns where the registry of a repository is asked: HTTPS, but for
@@ -32,11 +35,29 @@ func (s schemes) origin(repository image.Repository) *url.URL {
 	switch {
 	case s.plain[host]:
 		scheme = "http"
-	case s.tls[host]:
+	case s.tls[host] || s.foundTLS(host):
 	case dial.IsLoopbackHost(hostname(host)):
 		scheme = "http"
 	}
 	return &url.URL{Scheme: scheme, Host: host}
+}
+
+func (s schemes) foundTLS(host string) bool {
+	speaks, _ := s.found.Get(host)
+	return speaks
+}
+
+// learn looks at an answer of a loopback host that was asked over plain HTTP
+// because it is one. Servers written in Go answer the first bytes of a request
+// that should have been TLS with a bare 400 of HTTP/1.0. Such a host is asked
+// over TLS from now on, never the other way.
+func (s schemes) learn(origin *url.URL, response *http.Response) (learnt bool) {
+	bare := response.StatusCode == http.StatusBadRequest && !response.ProtoAtLeast(1, 1) && len(response.Header) == 0
+	if origin.Scheme != "http" || s.plain[origin.Host] || !bare {
+		return false
+	}
+	s.found.Set(origin.Host, true)
+	return true
 }
 
 // hostname cuts the port off.

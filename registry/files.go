@@ -86,9 +86,9 @@ func listArchive(file *os.File) (map[string]extent, error) {
 	for {
 		header, err := reader.Next()
 		switch {
-		case err == io.EOF && len(entries) == 0:
+		case errors.Is(err, io.EOF) && len(entries) == 0:
 			return nil, errNotALayout
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return entries, nil
 		case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, errNotALayout

@@ -103,7 +103,7 @@ func (l *Layout) readFile(name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	return limit.ReadAll(file, most, name)
 }
 

@@ -79,9 +79,9 @@ func pack(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	writer := tar.NewWriter(file)
-	defer writer.Close()
+	defer func() { _ = writer.Close() }()
 	err = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -134,7 +134,8 @@ func TestLayout(t *testing.T) {
 			}
 			for _, absent := range []string{"reg.example/team/app:v3", "other.example/team/app:v2"} {
 				_, err := l.Resolve(ctx, image.MustParse(absent))
-				if wantKind(t, err, image.NotFound); !strings.Contains(err.Error(), "v1") {
+				wantKind(t, err, image.NotFound)
+				if !strings.Contains(err.Error(), "v1") {
 					t.Errorf("%q does not list the tags", err)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
 func TestNextPage(t *testing.T) {
@@ -105,7 +106,7 @@ func TestRetryAfterReads(t *testing.T) {
 		now.Add(-time.Hour).Format(http.TimeFormat):  0,
 	}
 	for value, want := range tests {
-		if got := (&retryAfter{value: value}).wait(now); got != want {
+		if got := (&retryAfterError{value: value}).wait(now); got != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
 		}
 	}
@@ -152,7 +153,7 @@ func TestKeychainsKnowDockerHubByItsOldName(t *testing.T) {
 }
 
 func TestOrigin(t *testing.T) {
-	s := schemes{plain: hostSet([]string{"plain.example", "plain.example:5000"}), tls: hostSet([]string{"localhost:5443"})}
+	s := schemes{plain: hostSet([]string{"plain.example", "plain.example:5000"}), tls: hostSet([]string{"localhost:5443"}), found: memory.New[bool](1, time.Hour)}
 	tests := []struct{ repository, want string }{
 		{"docker.io/library/nginx", "https://registry-1.docker.io"},
 		{"nginx", "https://registry-1.docker.io"},

@@ -36,7 +36,7 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 // that would end after the deadline is not begun.
 func (c *Client) pause(ctx context.Context, attempt int, failure *Error) error {
 	wait := jitter(c.backoff << (attempt - 1))
-	if asked, ok := errors.AsType[*retryAfter](failure.Err); ok {
+	if asked, ok := errors.AsType[*retryAfterError](failure.Err); ok {
 		wait = max(wait, asked.wait(time.Now()))
 	}
 	deadline, limited := ctx.Deadline()
@@ -62,14 +62,14 @@ func (c *Client) pause(ctx context.Context, attempt int, failure *Error) error {
 // do not come back together.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// retryAfter is the Retry-After header of a refusal, and what else it said.
-type retryAfter struct {
+// retryAfterError is the Retry-After header of a refusal, and what else it said.
+type retryAfterError struct {
 	value string
 	err   error
 }
 
 // Error implements error.
-func (r *retryAfter) Error() string {
+func (r *retryAfterError) Error() string {
 	text := "retry after " + shorten(r.value)
 	if r.err != nil {
 		text = r.err.Error() + ", " + text
@@ -78,10 +78,10 @@ func (r *retryAfter) Error() string {
 }
 
 // Unwrap returns what else the refusal said.
-func (r *retryAfter) Unwrap() error { return r.err }
+func (r *retryAfterError) Unwrap() error { return r.err }
 
 // wait reads seconds or a date (RFC 9110, section 10.2.3); anything else is 0.
-func (r *retryAfter) wait(now time.Time) time.Duration {
+func (r *retryAfterError) wait(now time.Time) time.Duration {
 	text := strings.TrimSpace(r.value)
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

@@ -20,6 +20,7 @@ var hints = map[policy.Code]string{
 	policy.TooMuch:         "remove needless evidence from the registry, or ask who pushed it",
 	policy.Contradiction:   "ask another registry; a proxy or the registry itself may be at fault",
 	policy.PolicyError:     "correct what the message names; until then the policy protects nothing by itself",
+	policy.CannotProve:     "check the keys and trusted roots that the policy names",
 	policy.TimedOut:        "try again; if it stays so, raise the time limit or bring the registry nearer",
 	policy.Internal:        "this is a defect of quaymaster: please report it with the output of quaymaster explain",
 	policy.Malformed:       "write the image as [registry/]repository[:tag][@digest]",

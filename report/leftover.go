@@ -187,7 +187,7 @@ func undecided(reasons []policy.Reason) bool {
 	return slices.ContainsFunc(reasons, func(r policy.Reason) bool {
 		switch r.Code {
 		case policy.ImageNotFound, policy.AccessRefused, policy.Unavailable, policy.TooMuch, policy.Contradiction,
-			policy.PolicyError, policy.TimedOut, policy.Internal:
+			policy.PolicyError, policy.CannotProve, policy.TimedOut, policy.Internal:
 			return true
 		}
 		return false

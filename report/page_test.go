@@ -199,3 +199,17 @@ func written(t testing.TB, write func(io.Writer) error) string {
 func outcomeWith(reasons ...policy.Reason) gate.Outcome {
 	return gate.Outcome{Answer: gate.Unable, Reasons: reasons}
 }
+
+func TestReasonsThatAreLeftOutAreCounted(t *testing.T) {
+	var reasons []policy.Reason
+	for i := range 6 {
+		reasons = append(reasons, policy.Reason{Code: policy.Unsigned, Path: fmt.Sprintf("attestors[%d]", i), Message: "no signature found"})
+	}
+	outcomes := []gate.Outcome{outcomeWith(reasons...)}
+	for verbose, want := range map[bool]bool{false: true, true: false} {
+		text := written(t, func(w io.Writer) error { return report.Text(w, outcomes, report.TextOptions{Verbose: verbose}) })
+		if strings.Contains(text, "and 2 more reasons") != want || strings.Contains(text, "attestors[5]") == want {
+			t.Errorf("verbose %t: %s", verbose, text)
+		}
+	}
+}

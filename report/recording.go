@@ -153,7 +153,7 @@ func (f Found) String() string {
 
 func newCost(c gate.Cost) Cost {
 	cost := Cost{Requests: c.Requests, CountedPulls: c.CountedPulls, Bytes: c.Bytes}
-	if c.RateLimitRemaining >= 0 {
+	if c.Requests > 0 && c.RateLimitRemaining >= 0 {
 		cost.RateLimitRemaining = &c.RateLimitRemaining
 	}
 	return cost

@@ -26,7 +26,7 @@ type page struct {
 }
 
 func (p *page) paint(c colour, text string) string {
-	if !p.coloured || c == plain || text == "" {
+	if !p.coloured || c == plain || strings.TrimSpace(text) == "" {
 		return text
 	}
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"

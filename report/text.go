@@ -209,7 +209,7 @@ func (t *text) reasons(entry string, reasons []policy.Reason) {
 			t.detail(dim, "", fmt.Sprintf("and %s; quaymaster explain shows all", count(len(reasons)-i, "more reason")))
 			break
 		}
-		if isSameMiss(r, last) { // of other evidence
+		if i > 0 && isSameMiss(r, last) { // of other evidence
 			t.evidence(r)
 			continue
 		}

@@ -186,6 +186,10 @@ func TestRead(t *testing.T) {
 		bomb += string(c) + ": &" + string(c) + " [" + strings.Repeat(alias+", ", 9) + alias + "]\n"
 	}
 	long := "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a, y, ", 500) + "]\n"
+	chain := "a0: &a0 [x]\n"
+	for i := range 300 {
+		chain += fmt.Sprintf("a%d: &a%d [*a%d]\n", i+1, i+1, i)
+	}
 	for name, row := range map[string]struct {
 		reason  string
 		input   string
@@ -226,6 +230,7 @@ func TestRead(t *testing.T) {
 		"bomb":              {"ten to the tenth", bomb, nil, "MaxExpanded"},
 		"long bomb":         {"one text a thousand times", long, nil, "MaxExpanded"},
 		"cycle":             {"an anchor in itself", "a: &a [*a]\n", nil, "contains itself"},
+		"deep by aliases":   {"each line adds a level", chain, nil, "YAML: line"},
 		"deep":              {"no stack is that deep", "a: " + strings.Repeat("[", 300) + strings.Repeat("]", 300), nil, "MaxDepth"},
 		"deep JSON":         {"no stack is that deep", `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}", nil, "MaxDepth"},
 		"key an object":     {"JSON has no such key", "{a: b}: c\n", nil, "a key must be a plain value"},

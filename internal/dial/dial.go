@@ -51,19 +51,19 @@ func New(config Config) *Dialer {
 	return &Dialer{config: config}
 }
 
-// Refused says that an address is not to be connected to.
-type Refused struct {
+// RefusedError says that an address is not to be connected to.
+type RefusedError struct {
 	Host    string // as it was asked for
 	Address netip.Addr
 	Reason  string
 }
 
 // Error implements error.
-func (r *Refused) Error() string {
+func (r *RefusedError) Error() string {
 	return fmt.Sprintf("%s is at %s, %s, which is not connected to", r.Host, r.Address, r.Reason)
 }
 
-// DialContext connects to address ("host:port") and fails with a *Refused
+// DialContext connects to address ("host:port") and fails with a *RefusedError
 // where its host resolves only to addresses that are not allowed.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
@@ -89,7 +89,7 @@ func (d *Dialer) check(host, resolved string) error {
 	}
 	address := target.Addr()
 	if reason := d.refuse(host, address); reason != "" {
-		return &Refused{Host: host, Address: address, Reason: reason}
+		return &RefusedError{Host: host, Address: address, Reason: reason}
 	}
 	return nil
 }

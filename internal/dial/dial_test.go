@@ -45,10 +45,10 @@ func TestRefusedAddresses(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			conn, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(test.host, "9"))
 			if err == nil {
-				conn.Close()
+				_ = conn.Close()
 				t.Fatal("connected")
 			}
-			if _, ok := errors.AsType[*dial.Refused](err); !ok {
+			if _, ok := errors.AsType[*dial.RefusedError](err); !ok {
 				t.Errorf("%v is not a refusal", err)
 			}
 		})
@@ -60,7 +60,7 @@ func TestAllowedAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	names := map[string][]string{"listed.example": {"127.0.0.1"}, "second.example": {"169.254.169.254", "127.0.0.1"}, "other.example": {"127.0.0.1"}}
 	dialer := dial.New(dial.Config{Loopback: []string{"listed.example", "second.example"}, Resolver: dialtest.Resolver(names)})
@@ -78,7 +78,7 @@ func TestAllowedAddresses(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			conn, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(test.host, port))
 			if err == nil {
-				conn.Close()
+				_ = conn.Close()
 			}
 			if (err != nil) != test.refused {
 				t.Errorf("got %v", err)
@@ -103,7 +103,7 @@ func TestIsLoopbackHost(t *testing.T) {
 func Example() {
 	dialer := dial.New(dial.Config{})
 	_, err := dialer.DialContext(context.Background(), "tcp", "169.254.169.254:80")
-	refused, _ := errors.AsType[*dial.Refused](err)
+	refused, _ := errors.AsType[*dial.RefusedError](err)
 	fmt.Println(refused)
 	// Output: 169.254.169.254 is at 169.254.169.254, a cloud metadata service, which is not connected to
 }

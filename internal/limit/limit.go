@@ -10,19 +10,19 @@ import (
 	"io"
 )
 
-// Exceeded says that there was more than the bound.
-type Exceeded struct {
+// ExceededError says that there was more than the bound.
+type ExceededError struct {
 	What string // of what, as in "manifest"
 	Most int64  // the bound in bytes
 }
 
 // Error implements error.
-func (e *Exceeded) Error() string {
+func (e *ExceededError) Error() string {
 	return fmt.Sprintf("%s is larger than %d bytes", e.What, e.Most)
 }
 
 // ReadAll reads r to its end, which must come within most bytes; otherwise the
-// error is an *Exceeded and nothing is returned. What names the thing that is
+// error is an *ExceededError and nothing is returned. What names the thing that is
 // read. Memory stays below twice most.
 func ReadAll(r io.Reader, most int64, what string) ([]byte, error) {
 	if most < 0 {
@@ -33,7 +33,7 @@ func ReadAll(r io.Reader, most int64, what string) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(body)) > most {
-		return nil, &Exceeded{What: what, Most: most}
+		return nil, &ExceededError{What: what, Most: most}
 	}
 	return body, nil
 }

@@ -31,7 +31,7 @@ func TestReadAll(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			got, err := limit.ReadAll(test.reader, test.most, "thing")
-			_, exceeded := errors.AsType[*limit.Exceeded](err)
+			_, exceeded := errors.AsType[*limit.ExceededError](err)
 			if exceeded != test.exceeded || (!exceeded && !errors.Is(err, test.err)) || string(got) != test.want {
 				t.Errorf("got %q, %v", got, err)
 			}

@@ -97,3 +97,14 @@ func copied(a arguments) (any, error) {
 	}
 	return a[0], nil
 }
+
+// bounded returns a list that is not too long. Each [] passes its list through
+// it.
+func bounded(a arguments) (any, error) {
+	if list, ok := a[0].([]any); ok && len(list) > maxItems {
+		return nil, tooLarge("a list", len(list), maxItems)
+	}
+	return a[0], nil
+}
+
+func toString(a arguments) (any, error) { return Text(a[0]), nil }

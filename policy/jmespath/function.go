@@ -51,12 +51,29 @@ func (f function) entry(name string) jp.FunctionEntry {
 				return nil, fmt.Errorf("%s: argument %d: %w", name, i+1, tooLarge("a string", len(s), maxText))
 			}
 		}
+		if err := checkArguments(name, given); err != nil {
+			return nil, err
+		}
 		result, err := f.call(given)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		return result, nil
 	}}
+}
+
+// checkArguments keeps functions from walking values that refer to themselves
+// many times over. The functions that Compile puts in walk nothing.
+func checkArguments(name string, given []any) error {
+	if name == copyList || name == boundList {
+		return nil
+	}
+	for i, argument := range given {
+		if err := checkResult(argument); err != nil {
+			return fmt.Errorf("%s: argument %d: %w", name, i+1, err)
+		}
+	}
+	return nil
 }
 
 func kindOf(value any) kind {
@@ -102,11 +119,15 @@ func builtin(name string) bool {
 	return false
 }
 
-// copyList is no name that an expression can call.
-const copyList = "(copy)"
+// Functions that Compile puts into an expression; their names are none that an
+// expression can call.
+const (
+	copyList  = "(copy)"
+	boundList = "(bound)"
+)
 
 // table lists every function of Kyverno 1.19, and below them builtins that are
-// replaced: to keep order (keys, values) or a bound (join).
+// replaced: to keep order (keys, values) or a bound (join, to_string).
 func (e *Engine) table() map[string]function {
 	text := []kind{aString}
 	texts2 := []kind{aString, aString}
@@ -171,9 +192,11 @@ func (e *Engine) table() map[string]function {
 		"image_normalize": {text, e.imageNormalize},
 		"is_external_url": {text, e.isExternalURL},
 
-		"keys":   {[]kind{anObject}, keys},
-		"values": {[]kind{anObject}, values},
-		"join":   {[]kind{aString, anArray}, join},
-		copyList: {[]kind{anything}, copied},
+		"keys":      {[]kind{anObject}, keys},
+		"values":    {[]kind{anObject}, values},
+		"join":      {[]kind{aString, anArray}, join},
+		"to_string": {[]kind{anything}, toString},
+		copyList:    {[]kind{anything}, copied},
+		boundList:   {[]kind{anything}, bounded},
 	}
 }

@@ -94,7 +94,8 @@ func parse(text string) (ast jp.ASTNode, err error) {
 }
 
 // prepare refuses what would only fail later: functions that do not exist, and
-// calls with the wrong number of arguments. It puts copyList before sort_by.
+// calls with the wrong number of arguments. It puts copyList before sort_by and
+// boundList after [].
 func (e *Engine) prepare(node jp.ASTNode) (jp.ASTNode, error) {
 	for i, child := range node.Children {
 		prepared, err := e.prepare(child)
@@ -102,6 +103,9 @@ func (e *Engine) prepare(node jp.ASTNode) (jp.ASTNode, error) {
 			return node, err
 		}
 		node.Children[i] = prepared
+	}
+	if node.NodeType == jp.ASTFlatten {
+		return call(boundList, node), nil
 	}
 	if node.NodeType != jp.ASTFunctionExpression {
 		return node, nil
@@ -115,9 +119,13 @@ func (e *Engine) prepare(node jp.ASTNode) (jp.ASTNode, error) {
 		return node, fmt.Errorf("there is no function %q", strings.Trim(name, string(markOpen)+string(markClose)))
 	}
 	if name == "sort_by" && len(node.Children) > 0 {
-		node.Children[0] = jp.ASTNode{NodeType: jp.ASTFunctionExpression, Value: copyList, Children: []jp.ASTNode{node.Children[0]}}
+		node.Children[0] = call(copyList, node.Children[0])
 	}
 	return node, nil
+}
+
+func call(name string, argument jp.ASTNode) jp.ASTNode {
+	return jp.ASTNode{NodeType: jp.ASTFunctionExpression, Value: name, Children: []jp.ASTNode{argument}}
 }
 
 type char struct {

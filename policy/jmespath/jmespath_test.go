@@ -157,6 +157,10 @@ func TestFunctions(t *testing.T) {
 		{"values(labels)", list("1", "2")},
 		{"join('-', keys(labels))", "a-b"},
 		{"sort_by(people, &name)[0].name", "a"},
+		{"[people, people][].name", list("b", "a", "b", "a")},
+		{"to_string(`[1, \"<\"]`)", "[1,\"<\"]"},
+		{"to_string('x')", "x"},
+		{"missing[].name || 'none'", "none"},
 
 		{"base64_encode('hi')", "aGk="},
 		{"base64_decode('aGk=')", "hi"},
@@ -241,6 +245,8 @@ func TestErrors(t *testing.T) {
 		{"is_external_url('https://unknown.example')", "no such host", "not known is not internal"},
 		{"is_external_url('https://nowhere.example')", "no address", "no address is not external"},
 		{"replace_all('" + strings.Repeat("a", 3000) + "', 'a', '" + strings.Repeat("b", 3000) + "')", "exceeds the bound", "a result that grows"},
+		{strings.Repeat("[@,@][]|", 60) + "@", "a list of", "a list that doubles"},
+		{strings.Repeat("[@,@]|", 60) + "to_string(@)", "argument 1: the result exceeds", "a value that refers to itself"},
 		{"[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]", "exceeds the bound", "a result that refers to itself"},
 	}
 	for _, test := range tests {
@@ -249,6 +255,25 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%.80s = %v: want an error: %s", test.expression, got, test.reason)
 		} else if !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%.80s: error %q does not say %q: %s", test.expression, err, test.want, test.reason)
+		}
+	}
+}
+
+// TestAllFunctions names Kyverno's functions, all 51.
+func TestAllFunctions(t *testing.T) {
+	names := strings.Fields(`compare equal_fold replace replace_all to_upper to_lower trim trim_prefix split
+		regex_replace_all regex_replace_all_literal regex_match pattern_match label_match to_boolean add sum subtract
+		multiply divide modulo round base64_decode base64_encode time_since time_now time_now_utc path_canonicalize
+		truncate semver_compare parse_json parse_yaml lookup items object_from_lists random x509_decode time_to_cron
+		time_add time_parse time_utc time_diff time_before time_after time_between time_truncate image_normalize
+		is_external_url sha256 sha1 md5`)
+	if len(names) != 51 {
+		t.Errorf("%d names", len(names))
+	}
+	for _, name := range names {
+		_, err := newEngine(t).Compile(name + "(`1`, `2`, `3`, `4`, `5`)")
+		if err == nil || !strings.Contains(err.Error(), "got 5") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -21,6 +21,9 @@ const (
 	// value in it.
 	maxResult = 8 << 20
 	valueCost = 16
+	// maxItems bounds a list that [] makes of lists: an expression could double it
+	// again and again.
+	maxItems = 200_000
 	// maxPattern bounds regular expressions and version ranges, whose compiled
 	// form is larger than their text.
 	maxPattern = 8 << 10

@@ -78,6 +78,11 @@ func (p *policyCompiler) compileEntry(raw any, rulePath, short string) (*entry, 
 	return e, errors.Join(errs...)
 }
 
+// asks reports whether anything of the entry is evaluated on a context.
+func (e *entry) asks() bool {
+	return e.static == nil || e.deny != nil || slices.ContainsFunc(e.conditions, func(c *condition.Conditions) bool { return c != nil })
+}
+
 // compileLate takes the parts out of v that are evaluated on statements.
 func (p *policyCompiler) compileLate(e *entry, v *verification) error {
 	var errs []error

@@ -279,7 +279,7 @@ func TestActions(t *testing.T) {
 	if _, err := ruleOf(t, p, "signed").Plan(t.Context(), s, []policy.Image{container("nginx")}); err == nil {
 		t.Error("the action depends on labels that nobody knows")
 	}
-	p = compile(t, nil, "['*']"[0:0]+`["*"]`, "['*']\n      failureAction: Audit\n      mutateDigest: false")
+	p = compile(t, nil, `["*"]`, "['*']\n      failureAction: Audit\n      mutateDigest: false")
 	equal(t, "audit only", p.AuditOnly, true)
 }
 
@@ -353,13 +353,12 @@ func TestPreconditions(t *testing.T) {
 
 // A statement must not speak for the request.
 func TestPredicatesDoNotHideTheRequest(t *testing.T) {
-	p := compile(t, nil, "      attestors:\n      - entries:\n        - keyless:\n", `      attestations:
+	p := compile(t, nil, "      attestors:\n", `      attestations:
       - type: https://example.com/v1
         conditions:
         - all: [{key: "{{ request.namespace }}", operator: Equals, value: "{{ target }}"}]
-        attestors:
-        - entries:
-          - keyless:
+        attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]
+      attestors:
 `)
 	check := only(t, ruleOf(t, p, "signed"), pod("prod"), "nginx")
 	forged := map[string]any{"target": "test", "request": map[string]any{"namespace": "test"}}
@@ -373,13 +372,12 @@ func TestPredicatesDoNotHideTheRequest(t *testing.T) {
 
 // What cannot be judged in a deny condition is no permission.
 func TestDenyOfTheUnknown(t *testing.T) {
-	p := compile(t, nil, "      attestors:\n      - entries:\n        - keyless:\n", `      validate: {deny: {conditions: {any: [{key: "{{ scan.score }}", operator: GreaterThan, value: 7}]}}}
+	p := compile(t, nil, "      attestors:\n", `      validate: {deny: {conditions: {any: [{key: "{{ scan.score }}", operator: GreaterThan, value: 7}]}}}
       attestations:
       - name: scan
         type: https://example.com/v1
-        attestors:
-        - entries:
-          - keyless:
+        attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]
+      attestors:
 `)
 	check := only(t, ruleOf(t, p, "signed"), pod("prod"), "nginx")
 	for _, test := range []struct {

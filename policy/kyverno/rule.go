@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/condition"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
 // compiledRule is a policy.Rule.
@@ -24,6 +25,9 @@ type compiledRule struct {
 	values        values
 	entries       []*entry
 	actions       actions
+	// asks says that something in the rule is evaluated on the context, which is
+	// then built.
+	asks bool
 }
 
 var _ policy.Rule = (*compiledRule)(nil)
@@ -54,6 +58,7 @@ func (p *policyCompiler) compileRule(doc rule, path string) (*compiledRule, erro
 	errs = append(errs, below(path+".preconditions", err))
 	r.values, err = p.compileValues(doc.Context, path+".context")
 	errs = append(errs, err)
+	r.asks = doc.Preconditions != nil
 	if len(doc.VerifyImages) == 0 || len(doc.VerifyImages) > maxEntries {
 		errs = append(errs, fail(path+".verifyImages", "want 1 to %d entries, found %d", maxEntries, len(doc.VerifyImages)))
 		return nil, errors.Join(errs...)
@@ -64,6 +69,7 @@ func (p *policyCompiler) compileRule(doc rule, path string) (*compiledRule, erro
 		errs = append(errs, err)
 		if err == nil {
 			r.entries = append(r.entries, e)
+			r.asks = r.asks || e.asks()
 			p.enforces = p.enforces || e.action == policy.Enforce || e.action == "" && p.actions.canEnforce()
 		}
 	}
@@ -145,9 +151,11 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	if !r.mayConcern(images) {
 		return policy.RulePlan{}, nil
 	}
-	data, err := r.context(ctx, s, images)
-	if err != nil {
-		return policy.RulePlan{}, err
+	var data variable.Context
+	if r.asks {
+		if data, err = r.context(ctx, s, images); err != nil {
+			return policy.RulePlan{}, err
+		}
 	}
 	result, err := r.preconditions.Evaluate(data)
 	if err != nil {

@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -148,12 +149,12 @@ func (r *Registry) addChunk(w http.ResponseWriter, q *http.Request, id string) (
 		}
 	}
 	size, err := r.store.appendUpload(id, offset, chunk)
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		return size, true
-	case errOffset:
+	case errors.Is(err, errOffset):
 		writeError(w, http.StatusRequestedRangeNotSatisfiable, "BLOB_UPLOAD_INVALID", err.Error())
-	case errTooLarge:
+	case errors.Is(err, errTooLarge):
 		writeError(w, http.StatusRequestEntityTooLarge, "SIZE_INVALID", err.Error())
 	default:
 		writeError(w, http.StatusNotFound, "BLOB_UPLOAD_UNKNOWN", err.Error())

@@ -20,7 +20,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		answer.Body.Close()
+		_ = answer.Body.Close()
 		fmt.Println(answer.StatusCode)
 	}
 	fmt.Println(server.Count(http.MethodHead, registrytest.Manifest), "requests in", server.Rounds(), "rounds")

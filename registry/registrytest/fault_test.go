@@ -16,32 +16,32 @@ func TestFaults(t *testing.T) {
 	tests := []struct {
 		reason string
 		fault  registrytest.Fault
-		check  func(*http.Response, []byte) bool
+		check  func(head, []byte) bool
 	}{
 		{"no fault", registrytest.Fault{Reference: "none", Do: registrytest.Status(500)},
-			func(r *http.Response, _ []byte) bool { return r.StatusCode == 200 }},
+			func(r head, _ []byte) bool { return r.StatusCode == http.StatusOK }},
 		{"status", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.RetryAfter(429, "7")},
-			func(r *http.Response, _ []byte) bool {
-				return r.StatusCode == 429 && r.Header.Get("Retry-After") == "7"
+			func(r head, _ []byte) bool {
+				return r.StatusCode == http.StatusTooManyRequests && r.Header.Get("Retry-After") == "7"
 			}},
 		{"another method", registrytest.Fault{Method: "HEAD", Do: registrytest.Status(500)},
-			func(r *http.Response, _ []byte) bool { return r.StatusCode == 200 }},
+			func(r head, _ []byte) bool { return r.StatusCode == http.StatusOK }},
 		{"second request only", registrytest.Fault{Nth: 2, Do: registrytest.Status(500)},
-			func(r *http.Response, _ []byte) bool { return r.StatusCode == 200 }},
+			func(r head, _ []byte) bool { return r.StatusCode == http.StatusOK }},
 		{"lie", registrytest.Fault{Do: registrytest.LieDigest(other)},
-			func(r *http.Response, _ []byte) bool { return r.Header.Get("Docker-Content-Digest") == other }},
+			func(r head, _ []byte) bool { return r.Header.Get("Docker-Content-Digest") == other }},
 		{"other body", registrytest.Fault{Do: registrytest.Body([]byte("other"))},
-			func(_ *http.Response, b []byte) bool { return string(b) == "other" }},
+			func(_ head, b []byte) bool { return string(b) == "other" }},
 		{"page", registrytest.Fault{Do: registrytest.HTML()},
-			func(r *http.Response, b []byte) bool {
-				return r.StatusCode == 200 && strings.Contains(string(b), "<!doctype")
+			func(r head, b []byte) bool {
+				return r.StatusCode == http.StatusOK && strings.Contains(string(b), "<!doctype")
 			}},
 		{"wrong type", registrytest.Fault{Do: registrytest.MediaType("text/plain")},
-			func(r *http.Response, _ []byte) bool { return r.Header.Get("Content-Type") == "text/plain" }},
+			func(r head, _ []byte) bool { return r.Header.Get("Content-Type") == "text/plain" }},
 		{"bomb", registrytest.Fault{Do: registrytest.GzipBomb(1 << 20)},
-			func(_ *http.Response, b []byte) bool { return len(b) >= 1<<20 }},
+			func(_ head, b []byte) bool { return len(b) >= 1<<20 }},
 		{"oversize", registrytest.Fault{Do: registrytest.Oversize("a/b", 1<<20)},
-			func(_ *http.Response, b []byte) bool { return len(b) > 1<<20 }},
+			func(_ head, b []byte) bool { return len(b) > 1<<20 }},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestBrokenBodies(t *testing.T) {
 	if _, err := io.ReadAll(answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("half a body read with %v", err)
 	}
-	answer.Body.Close()
+	_ = answer.Body.Close()
 
 	release := make(chan struct{})
 	server.SetFaults(registrytest.Fault{Do: registrytest.Slow(release)})
@@ -95,14 +95,17 @@ func TestBrokenBodies(t *testing.T) {
 	if _, err := io.ReadAll(answer.Body); err != nil {
 		t.Errorf("the rest of a slow body: %v", err)
 	}
-	answer.Body.Close()
+	_ = answer.Body.Close()
 
 	server.SetFaults(registrytest.Fault{Do: registrytest.Hang()})
 	ctx, cancel := context.WithCancel(t.Context())
 	q, _ := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	failed := make(chan error)
 	go func() {
-		_, err := http.DefaultClient.Do(q)
+		answer, err := http.DefaultClient.Do(q)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
 		failed <- err
 	}()
 	cancel()
@@ -115,7 +118,7 @@ func TestCredentialFishing(t *testing.T) {
 	fisher := start(t, registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Token}})
 	server := start(t, registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Token, Realm: fisher.URL() + "/token"}})
 	answer, _ := get(t, http.MethodGet, server.URL()+"/v2/app/manifests/v1")
-	if got := answer.Header.Get("Www-Authenticate"); !strings.Contains(got, fisher.Host()) || answer.StatusCode != 401 {
+	if got := answer.Header.Get("Www-Authenticate"); !strings.Contains(got, fisher.Host()) || answer.StatusCode != http.StatusUnauthorized {
 		t.Errorf("%s, challenge %q", answer.Status, got)
 	}
 	q, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, fisher.URL()+"/token", nil)
@@ -123,7 +126,7 @@ func TestCredentialFishing(t *testing.T) {
 	if answer, err := http.DefaultClient.Do(q); err != nil {
 		t.Fatal(err)
 	} else {
-		answer.Body.Close()
+		_ = answer.Body.Close()
 	}
 	if !fisher.SawAuthorization() || server.SawAuthorization() {
 		t.Error("the log does not say who saw the credential")

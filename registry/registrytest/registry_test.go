@@ -26,8 +26,15 @@ func start(t *testing.T, options registrytest.Options) *registrytest.Server {
 	return server
 }
 
+// head is an answer without its body.
+type head struct {
+	Status     string
+	StatusCode int
+	Header     http.Header
+}
+
 // get asks once and returns status, header and body.
-func get(t *testing.T, method, url string) (*http.Response, []byte) {
+func get(t *testing.T, method, url string) (head, []byte) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
@@ -37,12 +44,12 @@ func get(t *testing.T, method, url string) (*http.Response, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, url, err)
 	}
-	return answer, body
+	return head{Status: answer.Status, StatusCode: answer.StatusCode, Header: answer.Header}, body
 }
 
 func TestPushAndPullByGoContainerRegistry(t *testing.T) {
@@ -157,7 +164,7 @@ func (m rawManifest) Digest() (v1.Hash, error) { return v1.NewHash(registrytest.
 
 func TestChunkedUpload(t *testing.T) {
 	server := start(t, registrytest.Options{})
-	send := func(method, path, contentRange string, body string) *http.Response {
+	send := func(method, path, contentRange, body string) head {
 		q, err := http.NewRequestWithContext(t.Context(), method, server.URL()+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -169,8 +176,8 @@ func TestChunkedUpload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer.Body.Close()
-		return answer
+		_ = answer.Body.Close()
+		return head{Status: answer.Status, StatusCode: answer.StatusCode, Header: answer.Header}
 	}
 	started := send(http.MethodPost, "/v2/app/blobs/uploads/", "", "")
 	location := started.Header.Get("Location")
@@ -230,7 +237,7 @@ func TestCounters(t *testing.T) {
 			defer func() { done <- struct{}{} }()
 			answer, err := http.Get(server.URL() + "/v2/app/manifests/" + image.Digest)
 			if err == nil {
-				answer.Body.Close()
+				_ = answer.Body.Close()
 			}
 		}()
 	}

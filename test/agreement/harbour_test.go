@@ -157,7 +157,7 @@ func firstLayer(image v1.Image) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	return io.ReadAll(content)
 }
 

@@ -169,14 +169,14 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	select {
 	case err := <-held:
 		if err != nil {
-			file.Close()
+			_ = file.Close()
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		return func() { file.Close() }, nil
+		return func() { _ = file.Close() }, nil
 	case <-ctx.Done():
 		go func() { // once the lock comes, nobody wants it any more
-			<-held
-			file.Close()
+			err := <-held
+			_ = errors.Join(err, file.Close())
 		}()
 		return nil, context.Cause(ctx)
 	}

@@ -43,7 +43,7 @@ func StartRegistry(t testing.TB, user, password string) string {
 	}
 	file := filepath.Join(folder, "config.yml")
 	write(t, file, config)
-	command := exec.Command(path, "serve", file)
+	command := exec.CommandContext(t.Context(), path, "serve", file)
 	command.Dir = folder
 	command.Env = []string{"HOME=" + folder, "OTEL_TRACES_EXPORTER=none"}
 	start(t, command)
@@ -107,7 +107,7 @@ func await(t testing.TB, url string) {
 			t.Fatal(err)
 		}
 		if response, err := http.DefaultClient.Do(request); err == nil {
-			response.Body.Close()
+			_ = response.Body.Close()
 			return
 		}
 		select {
@@ -121,10 +121,10 @@ func await(t testing.TB, url string) {
 // freeHost returns a loopback address that nobody listens at.
 func freeHost(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	return listener.Addr().String()
 }

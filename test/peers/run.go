@@ -44,7 +44,7 @@ func Quaymaster(t testing.TB) *Program {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "quaymaster")
-	build := exec.Command("go", "build", "-o", path, "./cmd/quaymaster")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/quaymaster")
 	build.Dir = filepath.Join(folder, "..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {

@@ -160,6 +160,7 @@ func TestKeyless(t *testing.T) {
 		{"Rekor v2 without timestamp", "nobody vouches for the time", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}}}, keyless(nil), verify.NoTimestamp},
 		{"no log entry", "the log is asked for", verifytest.Claim{Signer: signer, Statement: signature(), NoLog: true, Stamps: []verifytest.Stamp{{}}}, keyless(nil), verify.NoLogEntry},
 		{"log not asked for", "the timestamp gives the time", verifytest.Claim{Signer: signer, Statement: signature(), NoLog: true, Stamps: []verifytest.Stamp{{}}}, keyless(noLog), ""},
+		{"an unknown log beside a known one", "what the unknown one promises is not asked for", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}, {Log: l.foreign.Rekor}}, Stamps: []verifytest.Stamp{{}}}, keyless(nil), ""},
 		{"foreign log", "an entry of a log that is not trusted", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.foreign.Rekor}}}, keyless(nil), verify.BadLogEntry},
 		{"foreign log under our name", "the promise is not by the log that it names", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.foreign.Rekor, As: l.own.Rekor}}}, keyless(nil), verify.BadLogEntry},
 		{"wrong promise", "the promise does not hold", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Fault: verifytest.WrongPromise}}}, keyless(nil), verify.BadLogEntry},

@@ -129,6 +129,8 @@ func TestCertificate(t *testing.T) {
 		{"other leaf alone", "another certificate signed", authority(verify.Certificate{Leaf: other.CertificatePEM(), CT: verify.CT{Ignore: true}}), verify.WrongIdentity},
 		{"chain alone", "any certificate of it", authority(verify.Certificate{Chain: signer.ChainPEM()}), ""},
 		{"foreign chain alone", "a certificate of another authority", authority(verify.Certificate{Chain: l.foreign.CA.ChainPEM()}), verify.UntrustedChain},
+		{"the key's digest algorithm", "a bundle can have no other", authority(verify.Certificate{Chain: signer.ChainPEM(), Hash: "sha256"}), ""},
+		{"another digest algorithm", "a bundle can have only the key's", authority(verify.Certificate{Chain: signer.ChainPEM(), Hash: "sha512"}), verify.WrongFormat},
 		{"leaf with a foreign chain", "the leaf must lead to the chain", authority(verify.Certificate{Leaf: signer.CertificatePEM(), Chain: l.foreign.CA.ChainPEM()}), verify.UntrustedChain},
 	}
 	for _, test := range tests {
@@ -182,6 +184,26 @@ func TestKeysNeedNoRoot(t *testing.T) {
 	}
 }
 
+// TestPrivate proves with a private Sigstore that is given in PEM.
+func TestPrivate(t *testing.T) {
+	l := newLab(t)
+	private := trust.Private{
+		Fulcio: l.own.CA.ChainPEM(), Rekor: l.own.Rekor.PublicPEM(), RekorURL: "https://rekor.own.example",
+		CT: l.own.CTLog.PublicPEM(), TSA: l.own.TSA.ChainPEM(),
+	}
+	otherLog := private
+	otherLog.Rekor = l.foreign.Rekor.PublicPEM()
+	claim := verifytest.Claim{Signer: l.keyless(t, nil), Statement: signature(), Stamps: []verifytest.Stamp{{}}}
+	l.verifier = verifierOf(t, trust.Options{Private: private})
+	fact, err := l.verify(t, claim, keyless(nil))
+	check(t, fact, err, "")
+	fact, err = l.verify(t, claim, keyless(func(a *verify.Authority) { a.Log.URL = "https://REKOR.own.example/" }))
+	check(t, fact, err, "")
+	l.verifier = verifierOf(t, trust.Options{Private: otherLog})
+	fact, err = l.verify(t, claim, keyless(nil))
+	check(t, fact, err, verify.BadLogEntry)
+}
+
 // TestArtifact proves by the artifact's bytes, as the conformance client does.
 func TestArtifact(t *testing.T) {
 	l := newLab(t)
@@ -203,6 +225,10 @@ func TestMalformed(t *testing.T) {
 	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
 	good := l.evidence(t, verifytest.Claim{Signer: key, Statement: signature()})
 	fact, err := l.verifier.Verify(t.Context(), l.subject, good, byKey(key, nil))
+	check(t, fact, err, "")
+	padded := good
+	padded.Payload = append(bytes.Clone(good.Payload), ' ')
+	fact, err = l.verifier.Verify(t.Context(), l.subject, padded, byKey(key, nil))
 	check(t, fact, err, "")
 	edit := func(change func(map[string]any)) []byte {
 		var document map[string]any
@@ -227,7 +253,7 @@ func TestMalformed(t *testing.T) {
 		"no material":      edit(func(d map[string]any) { delete(d, "verificationMaterial") }),
 		"no content":       edit(func(d map[string]any) { delete(d, "dsseEnvelope") }),
 		"many log entries": edit(many),
-		"past the bound":   bytes.Repeat([]byte(" "), bundle.MaxBundle+1),
+		"past the bound":   append(bytes.Clone(good.Payload), bytes.Repeat([]byte(" "), bundle.MaxBundle)...),
 		"deep":             []byte(strings.Repeat(`{"a":`, 100_000)),
 		"chain in v0.3": edit(func(d map[string]any) {
 			delete(material(d), "publicKey")
@@ -289,4 +315,25 @@ func FuzzVerify(f *testing.F) {
 			}
 		}
 	})
+}
+
+func BenchmarkVerify(b *testing.B) {
+	l := newLab(b)
+	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
+	for name, test := range map[string]struct {
+		claim     verifytest.Claim
+		authority verify.Authority
+	}{
+		"key":     {verifytest.Claim{Signer: key, Statement: signature(), NoLog: true}, byKey(key, noLog)},
+		"keyless": {verifytest.Claim{Signer: l.keyless(b, nil), Statement: signature()}, keyless(nil)},
+	} {
+		evidence := l.evidence(b, test.claim)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := l.verifier.Verify(b.Context(), l.subject, evidence, test.authority); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"bytes"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
@@ -85,9 +84,7 @@ func (p *proof) prove() (verify.Fact, error) {
 	if err != nil {
 		return verify.Fact{}, fmt.Errorf("verify bundle: %w", err)
 	}
-	artifact, err := p.artifact.policy(func() sgverify.ArtifactPolicyOption {
-		return sgverify.WithArtifact(bytes.NewReader(p.artifact.Content))
-	})
+	artifact, err := p.artifact.policy()
 	if err != nil {
 		return verify.Fact{}, fmt.Errorf("verify bundle: %w", err)
 	}
@@ -118,9 +115,19 @@ func (p *proof) unfit() *verify.Rejection {
 	case p.material.Leaf() != nil && !p.material.Leaf().Equal(leaf):
 		return &verify.Rejection{Code: verify.WrongIdentity, Expected: trust.Describe(p.material.Leaf()), Found: trust.Describe(leaf),
 			Err: errors.New("the certificate is not the one that the policy gives")}
+	case p.otherHash(leaf):
+		return &verify.Rejection{Code: verify.WrongFormat, Expected: p.authority.Certificate.Hash, Found: trust.UsualHash(leaf.PublicKey),
+			Err: errors.New("in a bundle, a certificate's key signs with the digest algorithm that belongs to it")}
 	default:
 		return nil
 	}
+}
+
+// otherHash reports whether the authority names another digest algorithm than a
+// bundle can have.
+func (p *proof) otherHash(leaf *x509.Certificate) bool {
+	given := p.authority.Certificate
+	return given != nil && given.Hash != "" && given.Hash != trust.UsualHash(leaf.PublicKey)
 }
 
 // options say what sigstore-go must find. useNow tells that the certificate is
@@ -208,9 +215,18 @@ func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.F
 		return verify.Fact{}, rejection
 	}
 	if useNow {
-		fact.Expires = p.signer.Certificate().NotAfter
+		var err error
+		if fact.Expires, err = p.until(); err != nil {
+			return verify.Fact{}, &verify.Rejection{Code: verify.ExpiredCertificate, Err: err}
+		}
 	}
 	return fact, nil
+}
+
+// until is when the chain ends that holds now.
+func (p *proof) until() (time.Time, error) {
+	chains, err := sgverify.VerifyLeafCertificate(time.Now(), trust.Checkable(p.signer.Certificate()), p.material)
+	return trust.Until(chains), err
 }
 
 // identify decides whether the signer is the one whom the authority believes.

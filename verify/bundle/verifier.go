@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -145,9 +146,9 @@ func parse(payload []byte) (*sgbundle.Bundle, error) {
 }
 
 // policy binds a bundle to the artifact.
-func (a Artifact) policy(reader func() sgverify.ArtifactPolicyOption) (sgverify.ArtifactPolicyOption, error) {
+func (a Artifact) policy() (sgverify.ArtifactPolicyOption, error) {
 	if a.Content != nil {
-		return reader(), nil
+		return sgverify.WithArtifact(bytes.NewReader(a.Content)), nil
 	}
 	raw, err := hex.DecodeString(a.Digest.Hex())
 	if err != nil {

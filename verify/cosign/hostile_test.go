@@ -2,6 +2,7 @@ package cosign_test
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -20,6 +21,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/digitorus/timestamp"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
@@ -95,6 +98,31 @@ func signWith(t testing.TB, leaf holder) attest.Evidence {
 	}
 }
 
+// stamp adds a timestamp of now to a layer.
+func stamp(t testing.TB, tsa holder, evidence attest.Evidence) attest.Evidence {
+	t.Helper()
+	signature, err := base64.StdEncoding.DecodeString(evidence.Annotations[signatureAnnotation])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(signature)
+	made := timestamp.Timestamp{
+		HashAlgorithm: crypto.SHA256, HashedMessage: sum[:], Time: time.Now().UTC().Truncate(time.Second),
+		Policy: []int{1, 2, 3}, AddTSACertificate: true,
+	}
+	response, err := made.CreateResponseWithOpts(tsa.certificate, tsa.key, crypto.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]any{"SignedRFC3161Timestamp": response})
+	if err != nil {
+		t.Fatal(err)
+	}
+	evidence.Annotations = maps.Clone(evidence.Annotations)
+	evidence.Annotations["dev.sigstore.cosign/rfc3161timestamp"] = string(text)
+	return evidence
+}
+
 // TestExpiredIntermediate is GHSA-wfqv-66vq-46rm: an intermediate that expired
 // before the leaf must not count where no log says that it was earlier.
 func TestExpiredIntermediate(t *testing.T) {
@@ -109,12 +137,23 @@ func TestExpiredIntermediate(t *testing.T) {
 		ExtraExtensions: []pkix.Extension{{Id: []int{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte(issuer)}},
 	}
 	root := issue(t, nil, 100, 1000, authorityTemplate("root"))
+	tsaRoot := issue(t, nil, 100, 1000, authorityTemplate("timestamps"))
+	tsa := issue(t, &tsaRoot, 100, 1000, x509.Certificate{
+		Subject: pkix.Name{CommonName: "timestamp"}, KeyUsage: x509.KeyUsageDigitalSignature,
+		// Critical and the only usage, as RFC 3161 has it.
+		ExtraExtensions: []pkix.Extension{{Id: []int{2, 5, 29, 37}, Critical: true, Value: []byte{0x30, 0x0a, 0x06, 0x08, 0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x08}}},
+	})
 	for until, want := range map[int]verify.Code{500: "", -1: verify.ExpiredCertificate} {
 		intermediate := issue(t, &root, 90, until, authorityTemplate("intermediate"))
 		evidence := signWith(t, issue(t, &intermediate, 80, 500, leaf))
+		stamped := stamp(t, tsa, evidence)
 		chain := append(intermediate.pem(), root.pem()...)
 		for kind, authority := range map[string]verify.Authority{
 			"certificate": {Certificate: &verify.Certificate{Chain: chain, CT: verify.CT{Ignore: true}}},
+			"certificate and timestamp": {
+				Certificate: &verify.Certificate{Chain: chain, CT: verify.CT{Ignore: true}},
+				Timestamp:   verify.Timestamp{Required: true, Chain: append(tsa.pem(), tsaRoot.pem()...)},
+			},
 			"keyless": {Keyless: &verify.Keyless{
 				Identities: []verify.Identity{{Issuer: verify.Exactly(issuer), Subject: verify.Exactly(workflow)}},
 				Roots:      chain, CT: verify.CT{Ignore: true},
@@ -122,10 +161,14 @@ func TestExpiredIntermediate(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, intermediate until day %d", kind, until), func(t *testing.T) {
 				authority.Name, authority.Log.Ignore = kind, true
-				fact, err := l.verifier.Verify(t.Context(), l.subject, evidence, authority)
+				timed, offered := authority.Timestamp.Required, evidence
+				if timed {
+					offered = stamped
+				}
+				fact, err := l.verifier.Verify(t.Context(), l.subject, offered, authority)
 				check(t, fact, err, want)
-				if err == nil && fact.Expires.IsZero() {
-					t.Error("the fact rests on a certificate that is valid now, and does not say until when")
+				if err == nil && fact.Expires.IsZero() != timed {
+					t.Errorf("expires at %s; it rests on a certificate that is valid now: %t", fact.Expires, !timed)
 				}
 			})
 		}
@@ -172,7 +215,7 @@ func TestForeignAnnotations(t *testing.T) {
 		{"entry without body", entryAnnotation, "{}"},
 		{"entry with a number as body", entryAnnotation, entry(1)},
 		{"entry whose body is no base64", entryAnnotation, entry("%")},
-		{"entry past the bound", entryAnnotation, strings.Repeat(" ", cosign.MaxEntry+1)},
+		{"entry past the bound", entryAnnotation, good.Annotations[entryAnnotation] + strings.Repeat(" ", cosign.MaxEntry)},
 		{"timestamp is no JSON", "dev.sigstore.cosign/rfc3161timestamp", "["},
 		{"timestamp is empty", "dev.sigstore.cosign/rfc3161timestamp", "{}"},
 	}
@@ -275,4 +318,71 @@ func FuzzVerify(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestPredicate: an envelope never passes for one of another type than it was
+// offered as (GHSA-w6c6-c85g-mmv6).
+func TestPredicate(t *testing.T) {
+	l := newLab(t)
+	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
+	evidence := l.evidence(t, verifytest.Claim{Signer: key, Statement: provenance(), NoLog: true})
+	for offered, want := range map[string]verify.Code{"": "", slsa: "", "https://spdx.dev/Document": verify.WrongPredicate} {
+		evidence.PredicateType = offered
+		fact, err := l.verifier.Verify(t.Context(), l.subject, evidence, byKey(key, noLog))
+		check(t, fact, err, want)
+		if err == nil && (fact.Role != attest.Attestation || fact.Statement.PredicateType != slsa) {
+			t.Errorf("proved a %s of %+v, want the attestation", fact.Role, fact.Statement)
+		}
+	}
+}
+
+// TestFact looks at what a fact says, beside being one.
+func TestFact(t *testing.T) {
+	l := newLab(t)
+	at := time.Now().Add(-24 * time.Hour).Truncate(time.Second).UTC()
+	signer := l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = at.Add(-time.Minute) })
+	evidence := l.evidence(t, verifytest.Claim{
+		Signer: signer, Image: signature(map[string]any{"env": "prod", "n": 1}), Time: at,
+		Stamps: []verifytest.Stamp{{Time: at.Add(-30 * time.Second)}},
+	})
+	fact, err := l.verifier.Verify(t.Context(), l.subject, evidence, keyless(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fact.Role != attest.Signature || fact.Format != attest.Cosign || fact.Statement != nil {
+		t.Errorf("proved a %s in %s with %v", fact.Role, fact.Format, fact.Statement)
+	}
+	if !fact.SignedAt.Equal(at.Add(-30*time.Second)) || !fact.Expires.IsZero() {
+		t.Errorf("signed at %s, expires %s; want the earlier of two times, and no end", fact.SignedAt, fact.Expires)
+	}
+	if len(fact.Entries) != 1 || fact.Entries[0].LogID != l.own.Rekor.ID() || !fact.Entries[0].Time.Equal(at) {
+		t.Errorf("entries %+v", fact.Entries)
+	}
+	if fact.Signer.Subject != workflow || fact.Signer.Issuer != issuer || fact.Signer.Extensions["githubWorkflowTrigger"] != "push" {
+		t.Errorf("signed by %+v", fact.Signer)
+	}
+	if len(fact.Annotations) != 1 || fact.Annotations["env"] != "prod" {
+		t.Errorf("annotations %v, want the texts", fact.Annotations)
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	l := newLab(b)
+	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
+	for name, test := range map[string]struct {
+		claim     verifytest.Claim
+		authority verify.Authority
+	}{
+		"key":     {verifytest.Claim{Signer: key, Image: signature(nil), NoLog: true}, byKey(key, noLog)},
+		"keyless": {verifytest.Claim{Signer: l.keyless(b, nil), Image: signature(nil)}, keyless(nil)},
+	} {
+		evidence := l.evidence(b, test.claim)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := l.verifier.Verify(b.Context(), l.subject, evidence, test.authority); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

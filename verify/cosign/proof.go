@@ -34,6 +34,8 @@ type proof struct {
 	summary trust.Summary
 	// logged and stamped are the trusted times of signing; zero if unknown.
 	logged, stamped time.Time
+	// notes are what was wrong and did not matter.
+	notes []string
 }
 
 func (p *proof) prove(ctx context.Context) (verify.Fact, error) {
@@ -119,11 +121,22 @@ func (p *proof) readTimestamp() *verify.Rejection {
 	}
 	entity := stampedEntity{timestamp: p.layer.timestamp.SignedRFC3161Timestamp, signature: p.layer.stamped()}
 	stamps, err := sgverify.VerifySignedTimestampWithThreshold(&entity, p.material, 1)
-	if err != nil {
+	switch {
+	case err == nil:
+		p.stamped = stamps[0].Time.UTC()
+	case p.needsTimestamp():
 		return &verify.Rejection{Code: verify.BadTimestamp, Expected: "a timestamp of a trusted authority for this signature", Err: err}
+	default: // as cosign, which looks at timestamps where it is told to
+		p.layer.timestamp = nil
+		p.notes = append(p.notes, "the timestamp was not used: "+err.Error())
 	}
-	p.stamped = stamps[0].Time.UTC()
 	return nil
+}
+
+// needsTimestamp: the log gives the time of signing as well, so a timestamp is
+// needed where it is asked for, or where there is no log.
+func (p *proof) needsTimestamp() bool {
+	return p.authority.Timestamp.Required || !p.wantsLog()
 }
 
 // stampedEntity is a signature and its timestamp, as sigstore-go takes them.
@@ -197,7 +210,7 @@ func (p *proof) wantsSCT() bool {
 
 // fact adds to a proved signature what cosign was not asked.
 func (p *proof) fact() (verify.Fact, error) {
-	fact := verify.Fact{Subject: p.digest, Format: attest.Cosign, SignedAt: p.signedAt()}
+	fact := verify.Fact{Subject: p.digest, Format: attest.Cosign, SignedAt: p.signedAt(), Notes: p.notes}
 	if p.wantsLog() {
 		payload := p.layer.entry.Payload
 		fact.Entries = []verify.LogEntry{{LogID: payload.LogID, Index: payload.LogIndex, Time: p.logged}}
@@ -233,7 +246,11 @@ func (p *proof) certify(fact *verify.Fact) *verify.Rejection {
 		return rejection
 	}
 	if p.logged.IsZero() && p.stamped.IsZero() {
-		fact.Expires = p.leaf.NotAfter
+		chains, err := sgverify.VerifyLeafCertificate(time.Now(), trust.Checkable(p.leaf), p.material)
+		if err != nil {
+			return &verify.Rejection{Code: verify.ExpiredCertificate, Err: err}
+		}
+		fact.Expires = trust.Until(chains)
 	}
 	if p.authority.Keyless != nil {
 		return nil // cosign has checked the certificate timestamp

@@ -67,14 +67,17 @@ func (v *Verifier) prove(ctx context.Context, digest image.Digest, evidence atte
 	if err != nil {
 		return verify.Fact{}, &verify.Rejection{Code: verify.Malformed, Err: err}
 	}
+	p := &proof{layer: parsed, material: material.WithIntermediates(parsed.chain), digest: digest, authority: authority}
+	if fact, err = p.prove(ctx); err != nil {
+		return verify.Fact{}, err
+	}
 	if claimed := evidence.PredicateType; claimed != "" && parsed.envelope != nil && claimed != parsed.statement.PredicateType {
 		return verify.Fact{}, &verify.Rejection{
 			Code: verify.WrongPredicate, Expected: claimed, Found: parsed.statement.PredicateType,
 			Err: errors.New("the envelope was offered as another type of statement than the one that is signed"),
 		}
 	}
-	p := &proof{layer: parsed, material: material.WithIntermediates(parsed.chain), digest: digest, authority: authority}
-	return p.prove(ctx)
+	return fact, nil
 }
 
 // panicError is a panic in a library that read foreign bytes.

@@ -155,7 +155,7 @@ func trustedCertificates(kind truststore.Type, given [][]byte) ([]*x509.Certific
 	for _, certificate := range certificates {
 		self := bytes.Equal(certificate.RawSubject, certificate.RawIssuer) &&
 			certificate.CheckSignature(certificate.SignatureAlgorithm, certificate.RawTBSCertificate, certificate.Signature) == nil
-		if kind == truststore.TypeTSA && !(self && certificate.IsCA) {
+		if kind == truststore.TypeTSA && (!self || !certificate.IsCA) {
 			return nil, fmt.Errorf("certificate %q is no root certificate, which the store of timestamp authorities asks for", certificate.Subject)
 		}
 		if !certificate.IsCA && !self {

@@ -243,7 +243,7 @@ func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	body, err := io.ReadAll(response.Body)
-	response.Body.Close()
+	_ = response.Body.Close()
 	if err != nil {
 		return nil, err
 	}

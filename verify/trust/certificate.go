@@ -77,10 +77,14 @@ func Summarize(c *x509.Certificate) (Summary, error) {
 			continue
 		}
 		var text string
-		if rest, err := asn1.Unmarshal(extension.Value, &text); err != nil || len(rest) > 0 {
+		rest, err := asn1.Unmarshal(extension.Value, &text)
+		switch {
+		case err == nil && len(rest) == 0:
+			s.Extensions[oid] = text
+		case number < len(extensionNames):
 			return Summary{}, fmt.Errorf("certificate extension %s is no DER string", oid)
+		default: // one that Fulcio has added since; whoever asks for it does not find it
 		}
-		s.Extensions[oid] = text
 	}
 	v1, hasV1 := s.Extensions[oidIssuerV1]
 	v2, hasV2 := s.Extensions[oidIssuerV2]
@@ -227,6 +231,24 @@ func Describe(c *x509.Certificate) string {
 		return "a certificate of " + c.Issuer.String() + " that cannot be read"
 	}
 	return summary.String()
+}
+
+// Until returns when the last of the chains that Go has verified ends: a chain
+// ends with the first of its certificates.
+func Until(chains [][]*x509.Certificate) time.Time {
+	var last time.Time
+	for _, chain := range chains {
+		var first time.Time
+		for _, c := range chain {
+			if first.IsZero() || c.NotAfter.Before(first) {
+				first = c.NotAfter
+			}
+		}
+		if first.After(last) {
+			last = first
+		}
+	}
+	return last
 }
 
 // Validity writes the time in which a certificate is valid, for messages.

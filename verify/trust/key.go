@@ -159,6 +159,19 @@ func hashesFor(key crypto.PublicKey, name string) ([]crypto.Hash, error) {
 	return []crypto.Hash{crypto.SHA256}, nil
 }
 
+// UsualHash names the digest algorithm that belongs to a key, which Sigstore's
+// bundles leave no choice of; empty for Ed25519, which has its own.
+func UsualHash(key crypto.PublicKey) string {
+	if _, is := key.(ed25519.PublicKey); is {
+		return ""
+	}
+	hashes, err := hashesFor(key, "")
+	if err != nil {
+		return ""
+	}
+	return map[crypto.Hash]string{crypto.SHA256: "sha256", crypto.SHA384: "sha384", crypto.SHA512: "sha512"}[hashes[0]]
+}
+
 // verifier accepts what one of its tries accepts; all are of the same key and
 // differ in the digest algorithm.
 type verifier struct {

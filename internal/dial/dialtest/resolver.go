@@ -31,7 +31,7 @@ func Resolver(names map[string][]string) *net.Resolver {
 // serve answers DNS over TCP, which is what the resolver speaks on a
 // connection that is no packet connection.
 func serve(conn net.Conn, names map[string][]string) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	for {
 		var size [2]byte
 		if _, err := io.ReadFull(conn, size[:]); err != nil {

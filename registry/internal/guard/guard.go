@@ -62,7 +62,7 @@ type StrayError struct{ reason string }
 // Error implements error.
 func (e *StrayError) Error() string { return e.reason }
 
-// MaxRedirects: a blob takes one or two (to a store, to its region).
+// MaxRedirects is enough: a blob takes one or two (to a store, to its region).
 const MaxRedirects = 5
 
 // ErrTooManyRedirects says that a request was sent on more than MaxRedirects

@@ -121,7 +121,7 @@ func TestStrangersDoNotReachThisMachine(t *testing.T) {
 			transport := &Transport{Base: base, Home: parse(t, test.home), Loopback: []string{"listed.example"}}
 			answer, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, test.target, http.NoBody))
 			if err == nil {
-				answer.Body.Close()
+				_ = answer.Body.Close()
 			}
 			if _, ok := errors.AsType[*StrayError](err); ok != test.refused {
 				t.Errorf("got %v", err)
@@ -165,7 +165,7 @@ func FuzzChallenge(f *testing.F) {
 		}
 		q, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, home.String()+"/v2/app/manifests/v1", nil)
 		if answer, err := client.Do(q); err == nil {
-			answer.Body.Close()
+			_ = answer.Body.Close()
 		}
 		for _, request := range sent {
 			if request.Header.Get("Authorization") != "" && registrable(request.URL.Hostname()) != "example.com" {

@@ -2,15 +2,30 @@
 // under this URI? It speaks to AWS KMS, Azure Key Vault, Google Cloud KMS and
 // HashiCorp Vault (transit engine) through the sigstore project's providers,
 // with each provider's own configuration (environment, files) and connections.
+// URIs are those of cosign's --key flag.
 //
 // It stands apart from package trust so that whoever needs no KMS links none of
 // the providers' libraries.
+//
+// All four are tested on loopback, against servers of our own that hold real
+// keys and speak the providers' protocols: Vault's HTTP API version 1, AWS's
+// JSON protocol 1.1 with Signature Version 4, Azure's REST API with its
+// challenge and client-secret tokens, Google's gRPC with tokens that a service
+// account signs. What cannot be had on loopback, and is therefore not tested,
+// are the other ways to credentials: those of a cloud machine or pod (link-local
+// metadata services, federation) and of the clouds' own command-line programs.
+//
+// Where the services differ: an Azure or Google URI may name a version, a Vault
+// or AWS URI cannot, and means the newest; what an older one signed is then no
+// longer proved, unless the policy gives the older key beside it. RSA keys are
+// believed for PKCS #1 v1.5 signatures, not for RSASSA-PSS.
 package kms
 
 import (
 	"context"
 	"crypto"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/sigstore/sigstore/pkg/signature/kms"
@@ -22,16 +37,14 @@ import (
 	_ "github.com/sigstore/sigstore/pkg/signature/kms/hashivault"
 	"github.com/sigstore/sigstore/pkg/signature/options"
 
+	"github.com/quaymaster/quaymaster/internal/redact"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// azureHosts are the ends of the names of Azure's key vaults and HSMs, in all of
-// its clouds.
-var azureHosts = [...]string{
-	".vault.azure.net", ".managedhsm.azure.net",
-	".vault.usgovcloudapi.net", ".managedhsm.usgovcloudapi.net",
-	".vault.azure.cn", ".managedhsm.azure.cn",
-}
+// azureHost matches the names of Azure's key vaults and HSMs, in all of its
+// clouds. The whole name is matched and not its end, for the provider parses
+// "host?.vault.azure.net" as a URL, whose host is another one.
+var azureHost = regexp.MustCompile(`(?i)^[a-z0-9-]+\.(vault|managedhsm)\.(azure\.net|usgovcloudapi\.net|azure\.cn)$`)
 
 // Providers looks keys up with sigstore's providers. The zero value is ready.
 type Providers struct {
@@ -70,14 +83,32 @@ func (p Providers) PublicKey(ctx context.Context, uri string) (crypto.PublicKey,
 func fetch(ctx context.Context, uri string) (crypto.PublicKey, error) {
 	key, err := kms.Get(ctx, uri, crypto.SHA256)
 	if err != nil {
-		return nil, fmt.Errorf("open the key: %w", err)
+		return nil, fmt.Errorf("open the key: %w", &failure{err})
 	}
 	public, err := key.PublicKey(options.WithContext(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("fetch the public key: %w", err)
+		return nil, fmt.Errorf("fetch the public key: %w", &failure{err})
 	}
 	return public, nil
 }
+
+// maxMessage is the greatest length in bytes of what a provider has to say: the
+// libraries put the service's whole answer into their errors.
+const maxMessage = 500
+
+// failure is a provider's error on one line, bounded and without credentials.
+type failure struct{ err error }
+
+func (f *failure) Error() string {
+	text := strings.Join(strings.Fields(redact.Text(f.err.Error())), " ")
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "..."
+	}
+	return text
+}
+
+// Unwrap returns the provider's error.
+func (f *failure) Unwrap() error { return f.err }
 
 func (p Providers) checkEndpoint(uri string) error {
 	if p.AllowAnyEndpoint {
@@ -91,11 +122,8 @@ func (p Providers) checkEndpoint(uri string) error {
 			return fmt.Errorf("%s names the endpoint %s; write awskms:///KEY, or allow endpoints of your own", uri, host)
 		}
 	case "azurekms":
-		name := strings.ToLower(host)
-		for _, end := range azureHosts {
-			if strings.HasSuffix(name, end) {
-				return nil
-			}
+		if azureHost.MatchString(host) {
+			return nil
 		}
 		return fmt.Errorf("%s names the host %s, which is none of Azure's; allow endpoints of your own if it is right", uri, host)
 	}
