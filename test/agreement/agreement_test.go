@@ -52,12 +52,19 @@ func formats(c *crew) []format {
 // with returns the flags and more.
 func with(flags []string, more ...string) []string { return slices.Concat(flags, more) }
 
-func TestSignatures(t *testing.T) {
+// TestAgreement musters the programs once, for that takes a while.
+func TestAgreement(t *testing.T) {
 	crew := muster(t)
+	t.Run("signatures", crew.trySignatures)
+	t.Run("attestations", crew.tryAttestations)
+	t.Run("logged", crew.tryLogged)
+}
+
+func (c *crew) trySignatures(t *testing.T) {
 	for kind, open := range ports {
 		t.Run(kind, func(t *testing.T) {
-			p := open(t, crew)
-			for i, f := range formats(crew) {
+			p := open(t, c)
+			for i, f := range formats(c) {
 				t.Run(f.name, func(t *testing.T) { p.signatures(t, f, string(rune('a'+i))) })
 			}
 		})
@@ -116,12 +123,11 @@ var predicates = []struct{ kind, document string }{
 	{"https://example.com/review/v1", `{"reviewed": true}`},
 }
 
-func TestAttestations(t *testing.T) {
-	crew := muster(t)
+func (c *crew) tryAttestations(t *testing.T) {
 	for kind, open := range ports {
 		t.Run(kind, func(t *testing.T) {
-			p := open(t, crew)
-			all := slices.DeleteFunc(formats(crew), func(f format) bool { return !f.attests })
+			p := open(t, c)
+			all := slices.DeleteFunc(formats(c), func(f format) bool { return !f.attests })
 			for i, f := range all {
 				// Two types with each format: together that is all of them.
 				t.Run(f.name, func(t *testing.T) { p.attestations(t, f, string(rune('a'+i)), i) })

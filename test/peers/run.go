@@ -46,7 +46,6 @@ func Quaymaster(t testing.TB) *Program {
 	path := filepath.Join(t.TempDir(), "quaymaster")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/quaymaster")
 	build.Dir = filepath.Join(folder, "..", "..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build quaymaster: %v\n%s", err, output)
 	}

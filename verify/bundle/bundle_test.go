@@ -131,16 +131,18 @@ func check(t *testing.T, fact verify.Fact, err error, want verify.Code) {
 	}
 }
 
+type row struct {
+	name, reason string
+	claim        verifytest.Claim
+	authority    verify.Authority
+	want         verify.Code
+}
+
 func TestKeyless(t *testing.T) {
 	l := newLab(t)
 	signer := l.keyless(t, nil)
 	past := time.Now().Add(-24 * time.Hour).Truncate(time.Second)
-	tests := []struct {
-		name, reason string
-		claim        verifytest.Claim
-		authority    verify.Authority
-		want         verify.Code
-	}{
+	tests := []row{
 		{"cosign sign statement", "identity, log, SCT and digest fit", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(nil), ""},
 		{"v0.1", "an older version with a promise", verifytest.Claim{Signer: signer, Statement: signature(), Version: "0.1"}, keyless(nil), ""},
 		{"v0.2", "an older version with a proof", verifytest.Claim{Signer: signer, Statement: signature(), Version: "0.2"}, keyless(nil), ""},
@@ -176,6 +178,9 @@ func TestKeyless(t *testing.T) {
 		{"expired at signing", "the log took it in a day after the certificate", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Statement: signature(), Time: time.Now()}, keyless(nil), verify.ExpiredCertificate},
 		{"expired now, valid then", "the certificate was valid when it signed", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Statement: signature()}, keyless(nil), ""},
 		{"expired, time unknown", "without log and timestamp the present counts", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Statement: signature(), NoLog: true}, keyless(noLog), verify.ExpiredCertificate},
+		{"timestamp within the certificate", "the timestamp is of the time of signing", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}}, Stamps: []verifytest.Stamp{{}}}, keyless(nil), ""},
+		{"timestamp outside the certificate", "the timestamp is of a day later", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}}, Stamps: []verifytest.Stamp{{Time: time.Now()}}}, keyless(nil), verify.ExpiredCertificate},
+		{"log within, timestamp outside", "every trusted time must be within", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Statement: signature(), Stamps: []verifytest.Stamp{{Time: time.Now()}}}, keyless(nil), verify.ExpiredCertificate},
 		{"foreign certificate authority", "the chain leads elsewhere", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.CA = l.foreign.CA }), Statement: signature()}, keyless(nil), verify.UntrustedChain},
 		{"no SCT", "certificate transparency is asked for", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NoSCT = true }), Statement: signature()}, keyless(nil), verify.NoSCT},
 		{"SCT not asked for", "the policy says so", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NoSCT = true }), Statement: signature()}, keyless(func(a *verify.Authority) { a.Keyless.CT.Ignore = true }), ""},
@@ -208,6 +213,21 @@ func TestKeyless(t *testing.T) {
 		{"annotation of another subject", "another subject carries it", verifytest.Claim{Signer: signer, Statement: &verifytest.Statement{Subjects: []verifytest.Subject{{Digest: digest.String()}, {Digest: other.String(), Annotations: map[string]any{"env": "prod"}}}}}, keyless(func(a *verify.Authority) { a.Annotations = map[string]string{"env": "prod"} }), verify.WrongAnnotation},
 		{"annotation, message signature", "it can carry none", verifytest.Claim{Signer: signer, Artifact: manifest}, keyless(func(a *verify.Authority) { a.Annotations = map[string]string{"env": "prod"} }), verify.WrongAnnotation},
 		{"other format asked for", "the authority accepts cosign's only", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Formats = []attest.Format{attest.Cosign} }), verify.WrongFormat},
+	}
+	for _, algorithm := range []verifytest.Algorithm{verifytest.ECDSAP384, verifytest.ECDSAP521, verifytest.RSA2048, verifytest.Ed25519} {
+		kind := l.keyless(t, func(i *verifytest.Identity) { i.Key.Algorithm = algorithm })
+		for name, claim := range map[string]verifytest.Claim{
+			"envelope": {Signer: kind, Statement: signature()}, "Rekor v2 envelope": {Signer: kind, Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}}, Stamps: []verifytest.Stamp{{}}},
+		} {
+			if algorithm == verifytest.Ed25519 && name == "Rekor v2 envelope" {
+				continue // that log prehashes, and an envelope's Ed25519 signature does not
+			}
+			bad := claim
+			bad.WrongSignature = true
+			tests = append(tests,
+				row{string(algorithm) + " " + name, "another kind of key", claim, keyless(nil), ""},
+				row{string(algorithm) + " " + name + ", wrong signature", "over other bytes", bad, keyless(nil), verify.BadSignature})
+		}
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -286,12 +306,7 @@ func TestKey(t *testing.T) {
 		return func(a *verify.Authority) { a.Log.Ignore, a.Key.Hash = true, name }
 	}
 	past := time.Now().Add(-time.Hour)
-	tests := []struct {
-		name, reason string
-		claim        verifytest.Claim
-		authority    verify.Authority
-		want         verify.Code
-	}{
+	tests := []row{
 		{"without log", "the signature is all that is asked", verifytest.Claim{Signer: p256, Statement: signature(), NoLog: true}, byKey(p256, noLog), ""},
 		{"with log", "the entry is there", verifytest.Claim{Signer: p256, Statement: signature()}, byKey(p256, nil), ""},
 		{"no log entry", "the log is asked for", verifytest.Claim{Signer: p256, Statement: signature(), NoLog: true}, byKey(p256, nil), verify.NoLogEntry},

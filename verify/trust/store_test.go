@@ -272,7 +272,7 @@ func TestResolve(t *testing.T) {
 func TestLookUpAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := ecdsaKey(t, elliptic.P256()).Public(), ecdsaKey(t, elliptic.P256()).Public()
-		kms := &vault{key: first}
+		kms := &vault{err: errors.New("down")}
 		store := newStore(t, trust.Options{KMS: kms, KeyInterval: time.Hour})
 		get := func() (crypto.PublicKey, error) {
 			a, err := store.Snapshot().Resolve(t.Context(), verify.Authority{Name: "a", Key: &verify.Key{Ref: "awskms:///k"}})
@@ -295,24 +295,29 @@ func TestLookUpAgain(t *testing.T) {
 				t.Errorf("%s: asked %d times, want %d", when, kms.asked.Load(), asked)
 			}
 		}
-		expect("at first", first, 1)
-		expect("right after", first, 1)
+		expect("while it is down", nil, 1)
+		if stale := store.Status().Stale; len(stale) != 0 {
+			t.Errorf("status tells of stale keys where there is none: %v", stale)
+		}
+		kms.set(first, nil)
+		expect("at first", first, 2)
+		expect("right after", first, 2)
 		kms.set(second, nil)
 		time.Sleep(time.Hour)
-		expect("after the interval, beside the request", first, 2)
-		expect("the request after", second, 2)
+		expect("after the interval, beside the request", first, 3)
+		expect("the request after", second, 3)
 		kms.set(nil, errors.New("away"))
 		time.Sleep(time.Hour)
-		expect("while the service is away", second, 3)
+		expect("while the service is away", second, 4)
 		if stale := store.Status().Stale; len(stale) != 1 {
 			t.Errorf("status tells of %d stale keys, want 1", len(stale))
 		}
-		expect("a failed look-up waits for its interval, too", second, 3)
+		expect("a failed look-up waits for its interval, too", second, 4)
 		time.Sleep(24 * time.Hour)
-		expect("after the hold, the failure shows", nil, 4)
-		expect("and is not kept", nil, 5)
+		expect("after the hold, the failure shows", nil, 5)
+		expect("and is not kept", nil, 6)
 		kms.set(first, nil)
-		expect("until the service is back", first, 6)
+		expect("until the service is back", first, 7)
 		if stale := store.Status().Stale; len(stale) != 0 {
 			t.Errorf("status still tells of stale keys: %v", stale)
 		}
