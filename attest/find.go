@@ -27,7 +27,7 @@ func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want)
 		return s.found
 	}
 	places := s.places(subject.Repository())
-	s.together(ctx, len(places), func(i int) { places[i].look(ctx, s) })
+	s.together(len(places), func(i int) { places[i].look(ctx, s) })
 	referrers := s.sift(places)
 	s.open(ctx, referrers)
 	signatures := s.artifacts(referrers)
@@ -51,7 +51,7 @@ type search struct {
 }
 
 // together runs do for 0 to n-1, several at once, and waits for all.
-func (s *search) together(ctx context.Context, n int, do func(i int)) {
+func (*search) together(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for i := range n {

@@ -27,7 +27,7 @@ func (s *search) read(ctx context.Context) {
 			cmp.Compare(a.index, b.index))
 	})
 	blobs := s.ration()
-	s.together(ctx, len(blobs), func(i int) { blobs[i].fetch(ctx, s.fetcher) })
+	s.together(len(blobs), func(i int) { blobs[i].fetch(ctx, s.fetcher) })
 	read := map[blobKey]*paper{}
 	for _, p := range blobs {
 		read[p.key()] = p

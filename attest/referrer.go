@@ -53,7 +53,7 @@ func (s *search) open(ctx context.Context, referrers []*referrer) {
 			tasks = append(tasks, func() { r.findSigners(ctx, s.fetcher) })
 		}
 	}
-	s.together(ctx, len(tasks), func(i int) { tasks[i]() })
+	s.together(len(tasks), func(i int) { tasks[i]() })
 
 	// A list that hides the type shows an artifact only now.
 	var late []*referrer
@@ -62,7 +62,7 @@ func (s *search) open(ctx context.Context, referrers []*referrer) {
 			late = append(late, r)
 		}
 	}
-	s.together(ctx, len(late), func(i int) { late[i].findSigners(ctx, s.fetcher) })
+	s.together(len(late), func(i int) { late[i].findSigners(ctx, s.fetcher) })
 }
 
 func (r *referrer) usable() bool { return r.fetchErr == nil && r.err == nil }

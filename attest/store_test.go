@@ -44,7 +44,7 @@ func (s *store) answer(ctx context.Context, what string) error {
 	s.calls = append(s.calls, what)
 	s.mu.Unlock()
 	if s.delay > 0 {
-		time.Sleep(s.delay) // inside a bubble of testing/synctest
+		time.Sleep(s.delay) //nolint:forbidigo // inside a bubble of testing/synctest
 	}
 	if err := ctx.Err(); err != nil {
 		return err

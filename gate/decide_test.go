@@ -218,13 +218,13 @@ func TestPlatforms(t *testing.T) {
 	index := h.BuildIndex("app", "v1", amd, arm)
 	child := h.Registry.Host() + "/app:v1@" + amd.Manifest.Digest
 
-	each, any, onlyIndex := signedBy(h.key), signedBy(h.key), signedBy(h.key)
-	each.check.Platforms, any.check.Platforms = policy.PlatformEach, policy.PlatformAny
+	each, either, onlyIndex := signedBy(h.key), signedBy(h.key), signedBy(h.key)
+	each.check.Platforms, either.check.Platforms = policy.PlatformEach, policy.PlatformAny
 	fresh := func(r rule) *gate.Gate { return h.gate(t, r) }
 
-	expect(t, decide(t, fresh(any), index.Name), gate.Deny, policy.Unsigned)
+	expect(t, decide(t, fresh(either), index.Name), gate.Deny, policy.Unsigned)
 	must(0, h.SignBundle(amd, byKey(h.key), nil))(t)
-	expect(t, decide(t, fresh(any), index.Name), gate.Allow, policy.Verified)
+	expect(t, decide(t, fresh(either), index.Name), gate.Allow, policy.Verified)
 	expect(t, decide(t, fresh(each), index.Name), gate.Deny, policy.Unsigned)
 	expect(t, decide(t, fresh(onlyIndex), index.Name), gate.Deny, policy.Unsigned)
 	must(0, h.SignBundle(arm, byKey(h.key), nil))(t)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
@@ -30,7 +29,6 @@ type harbor struct {
 	notary        *verifytest.Notary
 	client        *registry.Client
 	snapshot      *trust.Snapshot
-	now           time.Time // added to the clock
 }
 
 func newHarbor(t testing.TB, options registrytest.Options) *harbor {

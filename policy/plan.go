@@ -62,6 +62,9 @@ func planRule(ctx context.Context, p *Policy, rule Rule, subject *Subject, find 
 	if planned.Skip != "" {
 		return nil, &RuleResult{Policy: p, Rule: rule.Name(), Skip: planned.Skip}
 	}
+	if len(planned.Checks) == 0 {
+		return nil, &RuleResult{Policy: p, Rule: rule.Name(), Skip: "it names none of the images"}
+	}
 	for i := range planned.Checks {
 		check := &planned.Checks[i]
 		check.Policy, check.Rule = p, rule.Name()

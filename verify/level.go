@@ -20,7 +20,7 @@ type Level struct {
 	Revocation         Action `json:"revocation,omitempty"`
 }
 
-// Strict, Permissive and Audit are the named levels; "skip" has no place here,
+// Strict enforces every check. Of the named levels "skip" has no function here,
 // because a policy that proves nothing names no authority.
 func Strict() Level { return Level{} }
 

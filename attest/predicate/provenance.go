@@ -74,7 +74,7 @@ func parseProvenance02(s attest.Statement) (Provenance, error) {
 }
 
 func parseProvenance1(s attest.Statement) (Provenance, error) {
-	var wire slsa1.ProvenancePredicate
+	var wire slsa1.ProvenancePredicate //nolint:staticcheck // its successor is a protobuf message, which is stricter than the statements that are out there
 	if err := decode(s, &wire, attest.PredicateSLSAv1); err != nil {
 		return Provenance{}, err
 	}

@@ -55,7 +55,7 @@ func runDemo(ctx context.Context, t terminal, keep bool) error {
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	registry, err := registrytest.Listen(registrytest.Options{})
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)

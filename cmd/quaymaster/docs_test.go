@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/policy/kyverno"
 )
 
 var update = flag.Bool("update", false, "write generated documentation and golden files anew")
@@ -64,5 +66,25 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 		if child.Name() != "help" && cmd.Name() != "completion" {
 			describe(b, child)
 		}
+	}
+}
+
+// TestIgnoredFieldsArePublished keeps the list in docs/kyverno-differences.md
+// complete, and free of fields that are not on it.
+func TestIgnoredFieldsArePublished(t *testing.T) {
+	page, err := os.ReadFile("../../docs/kyverno-differences.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "| field | reason |\n|---|---|\n")
+	if !found {
+		t.Fatal("the page has no table of ignored fields")
+	}
+	var want strings.Builder
+	for _, field := range kyverno.Ignored() {
+		fmt.Fprintf(&want, "| `%s` | %s |\n", field.Path, field.Reason)
+	}
+	if table != want.String() {
+		t.Errorf("the table is\n%s\nand must be\n%s", table, want.String())
 	}
 }

@@ -79,7 +79,7 @@ func readManifest(path string) ([]workload.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	return workload.Read(file, path)
 }
 

@@ -58,7 +58,9 @@ func TestOperators(t *testing.T) {
 		{`["a", "NotEquals", "b"]`, held, "text"},
 		{`["abc", "NotEquals", "a*"]`, not, "the value is a pattern"},
 		{`["1Gi", "NotEqual", "1024Mi"]`, not, "quantities"},
-		{`[null, "NotEquals", "a"]`, held, "null is not a text"},
+		{`[null, "NotEquals", "a"]`, unsure, "nothing is known that could differ"},
+		{`[null, "NotEquals", null]`, not, "null is null"},
+		{`["a", "NotEquals", null]`, held, "a text is not null"},
 
 		{`["a", "In", ["a", "b"]]`, held, "one key"},
 		{`[["a", "c"], "In", ["a", "b"]]`, not, "all keys"},

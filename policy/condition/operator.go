@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +39,7 @@ func operatorOf(name string) operator {
 	case "Equal", "Equals":
 		return func(p pair) (bool, string) { return equal(p.key, p.value), "" }
 	case "NotEqual", "NotEquals":
-		return func(p pair) (bool, string) { return !equal(p.key, p.value), "" }
+		return notEqual
 	case "In", "AllIn":
 		return member(func(in, all int) bool { return in == all })
 	case "AnyIn":
@@ -77,6 +76,14 @@ func equal(key, value any) bool {
 		return key == value
 	}
 	return reflect.DeepEqual(key, value)
+}
+
+// notEqual does not hold for a null key: nothing is known that could differ.
+func notEqual(p pair) (bool, string) {
+	if p.key == nil && p.value != nil {
+		return false, "the key is null"
+	}
+	return !equal(p.key, p.value), ""
 }
 
 // member makes a set operator: decide gets how many keys are in the values,
@@ -174,8 +181,13 @@ func parseRange(s string) (low, high string, not, ok bool) {
 
 // isAmount reports whether s is a number with an optional sign and unit.
 func isAmount(s string) bool {
-	matched, err := regexp.MatchString(`^[-+]?[0-9]+(\.[0-9]+)?[A-Za-z]*$`, s)
-	return err == nil && matched
+	s = strings.TrimLeft(s, "+-")
+	unit := strings.TrimLeft(s, "0123456789.")
+	number := s[:len(s)-len(unit)]
+	if _, err := strconv.ParseFloat(number, 64); err != nil {
+		return false
+	}
+	return !strings.ContainsFunc(unit, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') })
 }
 
 func inRange(key any, low, high string) bool {

@@ -89,6 +89,15 @@ func values(a arguments) (any, error) {
 	return result, nil
 }
 
+// valuesOfAny returns the members of an object in the order of their keys, and
+// null for anything else.
+func valuesOfAny(a arguments) (any, error) {
+	if _, ok := a[0].(map[string]any); !ok {
+		return nil, nil
+	}
+	return values(a)
+}
+
 // copied returns a new array with the same items. Calls of sort_by get their
 // input through it, for the library sorts in place, and the data is shared.
 func copied(a arguments) (any, error) {

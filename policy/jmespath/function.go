@@ -2,6 +2,8 @@ package jmespath
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
@@ -65,7 +67,7 @@ func (f function) entry(name string) jp.FunctionEntry {
 // checkArguments keeps functions from walking values that refer to themselves
 // many times over. The functions that Compile puts in walk nothing.
 func checkArguments(name string, given []any) error {
-	if name == copyList || name == boundList {
+	if name == copyList || name == boundList || name == memberValues {
 		return nil
 	}
 	for i, argument := range given {
@@ -122,81 +124,112 @@ func builtin(name string) bool {
 // Functions that Compile puts into an expression; their names are none that an
 // expression can call.
 const (
-	copyList  = "(copy)"
-	boundList = "(bound)"
+	copyList     = "(copy)"
+	boundList    = "(bound)"
+	memberValues = "(values)"
 )
 
-// table lists every function of Kyverno 1.19, and below them builtins that are
-// replaced: to keep order (keys, values) or a bound (join, to_string).
+// table lists every function of Kyverno 1.19, and builtins that are replaced.
 func (e *Engine) table() map[string]function {
-	text := []kind{aString}
-	texts2 := []kind{aString, aString}
-	texts3 := []kind{aString, aString, aString}
-	textOrNumber := aString | aNumber
-	numbers2 := []kind{anything, anything}
+	table := map[string]function{}
+	for _, functions := range []map[string]function{textFunctions(), numberFunctions(), e.timeFunctions(), e.dataFunctions(), replacements()} {
+		maps.Copy(table, functions)
+	}
+	return table
+}
+
+// words returns the kinds of n strings.
+func words(n int) []kind { return slices.Repeat([]kind{aString}, n) }
+
+const textOrNumber = aString | aNumber
+
+// textFunctions work on strings.
+func textFunctions() map[string]function {
 	return map[string]function{
-		"compare":                   {texts2, compare},
-		"equal_fold":                {texts2, equalFold},
+		"compare":                   {words(2), compare},
+		"equal_fold":                {words(2), equalFold},
 		"replace":                   {[]kind{aString, aString, aString, aNumber}, replace},
-		"replace_all":               {texts3, replaceAll},
-		"to_upper":                  {text, toUpper},
-		"to_lower":                  {text, toLower},
-		"trim":                      {texts2, trim},
-		"trim_prefix":               {texts2, trimPrefix},
-		"split":                     {texts2, split},
+		"replace_all":               {words(3), replaceAll},
+		"to_upper":                  {words(1), toUpper},
+		"to_lower":                  {words(1), toLower},
+		"trim":                      {words(2), trim},
+		"trim_prefix":               {words(2), trimPrefix},
+		"split":                     {words(2), split},
 		"truncate":                  {[]kind{aString, aNumber}, truncate},
-		"to_boolean":                {text, toBoolean},
-		"path_canonicalize":         {text, pathCanonicalize},
+		"to_boolean":                {words(1), toBoolean},
+		"path_canonicalize":         {words(1), pathCanonicalize},
 		"regex_match":               {[]kind{aString, textOrNumber}, regexMatch},
 		"regex_replace_all":         {[]kind{aString, textOrNumber, textOrNumber}, regexReplaceAll},
 		"regex_replace_all_literal": {[]kind{aString, textOrNumber, textOrNumber}, regexReplaceAllLiteral},
 		"pattern_match":             {[]kind{aString, textOrNumber}, patternMatch},
-		"semver_compare":            {texts2, semverCompare},
+		"semver_compare":            {words(2), semverCompare},
+	}
+}
 
-		"add":      {numbers2, add},
-		"subtract": {numbers2, subtract},
-		"multiply": {numbers2, multiply},
-		"divide":   {numbers2, divide},
-		"modulo":   {numbers2, modulo},
+// numberFunctions work on numbers, quantities and durations.
+func numberFunctions() map[string]function {
+	return map[string]function{
+		"add":      {[]kind{anything, anything}, add},
+		"subtract": {[]kind{anything, anything}, subtract},
+		"multiply": {[]kind{anything, anything}, multiply},
+		"divide":   {[]kind{anything, anything}, divide},
+		"modulo":   {[]kind{anything, anything}, modulo},
 		"sum":      {[]kind{anArray}, sum},
 		"round":    {[]kind{aNumber, aNumber}, round},
+	}
+}
 
-		"time_since":    {texts3, e.timeSince},
+// timeFunctions work on times.
+func (e *Engine) timeFunctions() map[string]function {
+	return map[string]function{
+		"time_since":    {words(3), e.timeSince},
 		"time_now":      {nil, e.timeNow},
 		"time_now_utc":  {nil, e.timeNowUTC},
-		"time_to_cron":  {text, timeToCron},
-		"time_add":      {texts2, timeAdd},
-		"time_parse":    {texts2, timeParse},
-		"time_utc":      {text, timeUTC},
-		"time_diff":     {texts2, timeDiff},
-		"time_before":   {texts2, timeBefore},
-		"time_after":    {texts2, timeAfter},
-		"time_between":  {texts3, timeBetween},
-		"time_truncate": {texts2, timeTruncate},
+		"time_to_cron":  {words(1), timeToCron},
+		"time_add":      {words(2), timeAdd},
+		"time_parse":    {words(2), timeParse},
+		"time_utc":      {words(1), timeUTC},
+		"time_diff":     {words(2), timeDiff},
+		"time_before":   {words(2), timeBefore},
+		"time_after":    {words(2), timeAfter},
+		"time_between":  {words(3), timeBetween},
+		"time_truncate": {words(2), timeTruncate},
+	}
+}
 
+// dataFunctions work on everything else.
+func (e *Engine) dataFunctions() map[string]function {
+	return map[string]function{
 		"label_match":       {[]kind{anObject, anObject}, labelMatch},
 		"lookup":            {[]kind{anObject | anArray, textOrNumber}, lookup},
 		"items":             {[]kind{anObject | anArray, aString, aString}, items},
 		"object_from_lists": {[]kind{anArray, anArray}, objectFromLists},
 
-		"base64_decode": {text, base64Decode},
-		"base64_encode": {text, base64Encode},
-		"parse_json":    {text, parseJSON},
-		"parse_yaml":    {text, parseYAML},
-		"x509_decode":   {text, x509Decode},
-		"sha256":        {text, sumSHA256},
-		"sha1":          {text, sumSHA1},
-		"md5":           {text, sumMD5},
+		"base64_decode": {words(1), base64Decode},
+		"base64_encode": {words(1), base64Encode},
+		"parse_json":    {words(1), parseJSON},
+		"parse_yaml":    {words(1), parseYAML},
+		"x509_decode":   {words(1), x509Decode},
+		"sha256":        {words(1), sumSHA256},
+		"sha1":          {words(1), sumSHA1},
+		"md5":           {words(1), sumMD5},
 
-		"random":          {text, e.random},
-		"image_normalize": {text, e.imageNormalize},
-		"is_external_url": {text, e.isExternalURL},
+		"random":          {words(1), e.random},
+		"image_normalize": {words(1), e.imageNormalize},
+		"is_external_url": {words(1), e.isExternalURL},
+	}
+}
 
-		"keys":      {[]kind{anObject}, keys},
-		"values":    {[]kind{anObject}, values},
-		"join":      {[]kind{aString, anArray}, join},
-		"to_string": {[]kind{anything}, toString},
-		copyList:    {[]kind{anything}, copied},
-		boundList:   {[]kind{anything}, bounded},
+// replacements stand in for builtins, to keep order (keys, values) or a bound
+// (join, to_string), and are what Compile puts into expressions.
+func replacements() map[string]function {
+	return map[string]function{
+		"keys":       {[]kind{anObject}, keys},
+		"values":     {[]kind{anObject}, values},
+		"join":       {[]kind{aString, anArray}, join},
+		"to_string":  {[]kind{anything}, toString},
+		copyList:     {[]kind{anything}, copied},
+		boundList:    {[]kind{anything}, bounded},
+		memberValues: {[]kind{anything}, valuesOfAny},
 	}
 }

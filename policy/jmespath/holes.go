@@ -94,8 +94,9 @@ func parse(text string) (ast jp.ASTNode, err error) {
 }
 
 // prepare refuses what would only fail later: functions that do not exist, and
-// calls with the wrong number of arguments. It puts copyList before sort_by and
-// boundList after [].
+// calls with the wrong number of arguments. It puts copyList before sort_by,
+// boundList after [], and memberValues under .*, for the library takes the
+// members of an object in a random order.
 func (e *Engine) prepare(node jp.ASTNode) (jp.ASTNode, error) {
 	for i, child := range node.Children {
 		prepared, err := e.prepare(child)
@@ -104,8 +105,13 @@ func (e *Engine) prepare(node jp.ASTNode) (jp.ASTNode, error) {
 		}
 		node.Children[i] = prepared
 	}
-	if node.NodeType == jp.ASTFlatten {
+	switch node.NodeType {
+	case jp.ASTFlatten:
 		return call(boundList, node), nil
+	case jp.ASTValueProjection:
+		node.Children[0] = call(memberValues, node.Children[0])
+		node.NodeType = jp.ASTProjection
+		return node, nil
 	}
 	if node.NodeType != jp.ASTFunctionExpression {
 		return node, nil

@@ -161,6 +161,10 @@ func TestFunctions(t *testing.T) {
 		{"to_string(`[1, \"<\"]`)", "[1,\"<\"]"},
 		{"to_string('x')", "x"},
 		{"missing[].name || 'none'", "none"},
+		{"labels.*", list("1", "2")},
+		{"labels.*.add(@, `1`)", list("2", "3")},
+		{"people.* || 'none'", "none"},
+		{"*.a | [0]", "1"},
 
 		{"base64_encode('hi')", "aGk="},
 		{"base64_decode('aGk=')", "hi"},

@@ -153,7 +153,7 @@ func (e *entry) checks(r *compiledRule, s *policy.Subject, images []policy.Image
 	}
 	template := made.check
 	template.Action = action
-	e.judge(&template, r, data)
+	e.judge(&template, data)
 	var checks []policy.Check
 	for _, i := range images {
 		if !isConcerned(made.references, i.Ref) {
@@ -170,7 +170,7 @@ func (e *entry) checks(r *compiledRule, s *policy.Subject, images []policy.Image
 }
 
 // judge attaches the late conditions, which see the rule's context.
-func (e *entry) judge(check *policy.Check, r *compiledRule, data variable.Context) {
+func (e *entry) judge(check *policy.Check, data variable.Context) {
 	check.Attestations = slices.Clone(check.Attestations)
 	for i, conditions := range e.conditions {
 		if conditions != nil {

@@ -58,7 +58,7 @@ func TestErrors(t *testing.T) {
 		{"  name: minimal", "  name: minimal\n  annotations: {quaymaster.dev/platforms: some}", "metadata.annotations[quaymaster.dev/platforms]", "unknown value", "no such value"},
 		{"  name: minimal", "  name: minimal\n  annotations: {pod-policies.kyverno.io/autogen-controllers: Knative}", "metadata.annotations[pod-policies.kyverno.io/autogen-controllers]", "unknown pod controller", "no such kind"},
 
-		{"  - name: signed", "  - nmae: signed", rule + ".name", "empty", "no name"},
+		{"  - name: signed", "  - namme: signed", rule + ".name", "empty", "no name"},
 		{"    verifyImages:", "    celPreconditions: [{name: a, expression: 'true'}]\n    verifyImages:", rule + ".celPreconditions", "not supported", "CEL"},
 		{"    verifyImages:", "    preconditons: {}\n    verifyImages:", rule + ".preconditons", "unknown field", "misspelt"},
 		{"    verifyImages:", "    validate: {message: x}\n    verifyImages:", rule, "one of verifyImages, validate", "two kinds in one rule"},
@@ -73,6 +73,8 @@ func TestErrors(t *testing.T) {
 		{"    verifyImages:", "    imageExtractors: {Task: [{path: spec/image}]}\n    verifyImages:", rule + ".imageExtractors.Task[0].path", "from the object's root", "no pointer"},
 		{"    verifyImages:", "    imageExtractors: {Task: [{path: /spec, jmesPath: 'x('}]}\n    verifyImages:", rule + ".imageExtractors.Task[0].jmesPath", "", "no expression"},
 		{"          kinds: [Pod]", "          kinds: [a/b/c/d/e]", rule + ".match.any[0].resources.kinds[0]", "want [group/]", "no kind"},
+		{"          kinds: [Pod]", "          kinds: [pods]", rule + ".match.any[0].resources.kinds[0]", "is no kind", "a resource"},
+		{"          kinds: [Pod]", "          kinds: [.x]", rule + ".match.any[0].resources.kinds[0]", "", "no kind"},
 		{"          kinds: [Pod]", "          kind: [Pod]", rule + ".match.any[0].resources.kind", "unknown field", "misspelt"},
 		{"          kinds: [Pod]", "          operations: [PATCH]", rule + ".match.any[0].resources.operations[0]", "unknown operation", "no such operation"},
 		{"          kinds: [Pod]", "          selector: {matchExpressions: [{key: a, operator: Is}]}", rule + ".match.any[0].resources.selector.matchExpressions[0].operator", "unknown operator", "no such operator"},

@@ -39,6 +39,9 @@ func parseKind(text, path string) (kindSelector, error) {
 	if kind, sub, dotted := strings.Cut(s.kind, "."); dotted && s.subresource == "" {
 		s.kind, s.subresource = kind, sub // the old form, Pod.status
 	}
+	if s.kind == "" || s.kind[0] >= 'a' && s.kind[0] <= 'z' {
+		return s, fail(path, "%q is no kind, and would match nothing: kinds are written as in manifests, such as Pod", s.kind)
+	}
 	if text == "*" {
 		s.subresource = "*"
 	}

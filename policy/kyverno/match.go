@@ -28,7 +28,7 @@ type filter struct {
 }
 
 func compileBlock(m matchBlock, path string) (block, error) {
-	flat := !m.resourceFilter.empty()
+	flat := !m.empty()
 	ways := 0
 	for _, used := range []bool{len(m.Any) > 0, len(m.All) > 0, flat} {
 		if used {

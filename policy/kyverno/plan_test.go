@@ -3,6 +3,7 @@ package kyverno_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -10,11 +11,11 @@ import (
 )
 
 // compile compiles minimal with one text replaced.
-func compile(t *testing.T, lookup configMaps, old, new string) *policy.Policy {
+func compile(t *testing.T, lookup configMaps, before, after string) *policy.Policy {
 	t.Helper()
-	text := strings.Replace(minimal, old, new, 1)
-	if old != "" && !strings.Contains(minimal, old) {
-		t.Fatalf("%q is not in the policy", old)
+	text := strings.Replace(minimal, before, after, 1)
+	if before != "" && !strings.Contains(minimal, before) {
+		t.Fatalf("%q is not in the policy", before)
 	}
 	p, err := newCompiler(t, lookup).Compile([]byte(text), "test.yaml")
 	if err != nil {
@@ -421,4 +422,24 @@ func BenchmarkPlan(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// Rules are shared by all requests; the race detector watches this test.
+func TestPlanConcurrently(t *testing.T) {
+	r := ruleOf(t, load(t, "every-field.yaml"), "signed")
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			plan, err := r.Plan(t.Context(), pod("prod-eu"), []policy.Image{container("ghcr.io/org/app:v1")})
+			if err != nil || len(plan.Checks) != 1 {
+				t.Errorf("%d checks, %v", len(plan.Checks), err)
+				return
+			}
+			predicate := map[string]any{"buildDefinition": map[string]any{"buildType": "https://ci.example/1"}}
+			if holds, _, err := plan.Checks[0].Attestations[0].Condition.Holds(predicate); !holds || err != nil {
+				t.Errorf("%v, %v", holds, err)
+			}
+		})
+	}
+	group.Wait()
 }

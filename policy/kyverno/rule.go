@@ -45,7 +45,7 @@ func (p *policyCompiler) compileRule(doc rule, path string) (*compiledRule, erro
 		errs = append(errs, err)
 	}
 	if strings.HasPrefix(p.doc.APIVersion, "kyverno.io/v2") {
-		if !doc.Match.resourceFilter.empty() || doc.Exclude != nil && !doc.Exclude.resourceFilter.empty() {
+		if !doc.Match.empty() || doc.Exclude != nil && !doc.Exclude.empty() {
 			errs = append(errs, fail(path+".match", "the old form without any and all is not part of %s", p.doc.APIVersion))
 		}
 	}

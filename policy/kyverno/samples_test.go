@@ -3,6 +3,7 @@ package kyverno_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ func policies(t *testing.T, text []byte) [][]byte {
 	reader := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
 		document, err := reader.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return list
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package agreement
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/test/peers"
@@ -19,6 +20,9 @@ type format struct {
 	// attestationCounts: whether this cosign takes any attestation for a
 	// signature.
 	attestationCounts bool
+	// annotationsLost: this cosign neither writes annotations nor looks at
+	// them, although it says that they were verified.
+	annotationsLost bool
 }
 
 func formats(c *crew) []format {
@@ -35,7 +39,7 @@ func formats(c *crew) []format {
 			sign: with(unlogged, "--registry-referrers-mode=oci-1-1"), verify: with(ignore, "--experimental-oci11"),
 		},
 		{
-			name: "cosign 2 bundles", program: peers.Cosign2, attests: true, attestationCounts: true,
+			name: "cosign 2 bundles", program: peers.Cosign2, attests: true, attestationCounts: true, annotationsLost: true,
 			sign: with(unlogged, "--new-bundle-format=true"), verify: with(ignore, "--new-bundle-format=true"),
 		},
 		{
@@ -82,16 +86,16 @@ func (p *port) signatures(t *testing.T, f format, tag string) {
 		reason     string
 		image, key string
 		annotation string
-		want       bool
+		code       string // why we refuse; empty where both accept
 	}{
-		{"signed", signed, signer, "", true},
-		{"signed, by its tag", p.repository + ":" + tag, signer, "", true},
-		{"signed by somebody else", signed, stranger, "", false},
-		{"not signed", bare, signer, "", false},
-		{"with the signature of another image", other, signer, "", false},
-		{"signed with the annotation", signed, signer, "stage=prod", true},
-		{"signed with another value of the annotation", signed, signer, "stage=test", false},
-		{"signed without the annotation", signed, signer, "team=blue", false},
+		{"signed", signed, signer, "", ""},
+		{"signed, by its tag", p.repository + ":" + tag, signer, "", ""},
+		{"signed by somebody else", signed, stranger, "", "wrong-key"},
+		{"not signed", bare, signer, "", "unsigned"},
+		{"with the signature of another image", other, signer, "", "wrong-digest"},
+		{"signed with the annotation", signed, signer, "stage=prod", ""},
+		{"signed with another value of the annotation", signed, signer, "stage=test", "wrong-annotation"},
+		{"signed without the annotation", signed, signer, "team=blue", "wrong-annotation"},
 	} {
 		theirs := append([]string{"verify", "--key", p.public(row.key)}, f.verify...)
 		ours := []string{"--key", p.public(row.key), "--insecure-ignore-tlog"}
@@ -99,16 +103,34 @@ func (p *port) signatures(t *testing.T, f format, tag string) {
 			theirs = append(theirs, "-a", row.annotation)
 			ours = append(ours, "-a", row.annotation)
 		}
-		p.both(t, row.reason, cosign, append(theirs, row.image), append(ours, row.image), row.want, row.want)
+		expected := expectation{theirs: row.code == "", code: row.code}
+		if row.annotation != "" && f.annotationsLost { // what was not signed is not believed
+			expected = expectation{theirs: true, code: "wrong-annotation"}
+		}
+		p.both(t, row.reason, cosign, append(theirs, row.image), append(ours, row.image), expected)
 	}
 }
 
+// expectation is what each side should say.
+type expectation struct {
+	theirs bool   // whether cosign accepts
+	code   string // why we refuse; empty if we accept
+}
+
 // both asks both sides.
-func (p *port) both(t *testing.T, what string, cosign *peers.Program, theirs, ours []string, wantTheirs, wantOurs bool) {
+func (p *port) both(t *testing.T, what string, cosign *peers.Program, theirs, ours []string, expected expectation) {
 	t.Helper()
 	said, err := cosign.Run(t.Context(), theirs...)
-	accepted, ourWords := p.ask(t, ours...)
-	compare(t, what, side{"cosign", err == nil, wantTheirs, said}, side{"quaymaster", accepted, wantOurs, ourWords})
+	if accepted := err == nil; accepted != expected.theirs {
+		t.Errorf("%s: cosign %s, want that it %s:\n%s", what, verdict(accepted), verdict(expected.theirs), said)
+	}
+	accepted, said := p.ask(t, ours...)
+	switch wanted := expected.code == ""; {
+	case accepted != wanted:
+		t.Errorf("%s: quaymaster %s, want that it %s:\n%s", what, verdict(accepted), verdict(wanted), said)
+	case !strings.Contains(strings.Join(strings.Fields(said), " "), expected.code):
+		t.Errorf("%s: quaymaster refuses, but not because of %s:\n%s", what, expected.code, said)
+	}
 }
 
 // predicates are cosign's short names and a document of each type.
@@ -151,20 +173,21 @@ func (p *port) attestations(t *testing.T, f format, tag string, turn int) {
 	}
 	p.move(t, attested, other)
 
-	ask := func(reason, image, key, kind string, want bool) {
+	ask := func(reason, image, key, kind, code string) {
 		theirs := append([]string{"verify-attestation", "--key", p.public(key), "--type", kind}, f.verify...)
 		ours := []string{"--key", p.public(key), "--insecure-ignore-tlog", "--attestation", kind}
-		p.both(t, reason, cosign, append(theirs, image), append(ours, image), want, want)
+		p.both(t, reason, cosign, append(theirs, image), append(ours, image), expectation{theirs: code == "", code: code})
 	}
 	for _, kind := range kinds {
-		ask("attested as "+kind, attested, signer, kind, true)
+		ask("attested as "+kind, attested, signer, kind, "")
 	}
-	ask("attested by somebody else", attested, stranger, kinds[0], false)
-	ask("attested as something else", attested, signer, "https://example.com/other/v1", false)
-	ask("with the attestation of another image", other, signer, kinds[0], false)
+	ask("attested by somebody else", attested, stranger, kinds[0], "wrong-key")
+	ask("attested as something else", attested, signer, "https://example.com/other/v1", "no attestation of type https://example.com/other/v1")
+	ask("with the attestation of another image", other, signer, kinds[0], "wrong-digest")
 
 	// An attestation is no signature, whatever cosign's bundle verifier says.
 	theirs := append([]string{"verify", "--key", p.public(signer)}, f.verify...)
 	ours := []string{"--key", p.public(signer), "--insecure-ignore-tlog", attested}
-	p.both(t, "attested and not signed", cosign, append(theirs, attested), ours, f.attestationCounts, false)
+	p.both(t, "attested and not signed", cosign, append(theirs, attested), ours,
+		expectation{theirs: f.attestationCounts, code: "unsigned"})
 }

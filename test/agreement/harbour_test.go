@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -221,22 +220,3 @@ func verdict(accepted bool) string {
 	}
 	return "refuses"
 }
-
-// compare reports where the two sides do not say what is expected of them.
-func compare(t *testing.T, what string, cosign, ours side) {
-	t.Helper()
-	for _, s := range []side{cosign, ours} {
-		if s.accepted != s.want {
-			t.Errorf("%s: %s %s, want that it %s:\n%s", what, s.name, verdict(s.accepted), verdict(s.want), s.said)
-		}
-	}
-}
-
-// side is one program's answer and what it should be.
-type side struct {
-	name           string
-	accepted, want bool
-	said           string
-}
-
-func (s side) String() string { return fmt.Sprintf("%s %s", s.name, verdict(s.accepted)) }

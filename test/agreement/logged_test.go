@@ -45,24 +45,24 @@ func (c *crew) tryLogged(t *testing.T) {
 		reason string
 		claim  verifytest.Claim
 		flags  []string
-		want   bool
+		code   string // why we refuse; empty where both accept
 	}{
-		{"a key and an entry", verifytest.Claim{Signer: key}, byKey, true},
-		{"a key without an entry", verifytest.Claim{Signer: key, NoLog: true}, byKey, false},
-		{"a key without an entry, which nobody asks for", verifytest.Claim{Signer: key, NoLog: true}, with(byKey, "--insecure-ignore-tlog"), true},
-		{"a key and an entry of a foreign log", verifytest.Claim{Signer: key, Records: []verifytest.Record{{Log: foreign.Rekor}}}, byKey, false},
-		{"a key and a broken promise", verifytest.Claim{Signer: key, Records: fault(verifytest.WrongPromise)}, byKey, false},
-		{"a key and the entry of another signature", verifytest.Claim{Signer: key, Records: fault(verifytest.OtherSignature)}, byKey, false},
-		{"an identity", verifytest.Claim{Signer: keyless(nil)}, byIdentity, true},
-		{"another identity", verifytest.Claim{Signer: keyless(nil)}, other, false},
-		{"another issuer", verifytest.Claim{Signer: keyless(nil)}, otherIssuer, false},
-		{"an identity in place of the key", verifytest.Claim{Signer: keyless(nil)}, byKey, false},
-		{"a key in place of the identity", verifytest.Claim{Signer: key}, byIdentity, false},
-		{"an identity without an entry", verifytest.Claim{Signer: keyless(nil), NoLog: true}, byIdentity, false},
-		{"an identity of a foreign certificate authority", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.CA = foreign.CA })}, byIdentity, false},
-		{"an identity without a certificate timestamp", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.NoSCT = true })}, byIdentity, false},
-		{"an identity without a certificate timestamp, which nobody asks for", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.NoSCT = true })}, with(byIdentity, "--insecure-ignore-sct"), true},
-		{"an identity with a foreign certificate timestamp", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.CTLog = foreign.CTLog })}, byIdentity, false},
+		{"a key and an entry", verifytest.Claim{Signer: key}, byKey, ""},
+		{"a key without an entry", verifytest.Claim{Signer: key, NoLog: true}, byKey, "no-log-entry"},
+		{"a key without an entry, which nobody asks for", verifytest.Claim{Signer: key, NoLog: true}, with(byKey, "--insecure-ignore-tlog"), ""},
+		{"a key and an entry of a foreign log", verifytest.Claim{Signer: key, Records: []verifytest.Record{{Log: foreign.Rekor}}}, byKey, "bad-log-entry"},
+		{"a key and a broken promise", verifytest.Claim{Signer: key, Records: fault(verifytest.WrongPromise)}, byKey, "bad-log-entry"},
+		{"a key and the entry of another signature", verifytest.Claim{Signer: key, Records: fault(verifytest.OtherSignature)}, byKey, "bad-log-entry"},
+		{"an identity", verifytest.Claim{Signer: keyless(nil)}, byIdentity, ""},
+		{"another identity", verifytest.Claim{Signer: keyless(nil)}, other, "wrong-identity"},
+		{"another issuer", verifytest.Claim{Signer: keyless(nil)}, otherIssuer, "wrong-identity"},
+		{"an identity in place of the key", verifytest.Claim{Signer: keyless(nil)}, byKey, "wrong-key"},
+		{"a key in place of the identity", verifytest.Claim{Signer: key}, byIdentity, "wrong-identity"},
+		{"an identity without an entry", verifytest.Claim{Signer: keyless(nil), NoLog: true}, byIdentity, "no-log-entry"},
+		{"an identity of a foreign certificate authority", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.CA = foreign.CA })}, byIdentity, "untrusted-chain"},
+		{"an identity without a certificate timestamp", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.NoSCT = true })}, byIdentity, "no-sct"},
+		{"an identity without a certificate timestamp, which nobody asks for", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.NoSCT = true })}, with(byIdentity, "--insecure-ignore-sct"), ""},
+		{"an identity with a foreign certificate timestamp", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.CTLog = foreign.CTLog })}, byIdentity, "bad-sct"},
 	} {
 		for _, style := range []struct {
 			name, program string
@@ -79,7 +79,7 @@ func (c *crew) tryLogged(t *testing.T) {
 				p := &port{crew: c}
 				flags := with(row.flags, "--trusted-root", root)
 				theirs := with([]string{"verify"}, with(with(flags, style.flags...), image)...)
-				p.both(t, row.reason, c.cosign[style.program], theirs, with(flags, image), row.want, row.want)
+				p.both(t, row.reason, c.cosign[style.program], theirs, with(flags, image), expectation{theirs: row.code == "", code: row.code})
 			})
 		}
 	}

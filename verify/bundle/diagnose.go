@@ -178,10 +178,10 @@ func (p *proof) badSCT() *verify.Rejection {
 	}
 	leaf = trust.Checkable(leaf)
 	chains, err := sgverify.VerifyLeafCertificate(leaf.NotBefore, leaf, p.material)
-	if err != nil {
-		return nil // badCertificate has said so
+	if err == nil { // else badCertificate has said so
+		err = sgverify.VerifySignedCertificateTimestamp(chains, 1, p.material)
 	}
-	if err = sgverify.VerifySignedCertificateTimestamp(chains, 1, p.material); err == nil {
+	if err == nil {
 		return nil
 	}
 	if !trust.HasSCT(leaf) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,6 +13,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/sigstore/cosign/v2/pkg/cosign"
 	"github.com/sigstore/cosign/v2/pkg/oci"
+	common "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	rekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/tlog"
 	sgverify "github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
@@ -289,7 +292,19 @@ func (p *proof) logEntry() (*tlog.Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log identifier: %w", err)
 	}
-	return tlog.NewEntry(p.layer.body, payload.IntegratedTime, payload.LogIndex, id, p.layer.entry.SignedEntryTimestamp, nil)
+	var kind struct {
+		Kind    string `json:"kind"`
+		Version string `json:"apiVersion"`
+	}
+	if err := json.Unmarshal(p.layer.body, &kind); err != nil {
+		return nil, fmt.Errorf("log entry: %w", err)
+	}
+	return tlog.NewTlogEntry(&rekor.TransparencyLogEntry{
+		LogIndex: payload.LogIndex, LogId: &common.LogId{KeyId: id},
+		KindVersion:    &rekor.KindVersion{Kind: kind.Kind, Version: kind.Version},
+		IntegratedTime: payload.IntegratedTime, CanonicalizedBody: p.layer.body,
+		InclusionPromise: &rekor.InclusionPromise{SignedEntryTimestamp: p.layer.entry.SignedEntryTimestamp},
+	})
 }
 
 // checkSignature checks the signature alone, over what the layer shows.

@@ -218,7 +218,8 @@ func (c *composer) timestamps() error {
 	bounded := !a.NotBefore.IsZero() || !a.NotAfter.IsZero()
 	rootsSigner := a.Keyless != nil && len(a.Keyless.Roots) == 0
 	rootsLog := !a.Log.Ignore && len(a.Log.Keys) == 0
-	if !a.Timestamp.Required && !rootsSigner && !rootsLog && !(bounded && a.Log.Ignore) {
+	onlyTime := bounded && a.Log.Ignore
+	if !a.Timestamp.Required && !rootsSigner && !rootsLog && !onlyTime {
 		return nil
 	}
 	trusted, err := c.root()

@@ -97,12 +97,12 @@ func (p Private) compose() (root.TrustedMaterial, error) {
 	var err error
 	if len(p.Fulcio) > 0 {
 		if m.authorities, err = composeAuthorities(p.Fulcio); err != nil {
-			return nil, fmt.Errorf("Fulcio certificates: %w", err)
+			return nil, fmt.Errorf("certificates of Fulcio: %w", err)
 		}
 	}
 	if len(p.Rekor) > 0 {
 		if m.logs, err = composeLogs(p.Rekor, p.RekorURL); err != nil {
-			return nil, fmt.Errorf("Rekor keys: %w", err)
+			return nil, fmt.Errorf("keys of Rekor: %w", err)
 		}
 	}
 	if len(p.CT) > 0 {

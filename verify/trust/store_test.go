@@ -63,7 +63,8 @@ func TestGeneration(t *testing.T) {
 			t.Errorf("%s: equal is %t, want %t", test.reason, got, test.equal)
 		}
 	}
-	if of(trust.Options{Private: private}) != of(trust.Options{Private: private}) {
+	copied := private
+	if of(trust.Options{Private: private}) != of(trust.Options{Private: copied}) {
 		t.Error("equal PEM files have two generations")
 	}
 	if of(trust.Options{Private: private}) == of(trust.Options{Private: otherLog}) {
@@ -303,17 +304,17 @@ func TestLookUpAgain(t *testing.T) {
 		expect("at first", first, 2)
 		expect("right after", first, 2)
 		kms.set(second, nil)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		expect("after the interval, beside the request", first, 3)
 		expect("the request after", second, 3)
 		kms.set(nil, errors.New("away"))
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		expect("while the service is away", second, 4)
 		if stale := store.Status().Stale; len(stale) != 1 {
 			t.Errorf("status tells of %d stale keys, want 1", len(stale))
 		}
 		expect("a failed look-up waits for its interval, too", second, 4)
-		time.Sleep(24 * time.Hour)
+		<-time.After(24 * time.Hour)
 		expect("after the hold, the failure shows", nil, 5)
 		expect("and is not kept", nil, 6)
 		kms.set(first, nil)

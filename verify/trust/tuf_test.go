@@ -190,7 +190,7 @@ func TestRefreshLoop(t *testing.T) {
 		var failures []error
 		done := make(chan error, 1)
 		go func() { done <- store.Refresh(ctx, func(err error) { failures = append(failures, err) }) }()
-		time.Sleep(2*time.Hour + time.Minute)
+		<-time.After(2*time.Hour + time.Minute)
 		synctest.Wait()
 		stop()
 		if err := <-done; !errors.Is(err, context.Canceled) {

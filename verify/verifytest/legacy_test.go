@@ -43,11 +43,11 @@ func fromLayer(t *testing.T, l *Layer) oci.Signature {
 		}
 		options = append(options, static.WithRFC3161Timestamp(&stamp))
 	}
-	make := static.NewSignature
+	newObject := static.NewSignature
 	if l.MediaType == EnvelopeMediaType {
 		options = append(options, static.WithLayerMediaType(types.DssePayloadType))
 	}
-	signed, err := make(l.Payload, a["dev.cosignproject.cosign/signature"], options...)
+	signed, err := newObject(l.Payload, a["dev.cosignproject.cosign/signature"], options...)
 	if err != nil {
 		t.Fatal(err)
 	}

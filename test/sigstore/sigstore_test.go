@@ -1,0 +1,393 @@
+package sigstore_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+
+	"github.com/quaymaster/quaymaster/internal/shipyard"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/peers"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+const (
+	alice   = "alice@org.example"
+	mallory = "mallory@org.example"
+	release = "https://forge.example/org/app/.github/workflows/release.yml@refs/heads/main"
+)
+
+// port is Sigstore's servers, a registry with an image, and the program.
+type port struct {
+	*shipyard.Yard
+	issuers     *issuers
+	log         *ctLog
+	fulcio      *fulcio
+	tsa         *tsa
+	quaymaster  *peers.Program
+	folder      string
+	trustedRoot string // a file
+}
+
+func newPort(t *testing.T) *port {
+	t.Helper()
+	server := registrytest.Start(registrytest.Options{})
+	t.Cleanup(server.Close)
+	p := &port{
+		Yard: shipyard.New(server, nil), issuers: newIssuers(t), log: newCTLog(t),
+		tsa: startTSA(t), quaymaster: peers.Quaymaster(t), folder: t.TempDir(),
+	}
+	p.fulcio = startFulcio(t, p.issuers, p.log)
+	p.trustedRoot = write(t, p.folder, "trusted_root.json", trustedRoot(t, p.fulcio, p.tsa, p.log))
+	return p
+}
+
+// trustedRoot composes a trusted_root.json (media type version 0.1).
+func trustedRoot(t testing.TB, f *fulcio, a *tsa, log *ctLog) []byte {
+	t.Helper()
+	authority := func(url string, chain []*x509.Certificate) []any {
+		var raw []any
+		for _, certificate := range chain {
+			raw = append(raw, map[string]any{"rawBytes": certificate.Raw})
+		}
+		root := chain[len(chain)-1]
+		return []any{map[string]any{
+			"uri": url, "subject": map[string]string{"organization": "Test", "commonName": root.Subject.CommonName},
+			"certChain": map[string]any{"certificates": raw}, "validFor": map[string]any{"start": root.NotBefore.UTC()},
+		}}
+	}
+	id := sha256.Sum256(log.der)
+	text, err := json.Marshal(map[string]any{
+		"mediaType":              "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
+		"certificateAuthorities": authority(f.url, f.chain),
+		"timestampAuthorities":   authority(a.url, a.chain),
+		"ctlogs": []any{map[string]any{
+			"baseUrl": log.url, "hashAlgorithm": "SHA2_256", "logId": map[string]any{"keyId": id[:]},
+			"publicKey": map[string]any{
+				"rawBytes": log.der, "keyDetails": "PKIX_ECDSA_P256_SHA_256",
+				"validFor": map[string]any{"start": time.Now().Add(-time.Hour).UTC()},
+			},
+		}},
+	})
+	check(t, err)
+	return text
+}
+
+// signing is a signature on its way into a bundle.
+type signing struct {
+	key         *ecdsa.PrivateKey
+	envelope    dsse.Envelope
+	signature   []byte
+	certificate *x509.Certificate
+	stamps      [][]byte
+}
+
+// newSigning signs a statement of a cosign signature of the digest.
+func newSigning(t testing.TB, digest string) *signing {
+	t.Helper()
+	statement, err := json.Marshal(map[string]any{
+		"_type": "https://in-toto.io/Statement/v1", "predicateType": verifytest.CosignSignPredicateType, "predicate": struct{}{},
+		"subject": []any{map[string]any{"digest": map[string]string{"sha256": strings.TrimPrefix(digest, "sha256:")}}},
+	})
+	check(t, err)
+	s := &signing{key: newKey(t)}
+	s.signature = sign(t, s.key, dsse.PAE(verifytest.IntotoPayloadType, statement))
+	s.envelope = dsse.Envelope{
+		PayloadType: verifytest.IntotoPayloadType, Payload: base64Of(statement),
+		Signatures: []dsse.Signature{{Sig: base64Of(s.signature)}},
+	}
+	return s
+}
+
+// bundle writes a Sigstore bundle v0.3.
+func (s *signing) bundle(t testing.TB) []byte {
+	t.Helper()
+	stamps := []any{}
+	for _, stamp := range s.stamps {
+		stamps = append(stamps, map[string]any{"signedTimestamp": stamp})
+	}
+	text, err := json.Marshal(map[string]any{
+		"mediaType": verifytest.BundleMediaType,
+		"verificationMaterial": map[string]any{
+			"certificate":               map[string]any{"rawBytes": s.certificate.Raw},
+			"timestampVerificationData": map[string]any{"rfc3161Timestamps": stamps},
+		},
+		"dsseEnvelope": s.envelope,
+	})
+	check(t, err)
+	return text
+}
+
+// certify gets the certificate of a person.
+func (p *port) certify(t testing.TB, s *signing, f *fulcio, issuer, mail string) {
+	t.Helper()
+	var err error
+	s.certificate, err = f.certify(t, s.key, p.issuers.person(t, issuer, mail), mail)
+	check(t, err)
+}
+
+// image builds an image of its own.
+func (p *port) image(tag string) shipyard.Image { return p.Build("app", tag, tag) }
+
+func (p *port) push(t testing.TB, image shipyard.Image, s *signing) {
+	t.Helper()
+	check(t, p.PutBundle(image, s.bundle(t), verifytest.CosignSignPredicateType))
+}
+
+// signed is an image that somebody signed as one does.
+func (p *port) signed(t testing.TB, tag string, f *fulcio, issuer, mail string) shipyard.Image {
+	t.Helper()
+	image := p.image(tag)
+	s := newSigning(t, image.Manifest.Digest)
+	p.certify(t, s, f, issuer, mail)
+	s.stamps = [][]byte{p.tsa.stamp(t, s.signature)}
+	p.push(t, image, s)
+	return image
+}
+
+// judgement is what the program says of one image.
+type judgement struct {
+	Answer  string
+	Reasons []struct{ Code, Message, Expected, Found string }
+	said    string
+}
+
+// judge runs "quaymaster verify" and reads its record.
+func (p *port) judge(t testing.TB, image shipyard.Image, args ...string) judgement {
+	t.Helper()
+	args = append([]string{"verify", "-o", "json", "--trusted-root", p.trustedRoot, image.Name}, args...)
+	said, err := p.quaymaster.Run(t.Context(), args...)
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		t.Fatalf("quaymaster gave no answer: %v", err)
+	}
+	var report struct{ Items []struct{ Images []judgement } }
+	if err := json.NewDecoder(strings.NewReader(said)).Decode(&report); err != nil || len(report.Items) != 1 || len(report.Items[0].Images) != 1 {
+		t.Fatalf("the record cannot be read (%v):\n%s", err, said)
+	}
+	j := report.Items[0].Images[0]
+	j.said = said
+	if (j.Answer == "allow") != (err == nil) {
+		t.Errorf("the answer is %s, the exit says %v", j.Answer, err)
+	}
+	return j
+}
+
+// by asks for a person's signature, without a transparency log.
+func (p *port) by(issuer, mail string, more ...string) []string {
+	return append([]string{
+		"--certificate-identity", mail, "--certificate-oidc-issuer", p.issuers.url + issuer, "--insecure-ignore-tlog",
+	}, more...)
+}
+
+// expect fails the test unless an image is judged so, with the code first.
+func (p *port) expect(t testing.TB, image shipyard.Image, answer, code string, args ...string) {
+	t.Helper()
+	got := p.judge(t, image, args...)
+	if got.Answer != answer || len(got.Reasons) == 0 || got.Reasons[0].Code != code {
+		t.Errorf("%s is judged %s, want %s with %s first:\n%s", image.Name, got.Answer, answer, code, got.said)
+	}
+}
+
+const (
+	allow = "allow"
+	deny  = "deny"
+)
+
+func TestKeyless(t *testing.T) {
+	p := newPort(t)
+	good := p.signed(t, "good", p.fulcio, people, alice)
+	p.expect(t, good, allow, "verified", p.by(people, alice)...)
+
+	t.Run("policy", func(t *testing.T) { p.policies(t, good) })
+	t.Run("certificate", p.certificates)
+	t.Run("timestamp", p.timestamps)
+	t.Run("digest", func(t *testing.T) {
+		other := p.image("other-digest")
+		s := newSigning(t, good.Manifest.Digest)
+		p.certify(t, s, p.fulcio, people, alice)
+		s.stamps = [][]byte{p.tsa.stamp(t, s.signature)}
+		p.push(t, other, s)
+		p.expect(t, other, deny, "wrong-digest", p.by(people, alice)...)
+	})
+	t.Run("signature", func(t *testing.T) {
+		image := p.image("other-signature")
+		s := newSigning(t, image.Manifest.Digest)
+		p.certify(t, s, p.fulcio, people, alice)
+		s.signature = sign(t, newKey(t), []byte("other bytes, by another key"))
+		s.envelope.Signatures[0].Sig = base64Of(s.signature)
+		s.stamps = [][]byte{p.tsa.stamp(t, s.signature)}
+		p.push(t, image, s)
+		p.expect(t, image, deny, "bad-signature", p.by(people, alice)...)
+	})
+	t.Run("extensions", p.extensions)
+}
+
+// policies: the good image under policies that ask for something else.
+func (p *port) policies(t *testing.T, good shipyard.Image) {
+	for _, c := range []struct {
+		reason string
+		args   []string
+		answer string
+		code   string
+	}{
+		{"the identity matches an expression", []string{
+			"--certificate-identity-regexp", `.*@org\.example`, "--certificate-oidc-issuer", p.issuers.url + people, "--insecure-ignore-tlog",
+		}, allow, "verified"},
+		{"another identity", p.by(people, mallory), deny, "wrong-identity"},
+		{"another issuer", p.by(strangers, alice), deny, "wrong-identity"},
+		{"an entry of a log is asked for", []string{
+			"--certificate-identity", alice, "--certificate-oidc-issuer", p.issuers.url + people, "--rekor-key", write(t, p.folder, "rekor.pub", p.log.publicPEM()),
+		}, deny, "no-log-entry"},
+		{"signed after a bound", p.by(people, alice, "--signed-not-before", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)), allow, "verified"},
+		{"signed before a bound", p.by(people, alice, "--signed-not-before", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), deny, "outside-validity"},
+	} {
+		t.Run(c.reason, func(t *testing.T) { p.expect(t, good, c.answer, c.code, c.args...) })
+	}
+}
+
+// certificates: other certificates than the policy asks for.
+func (p *port) certificates(t *testing.T) {
+	t.Run("of another identity", func(t *testing.T) {
+		image := p.signed(t, "mallory", p.fulcio, people, mallory)
+		p.expect(t, image, deny, "wrong-identity", p.by(people, alice)...)
+		p.expect(t, image, allow, "verified", p.by(people, mallory)...)
+	})
+	t.Run("of another issuer", func(t *testing.T) {
+		image := p.signed(t, "stranger", p.fulcio, strangers, alice)
+		p.expect(t, image, deny, "wrong-identity", p.by(people, alice)...)
+		p.expect(t, image, allow, "verified", p.by(strangers, alice)...)
+	})
+	t.Run("of another fulcio", func(t *testing.T) {
+		image := p.signed(t, "foreign", startFulcio(t, p.issuers, p.log), people, alice)
+		p.expect(t, image, deny, "untrusted-chain", p.by(people, alice)...)
+	})
+	t.Run("without a certificate timestamp", func(t *testing.T) {
+		f := startFulcio(t, p.issuers, nil)
+		image := p.signed(t, "unlogged", f, people, alice)
+		trusting := p.trusting(t, f, p.log)
+		trusting.expect(t, image, deny, "no-sct", p.by(people, alice)...)
+		trusting.expect(t, image, allow, "verified", p.by(people, alice, "--insecure-ignore-sct")...)
+	})
+	t.Run("with a timestamp of another certificate log", func(t *testing.T) {
+		image := p.signed(t, "otherlog", p.fulcio, people, alice)
+		p.trusting(t, p.fulcio, newCTLog(t)).expect(t, image, deny, "bad-sct", p.by(people, alice)...)
+	})
+	t.Run("fulcio asks who it is", func(t *testing.T) {
+		foreign := newIssuers(t)
+		foreign.url = p.issuers.url // claims to be ours, with another key
+		if _, err := p.fulcio.certify(t, newKey(t), foreign.person(t, people, alice), alice); err == nil {
+			t.Error("fulcio believed a token that our issuer did not sign")
+		}
+	})
+}
+
+// trusting is the port with another trusted root.
+func (p *port) trusting(t testing.TB, f *fulcio, log *ctLog) *port {
+	other := *p
+	other.trustedRoot = write(t, t.TempDir(), "trusted_root.json", trustedRoot(t, f, p.tsa, log))
+	return &other
+}
+
+// timestamps: other times of signing than the certificate has room for.
+func (p *port) timestamps(t *testing.T) {
+	start := func(t *testing.T, tag string) (shipyard.Image, *signing) {
+		image := p.image(tag)
+		return image, newSigning(t, image.Manifest.Digest)
+	}
+	t.Run("none", func(t *testing.T) {
+		image, s := start(t, "unstamped")
+		p.certify(t, s, p.fulcio, people, alice)
+		p.push(t, image, s)
+		p.expect(t, image, deny, "no-timestamp", p.by(people, alice)...)
+	})
+	t.Run("of another authority", func(t *testing.T) {
+		image, s := start(t, "otherstamp")
+		p.certify(t, s, p.fulcio, people, alice)
+		s.stamps = [][]byte{startTSA(t).stamp(t, s.signature)}
+		p.push(t, image, s)
+		p.expect(t, image, deny, "bad-timestamp", p.by(people, alice)...)
+	})
+	t.Run("of another signature", func(t *testing.T) {
+		image, s := start(t, "strangestamp")
+		p.certify(t, s, p.fulcio, people, alice)
+		s.stamps = [][]byte{p.tsa.stamp(t, []byte("another signature"))}
+		p.push(t, image, s)
+		p.expect(t, image, deny, "bad-timestamp", p.by(people, alice)...)
+	})
+	t.Run("from before the certificate", func(t *testing.T) {
+		image, s := start(t, "early")
+		s.stamps = [][]byte{p.tsa.stamp(t, s.signature)}
+		p.certifyAfter(t, s, time.Now())
+		p.push(t, image, s)
+		p.expect(t, image, deny, "expired-certificate", p.by(people, alice)...)
+	})
+}
+
+// certifyAfter gets a certificate that is not valid before a time that is
+// passing now; certificates count in seconds.
+func (p *port) certifyAfter(t testing.TB, s *signing, at time.Time) {
+	t.Helper()
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		p.certify(t, s, p.fulcio, people, alice)
+		if s.certificate.NotBefore.After(at) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("the certificate never starts later")
+		}
+	}
+}
+
+const clusterPolicy = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: released}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: released
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    verifyImages:
+    - imageReferences: ["*"]
+      type: SigstoreBundle
+      attestors:
+      - entries:
+        - keyless:
+            subject: %q
+            issuer: %q
+            rekor: {url: "https://rekor.example", ignoreTlog: true}
+            additionalExtensions: {githubWorkflowTrigger: %s, runnerEnvironment: github-hosted, sourceRepositoryURI: "https://forge.example/org/app"}
+`
+
+// extensions: what fulcio writes about a run of a workflow.
+func (p *port) extensions(t *testing.T) {
+	image := p.image("workflow")
+	s := newSigning(t, image.Manifest.Digest)
+	var err error
+	s.certificate, err = p.fulcio.certify(t, s.key, p.issuers.workflow(t, "push"), "repo:org/app")
+	check(t, err)
+	s.stamps = [][]byte{p.tsa.stamp(t, s.signature)}
+	p.push(t, image, s)
+	for _, c := range []struct{ reason, trigger, answer, code string }{
+		{"the workflow ran as it should", "push", allow, "verified"},
+		{"something else started the workflow", "pull_request", deny, "wrong-extension"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			policy := write(t, t.TempDir(), "policy.yaml", fmt.Appendf(nil, clusterPolicy, release, p.issuers.url+workflows, c.trigger))
+			p.expect(t, image, c.answer, c.code, "--policy", policy)
+		})
+	}
+}
