@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -90,10 +89,11 @@ func (o online) sources(credentials policy.Credentials) ([]registry.Source, erro
 		sources = append(sources, source)
 	}
 	for _, name := range credentials.Providers {
-		if name != "default" {
-			return nil, fmt.Errorf("credential provider %q: on the command line credentials come from the docker configuration and its helpers; log in there and use the provider default", name)
+		source, err := provider(name)
+		if err != nil {
+			return nil, err
 		}
-		sources = append(sources, dockerConfiguration())
+		sources = append(sources, source)
 	}
 	return sources, nil
 }
