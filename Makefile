@@ -54,7 +54,7 @@ bench: ## the benchmarks, with requests and rounds counted
 fuzz: ## every fuzz target for FUZZTIME each (default 20s)
 	@for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzzminimizetime 1x -fuzztime $${FUZZTIME:-20s} $$p || exit 1; \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzzminimizetime 5x -fuzztime $${FUZZTIME:-20s} $$p || exit 1; \
 	  done; \
 	done
 
