@@ -247,6 +247,13 @@ func TestMalformedReference(t *testing.T) {
 	for _, written := range []string{"UPPER/case", "app@sha256:../../x", "app:", strings.Repeat("a", 5000)} {
 		expect(t, g.Decide(t.Context(), pod(t, written)), gate.Deny, policy.Malformed)
 	}
+	signed := h.Build("app", "v1", "signed")
+	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
+	outcome := g.Decide(t.Context(), pod(t, "UPPER/case", signed.Name, "app:"))
+	expect(t, outcome, gate.Deny, policy.Malformed)
+	if len(outcome.Reasons) != 2 || len(outcome.Verdicts) != 1 || outcome.Verdicts[0].Answer != gate.Allow {
+		t.Errorf("all images at once: %+v, %+v", outcome.Reasons, outcome.Verdicts)
+	}
 }
 
 func TestNoPolicySpeaks(t *testing.T) {

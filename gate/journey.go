@@ -85,7 +85,7 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	p := &planned{request: request, subject: request.subject(), works: map[*policy.Check]*work{}, refused: map[*policy.Check]error{}, started: j.gate.options.now()}
 	standard, err := p.find(nil)
 	if err != nil {
-		p.reasons = append(p.reasons, policy.Reason{Code: policy.Malformed, Message: err.Error(), Hint: "write the image as [registry/]repository[:tag][@digest]"})
+		p.malformed("", err)
 		return p
 	}
 	p.plan = j.snapshot.Policies.Plan(ctx, p.subject, func(extractors []policy.Extractor) ([]policy.Image, error) {
@@ -125,7 +125,8 @@ func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
 	for _, use := range uses {
 		ref, err := image.Parse(use.Image)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", use.Pointer, err)
+			p.malformed(use.Pointer, err)
+			continue // the object is denied; its other images are judged all the same
 		}
 		images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
 	}
@@ -135,6 +136,16 @@ func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
 		}
 	}
 	return images, nil
+}
+
+// malformed notes, once for each place, that an image cannot be read.
+func (p *planned) malformed(pointer string, err error) {
+	if pointer != "" && slices.ContainsFunc(p.reasons, func(r policy.Reason) bool { return r.Where == pointer }) {
+		return
+	}
+	p.reasons = append(p.reasons, policy.Reason{
+		Code: policy.Malformed, Message: err.Error(), Where: pointer, Hint: "write the image as [registry/]repository[:tag][@digest]",
+	})
 }
 
 func places(extractors []policy.Extractor) []workload.Extractor {

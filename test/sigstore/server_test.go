@@ -18,26 +18,15 @@ import (
 // startTimeout is how long a server may take until it answers.
 const startTimeout = 30 * time.Second
 
-// start runs a server until the test ends and returns when it answers at the
-// URL. If the test fails it shows what the server said.
-func start(t testing.TB, name, url string, args ...string) {
+// start runs a server until it is stopped or the test ends, and returns when it
+// answers at the URL. One that ends at once is started again, because the
+// timestamp authority has a fixed port for its metrics, which another run of
+// these tests may hold. If the test fails it shows what the server said.
+func start(t testing.TB, name, url string, args ...string) (stop func()) {
 	t.Helper()
 	program := peers.Get(t, name)
 	said := &output{}
-	command := exec.Command(program.Path, args...)
-	command.Dir, command.Env = program.Folder, program.Env
-	command.Stdout, command.Stderr = said, said
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = command.Wait()
-		close(ended)
-	}()
 	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		<-ended
 		if t.Failed() {
 			t.Logf("%s said:\n%s", name, said)
 		}
@@ -47,24 +36,47 @@ func start(t testing.TB, name, url string, args ...string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if response, err := http.DefaultClient.Do(request); err == nil {
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return
+		command := exec.Command(program.Path, args...)
+		command.Dir, command.Env = program.Folder, program.Env
+		command.Stdout, command.Stderr = said, said
+		check(t, command.Start())
+		ended := make(chan struct{})
+		go func() {
+			_ = command.Wait()
+			close(ended)
+		}()
+		stop = sync.OnceFunc(func() {
+			_ = command.Process.Kill()
+			<-ended
+		})
+		t.Cleanup(stop)
+		for running := true; running; {
+			if answers(ctx, url) {
+				return stop
+			}
+			select {
+			case <-tick.C:
+			case <-ended:
+				<-tick.C
+				running = false
+			case <-ctx.Done():
+				t.Fatalf("%s does not answer after %s", name, startTimeout)
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ended:
-			t.Fatalf("%s ended before it answered", name)
-		case <-ctx.Done():
-			t.Fatalf("%s does not answer after %s", name, startTimeout)
-		}
 	}
+}
+
+func answers(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 // output is a bytes.Buffer for two writers.

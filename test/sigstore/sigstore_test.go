@@ -35,7 +35,9 @@ type port struct {
 	tsa         *tsa
 	quaymaster  *peers.Program
 	folder      string
-	trustedRoot string // a file
+	trustedRoot string         // a file
+	former      *tsa           // another authority, which is gone
+	misled      shipyard.Image // with a timestamp of the former authority
 }
 
 func newPort(t *testing.T) *port {
@@ -44,9 +46,14 @@ func newPort(t *testing.T) *port {
 	t.Cleanup(server.Close)
 	p := &port{
 		Yard: shipyard.New(server, nil), issuers: newIssuers(t), log: newCTLog(t),
-		tsa: startTSA(t), quaymaster: peers.Quaymaster(t), folder: t.TempDir(),
+		quaymaster: peers.Quaymaster(t), folder: t.TempDir(),
 	}
 	p.fulcio = startFulcio(t, p.issuers, p.log)
+	p.tsa = startTSA(t)
+	p.misled = p.signed(t, "misled", p.fulcio, people, alice)
+	p.former, p.tsa = p.tsa, nil
+	p.former.stop()
+	p.tsa = startTSA(t)
 	p.trustedRoot = write(t, p.folder, "trusted_root.json", trustedRoot(t, p.fulcio, p.tsa, p.log))
 	return p
 }
@@ -170,7 +177,9 @@ func (p *port) judge(t testing.TB, image shipyard.Image, args ...string) judgeme
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 		t.Fatalf("quaymaster gave no answer: %v", err)
 	}
-	var report struct{ Items []struct{ Images []judgement } }
+	var report struct {
+		Items []struct{ Images []judgement }
+	}
 	if err := json.NewDecoder(strings.NewReader(said)).Decode(&report); err != nil || len(report.Items) != 1 || len(report.Items[0].Images) != 1 {
 		t.Fatalf("the record cannot be read (%v):\n%s", err, said)
 	}
@@ -274,13 +283,13 @@ func (p *port) certificates(t *testing.T) {
 	t.Run("without a certificate timestamp", func(t *testing.T) {
 		f := startFulcio(t, p.issuers, nil)
 		image := p.signed(t, "unlogged", f, people, alice)
-		trusting := p.trusting(t, f, p.log)
+		trusting := p.trusting(t, f, p.tsa, p.log)
 		trusting.expect(t, image, deny, "no-sct", p.by(people, alice)...)
 		trusting.expect(t, image, allow, "verified", p.by(people, alice, "--insecure-ignore-sct")...)
 	})
 	t.Run("with a timestamp of another certificate log", func(t *testing.T) {
 		image := p.signed(t, "otherlog", p.fulcio, people, alice)
-		p.trusting(t, p.fulcio, newCTLog(t)).expect(t, image, deny, "bad-sct", p.by(people, alice)...)
+		p.trusting(t, p.fulcio, p.tsa, newCTLog(t)).expect(t, image, deny, "bad-sct", p.by(people, alice)...)
 	})
 	t.Run("fulcio asks who it is", func(t *testing.T) {
 		foreign := newIssuers(t)
@@ -292,9 +301,10 @@ func (p *port) certificates(t *testing.T) {
 }
 
 // trusting is the port with another trusted root.
-func (p *port) trusting(t testing.TB, f *fulcio, log *ctLog) *port {
+func (p *port) trusting(t testing.TB, f *fulcio, a *tsa, log *ctLog) *port {
+	t.Helper()
 	other := *p
-	other.trustedRoot = write(t, t.TempDir(), "trusted_root.json", trustedRoot(t, f, p.tsa, log))
+	other.trustedRoot = write(t, t.TempDir(), "trusted_root.json", trustedRoot(t, f, a, log))
 	return &other
 }
 
@@ -304,18 +314,25 @@ func (p *port) timestamps(t *testing.T) {
 		image := p.image(tag)
 		return image, newSigning(t, image.Manifest.Digest)
 	}
-	t.Run("none", func(t *testing.T) {
+	t.Run("none, while the certificate is valid", func(t *testing.T) {
 		image, s := start(t, "unstamped")
 		p.certify(t, s, p.fulcio, people, alice)
 		p.push(t, image, s)
-		p.expect(t, image, deny, "no-timestamp", p.by(people, alice)...)
+		p.expect(t, image, allow, "verified", p.by(people, alice)...)
+		until := s.certificate.NotAfter.UTC().Format(time.RFC3339)
+		if got := p.judge(t, image, p.by(people, alice)...); !strings.Contains(got.said, `"expiresAt": "`+until+`"`) {
+			t.Errorf("the proof does not end with the certificate at %s:\n%s", until, got.said)
+		}
+	})
+	t.Run("none, where one is asked for", func(t *testing.T) {
+		image, s := start(t, "timeless")
+		p.certify(t, s, p.fulcio, people, alice)
+		p.push(t, image, s)
+		p.expect(t, image, deny, "no-timestamp", p.by(people, alice, "--signed-not-before", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339))...)
 	})
 	t.Run("of another authority", func(t *testing.T) {
-		image, s := start(t, "otherstamp")
-		p.certify(t, s, p.fulcio, people, alice)
-		s.stamps = [][]byte{startTSA(t).stamp(t, s.signature)}
-		p.push(t, image, s)
-		p.expect(t, image, deny, "bad-timestamp", p.by(people, alice)...)
+		p.expect(t, p.misled, deny, "bad-timestamp", p.by(people, alice)...)
+		p.trusting(t, p.fulcio, p.former, p.log).expect(t, p.misled, allow, "verified", p.by(people, alice)...)
 	})
 	t.Run("of another signature", func(t *testing.T) {
 		image, s := start(t, "strangestamp")

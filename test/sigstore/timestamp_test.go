@@ -13,17 +13,19 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// tsa is the real timestamp authority, with a key in its memory.
+// tsa is the real timestamp authority, with a key in its memory. Its metrics
+// have a fixed port, so there is one at a time.
 type tsa struct {
 	url   string
 	chain []*x509.Certificate // the root last
+	stop  func()
 }
 
 func startTSA(t testing.TB) *tsa {
 	t.Helper()
 	port := freePorts(t, 1)[0]
 	a := &tsa{url: "http://127.0.0.1:" + port}
-	start(t, peers.TimestampServer, a.url+"/ping",
+	a.stop = start(t, peers.TimestampServer, a.url+"/ping",
 		"serve", "--host=127.0.0.1", "--port="+port, "--timestamp-signer=memory", "--disable-ntp-monitoring")
 	a.chain = certificates(t, string(a.ask(t, http.MethodGet, "/api/v1/timestamp/certchain", nil)))
 	if len(a.chain) < 2 {
