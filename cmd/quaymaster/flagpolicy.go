@@ -17,6 +17,8 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/notation"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 // authorityFlags are the flags that mean a policy: whom to believe.
@@ -157,6 +159,11 @@ func (f *authorityFlags) authorities() ([]verify.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(chain) > 0 {
+		if _, err := trust.ParseCertificates(chain, trust.MaxChain); err != nil {
+			return nil, fmt.Errorf("--certificate-chain %s: %w", f.certificateChain, err)
+		}
+	}
 	switch {
 	case f.identity+f.identityRegexp+f.issuer+f.issuerRegexp != "":
 		a := common
@@ -178,10 +185,14 @@ func (f *authorityFlags) authorities() ([]verify.Authority, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, verify.Authority{
+		notary := verify.Authority{
 			Name: "--notation-cert " + f.notationCert, Annotations: common.Annotations,
 			NotBefore: common.NotBefore, NotAfter: common.NotAfter, Notation: &verify.Notation{CA: ca},
-		})
+		}
+		if err := notation.CheckAuthority(notary); err != nil {
+			return nil, fmt.Errorf("--notation-cert: %w", err)
+		}
+		out = append(out, notary)
 	}
 	return out, nil
 }
@@ -237,12 +248,15 @@ func matcher(flag, exact, expression string) (verify.Matcher, error) {
 
 // keyOf reads a key file; a KMS URI is left to the trust store.
 func keyOf(name, hash string) (*verify.Key, error) {
-	if strings.Contains(name, "://") {
+	if trust.IsLookup(name) {
 		return &verify.Key{Ref: name, Hash: hash}, nil
 	}
 	pem, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("--key: %w", err)
+	}
+	if _, err := trust.ParsePublicKey(pem, hash); err != nil {
+		return nil, fmt.Errorf("--key %s: %w", name, err)
 	}
 	return &verify.Key{Ref: string(pem), Hash: hash}, nil
 }

@@ -69,35 +69,34 @@ type world struct {
 var earth *world
 
 func TestMain(m *testing.M) {
-	os.Exit(inWorld(m))
+	if err := inWorld(m); err != nil {
+		panic(err)
+	}
 }
 
-func inWorld(m *testing.M) int {
+// inWorld runs the tests. Their result is kept in m.
+func inWorld(m *testing.M) error {
 	folder, err := os.MkdirTemp("", "kms-")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	defer os.RemoveAll(folder)
 	earth = &world{routes: map[string]string{}, open: map[string][]net.Conn{}}
-	if err := earth.certify(filepath.Join(folder, "roots.pem")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	roots, account := filepath.Join(folder, "roots.pem"), filepath.Join(folder, "account.json")
+	if err := earth.certify(roots); err != nil {
+		return err
 	}
-	account := filepath.Join(folder, "account.json")
 	if err := earth.enlist(account); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
+	}
+	if err := forget("AWS_", "AZURE_", "BAO_", "GOOGLE_", "GRPC_", "IDENTITY_", "MSI_", "VAULT_"); err != nil {
+		return err
 	}
 	proxy := httptest.NewServer(earth)
 	defer proxy.Close()
-	if err := forget("AWS_", "AZURE_", "BAO_", "GOOGLE_", "GRPC_", "IDENTITY_", "MSI_", "VAULT_"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	for name, value := range map[string]string{
 		"HTTPS_PROXY": proxy.URL, "https_proxy": proxy.URL, "NO_PROXY": "", "no_proxy": "",
-		"SSL_CERT_FILE": filepath.Join(folder, "roots.pem"), "SSL_CERT_DIR": folder, "HOME": folder,
+		"SSL_CERT_FILE": roots, "SSL_CERT_DIR": folder, "HOME": folder,
 
 		"VAULT_ADDR": "https://" + vaultHost, "VAULT_TOKEN": vaultToken,
 
@@ -110,11 +109,11 @@ func inWorld(m *testing.M) int {
 		"GOOGLE_APPLICATION_CREDENTIALS": account,
 	} {
 		if err := os.Setenv(name, value); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+			return err
 		}
 	}
-	return m.Run()
+	m.Run()
+	return nil
 }
 
 // forget unsets the variables with these prefixes, so that nothing of this
