@@ -224,6 +224,7 @@ func (p *planned) settle(j *journey) Outcome {
 	}
 	slices.SortStableFunc(out.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.Image.Pointer, b.Image.Pointer) })
 	out.Cost = p.cost()
+	settleRules(&out)
 	settleOutcome(&out)
 	out.Duration = j.gate.options.now().Sub(p.started)
 	return out

@@ -32,7 +32,7 @@ func ForImage(written, namespace string) (Request, error) {
 	if err != nil {
 		return Request{}, fmt.Errorf("pod for image %q: %w", written, err)
 	}
-	return Request{Object: object, Subject: policy.Subject{NamespaceKnown: true}}, nil
+	return Request{Object: object}, nil
 }
 
 // subject joins what the request says with what the object says of itself.

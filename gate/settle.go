@@ -53,16 +53,10 @@ func agreeing(v *Verdict) []policy.Reason {
 	return reasons
 }
 
-// settleOutcome adds what became of rules as a whole, and sums up.
-func settleOutcome(o *Outcome) {
-	o.Answer = Allow
-	for _, reason := range o.Reasons {
-		if reason.Code == policy.Malformed {
-			o.Answer = worse(o.Answer, Deny)
-		} else {
-			o.Answer = worse(o.Answer, Unable)
-		}
-	}
+// settleRules files the rules that could not be asked. Whether such a rule speaks
+// of an image is not known, so no image of the object is allowed meanwhile.
+func settleRules(o *Outcome) {
+	var open []policy.Reason
 	for _, rule := range o.Rules {
 		if rule.Err == nil {
 			continue
@@ -72,8 +66,34 @@ func settleOutcome(o *Outcome) {
 			o.Warnings = append(o.Warnings, reason)
 			continue
 		}
-		o.Reasons = append(o.Reasons, reason)
-		o.Answer = worse(o.Answer, Unable)
+		open = append(open, reason)
+	}
+	if len(open) == 0 {
+		return
+	}
+	if len(o.Verdicts) == 0 {
+		o.Reasons = append(o.Reasons, open...)
+	}
+	for i := range o.Verdicts {
+		v := &o.Verdicts[i]
+		switch v.Answer {
+		case Allow:
+			v.Answer, v.Pin, v.Reasons = Unable, false, open
+		case Unable:
+			v.Reasons = append(v.Reasons, open...)
+		}
+	}
+}
+
+// settleOutcome sums up: the worst answer about the object or one of its images.
+func settleOutcome(o *Outcome) {
+	o.Answer = Allow
+	for _, reason := range o.Reasons {
+		if reason.Code == policy.Malformed {
+			o.Answer = worse(o.Answer, Deny)
+		} else {
+			o.Answer = worse(o.Answer, Unable)
+		}
 	}
 	for i := range o.Verdicts {
 		o.Answer = worse(o.Answer, o.Verdicts[i].Answer)

@@ -21,9 +21,10 @@ import (
 // under any tag, and its signatures under cosign's. Methods are safe for use by
 // many goroutines. Close it when done.
 type Layout struct {
-	path    string
-	files   files
-	entries []layoutEntry
+	onlyFull bool // see OnlyFullNames
+	path     string
+	files    files
+	entries  []layoutEntry
 }
 
 // layoutEntry is a descriptor in index.json.
@@ -204,7 +205,7 @@ func (l *Layout) mediaType(digest image.Digest, body []byte) string {
 func (l *Layout) find(op string, repository image.Repository, tag string) (image.Digest, error) {
 	var found string
 	for _, entry := range l.entries {
-		if !entry.hasTag(repository, tag) {
+		if !entry.hasTag(repository, tag, l.onlyFull) {
 			continue
 		}
 		if found != "" && found != entry.Digest {
@@ -212,12 +213,15 @@ func (l *Layout) find(op string, repository image.Repository, tag string) (image
 		}
 		found = entry.Digest
 	}
-	if found == "" {
+	if found == "" && !l.onlyFull {
 		found = l.findSaved(tag)
 	}
 	if found == "" {
 		failure := l.fail(op, tag, image.NotFound, nil)
 		failure.Hint = "the layout has " + l.names()
+		if l.onlyFull {
+			failure.Hint += "; several repositories are asked for, so only names with their repository count"
+		}
 		return image.Digest{}, failure
 	}
 	digest, err := image.ParseDigest(found)
@@ -228,13 +232,13 @@ func (l *Layout) find(op string, repository image.Repository, tag string) (image
 }
 
 // hasTag reports whether an entry is named by tag, or by the whole reference.
-func (e layoutEntry) hasTag(repository image.Repository, tag string) bool {
+func (e layoutEntry) hasTag(repository image.Repository, tag string, onlyFull bool) bool {
 	for _, key := range []string{annotationRefName, annotationImageName} {
 		name := e.Annotations[key]
 		if name == "" {
 			continue
 		}
-		if name == tag {
+		if name == tag && (!onlyFull || strings.HasPrefix(tag, "sha256-")) { // cosign's tags name a digest
 			return true
 		}
 		if ref, err := image.Parse(name); err == nil && strings.ContainsAny(name, "/:") && ref.Repository() == repository && ref.Tag() == tag {
@@ -244,13 +248,22 @@ func (e layoutEntry) hasTag(repository image.Repository, tag string) bool {
 	return false
 }
 
+// OnlyFullNames returns the layout with tags that do not say their repository
+// left out, and so for images of several repositories: v1 of one of them is not
+// v1 of another.
+func (l *Layout) OnlyFullNames() *Layout {
+	full := *l
+	full.onlyFull = true
+	return &full
+}
+
 // findSaved finds what "cosign save" wrote: the one image under any tag that
 // is not one of cosign's, and its signatures and attestations under those.
 func (l *Layout) findSaved(tag string) string {
 	saved := ""
 	for _, entry := range l.entries {
 		if kind := entry.Annotations[annotationKind]; kind == kindImage || kind == kindIndex {
-			if saved != "" {
+			if saved != "" || entry.isNamed() {
 				return ""
 			}
 			saved = entry.Digest
@@ -266,6 +279,11 @@ func (l *Layout) findSaved(tag string) string {
 		}
 	}
 	return ""
+}
+
+// isNamed reports whether an entry says which image it is.
+func (e layoutEntry) isNamed() bool {
+	return e.Annotations[annotationRefName]+e.Annotations[annotationImageName] != ""
 }
 
 func (l *Layout) ofKind(kind string) string {

@@ -203,17 +203,18 @@ func block(key string, text []byte) string {
 
 func judgeScenes(ctx context.Context, t terminal, folder string, scenes []scene) ([]gate.Outcome, error) {
 	setup := demoSetup(folder)
-	engine, err := setup.gate(ctx, t, &authorityFlags{})
-	if err != nil {
-		return nil, err
-	}
 	requests := make([]gate.Request, len(scenes))
 	for i, s := range scenes {
+		var err error
 		if requests[i], err = gate.ForImage(s.image.Name, "default"); err != nil {
 			return nil, err
 		}
 	}
-	return engine.DecideAll(ctx, requests, nil), nil
+	wired, err := setup.wire(ctx, t, &authorityFlags{}, requests)
+	if err != nil {
+		return nil, err
+	}
+	return wired.gate.DecideAll(ctx, requests, nil), nil
 }
 
 func demoSetup(folder string) *setupFlags {

@@ -57,6 +57,35 @@ func (f *authorityFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.digestAlgorithm, "signature-digest-algorithm", "sha256", "digest `algorithm` of signatures by key: sha224, sha256, sha384 or sha512")
 }
 
+// terms are the flags that bound or change what --key and its like ask for.
+var terms = []string{
+	"insecure-ignore-tlog", "insecure-ignore-sct", "rekor-key", "attestation", "annotation", "platforms",
+	"signed-not-before", "signed-not-after", "signature-digest-algorithm", "signature-repository",
+}
+
+// check refuses flags that would be ignored, and signers whose combination could
+// be read in two ways.
+func (f *authorityFlags) check(cmd *cobra.Command) error {
+	if !f.given() {
+		for _, name := range terms {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s says how --key, --certificate-identity, --certificate-chain or --notation-cert must have signed, and none is given; what a policy asks for is written in the policy", name)
+			}
+		}
+		return nil
+	}
+	kinds := 0
+	for _, is := range []bool{len(f.keys) > 0, f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain != "", f.notationCert != ""} {
+		if is {
+			kinds++
+		}
+	}
+	if kinds > 1 {
+		return errors.New("--key, --certificate-... and --notation-cert name different kinds of signers: give one kind, or say in a policy which of them must have signed")
+	}
+	return nil
+}
+
 // given reports whether any flag names an authority.
 func (f *authorityFlags) given() bool {
 	return len(f.keys) > 0 || f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain+f.notationCert != ""
@@ -65,9 +94,6 @@ func (f *authorityFlags) given() bool {
 // policy compiles the flags into a policy; nil when they name nobody.
 func (f *authorityFlags) policy() (*policy.Policy, error) {
 	if !f.given() {
-		if len(f.attestations)+len(f.annotations) > 0 {
-			return nil, errors.New("--attestation and --annotation need somebody to have signed: give --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
-		}
 		return nil, nil
 	}
 	authorities, err := f.authorities()
@@ -99,6 +125,9 @@ func (f *authorityFlags) policy() (*policy.Policy, error) {
 	}
 	for _, name := range f.attestations {
 		uri := attest.PredicateURI(name)
+		if !strings.Contains(uri, ":") {
+			return nil, fmt.Errorf("--attestation %s: want a URI, or one of slsaprovenance, slsaprovenance02, slsaprovenance1, spdx, spdxjson, cyclonedx, vuln, openvex, link, custom", name)
+		}
 		rule.check.Attestations = append(rule.check.Attestations, policy.Attestation{
 			Path: "--attestation " + name, PredicateType: uri, Signers: signers,
 		})
@@ -106,7 +135,7 @@ func (f *authorityFlags) policy() (*policy.Policy, error) {
 	if err := rule.check.Validate(); err != nil {
 		return nil, err
 	}
-	hash, err := hashOf(authorities, rule.check)
+	hash, err := hashOf(authorities, rule.check, f.repository)
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +154,14 @@ func platformsOf(name string) (policy.Platforms, error) {
 	return "", fmt.Errorf("--platforms %s: want index, each or any", name)
 }
 
-func hashOf(authorities []verify.Authority, check policy.Check) (string, error) {
+func hashOf(authorities []verify.Authority, check policy.Check, repository string) (string, error) {
 	var keys []string
 	for _, a := range authorities {
 		if a.Key != nil {
 			keys = append(keys, a.Key.Ref)
 		}
 	}
-	content, err := json.Marshal([]any{authorities, keys, check.Attestations, check.Platforms})
+	content, err := json.Marshal([]any{authorities, keys, check.Attestations, check.Platforms, repository})
 	if err != nil {
 		return "", fmt.Errorf("hash of the flags: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -85,9 +86,11 @@ Try it without any set-up:
   quaymaster demo`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       strings.TrimPrefix(versionText(), "quaymaster "),
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsagesWrapped 80"))
 	root.AddCommand(verifyCommand(t), explainCommand(t), demoCommand(t), versionCommand(t))
 	return root
 }

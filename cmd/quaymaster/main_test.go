@@ -97,7 +97,12 @@ func TestExitStatus(t *testing.T) {
 		{"an unknown flag", append(key, "--no-such-flag", signed.Name), exitUsage, "no-such-flag"},
 		{"an unknown output", append(key, "-o", "xml", signed.Name), exitUsage, "text or json"},
 		{"offline without a layout", append(key, "--offline", signed.Name), exitUsage, "--oci-layout"},
-		{"a malformed reference", append(key, "registry.test/app@sha256:../../x"), exitDenied, "sha256"},
+		{"a malformed reference", append(key, "registry.test/app@sha256:../../x"), exitUsage, "sha256"},
+		{"flags that would be ignored", []string{"verify", "--signed-not-before", "2030-01-01T00:00:00Z", "--policy", "x", signed.Name}, exitUsage, "--signed-not-before"},
+		{"signers of two kinds", append(key, "--notation-cert", h.path("key.pub"), signed.Name), exitUsage, "one kind"},
+		{"a type of attestation that is none", append(key, "--attestation", "slsaprovenence", signed.Name), exitUsage, "slsaprovenance"},
+		{"standard input for policies", []string{"verify", "--policy", "-", signed.Name}, exitUsage, "standard input"},
+		{"two outputs in one place", append(key, "-o", "json", "-o", "text", signed.Name), exitUsage, "mixed"},
 		{"an annotation that is there not", append(key, "-a", "team=web", signed.Name), exitDenied, "annotation"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -197,5 +202,68 @@ func TestDemo(t *testing.T) {
 	code, out, errs := quaymaster(t, "demo")
 	if code != 0 || !strings.Contains(out, "4 allowed, 4 denied") {
 		t.Errorf("exit status %d:\n%s%s", code, out, errs)
+	}
+}
+
+const byNamespace = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: by-namespace}
+spec:
+  validationFailureAction: Enforce
+  rules:
+    - name: team-blue
+      match: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {team: blue}}}}]}
+      verifyImages:
+        - imageReferences: ["*"]
+          attestors: [{entries: [{keys: {secret: {name: key, namespace: shop}, rekor: {ignoreTlog: true}}}]}]
+`
+
+// TestResources: what policies look up comes from files, and what is not there
+// is not known, never "does not apply".
+func TestResources(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
+	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	policies := h.file(t, "policy.yaml", byNamespace)
+	namespace := func(name, team string) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {team: %s}}\n---\n", name, team)
+	}
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: shop}\nstringData:\n  cosign.pub: |\n    " +
+		strings.ReplaceAll(strings.TrimSpace(string(h.key.PublicPEM())), "\n", "\n    ") + "\n"
+	resources := h.file(t, "resources.yaml", namespace("blue", "blue")+namespace("red", "red")+secret)
+	noSecret := h.file(t, "namespaces.yaml", namespace("blue", "blue"))
+	for _, c := range []struct {
+		reason, namespace, resources, image string
+		code                                int
+		says                                string
+	}{
+		{"selected and signed", "blue", resources, signed.Name, exitAllowed, "1 allowed"},
+		{"selected and unsigned", "blue", resources, unsigned.Name, exitDenied, "no signature found"},
+		{"another team", "red", resources, unsigned.Name, exitAllowed, "no policy"},
+		{"a namespace that nobody described", "green", resources, unsigned.Name, exitUnable, "labels of the object's namespace"},
+		{"a Secret that nobody gave", "blue", noSecret, signed.Name, exitUnable, "--resource"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			code, out, errs := quaymaster(t, "verify", "--policy", policies, "--resource", c.resources, "-n", c.namespace, c.image)
+			if code != c.code || !strings.Contains(out+errs, c.says) {
+				t.Errorf("exit status %d, want %d; want %q in:\n%s%s", code, c.code, c.says, out, errs)
+			}
+		})
+	}
+}
+
+func TestRequireMatch(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	image := h.Build("app", "v1", "1")
+	policies := h.file(t, "policy.yaml", strings.ReplaceAll(byNamespace, `["*"]`, `["other.test/*"]`))
+	resources := h.file(t, "ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: blue, labels: {team: blue}}\n")
+	args := []string{"--policy", policies, "--resource", resources, "-n", "blue", image.Name}
+	if code, out, errs := quaymaster(t, append([]string{"verify"}, args...)...); code != exitAllowed {
+		t.Errorf("exit status %d:\n%s%s", code, out, errs)
+	}
+	for _, command := range []string{"verify", "explain"} {
+		if code, _, errs := quaymaster(t, append([]string{command, "--require-match"}, args...)...); code != exitDenied || !strings.Contains(errs, "no policy speaks of 1") {
+			t.Errorf("%s --require-match: exit status %d: %s", command, code, errs)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/docker/cli/cli/config"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -100,6 +102,25 @@ func secretData(content map[string]any) (map[string][]byte, error) {
 		data[key] = []byte(fmt.Sprint(value))
 	}
 	return data, nil
+}
+
+// describeNamespaces adds what is known of the objects' namespaces. Labels that
+// nobody gave are unknown, not empty: a policy that selects by them cannot be
+// asked then.
+func (r *resources) describeNamespaces(requests []gate.Request) {
+	for i := range requests {
+		subject := &requests[i].Subject
+		name := subject.Namespace
+		if name == "" {
+			name = requests[i].Object.Namespace()
+		}
+		labels, known := r.namespaces[name]
+		if !known {
+			continue
+		}
+		subject.NamespaceKnown, subject.NamespaceLabels = true, maps.Clone(labels)
+		subject.NamespaceLabels["kubernetes.io/metadata.name"] = name // as the API server sets it
+	}
 }
 
 // Secret implements trust.Secrets.

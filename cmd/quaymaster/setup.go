@@ -8,15 +8,19 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // setupFlags say what the gate rests on: policies, trust and registries.
@@ -44,8 +48,17 @@ func (f *setupFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "time for the whole run")
 }
 
-// gate wires the engine as the flags say.
-func (f *setupFlags) gate(ctx context.Context, t terminal, authorities *authorityFlags) (*gate.Gate, error) {
+// wired is an engine, and what was read to make it.
+type wired struct {
+	gate      *gate.Gate
+	resources *resources
+}
+
+// wire makes the engine as the flags say, for the requests that it will get.
+func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorityFlags, requests []gate.Request) (*wired, error) {
+	if f.timeout <= 0 {
+		return nil, fmt.Errorf("--timeout %s: want more than nothing", f.timeout)
+	}
 	if f.offline && f.ociLayout == "" {
 		return nil, errors.New("--offline opens no connection, so the images must come from --oci-layout")
 	}
@@ -57,7 +70,7 @@ func (f *setupFlags) gate(ctx context.Context, t terminal, authorities *authorit
 	if err != nil {
 		return nil, err
 	}
-	sources, err := f.registries(secrets)
+	sources, err := f.registries(secrets, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +78,11 @@ func (f *setupFlags) gate(ctx context.Context, t terminal, authorities *authorit
 	if err != nil {
 		return nil, err
 	}
-	return gate.New(gate.Config{
+	engine, err := gate.New(gate.Config{
 		Registries: sources,
 		State:      gate.Fixed{Policies: set, Prover: prover},
 	}, gate.WithTimeout(f.timeout))
+	return &wired{gate: engine, resources: secrets}, err
 }
 
 // policySet compiles the policy files and the flags that mean a policy.
@@ -77,10 +91,16 @@ func (f *setupFlags) policySet(t terminal, authorities *authorityFlags, resource
 	if err != nil {
 		return nil, err
 	}
+	if len(f.policies) > 0 && len(policies) == 0 {
+		return nil, fmt.Errorf("--policy %s: no policy in it", strings.Join(f.policies, ", "))
+	}
 	for _, p := range policies {
 		if len(p.NotOurs) > 0 {
-			fmt.Fprintf(t.err, "quaymaster: %s: %d rules verify no images and are left alone: %s\n", p.ID(), len(p.NotOurs), joinWords(p.NotOurs))
+			fmt.Fprintf(t.err, "quaymaster: %s: left alone, since they verify no images: %s\n", p.ID(), joinWords(p.NotOurs))
 		}
+	}
+	if f.offline && slices.ContainsFunc(authorities.keys, trust.IsLookup) {
+		return nil, errors.New("--offline opens no connection, and --key names a key management service")
 	}
 	fromFlags, err := authorities.policy()
 	if err != nil {
@@ -140,11 +160,17 @@ func tufCache() string {
 }
 
 // registries returns where images and evidence are read.
-func (f *setupFlags) registries(secrets *resources) (gate.Registries, error) {
+func (f *setupFlags) registries(secrets *resources, requests []gate.Request) (gate.Registries, error) {
 	if f.ociLayout != "" {
+		if len(f.plainHTTP) > 0 || f.registryCA != "" {
+			return nil, errors.New("--plain-http and --registry-ca are about registries, and --oci-layout asks none")
+		}
 		layout, err := registry.OpenLayout(f.ociLayout)
 		if err != nil {
 			return nil, fmt.Errorf("--oci-layout: %w", err)
+		}
+		if repositories(requests) > 1 {
+			layout = layout.OnlyFullNames()
 		}
 		return offline{layout: layout}, nil
 	}
@@ -164,6 +190,23 @@ func (f *setupFlags) registries(secrets *resources) (gate.Registries, error) {
 		return nil, err
 	}
 	return online{client: client, secrets: secrets}, nil
+}
+
+// repositories counts the repositories whose images are asked for.
+func repositories(requests []gate.Request) int {
+	seen := map[image.Repository]bool{}
+	for _, request := range requests {
+		uses, err := workload.Extract(request.Object)
+		if err != nil {
+			continue // the gate says so
+		}
+		for _, use := range uses {
+			if ref, err := image.Parse(use.Image); err == nil {
+				seen[ref.Repository()] = true
+			}
+		}
+	}
+	return len(seen)
 }
 
 func certificatePool(path string) (*x509.CertPool, error) {

@@ -72,8 +72,17 @@ func manifestFiles(name string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{name}, nil
 	}
+	if name, err = filepath.EvalSymlinks(name); err != nil {
+		return nil, err
+	}
 	var paths []string
 	err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && path != name && strings.HasPrefix(entry.Name(), ".") {
+			if entry.IsDir() {
+				return fs.SkipDir // .git, and the ..data of a mounted ConfigMap
+			}
+			return nil
+		}
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -106,13 +115,16 @@ func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 			return
 		}
 		if f.Value.Type() == "bool" {
-			flags = append(flags, "--"+f.Name)
+			flags = append(flags, "--"+f.Name+"="+f.Value.String())
 			return
 		}
 		flags = append(flags, "--"+f.Name+" "+quote(f.Value.String()))
 	})
-	return func(_ report.Record, image report.Image) string {
+	return func(record report.Record, image report.Image) string {
 		words := append([]string{"quaymaster explain"}, flags...)
+		if file, _, ofFile := strings.Cut(record.Object.Source, ", document"); ofFile {
+			return strings.Join(append(words, "-f", quote(file)), " ") // policies see the object, not the image alone
+		}
 		return strings.Join(append(words, quote(image.Written)), " ")
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -30,6 +30,9 @@ func (f *inputFlags) register(cmd *cobra.Command) {
 func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, error) {
 	var requests []gate.Request
 	for _, written := range images {
+		if _, err := image.Parse(written); err != nil {
+			return nil, err
+		}
 		request, err := gate.ForImage(written, f.namespace)
 		if err != nil {
 			return nil, err
@@ -39,7 +42,7 @@ func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, erro
 	for _, name := range f.files {
 		objects, err := readManifests(name, t.in)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("-f %s: %w", name, err)
 		}
 		for _, object := range objects {
 			request := gate.Request{Object: object}
@@ -56,12 +59,15 @@ func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, erro
 }
 
 func readManifests(name string, in io.Reader) ([]workload.Object, error) {
+	if name == "-" && in == nil {
+		return nil, errors.New("standard input is for manifests: give it with -f -")
+	}
 	if name == "-" {
 		return workload.Read(in, "standard input")
 	}
 	paths, err := manifestFiles(name)
 	if err != nil {
-		return nil, fmt.Errorf("-f %s: %w", name, err)
+		return nil, err
 	}
 	var objects []workload.Object
 	for _, path := range paths {
@@ -93,15 +99,17 @@ type outputFlags struct {
 func (f *outputFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.formats, "output", "o", []string{"text"}, "`format[=path]`: text or json; may be repeated")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "tell durations and registry requests too")
-	cmd.Flags().BoolVar(&f.requireMatch, "require-match", false, "fail if no policy speaks of an image")
+	registerRequireMatch(cmd, &f.requireMatch)
+}
+
+func registerRequireMatch(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "require-match", false, "exit with 1 if no policy speaks of an image")
 }
 
 func verifyCommand(t terminal) *cobra.Command {
 	var (
-		input       inputFlags
-		authorities authorityFlags
-		setup       setupFlags
-		output      outputFlags
+		ask    question
+		output outputFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "verify IMAGE... | -f FILE",
@@ -109,38 +117,44 @@ func verifyCommand(t terminal) *cobra.Command {
 		Long: `Verify proves the signatures and attestations of images, named or found in
 manifests, and says which may run and why.
 
+An image that is named alone is judged as a Pod that runs it, in the namespace
+of -n. Of several --key, one must have signed; with --policy too, the policies
+and the flags must both agree. A folder of --policy may hold the ConfigMaps,
+Secrets and Namespaces that its policies look up.
+
 Exit status: 0 if all may run, 1 if one is denied, 3 if one could not be
 verified (network, registry, trust), 2 for wrong use.`,
 		Example: `  quaymaster verify --key cosign.pub registry.example/app:v1
   quaymaster verify --policy policies/ -f deploy/
-  quaymaster verify --certificate-identity-regexp 'https://github.com/org/.*' \
-    --certificate-oidc-issuer https://token.actions.githubusercontent.com ghcr.io/org/app:v1`,
+  quaymaster verify ghcr.io/org/app:v1 \
+    --certificate-identity-regexp 'https://github.com/org/.*' \
+    --certificate-oidc-issuer https://token.actions.githubusercontent.com`,
 		RunE: func(cmd *cobra.Command, images []string) error {
-			outcomes, err := judge(cmd.Context(), t, images, &input, &authorities, &setup)
+			if err := output.check(); err != nil {
+				return err
+			}
+			outcomes, err := ask.judge(cmd, t, images)
 			if err != nil {
 				return err
 			}
 			return output.tell(t, outcomes, commandLine(cmd))
 		},
 	}
-	input.register(cmd)
-	authorities.register(cmd)
-	setup.register(cmd)
+	ask.register(cmd)
 	output.register(cmd)
 	return cmd
 }
 
 func explainCommand(t terminal) *cobra.Command {
 	var (
-		input       inputFlags
-		authorities authorityFlags
-		setup       setupFlags
+		ask          question
+		requireMatch bool
 	)
 	cmd := &cobra.Command{
 		Use:   "explain IMAGE... | -f FILE",
 		Short: "Show every step of a verdict, as a tree",
 		RunE: func(cmd *cobra.Command, images []string) error {
-			outcomes, err := judge(cmd.Context(), t, images, &input, &authorities, &setup)
+			outcomes, err := ask.judge(cmd, t, images)
 			if err != nil {
 				return err
 			}
@@ -149,28 +163,73 @@ func explainCommand(t terminal) *cobra.Command {
 					return err
 				}
 			}
-			return exit(outcomes, false)
+			return exit(t, outcomes, requireMatch)
 		},
 	}
-	input.register(cmd)
-	authorities.register(cmd)
-	setup.register(cmd)
+	ask.register(cmd)
+	registerRequireMatch(cmd, &requireMatch)
 	return cmd
 }
 
+// question is what a command asks of the gate: which images, whom to believe,
+// and what all of it rests on.
+type question struct {
+	input       inputFlags
+	authorities authorityFlags
+	setup       setupFlags
+}
+
+func (q *question) register(cmd *cobra.Command) {
+	q.input.register(cmd)
+	q.authorities.register(cmd)
+	q.setup.register(cmd)
+}
+
 // judge wires a gate as the flags say and puts the question to it.
-func judge(ctx context.Context, t terminal, images []string, input *inputFlags, authorities *authorityFlags, setup *setupFlags) ([]gate.Outcome, error) {
-	requests, err := input.requests(t, images)
+func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gate.Outcome, error) {
+	if err := q.authorities.check(cmd); err != nil {
+		return nil, err
+	}
+	requests, err := q.input.requests(t, images)
 	if err != nil {
 		return nil, err
 	}
-	engine, err := setup.gate(ctx, t, authorities)
+	ctx := cmd.Context()
+	wired, err := q.setup.wire(ctx, t, &q.authorities, requests)
 	if err != nil {
 		return nil, err
 	}
+	wired.resources.describeNamespaces(requests)
 	progress := newProgress(t, len(requests))
-	defer progress.clear()
-	return engine.DecideAll(ctx, requests, func(gate.Outcome) { progress.step() }), nil
+	outcomes := wired.gate.DecideAll(ctx, requests, func(gate.Outcome) { progress.step() })
+	progress.clear()
+	if ctx.Err() != nil {
+		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is decided")
+		return nil, status(exitUnable)
+	}
+	return outcomes, nil
+}
+
+// check refuses formats that are none, and two of them on standard output,
+// before any work is done.
+func (f *outputFlags) check() error {
+	onStdout := 0
+	for _, wanted := range f.formats {
+		format, path, toFile := strings.Cut(wanted, "=")
+		if format != "text" && format != "json" {
+			return fmt.Errorf("-o %s: want text or json", format)
+		}
+		if toFile && path == "" {
+			return fmt.Errorf("-o %s: the path is empty", wanted)
+		}
+		if !toFile {
+			onStdout++
+		}
+	}
+	if onStdout > 1 {
+		return errors.New("two outputs would be mixed on standard output: send one to a file, as in -o json=verdicts.json")
+	}
+	return nil
 }
 
 // tell writes every output that was asked for, also when images are denied.
@@ -181,7 +240,7 @@ func (f *outputFlags) tell(t terminal, outcomes []gate.Outcome, reproduce func(r
 			return err
 		}
 	}
-	return exit(outcomes, f.requireMatch)
+	return exit(t, outcomes, f.requireMatch)
 }
 
 func (f *outputFlags) write(t terminal, outcomes []gate.Outcome, reproduce func(report.Record, report.Image) string, format, path string, toFile bool) (err error) {
@@ -203,30 +262,15 @@ func (f *outputFlags) write(t terminal, outcomes []gate.Outcome, reproduce func(
 	return fmt.Errorf("-o %s: want text or json", format)
 }
 
-// exit returns the status that the outcomes call for.
-func exit(outcomes []gate.Outcome, requireMatch bool) error {
-	worst := exitAllowed
-	for _, outcome := range outcomes {
-		switch {
-		case outcome.Answer == gate.Deny:
-			return status(exitDenied)
-		case requireMatch && unmatched(outcome):
-			return status(exitDenied)
-		case outcome.Answer == gate.Unable:
-			worst = exitUnable
-		}
+// exit returns the status that the outcomes call for, and says what the text
+// cannot: that no policy speaks of an image.
+func exit(t terminal, outcomes []gate.Outcome, requireMatch bool) error {
+	summary := report.Count(outcomes)
+	if requireMatch && summary.Unmatched > 0 {
+		fmt.Fprintf(t.err, "quaymaster: --require-match: no policy speaks of %d of the images\n", summary.Unmatched)
 	}
-	if worst != exitAllowed {
-		return status(worst)
+	if code := summary.ExitStatus(requireMatch); code != exitAllowed {
+		return status(code)
 	}
 	return nil
-}
-
-func unmatched(outcome gate.Outcome) bool {
-	for _, v := range outcome.Verdicts {
-		if !v.Matched() {
-			return true
-		}
-	}
-	return false
 }

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	errNamespaceUnknown = errors.New("the rule selects by labels of the object's namespace, and they are not known")
+	errNamespaceUnknown = errors.New("the rule selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE")
 	errRolesUnknown     = errors.New("the rule selects by the user's roles, and they are not known")
 )
 

@@ -83,7 +83,7 @@ func TestMatch(t *testing.T) {
 		{"resources: {annotations: {a: b}}", nil, "skips", "no annotation"},
 		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceLabels = map[string]string{"env": "prod"} }, "checks", "a label of the namespace"},
 		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", nil, "skips", "no label of the namespace"},
-		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "error: the rule selects by labels of the object's namespace, and they are not known", "nobody knows"},
+		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "error: the rule selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE", "nobody knows"},
 		{"resources: {kinds: [Service], namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "skips", "nobody needs to"},
 		{"subjects: [{kind: User, name: 'a*'}]", func(s *policy.Subject) { s.User = user("ann") }, "checks", "the user"},
 		{"subjects: [{kind: User, name: bob}]", func(s *policy.Subject) { s.User = user("ann") }, "skips", "another user"},

@@ -8,18 +8,21 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// fulcio is the real certificate authority, with a root key in its memory.
+// fulcio is the real certificate authority, with an intermediate key in a file.
 type fulcio struct {
 	url string
 	// chain is its certificates, the root last.
@@ -48,9 +51,11 @@ ci-issuer-metadata:
 func startFulcio(t testing.TB, issuers *issuers, log *ctLog) *fulcio {
 	t.Helper()
 	folder := t.TempDir()
+	cert, key := newAuthority(t, folder)
 	ports := freePorts(t, 3)
 	args := []string{
-		"serve", "--ca=ephemeralca", "--host=127.0.0.1", "--port=" + ports[0],
+		"serve", "--ca=fileca", "--fileca-cert=" + cert, "--fileca-key=" + key, "--fileca-key-passwd=unused", "--fileca-watch=false",
+		"--host=127.0.0.1", "--port=" + ports[0],
 		"--grpc-host=127.0.0.1", "--grpc-port=" + ports[1], "--metrics-port=" + ports[2],
 		"--legacy-unix-domain-socket=" + filepath.Join(folder, "socket"),
 		"--config-path=" + write(t, folder, "config.yaml", fmt.Appendf(nil, fulcioConfig, issuers.url)),
@@ -69,8 +74,38 @@ func startFulcio(t testing.TB, issuers *issuers, log *ctLog) *fulcio {
 	if len(trust.Chains) != 1 {
 		t.Fatalf("fulcio has %d chains, want 1", len(trust.Chains))
 	}
-	f.chain = certificates(t, trust.Chains[0].Certificates...)
+	if f.chain = certificates(t, trust.Chains[0].Certificates...); len(f.chain) != 2 {
+		t.Fatalf("fulcio's chain has %d certificates, want an intermediate and a root", len(f.chain))
+	}
 	return f
+}
+
+// newAuthority writes the chain and the key of an intermediate authority.
+func newAuthority(t testing.TB, folder string) (cert, key string) {
+	t.Helper()
+	rootKey, ownKey := newKey(t), newKey(t)
+	root := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Root"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	own := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "Fulcio"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: root.NotBefore, NotAfter: root.NotAfter, KeyUsage: x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
+	}
+	var chain []byte
+	for _, one := range []struct {
+		template *x509.Certificate
+		public   crypto.PublicKey
+	}{{own, ownKey.Public()}, {root, rootKey.Public()}} {
+		der, err := x509.CreateCertificate(rand.Reader, one.template, root, one.public, rootKey)
+		check(t, err)
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(ownKey)
+	check(t, err)
+	return write(t, folder, "chain.pem", chain),
+		write(t, folder, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
 // call speaks JSON.
@@ -87,7 +122,7 @@ func call(t testing.TB, method, url string, in, out any) error {
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	check(t, err)
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	check(t, err)
 	if response.StatusCode/100 != 2 {

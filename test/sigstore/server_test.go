@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 const startTimeout = 30 * time.Second
 
 // start runs a server until it is stopped or the test ends, and returns when it
-// answers at the URL. One that ends at once is started again, because the
+// answers at the URL. One whose address is in use is started again, because the
 // timestamp authority has a fixed port for its metrics, which another run of
 // these tests may hold. If the test fails it shows what the server said.
 func start(t testing.TB, name, url string, args ...string) (stop func()) {
@@ -57,6 +58,9 @@ func start(t testing.TB, name, url string, args ...string) (stop func()) {
 			select {
 			case <-tick.C:
 			case <-ended:
+				if !strings.Contains(said.String(), "address already in use") {
+					t.Fatalf("%s ended before it answered", name)
+				}
 				<-tick.C
 				running = false
 			case <-ctx.Done():
@@ -75,7 +79,7 @@ func answers(ctx context.Context, url string) bool {
 	if err != nil {
 		return false
 	}
-	response.Body.Close()
+	_ = response.Body.Close()
 	return response.StatusCode == http.StatusOK
 }
 
@@ -104,7 +108,7 @@ func freePorts(t testing.TB, n int) []string {
 	for range n {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		check(t, err)
-		defer listener.Close() // all are held until all are known
+		defer func() { _ = listener.Close() }() // all are held until all are known
 		_, port, err := net.SplitHostPort(listener.Addr().String())
 		check(t, err)
 		ports = append(ports, port)

@@ -41,7 +41,7 @@ func (a *tsa) ask(t testing.TB, method, path string, body []byte) []byte {
 	request.Header.Set("Content-Type", "application/timestamp-query")
 	response, err := http.DefaultClient.Do(request)
 	check(t, err)
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	check(t, err)
 	if response.StatusCode/100 != 2 {

@@ -2,6 +2,8 @@ package kms_test
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,9 +17,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-
-	"crypto"
-	"crypto/ecdsa"
 )
 
 // awsService is AWS KMS: its JSON protocol (version 1.1, targets

@@ -80,12 +80,17 @@ func (p Providers) PublicKey(ctx context.Context, uri string) (crypto.PublicKey,
 	}
 }
 
-func fetch(ctx context.Context, uri string) (crypto.PublicKey, error) {
+func fetch(ctx context.Context, uri string) (public crypto.PublicKey, err error) {
+	defer func() { // a provider takes a service's answer on trust (Azure's: a key without a type)
+		if value := recover(); value != nil {
+			public, err = nil, fmt.Errorf("the service's answer cannot be read: %v", value)
+		}
+	}()
 	key, err := kms.Get(ctx, uri, crypto.SHA256)
 	if err != nil {
 		return nil, fmt.Errorf("open the key: %w", &failure{err})
 	}
-	public, err := key.PublicKey(options.WithContext(ctx))
+	public, err = key.PublicKey(options.WithContext(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("fetch the public key: %w", &failure{err})
 	}

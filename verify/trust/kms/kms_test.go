@@ -107,7 +107,7 @@ func TestCouldNotLook(t *testing.T) {
 			{"the caller may not read it", "closed"},
 		} {
 			t.Run(c.reason, func(t *testing.T) {
-				couldNotLook(t, t.Context(), port.snapshot, p.uri(c.key))
+				couldNotLook(t.Context(), t, port.snapshot, p.uri(c.key))
 				reasons := port.expect(t, signed, p.uri(c.key), gate.Unable, policy.CannotProve)
 				keepSecrets(t, fmt.Sprintf("%+v", reasons))
 			})
@@ -117,7 +117,7 @@ func TestCouldNotLook(t *testing.T) {
 			// Some providers try again for longer than anybody waits.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			couldNotLook(t, ctx, port.snapshot, p.uri("signing"))
+			couldNotLook(ctx, t, port.snapshot, p.uri("signing"))
 			if !earth.asked(p.host) {
 				t.Errorf("%s was never asked", p.host)
 			}
@@ -127,7 +127,7 @@ func TestCouldNotLook(t *testing.T) {
 
 // couldNotLook fails the test unless the key cannot be looked up, and the error
 // says which, and neither calls anything unsigned nor tells a secret.
-func couldNotLook(t *testing.T, ctx context.Context, snapshot *trust.Snapshot, uri string) {
+func couldNotLook(ctx context.Context, t *testing.T, snapshot *trust.Snapshot, uri string) {
 	t.Helper()
 	_, err := snapshot.Resolve(ctx, keyAt(uri))
 	if err == nil {
@@ -270,7 +270,7 @@ func TestCredentials(t *testing.T) {
 				p.serve(t, s)
 				port := newPort(t, kms.Providers{})
 				t.Setenv(c.variable, c.value)
-				couldNotLook(t, t.Context(), port.snapshot, p.uri("signing"))
+				couldNotLook(t.Context(), t, port.snapshot, p.uri("signing"))
 			}
 		})
 	}
@@ -345,7 +345,7 @@ func TestKinds(t *testing.T) {
 }
 
 // TestMessages: whatever a service answers, the message is one bounded line
-// without credentials, and so is a failing proxy's.
+// without credentials.
 func TestMessages(t *testing.T) {
 	const header = "Authorization: Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl"
 	for _, c := range []struct{ reason, answer string }{
@@ -372,21 +372,32 @@ func TestMessages(t *testing.T) {
 
 // TestHostileAnswers: what is no key is an error, never a panic.
 func TestHostileAnswers(t *testing.T) {
-	for _, c := range []struct{ reason, answer string }{
-		{"nothing", ``},
-		{"no JSON", `<html>`},
-		{"no keys", `{"data":{}}`},
-		{"keys of another shape", `{"data":{"keys":[],"latest_version":1}}`},
-		{"a version that is not there", `{"data":{"keys":{"1":{}},"latest_version":2}}`},
-		{"a version of another shape", `{"data":{"keys":{"1":7},"latest_version":1}}`},
-		{"a key that is no PEM", `{"data":{"keys":{"1":{"name":"P-256","public_key":"x"}},"latest_version":1}}`},
-		{"a short Ed25519 key", `{"data":{"keys":{"1":{"name":"ed25519","public_key":"AAAA"}},"latest_version":1}}`},
+	const vault, aws, azure = "hashivault://signing", "awskms:///alias/signing", "azurekms://quay.vault.azure.net/signing"
+	hosts := map[string]string{vault: vaultHost, aws: awsHost, azure: azureHost}
+	for _, c := range []struct{ reason, uri, answer string }{
+		{"nothing", vault, ``},
+		{"no JSON", vault, `<html>`},
+		{"no keys", vault, `{"data":{}}`},
+		{"keys of another shape", vault, `{"data":{"keys":[],"latest_version":1}}`},
+		{"a version that is not there", vault, `{"data":{"keys":{"1":{}},"latest_version":2}}`},
+		{"a version of another shape", vault, `{"data":{"keys":{"1":7},"latest_version":1}}`},
+		{"a key that is no PEM", vault, `{"data":{"keys":{"1":{"name":"P-256","public_key":"x"}},"latest_version":1}}`},
+		{"a short Ed25519 key", vault, `{"data":{"keys":{"1":{"name":"ed25519","public_key":"AAAA"}},"latest_version":1}}`},
+		{"nothing", aws, ``},
+		{"an empty object", aws, `{}`},
+		{"a key that is no DER", aws, `{"PublicKey":"AAAA"}`},
+		{"no key", azure, `{}`},
+		{"a key without a type", azure, `{"key":{}}`},
+		{"an elliptic key without a point", azure, `{"key":{"kty":"EC","crv":"P-256"}}`},
+		{"a secret", azure, `{"key":{"kty":"oct","k":"AAAA"}}`},
+		{"a short RSA key", azure, `{"key":{"kty":"RSA","n":"AQAB","e":"AQAB"}}`},
 	} {
-		t.Run(c.reason, func(t *testing.T) {
-			earth.serve(t, vaultHost, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		t.Run(hosts[c.uri]+": "+c.reason, func(t *testing.T) {
+			earth.serve(t, hosts[c.uri], http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
 				fmt.Fprint(w, c.answer)
 			}))
-			couldNotLook(t, t.Context(), newPort(t, kms.Providers{}).snapshot, "hashivault://signing")
+			couldNotLook(t.Context(), t, newPort(t, kms.Providers{}).snapshot, c.uri)
 		})
 	}
 }

@@ -80,7 +80,7 @@ func inWorld(m *testing.M) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	earth = &world{routes: map[string]string{}, open: map[string][]net.Conn{}}
 	roots, account := filepath.Join(folder, "roots.pem"), filepath.Join(folder, "account.json")
 	if err := earth.certify(roots); err != nil {
@@ -207,7 +207,7 @@ func (w *world) cut(host string) {
 	defer w.mu.Unlock()
 	delete(w.routes, host)
 	for _, connection := range w.open[host] {
-		connection.Close()
+		_ = connection.Close()
 	}
 	delete(w.open, host)
 }
@@ -250,7 +250,7 @@ func (w *world) ServeHTTP(response http.ResponseWriter, request *http.Request) {
 	}
 	here, buffered, err := response.(http.Hijacker).Hijack()
 	if err != nil {
-		there.Close()
+		_ = there.Close()
 		return
 	}
 	w.mu.Lock()
@@ -262,8 +262,6 @@ func (w *world) ServeHTTP(response http.ResponseWriter, request *http.Request) {
 // join carries bytes both ways until one side is done.
 func join(here net.Conn, buffered *bufio.ReadWriter, there net.Conn) {
 	ctx, cancel := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, func() { here.Close(); there.Close() })
-	defer stop()
 	fmt.Fprint(here, "HTTP/1.1 200 Connection established\r\n\r\n")
 	go func() {
 		defer cancel()
@@ -274,6 +272,6 @@ func join(here net.Conn, buffered *bufio.ReadWriter, there net.Conn) {
 		_, _ = io.Copy(here, there)
 	}()
 	<-ctx.Done()
-	here.Close()
-	there.Close()
+	_ = here.Close()
+	_ = there.Close()
 }
