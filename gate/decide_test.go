@@ -1,16 +1,20 @@
 package gate_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 const provenance = "https://slsa.dev/provenance/v1"
@@ -265,4 +269,110 @@ func TestNoPolicySpeaks(t *testing.T) {
 	if n := len(h.Registry.Requests()); n != 0 || outcome.Verdicts[0].Matched() {
 		t.Errorf("%d requests, matched %t", n, outcome.Verdicts[0].Matched())
 	}
+}
+
+func TestAnAnnotationHidesNoPlatform(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	good, evil := h.Build("app", "s390x", "good"), h.Build("app", "amd64", "evil")
+	must(0, h.SignBundle(good, byKey(h.key), nil))(t)
+	each := signedBy(h.key)
+	each.check.Platforms = policy.PlatformEach
+	index := func(tag, os string) string {
+		body := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"manifests":[
+			{"mediaType":%q,"digest":%q,"size":%d,"platform":{"os":"linux","architecture":"s390x"}},
+			{"mediaType":%q,"digest":%q,"size":%d,"platform":{"os":%q,"architecture":%q},"annotations":{"vnd.docker.reference.type":"attestation-manifest"}}]}`,
+			image.MediaTypeIndex, good.Manifest.MediaType, good.Manifest.Digest, good.Manifest.Size,
+			evil.Manifest.MediaType, evil.Manifest.Digest, evil.Manifest.Size, os, map[string]string{"unknown": "unknown"}[os]+map[string]string{"linux": "amd64"}[os])
+		h.Registry.PutManifest("app", tag, image.MediaTypeIndex, []byte(body))
+		return h.Registry.Host() + "/app:" + tag
+	}
+	expect(t, decide(t, h.gate(t, each), index("buildkit", "unknown")), gate.Allow, policy.Verified)
+	expect(t, decide(t, h.gate(t, each), index("forged", "linux")), gate.Deny, policy.Unsigned)
+}
+
+func TestABoundIsNeverAdmittedByTheFailureSetting(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	image := h.Build("app", "v1", "unsigned")
+	open := func() *gate.Gate {
+		return h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}})
+	}
+	expect(t, decide(t, open(), image.Name), gate.Deny, policy.Unsigned)
+	for i := range 1000 {
+		must(0, h.PutBundle(image, fmt.Appendf(nil, `{"junk":%d}`, i), verifytest.CosignSignPredicateType))(t)
+	}
+	if outcome := decide(t, open(), image.Name); outcome.Answer == gate.Allow {
+		t.Fatalf("whoever may push referrers chose to be admitted: %+v", outcome.Verdicts)
+	}
+	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.RetryAfter(503, "600")})
+	if outcome := decide(t, open(), image.Name); outcome.Answer != gate.Allow {
+		t.Fatalf("the registry is down and the policy fails open: %+v", outcome.Verdicts)
+	}
+}
+
+// saysClean is a condition that holds for predicates with clean: true.
+type saysClean struct{}
+
+func (saysClean) Holds(data any) (bool, string, error) {
+	predicate, _ := data.(map[string]any)
+	return predicate["clean"] == true, "expected clean", nil
+}
+
+func TestABetterStatementIsFoundSoon(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	clock := time.Now()
+	asks := attestedBy(h.key, provenance)
+	asks.check.Attestations[0].Condition = saysClean{}
+	g := h.gate(t, asks, gate.WithClock(func() time.Time { return clock }))
+	image := h.Build("app", "v1", "app")
+	must(0, h.AttestBundle(image, byKey(h.key), provenance, map[string]any{"clean": false}))(t)
+	expect(t, decide(t, g, image.Name), gate.Deny, policy.ConditionFailed)
+	must(0, h.AttestBundle(image, byKey(h.key), provenance, map[string]any{"clean": true}))(t)
+	clock = clock.Add(11 * time.Second)
+	expect(t, decide(t, g, image.Name), gate.Allow, policy.Verified)
+}
+
+// extracting is a rule whose images stand elsewhere, for one namespace.
+type extracting struct {
+	rule
+	namespace string
+}
+
+func (extracting) Extractors(*policy.Subject) []policy.Extractor {
+	return []policy.Extractor{{Name: "param", Path: "/metadata/annotations/image"}}
+}
+
+func (e extracting) Plan(ctx context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+	if s.Namespace != e.namespace {
+		return policy.RulePlan{Skip: "another namespace"}, nil
+	}
+	return e.rule.Plan(ctx, s, images)
+}
+
+func TestAnExtractorMattersOnlyWhereItsRuleApplies(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	for _, c := range []struct {
+		reason, namespace string
+		audit             bool
+		want              gate.Answer
+	}{
+		{"the rule is for another namespace", "elsewhere", false, gate.Allow},
+		{"the rule applies and cannot read the image", "default", false, gate.Unable},
+		{"the rule applies and only audits", "default", true, gate.Allow},
+	} {
+		p := &policy.Policy{Kind: "Test", Name: "test", AuditOnly: c.audit, Rules: []policy.Rule{extracting{signedBy(h.key), c.namespace}}}
+		object := must(workload.Parse([]byte(`{"apiVersion":"example.test/v1","kind":"Task","metadata":{"name":"x","namespace":"default","annotations":{"image":"$(params.image)"}}}`)))(t)
+		if outcome := h.gateWith(t, p).Decide(t.Context(), gate.Request{Object: object}); outcome.Answer != c.want {
+			t.Errorf("%s: %s, want %s: %+v", c.reason, outcome.Answer, c.want, outcome)
+		}
+	}
+}
+
+func TestLegacyAttestations(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	good, foreign := h.Build("good", "v1", "1"), h.Build("foreign", "v1", "2")
+	must(0, h.AttestLegacy(good, byKey(h.key), provenance, map[string]any{}))(t)
+	must(0, h.AttestLegacy(foreign, byKey(h.stranger), provenance, map[string]any{}))(t)
+	g := h.gate(t, attestedBy(h.key, provenance))
+	expect(t, decide(t, g, good.Name), gate.Allow, policy.Verified)
+	expect(t, decide(t, g, foreign.Name), gate.Deny, policy.Code(verify.WrongKey))
 }

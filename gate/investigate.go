@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -55,7 +54,9 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
 	for i, in := range inquiries {
 		group.Go(func() error {
-			answers[i] = w.answer(ctx, subject, in, found, gap)
+			if err := safely(func() { answers[i] = w.answer(ctx, subject, in, found, gap) }); err != nil {
+				answers[i] = policy.Answer{Gaps: []error{err}}
+			}
 			return nil
 		})
 	}
@@ -195,7 +196,7 @@ func (in *inquiry) confirm(fact verify.Fact, subject image.Pinned) error {
 func (w *work) try(ctx context.Context, subject image.Pinned, e attest.Evidence, a verify.Authority) (fact verify.Fact, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the verifier failed: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("the verifier failed, which is a defect: %v", p)
 		}
 	}()
 	return w.prover.Verify(ctx, subject, e, a)

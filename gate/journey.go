@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +82,7 @@ type planned struct {
 // plan finds the object's images and asks the policies about them.
 func (j *journey) plan(ctx context.Context, request Request) *planned {
 	p := &planned{request: request, subject: request.subject(), works: map[*policy.Check]*work{}, refused: map[*policy.Check]error{}, started: j.gate.options.now()}
-	standard, err := p.find(nil)
+	standard, err := p.standard()
 	if err != nil {
 		p.malformed("", err)
 		return p
@@ -96,6 +95,7 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	})
 	for i := range p.plan.Checks {
 		check := &p.plan.Checks[i]
+		p.remember([]policy.Image{check.Image})
 		if check.NeedsDigest() {
 			w, err := j.work(check)
 			if err != nil {
@@ -108,34 +108,56 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	return p
 }
 
-// find returns the images at the extractors' places, or at the standard ones,
-// and remembers each for the verdicts.
-func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
-	var uses []workload.Use
-	var err error
-	if len(extractors) == 0 {
-		uses, err = workload.Extract(p.request.Object)
-	} else {
-		uses, err = workload.ExtractWith(p.request.Object, places(extractors))
-	}
+// standard returns the images of a pod specification. One that cannot be read
+// denies the object, and the others are judged all the same.
+func (p *planned) standard() ([]policy.Image, error) {
+	uses, err := workload.Extract(p.request.Object)
 	if err != nil {
 		return nil, err
 	}
-	images := make([]policy.Image, 0, len(uses))
+	var images []policy.Image
 	for _, use := range uses {
-		ref, err := image.Parse(use.Image)
+		found, err := imageOf(use)
 		if err != nil {
 			p.malformed(use.Pointer, err)
-			continue // the object is denied; its other images are judged all the same
+			continue
 		}
-		images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
+		images = append(images, found)
 	}
+	p.remember(images)
+	return images, nil
+}
+
+// find returns the images at a rule's extractors. What stands there is an image
+// only by the rule's word, so one that cannot be read is the rule's error.
+func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
+	uses, err := workload.ExtractWith(p.request.Object, places(extractors))
+	if err != nil {
+		return nil, err
+	}
+	var images []policy.Image
+	for _, use := range uses {
+		found, err := imageOf(use)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", use.Pointer, err)
+		}
+		images = append(images, found)
+	}
+	return images, nil
+}
+
+func imageOf(use workload.Use) (policy.Image, error) {
+	ref, err := image.Parse(use.Image)
+	return policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref}, err
+}
+
+// remember keeps images for the verdicts, each place once.
+func (p *planned) remember(images []policy.Image) {
 	for _, found := range images {
 		if !slices.ContainsFunc(p.images, func(i policy.Image) bool { return i.Pointer == found.Pointer }) {
 			p.images = append(p.images, found)
 		}
 	}
-	return images, nil
 }
 
 // malformed notes, once for each place, that an image cannot be read.
@@ -169,7 +191,7 @@ func (j *journey) work(check *policy.Check) (*work, error) {
 		}
 		w = &work{
 			gate: j.gate, prover: j.snapshot.Prover, session: session, scope: scope,
-			ref: check.Image.Ref, answers: map[question]policy.Answer{},
+			ref: check.Image.Ref, answers: map[question]policy.Answer{}, old: map[question]bool{},
 		}
 		j.works[key] = w
 		j.order = append(j.order, w)
@@ -203,13 +225,10 @@ func (j *journey) run(ctx context.Context) {
 // runSafely turns a panic into could-not-look.
 func (w *work) runSafely(ctx context.Context) {
 	started := w.gate.options.now()
-	defer func() {
-		w.duration = w.gate.options.now().Sub(started)
-		if p := recover(); p != nil {
-			w.err = fmt.Errorf("internal error: %v\n%s", p, debug.Stack())
-		}
-	}()
-	w.run(ctx)
+	if err := safely(func() { w.run(ctx) }); err != nil {
+		w.err = err
+	}
+	w.duration = w.gate.options.now().Sub(started)
 }
 
 // settle makes the outcome of an object from what was found out.

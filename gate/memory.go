@@ -42,7 +42,7 @@ type noneKey struct {
 }
 
 func (k noneKey) String() string {
-	return fmt.Sprintf("%s|%s|%s|%s|%s|%t|%s|%s", k.digest, k.authority, k.generation, k.role, k.predicate, k.artifact, k.where, k.scope)
+	return fmt.Sprintf("%s %q %q %q %q %t %q %q", k.digest, k.authority, k.generation, k.role, k.predicate, k.artifact, k.where, k.scope)
 }
 
 type tagKey struct{ scope, ref string }
@@ -52,7 +52,7 @@ type tagKey struct{ scope, ref string }
 // on, so a changed policy, key or root is never answered from before the change.
 type memory struct {
 	options  options
-	facts    *cache.Cache[factKey, policy.Answer]
+	facts    *cache.Cache[factKey, proved]
 	nones    *cache.Cache[noneKey, policy.Answer]
 	tags     *cache.Cache[tagKey, image.Descriptor]
 	hashes   *cache.Cache[*verify.Authority, hashed]
@@ -60,14 +60,20 @@ type memory struct {
 	searches *cache.Flight[string, []policy.Answer]
 }
 
+// proved is an answer with facts, and when it was found.
+type proved struct {
+	answer policy.Answer
+	at     time.Time
+}
+
 type hashed struct{ pem, hash string }
 
 func newMemory(o options) (*memory, error) {
 	m := &memory{options: o}
 	var err error
-	if m.facts, err = cache.New(cache.Options[factKey, policy.Answer]{
+	if m.facts, err = cache.New(cache.Options[factKey, proved]{
 		MaxCost: factBytes, MaxTTL: o.age, Now: o.now,
-		Cost: func(_ factKey, a policy.Answer) int { return costOf(a) },
+		Cost: func(_ factKey, p proved) int { return costOf(p.answer) },
 	}); err != nil {
 		return nil, err
 	}
@@ -118,12 +124,15 @@ func (m *memory) hash(a *verify.Authority, resolved verify.Authority) (string, e
 	return hash, nil
 }
 
-// recall returns what is remembered about a question.
-func (m *memory) recall(fact factKey, none noneKey) (policy.Answer, bool) {
-	if answer, ok := m.facts.Get(fact); ok {
-		return answer, true
+// recall returns what is remembered about a question. Old says that it was found
+// longer ago than "none" would be kept: enough to allow by, and not to deny by,
+// since a better statement may have come since.
+func (m *memory) recall(fact factKey, none noneKey) (answer policy.Answer, old, ok bool) {
+	if known, ok := m.facts.Get(fact); ok {
+		return known.answer, m.options.now().Sub(known.at) >= m.options.noneAge, true
 	}
-	return m.nones.Get(none)
+	answer, ok = m.nones.Get(none)
+	return answer, false, ok
 }
 
 // keep remembers an answer: facts no longer than what they rest on, "none"
@@ -146,7 +155,7 @@ func (m *memory) keep(in *inquiry, answer policy.Answer) {
 			age = min(age, fact.Expires.Sub(now))
 		}
 	}
-	m.facts.Put(in.fact, answer, age)
+	m.facts.Put(in.fact, proved{answer: answer, at: now}, age)
 }
 
 // resolve returns the digest of a tag, from memory while it is fresh. Callers who
@@ -184,6 +193,9 @@ func (m *memory) search(ctx context.Context, inquiries []*inquiry, look func(con
 		}
 		return answers, nil
 	})
+	if err == nil && len(answers) != len(inquiries) {
+		err = fmt.Errorf("%d answers to %d questions; this is a defect", len(answers), len(inquiries))
+	}
 	if err == nil {
 		return answers
 	}

@@ -72,11 +72,12 @@ func (w *work) proveChildren(ctx context.Context) {
 	group.SetLimit(w.gate.options.images)
 	for _, child := range w.children.children {
 		group.Go(func() error {
-			w.prove(ctx, w.pinned.Child(child), questions)
-			return nil
+			return safely(func() { w.prove(ctx, w.pinned.Child(child), questions) })
 		})
 	}
-	_ = group.Wait()
+	if err := group.Wait(); err != nil {
+		w.children.err = err
+	}
 }
 
 // parentOf resolves the tag of a reference that has both, and returns the index
@@ -117,8 +118,8 @@ func (w *work) family(ctx context.Context, pinned image.Pinned) family {
 		return family{err: &image.Error{Kind: image.Corrupt, Op: "read index", On: pinned.String(), Err: err}}
 	}
 	for _, child := range index.Manifests {
-		if child.Annotations["vnd.docker.reference.type"] == "attestation-manifest" {
-			continue // BuildKit's attestations, which no runtime starts
+		if p := child.Platform; p != nil && p.OS == "unknown" && p.Architecture == "unknown" {
+			continue // BuildKit's attestations; runtimes choose by platform, and none is unknown
 		}
 		out.children = append(out.children, child)
 	}

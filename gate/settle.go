@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"slices"
+
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -24,7 +26,7 @@ func settle(v *Verdict) {
 			}
 			v.Answer = Deny
 		case policy.Undecided:
-			if decision.Check.Action == policy.Audit || decision.Check.Policy.FailOpen {
+			if decision.Check.Action == policy.Audit || decision.Check.Policy.FailOpen && mayFailOpen(decision) {
 				v.Warnings = append(v.Warnings, decision.Reasons...)
 				continue
 			}
@@ -37,6 +39,15 @@ func settle(v *Verdict) {
 	if v.Answer == Allow {
 		v.Reasons = agreeing(v)
 	}
+}
+
+// mayFailOpen reports whether a failure setting may admit what could not be
+// looked at. Whoever may push evidence can exceed a bound or leave bytes that
+// contradict their digest, and must not be able to choose "admitted" by that.
+func mayFailOpen(decision policy.Decision) bool {
+	return !slices.ContainsFunc(decision.Reasons, func(r policy.Reason) bool {
+		return r.Code == policy.TooMuch || r.Code == policy.Contradiction
+	})
 }
 
 // agreeing collects the reasons of an allowed image.

@@ -36,6 +36,8 @@ type work struct {
 
 	mu      sync.Mutex
 	answers map[question]policy.Answer
+	old     map[question]bool // answered from an old memory
+	anew    bool              // the memory is not asked any more
 }
 
 // question is a policy.Question about one digest, in comparable form.
@@ -77,7 +79,29 @@ func (w *work) run(ctx context.Context) {
 		questions = append(questions, check.Questions()...)
 	}
 	w.prove(ctx, w.pinned, questions)
+	w.renew(ctx)
 	w.widen(ctx)
+}
+
+// renew looks again where an old memory would deny.
+func (w *work) renew(ctx context.Context) {
+	var again []policy.Question
+	for _, check := range w.checks {
+		if !check.NeedsProof() || policy.Decide(check, w.answersFor(w.pinned.Digest())).Result != policy.Fail {
+			continue
+		}
+		for _, q := range check.Questions() {
+			if key := questionKey(w.pinned.Digest(), q); w.old[key] {
+				delete(w.old, key)
+				delete(w.answers, key)
+				again = append(again, q)
+			}
+		}
+	}
+	if len(again) > 0 {
+		w.anew = true
+		w.prove(ctx, w.pinned, again)
+	}
 }
 
 func (w *work) resolve(ctx context.Context) (image.Pinned, error) {
@@ -124,11 +148,28 @@ func (w *work) prove(ctx context.Context, pinned image.Pinned, questions []polic
 	var group errgroup.Group
 	for _, sources := range order {
 		group.Go(func() error {
-			w.investigate(ctx, pinned, open[sources])
-			return nil
+			return safely(func() { w.investigate(ctx, pinned, open[sources]) })
 		})
 	}
-	_ = group.Wait()
+	if err := group.Wait(); err != nil {
+		for _, inquiries := range open {
+			for _, in := range inquiries {
+				w.record(in.key, policy.Answer{Gaps: []error{err}})
+			}
+		}
+	}
+}
+
+// safely turns a panic into an error: one on a goroutine of its own would end the
+// process, and with it every answer.
+func safely(do func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error, which is a defect: %v", p)
+		}
+	}()
+	do()
+	return nil
 }
 
 func (w *work) known(key question) bool {
@@ -136,6 +177,16 @@ func (w *work) known(key question) bool {
 	defer w.mu.Unlock()
 	_, ok := w.answers[key]
 	return ok
+}
+
+// forget marks an answer that is only good to allow by.
+func (w *work) forget(key question, old bool) {
+	if !old {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.old[key] = true
 }
 
 func (w *work) record(key question, answer policy.Answer) {
@@ -166,8 +217,9 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 		role: q.Role, predicate: q.Predicate, artifact: q.Artifact,
 	}
 	in.none = noneKey{factKey: in.fact, where: pinned.Repository().String() + "\x02" + sourcesKey(q.Sources), scope: w.scope}
-	if authority.MaxAge >= 0 {
-		if answer, ok := w.gate.memory.recall(in.fact, in.none); ok {
+	if authority.MaxAge >= 0 && !w.anew {
+		if answer, old, ok := w.gate.memory.recall(in.fact, in.none); ok {
+			w.forget(questionKey(pinned.Digest(), q), old)
 			return in, answer, true
 		}
 	}

@@ -98,12 +98,12 @@ const dockerHub = "docker.io"
 // port without leading zeros and, being the default, without 443. (A host without
 // a dot keeps it: "a:443/b" is at a host, "a/b" at Docker Hub.)
 func NormalRegistry(host string) string {
-	host = strings.ToLower(host)
+	host = normalAddress(strings.ToLower(host))
 	if name, digits, ok := cutPort(host); ok {
 		if port, err := strconv.ParseUint(digits, 10, 16); err == nil {
 			host = name + ":" + strconv.FormatUint(port, 10)
 		}
-		if strings.HasSuffix(host, ":443") && strings.Contains(name, ".") {
+		if strings.HasSuffix(host, ":443") && (strings.Contains(name, ".") || isDistantAddress(name)) {
 			host = name
 		}
 	}
@@ -278,4 +278,25 @@ func (r Ref) Pin(d Descriptor) (Pinned, error) {
 		return Pinned{}, fmt.Errorf("pin %s: it was resolved to another digest, %s", r, d.Digest)
 	}
 	return Pinned{ref: r, descriptor: d}, nil
+}
+
+// normalAddress writes a bracketed IPv6 address in its one canonical form
+// (RFC 5952), since policies compare names as text.
+func normalAddress(host string) string {
+	inside, rest, ok := strings.Cut(strings.TrimPrefix(host, "["), "]")
+	if !ok || !strings.HasPrefix(host, "[") {
+		return host
+	}
+	address, err := netip.ParseAddr(inside)
+	if err != nil {
+		return host
+	}
+	return "[" + address.String() + "]" + rest
+}
+
+// isDistantAddress reports whether host is a bracketed address that is asked
+// over TLS, where 443 is the port that is meant anyway.
+func isDistantAddress(host string) bool {
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && strings.HasPrefix(host, "[") && !address.IsLoopback()
 }

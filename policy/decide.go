@@ -43,6 +43,12 @@ func Decide(check *Check, answers Answers) Decision {
 			Hint:    "name the image by digest, or let the policy pin it (mutateDigest)",
 		}}}
 	}
+	if !check.NeedsProof() && check.Required {
+		return Decision{Check: check, Result: Fail, Reasons: []Reason{{
+			Code: PolicyError, Path: check.Entry, Message: "the policy requires a proof and names nobody who could give one",
+			Hint: "name attestors, or say required: false if only the digest matters",
+		}}}
+	}
 	if !check.NeedsProof() {
 		return Decision{Check: check, Result: Pass, Reasons: []Reason{{Code: DigestPinned, Path: check.Entry, Message: "nothing to prove"}}}
 	}
@@ -99,7 +105,7 @@ func (j *judgement) and(other judgement) {
 // requirement judges a set: at least Threshold members, by as many different
 // signers.
 func requirement(r *Requirement, about Question, answers Answers) judgement {
-	tally := newTally()
+	tally := &tally{}
 	var missed []judgement
 	possible := 0 // members that a closed gap might still add
 	for _, m := range r.Members {
@@ -107,12 +113,12 @@ func requirement(r *Requirement, about Question, answers Answers) judgement {
 		if m.Set != nil {
 			one = requirement(m.Set, about, answers)
 			if one.result == Pass {
-				tally.addSet(one.facts)
+				tally.add(one.facts, true)
 			}
 		} else {
 			one = member(m, about, answers)
 			if one.result == Pass {
-				tally.addAuthority(one.facts)
+				tally.add(one.facts, false)
 			}
 		}
 		if one.result != Pass {

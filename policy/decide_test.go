@@ -89,6 +89,7 @@ func TestDecideRequirements(t *testing.T) {
 		{"the nearest miss stands first", check(set(1, "a")), world{"a": rejected(verify.BadSignature, verify.WrongIdentity, verify.WrongDigest)}, policy.Fail, policy.Code(verify.WrongIdentity)},
 		{"a skip asks nothing", &policy.Check{Skip: "the policy leaves it alone"}, nil, policy.Skipped, policy.SkippedByPolicy},
 		{"a tag where a digest is asked for", &policy.Check{VerifyDigest: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.MissingDigest},
+		{"a proof is required of nobody", &policy.Check{Required: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.PolicyError},
 		{"a tag that will be pinned", &policy.Check{VerifyDigest: true, MutateDigest: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Pass, policy.DigestPinned},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -112,6 +113,12 @@ func TestDecideNested(t *testing.T) {
 	met := world{"a": signedBy("A"), "b": signedBy("B"), "c": signedBy("C")}
 	if got := policy.Decide(check(outer), met.answers); got.Result != policy.Pass || len(got.Facts) != 3 {
 		t.Fatalf("all signed: %s with %d facts, want pass with 3", got.Result, len(got.Facts))
+	}
+	alone := world{"a": signedBy("A"), "b": signedBy("A"), "c": signedBy("A")}
+	one := policy.Requirement{Name: "nested", Threshold: 1, Members: []policy.Member{{Authority: authority("b")}}}
+	twice := policy.Requirement{Name: "attestors[0]", Threshold: 2, Members: []policy.Member{{Authority: authority("a")}, {Set: &one}}}
+	if got := policy.Decide(check(twice), alone.answers); got.Result != policy.Fail {
+		t.Fatalf("one signer counts as itself and as a nested set: %s", got.Result)
 	}
 	delete(met, "c")
 	if got := policy.Decide(check(outer), met.answers); got.Result != policy.Fail {

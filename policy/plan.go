@@ -51,16 +51,16 @@ func planRule(ctx context.Context, p *Policy, rule Rule, subject *Subject, find 
 	failed := func(err error) ([]Check, *RuleResult) {
 		return nil, &RuleResult{Policy: p, Rule: rule.Name(), Err: fmt.Errorf("policy %s, rule %s: %w", p.ID(), rule.Name(), err)}
 	}
-	images, err := find(rule.Extractors(subject))
-	if err != nil {
-		return failed(err)
-	}
+	images, unreadable := find(rule.Extractors(subject))
 	planned, err := rule.Plan(ctx, subject, images)
 	if err != nil {
 		return failed(err)
 	}
 	if planned.Skip != "" {
 		return nil, &RuleResult{Policy: p, Rule: rule.Name(), Skip: planned.Skip}
+	}
+	if unreadable != nil { // it matters only to a rule that applies
+		return failed(unreadable)
 	}
 	if len(planned.Checks) == 0 {
 		return nil, &RuleResult{Policy: p, Rule: rule.Name(), Skip: "it names none of the images"}

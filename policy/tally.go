@@ -4,38 +4,43 @@ import "github.com/quaymaster/quaymaster/verify"
 
 // tally counts members of a requirement that are met by different signers: one
 // signer counts for one member, however many of them would believe it, and one
-// member counts once, however many signers it has.
+// member counts once, however many signers it has. A nested set is a member
+// like any other: it stands for one of its signers.
 type tally struct {
-	members [][]verify.Fact // the facts of each met member
-	sets    int             // nested sets, which count as themselves
-	setUsed []verify.Fact
+	members []met
 }
 
-func newTally() *tally { return &tally{} }
+// met is a member that is met, by the facts of an authority or of a nested set.
+type met struct {
+	facts []verify.Fact
+	isSet bool
+}
 
-func (t *tally) addAuthority(facts []verify.Fact) { t.members = append(t.members, facts) }
-
-func (t *tally) addSet(facts []verify.Fact) {
-	t.sets++
-	t.setUsed = append(t.setUsed, facts...)
+func (t *tally) add(facts []verify.Fact, isSet bool) {
+	t.members = append(t.members, met{facts: facts, isSet: isSet})
 }
 
 // count returns the greatest number of members with a signer of their own.
-func (t *tally) count() int { return t.sets + len(t.match()) }
+func (t *tally) count() int { return len(t.match()) }
 
-// facts returns one fact for each counted member.
+// facts returns one fact for each counted authority, and all of a counted set's.
 func (t *tally) facts() []verify.Fact {
 	var facts []verify.Fact
-	matched := t.match()
+	owner := t.match()
 	for i, member := range t.members {
-		for _, fact := range member {
-			if owner, ok := matched[signerID(fact)]; ok && owner == i {
-				facts = append(facts, fact)
-				break
+		for _, fact := range member.facts {
+			if counted, ok := owner[signerID(fact)]; !ok || counted != i {
+				continue
 			}
+			if member.isSet {
+				facts = append(facts, member.facts...)
+			} else {
+				facts = append(facts, fact)
+			}
+			break
 		}
 	}
-	return append(facts, t.setUsed...)
+	return facts
 }
 
 // match returns a largest matching of signers to members, by augmenting paths.
@@ -48,7 +53,7 @@ func (t *tally) match() map[string]int {
 }
 
 func (t *tally) assign(i int, owner map[string]int, tried map[string]bool) bool {
-	for _, fact := range t.members[i] {
+	for _, fact := range t.members[i].facts {
 		id := signerID(fact)
 		if tried[id] {
 			continue
@@ -63,5 +68,8 @@ func (t *tally) assign(i int, owner map[string]int, tried map[string]bool) bool 
 }
 
 func signerID(f verify.Fact) string {
+	if f.Signer.ID != "" {
+		return f.Signer.ID
+	}
 	return f.Signer.KeyFingerprint + "\x00" + f.Signer.Issuer + "\x00" + f.Signer.Subject
 }

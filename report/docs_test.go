@@ -78,7 +78,9 @@ func fields(of reflect.Type) []string {
 	var names []string
 	for i := range of.NumField() {
 		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
+		if name != "-" {
+			names = append(names, name)
+		}
 	}
 	return names
 }

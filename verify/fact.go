@@ -36,6 +36,9 @@ type Fact struct {
 
 // Signer is who signed: a key or the identity of a certificate.
 type Signer struct {
+	// ID is the same for every signature of one signer, whatever term of an
+	// authority it met; thresholds count it once. Empty: the other fields tell.
+	ID string `json:"-"`
 	// KeyFingerprint is the SHA-256 of the PKIX public key in hexadecimal, for
 	// keys.
 	KeyFingerprint string `json:"keyFingerprint,omitempty"`

@@ -50,7 +50,7 @@ func (f *authorityFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.notationCert, "notation-cert", "", "PEM `file` of the certificate authority that notation signatures must lead to")
 	flags.StringArrayVar(&f.attestations, "attestation", nil, "ask for an attestation of this `type` (a URI or one of cosign's short names) in place of a signature")
 	flags.StringArrayVarP(&f.annotations, "annotation", "a", nil, "`key=value` that the signed payload must carry")
-	flags.StringVar(&f.platforms, "platforms", "index", "what must be proved of a multi-platform image: index, each or any")
+	flags.StringVar(&f.platforms, "platforms", "index", "what must be proved of a multi-platform image: its index, each platform, or any of them (which trusts whoever made the index for the rest)")
 	flags.StringVar(&f.notBefore, "signed-not-before", "", "refuse signatures from before this `time` (RFC 3339; by the log or a timestamp authority)")
 	flags.StringVar(&f.notAfter, "signed-not-after", "", "refuse signatures from after this `time`")
 	flags.StringVar(&f.repository, "signature-repository", "", "`repository` where signatures and attestations are kept, in place of the image's own")
@@ -66,6 +66,11 @@ var terms = []string{
 // check refuses flags that would be ignored, and signers whose combination could
 // be read in two ways.
 func (f *authorityFlags) check(cmd *cobra.Command) error {
+	for _, name := range append([]string{"certificate-identity", "certificate-identity-regexp", "certificate-oidc-issuer", "certificate-oidc-issuer-regexp", "certificate-chain", "notation-cert"}, terms...) {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return fmt.Errorf("--%s is given and empty; a variable may be unset", name)
+		}
+	}
 	if !f.given() {
 		for _, name := range terms {
 			if cmd.Flags().Changed(name) {
@@ -240,6 +245,9 @@ func (f *authorityFlags) common() (verify.Authority, error) {
 		}
 		if a.Annotations == nil {
 			a.Annotations = map[string]string{}
+		}
+		if before, twice := a.Annotations[key]; twice && before != value {
+			return a, fmt.Errorf("--annotation %s: it cannot be both %q and %q", key, before, value)
 		}
 		a.Annotations[key] = value
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/asn1"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,7 +127,7 @@ func subjects(c *x509.Certificate) []string {
 // Signer returns who the certificate was issued to: for Fulcio's, the subject
 // that an identity matched; for others the distinguished name.
 func (s Summary) Signer(subject string) verify.Signer {
-	signer := verify.Signer{Subject: subject, Issuer: s.Issuer, Extensions: s.named()}
+	signer := verify.Signer{ID: s.id(), Subject: subject, Issuer: s.Issuer, Extensions: s.named()}
 	if subject == "" {
 		signer.Subject = s.Name
 		if signer.Subject == "" && len(s.Subjects) > 0 {
@@ -137,6 +138,12 @@ func (s Summary) Signer(subject string) verify.Signer {
 		signer.Issuer = s.IssuerName
 	}
 	return signer
+}
+
+// id names the signer by everything that the certificate says of who it is, so
+// that two of its names are not two signers.
+func (s Summary) id() string {
+	return fmt.Sprintf("%q %q %q %q", s.Issuer, s.IssuerName, s.Name, slices.Sorted(slices.Values(s.Subjects)))
 }
 
 func (s Summary) named() map[string]string {

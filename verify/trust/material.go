@@ -59,8 +59,9 @@ func (m *Material) Leaf() *x509.Certificate {
 }
 
 // WithIntermediates returns the material with further certificates to build
-// chains from. They are foreign and lend no trust; the caller bounds them by
-// MaxChain.
+// chains from. They are foreign and lend no trust, so an authority that names
+// its own intermediates gets none of them: it trusts what those issue, and not
+// whatever else its root has signed. The caller bounds them by MaxChain.
 func (m *Material) WithIntermediates(certificates []*x509.Certificate) *Material {
 	if len(certificates) == 0 {
 		return m
@@ -68,9 +69,9 @@ func (m *Material) WithIntermediates(certificates []*x509.Certificate) *Material
 	extended := *m
 	extended.authorities = make([]root.CertificateAuthority, 0, len(m.authorities))
 	for _, authority := range m.authorities {
-		if fulcio, ok := authority.(*root.FulcioCertificateAuthority); ok {
+		if fulcio, ok := authority.(*root.FulcioCertificateAuthority); ok && len(fulcio.Intermediates) == 0 {
 			with := *fulcio
-			with.Intermediates = append(append([]*x509.Certificate{}, fulcio.Intermediates...), certificates...)
+			with.Intermediates = certificates
 			authority = &with
 		}
 		extended.authorities = append(extended.authorities, authority)
