@@ -23,9 +23,9 @@ var layers = map[string]int{
 	"verify": 2, "verify/trust": 3, "verify/trust/kms": 4,
 	"verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 0,
 	"policy": 5, "policy/wildcard": 6, "policy/jmespath": 7, "policy/variable": 8, "policy/condition": 9, "policy/kyverno": 10,
-	"gate":              11,
-	"report":            12,
-	"internal/shipyard": 13, "examples/demo": 13,
+	"gate":          11,
+	"report":        12,
+	"gate/gatetest": 13, "examples/demo": 13,
 	"cmd/quaymaster": 14, "cmd/conformance": 14,
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/shipyard"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -20,7 +20,7 @@ const settleTime = 30 * time.Millisecond
 func TestSerialRoundsOfAColdProof(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
-		sign     func(*harbor, shipyard.Image) error
+		sign     func(*harbor, gatetest.Image) error
 		rule     func(*harbor) policy.Rule
 		byDigest bool
 		rounds   int
@@ -62,9 +62,9 @@ func TestSerialRoundsOfAColdProof(t *testing.T) {
 	}
 }
 
-func legacy(h *harbor, image shipyard.Image) error  { return h.SignLegacy(image, byKey(h.key), nil) }
-func bundled(h *harbor, image shipyard.Image) error { return h.SignBundle(image, byKey(h.key), nil) }
-func notarised(h *harbor, image shipyard.Image) error {
+func legacy(h *harbor, image gatetest.Image) error  { return h.SignLegacy(image, byKey(h.key), nil) }
+func bundled(h *harbor, image gatetest.Image) error { return h.SignBundle(image, byKey(h.key), nil) }
+func notarised(h *harbor, image gatetest.Image) error {
 	return h.SignNotation(image, h.notary, verifytest.Notation{})
 }
 func byTheKey(h *harbor) policy.Rule    { return signedBy(h.key) }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/shipyard"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -24,7 +24,7 @@ import (
 // harbor is a gate with real parts: a registry on loopback, real signers, the
 // product's client and verifiers.
 type harbor struct {
-	*shipyard.Yard
+	*gatetest.Yard
 	key, stranger *verifytest.Signer
 	notary        *verifytest.Notary
 	client        *registry.Client
@@ -38,7 +38,7 @@ func newHarbor(t testing.TB, options registrytest.Options) *harbor {
 	sigstore := must(verifytest.New(verifytest.Options{}))(t)
 	store := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t)
 	h := &harbor{
-		Yard:     shipyard.New(server, sigstore),
+		Yard:     gatetest.New(server, sigstore),
 		key:      must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
 		stranger: must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
 		notary:   must(verifytest.NewNotary(verifytest.NotaryOptions{}))(t),

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/examples/demo"
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/shipyard"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -36,7 +36,7 @@ of examples/demo and prints the verdicts with their reasons.`,
 
 // scene is one image of the demo and what must become of it.
 type scene struct {
-	image shipyard.Image
+	image gatetest.Image
 	story string
 	want  gate.Answer
 }
@@ -69,7 +69,7 @@ func runDemo(ctx context.Context, t terminal, keep bool) error {
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	scenes, err := stage(shipyard.New(registry, sigstore), people)
+	scenes, err := stage(gatetest.New(registry, sigstore), people)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
@@ -116,7 +116,7 @@ func newSigners(sigstore *verifytest.Sigstore) (signers, error) {
 }
 
 // stage builds and signs the images, the good ones first.
-func stage(yard *shipyard.Yard, people signers) ([]scene, error) {
+func stage(yard *gatetest.Yard, people signers) ([]scene, error) {
 	const vuln = "https://cosign.sigstore.dev/attestation/vuln/v1"
 	web := yard.Build("shop/web", "v1", "web")
 	api := yard.Build("shop/api", "v1", "api")

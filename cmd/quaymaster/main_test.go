@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/internal/shipyard"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 // harbor is a registry with signers, and the files that a user would have.
 type harbor struct {
-	*shipyard.Yard
+	*gatetest.Yard
 	key, stranger *verifytest.Signer
 	folder        string
 }
@@ -27,7 +27,7 @@ func newHarbor(t *testing.T, options registrytest.Options) *harbor {
 	t.Cleanup(server.Close)
 	sigstore := verifytest.Must(verifytest.New(verifytest.Options{}))
 	h := &harbor{
-		Yard: shipyard.New(server, sigstore), folder: t.TempDir(),
+		Yard: gatetest.New(server, sigstore), folder: t.TempDir(),
 		key:      verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
 		stranger: verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
 	}

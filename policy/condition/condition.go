@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/variable"
@@ -34,6 +35,7 @@ type condition struct {
 	path       string
 	source     string // of the key, for messages
 	key, value *variable.Template
+	spelled    spelling // of value
 	message    *variable.Template
 	name       string
 	operator   operator
@@ -52,6 +54,7 @@ type Outcome struct {
 	// null key or an unordered pair. Kyverno counts such a condition as not
 	// held, and so does Held; where that admits something, look here.
 	Unsure string
+	either bool // it would hold in one reading and not in another
 }
 
 // String says what was expected and what was found.
@@ -111,6 +114,14 @@ func (r Result) Unsure() error {
 		}
 	}
 	return nil
+}
+
+// InDoubt reports whether the conditions did not hold because of one that would
+// in another reading: a wildcard that arrived with the data as a pattern or to
+// the letter, or a key without an order inside or outside of a range. A caller
+// to whom "not held" means "do not look" looks then.
+func (r Result) InDoubt() bool {
+	return !r.Held && slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.either })
 }
 
 // Compile reads conditions from JSON: a block, a list of blocks, or a list of
@@ -188,7 +199,8 @@ func (c condition) evaluate(ctx variable.Context) (Outcome, error) {
 	if outcome.Value, err = c.value.Execute(ctx); err != nil {
 		return outcome, err
 	}
-	outcome.Held, outcome.Unsure = c.operator(pair{outcome.Key, outcome.Value, c.key.Plain()})
+	judged := c.operator(pair{outcome.Key, outcome.Value, c.key.Plain(), c.spelled})
+	outcome.Held, outcome.Unsure, outcome.either = judged.held, judged.unsure, judged.either
 	if message, err := c.message.Execute(ctx); err == nil && message != nil {
 		outcome.Message = jmespath.Text(message)
 	}
@@ -312,7 +324,7 @@ func (c *compiler) readCondition(object map[string]any, path string) (condition,
 	}
 	one.name = name
 	if one.operator = operatorOf(name); one.operator == nil {
-		return one, fail(path+"/operator", "unknown operator %q", name)
+		return one, fail(path+"/operator", "unknown operator %q: want one of %s", name, strings.Join(Operators(), ", "))
 	}
 	if _, ok := object["message"].(string); !ok && object["message"] != nil {
 		return one, fail(path+"/message", "want a string")
@@ -321,6 +333,7 @@ func (c *compiler) readCondition(object map[string]any, path string) (condition,
 	var errs [3]error
 	one.key, errs[0] = variable.CompileAt(c.engine, object["key"], path+"/key")
 	one.value, errs[1] = variable.CompileAt(c.engine, object["value"], path+"/value")
+	one.spelled = spellingOf(c.engine, object["value"])
 	one.message, errs[2] = variable.CompileAt(c.engine, object["message"], path+"/message")
 	return one, errors.Join(errs[:]...)
 }

@@ -96,7 +96,15 @@ func TestOperators(t *testing.T) {
 		{`["90m", "AnyIn", "1h-2h"]`, held, "a range of durations"},
 		{`[5, "AnyIn", "1!-10"]`, not, "a range that is left out"},
 		{`["-3", "AnyIn", "-5-0"]`, held, "negative numbers"},
-		{`["a", "AnyIn", "1-10"]`, not, "text is in no range"},
+		{`["a", "AnyIn", "1-10"]`, unsure, "text has no place in a range"},
+		{`["a", "AnyNotIn", "1-10"]`, unsure, "nor outside of it"},
+		{`["a", "AnyIn", "1!-10"]`, unsure, "nor outside of it"},
+		{`["a", "AllNotIn", "1-10"]`, unsure, "nor outside of it"},
+		{`["a", "AllIn", "1-10"]`, unsure, "nor in it"},
+		{`[[5, "a"], "AnyIn", "1-10"]`, held, "5 settles it"},
+		{`[[5, "a"], "AllNotIn", "1-10"]`, not, "5 settles it"},
+		{`[[11, "a"], "AnyNotIn", "1-10"]`, held, "11 settles it"},
+		{`[[11, "a"], "AllNotIn", "1-10"]`, unsure, "11 does not"},
 		{`[null, "AnyNotIn", ["a"]]`, unsure, "null is no key"},
 		{`["a", "AnyNotIn", null]`, unsure, "null is no set"},
 		{`[{"a": 1}, "AllNotIn", ["a"]]`, unsure, "an object is no key"},
@@ -228,6 +236,60 @@ func TestDataIsNoPattern(t *testing.T) {
 	}
 }
 
+// A wildcard that arrives in a value is in doubt where it would matter, whichever
+// way it would matter; those that the policy spells out beside it are wildcards.
+func TestValueFromData(t *testing.T) {
+	const held, not, doubt = "held", "not", "doubt"
+	tests := []struct{ operator, value, data, want, reason string }{
+		{"Equals", `"{{ want }}"`, "abc", held, "to the letter"},
+		{"Equals", `"{{ want }}"`, "abd", not, "another text"},
+		{"Equals", `"{{ want }}"`, "*", doubt, "a star from the data"},
+		{"Equals", `"{{ want }}"`, "ab?", doubt, "a question mark from the data"},
+		{"Equals", `"{{ want }}"`, "x*", not, "no reading of it matches"},
+		{"Equals", `"*"`, "x", held, "the policy's own star"},
+		{"Equals", `"a*{{ want }}"`, "c", held, "the policy's own star beside data"},
+		{"Equals", `"a*{{ want }}"`, "*", doubt, "and one from the data"},
+		{"Equals", `"{{ want || '*' }}c"`, "ab", held, "a star inside an expression is no pattern"},
+		{"Equals", `"{{ {a: want}.a }}*"`, "ab", held, "single braces do not end a variable"},
+		{"Equals", `"{{ {a: '}}**'}.a && want }}*"`, "*", doubt, "nor what looks like an end, to a star of ours"},
+		{"NotEquals", `"{{ want }}"`, "abd", held, "another text"},
+		{"NotEquals", `"{{ want }}"`, "abc", not, "the same"},
+		{"NotEquals", `"{{ want }}"`, "*", doubt, "a star from the data"},
+		{"AnyIn", `"{{ want }}"`, "abc", held, "to the letter"},
+		{"AnyIn", `"{{ want }}"`, "*", doubt, "a star from the data"},
+		{"AnyIn", `["{{ want }}"]`, "abc", held, "to the letter"},
+		{"AnyIn", `["{{ want }}"]`, "*", doubt, "a star from the data"},
+		{"AnyIn", `["{{ want }}", "abc"]`, "*", held, "another item settles it"},
+		{"AnyIn", `["{{ want }}", "a*"]`, "*", held, "another item's own star settles it"},
+		{"AnyIn", `["x*", "{{ want }}"]`, "*", doubt, "each item has its own"},
+		{"AnyIn", `"{{ list }}"`, "a*", doubt, "a list from the data"},
+		{"AnyIn", `"{{ list }}"`, "abc", held, "to the letter"},
+		{"AnyIn", `"[\"x*\", \"{{ want }}\"]"`, "*", doubt, "a list as JSON, in part from the data"},
+		{"AnyIn", `"[\"a*\", \"{{ want }}\"]"`, "x", held, "a list as JSON, whose star is the policy's"},
+		{"AnyNotIn", `["{{ want }}"]`, "x", held, "another text"},
+		{"AnyNotIn", `["{{ want }}"]`, "*", doubt, "a star from the data"},
+		{"AllNotIn", `["{{ want }}"]`, "*", doubt, "a star from the data"},
+	}
+	for _, test := range tests {
+		conditions, err := condition.Compile(newEngine(t), parse(t, `[{"key": "{{ found }}", "operator": "`+test.operator+`", "value": `+test.value+`}]`))
+		if err != nil {
+			t.Errorf("%s: %v", test.value, err)
+			continue
+		}
+		result, err := conditions.Evaluate(variable.Context{"found": "abc", "want": test.data, "list": []any{test.data}})
+		got := not
+		switch {
+		case result.Held:
+			got = held
+		case result.InDoubt() && result.Unsure() != nil:
+			got = doubt
+		}
+		if err != nil || got != test.want {
+			t.Errorf("abc %s %s with %q: %s, %v; want %s: %s", test.operator, test.value, test.data, got, err, test.want, test.reason)
+		}
+	}
+}
+
 func TestEvaluateErrors(t *testing.T) {
 	conditions, err := condition.Compile(newEngine(t), parse(t, `{"any": [{"key": "{{ a.b }}", "operator": "Equals", "value": 1}]}`))
 	if err != nil {
@@ -250,7 +312,7 @@ func TestCompileErrors(t *testing.T) {
 		{`{"all": [{"key": "a", "operator": "Equals", "value": 1, "values": 2}]}`, "/all/0/values: unknown field", "misspelt"},
 		{`{"all": [{"operator": "Equals", "value": 1}]}`, "/all/0: key is missing", "no key"},
 		{`{"all": [{"key": "a", "value": 1}]}`, "/all/0/operator: want the name", "no operator"},
-		{`{"all": [{"key": "a", "operator": "equals", "value": 1}]}`, `/all/0/operator: unknown operator "equals"`, "case matters"},
+		{`{"all": [{"key": "a", "operator": "equals", "value": 1}]}`, `/all/0/operator: unknown operator "equals": want one of Equal, Equals, NotEqual,`, "case matters"},
 		{`{"all": [{"key": "a", "operator": "Equals", "value": 1, "message": 2}]}`, "/all/0/message: want a string", "no text"},
 		{`{"all": [{"key": "{{ a", "operator": "Equals", "value": 1}]}`, "/all/0/key: ", "a broken variable"},
 		{`{"all": [{"key": "a", "operator": "Equals", "value": "{{ nope() }}"}]}`, "/all/0/value: ", "no such function"},

@@ -14,8 +14,25 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// operator judges a key and a value; unsure says why it cannot.
-type operator func(p pair) (held bool, unsure string)
+// operator judges a key and a value.
+type operator func(p pair) judgement
+
+// judgement is what an operator says; unsure says why it cannot judge.
+type judgement struct {
+	held   bool
+	unsure string
+	// either says that it would hold in one reading and not in another.
+	either bool
+}
+
+const (
+	foreignWildcard = "it hinges on a wildcard that arrived with the data, and only one that the policy spells out is one"
+	outsideOfOrder  = "the key cannot be ordered within the range"
+)
+
+func judge(held bool) judgement { return judgement{held: held} }
+
+func unsure(why string) judgement { return judgement{unsure: why} }
 
 type pair struct {
 	key, value any
@@ -23,6 +40,8 @@ type pair struct {
 	// itself spells out may have them: a `*` that arrives in a label or an
 	// attestation would else be a member of every set.
 	keyIsPattern bool
+	// spelled says the same of the value.
+	spelled spelling
 }
 
 // Operators are the names of all operators, in Kyverno's order.
@@ -37,7 +56,7 @@ func Operators() []string {
 func operatorOf(name string) operator {
 	switch name {
 	case "Equal", "Equals":
-		return func(p pair) (bool, string) { return equal(p.key, p.value), "" }
+		return pair.equals
 	case "NotEqual", "NotEquals":
 		return notEqual
 	case "In", "AllIn":
@@ -59,98 +78,147 @@ func operatorOf(name string) operator {
 // equal compares durations and quantities by what they are worth, lists and
 // objects by their content, and other strings with value as a pattern of
 // wildcards.
-func equal(key, value any) bool {
-	switch k := key.(type) {
+func (p pair) equal() (bool, string) {
+	switch k := p.key.(type) {
 	case string, float64:
-		if o, ok := orderDurationStrings(key, value); ok {
-			return o == 0
+		if o, ok := orderDurationStrings(p.key, p.value); ok {
+			return o == 0, ""
 		}
-		if o, ok := orderQuantities(key, value); ok {
-			return o == 0
+		if o, ok := orderQuantities(p.key, p.value); ok {
+			return o == 0, ""
 		}
 		text, isText := k.(string)
-		pattern, isPattern := value.(string)
+		pattern, isPattern := p.value.(string)
 		if isText && isPattern {
-			return wildcard.Match(pattern, text)
+			return match(pattern, text, p.spelled.own)
 		}
-		return key == value
+		return p.key == p.value, ""
 	}
-	return reflect.DeepEqual(key, value)
+	return reflect.DeepEqual(p.key, p.value), ""
+}
+
+// match matches a pattern, of whose wildcards own are the policy's. With others
+// in it a match that is not to the letter may be none: it is in doubt. What does
+// not match the whole pattern does not match in any other reading either.
+func match(pattern, text string, own int) (bool, string) {
+	switch {
+	case pattern == text:
+		return true, ""
+	case !wildcard.Match(pattern, text):
+		return false, ""
+	case wildcards(pattern) > own:
+		return false, foreignWildcard
+	}
+	return true, ""
+}
+
+func (p pair) equals() judgement {
+	same, doubt := p.equal()
+	return judgement{held: same, unsure: doubt, either: doubt != ""}
 }
 
 // notEqual does not hold for a null key: nothing is known that could differ.
-func notEqual(p pair) (bool, string) {
+func notEqual(p pair) judgement {
 	if p.key == nil && p.value != nil {
-		return false, "the key is null"
+		return unsure("the key is null")
 	}
-	return !equal(p.key, p.value), ""
+	same, doubt := p.equal()
+	return judgement{held: !same && doubt == "", unsure: doubt, either: doubt != ""}
 }
 
 // member makes a set operator: decide gets how many keys are in the values,
-// and how many keys there are.
+// and how many keys there are. Keys that may or may not be in them make it
+// unsure only if they matter.
 func member(decide func(in, all int) bool) operator {
-	return func(p pair) (bool, string) {
+	return func(p pair) judgement {
 		var keys []any
 		switch k := p.key.(type) {
 		case nil:
-			return false, "the key is null"
+			return unsure("the key is null")
 		case map[string]any:
-			return false, "the key is an object"
+			return unsure("the key is an object")
 		case []any:
 			keys = k
 		default:
 			keys = []any{k}
 		}
-		contains, unsure := p.set()
-		if unsure != "" {
-			return false, unsure
+		contains, why := p.set()
+		if why != "" {
+			return unsure(why)
 		}
-		in := 0
+		in, maybe, doubt := 0, 0, ""
 		for _, k := range keys {
-			if contains(k) {
+			switch is, why := contains(k); {
+			case why != "":
+				maybe, doubt = maybe+1, why
+			case is:
 				in++
 			}
 		}
-		return decide(in, len(keys)), ""
+		held := decide(in, len(keys))
+		if held != decide(in+maybe, len(keys)) {
+			return judgement{unsure: doubt, either: true}
+		}
+		return judge(held)
 	}
 }
 
 // set reads the value of a set operator: a list; a string that is a range, a
-// list in JSON, or one pattern; or one number or boolean.
-func (p pair) set() (contains func(any) bool, unsure string) {
+// list in JSON, or one pattern; or one number or boolean. What it returns says
+// whether a key is in the set, or why that is in doubt.
+func (p pair) set() (contains func(key any) (in bool, doubt string), unsure string) {
 	switch v := p.value.(type) {
 	case nil:
 		return nil, "the value is null"
 	case map[string]any:
 		return nil, "the value is an object"
 	case []any:
-		return func(key any) bool { return p.inList(key, v) }, ""
+		return func(key any) (bool, string) { return p.inList(key, v, p.spelled.item) }, ""
 	case string:
 		if low, high, not, ok := parseRange(v); ok {
-			return func(key any) bool { return inRange(key, low, high) != not }, ""
+			return func(key any) (bool, string) {
+				in, ok := inRange(key, low, high)
+				if !ok {
+					return false, outsideOfOrder
+				}
+				return in != not, ""
+			}, ""
 		}
 		var items []any
 		if strings.HasPrefix(strings.TrimSpace(v), "[") && json.Unmarshal([]byte(v), &items) == nil {
-			return func(key any) bool { return p.matches(key, v) || p.inList(key, items) }, ""
+			own := 0
+			if wildcards(v) <= p.spelled.own {
+				own = p.spelled.own
+			}
+			items = append(items, v)
+			return func(key any) (bool, string) { return p.inList(key, items, func(int) int { return own }) }, ""
 		}
 	}
-	return func(key any) bool { return p.matches(key, p.value) }, ""
+	return func(key any) (bool, string) { return p.matches(key, p.value, p.spelled.own) }, ""
 }
 
-func (p pair) inList(key any, items []any) bool {
-	for _, item := range items {
-		if p.matches(key, item) {
-			return true
+// inList tries every item, for one that matches beyond doubt settles it.
+func (p pair) inList(key any, items []any, own func(int) int) (bool, string) {
+	doubt := ""
+	for i, item := range items {
+		switch in, why := p.matches(key, item, own(i)); {
+		case in:
+			return true, ""
+		case why != "":
+			doubt = why
 		}
 	}
-	return false
+	return false, doubt
 }
 
 // matches compares as text; the item may be a pattern, and the key where it is
 // the policy's own.
-func (p pair) matches(key, item any) bool {
+func (p pair) matches(key, item any, own int) (bool, string) {
 	k, i := plain(key), plain(item)
-	return k == i || wildcard.Match(i, k) || p.keyIsPattern && wildcard.Match(k, i)
+	if p.keyIsPattern && wildcard.Match(k, i) {
+		return true, ""
+	}
+	return match(i, k, own)
 }
 
 // plain is a scalar as a policy would write it.
@@ -190,31 +258,29 @@ func isAmount(s string) bool {
 	return !strings.ContainsFunc(unit, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') })
 }
 
-func inRange(key any, low, high string) bool {
-	atLeast, ok := order(key, low)
-	if !ok || atLeast < 0 {
-		return false
-	}
-	atMost, ok := order(key, high)
-	return ok && atMost <= 0
+// inRange says whether low <= key <= high; not ok means that they have no order.
+func inRange(key any, low, high string) (in, ok bool) {
+	atLeast, ok1 := order(key, low)
+	atMost, ok2 := order(key, high)
+	return atLeast >= 0 && atMost <= 0, ok1 && ok2
 }
 
 // ordered makes an operator of an order.
 func ordered(name string, order func(key, value any) (int, bool)) operator {
-	return func(p pair) (bool, string) {
+	return func(p pair) judgement {
 		o, ok := order(p.key, p.value)
 		if !ok {
-			return false, "they cannot be ordered"
+			return unsure("they cannot be ordered")
 		}
 		switch name {
 		case "GreaterThan":
-			return o > 0, ""
+			return judge(o > 0)
 		case "GreaterThanOrEquals":
-			return o >= 0, ""
+			return judge(o >= 0)
 		case "LessThan":
-			return o < 0, ""
+			return judge(o < 0)
 		}
-		return o <= 0, ""
+		return judge(o <= 0)
 	}
 }
 

@@ -43,6 +43,12 @@ func compileActions(s spec) (actions, error) {
 	for i, o := range s.ValidationFailureActionOverrides {
 		path := "spec.validationFailureActionOverrides[" + strconv.Itoa(i) + "]"
 		action, err := parseAction(o.Action, path+".action")
+		switch {
+		case len(o.Namespaces) == 0 && o.NamespaceSelector == nil:
+			errs = append(errs, fail(path+".namespaces", "is missing or empty, and there is no namespaceSelector: say which namespaces are meant, * for all of them"))
+		case o.Namespaces != nil && len(o.Namespaces) == 0:
+			errs = append(errs, fail(path+".namespaces", "is empty: name namespaces, or leave the field out"))
+		}
 		errs = append(errs, err, o.NamespaceSelector.validate(path+".namespaceSelector"))
 		a.overrides = append(a.overrides, override{action: action, namespaces: o.Namespaces, selector: o.NamespaceSelector})
 	}

@@ -58,6 +58,9 @@ func (b builder) set(set attestorSet, path, name string, depth int) (policy.Requ
 	if set.Count != nil {
 		out.Threshold = *set.Count
 	}
+	if faulty := errors.Join(errs...); faulty != nil {
+		return out, faulty // how many entries there are is not known
+	}
 	if out.Threshold < 1 || out.Threshold > len(out.Members) && !open {
 		errs = append(errs, fail(place+".count", "%d of %d entries can never be met as meant", out.Threshold, len(out.Members)))
 	}

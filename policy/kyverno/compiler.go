@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -194,19 +195,19 @@ func (p *policyCompiler) rules() error {
 	ours := 0
 	for i, raw := range p.doc.Spec.Rules {
 		path := "spec.rules[" + strconv.Itoa(i) + "]"
-		var head ruleHead
-		if err := json.Unmarshal(raw, &head); err != nil {
-			errs = append(errs, fail(path, "%w", readable(err)))
+		head, err := headOf(raw, path)
+		if err != nil {
+			errs = append(errs, err)
 			continue
 		}
-		if head.Name == "" {
+		if head.name == "" {
 			errs = append(errs, fail(path+".name", "is empty"))
-		} else if seen[head.Name] {
-			errs = append(errs, fail(path+".name", "%q is the name of an earlier rule", head.Name))
+		} else if seen[head.name] {
+			errs = append(errs, fail(path+".name", "%q is the name of an earlier rule", head.name))
 		}
-		seen[head.Name] = true
-		if head.VerifyImages == nil {
-			p.out.NotOurs = append(p.out.NotOurs, head.Name)
+		seen[head.name] = true
+		if !head.ours {
+			p.out.NotOurs = append(p.out.NotOurs, head.name)
 			continue
 		}
 		ours++
@@ -217,6 +218,38 @@ func (p *policyCompiler) rules() error {
 	}
 	p.out.AuditOnly = ours > 0 && !p.enforces
 	return errors.Join(errs...)
+}
+
+// ruleHead is what is read of a rule before it is known whether it is ours.
+type ruleHead struct {
+	name string
+	ours bool
+}
+
+// headOf refuses a rule of no kind, and a misspelt verifyImages beside another
+// kind: it would be left alone, and who wrote it believes images verified.
+func headOf(raw json.RawMessage, path string) (ruleHead, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return ruleHead{}, fail(path, "%w", readable(err))
+	}
+	name, isText := fields["name"].(string)
+	if fields["name"] != nil && !isText {
+		return ruleHead{}, fail(path+".name", "want a string")
+	}
+	head := ruleHead{name: name}
+	if _, head.ours = fields["verifyImages"]; head.ours {
+		return head, nil
+	}
+	if fields["validate"] == nil && fields["mutate"] == nil && fields["generate"] == nil {
+		return head, errors.Join(fail(path, "has none of verifyImages, validate, mutate and generate, and so would do nothing"), decode(raw, &rule{}, path))
+	}
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		if nearest(field, []string{"verifyImages"}) != "" {
+			return head, fail(path+"."+field, "unknown field: did you mean verifyImages?")
+		}
+	}
+	return head, nil
 }
 
 // rule compiles one rule, and those that follow from it for pod controllers.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -55,18 +56,23 @@ func decode(data []byte, into any, path string) error {
 	}
 	var errs []error
 	for _, problem := range strict {
-		errs = append(errs, fieldProblem(problem.Error(), path))
+		errs = append(errs, fieldProblem(problem.Error(), path, reflect.TypeOf(into)))
 	}
 	return errors.Join(errs...)
 }
 
-// fieldProblem takes the path out of a message such as: unknown field "a.b".
-func fieldProblem(message, path string) error {
+// fieldProblem takes the path out of a message such as: unknown field "a.b", and
+// looks for what was meant.
+func fieldProblem(message, path string, of reflect.Type) error {
 	what, quoted, ok := strings.Cut(message, ` "`)
 	if !ok {
 		return fail(path, "%s", message)
 	}
-	return fail(join(path, strings.TrimSuffix(quoted, `"`)), "%s", what)
+	field := strings.TrimSuffix(quoted, `"`)
+	if name := meant(field, of); name != "" && strings.HasPrefix(what, "unknown") {
+		what += ": did you mean " + name + "?"
+	}
+	return fail(join(path, field), "%s", what)
 }
 
 // readable takes the Go types out of a message of encoding/json.

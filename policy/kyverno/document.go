@@ -50,12 +50,6 @@ type actionOverride struct {
 	NamespaceSelector *labelSelector `json:"namespaceSelector"`
 }
 
-// ruleHead is what is read of a rule before it is known whether it is ours.
-type ruleHead struct {
-	Name         string            `json:"name"`
-	VerifyImages []json.RawMessage `json:"verifyImages"`
-}
-
 type rule struct {
 	Name                   string                      `json:"name"`
 	Context                []contextEntry              `json:"context"`

@@ -51,7 +51,10 @@ func (p *policyCompiler) compileEntry(raw any, rulePath, short string) (*entry, 
 	if err := v.fold(e.path); err != nil {
 		return nil, err
 	}
-	var errs []error
+	errs := []error{emptyLists(raw, e.path)}
+	if len(v.Attestors)+len(v.Attestations) == 0 && isTrue(v.Required) && !writtenEmpty(raw, "attestors") {
+		errs = append(errs, fail(e.path, "requires a proof and names nobody who could give one: say required: false if only the digest matters, or name attestors"))
+	}
 	if v.FailureAction != "" {
 		e.action, err = parseAction(v.FailureAction, e.path+".failureAction")
 		errs = append(errs, err)
@@ -259,10 +262,9 @@ func (b builder) prepare(v verification, path string) (*prepared, error) {
 	}
 	for i, list := range [][]string{v.ImageReferences, v.SkipImageReferences} {
 		for n, pattern := range list {
-			if strings.TrimSpace(pattern) == "" {
-				errs = append(errs, fail(fmt.Sprintf("%s.%s[%d]", path, [2]string{"imageReferences", "skipImageReferences"}[i], n), "is empty"))
-			}
-			if pattern = normalPattern(pattern); i == 0 {
+			field := [2]string{"imageReferences", "skipImageReferences"}[i]
+			pattern, err := b.pattern(pattern, fmt.Sprintf("%s.%s[%d]", path, field, n), i == 1)
+			if errs = append(errs, err); i == 0 {
 				out.references = append(out.references, pattern)
 			} else {
 				out.exempt = append(out.exempt, pattern)

@@ -39,6 +39,9 @@ func parseKind(text, path string) (kindSelector, error) {
 	if kind, sub, dotted := strings.Cut(s.kind, "."); dotted && s.subresource == "" {
 		s.kind, s.subresource = kind, sub // the old form, Pod.status
 	}
+	if right := rightKind(s.kind); right != "" {
+		return s, fail(path, "%q is no kind, and would match nothing: write %s", s.kind, right)
+	}
 	if s.kind == "" || s.kind[0] >= 'a' && s.kind[0] <= 'z' {
 		return s, fail(path, "%q is no kind, and would match nothing: kinds are written as in manifests, such as Pod", s.kind)
 	}
@@ -46,6 +49,17 @@ func parseKind(text, path string) (kindSelector, error) {
 		s.subresource = "*"
 	}
 	return s, nil
+}
+
+// rightKind returns the spelling of a known kind that is written in another case
+// or as the plural; empty for all other kinds, which may be anybody's.
+func rightKind(kind string) string {
+	for _, known := range append(podControllers(), "Pod", "PodTemplate", "Namespace") {
+		if kind != known && (strings.EqualFold(kind, known) || strings.EqualFold(kind, known+"s")) {
+			return known
+		}
+	}
+	return ""
 }
 
 // isVersion tells v1, v1beta1 and * from a group and a kind.

@@ -1,25 +1,12 @@
 package kyverno
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
-
-// normalPattern spells the registry of a pattern as image.Ref does.
-func normalPattern(pattern string) string {
-	pattern = strings.TrimSpace(pattern)
-	host, rest, ok := strings.Cut(pattern, "/")
-	if ok && !wildcard.Contains(host) && isRegistry(host) {
-		return image.NormalRegistry(host) + "/" + rest
-	}
-	return pattern
-}
-
-func isRegistry(host string) bool {
-	return strings.ContainsAny(host, ".:") || host == "localhost"
-}
 
 // isConcerned reports whether an entry speaks of an image. Where a reference has
 // several spellings, one that a pattern matches is enough: who writes the
@@ -30,6 +17,10 @@ func isConcerned(patterns []string, ref image.Ref) bool {
 			if wildcard.Any(patterns, spelling) {
 				return true
 			}
+		}
+		// So does one that names the repository alone.
+		if slices.ContainsFunc(patterns, func(p string) bool { return isUntagged(p) && wildcard.Match(p, base) }) {
+			return true
 		}
 		// A pattern for every tag (repo:*) speaks of an image that is named by
 		// digest alone, too.

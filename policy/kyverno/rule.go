@@ -161,7 +161,9 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	if err != nil {
 		return policy.RulePlan{}, below(r.path+".preconditions", err)
 	}
-	if !result.Held {
+	// Where a precondition is in doubt, the rule is asked: whoever writes the
+	// object must not talk it away.
+	if !result.Held && !result.InDoubt() {
 		return policy.RulePlan{Skip: "the preconditions are not met: " + words(result)}, nil
 	}
 	var plan policy.RulePlan

@@ -14,7 +14,7 @@ import (
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 
-	"github.com/quaymaster/quaymaster/internal/shipyard"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/peers"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -28,7 +28,7 @@ const (
 
 // port is Sigstore's servers, a registry with an image, and the program.
 type port struct {
-	*shipyard.Yard
+	*gatetest.Yard
 	issuers     *issuers
 	log         *ctLog
 	fulcio      *fulcio
@@ -37,7 +37,7 @@ type port struct {
 	folder      string
 	trustedRoot string         // a file
 	former      *tsa           // another authority, which is gone
-	misled      shipyard.Image // with a timestamp of the former authority
+	misled      gatetest.Image // with a timestamp of the former authority
 }
 
 func newPort(t *testing.T) *port {
@@ -45,7 +45,7 @@ func newPort(t *testing.T) *port {
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
 	p := &port{
-		Yard: shipyard.New(server, nil), issuers: newIssuers(t), log: newCTLog(t),
+		Yard: gatetest.New(server, nil), issuers: newIssuers(t), log: newCTLog(t),
 		quaymaster: peers.Quaymaster(t), folder: t.TempDir(),
 	}
 	p.fulcio = startFulcio(t, p.issuers, p.log)
@@ -143,15 +143,15 @@ func (p *port) certify(t testing.TB, s *signing, f *fulcio, issuer, mail string)
 }
 
 // image builds an image of its own.
-func (p *port) image(tag string) shipyard.Image { return p.Build("app", tag, tag) }
+func (p *port) image(tag string) gatetest.Image { return p.Build("app", tag, tag) }
 
-func (p *port) push(t testing.TB, image shipyard.Image, s *signing) {
+func (p *port) push(t testing.TB, image gatetest.Image, s *signing) {
 	t.Helper()
 	check(t, p.PutBundle(image, s.bundle(t), verifytest.CosignSignPredicateType))
 }
 
 // signed is an image that somebody signed as one does.
-func (p *port) signed(t testing.TB, tag string, f *fulcio, issuer, mail string) shipyard.Image {
+func (p *port) signed(t testing.TB, tag string, f *fulcio, issuer, mail string) gatetest.Image {
 	t.Helper()
 	image := p.image(tag)
 	s := newSigning(t, image.Manifest.Digest)
@@ -169,7 +169,7 @@ type judgement struct {
 }
 
 // judge runs "quaymaster verify" and reads its record.
-func (p *port) judge(t testing.TB, image shipyard.Image, args ...string) judgement {
+func (p *port) judge(t testing.TB, image gatetest.Image, args ...string) judgement {
 	t.Helper()
 	args = append([]string{"verify", "-o", "json", "--trusted-root", p.trustedRoot, image.Name}, args...)
 	said, err := p.quaymaster.Run(t.Context(), args...)
@@ -199,7 +199,7 @@ func (p *port) by(issuer, mail string, more ...string) []string {
 }
 
 // expect fails the test unless an image is judged so, with the code first.
-func (p *port) expect(t testing.TB, image shipyard.Image, answer, code string, args ...string) {
+func (p *port) expect(t testing.TB, image gatetest.Image, answer, code string, args ...string) {
 	t.Helper()
 	got := p.judge(t, image, args...)
 	if got.Answer != answer || len(got.Reasons) == 0 || got.Reasons[0].Code != code {
@@ -242,7 +242,7 @@ func TestKeyless(t *testing.T) {
 }
 
 // policies: the good image under policies that ask for something else.
-func (p *port) policies(t *testing.T, good shipyard.Image) {
+func (p *port) policies(t *testing.T, good gatetest.Image) {
 	for _, c := range []struct {
 		reason string
 		args   []string
@@ -310,7 +310,7 @@ func (p *port) trusting(t testing.TB, f *fulcio, a *tsa, log *ctLog) *port {
 
 // timestamps: other times of signing than the certificate has room for.
 func (p *port) timestamps(t *testing.T) {
-	start := func(t *testing.T, tag string) (shipyard.Image, *signing) {
+	start := func(t *testing.T, tag string) (gatetest.Image, *signing) {
 		image := p.image(tag)
 		return image, newSigning(t, image.Manifest.Digest)
 	}

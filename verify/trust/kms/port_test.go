@@ -23,7 +23,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/shipyard"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -55,7 +55,7 @@ func (c *clock) pass(d time.Duration) {
 
 // port is a gate whose keys are in a key management service.
 type port struct {
-	*shipyard.Yard
+	*gatetest.Yard
 	clock    *clock
 	snapshot *trust.Snapshot
 	store    *trust.Store
@@ -66,7 +66,7 @@ func newPort(t testing.TB, providers kms.Providers) *port {
 	t.Helper()
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
-	p := &port{Yard: shipyard.New(server, nil), clock: &clock{at: time.Now()}}
+	p := &port{Yard: gatetest.New(server, nil), clock: &clock{at: time.Now()}}
 	var err error
 	if p.store, err = trust.New(trust.Options{KMS: providers, Now: p.clock.now}); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func keyAt(uri string) verify.Authority {
 
 // decide judges an image under the key that the URI names, without memory of
 // earlier judgements.
-func (p *port) decide(t testing.TB, image shipyard.Image, uri string) (gate.Answer, []policy.Reason) {
+func (p *port) decide(t testing.TB, image gatetest.Image, uri string) (gate.Answer, []policy.Reason) {
 	t.Helper()
 	set, err := policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{rule{keyAt(uri)}}})
 	if err != nil {
@@ -138,7 +138,7 @@ func (p *port) decide(t testing.TB, image shipyard.Image, uri string) (gate.Answ
 }
 
 // expect fails the test unless the image is judged so.
-func (p *port) expect(t testing.TB, image shipyard.Image, uri string, answer gate.Answer, code policy.Code) []policy.Reason {
+func (p *port) expect(t testing.TB, image gatetest.Image, uri string, answer gate.Answer, code policy.Code) []policy.Reason {
 	t.Helper()
 	got, reasons := p.decide(t, image, uri)
 	if got != answer || len(reasons) == 0 || reasons[0].Code != code {
@@ -192,7 +192,7 @@ func (h *held) SignData(ctx context.Context, data []byte) (signature, digest []b
 }
 
 // signLegacy signs as "cosign sign --key URI" of cosign 2 does.
-func (p *port) signLegacy(t testing.TB, image shipyard.Image, uri string) {
+func (p *port) signLegacy(t testing.TB, image gatetest.Image, uri string) {
 	t.Helper()
 	digest, err := name.NewDigest(image.ByDigest())
 	if err != nil {
@@ -215,7 +215,7 @@ func (p *port) signLegacy(t testing.TB, image shipyard.Image, uri string) {
 }
 
 // signBundle signs as "cosign sign --key URI" of cosign 3 does.
-func (p *port) signBundle(t testing.TB, image shipyard.Image, uri string) {
+func (p *port) signBundle(t testing.TB, image gatetest.Image, uri string) {
 	t.Helper()
 	statement, err := json.Marshal(map[string]any{
 		"_type": "https://in-toto.io/Statement/v1", "predicateType": verifytest.CosignSignPredicateType, "predicate": struct{}{},

@@ -1,4 +1,4 @@
-// Package shipyard answers: what would a registry look like after real signers
+// Package gatetest answers: what would a registry look like after real signers
 // had been at work?
 //
 // It builds small images, signs them in every format that cosign, Sigstore
@@ -7,7 +7,7 @@
 // benchmarks share it. The places follow cosign's signature specification, the
 // Sigstore bundle specification v0.3 and the Notary Project's signature
 // specification v1.
-package shipyard
+package gatetest
 
 import (
 	"encoding/json"
