@@ -55,22 +55,25 @@ func NewTokens() *Tokens {
 	}
 }
 
-// ForRepository is the auth.Cache of requests to one repository.
+// ForRepository is the auth.Cache of one request to a repository.
 func (t *Tokens) ForRepository(path string) auth.Cache {
-	return repositoryTokens{Tokens: t, path: path}
+	return &repositoryTokens{Tokens: t, path: path, tried: map[string]string{}}
 }
 
 type repositoryTokens struct {
 	*Tokens
 	path string
+
+	mu    sync.Mutex
+	tried map[string]string // what GetToken gave, and what did not do if Set follows
 }
 
-func (r repositoryTokens) key(registry string, scheme auth.Scheme, key string) string {
+func (r *repositoryTokens) key(registry string, scheme auth.Scheme, key string) string {
 	return strings.Join([]string{registry, r.path, scheme.String(), key}, "\n")
 }
 
 // GetScheme implements auth.Cache.
-func (r repositoryTokens) GetScheme(_ context.Context, registry string) (auth.Scheme, error) {
+func (r *repositoryTokens) GetScheme(_ context.Context, registry string) (auth.Scheme, error) {
 	if scheme, ok := r.schemes.Get(registry); ok {
 		return scheme, nil
 	}
@@ -78,21 +81,31 @@ func (r repositoryTokens) GetScheme(_ context.Context, registry string) (auth.Sc
 }
 
 // GetToken implements auth.Cache.
-func (r repositoryTokens) GetToken(_ context.Context, registry string, scheme auth.Scheme, key string) (string, error) {
-	if token, ok := r.values.Get(r.key(registry, scheme, key)); ok {
+func (r *repositoryTokens) GetToken(_ context.Context, registry string, scheme auth.Scheme, key string) (string, error) {
+	name := r.key(registry, scheme, key)
+	if token, ok := r.values.Get(name); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.tried[name] = token
 		return token, nil
 	}
 	return "", errNotRemembered
 }
 
 // Set implements auth.Cache. Requests that want the same token wait for one
-// fetch; when that one's caller goes away, the next one fetches.
-func (r repositoryTokens) Set(ctx context.Context, registry string, scheme auth.Scheme, key string,
+// fetch; when that one's caller goes away, the next one fetches. Whoever comes
+// when it is over, since its challenge was late, takes what was fetched.
+func (r *repositoryTokens) Set(ctx context.Context, registry string, scheme auth.Scheme, key string,
 	fetch func(context.Context) (string, error)) (string, error) {
 	name := r.key(registry, scheme, key)
 	for {
 		current, mine := r.board(name)
 		if mine {
+			if token, ok := r.untried(name); ok {
+				current.token = token
+				r.land(name, current)
+				return token, nil
+			}
 			current.token, current.err = fetch(ctx)
 			if current.err == nil {
 				r.schemes.Set(registry, scheme)
@@ -110,6 +123,14 @@ func (r repositoryTokens) Set(ctx context.Context, registry string, scheme auth.
 			return current.token, current.err
 		}
 	}
+}
+
+// untried returns a token that was remembered after this request went out.
+func (r *repositoryTokens) untried(name string) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	token, ok := r.values.Get(name)
+	return token, ok && token != r.tried[name]
 }
 
 // board returns the flight of a token, and whether the caller is to fly it.

@@ -108,3 +108,31 @@ func Example() {
 	fmt.Println(token, err)
 	// Output: t0ken <nil>
 }
+
+// TestALateChallengeTakesWhatWasFetched: a request goes out before there is a
+// token, and its challenge comes when another one has fetched it.
+func TestALateChallengeTakesWhatWasFetched(t *testing.T) {
+	tokens := login.NewTokens()
+	give := func(token string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return token, nil }
+	}
+	late := tokens.ForRepository("app")
+	if token, err := late.GetToken(t.Context(), "reg", auth.SchemeBearer, "pull"); err == nil {
+		t.Fatalf("got %q before anybody fetched", token)
+	}
+	if _, err := tokens.ForRepository("app").Set(t.Context(), "reg", auth.SchemeBearer, "pull", give("first")); err != nil {
+		t.Fatal(err)
+	}
+	if token, err := late.Set(t.Context(), "reg", auth.SchemeBearer, "pull", give("second")); err != nil || token != "first" {
+		t.Errorf("got %q, %v; want what was fetched meanwhile", token, err)
+	}
+
+	// Whoever was refused with that very token fetches another.
+	refused := tokens.ForRepository("app")
+	if token, err := refused.GetToken(t.Context(), "reg", auth.SchemeBearer, "pull"); err != nil || token != "first" {
+		t.Fatalf("it was forgotten: %q, %v", token, err)
+	}
+	if token, err := refused.Set(t.Context(), "reg", auth.SchemeBearer, "pull", give("second")); err != nil || token != "second" {
+		t.Errorf("got %q, %v; want another token than the one that was refused", token, err)
+	}
+}
