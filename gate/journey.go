@@ -162,11 +162,11 @@ func (p *planned) remember(images []policy.Image) {
 
 // malformed notes, once for each place, that an image cannot be read.
 func (p *planned) malformed(pointer string, err error) {
-	if pointer != "" && slices.ContainsFunc(p.reasons, func(r policy.Reason) bool { return r.Where == pointer }) {
+	if pointer != "" && slices.ContainsFunc(p.reasons, func(r policy.Reason) bool { return r.Path == pointer }) {
 		return
 	}
 	p.reasons = append(p.reasons, policy.Reason{
-		Code: policy.Malformed, Message: err.Error(), Where: pointer, Hint: "write the image as [registry/]repository[:tag][@digest]",
+		Code: policy.Malformed, Path: pointer, Message: err.Error(), Hint: "write the image as [registry/]repository[:tag][@digest]",
 	})
 }
 

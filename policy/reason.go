@@ -61,7 +61,7 @@ func LookReason(err error, path string) Reason {
 	if _, fetched := errors.AsType[image.Failure](err); !fetched {
 		reason.Code, reason.Hint = CannotProve, "check the keys and trusted roots that the policy names"
 		if errors.Is(err, context.DeadlineExceeded) {
-			reason.Code, reason.Hint = TimedOut, "try again, or allow more time"
+			reason.Code, reason.Hint = TimedOut, "try again, or allow more time (--timeout)"
 		}
 		return reason
 	}

@@ -8,7 +8,7 @@ import (
 // hints say what to do next, for reasons that do not say it themselves. Every
 // code that speaks against an image has one.
 var hints = map[policy.Code]string{
-	policy.Unsigned:        "sign the image with a key or identity that the policy names; cosign tree IMAGE lists what is there now",
+	policy.Unsigned:        "sign the image with a key or identity that the policy names. If it was signed, its tag may have moved since: cosign tree IMAGE lists what this digest has",
 	policy.NoAttestation:   "attach the attestation in the build, signed by whom the policy names; cosign tree IMAGE lists what is there now",
 	policy.ConditionFailed: "compare the statement with the condition: rebuild the image so that it holds, or correct the policy",
 	policy.Denied:          "read the policy's deny condition against the statements; a new build must not meet it",
@@ -21,7 +21,7 @@ var hints = map[policy.Code]string{
 	policy.Contradiction:   "ask another registry; a proxy or the registry itself may be at fault",
 	policy.PolicyError:     "correct what the message names; until then the policy protects nothing by itself",
 	policy.CannotProve:     "check the keys and trusted roots that the policy names",
-	policy.TimedOut:        "try again; if it stays so, raise the time limit or bring the registry nearer",
+	policy.TimedOut:        "try again; if it stays so, raise the time limit (--timeout) or bring the registry nearer",
 	policy.Internal:        "this is a defect of quaymaster: please report it with the output of quaymaster explain",
 	policy.Malformed:       "write the image as [registry/]repository[:tag][@digest]",
 
@@ -34,9 +34,9 @@ var hints = map[policy.Code]string{
 	code(verify.WrongFormat):        "sign with a tool whose format this authority can be proved in (cosign for keys and identities, notation for its trust stores)",
 	code(verify.BadSignature):       "sign again; the signed bytes or the signature were changed since, so ask by whom",
 	code(verify.Malformed):          "remove the broken evidence and sign again",
-	code(verify.UntrustedChain):     "give the policy the certificate authority that issued the signer's certificate, or sign with one that is trusted",
+	code(verify.UntrustedChain):     "give the certificate authority that issued the signer's certificate (--trusted-root, --certificate-chain, or in the policy), or sign with one that is trusted",
 	code(verify.ExpiredCertificate): "sign again, with a timestamp or log entry from within the certificate's lifetime",
-	code(verify.NoLogEntry):         "sign with a transparency log (cosign's default), or let the policy ask for none",
+	code(verify.NoLogEntry):         "sign with a transparency log (cosign's default), or ask for none: --insecure-ignore-tlog, or rekor.ignoreTlog in a policy",
 	code(verify.BadLogEntry):        "give the policy the public key of the log that was used, or sign with the log that it trusts",
 	code(verify.NoSCT):              "sign with a certificate authority that logs its certificates, or let the policy ask for no timestamp of one",
 	code(verify.BadSCT):             "give the policy the key of the certificate log that was used",

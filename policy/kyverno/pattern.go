@@ -58,9 +58,14 @@ func isUntagged(pattern string) bool {
 // pattern; empty means that one can.
 func unmatchable(pattern string) string {
 	host, rest, hasHost := cutHost(pattern)
-	name, version := rest, ""
+	path, version := rest, ""
 	if i := strings.IndexAny(rest, ":@"); i >= 0 {
-		name, version = rest[:i], rest[i+1:]
+		path, version = rest[:i], rest[i+1:]
+	}
+	// What follows a wildcard after the last slash may be in a tag.
+	last := strings.LastIndexByte(path, '/') + 1
+	if i := strings.IndexAny(path[last:], "*?"); i >= 0 {
+		path, version = path[:last+i], path[last+i:]+version
 	}
 	_, digest, _ := strings.Cut(rest, "@")
 	switch {
@@ -68,6 +73,8 @@ func unmatchable(pattern string) string {
 		return "leave out the scheme and begin with the registry's host"
 	case strings.ContainsAny(pattern, "{}"):
 		return "braces are no alternatives here; write a pattern for each"
+	case strings.ContainsAny(pattern, " \t\r\n,;"):
+		return "spaces and commas are in no reference; write a list with a pattern for each"
 	case strings.ContainsAny(pattern, `^$|()+\`):
 		return "patterns are no regular expressions, and have * and ? alone"
 	case hasHost && wildcard.Contains(host) && strings.HasSuffix(strings.ToLower(host), ":443"):
@@ -76,11 +83,13 @@ func unmatchable(pattern string) string {
 		return "Docker Hub is called docker.io in references; write docker.io/"
 	case strings.HasPrefix(pattern, "/") || strings.HasSuffix(pattern, "/") || strings.Contains(pattern, "//"):
 		return "a part between slashes is empty; write * for whatever is below a path"
-	case strings.ToLower(name) != name:
+	case strings.ToLower(path) != path:
 		return "repositories are written in lower case"
 	case strings.ToLower(digest) != digest:
 		return "digests are written in lower case"
-	case strings.ContainsFunc(name, notIn("abcdefghijklmnopqrstuvwxyz0123456789._-/*?")):
+	case !hasHost && strings.ContainsAny(pattern, "[]"):
+		return "" // the beginning of an IPv6 address
+	case strings.ContainsFunc(path, notIn("abcdefghijklmnopqrstuvwxyz0123456789._-/*?")):
 		return "it has a character that no repository has"
 	case strings.ContainsFunc(strings.ToLower(version), notIn("abcdefghijklmnopqrstuvwxyz0123456789._-/*?:@")):
 		return "it has a character that no tag or digest has"

@@ -160,7 +160,20 @@ func TestReferences(t *testing.T) {
 		{"ghcr.io/org/app:v*", "ghcr.io/org/app" + digest, false, "one tag does not"},
 		{"ghcr.io/org/app:v*", "ghcr.io/org/app:v1" + digest, true, "the tag is written"},
 		{"ghcr.io/org/app@sha256:*", "ghcr.io/org/app:v1" + digest, true, "the digest is"},
-		{"ghcr.io/org/app", "ghcr.io/org/app:v1", false, "a pattern without tag is for no tag"},
+		{"ghcr.io/org/app", "ghcr.io/org/app:v1", true, "a pattern without tag is for every tag"},
+		{"ghcr.io/org/app", "ghcr.io/org/app" + digest, true, "and every digest"},
+		{"ghcr.io/org/app", "ghcr.io/org/app2:v1", false, "of that repository"},
+		{"ghcr.io/org/app", "ghcr.io/org/app/side:v1", false, "and of none below it"},
+		{"nginx", "docker.io/library/nginx:1", true, "a short name without tag"},
+		{"nginx", "ghcr.io/nginx:1", false, "which means Docker Hub"},
+		{"*.example.com/app", "eu.example.com/app:v1", true, "a wildcard in the host stands for no tag"},
+		{"*.example.com/app", "eu.example.com/app2:v1", false, "another repository"},
+		{"*.Example.com/*", "reg.example.com/app:v1", true, "hosts have no case, with a wildcard either"},
+		{"*.Example.com/*", "reg.example.org/app:v1", false, "another host"},
+		{"*:V1", "ghcr.io/org/app:V1", true, "tags have upper case"},
+		{"*:V1", "ghcr.io/org/app:v1", false, "and differ in it"},
+		{"ghcr.io/org/app*RC", "ghcr.io/org/app:1-RC", true, "a wildcard may reach into the tag"},
+		{"[2001:db8::1]/*", "[2001:db8:0::1]:443/app:v1", true, "an address has one spelling"},
 	}
 	for _, test := range tests {
 		r := ruleOf(t, compile(t, nil, `["*"]`, fmt.Sprintf("[%q]", test.pattern)), "signed")
@@ -352,6 +365,51 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
+// Who writes the object must not talk a rule away with a wildcard, nor with a
+// text where a number is expected.
+func TestPreconditionsInDoubt(t *testing.T) {
+	for _, test := range []struct {
+		operator, value, owner string
+		skip                   bool
+		reason                 string
+	}{
+		{"NotEquals", "{{ request.object.metadata.labels.owner }}", "web", true, "equal beyond doubt"},
+		{"NotEquals", "{{ request.object.metadata.labels.owner }}", "*", false, "equal as a pattern alone"},
+		{"AllNotIn", "{{ request.object.metadata.labels.owner }}", "w?b", false, "in the set as a pattern alone"},
+		{"Equals", "{{ request.object.metadata.labels.owner }}", "x*", true, "equal in no reading"},
+		{"AnyNotIn", "7-10", "web", false, "text has no place in a range"},
+		{"LessThan", "7", "web", true, "Kyverno's reading: not held"},
+	} {
+		p := compile(t, nil, "    verifyImages:", fmt.Sprintf("    preconditions: {all: [{key: '{{ request.object.metadata.name }}', operator: %s, value: %q}]}\n    verifyImages:", test.operator, test.value))
+		s := pod("a")
+		s.Object["metadata"].(map[string]any)["labels"] = map[string]any{"owner": test.owner}
+		plan, err := ruleOf(t, p, "signed").Plan(t.Context(), s, []policy.Image{container("nginx")})
+		if err != nil || (plan.Skip != "") != test.skip || (len(plan.Checks) == 0) != test.skip {
+			t.Errorf("web %s %s with %q: %q, %v: %s", test.operator, test.value, test.owner, plan.Skip, err, test.reason)
+		}
+	}
+}
+
+// A wildcard in what the object says is no wildcard to a statement.
+func TestObjectsWriteNoPatterns(t *testing.T) {
+	p := compile(t, nil, "      attestors:\n", `      attestations:
+      - type: https://example.com/v1
+        conditions:
+        - all: [{key: "{{ commit }}", operator: Equals, value: "{{ request.object.metadata.labels.owner }}"}]
+        attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]
+      attestors:
+`)
+	for owner, want := range map[string]bool{"abc": true, "abd": false, "*": false} {
+		s := pod("prod")
+		s.Object["metadata"].(map[string]any)["labels"] = map[string]any{"owner": owner}
+		check := only(t, ruleOf(t, p, "signed"), s, "nginx")
+		holds, why, err := check.Attestations[0].Condition.Holds(map[string]any{"commit": "abc"})
+		if holds != want || err != nil {
+			t.Errorf("%s: %v, %s, %v", owner, holds, why, err)
+		}
+	}
+}
+
 // A statement must not speak for the request.
 func TestPredicatesDoNotHideTheRequest(t *testing.T) {
 	p := compile(t, nil, "      attestors:\n", `      attestations:
@@ -393,7 +451,7 @@ func TestDenyOfTheUnknown(t *testing.T) {
 }
 
 func TestManyImagesAndEntries(t *testing.T) {
-	p := compile(t, nil, `    - imageReferences: ["*"]`, "    - imageReferences: ['ghcr.io/*']\n    - imageReferences: ['*']")
+	p := compile(t, nil, `    - imageReferences: ["*"]`, "    - imageReferences: ['ghcr.io/*']\n      required: false\n    - imageReferences: ['*']")
 	images := []policy.Image{container("ghcr.io/a/b"), container("nginx")}
 	plan, err := ruleOf(t, p, "signed").Plan(t.Context(), pod("a"), images)
 	if err != nil {

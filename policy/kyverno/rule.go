@@ -55,7 +55,7 @@ func (p *policyCompiler) compileRule(doc rule, path string) (*compiledRule, erro
 	r.extractors, err = p.compileExtractors(doc.ImageExtractors, path+".imageExtractors")
 	errs = append(errs, err)
 	r.preconditions, err = condition.Compile(p.options.Engine, doc.Preconditions)
-	errs = append(errs, below(path+".preconditions", err))
+	errs = append(errs, below(path+".preconditions", err), neverHolds(doc.Preconditions, path+".preconditions"))
 	r.values, err = p.compileValues(doc.Context, path+".context")
 	errs = append(errs, err)
 	r.asks = doc.Preconditions != nil

@@ -54,6 +54,22 @@ func emptyLists(raw any, path string) error {
 	return errors.Join(errs...)
 }
 
+// neverHolds refuses preconditions of which one block is any of none: the rule
+// would apply to nothing.
+func neverHolds(preconditions any, path string) error {
+	blocks, ok := preconditions.([]any)
+	if !ok {
+		blocks = []any{preconditions}
+	}
+	for _, block := range blocks {
+		members, _ := block.(map[string]any)
+		if list, ok := members["any"].([]any); ok && len(list) == 0 {
+			return fail(path+".any", "is empty, and so never holds, and the rule would apply to nothing: write a condition, or leave the field out")
+		}
+	}
+	return nil
+}
+
 // emptyConditions refuses conditions that ask nothing, or a part of them that
 // does.
 func emptyConditions(conditions any, path string) error {

@@ -65,6 +65,7 @@ type keyring struct {
 	flight singleflight.Group
 	mu     sync.Mutex
 	known  map[string]knownKey
+	parsed map[string][]byte // inline keys that were checked, by their text
 }
 
 type knownKey struct {
@@ -76,7 +77,7 @@ type knownKey struct {
 
 func (k *keyring) get(ctx context.Context, ref string) ([]byte, error) {
 	if !IsLookup(ref) {
-		return inline(ref)
+		return k.inline(ref)
 	}
 	k.mu.Lock()
 	have, ok := k.known[ref]
@@ -99,8 +100,28 @@ func (k *keyring) get(ctx context.Context, ref string) ([]byte, error) {
 	}
 }
 
-// inline checks a key that stands in the policy itself.
-func inline(ref string) ([]byte, error) {
+// inline checks a key that stands in the policy itself, once.
+func (k *keyring) inline(ref string) ([]byte, error) {
+	k.mu.Lock()
+	pem, ok := k.parsed[ref]
+	k.mu.Unlock()
+	if ok {
+		return pem, nil
+	}
+	pem, err := parseInline(ref)
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.parsed == nil || len(k.parsed) >= maxKeys {
+		k.parsed = map[string][]byte{} // checking again is cheap
+	}
+	k.parsed[ref] = pem
+	return pem, nil
+}
+
+func parseInline(ref string) ([]byte, error) {
 	if !strings.Contains(ref, "-----BEGIN") {
 		return nil, fmt.Errorf("key %q: want PEM, k8s://namespace/name, or one of %s", shorten(ref), strings.Join(kmsSchemes[:], " "))
 	}
