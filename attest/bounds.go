@@ -26,14 +26,17 @@ const (
 	// MaxPayload is the size of a simple signing payload, in bytes. They have about
 	// 300; the rest is room for annotations.
 	MaxPayload = 1 << 20
-	// MaxSignature is the size of a notation signature envelope, in bytes: a
-	// certificate chain and a timestamp, some tens of kilobytes.
+	// MaxSignature is the size of a notation signature envelope, and of a bundle
+	// where only signatures are asked for, in bytes: a certificate chain, a log
+	// entry and a timestamp, some tens of kilobytes.
 	MaxSignature = 4 << 20
 	// MaxAttestation is the size of a bundle, DSSE envelope or signed document, in
-	// bytes. Bills of materials of large images reach 20 MB.
-	MaxAttestation = 32 << 20
+	// bytes. Bills of materials of large images have some megabytes (12 MB before
+	// base64 fit). cosign takes 128 MiB; whoever may push can make every proof
+	// read this much, so it is what is real and not what is possible.
+	MaxAttestation = 16 << 20
 	// MaxTotal is the size of all documents of one image, in bytes. It bounds the
-	// memory of a search.
+	// memory of a search. Bytes count as they are received, small documents first.
 	MaxTotal = 64 << 20
 	// MaxSubjects is how many subjects a statement may have; release statements
 	// list some hundreds of files.
@@ -44,7 +47,17 @@ const (
 	// MaxDepth is how deeply JSON may be nested, so that no parser runs out of
 	// stack; the deepest predicates known reach about thirty.
 	MaxDepth = 256
+	// MaxMembers is how many members a JSON object may have; statements about
+	// builds list some thousands of files by name.
+	MaxMembers = 1 << 16
 
+	// maxSubject is the size of one subject of a statement, in bytes: a name, some
+	// digests and annotations.
+	maxSubject = 64 << 10
+	// unlistedManifest is the size of a manifest whose list says none, in bytes.
+	unlistedManifest = 64 << 10
+	// maxManifestLayers is how many layers of any type a manifest may have.
+	maxManifestLayers = 4096
 	// maxUnasked is how many entries Found.Unasked has at most: it is for a message.
 	maxUnasked = 16
 	// parallel is how many requests a search has under way. Eight signatures must

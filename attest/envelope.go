@@ -47,11 +47,11 @@ func readEnvelope(b []byte) (Envelope, error) {
 		return Envelope{}, err
 	}
 	var payload, payloadType string
-	var signatures []json.RawMessage
+	signatures, err := elements(members, "signatures", MaxSignatures)
 	if err := errors.Join(
+		err,
 		decode(members, "payload", &payload),
 		decode(members, "payloadType", &payloadType),
-		decode(members, "signatures", &signatures),
 	); err != nil {
 		return Envelope{}, err
 	}

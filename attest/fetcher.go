@@ -17,8 +17,9 @@ type Fetcher interface {
 	// most bytes is an image.Bound.
 	Blob(ctx context.Context, repository image.Repository, blob image.Descriptor, most int64) ([]byte, error)
 	// Referrers returns the descriptors of the manifests that name digest as
-	// their subject, of the given artifact types (none: of all). No referrers
-	// is an empty list, not an error. A list that was cut short comes together
-	// with an image.Bound error.
+	// their subject, of the given artifact types (none: of all; "": of those
+	// that are listed without one). Of annotations, those that tell what a bundle
+	// holds are enough. No referrers is an empty list, not an error. A list that
+	// was cut short comes together with an image.Bound error.
 	Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error)
 }

@@ -1,11 +1,12 @@
 package attest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,14 +41,15 @@ func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want)
 }
 
 // search is one run of Find. Only together's functions run beside each other,
-// and each writes only what is its own, and opened.
+// and each writes only what is its own.
 type search struct {
 	fetcher Fetcher
 	subject image.Digest
 	asked   asked
 	papers  []*paper
-	opened  atomic.Int64 // bytes of referrers' manifests
 	found   Found
+
+	reserved int64 // bytes of referrers' manifests
 }
 
 // together runs do for 0 to n-1, several at once, and waits for all.
@@ -170,7 +172,7 @@ func (p *place) look(ctx context.Context, s *search) {
 	switch {
 	case p.err != nil:
 	case p.tag == "":
-		p.list, p.err = s.fetcher.Referrers(ctx, p.repository, s.subject, s.asked.onlyType())
+		p.list, p.err = s.fetcher.Referrers(ctx, p.repository, s.subject, s.asked.types())
 	default:
 		p.descriptor, p.manifest, p.err = s.fetcher.Manifest(ctx, p.repository, p.tag)
 	}
@@ -205,7 +207,11 @@ func (s *search) choose(index int, p *place) []*referrer {
 			s.unasked(in.other)
 		}
 	}
-	slices.SortStableFunc(chosen, func(a, b *referrer) int { return a.interest.rank - b.interest.rank })
+	slices.SortStableFunc(chosen, func(a, b *referrer) int { // the same ones, in whatever order they are listed
+		return cmp.Or(
+			cmp.Compare(a.interest.rank, b.interest.rank),
+			strings.Compare(a.listed.Digest.String(), b.listed.Digest.String()))
+	})
 	count, full := map[string]int{}, map[string]bool{}
 	return slices.DeleteFunc(chosen, func(r *referrer) bool {
 		kind := r.interest.kind

@@ -318,7 +318,10 @@ func TestFindCostsRounds(t *testing.T) {
 	}
 }
 
-func TestFindAsksForOneTypeWhereThereIsOnlyOne(t *testing.T) {
+func TestFindAsksForTheTypesThatCouldMatter(t *testing.T) {
+	const bundle = "application/vnd.dev.sigstore.bundle"
+	bundles := []string{bundle + ".v0.3+json", bundle + "+json;version=0.1", bundle + "+json;version=0.2", bundle + "+json;version=0.3"}
+	unknown := []string{"", "application/vnd.oci.empty.v1+json", "application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"}
 	for name, row := range map[string]struct {
 		reason string
 		want   attest.Want
@@ -326,9 +329,10 @@ func TestFindAsksForOneTypeWhereThereIsOnlyOne(t *testing.T) {
 	}{
 		"notation": {"the registry can filter", attest.Want{Signatures: true, Formats: []attest.Format{attest.Notation}}, []string{attest.ArtifactTypeNotation}},
 		"cosign":   {"the registry can filter", attest.Want{Signatures: true, Formats: []attest.Format{attest.Cosign}}, []string{attest.ArtifactTypeCosignSignature}},
-		"bundle":   {"bundles have several types, and some registries list them as empty", attest.Want{Signatures: true, Formats: []attest.Format{attest.Bundle}}, nil},
-		"two":      {"one request serves both", attest.Want{Signatures: true, Formats: []attest.Format{attest.Cosign, attest.Notation}}, nil},
-		"artifact": {"some registries list artifacts as empty", attest.Want{Artifacts: []string{sbom}}, nil},
+		"bundle":   {"bundles have several types, and some registries list them as empty", attest.Want{Signatures: true, Formats: []attest.Format{attest.Bundle}}, slices.Concat(bundles, unknown)},
+		"two": {"one request serves both", attest.Want{Signatures: true, Formats: []attest.Format{attest.Cosign, attest.Notation}},
+			slices.Concat([]string{attest.ArtifactTypeCosignSignature, attest.MediaTypeInToto, attest.MediaTypeDSSE, attest.ArtifactTypeNotation}, unknown)},
+		"artifact": {"some registries list artifacts as empty", attest.Want{Artifacts: []string{sbom}}, slices.Concat([]string{attest.ArtifactTypeNotation, sbom}, unknown)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()
@@ -416,11 +420,25 @@ func TestFindTellsAbsentFromUnseen(t *testing.T) {
 			d.layers[0].Size = -1
 			s.refer(t, own, subject, d)
 		}, outcome{2, 0, 1}},
-		"huge": {"a bound of ours", func(t *testing.T, s *store) {
+		"huge": {"its size is a claim of who pushed it", func(t *testing.T, s *store) {
 			d := bundleReferrer(s, subject, messageBundle("two"), nil)
 			d.layers[0].Size = attest.MaxAttestation + 1
 			s.refer(t, own, subject, d)
-		}, outcome{2, 1, 0}},
+		}, outcome{2, 0, 1}},
+		"corrupt blob": {"not the bytes of its descriptor, which whoever pushed wrote", func(_ *testing.T, s *store) {
+			s.failures["blob "+image.DigestOf(messageBundle("one")).String()] = failure(image.Corrupt, "x")
+		}, outcome{1, 0, 1}},
+		"corrupt referrer": {"the registry's own list names its digest", func(_ *testing.T, s *store) {
+			s.failures[at(s.referrers[at("referrers "+subject.String())][0].Digest.String())] = failure(image.Corrupt, "x")
+		}, outcome{1, 1, 0}},
+		"referrer larger than listed": {"more than was reserved", func(_ *testing.T, s *store) {
+			s.referrers[at("referrers "+subject.String())][0].Size = 1
+		}, outcome{1, 0, 1}},
+		"manifest of many layers": {"they cost memory", func(t *testing.T, s *store) {
+			d := bundleReferrer(s, subject, messageBundle("two"), nil)
+			d.layers = make([]image.Descriptor, 4097)
+			s.refer(t, own, subject, d)
+		}, outcome{2, 0, 1}},
 		"notation with two layers": {"exactly one is a signature", func(t *testing.T, s *store) {
 			d := notationReferrer(s, subject, "two")
 			d.layers = append(d.layers, d.layers[0])
@@ -521,7 +539,7 @@ func TestFindBoundsAreGapsAndKeepWhatWasFound(t *testing.T) {
 				b := append([]byte{'x', byte(i)}, make([]byte, attest.MaxManifests*2/5)...)
 				s.manifests[own.String()+" "+image.DigestOf(b).String()] = b
 				key := own.String() + " referrers " + subject.String()
-				s.referrers[key] = append(s.referrers[key], image.Descriptor{Digest: image.DigestOf(b), ArtifactType: attest.ArtifactTypeNotation})
+				s.referrers[key] = append(s.referrers[key], image.Descriptor{Digest: image.DigestOf(b), Size: int64(len(b)), ArtifactType: attest.ArtifactTypeNotation})
 			}
 		}, attest.Want{Signatures: true}, "MaxManifests", 1},
 		"documents": {func(t *testing.T, s *store) {
@@ -535,8 +553,8 @@ func TestFindBoundsAreGapsAndKeepWhatWasFound(t *testing.T) {
 		}, attest.Want{Predicates: []string{slsa}}, "MaxDocuments", attest.MaxDocuments},
 		"total": {func(t *testing.T, s *store) {
 			d := document{artifactType: attest.MediaTypeInToto, subject: subject, layers: []image.Descriptor{legacyAttestation(s, slsa, "small")}}
-			for i := range 3 { // as large as they may be, and not there: the third is not even asked for
-				d.layers = append(d.layers, image.Descriptor{MediaType: attest.MediaTypeDSSE, Digest: image.DigestOf([]byte{byte(i)}), Size: attest.MaxAttestation - 1<<10})
+			for i := range 4 { // of these four, three are within the bound
+				d.layers = append(d.layers, s.blob(attest.MediaTypeDSSE, append(make([]byte, attest.MaxAttestation-1), byte(i)), nil))
 			}
 			s.refer(t, own, subject, d)
 		}, attest.Want{Predicates: []string{slsa}}, "MaxTotal", 1},

@@ -13,8 +13,7 @@ type manifest struct {
 	MediaType    string                     `json:"mediaType"`
 	ArtifactType string                     `json:"artifactType"`
 	Config       struct{ MediaType string } `json:"config"`
-	Layers       []image.Descriptor         `json:"layers"`
-	Blobs        []image.Descriptor         `json:"blobs"` // of an artifact manifest
+	Layers       []image.Descriptor         `json:"-"`
 	Subject      *struct {
 		Digest image.Digest `json:"digest"`
 	} `json:"subject"`
@@ -32,10 +31,37 @@ func parseManifest(described image.Descriptor, b []byte) (manifest, error) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		return manifest{}, fmt.Errorf("manifest: %w", err)
 	}
-	if m.MediaType == mediaTypeArtifact {
-		m.Layers = m.Blobs
+	var err error
+	if m.Layers, err = m.descriptors(b); err != nil {
+		return manifest{}, fmt.Errorf("manifest: %w", err)
 	}
 	return m, nil
+}
+
+// descriptors reads the layers one by one, so that a list of nothing costs nothing.
+func (m manifest) descriptors(b []byte) ([]image.Descriptor, error) {
+	name := "layers"
+	if m.MediaType == mediaTypeArtifact {
+		name = "blobs"
+	}
+	members, err := fields(b, name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := elements(members, name, maxManifestLayers)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(list) > maxManifestLayers:
+		return nil, overBound(name, "maxManifestLayers", maxManifestLayers)
+	}
+	layers := make([]image.Descriptor, len(list))
+	for i, raw := range list {
+		if err := json.Unmarshal(raw, &layers[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return layers, nil
 }
 
 // artifactType returns what the manifest says it is, by the OCI Image

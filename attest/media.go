@@ -57,13 +57,17 @@ func isEnvelope(mediaType string) bool {
 // saysNothing reports whether an artifact type leaves open what the artifact is.
 // Registries that do not know the manifest's artifactType list its config's media
 // type instead, which for most artifacts is the empty one.
-func saysNothing(artifactType string) bool {
-	switch artifactType {
-	case "", "application/vnd.oci.empty.v1+json", "application/vnd.oci.image.config.v1+json",
-		"application/vnd.docker.container.image.v1+json":
-		return true
-	}
-	return false
+func saysNothing(artifactType string) bool { return slices.Contains(unknownTypes, artifactType) }
+
+// unknownTypes are the types that say nothing.
+var unknownTypes = []string{
+	"", "application/vnd.oci.empty.v1+json", "application/vnd.oci.image.config.v1+json",
+	"application/vnd.docker.container.image.v1+json",
+}
+
+// bundleTypes are the types of the bundle versions that exist.
+var bundleTypes = []string{
+	MediaTypeBundle, bundlePrefix + "+json;version=0.1", bundlePrefix + "+json;version=0.2", bundlePrefix + "+json;version=0.3",
 }
 
 // asked is a Want, ready to be asked about one thing at a time.
@@ -103,19 +107,28 @@ func (a asked) attestationTag() bool { return a.cosign && len(a.want.Predicates)
 // referrers reports whether any referrer could matter.
 func (a asked) referrers() bool { return a.cosign || a.bundle || a.notation }
 
-// onlyType returns the one artifact type that is asked for, so that a registry
-// can filter, and none where there are several. A type that registries may list
-// under another name (saysNothing) is never the only one.
-func (a asked) onlyType() []string {
+// types returns the artifact types under which what is asked for may be listed,
+// so that others do not count: a single one is filtered by the registry. What
+// registries may list under another name (saysNothing) is never a single one.
+func (a asked) types() []string {
+	claims := len(a.want.Predicates)+len(a.want.Artifacts) > 0
 	switch {
-	case len(a.want.Predicates)+len(a.want.Artifacts) > 0 || a.bundle:
-		return nil
-	case a.cosign && !a.notation:
+	case !claims && a.cosign && !a.notation && !a.bundle:
 		return []string{ArtifactTypeCosignSignature}
-	case a.notation && !a.cosign:
+	case !claims && a.notation && !a.cosign && !a.bundle:
 		return []string{ArtifactTypeNotation}
 	}
-	return nil
+	var types []string
+	if a.bundle {
+		types = append(types, bundleTypes...)
+	}
+	if a.cosign {
+		types = append(types, ArtifactTypeCosignSignature, MediaTypeInToto, MediaTypeDSSE)
+	}
+	if a.notation {
+		types = append(append(types, ArtifactTypeNotation), a.want.Artifacts...)
+	}
+	return append(types, unknownTypes...)
 }
 
 // interest says how a listed referrer relates to what is asked for.

@@ -92,7 +92,7 @@ func (s *search) referrerPaper(layer image.Descriptor, r *referrer) (p *paper, i
 	switch {
 	case isBundle(layer.MediaType) || isBundle(r.manifest.artifactType()) && len(r.manifest.Layers) == 1:
 		if s.asked.bundle {
-			p = &paper{format: Bundle, limit: attestationLimit}
+			p = &paper{format: Bundle, limit: s.bundleLimit()}
 		}
 	case layer.MediaType == MediaTypeSimpleSigning:
 		if s.asked.signatureTag() {
@@ -110,6 +110,14 @@ func (s *search) referrerPaper(layer image.Descriptor, r *referrer) (p *paper, i
 
 // errNoLayer: it says that it is evidence, and holds none.
 var errNoLayer = errors.New("none of its layers is a signature or attestation of a known media type")
+
+// bundleLimit is small where no attestation is asked for.
+func (s *search) bundleLimit() limit {
+	if len(s.asked.want.Predicates) == 0 {
+		return limit{"MaxSignature", MaxSignature}
+	}
+	return attestationLimit
+}
 
 func signaturePaper() *paper {
 	return &paper{format: Cosign, role: Signature, limit: limit{"MaxPayload", MaxPayload}}
@@ -163,14 +171,16 @@ func (s *search) layers(layers []image.Descriptor, place int, origin Origin, jud
 	return known
 }
 
-// add keeps a paper to read, if its size is one that can be read.
+// add keeps a paper to read, if its size is one that can be read. Whoever pushed
+// the manifest wrote the size: a document that claims to be larger than any real
+// one is no evidence, and nothing that could not be looked at.
 func (s *search) add(p *paper) {
 	where := p.where()
 	switch {
 	case p.layer.Digest.IsZero() || p.layer.Size <= 0:
 		s.malformed(where, errors.New("its descriptor lacks digest or size"))
 	case p.layer.Size > p.limit.most:
-		s.gap(where, overBound(fmt.Sprintf("a document of %d bytes", p.layer.Size), p.limit.name, int(p.limit.most)))
+		s.malformed(where, overBound(fmt.Sprintf("a document of %d bytes", p.layer.Size), p.limit.name, int(p.limit.most)))
 	default:
 		s.papers = append(s.papers, p)
 	}

@@ -26,8 +26,7 @@ func (s *search) read(ctx context.Context) {
 			strings.Compare(a.origin.Manifest.String(), b.origin.Manifest.String()),
 			cmp.Compare(a.index, b.index))
 	})
-	blobs := s.ration()
-	s.together(len(blobs), func(i int) { blobs[i].fetch(ctx, s.fetcher) })
+	blobs := s.fetch(ctx, s.ration())
 	read := map[blobKey]*paper{}
 	for _, p := range blobs {
 		read[p.key()] = p
@@ -52,29 +51,67 @@ func (p *paper) key() blobKey {
 	return blobKey{p.origin.Repository, p.layer.Digest, p.layer.Size}
 }
 
-// ration returns the papers to fetch, within MaxDocuments and MaxTotal, in the
-// order of the search: what is past them is a gap, and nothing already chosen
-// is given up.
+// ration returns the papers to fetch, at most MaxDocuments: those at cosign's
+// tags, then the first layer of every referrer, then the second ones, so that a
+// referrer of many layers does not crowd out the others. Within one rank small
+// ones come first. What is past the bound is a gap.
 func (s *search) ration() []*paper {
 	var blobs []*paper
-	var total int64
 	seen := map[blobKey]bool{}
 	for _, p := range s.papers {
-		switch {
-		case seen[p.key()]:
-			continue
-		case len(blobs) == MaxDocuments:
-			s.gap(p.where(), overBound("documents of one image", "MaxDocuments", MaxDocuments))
-			return blobs
-		case total+p.layer.Size > MaxTotal:
-			s.gap(p.where(), overBound("bytes of documents of one image", "MaxTotal", MaxTotal))
-			continue
+		if !seen[p.key()] {
+			seen[p.key()] = true
+			blobs = append(blobs, p)
 		}
-		seen[p.key()] = true
-		total += p.layer.Size
-		blobs = append(blobs, p)
+	}
+	slices.SortStableFunc(blobs, func(a, b *paper) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), bySize(a, b)) })
+	if len(blobs) > MaxDocuments {
+		s.gap(blobs[MaxDocuments].where(), overBound("documents of one image", "MaxDocuments", MaxDocuments))
+		blobs = blobs[:MaxDocuments]
 	}
 	return blobs
+}
+
+// rank orders papers by how many others their manifest can put before them.
+func (p *paper) rank() int {
+	if p.origin.Via != viaReferrers {
+		return -1
+	}
+	return p.index
+}
+
+// bySize puts first what claims to be small: a claim that is too small is found
+// out at once, and one that is too large delays only itself.
+func bySize(a, b *paper) int {
+	return cmp.Or(
+		cmp.Compare(a.layer.Size, b.layer.Size),
+		strings.Compare(a.layer.Digest.String(), b.layer.Digest.String()))
+}
+
+// fetch reads blobs within MaxTotal, small ones first, and returns those that were
+// asked for. A claimed size is only a reservation: the share of what failed is
+// given back, and what did not fit is tried again with it.
+func (s *search) fetch(ctx context.Context, blobs []*paper) []*paper {
+	slices.SortStableFunc(blobs, bySize)
+	var done []*paper
+	var received int64
+	for len(blobs) > 0 {
+		n, reserved := 0, received
+		for n < len(blobs) && reserved+blobs[n].layer.Size <= MaxTotal {
+			reserved += blobs[n].layer.Size
+			n++
+		}
+		if n == 0 {
+			s.gap(blobs[0].where(), overBound("bytes of documents of one image", "MaxTotal", MaxTotal))
+			return done
+		}
+		s.together(n, func(i int) { blobs[i].fetch(ctx, s.fetcher) })
+		for _, p := range blobs[:n] {
+			received += int64(len(p.body))
+		}
+		done, blobs = append(done, blobs[:n]...), blobs[n:]
+	}
+	return done
 }
 
 // errSize: the bytes have the right digest, so they are what the manifest means,
@@ -93,7 +130,9 @@ func (p *paper) fetch(ctx context.Context, fetcher Fetcher) {
 // file puts a paper where it belongs, now that it was read.
 func (s *search) file(p *paper) {
 	switch {
-	case errors.Is(p.err, errSize):
+	case errors.Is(p.err, errSize), isKind(p.err, image.Corrupt):
+		// The descriptor was written by whoever pushed: that the bytes are not what
+		// it says is the evidence's fault.
 		s.malformed(p.where(), p.err)
 	case p.err != nil:
 		s.failed(p.where(), p.err)

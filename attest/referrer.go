@@ -1,8 +1,11 @@
 package attest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
 )
@@ -18,6 +21,7 @@ type referrer struct {
 	listed     image.Descriptor
 	interest   interest
 	of         *artifact // what it signs; nil for the image itself
+	room       int64     // bytes reserved for its manifest
 
 	descriptor image.Descriptor
 	manifest   manifest
@@ -47,7 +51,7 @@ func (r *referrer) origin() Origin {
 // those that are listed as wanted artifacts.
 func (s *search) open(ctx context.Context, referrers []*referrer) {
 	var tasks []func()
-	for _, r := range referrers {
+	for _, r := range s.reserve(referrers) {
 		tasks = append(tasks, func() { r.fetch(ctx, s) })
 		if s.asked.artifact(r.listed.ArtifactType) {
 			tasks = append(tasks, func() { r.findSigners(ctx, s.fetcher) })
@@ -65,6 +69,31 @@ func (s *search) open(ctx context.Context, referrers []*referrer) {
 	s.together(len(late), func(i int) { late[i].findSigners(ctx, s.fetcher) })
 }
 
+// reserve returns the referrers whose manifests fit into MaxManifests by their
+// listed sizes, what says what it is first, then small ones; the others are not
+// asked for.
+func (s *search) reserve(referrers []*referrer) []*referrer {
+	ordered := slices.Clone(referrers)
+	slices.SortStableFunc(ordered, func(a, b *referrer) int {
+		return cmp.Or(
+			cmp.Compare(a.interest.rank/rankUnknown, b.interest.rank/rankUnknown),
+			cmp.Compare(a.listed.Size, b.listed.Size),
+			strings.Compare(a.listed.Digest.String(), b.listed.Digest.String()))
+	})
+	return slices.DeleteFunc(ordered, func(r *referrer) bool {
+		r.room = r.listed.Size
+		if r.room <= 0 {
+			r.room = unlistedManifest
+		}
+		if s.reserved+r.room <= MaxManifests {
+			s.reserved += r.room
+			return false
+		}
+		r.fetchErr = overBound("bytes of referrers' manifests", "MaxManifests", MaxManifests)
+		return true
+	})
+}
+
 func (r *referrer) usable() bool { return r.fetchErr == nil && r.err == nil }
 
 func (r *referrer) fetch(ctx context.Context, s *search) {
@@ -73,8 +102,8 @@ func (r *referrer) fetch(ctx context.Context, s *search) {
 	if r.fetchErr != nil {
 		return
 	}
-	if s.opened.Add(int64(len(body))) > MaxManifests {
-		r.fetchErr = overBound("bytes of referrers' manifests", "MaxManifests", MaxManifests)
+	if int64(len(body)) > r.room {
+		r.err = errSize // and more than was reserved for it
 		return
 	}
 	if r.descriptor.Digest.IsZero() {

@@ -56,11 +56,11 @@ func readStatement(b []byte) (Statement, error) {
 		return Statement{}, err
 	}
 	s := Statement{Predicate: members["predicate"]}
-	var subjects []json.RawMessage
+	subjects, err := elements(members, "subject", MaxSubjects)
 	if err := errors.Join(
+		err,
 		decode(members, "_type", &s.Type),
 		decode(members, "predicateType", &s.PredicateType),
-		decode(members, "subject", &subjects),
 	); err != nil {
 		return Statement{}, err
 	}
@@ -85,6 +85,9 @@ func readStatement(b []byte) (Statement, error) {
 }
 
 func readSubject(raw json.RawMessage) (Subject, error) {
+	if len(raw) > maxSubject {
+		return Subject{}, overBound("bytes of a subject", "maxSubject", maxSubject)
+	}
 	members, err := fields(raw, "name", "digest", "annotations")
 	if err != nil {
 		return Subject{}, err

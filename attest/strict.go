@@ -5,90 +5,191 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
 
 // checkJSON refuses what parsers read differently: a key twice in one object,
-// bytes after the value, text that is no UTF-8; and nesting past MaxDepth.
+// bytes after the value, text that is no UTF-8; and nesting past MaxDepth and
+// objects past MaxMembers. It reads b twice, whatever b holds.
 func checkJSON(b []byte) error {
 	if !utf8.Valid(b) {
 		return errors.New("JSON is not UTF-8")
 	}
-	decoder := json.NewDecoder(bytes.NewReader(b))
-	decoder.UseNumber()
-	var open []scope
-	for {
-		token, err := decoder.Token()
-		switch {
-		case errors.Is(err, io.EOF) && len(open) == 0:
-			return errors.New("JSON is empty")
-		case errors.Is(err, io.EOF):
-			return errors.New("JSON ends early")
-		case err != nil:
-			return fmt.Errorf("JSON: %w", err)
-		}
-		if open, err = step(open, token); err != nil {
-			return err
-		}
-		if len(open) == 0 {
-			break
-		}
+	if !json.Valid(b) {
+		return invalidJSON(b)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("JSON: more bytes follow the value")
+	w := walk{text: b}
+	return w.run()
+}
+
+// invalidJSON says what is wrong with b.
+func invalidJSON(b []byte) error {
+	var first json.RawMessage
+	switch err := json.NewDecoder(bytes.NewReader(b)).Decode(&first); {
+	case len(bytes.TrimSpace(b)) == 0:
+		return errors.New("JSON is empty")
+	case err != nil:
+		return fmt.Errorf("JSON: %w", err)
 	}
-	return nil
+	return errors.New("JSON: more bytes follow the value")
+}
+
+// walk looks through valid JSON for keys that stand twice. It allocates for the
+// depth, and for objects of many members, only.
+type walk struct {
+	text []byte
+	open []scope
+	keys [][]byte // of all open objects, outermost first
 }
 
 // scope is an object or array that is still open.
 type scope struct {
-	keys    map[string]bool // nil for an array
-	isValue bool            // in an object: the next token is a value
+	isObject bool
+	wantsKey bool
+	first    int             // its first key in walk.keys
+	many     map[string]bool // its keys, past fewKeys
 }
 
-// step follows one token.
-func step(open []scope, token json.Token) ([]scope, error) {
-	delim, isDelim := token.(json.Delim)
-	if isDelim && (delim == '}' || delim == ']') {
-		return open[:len(open)-1], nil
-	}
-	if len(open) > 0 {
-		top := &open[len(open)-1]
-		if top.keys != nil && !top.isValue {
-			key, _ := token.(string) // the decoder allows nothing else
-			if top.keys[key] {
-				return nil, fmt.Errorf("JSON: key %q is there twice", shorten(key))
+// fewKeys is how many keys are compared one by one.
+const fewKeys = 16
+
+func (w *walk) run() error {
+	for i := 0; i < len(w.text); i++ {
+		switch c := w.text[i]; c {
+		case '"':
+			end := stringEnd(w.text, i)
+			if top := len(w.open) - 1; top >= 0 && w.open[top].wantsKey {
+				if err := w.key(&w.open[top], w.text[i:end]); err != nil {
+					return err
+				}
 			}
-			top.keys[key], top.isValue = true, true
-			return open, nil
+			i = end - 1
+		case '{', '[':
+			if len(w.open) >= MaxDepth {
+				return fmt.Errorf("JSON is nested more than %d deep", MaxDepth)
+			}
+			w.open = append(w.open, scope{isObject: c == '{', wantsKey: c == '{', first: len(w.keys)})
+		case '}', ']':
+			top := len(w.open) - 1
+			w.keys, w.open = w.keys[:w.open[top].first], w.open[:top]
+		case ',':
+			top := &w.open[len(w.open)-1]
+			top.wantsKey = top.isObject
 		}
-		top.isValue = false
+	}
+	return nil
+}
+
+// key notes a key of the innermost object.
+func (w *walk) key(top *scope, quoted []byte) error {
+	top.wantsKey = false
+	key := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(key, '\\') >= 0 {
+		var plain string
+		if err := json.Unmarshal(quoted, &plain); err != nil {
+			return fmt.Errorf("JSON: %w", err)
+		}
+		key = []byte(plain)
+	}
+	own := w.keys[top.first:]
+	twice := top.many[string(key)]
+	for _, other := range own[:min(len(own), fewKeys)] {
+		twice = twice || bytes.Equal(other, key)
 	}
 	switch {
-	case isDelim && len(open) >= MaxDepth:
-		return nil, fmt.Errorf("JSON is nested more than %d deep", MaxDepth)
-	case isDelim && delim == '{':
-		open = append(open, scope{keys: map[string]bool{}})
-	case isDelim:
-		open = append(open, scope{})
+	case twice:
+		return fmt.Errorf("JSON: key %q is there twice", shorten(string(key)))
+	case len(own) < fewKeys:
+		w.keys = append(w.keys, key)
+		return nil
+	case top.many == nil:
+		top.many = map[string]bool{}
+	case len(top.many) >= MaxMembers-fewKeys:
+		return fmt.Errorf("JSON: an object has more than %d members", MaxMembers)
 	}
-	return open, nil
+	top.many[string(key)] = true
+	return nil
 }
 
-// fields reads the members of a JSON object by their exact names. Go's decoder
-// would also take "Subject" for "subject", which other parsers do not: such a
-// near miss is refused.
+// stringEnd returns where the string that begins at i ends, its quotes included.
+func stringEnd(b []byte, i int) int {
+	for j := i + 1; ; {
+		quote := bytes.IndexByte(b[j:], '"')
+		if quote < 0 {
+			return len(b)
+		}
+		j += quote + 1
+		escapes := 0
+		for b[j-2-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return j
+		}
+	}
+}
+
+// valueEnd returns where the value that begins at i ends.
+func valueEnd(b []byte, i int) int {
+	depth := 0
+	for ; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			i = stringEnd(b, i) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return i
+}
+
+// isBetween reports whether c is white space of JSON, or a colon or comma between
+// values.
+func isBetween(c byte) bool {
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ',' || c == ':'
+}
+
+// next returns where the next value begins, and whether there is one before the
+// end of the object or array.
+func next(b []byte, i int) (int, bool) {
+	for i < len(b) && isBetween(b[i]) {
+		i++
+	}
+	return i, i < len(b) && b[i] != '}' && b[i] != ']'
+}
+
+// fields reads the members of a JSON object, which checkJSON has passed, by
+// their exact names; they are parts of b, not copies. Go's decoder would also
+// take "Subject" for "subject", which other parsers do not: such a near miss is
+// refused.
 func fields(b []byte, names ...string) (map[string]json.RawMessage, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(b, &members); err != nil {
-		return nil, fmt.Errorf("want a JSON object: %w", err)
+	b = bytes.TrimSpace(b)
+	if len(b) == 0 || b[0] != '{' {
+		return nil, fmt.Errorf("want a JSON object, got %s", shorten(string(b[:min(len(b), 200)])))
 	}
-	if members == nil {
-		return nil, errors.New("want a JSON object, got null")
-	}
-	for key := range members {
+	members := map[string]json.RawMessage{}
+	for i, more := next(b, 1); more; i, more = next(b, i) {
+		end := stringEnd(b, i)
+		var key string
+		if err := json.Unmarshal(b[i:end], &key); err != nil {
+			return nil, fmt.Errorf("JSON: %w", err)
+		}
+		start, ok := next(b, end)
+		if !ok {
+			return nil, errors.New("JSON: a member has no value")
+		}
+		i = valueEnd(b, start)
+		members[key] = bytes.TrimSpace(b[start:i])
 		for _, name := range names {
 			if key != name && strings.EqualFold(key, name) {
 				return nil, fmt.Errorf("field %q: did you mean %q?", shorten(key), name)
@@ -98,10 +199,33 @@ func fields(b []byte, names ...string) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
+// elements reads the member that is an array, or absent or null; its elements
+// are parts of it. Past most, the rest is counted as one.
+func elements(members map[string]json.RawMessage, name string, most int) ([]json.RawMessage, error) {
+	raw, ok := members[name]
+	if !ok || string(raw) == "null" {
+		return nil, nil
+	}
+	if len(raw) == 0 || raw[0] != '[' {
+		return nil, fmt.Errorf("field %q: want an array", name)
+	}
+	var list []json.RawMessage
+	for i, more := next(raw, 1); more && len(list) <= most; i, more = next(raw, i) {
+		start := i
+		i = valueEnd(raw, start)
+		list = append(list, bytes.TrimSpace(raw[start:i]))
+	}
+	return list, nil
+}
+
 // decode reads one member; one that is absent or null leaves v as it is.
 func decode(members map[string]json.RawMessage, name string, v any) error {
 	raw, ok := members[name]
 	if !ok {
+		return nil
+	}
+	if part, ok := v.(*json.RawMessage); ok {
+		*part = raw
 		return nil
 	}
 	if err := json.Unmarshal(raw, v); err != nil {

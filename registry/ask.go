@@ -30,6 +30,9 @@ type question struct {
 	query      url.Values
 	accept     []string
 	most       int64 // bytes of body
+	// take reads the body in place of answer.body. It may be called again for
+	// another try, and its own error is an image.Corrupt.
+	take func(header http.Header, body io.Reader) error
 }
 
 // answer is a 200 with its whole body.
@@ -37,6 +40,7 @@ type answer struct {
 	header http.Header
 	length int64 // Content-Length, or -1
 	body   []byte
+	read   int64    // bytes of body
 	url    *url.URL // where it came from, after redirects
 }
 
@@ -119,6 +123,9 @@ func (c *Client) read(ctx context.Context, q question, response *http.Response) 
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, q.fail(image.Corrupt, errors.New("the body is encoded ("+shorten(encoding)+"), which was not asked for"))
 	}
+	if q.take != nil {
+		return c.stream(ctx, q, response)
+	}
 	body, err := limit.ReadAll(response.Body, q.most, "the answer")
 	c.meter.read(len(body))
 	if err != nil {
@@ -127,7 +134,53 @@ func (c *Client) read(ctx context.Context, q question, response *http.Response) 
 		}
 		return nil, c.explain(ctx, q, err)
 	}
-	return &answer{header: response.Header, length: response.ContentLength, body: body, url: response.Request.URL}, nil
+	return &answer{
+		header: response.Header, length: response.ContentLength, body: body, read: int64(len(body)), url: response.Request.URL,
+	}, nil
+}
+
+// stream hands the body to q.take, up to q.most bytes.
+func (c *Client) stream(ctx context.Context, q question, response *http.Response) (*answer, error) {
+	body := &bounded{from: response.Body, left: q.most}
+	err := q.take(response.Header, body)
+	read := q.most - body.left
+	c.meter.read(int(read))
+	switch {
+	case err == nil:
+		return &answer{header: response.Header, length: response.ContentLength, read: read, url: response.Request.URL}, nil
+	case errors.Is(body.err, errExceeded):
+		return nil, q.fail(image.Bound, &limit.ExceededError{What: "the answer", Most: q.most})
+	case body.err != nil && !errors.Is(body.err, io.EOF):
+		return nil, c.explain(ctx, q, body.err)
+	}
+	return nil, q.fail(image.Corrupt, err)
+}
+
+// bounded reads up to a bound, past which it fails, and keeps its failure.
+type bounded struct {
+	from io.Reader
+	left int64
+	err  error
+}
+
+var errExceeded = errors.New("too large")
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	var n int
+	if b.left == 0 {
+		var probe [1]byte
+		if n, b.err = b.from.Read(probe[:]); n > 0 {
+			b.err = errExceeded
+		}
+		return 0, b.err
+	}
+	n, b.err = b.from.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, b.err
 }
 
 // refusal is the Error of an answer that is no 200.

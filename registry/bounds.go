@@ -16,7 +16,14 @@ const (
 	maxErrorBody = 8 << 10
 	// maxHeader is twice what a token of 16 KiB needs.
 	maxHeader = 64 << 10
-	// maxReferrers is the number of referrers of the wanted types. An image has
+	// maxReferrersList is the size of all pages of one list of referrers, in
+	// bytes. Entries hold the annotations of their manifests, so that a few
+	// manifests fill megabytes; one entry is held at a time.
+	maxReferrersList = 32 << 20
+	// maxAnnotation is the size of an annotation that is kept of an entry, in
+	// bytes: a URI.
+	maxAnnotation = 1 << 10
+	// maxReferrers is the number of referrers of each wanted type. An image has
 	// a handful; a busy one that is scanned daily some hundreds.
 	maxReferrers = 1000
 	// maxReferrerPages ends a listing that does not end. At the page size of

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -340,19 +341,20 @@ func (l *Layout) Referrers(ctx context.Context, repository image.Repository, dig
 		if !ok {
 			continue
 		}
-		if err := found.take(candidate); err != nil {
-			return found.list, l.fail(op, digest.String(), image.Bound, err)
-		}
+		found.take(candidate)
 	}
 	_, body, err := l.manifest(op, repository, referrersTag(digest))
 	switch {
 	case kindIs(err, image.NotFound):
-		return found.list, nil
 	case err != nil:
 		return found.list, err
+	default:
+		if err := found.add(bytes.NewReader(body)); err != nil {
+			return found.list, l.fail(op, digest.String(), image.Corrupt, err)
+		}
 	}
-	if err := found.add(body); err != nil {
-		return found.list, l.fail(op, digest.String(), kindOfBound(err), err)
+	if found.isCut {
+		return found.list, l.fail(op, digest.String(), image.Bound, found.tooMany())
 	}
 	return found.list, nil
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -74,7 +75,7 @@ func FuzzReferrersIndex(f *testing.F) {
 	f.Add([]byte(`{"manifests":[{"digest":3},null,{"digest":"sha256:../x"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		found := newCollection([]string{"a/b"})
-		_ = found.add(body)
+		_ = found.add(bytes.NewReader(body))
 		if len(found.list) > maxReferrers {
 			t.Errorf("%d referrers", len(found.list))
 		}

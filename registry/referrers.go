@@ -1,13 +1,17 @@
 package registry
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
@@ -23,7 +27,7 @@ import (
 func (c *Client) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	q := question{
 		op: "list referrers", method: http.MethodGet, repository: repository, endpoint: "referrers", reference: digest.String(),
-		accept: []string{image.MediaTypeIndex}, most: maxManifest,
+		accept: []string{image.MediaTypeIndex}, most: maxReferrersList,
 	}
 	if repository.IsZero() || digest.IsZero() {
 		return nil, q.fail(image.Corrupt, errors.New("the repository or the digest is empty"))
@@ -38,8 +42,8 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 	switch {
 	case errors.Is(err, errNoReferrersAPI):
 		return c.referrersTag(ctx, q, digest, artifactTypes)
-	case len(artifactTypes) > 1 && kindIs(err, image.Bound):
-		return c.referrersByType(ctx, q, artifactTypes)
+	case len(artifactTypes) > 1 && kindIs(err, image.Bound) && !errors.Is(err, errTooManyReferrers):
+		return c.referrersByType(ctx, q, artifactTypes, list)
 	}
 	return list, err
 }
@@ -47,11 +51,19 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 // errNoReferrersAPI says that the registry does not know the endpoint.
 var errNoReferrersAPI = errors.New("the registry has no referrers API")
 
-// referrerPages walks the pages of one list.
+// referrerPages walks the pages of one list, and reads each as a stream: whoever
+// may push referrers chooses how large its entries are.
 func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []string) ([]image.Descriptor, error) {
 	found := newCollection(artifactTypes)
 	seen := map[string]bool{}
 	for {
+		isIndex := true
+		q.take = func(header http.Header, body io.Reader) error {
+			if isIndex = mediaTypeOf(header) == image.MediaTypeIndex; !isIndex {
+				return nil
+			}
+			return found.add(body)
+		}
 		got, err := c.ask(ctx, q)
 		if err != nil {
 			if len(seen) == 0 && c.lacksReferrers(q, err) {
@@ -59,18 +71,19 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 			}
 			return found.list, err
 		}
-		if len(seen) == 0 && mediaTypeOf(got.header) != image.MediaTypeIndex {
+		if len(seen) == 0 && !isIndex {
 			return nil, errNoReferrersAPI // a page of some kind: the path means nothing to it
 		}
-		if err := found.add(got.body); err != nil {
-			return found.list, q.fail(kindOfBound(err), err)
+		if !isIndex {
+			return found.list, q.fail(image.Corrupt, errors.New("a later page is no index"))
 		}
+		q.most -= got.read
 		next, err := nextPage(got.url, got.header.Values("Link"))
 		if err != nil {
 			return found.list, q.fail(image.Corrupt, err)
 		}
 		if next == nil {
-			return found.list, nil
+			return found.list, found.end(q)
 		}
 		seen[got.url.String()] = true
 		switch {
@@ -107,14 +120,25 @@ func (c *Client) lacksReferrers(q question, err error) bool {
 }
 
 // referrersByType asks for each type by itself, where a registry filters, so
-// that a crowd of other types does not hide the wanted ones.
-func (c *Client) referrersByType(ctx context.Context, q question, artifactTypes []string) ([]image.Descriptor, error) {
-	var all []image.Descriptor
+// that a crowd of other types does not hide the wanted ones. What is known stays.
+func (c *Client) referrersByType(ctx context.Context, q question, artifactTypes []string, all []image.Descriptor) ([]image.Descriptor, error) {
+	known := map[image.Digest]bool{}
+	for _, d := range all {
+		known[d.Digest] = true
+	}
 	var failures []error
 	for _, artifactType := range artifactTypes {
+		if artifactType == "" {
+			continue // nothing to filter by; the API lists no image manifest without a type
+		}
 		q.query = url.Values{"artifactType": {artifactType}}
 		list, err := c.referrerPages(ctx, q, []string{artifactType})
-		all = append(all, list...)
+		for _, d := range list {
+			if !known[d.Digest] {
+				known[d.Digest] = true
+				all = append(all, d)
+			}
+		}
 		failures = append(failures, err)
 	}
 	return all, errors.Join(failures...)
@@ -132,10 +156,10 @@ func (c *Client) referrersTag(ctx context.Context, q question, digest image.Dige
 		return nil, q.fail(image.Corrupt, fmt.Errorf("the referrers tag holds %s, not an index", descriptor.MediaType))
 	}
 	found := newCollection(artifactTypes)
-	if err := found.add(body); err != nil {
-		return found.list, q.fail(kindOfBound(err), err)
+	if err := found.add(bytes.NewReader(body)); err != nil {
+		return found.list, q.fail(image.Corrupt, err)
 	}
-	return found.list, nil
+	return found.list, found.end(q)
 }
 
 // referrersTag is <algorithm>-<hex>, cut as the distribution specification has
@@ -145,16 +169,31 @@ func referrersTag(digest image.Digest) string {
 	return digest.Algorithm() + "-" + encoded[:min(len(encoded), 64)]
 }
 
-// collection gathers referrers of the wanted types, each once and up to a
-// bound.
+// collection gathers referrers of the wanted types, each once, and of each type
+// up to a bound of its own, so that no type crowds out another.
 type collection struct {
 	types []string
 	seen  map[image.Digest]bool
+	count map[string]int // by wanted type; "" where all are wanted
+	full  string         // a type of which there are more, for the message
+	isCut bool
 	list  []image.Descriptor
 }
 
 func newCollection(types []string) *collection {
-	return &collection{types: types, seen: map[image.Digest]bool{}}
+	return &collection{types: types, seen: map[image.Digest]bool{}, count: map[string]int{}}
+}
+
+// end is the failure of a list that was read to its end, and was too long.
+func (c *collection) end(q question) error {
+	if !c.isCut {
+		return nil
+	}
+	return q.fail(image.Bound, c.tooMany())
+}
+
+func (c *collection) tooMany() error {
+	return fmt.Errorf("%w: more than %d of type %q", errTooManyReferrers, maxReferrers, shorten(c.full))
 }
 
 // referrer is a descriptor whose digest is not believed to be one.
@@ -166,42 +205,127 @@ type referrer struct {
 	Annotations  map[string]string `json:"annotations"`
 }
 
-// add reads one index. An entry without a usable digest names nothing and is
-// left out: it must not hide the good ones beside it.
-func (c *collection) add(body []byte) error {
-	var parsed struct {
-		Manifests []json.RawMessage `json:"manifests"`
+// add reads one index, of which it holds one entry at a time. An entry without a
+// usable digest names nothing and is left out: it must not hide the good ones
+// beside it. What was taken before a failure stays.
+func (c *collection) add(body io.Reader) error {
+	decoder := json.NewDecoder(whole{body})
+	if err := expect(decoder, '{'); err != nil {
+		return err
 	}
-	if err := json.Unmarshal(body, &parsed); err != nil {
-		return fmt.Errorf("the list of referrers is no index: %w", err)
-	}
-	for _, raw := range parsed.Manifests {
-		var entry referrer
-		if json.Unmarshal(raw, &entry) != nil {
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return noIndex(err)
+		}
+		if name != "manifests" {
+			var skipped json.RawMessage
+			if err := decoder.Decode(&skipped); err != nil {
+				return noIndex(err)
+			}
 			continue
 		}
-		if err := c.take(entry); err != nil {
+		if err := c.entries(decoder); err != nil {
 			return err
 		}
+	}
+	if err := expect(decoder, '}'); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return noIndex(cmp.Or(err, errors.New("more bytes follow")))
 	}
 	return nil
 }
 
+// whole fills what it is given, for json.Decoder: it looks through white space
+// again after every read, which for many small ones is slow.
+type whole struct{ from io.Reader }
+
+// Read implements io.Reader.
+func (w whole) Read(p []byte) (int, error) {
+	n, err := io.ReadFull(w.from, p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// entries reads the list of an index, which may be null.
+func (c *collection) entries(decoder *json.Decoder) error {
+	open, err := decoder.Token()
+	switch {
+	case err != nil:
+		return noIndex(err)
+	case open == nil:
+		return nil
+	case open != json.Delim('['):
+		return noIndex(errors.New("its manifests are no list"))
+	}
+	for decoder.More() {
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return noIndex(err)
+		}
+		var entry referrer
+		if json.Unmarshal(raw, &entry) == nil {
+			c.take(entry)
+		}
+	}
+	return expect(decoder, ']')
+}
+
+func expect(decoder *json.Decoder, want json.Delim) error {
+	got, err := decoder.Token()
+	if err == nil && got != want {
+		err = fmt.Errorf("it has %v in place of %v", got, want)
+	}
+	if err != nil {
+		return noIndex(err)
+	}
+	return nil
+}
+
+func noIndex(err error) error { return fmt.Errorf("the list of referrers is no index: %w", err) }
+
 // take keeps one entry if it is wanted, new and usable.
-func (c *collection) take(entry referrer) error {
+func (c *collection) take(entry referrer) {
 	digest, err := image.ParseDigest(entry.Digest)
 	if err != nil || entry.Size < 0 || c.seen[digest] || len(c.types) > 0 && !slices.Contains(c.types, entry.ArtifactType) {
-		return nil //nolint:nilerr // what has no digest names nothing; see add
+		return // what has no digest names nothing; see add
 	}
-	if len(c.list) == maxReferrers {
-		return fmt.Errorf("%w: more than %d of the wanted types", errTooManyReferrers, maxReferrers)
+	kind := ""
+	if len(c.types) > 0 {
+		kind = entry.ArtifactType
 	}
+	if c.count[kind] == maxReferrers {
+		c.isCut, c.full = true, kind
+		return
+	}
+	c.count[kind]++
 	c.seen[digest] = true
 	c.list = append(c.list, image.Descriptor{
-		MediaType: entry.MediaType, Digest: digest, Size: entry.Size,
-		ArtifactType: entry.ArtifactType, Annotations: entry.Annotations,
+		MediaType: strings.Clone(cut(entry.MediaType)), Digest: digest, Size: entry.Size,
+		ArtifactType: strings.Clone(cut(entry.ArtifactType)), Annotations: keep(entry.Annotations),
 	})
-	return nil
+}
+
+// cut shortens a type that is none: types have at most 255 characters.
+func cut(mediaType string) string { return mediaType[:min(len(mediaType), 256)] }
+
+// keep returns the annotations by which a referrer can be told apart before it is
+// opened; others may be large, and are in its manifest.
+func keep(annotations map[string]string) map[string]string {
+	var kept map[string]string
+	for _, key := range []string{"dev.sigstore.bundle.content", "dev.sigstore.bundle.predicateType"} {
+		if value, ok := annotations[key]; ok && len(value) <= maxAnnotation {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
 }
 
 // errTooManyReferrers is an image.Bound.

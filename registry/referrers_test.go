@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -145,7 +146,7 @@ func TestHostileReferrers(t *testing.T) {
 		{"the next page on another host", registrytest.LinkTo("https://other.example.com/v2/app/referrers/x"), image.Corrupt, 1},
 		{"the next page at another path", registrytest.LinkTo("/v2/other/referrers/x"), image.Corrupt, 1},
 		{"a page without end", registrytest.Endless(), image.Bound, 0},
-		{"too large", registrytest.Oversize(image.MediaTypeIndex, 4<<20), image.Bound, 0},
+		{"too large", registrytest.Oversize(image.MediaTypeIndex, 32<<20), image.Bound, 0},
 		{"no JSON", registrytest.Body([]byte("{")), image.Corrupt, 0},
 		{"a bomb", registrytest.GzipBomb(64 << 20), image.Corrupt, 0},
 		{"the registry is down", registrytest.Status(503), image.Unavailable, 0},
@@ -261,4 +262,53 @@ func unknownName(http.Handler) http.Handler {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte(`{"errors":[{"code":"NAME_UNKNOWN","message":"unknown"}]}`))
 	})
+}
+
+// TestReferrersOfLargeAnnotations: whoever may push referrers chooses how large
+// their entries are, and how many there are of other types.
+func TestReferrersOfLargeAnnotations(t *testing.T) {
+	entry := func(name, artifactType string, pad int) registrytest.Descriptor {
+		return registrytest.Descriptor{
+			MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf([]byte(name)), Size: 4, ArtifactType: artifactType,
+			Annotations: map[string]string{"pad": strings.Repeat("x", pad), "dev.sigstore.bundle.content": "message-signature"},
+		}
+	}
+	good := entry("good", wantedType, 0)
+	crowd := make([]registrytest.Descriptor, 0, 1001)
+	for i := range cap(crowd) {
+		crowd = append(crowd, entry(fmt.Sprint(i), secondType, 0))
+	}
+	const full = 4<<20 - 1024 // what fits into a manifest
+	for _, test := range []struct {
+		reason string
+		list   []registrytest.Descriptor
+		kind   image.Kind
+		found  int
+	}{
+		{"two large ones pass the bound of a manifest", []registrytest.Descriptor{entry("a", wantedType, full), entry("b", wantedType, full), good}, "", 3},
+		{"large ones of a type that nobody wants", []registrytest.Descriptor{entry("a", otherType, full), entry("b", otherType, full), good}, "", 1},
+		{"past the bound of a list, what came before stays", []registrytest.Descriptor{good, entry("a", otherType, 32<<20)}, image.Bound, 1},
+		{"a crowd of one wanted type leaves room for another", append(slices.Clone(crowd), good), image.Bound, 1001},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			server := start(t, registrytest.Options{})
+			subject := server.PutImage("app", "v1", "content")
+			server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.ForgeReferrers(test.list...)})
+			client := newClient(t, registry.Config{})
+			list, err := client.Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), []string{wantedType, secondType})
+			if image.KindOf(err) != test.kind {
+				t.Errorf("kind %q, want %q: %v", image.KindOf(err), test.kind, err)
+			}
+			found := false
+			for _, d := range list {
+				found = found || d.Digest.String() == good.Digest
+				if len(d.Annotations) != 1 {
+					t.Errorf("kept %d annotations, want only the one that tells what it is", len(d.Annotations))
+				}
+			}
+			if !found || len(list) < test.found {
+				t.Errorf("%d referrers, the good one among them: %v; want %d", len(list), found, test.found)
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -190,7 +191,7 @@ func Endless() Action {
 // Oversize answers 200 with a body of size bytes of JSON.
 func Oversize(mediaType string, size int) Action {
 	return do(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		body := fmt.Appendf(nil, `{"padding":%q}`, bytes.Repeat([]byte{'x'}, size))
+		body := slices.Concat([]byte(`{"padding":"`), bytes.Repeat([]byte{'x'}, size), []byte(`"}`))
 		w.Header().Set("Content-Type", mediaType)
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.Header().Set("Docker-Content-Digest", DigestOf(body))
