@@ -38,7 +38,7 @@ func TestAHostileRegistryIsNeverAYes(t *testing.T) {
 		"a page":             registrytest.HTML(),
 		"gzip bomb":          registrytest.GzipBomb(64 << 20),
 		"wrong media type":   registrytest.MediaType("text/plain"),
-		"oversize":           registrytest.Oversize(image.MediaTypeManifest, 64<<20),
+		"oversize":           registrytest.Oversize(image.MediaTypeIndex, 64<<20),
 		"redirect loop":      registrytest.RedirectLoop(),
 		"redirect elsewhere": registrytest.RedirectTo(other.URL() + "/v2/"),
 		"401":                registrytest.Status(401), "403": registrytest.Status(403), "429": registrytest.RetryAfter(429, "3600"),
