@@ -15,7 +15,7 @@ import (
 
 // settleTime is the registry's delay in tests that count rounds: requests that
 // are made together must be seen together.
-const settleTime = 30 * time.Millisecond
+const settleTime = 100 * time.Millisecond
 
 func TestSerialRoundsOfAColdProof(t *testing.T) {
 	for _, c := range []struct {
