@@ -83,7 +83,11 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	}
 	response, err := c.sender(origin, q.repository).Do(request)
 	if err != nil {
-		return nil, c.explain(ctx, q, err)
+		failure := c.explain(ctx, q, err)
+		if c.schemes.concede(origin, err) {
+			failure.final = false // the next try is without TLS
+		}
+		return nil, failure
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {

@@ -214,5 +214,18 @@ func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 	return &other, nil
 }
 
+// Insecure returns a Client that believes any certificate, and asks a host that
+// speaks no TLS without it: what a policy's allowInsecureRegistry asks for. Who
+// is between sees credentials and may answer what they like; digests and
+// signatures are still proved. It shares no token and no connection with c.
+func (c *Client) Insecure() *Client {
+	other := *c
+	other.transport = c.transport.Clone()
+	other.transport.TLSClientConfig.InsecureSkipVerify = true
+	other.schemes.bare = memory.New[bool](maxMissing, missingAge)
+	other.tokens = login.NewTokens()
+	return &other
+}
+
 // Close ends idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,6 +23,9 @@ type schemes struct {
 	plain map[string]bool   // given by the user
 	tls   map[string]bool   // loopback hosts that do speak TLS, given by the user
 	found *memory.Map[bool] // loopback hosts that turned out to
+	// bare are hosts that turned out to speak no TLS; nil where TLS is not
+	// negotiable.
+	bare *memory.Map[bool]
 }
 
 // origin returns where the registry of a repository is asked: HTTPS, but for
@@ -33,7 +37,7 @@ func (s schemes) origin(repository image.Repository) *url.URL {
 	}
 	scheme := "https"
 	switch {
-	case s.plain[host]:
+	case s.plain[host], s.isBare(host):
 		scheme = "http"
 	case s.tls[host] || s.foundTLS(host):
 	case dial.IsLoopbackHost(hostname(host)):
@@ -57,6 +61,24 @@ func (s schemes) learn(origin *url.URL, response *http.Response) (learnt bool) {
 		return false
 	}
 	s.found.Set(origin.Host, true)
+	return true
+}
+
+func (s schemes) isBare(host string) bool {
+	if s.bare == nil {
+		return false
+	}
+	bare, _ := s.bare.Get(host)
+	return bare
+}
+
+// concede reports whether a host that answered TLS with plain HTTP may be asked
+// so from now on: only where the caller gave TLS up.
+func (s schemes) concede(origin *url.URL, err error) bool {
+	if s.bare == nil || !errors.Is(err, http.ErrSchemeMismatch) {
+		return false
+	}
+	s.bare.Set(origin.Host, true)
 	return true
 }
 

@@ -267,3 +267,39 @@ func TestRequireMatch(t *testing.T) {
 		}
 	}
 }
+
+// TestAllowInsecureRegistry: the policy's word gives up TLS for its own images.
+func TestAllowInsecureRegistry(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{TLS: true})
+	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
+	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	policyOf := func(insecure bool) string {
+		return h.file(t, fmt.Sprintf("insecure-%t.yaml", insecure), fmt.Sprintf(`apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: insecure}
+spec:
+  validationFailureAction: Enforce
+  rules:
+    - name: signed
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      verifyImages:
+        - imageReferences: ["*"]
+          imageRegistryCredentials: {allowInsecureRegistry: %t}
+          attestors: [{entries: [{keys: {publicKeys: %q, rekor: {ignoreTlog: true}}}]}]
+`, insecure, h.key.PublicPEM()))
+	}
+	for _, c := range []struct {
+		reason   string
+		insecure bool
+		image    string
+		code     int
+	}{
+		{"a certificate that nobody vouches for", false, signed.Name, exitUnable},
+		{"the policy gives TLS up", true, signed.Name, exitAllowed},
+		{"and no more than TLS", true, unsigned.Name, exitDenied},
+	} {
+		if code, out, errs := quaymaster(t, "verify", "--policy", policyOf(c.insecure), c.image); code != c.code {
+			t.Errorf("%s: exit status %d, want %d:\n%s%s", c.reason, code, c.code, out, errs)
+		}
+	}
+}

@@ -189,7 +189,7 @@ func (f *setupFlags) registries(secrets *resources, requests []gate.Request) (ga
 	if err != nil {
 		return nil, err
 	}
-	return online{client: client, secrets: secrets}, nil
+	return online{client: client, insecure: client.Insecure(), secrets: secrets}, nil
 }
 
 // repositories counts the repositories whose images are asked for.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,15 +54,16 @@ func guardedTransport() http.RoundTripper {
 
 // online opens sessions with registries.
 type online struct {
-	client  *registry.Client
-	secrets *resources
+	client   *registry.Client
+	insecure *registry.Client // for policies that allow insecure registries
+	secrets  *resources
 }
 
 // Open implements gate.Registries.
 func (o online) Open(credentials policy.Credentials) (gate.Session, error) {
 	client := o.client
 	if credentials.AllowInsecure {
-		return nil, errors.New("allowInsecureRegistry is not honoured: name the registry with --plain-http or give its certificate authority with --registry-ca")
+		client = o.insecure
 	}
 	if len(credentials.Providers)+len(credentials.Secrets) > 0 {
 		sources, err := o.sources(credentials)
