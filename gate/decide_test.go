@@ -376,3 +376,15 @@ func TestLegacyAttestations(t *testing.T) {
 	expect(t, decide(t, g, good.Name), gate.Allow, policy.Verified)
 	expect(t, decide(t, g, foreign.Name), gate.Deny, policy.Code(verify.WrongKey))
 }
+
+func TestNotationMetadata(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	tagged, plain := h.Build("tagged", "v1", "1"), h.Build("plain", "v1", "2")
+	must(0, h.SignNotation(tagged, h.notary, verifytest.Notation{Metadata: map[string]string{"team": "web"}}))(t)
+	must(0, h.SignNotation(plain, h.notary, verifytest.Notation{}))(t)
+	asks := notarized(h.notary)
+	asks.check.Requirements[0].Members[0].Authority.Annotations = map[string]string{"team": "web"}
+	g := h.gate(t, asks)
+	expect(t, decide(t, g, tagged.Name), gate.Allow, policy.Verified)
+	expect(t, decide(t, g, plain.Name), gate.Deny, policy.Code(verify.WrongAnnotation))
+}

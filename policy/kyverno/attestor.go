@@ -104,9 +104,6 @@ func (b builder) member(one attestor, path, name string, depth int) ([]policy.Me
 	var members []policy.Member
 	for _, a := range authorities {
 		a.Annotations = one.Annotations
-		if b.kind == "Notary" && len(one.Annotations) > 0 {
-			return nil, unsupported(place+".annotations", "an annotation of a Notary signature")
-		}
 		members = append(members, policy.Member{Authority: &a, Sources: sources})
 	}
 	return members, nil
