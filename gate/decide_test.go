@@ -388,3 +388,15 @@ func TestNotationMetadata(t *testing.T) {
 	expect(t, decide(t, g, tagged.Name), gate.Allow, policy.Verified)
 	expect(t, decide(t, g, plain.Name), gate.Deny, policy.Code(verify.WrongAnnotation))
 }
+
+func TestProgressIsToldPerReference(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	one, two := h.Build("one", "v1", "1"), h.Build("two", "v1", "2")
+	var told []string
+	h.gate(t, signedBy(h.key)).DecideAll(t.Context(), []gate.Request{pod(t, one.Name, one.Name), pod(t, two.Name)}, func(done, total int) {
+		told = append(told, fmt.Sprintf("%d/%d", done, total))
+	})
+	if want := []string{"1/2", "2/2"}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,9 +24,9 @@ func (g *Gate) Decide(ctx context.Context, request Request) Outcome {
 
 // DecideAll judges objects together, by one snapshot: a reference that several
 // of them use is resolved and proved once. The outcomes stand in the order of
-// the requests; done, if given, is called as each is settled, from one
-// goroutine at a time.
-func (g *Gate) DecideAll(ctx context.Context, requests []Request, done func(Outcome)) []Outcome {
+// the requests; progress, if given, is told after each of the references how many
+// are done, from one goroutine at a time.
+func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(done, total int)) []Outcome {
 	outcomes := make([]Outcome, len(requests))
 	snapshot, err := g.state.Snapshot(ctx)
 	if err != nil {
@@ -42,12 +43,9 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, done func(Outc
 	for i, request := range requests {
 		plans[i] = trip.plan(ctx, request)
 	}
-	trip.run(ctx)
+	trip.run(ctx, progress)
 	for i, p := range plans {
 		outcomes[i] = p.settle(trip)
-		if done != nil {
-			done(outcomes[i])
-		}
 	}
 	return outcomes
 }
@@ -210,12 +208,20 @@ func credentialScope(c policy.Credentials) string {
 }
 
 // run does all the work, several references at a time.
-func (j *journey) run(ctx context.Context) {
+func (j *journey) run(ctx context.Context, progress func(done, total int)) {
+	var mu sync.Mutex
+	done := 0
 	var group errgroup.Group
 	group.SetLimit(j.gate.options.images)
 	for _, w := range j.order {
 		group.Go(func() error {
 			w.runSafely(ctx)
+			if progress != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				done++
+				progress(done, len(j.order))
+			}
 			return nil
 		})
 	}

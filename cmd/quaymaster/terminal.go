@@ -31,28 +31,19 @@ func (t terminal) color() bool {
 
 // progress is one line on a terminal that says how far a long run is.
 type progress struct {
-	t           terminal
-	done, total int
-	shown       bool
+	t     terminal
+	shown bool
 }
 
-// worthShowing is how many objects make a run long enough for a progress line.
+// worthShowing is how many references make a run long enough for a progress line.
 const worthShowing = 3
 
-func newProgress(t terminal, total int) *progress {
-	p := &progress{t: t, total: total, shown: total >= worthShowing && isTerminal(t.err)}
-	p.draw()
-	return p
-}
+func newProgress(t terminal) *progress { return &progress{t: t} }
 
-func (p *progress) step() {
-	p.done++
-	p.draw()
-}
-
-func (p *progress) draw() {
-	if p.shown {
-		fmt.Fprintf(p.t.err, "\rverifying %d of %d", p.done, p.total)
+func (p *progress) draw(done, total int) {
+	if total >= worthShowing && isTerminal(p.t.err) {
+		p.shown = true
+		fmt.Fprintf(p.t.err, "\rverified %d of %d images", done, total)
 	}
 }
 

@@ -200,8 +200,8 @@ func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gat
 		return nil, err
 	}
 	wired.resources.describeNamespaces(requests)
-	progress := newProgress(t, len(requests))
-	outcomes := wired.gate.DecideAll(ctx, requests, func(gate.Outcome) { progress.step() })
+	progress := newProgress(t)
+	outcomes := wired.gate.DecideAll(ctx, requests, progress.draw)
 	progress.clear()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is decided")
