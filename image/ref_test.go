@@ -325,3 +325,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestAddressesHaveOneSpelling: policies compare names as text, so that another
+// spelling of an address must not be another name.
+func TestAddressesHaveOneSpelling(t *testing.T) {
+	for _, c := range []struct{ reason, written, want string }{
+		{"zeros written out", "[2001:db8:0::1]:5000/app:v1", "[2001:db8::1]:5000/app:v1"},
+		{"upper case", "[2001:DB8::1]:5000/app:v1", "[2001:db8::1]:5000/app:v1"},
+		{"the port of TLS", "[2001:db8::1]:443/app:v1", "[2001:db8::1]/app:v1"},
+		{"another port stays", "[2001:db8::1]:8443/app:v1", "[2001:db8::1]:8443/app:v1"},
+		{"loopback is asked without TLS, so its port stays", "[::1]:443/app:v1", "[::1]:443/app:v1"},
+	} {
+		ref, err := image.Parse(c.written)
+		if err != nil || ref.String() != c.want {
+			t.Errorf("%s: %s, %v; want %s", c.reason, ref, err, c.want)
+		}
+	}
+}

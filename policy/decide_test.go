@@ -197,3 +197,18 @@ func TestCheckValidate(t *testing.T) {
 		}
 	}
 }
+
+// TestOneSignerUnderTwoNames: a certificate with two names meets two entries and
+// is one signer all the same.
+func TestOneSignerUnderTwoNames(t *testing.T) {
+	named := func(id, subject string) policy.Answer {
+		return policy.Answer{Facts: []verify.Fact{{Role: attest.Signature, Signer: verify.Signer{ID: id, Subject: subject, Issuer: "idp"}}}}
+	}
+	both := check(set(2, "a", "b"))
+	if got := policy.Decide(both, world{"a": named("X", "alice@corp"), "b": named("X", "alice@work")}.answers); got.Result != policy.Fail {
+		t.Errorf("one certificate counts twice: %s", got.Result)
+	}
+	if got := policy.Decide(both, world{"a": named("X", "alice@corp"), "b": named("Y", "bob@work")}.answers); got.Result != policy.Pass {
+		t.Errorf("two certificates count once: %s %+v", got.Result, got.Reasons)
+	}
+}

@@ -99,6 +99,8 @@ func TestExitStatus(t *testing.T) {
 		{"offline without a layout", append(key, "--offline", signed.Name), exitUsage, "--oci-layout"},
 		{"a malformed reference", append(key, "registry.test/app@sha256:../../x"), exitUsage, "sha256"},
 		{"flags that would be ignored", []string{"verify", "--signed-not-before", "2030-01-01T00:00:00Z", "--policy", "x", signed.Name}, exitUsage, "--signed-not-before"},
+		{"an identity from a variable that is unset", []string{"verify", "--certificate-chain", h.path("key.pub"), "--certificate-identity", "", signed.Name}, exitUsage, "given and empty"},
+		{"an annotation with two values", append(key, "-a", "team=web", "-a", "team=prod", signed.Name), exitUsage, "cannot be both"},
 		{"signers of two kinds", append(key, "--notation-cert", h.path("key.pub"), signed.Name), exitUsage, "one kind"},
 		{"a type of attestation that is none", append(key, "--attestation", "slsaprovenence", signed.Name), exitUsage, "slsaprovenance"},
 		{"standard input for policies", []string{"verify", "--policy", "-", signed.Name}, exitUsage, "standard input"},
