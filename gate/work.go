@@ -179,11 +179,8 @@ func (w *work) known(key question) bool {
 	return ok
 }
 
-// forget marks an answer that is only good to allow by.
-func (w *work) forget(key question, old bool) {
-	if !old {
-		return
-	}
+// markOld notes that an answer is only good to allow by.
+func (w *work) markOld(key question) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.old[key] = true
@@ -209,7 +206,7 @@ type inquiry struct {
 func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Question) (*inquiry, policy.Answer, bool) {
 	authority, hash, err := w.authority(ctx, q.Authority)
 	if err != nil {
-		return nil, policy.Answer{Gaps: []error{fmt.Errorf("authority %s: %w", q.Authority.Name, err)}}, true
+		return nil, policy.Answer{Gaps: []error{err}}, true // it names the authority
 	}
 	in := &inquiry{Question: q, authority: authority}
 	in.fact = factKey{
@@ -219,7 +216,9 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 	in.none = noneKey{factKey: in.fact, where: pinned.Repository().String() + "\x02" + sourcesKey(q.Sources), scope: w.scope}
 	if authority.MaxAge >= 0 && !w.anew {
 		if answer, old, ok := w.gate.memory.recall(in.fact, in.none); ok {
-			w.forget(questionKey(pinned.Digest(), q), old)
+			if old {
+				w.markOld(questionKey(pinned.Digest(), q))
+			}
 			return in, answer, true
 		}
 	}

@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -63,9 +62,6 @@ type Check struct {
 	Sources []attest.Source
 	// Credentials are the registry credentials that the policy names.
 	Credentials Credentials
-	// MaxAge is how long facts are believed without looking again; zero means
-	// the gate's default, negative means never from memory.
-	MaxAge time.Duration
 }
 
 // Credentials are what a policy says of access to registries.

@@ -41,7 +41,8 @@ type Authority struct {
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	NotAfter  time.Time `json:"notAfter,omitzero"`
 	// MaxAge is how long a fact may be believed without looking again, so that a
-	// deleted signature stops counting; zero means the gate's default.
+	// deleted signature stops counting; zero means the gate's default, negative
+	// that it is never taken from memory.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
 }
 

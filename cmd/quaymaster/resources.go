@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -140,7 +141,7 @@ func (r *resources) Secret(_ context.Context, namespace, name, key string) ([]by
 func (r *resources) ConfigMap(_ context.Context, namespace, name string) (map[string]any, error) {
 	content, ok := r.configMaps[namespaced(namespace, name)]
 	if !ok {
-		return nil, fmt.Errorf("ConfigMap %s/%s is not among the resources: give it with --resource FILE", namespace, name)
+		return nil, errors.New("it is not among the resources: give it with --resource FILE")
 	}
 	return content, nil
 }

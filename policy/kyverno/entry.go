@@ -254,9 +254,6 @@ func (b builder) prepare(v verification, path string) (*prepared, error) {
 		MutateDigest: isTrue(v.MutateDigest), VerifyDigest: isTrue(v.VerifyDigest), Required: isTrue(v.Required),
 		Platforms: b.platforms,
 	}}
-	if !isTrue(v.UseCache) {
-		out.check.MaxAge = noMemory
-	}
 	if len(v.ImageReferences) == 0 {
 		errs = append(errs, fail(path+".imageReferences", "is empty, and so would name no image"))
 	}
@@ -280,7 +277,7 @@ func (b builder) prepare(v verification, path string) (*prepared, error) {
 	errs = append(errs, err)
 	out.check.Attestations, err = b.attestations(v.Attestations, path)
 	errs = append(errs, err)
-	if out.check.MaxAge == noMemory {
+	if !isTrue(v.UseCache) {
 		forgetful(out.check.Requirements)
 		for i := range out.check.Attestations {
 			forgetful(out.check.Attestations[i].Signers)

@@ -93,7 +93,6 @@ func TestEveryField(t *testing.T) {
 	equal(t, "failureAction", check.Action, policy.Enforce)
 	equal(t, "digests", []bool{check.MutateDigest, check.VerifyDigest, check.Required}, []bool{true, false, false})
 	equal(t, "platforms", check.Platforms, policy.PlatformEach)
-	equal(t, "useCache", check.MaxAge < 0, true)
 	equal(t, "credentials", check.Credentials, policy.Credentials{
 		AllowInsecure: true, Providers: []string{"default", "amazon", "azure", "google", "github"}, Secrets: []string{"kyverno/pull", "other/pull"},
 	})
@@ -119,7 +118,7 @@ func TestKeys(t *testing.T) {
 	equal(t, "rekor", first.Log, verify.Log{Ignore: true, Keys: []byte(key2), URL: "https://rekor.example"})
 	equal(t, "tsaCertChain", first.Timestamp, verify.Timestamp{Required: true, Chain: []byte(read(t, "cert.pem"))})
 	equal(t, "annotations", first.Annotations, map[string]string{"env": "prod"})
-	equal(t, "memory", first.MaxAge < 0, true)
+	equal(t, "useCache", first.MaxAge < 0, true)
 	equal(t, "repository of the entry", set.Members[0].Sources[0].Repository.Path(), "org/more-signatures")
 	kms := set.Members[2].Authority
 	equal(t, "kms", *kms.Key, verify.Key{Ref: "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k", Hash: "sha384"})
