@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // Resolver turns a reference into a digest, once per request.
@@ -26,12 +27,25 @@ type Resolver interface {
 type Session interface {
 	Resolver
 	attest.Fetcher
+	// Scope names the credentials: sessions of equal scopes see the same. It holds
+	// no secret.
+	Scope() string
 	Cost() Cost
+}
+
+// Access says with whose credentials an image may be looked at.
+type Access struct {
+	// Credentials are those that the policy names.
+	policy.Credentials
+	// Workload is what the object names for its own pulls.
+	Workload workload.Identity
 }
 
 // Registries opens sessions.
 type Registries interface {
-	Open(credentials policy.Credentials) (Session, error)
+	// Open returns a session for one repository. An error means that the
+	// credentials could not be had, which is could-not-look.
+	Open(ctx context.Context, access Access, repository image.Repository) (Session, error)
 }
 
 // Prover is one snapshot of trust with the verifiers bound to it.

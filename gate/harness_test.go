@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
@@ -70,12 +71,14 @@ type session struct {
 	meter *registry.Meter
 }
 
+func (session) Scope() string { return "" }
+
 func (s session) Cost() gate.Cost {
 	return gate.Cost{Requests: s.meter.Requests(), CountedPulls: s.meter.Pulls(), RateLimitRemaining: -1}
 }
 
 // Open implements gate.Registries.
-func (h *harbor) Open(policy.Credentials) (gate.Session, error) {
+func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
 	meter := &registry.Meter{}
 	return session{Client: h.client.With(meter), meter: meter}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -67,19 +66,23 @@ type workKey struct{ scope, ref string }
 
 // planned is one object with its images and the checks that concern them.
 type planned struct {
-	request Request
-	subject *policy.Subject
-	plan    policy.Plan
-	images  []policy.Image
-	reasons []policy.Reason
-	works   map[*policy.Check]*work
-	refused map[*policy.Check]error // credentials that could not be had
-	started time.Time
+	request  Request
+	subject  *policy.Subject
+	plan     policy.Plan
+	images   []policy.Image
+	reasons  []policy.Reason
+	works    map[*policy.Check]*work
+	identity workload.Identity
+	refused  map[*policy.Check]error // credentials that could not be had
+	started  time.Time
 }
 
 // plan finds the object's images and asks the policies about them.
 func (j *journey) plan(ctx context.Context, request Request) *planned {
 	p := &planned{request: request, subject: request.subject(), works: map[*policy.Check]*work{}, refused: map[*policy.Check]error{}, started: j.gate.options.now()}
+	p.subject.Time = p.started
+	p.identity = workload.IdentityOf(request.Object)
+	p.identity.Namespace = p.subject.Namespace
 	standard, err := p.standard()
 	if err != nil {
 		p.malformed("", err)
@@ -95,7 +98,7 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 		check := &p.plan.Checks[i]
 		p.remember([]policy.Image{check.Image})
 		if check.NeedsDigest() {
-			w, err := j.work(check)
+			w, err := j.work(ctx, check, p.identity)
 			if err != nil {
 				p.refused[check] = err
 				continue
@@ -178,33 +181,24 @@ func places(extractors []policy.Extractor) []workload.Extractor {
 
 // work returns the work on a check's reference under its credentials, which
 // checks of other containers, objects and policies share.
-func (j *journey) work(check *policy.Check) (*work, error) {
-	scope := credentialScope(check.Credentials)
-	key := workKey{scope: scope, ref: check.Image.Ref.String()}
+func (j *journey) work(ctx context.Context, check *policy.Check, identity workload.Identity) (*work, error) {
+	ref := check.Image.Ref
+	session, err := j.gate.registries.Open(ctx, Access{Credentials: check.Credentials, Workload: identity}, ref.Repository())
+	if err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	key := workKey{scope: session.Scope(), ref: ref.String()}
 	w, ok := j.works[key]
 	if !ok {
-		session, err := j.gate.registries.Open(check.Credentials)
-		if err != nil {
-			return nil, fmt.Errorf("credentials: %w", err)
-		}
 		w = &work{
-			gate: j.gate, prover: j.snapshot.Prover, session: session, scope: scope,
-			ref: check.Image.Ref, answers: map[question]policy.Answer{}, old: map[question]bool{},
+			gate: j.gate, prover: j.snapshot.Prover, session: session, scope: key.scope,
+			ref: ref, answers: map[question]policy.Answer{}, old: map[question]bool{},
 		}
 		j.works[key] = w
 		j.order = append(j.order, w)
 	}
 	w.checks = append(w.checks, check)
 	return w, nil
-}
-
-// credentialScope names a set of credentials, so that what one set may see is
-// never an answer for another.
-func credentialScope(c policy.Credentials) string {
-	if !c.AllowInsecure && len(c.Providers)+len(c.Secrets) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%t\x00%s\x00%s", c.AllowInsecure, strings.Join(c.Providers, "\x01"), strings.Join(c.Secrets, "\x01"))
 }
 
 // run does all the work, several references at a time.

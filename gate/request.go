@@ -8,9 +8,28 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
+// Pinning says who replaces a tag by the digest that was proved.
+type Pinning string
+
+// The choices.
+const (
+	// PinHere: the caller applies Outcome.Patch, or tells what it would be.
+	PinHere Pinning = ""
+	// PinLater: the object is a template, and the pods made from it are pinned.
+	PinLater Pinning = "later"
+	// PinDone: the object was pinned before, so that a tag without digest, where a
+	// policy pins and verifies digests, has slipped past.
+	PinDone Pinning = "done"
+)
+
 // Request is one object that asks to run.
 type Request struct {
 	Object workload.Object
+	// Old is the object's former state at UPDATE; zero otherwise. Images that it
+	// ran already are not looked at again.
+	Old workload.Object
+	// Pinning says who pins.
+	Pinning Pinning
 	// Subject is what is known beside the object itself: who asks, for which
 	// operation, and the namespace's labels. The object's own fields are filled
 	// in from Object.

@@ -15,7 +15,7 @@ func settle(v *Verdict) {
 		case policy.Pass, policy.Skipped:
 			v.Pin = v.Pin || decision.Result == policy.Pass && decision.Check.MutateDigest
 		case policy.Fail:
-			if decision.Check.Action == policy.Audit {
+			if decision.Check.Action.Admits() {
 				v.Warnings = append(v.Warnings, decision.Reasons...)
 				continue
 			}
@@ -26,7 +26,7 @@ func settle(v *Verdict) {
 			}
 			v.Answer = Deny
 		case policy.Undecided:
-			if decision.Check.Action == policy.Audit || decision.Check.Policy.FailOpen && mayFailOpen(decision) {
+			if decision.Check.Action.Admits() || decision.Check.Policy.FailOpen && mayFailOpen(decision) {
 				v.Warnings = append(v.Warnings, decision.Reasons...)
 				continue
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // Answer is the gate's word on an image or an object.
@@ -56,6 +57,9 @@ type Outcome struct {
 	// image that cannot be read.
 	Reasons  []policy.Reason
 	Warnings []policy.Reason
+	// Patch pins the images whose policies want it; none unless the request is
+	// PinHere and the answer is allow.
+	Patch []workload.Operation
 	// PolicyHash and TrustGeneration name the snapshot.
 	PolicyHash, TrustGeneration string
 	Cost                        Cost

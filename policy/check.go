@@ -14,8 +14,13 @@ type Action string
 // The actions.
 const (
 	Enforce Action = "Enforce" // deny
-	Audit   Action = "Audit"   // warn and report
+	Warn    Action = "Warn"    // admit, tell who asks, and report
+	Audit   Action = "Audit"   // admit and report
 )
+
+// Admits reports whether a failure under the action is admitted. An unknown
+// action denies.
+func (a Action) Admits() bool { return a == Warn || a == Audit }
 
 // Platforms says which manifests of a multi-platform image must be proved.
 type Platforms string
@@ -42,6 +47,8 @@ type Check struct {
 	// Skip says why the entry leaves the image alone although it names it;
 	// empty means that it does not.
 	Skip string
+	// Exception is why Skip says so, where it is one; else nil.
+	Exception *Exception
 	// Requirements of signatures, which must all be met.
 	Requirements []Requirement
 	// Attestations that must all be found, proved and agreed with.

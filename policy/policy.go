@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Policy is a compiled policy of any dialect. It is immutable once it is in a
@@ -37,6 +38,28 @@ type Policy struct {
 	// NotOurs names the rules of kinds that this product does not implement.
 	// They are left alone, counted and shown.
 	NotOurs []string
+	// Targets are the kinds of objects that its rules may speak of, the rules
+	// that follow for pod controllers included. A door need not ask about others.
+	Targets []Target
+	// Timeout is how long the author lets a decision take; zero says nothing.
+	Timeout time.Duration
+	// Broken is why the policy could not be compiled; nil for all that could. The
+	// rules of a broken policy cannot be asked, so what it names is undecided.
+	Broken error
+}
+
+// Target is a kind of object in a policy's words.
+type Target struct {
+	// Group, Version, Kind and Subresource may hold the wildcards * and ?; Kind is
+	// never empty. An empty Group is the core group, an empty Subresource the
+	// object itself.
+	Group, Version, Kind, Subresource string
+	// Operations are CREATE, UPDATE, DELETE and CONNECT; none means CREATE and
+	// UPDATE.
+	Operations []string
+	// Namespaces are patterns for the namespaces that the policy is confined to;
+	// none means all of them, and what is in none.
+	Namespaces []string
 }
 
 // ID returns kind/name or kind/namespace/name, unique in a Set.
@@ -86,8 +109,9 @@ type RulePlan struct {
 
 // Set is the policies of one moment, sorted by ID.
 type Set struct {
-	policies []*Policy
-	hash     string
+	policies   []*Policy
+	exceptions []*Exception
+	hash       string
 }
 
 // NewSet joins policies. Two with the same ID are an error: one of them would

@@ -24,6 +24,9 @@ const (
 	MissingDigest   Code = "missing-digest"       // the image is named by tag alone
 	TooFewSigners   Code = "too-few-signers"      // some signed, fewer than asked for
 	SkippedByPolicy Code = "skipped"              // the policy leaves the image alone
+	Excepted        Code = "excepted"             // a policy exception leaves it alone
+	Unchanged       Code = "unchanged"            // the object ran it before this update
+	NotPinned       Code = "not-pinned"           // proved, and the runtime may resolve the tag anew
 	NotConcerned    Code = "no-policy"            // no policy speaks of the image
 	DigestPinned    Code = "pinned"               // nothing to prove; the digest was pinned
 	ImageNotFound   Code = "image-not-found"      // the registry does not have it

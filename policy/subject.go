@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/quaymaster/quaymaster/image"
+import (
+	"time"
+
+	"github.com/quaymaster/quaymaster/image"
+)
 
 // Subject is what a policy is asked about: an object on its way into a cluster,
 // or one that stands in a file.
@@ -20,6 +24,8 @@ type Subject struct {
 	Operation string
 	User      User
 	DryRun    bool
+	// Time is when the question is asked, for exceptions that end.
+	Time time.Time
 }
 
 // User is who asks.
@@ -42,4 +48,7 @@ type Image struct {
 	// Pointer is where it is written, as a JSON pointer (RFC 6901).
 	Pointer string
 	Ref     image.Ref
+	// Unchanged: the object ran the very same text before this update, so nothing
+	// is asked about it.
+	Unchanged bool
 }

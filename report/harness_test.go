@@ -55,7 +55,11 @@ func digestOf(path string) image.Digest { return image.DigestOf([]byte("image of
 // of it follows from the repository's name.
 type shelf struct{}
 
-func (shelf) Open(policy.Credentials) (gate.Session, error) { return shelf{}, nil }
+func (shelf) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+	return shelf{}, nil
+}
+
+func (shelf) Scope() string { return "" }
 
 func (shelf) Cost() gate.Cost {
 	return gate.Cost{Requests: 3, CountedPulls: 1, Bytes: 2048, RateLimitRemaining: 97}

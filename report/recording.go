@@ -93,7 +93,7 @@ func effect(d policy.Decision) Effect {
 	switch {
 	case d.Result == policy.Pass || d.Result == policy.Skipped:
 		return EffectAllow
-	case d.Check.Action == policy.Audit || d.Result == policy.Undecided && failOpen:
+	case d.Check.Action.Admits() || d.Result == policy.Undecided && failOpen:
 		return EffectWarn
 	case d.Result == policy.Undecided:
 		return EffectUnable

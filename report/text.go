@@ -184,7 +184,7 @@ func (t *text) decision(d Decision) {
 		}
 	case EffectWarn:
 		why := "audit only, not denied"
-		if d.Action != policy.Audit {
+		if !d.Action.Admits() {
 			why = "could not be verified, admitted by failurePolicy Ignore"
 		}
 		t.detail(yellow, "warning", who+" ("+why+")")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
@@ -59,9 +62,10 @@ type online struct {
 	secrets  *resources
 }
 
-// Open implements gate.Registries.
-func (o online) Open(credentials policy.Credentials) (gate.Session, error) {
-	client := o.client
+// Open implements gate.Registries. What a manifest names for its own pulls is the
+// cluster's matter; the command line has its caller's credentials.
+func (o online) Open(_ context.Context, access gate.Access, _ image.Repository) (gate.Session, error) {
+	credentials, client := access.Credentials, o.client
 	if credentials.AllowInsecure {
 		client = o.insecure
 	}
@@ -75,7 +79,15 @@ func (o online) Open(credentials policy.Credentials) (gate.Session, error) {
 		}
 	}
 	meter := &registry.Meter{}
-	return session{Client: client.With(meter), meter: meter}, nil
+	return session{Client: client.With(meter), meter: meter, scope: credentialScope(credentials)}, nil
+}
+
+// credentialScope names what a policy says of credentials.
+func credentialScope(c policy.Credentials) string {
+	if !c.AllowInsecure && len(c.Providers)+len(c.Secrets) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%t\x00%s\x00%s", c.AllowInsecure, strings.Join(c.Providers, "\x01"), strings.Join(c.Secrets, "\x01"))
 }
 
 // sources turns a policy's words into places that credentials come from.
@@ -106,7 +118,11 @@ func dockerConfiguration() registry.Source {
 type session struct {
 	*registry.Client
 	meter *registry.Meter
+	scope string
 }
+
+// Scope implements gate.Session.
+func (s session) Scope() string { return s.scope }
 
 // Cost implements gate.Session.
 func (s session) Cost() gate.Cost {
@@ -125,12 +141,15 @@ func costOf(meter *registry.Meter) gate.Cost {
 type offline struct{ layout *registry.Layout }
 
 // Open implements gate.Registries.
-func (o offline) Open(policy.Credentials) (gate.Session, error) {
+func (o offline) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
 	return layoutSession{o.layout}, nil
 }
 
 // layoutSession costs nothing.
 type layoutSession struct{ *registry.Layout }
+
+// Scope implements gate.Session.
+func (layoutSession) Scope() string { return "" }
 
 // Cost implements gate.Session.
 func (layoutSession) Cost() gate.Cost { return gate.Cost{RateLimitRemaining: -1} }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
@@ -88,8 +89,12 @@ type session struct{ *registry.Client }
 
 func (session) Cost() gate.Cost { return gate.Cost{} }
 
+func (session) Scope() string { return "" }
+
 // Open implements gate.Registries.
-func (p *port) Open(policy.Credentials) (gate.Session, error) { return session{p.client}, nil }
+func (p *port) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+	return session{p.client}, nil
+}
 
 // rule asks every image for a signature of one authority.
 type rule struct{ authority verify.Authority }

@@ -1,0 +1,41 @@
+package policy
+
+import (
+	"context"
+	"time"
+)
+
+// Exception leaves objects out of rules, for a time: a compiled PolicyException
+// of any dialect. It is immutable once it is in a Set.
+type Exception struct {
+	// Namespace and Name are the document's; Source says where it was read, Hash
+	// is the SHA-256 of its content.
+	Namespace, Name, Source, Hash string
+	// Rules are the rules that it speaks of; at least one.
+	Rules []ExceptedRule
+	// Images are patterns for references as policies write them; none means every
+	// image of the object. An exception for some images never covers another.
+	Images []string
+	// Expires is when it ends; zero means never.
+	Expires time.Time
+	// Scope says which objects it covers; nil means all.
+	Scope ExceptionScope
+}
+
+// ExceptedRule names rules of a policy.
+type ExceptedRule struct {
+	// Policy is the name of a cluster-wide policy, or namespace/name.
+	Policy string
+	// Rules are patterns for names of rules; at least one.
+	Rules []string
+}
+
+// ExceptionScope is a compiled match of an exception.
+type ExceptionScope interface {
+	// Covers reports whether the exception speaks of the subject. An error means
+	// that it could not be asked: it then covers nothing.
+	Covers(ctx context.Context, subject *Subject) (bool, error)
+}
+
+// ID returns namespace/name.
+func (e *Exception) ID() string { return e.Namespace + "/" + e.Name }
