@@ -26,7 +26,7 @@ var layers = map[string]int{
 	"gate":          11,
 	"report":        12,
 	"gate/gatetest": 13, "examples/demo": 13,
-	"cmd/quaymaster": 14, "cmd/conformance": 14,
+	"cmd/quaymaster/engine": 14, "cmd/quaymaster/gateway": 15, "cmd/quaymaster": 16, "cmd/conformance": 14,
 }
 
 // forbidden imports hold for a package and all it reaches, unless direct.
@@ -78,6 +78,8 @@ var connecting = map[string]string{
 	"verify/verifytest":       "OCSP and CRL answers for tests",
 	"registry/internal/guard": "the registry client's transport",
 	"internal/dial/dialtest":  "a resolver for tests",
+	"cmd/quaymaster/engine":   "wiring of verifiers to the guarded dialer",
+	"cmd/quaymaster/gateway":  "wiring of the gateway",
 	"cmd/quaymaster":          "wiring",
 	"cmd/conformance":         "TUF of the staging instance",
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
@@ -16,7 +17,7 @@ import (
 // loadPolicies compiles the policies in files and folders. ConfigMaps, Secrets
 // and Namespaces beside them are resources; any other document is an error,
 // because a policy that is silently not one protects nobody.
-func loadPolicies(names []string, known *resources) ([]*policy.Policy, error) {
+func loadPolicies(names []string, known *engine.Resources) ([]*policy.Policy, error) {
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func loadPolicies(names []string, known *resources) ([]*policy.Policy, error) {
 
 // compilePolicy compiles one document, or keeps it as a resource and returns
 // nil.
-func compilePolicy(compiler *kyverno.Compiler, object workload.Object, known *resources) (*policy.Policy, error) {
+func compilePolicy(compiler *kyverno.Compiler, object workload.Object, known *engine.Resources) (*policy.Policy, error) {
 	apiVersion := object.Version()
 	if object.Group() != "" {
 		apiVersion = object.Group() + "/" + apiVersion
@@ -58,8 +59,25 @@ func compilePolicy(compiler *kyverno.Compiler, object workload.Object, known *re
 			return nil, fmt.Errorf("%s: %w", object.Source(), err)
 		}
 		return compiler.Compile(content, object.Source())
-	case isResource(object):
-		return nil, known.add(object)
+	case engine.IsResource(object):
+		return nil, known.Add(object)
 	}
 	return nil, fmt.Errorf("%s: %s %s is not a policy that this version reads: it takes ClusterPolicy and Policy of kyverno.io/v1 and v2beta1", object.Source(), apiVersion, object.Kind())
+}
+
+// loadResources reads ConfigMaps, Secrets and Namespaces.
+func loadResources(names []string) (*engine.Resources, error) {
+	known := engine.NewResources()
+	for _, name := range names {
+		objects, err := readManifests(name, nil)
+		if err != nil {
+			return nil, fmt.Errorf("--resource: %w", err)
+		}
+		for _, object := range objects {
+			if err := known.Add(object); err != nil {
+				return nil, fmt.Errorf("--resource %s: %w", object.Source(), err)
+			}
+		}
+	}
+	return known, nil
 }

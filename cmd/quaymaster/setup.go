@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -51,7 +52,7 @@ func (f *setupFlags) register(cmd *cobra.Command) {
 // wired is an engine, and what was read to make it.
 type wired struct {
 	gate      *gate.Gate
-	resources *resources
+	resources *engine.Resources
 }
 
 // wire makes the engine as the flags say, for the requests that it will get.
@@ -74,7 +75,7 @@ func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorit
 	if err != nil {
 		return nil, err
 	}
-	prover, err := newProver(store.Snapshot())
+	prover, err := engine.NewProver(store.Snapshot())
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorit
 }
 
 // policySet compiles the policy files and the flags that mean a policy.
-func (f *setupFlags) policySet(t terminal, authorities *authorityFlags, resources *resources) (*policy.Set, error) {
+func (f *setupFlags) policySet(t terminal, authorities *authorityFlags, resources *engine.Resources) (*policy.Set, error) {
 	policies, err := loadPolicies(f.policies, resources)
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (f *setupFlags) policySet(t terminal, authorities *authorityFlags, resource
 }
 
 // trust opens the trust store. Nothing is fetched unless --refresh-trust asks.
-func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *resources, error) {
+func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *engine.Resources, error) {
 	known, err := loadResources(f.resources)
 	if err != nil {
 		return nil, nil, err
@@ -132,7 +133,7 @@ func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *resources, error
 		if f.offline || f.trustedRoot != "" {
 			return nil, nil, errors.New("--refresh-trust contradicts --offline and --trusted-root")
 		}
-		options.TUF = &trust.TUF{Client: &http.Client{Timeout: f.timeout, Transport: guardedTransport()}, CachePath: tufCache()}
+		options.TUF = &trust.TUF{Client: &http.Client{Timeout: f.timeout, Transport: engine.GuardedTransport()}, CachePath: tufCache()}
 	}
 	store, err := trust.New(options)
 	if err != nil {
@@ -160,7 +161,7 @@ func tufCache() string {
 }
 
 // registries returns where images and evidence are read.
-func (f *setupFlags) registries(secrets *resources, requests []gate.Request) (gate.Registries, error) {
+func (f *setupFlags) registries(secrets *engine.Resources, requests []gate.Request) (gate.Registries, error) {
 	if f.ociLayout != "" {
 		if len(f.plainHTTP) > 0 || f.registryCA != "" {
 			return nil, errors.New("--plain-http and --registry-ca are about registries, and --oci-layout asks none")
@@ -176,7 +177,7 @@ func (f *setupFlags) registries(secrets *resources, requests []gate.Request) (ga
 	}
 	config := registry.Config{
 		PlainHTTP:   f.plainHTTP,
-		Credentials: []registry.Source{dockerConfiguration()},
+		Credentials: []registry.Source{engine.DockerConfiguration()},
 	}
 	if f.registryCA != "" {
 		pool, err := certificatePool(f.registryCA)

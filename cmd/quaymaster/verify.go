@@ -199,7 +199,7 @@ func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gat
 	if err != nil {
 		return nil, err
 	}
-	wired.resources.describeNamespaces(requests)
+	wired.resources.DescribeNamespaces(requests)
 	progress := newProgress(t)
 	outcomes := wired.gate.DecideAll(ctx, requests, progress.draw)
 	progress.clear()

@@ -3,63 +3,21 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-
-	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/verify"
-	"github.com/quaymaster/quaymaster/verify/bundle"
-	"github.com/quaymaster/quaymaster/verify/cosign"
-	"github.com/quaymaster/quaymaster/verify/notation"
-	"github.com/quaymaster/quaymaster/verify/trust"
 )
-
-// prover joins one snapshot of trust with the verifiers bound to it.
-type prover struct {
-	*trust.Snapshot
-	verify.ByFormat
-}
-
-func newProver(snapshot *trust.Snapshot) (gate.Prover, error) {
-	notary, err := notation.New(notation.Options{Transport: guardedTransport()})
-	if err != nil {
-		return nil, err
-	}
-	return prover{Snapshot: snapshot, ByFormat: verify.ByFormat{
-		attest.Cosign:   cosign.New(snapshot),
-		attest.Bundle:   bundle.New(snapshot),
-		attest.Notation: notary,
-	}}, nil
-}
-
-// answerTimeout is how long a service that is no registry may take to answer.
-const answerTimeout = 10 * time.Second
-
-// guardedTransport opens connections for whoever is not a registry.
-func guardedTransport() http.RoundTripper {
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dial.New(dial.Config{}).DialContext,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   2,
-		ResponseHeaderTimeout: answerTimeout,
-	}
-}
 
 // online opens sessions with registries.
 type online struct {
 	client   *registry.Client
 	insecure *registry.Client // for policies that allow insecure registries
-	secrets  *resources
+	secrets  *engine.Resources
 }
 
 // Open implements gate.Registries. What a manifest names for its own pulls is the
@@ -78,8 +36,7 @@ func (o online) Open(_ context.Context, access gate.Access, _ image.Repository) 
 			return nil, err
 		}
 	}
-	meter := &registry.Meter{}
-	return session{Client: client.With(meter), meter: meter, scope: credentialScope(credentials)}, nil
+	return engine.NewSession(client, credentialScope(credentials)), nil
 }
 
 // credentialScope names what a policy says of credentials.
@@ -94,47 +51,20 @@ func credentialScope(c policy.Credentials) string {
 func (o online) sources(credentials policy.Credentials) ([]registry.Source, error) {
 	var sources []registry.Source
 	for _, name := range credentials.Secrets {
-		source, err := o.secrets.pullSecret(name)
+		source, err := o.secrets.PullSecret(name)
 		if err != nil {
 			return nil, err
 		}
 		sources = append(sources, source)
 	}
 	for _, name := range credentials.Providers {
-		source, err := provider(name)
+		source, err := engine.Provider(name)
 		if err != nil {
 			return nil, err
 		}
 		sources = append(sources, source)
 	}
 	return sources, nil
-}
-
-func dockerConfiguration() registry.Source {
-	return registry.Source{Name: "the docker configuration", Keychain: authn.DefaultKeychain}
-}
-
-// session is a registry client whose costs are counted.
-type session struct {
-	*registry.Client
-	meter *registry.Meter
-	scope string
-}
-
-// Scope implements gate.Session.
-func (s session) Scope() string { return s.scope }
-
-// Cost implements gate.Session.
-func (s session) Cost() gate.Cost {
-	return costOf(s.meter)
-}
-
-func costOf(meter *registry.Meter) gate.Cost {
-	cost := gate.Cost{Requests: meter.Requests(), CountedPulls: meter.Pulls(), Bytes: meter.Bytes(), RateLimitRemaining: -1}
-	if left, ok := meter.Remaining(); ok {
-		cost.RateLimitRemaining = left
-	}
-	return cost
 }
 
 // offline opens sessions with an OCI layout, which needs no credentials.

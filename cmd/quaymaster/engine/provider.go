@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"fmt"
@@ -15,13 +15,13 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 )
 
-// provider returns the credentials of a cloud, by the name that Kyverno's
+// Provider returns the credentials of a cloud, by the name that Kyverno's
 // policies give it. Each knows its own registries and answers for no other host.
-func provider(name string) (registry.Source, error) {
+func Provider(name string) (registry.Source, error) {
 	source := registry.Source{Name: "the credential provider " + name}
 	switch name {
 	case "default":
-		return dockerConfiguration(), nil
+		return DockerConfiguration(), nil
 	case "google":
 		source.Keychain = google.Keychain
 	case "amazon":
@@ -37,6 +37,15 @@ func provider(name string) (registry.Source, error) {
 		return source, fmt.Errorf("credential provider %q: want default, google, amazon, azure or github", name)
 	}
 	return source, nil
+}
+
+// Providers are the names that Provider knows.
+func Providers() []string { return []string{"default", "google", "amazon", "azure", "github"} }
+
+// DockerConfiguration gives the credentials of the caller's docker and podman
+// files and their helpers.
+func DockerConfiguration() registry.Source {
+	return registry.Source{Name: "the docker configuration", Keychain: authn.DefaultKeychain}
 }
 
 // within confines a keychain to registries of given domains. The helper for Azure

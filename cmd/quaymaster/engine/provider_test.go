@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"testing"
@@ -39,12 +39,12 @@ func TestATokenStaysWithItsCloud(t *testing.T) {
 			t.Errorf("%s (%s): given %t, want %t: %v", c.reason, c.host, got != authn.Anonymous, c.given, err)
 		}
 	}
-	for _, known := range []string{"default", "google", "amazon", "azure", "github"} {
-		if source, err := provider(known); err != nil || source.Keychain == nil {
+	for _, known := range Providers() {
+		if source, err := Provider(known); err != nil || source.Keychain == nil {
 			t.Errorf("provider %s: %v", known, err)
 		}
 	}
-	if _, err := provider("nobody"); err == nil {
+	if _, err := Provider("nobody"); err == nil {
 		t.Error("an unknown provider is taken")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"bytes"
@@ -19,35 +19,24 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// resources are the objects of a cluster that policies look up, from files.
-type resources struct {
+// Resources are the objects of a cluster that policies look up, from files.
+type Resources struct {
 	configMaps map[string]map[string]any // by namespace/name
 	secrets    map[string]map[string][]byte
 	namespaces map[string]map[string]string // labels by name
 }
 
-// loadResources reads ConfigMaps, Secrets and Namespaces; objects of other kinds
-// are left alone, so that a folder of manifests can be given.
-func loadResources(names []string) (*resources, error) {
-	r := &resources{
+// NewResources returns none.
+func NewResources() *Resources {
+	return &Resources{
 		configMaps: map[string]map[string]any{}, secrets: map[string]map[string][]byte{},
 		namespaces: map[string]map[string]string{},
 	}
-	for _, name := range names {
-		objects, err := readManifests(name, nil)
-		if err != nil {
-			return nil, fmt.Errorf("--resource: %w", err)
-		}
-		for _, object := range objects {
-			if err := r.add(object); err != nil {
-				return nil, fmt.Errorf("--resource %s: %w", object.Source(), err)
-			}
-		}
-	}
-	return r, nil
 }
 
-func (r *resources) add(object workload.Object) error {
+// Add keeps a ConfigMap, Secret or Namespace; an object of another kind is left
+// alone, so that a folder of manifests can be given.
+func (r *Resources) Add(object workload.Object) error {
 	key := namespaced(object.Namespace(), object.Name())
 	content := object.Content()
 	switch {
@@ -72,8 +61,8 @@ func (r *resources) add(object workload.Object) error {
 	return nil
 }
 
-// isResource reports whether policies can look an object of the kind up.
-func isResource(object workload.Object) bool {
+// IsResource reports whether policies can look an object of the kind up.
+func IsResource(object workload.Object) bool {
 	switch object.Kind() {
 	case "ConfigMap", "Secret", "Namespace":
 		return object.Group() == ""
@@ -105,10 +94,10 @@ func secretData(content map[string]any) (map[string][]byte, error) {
 	return data, nil
 }
 
-// describeNamespaces adds what is known of the objects' namespaces. Labels that
+// DescribeNamespaces adds what is known of the objects' namespaces. Labels that
 // nobody gave are unknown, not empty: a policy that selects by them cannot be
 // asked then.
-func (r *resources) describeNamespaces(requests []gate.Request) {
+func (r *Resources) DescribeNamespaces(requests []gate.Request) {
 	for i := range requests {
 		subject := &requests[i].Subject
 		name := subject.Namespace
@@ -125,7 +114,7 @@ func (r *resources) describeNamespaces(requests []gate.Request) {
 }
 
 // Secret implements trust.Secrets.
-func (r *resources) Secret(_ context.Context, namespace, name, key string) ([]byte, error) {
+func (r *Resources) Secret(_ context.Context, namespace, name, key string) ([]byte, error) {
 	data, ok := r.secrets[namespaced(namespace, name)]
 	if !ok {
 		return nil, fmt.Errorf("Secret %s/%s is not among the resources: give it with --resource FILE", namespace, name)
@@ -138,7 +127,7 @@ func (r *resources) Secret(_ context.Context, namespace, name, key string) ([]by
 }
 
 // ConfigMap returns a ConfigMap, as policies see it.
-func (r *resources) ConfigMap(_ context.Context, namespace, name string) (map[string]any, error) {
+func (r *Resources) ConfigMap(_ context.Context, namespace, name string) (map[string]any, error) {
 	content, ok := r.configMaps[namespaced(namespace, name)]
 	if !ok {
 		return nil, errors.New("it is not among the resources: give it with --resource FILE")
@@ -146,8 +135,8 @@ func (r *resources) ConfigMap(_ context.Context, namespace, name string) (map[st
 	return content, nil
 }
 
-// pullSecret reads a Secret of type kubernetes.io/dockerconfigjson.
-func (r *resources) pullSecret(name string) (registry.Source, error) {
+// PullSecret reads a Secret of type kubernetes.io/dockerconfigjson.
+func (r *Resources) PullSecret(name string) (registry.Source, error) {
 	namespace, secret, ok := strings.Cut(name, "/")
 	if !ok {
 		namespace, secret = "", name

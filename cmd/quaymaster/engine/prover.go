@@ -1,0 +1,52 @@
+// Package engine answers: what do the command line and the gateway both rest on?
+//
+// It binds verifiers to trust, registries to credentials and files to what
+// policies look up. It is wiring: nothing is decided here.
+package engine
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/bundle"
+	"github.com/quaymaster/quaymaster/verify/cosign"
+	"github.com/quaymaster/quaymaster/verify/notation"
+	"github.com/quaymaster/quaymaster/verify/trust"
+)
+
+// prover joins one snapshot of trust with the verifiers bound to it.
+type prover struct {
+	*trust.Snapshot
+	verify.ByFormat
+}
+
+// NewProver binds the verifiers of every format to a snapshot.
+func NewProver(snapshot *trust.Snapshot) (gate.Prover, error) {
+	notary, err := notation.New(notation.Options{Transport: GuardedTransport()})
+	if err != nil {
+		return nil, err
+	}
+	return prover{Snapshot: snapshot, ByFormat: verify.ByFormat{
+		attest.Cosign:   cosign.New(snapshot),
+		attest.Bundle:   bundle.New(snapshot),
+		attest.Notation: notary,
+	}}, nil
+}
+
+// answerTimeout is how long a service that is no registry may take to answer.
+const answerTimeout = 10 * time.Second
+
+// GuardedTransport opens connections for whoever is not a registry.
+func GuardedTransport() http.RoundTripper {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dial.New(dial.Config{}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   2,
+		ResponseHeaderTimeout: answerTimeout,
+	}
+}

@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/registry"
+)
+
+// session is a registry client whose costs are counted.
+type session struct {
+	*registry.Client
+	meter *registry.Meter
+	scope string
+}
+
+// NewSession returns a session of a client; scope names its credentials.
+func NewSession(client *registry.Client, scope string) gate.Session {
+	meter := &registry.Meter{}
+	return session{Client: client.With(meter), meter: meter, scope: scope}
+}
+
+// Scope implements gate.Session.
+func (s session) Scope() string { return s.scope }
+
+// Cost implements gate.Session.
+func (s session) Cost() gate.Cost {
+	return costOf(s.meter)
+}
+
+func costOf(meter *registry.Meter) gate.Cost {
+	cost := gate.Cost{Requests: meter.Requests(), CountedPulls: meter.Pulls(), Bytes: meter.Bytes(), RateLimitRemaining: -1}
+	if left, ok := meter.Remaining(); ok {
+		cost.RateLimitRemaining = left
+	}
+	return cost
+}

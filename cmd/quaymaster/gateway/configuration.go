@@ -1,0 +1,384 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+)
+
+// The type of a configuration file.
+const (
+	APIVersion = "quaymaster.dev/v1alpha1"
+	Kind       = "Configuration"
+)
+
+// Configuration is the gateway's settings. Every field has a safe zero value,
+// which is the default that its comment names. docs/configuration.md is made
+// from the comments here.
+type Configuration struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+
+	// The gateway's own namespace: where its Secret and Leases are. Default
+	// quaymaster.
+	Namespace string `json:"namespace,omitempty"`
+	// Run without a cluster: policies come from folders, and nothing is written.
+	Standalone bool `json:"standalone,omitempty"`
+
+	Kubernetes  Kubernetes  `json:"kubernetes,omitzero"`
+	Listen      Listen      `json:"listen,omitzero"`
+	Webhooks    Webhooks    `json:"webhooks,omitzero"`
+	Certificate Certificate `json:"certificate,omitzero"`
+	Policies    Policies    `json:"policies,omitzero"`
+	Exceptions  Exceptions  `json:"exceptions,omitzero"`
+	Registries  Registries  `json:"registries,omitzero"`
+	Trust       Trust       `json:"trust,omitzero"`
+	Ages        Ages        `json:"ages,omitzero"`
+	Limits      Limits      `json:"limits,omitzero"`
+	Events      Events      `json:"events,omitzero"`
+	Peers       Peers       `json:"peers,omitzero"`
+	Log         Log         `json:"log,omitzero"`
+	Traces      Traces      `json:"traces,omitzero"`
+}
+
+// Kubernetes says how the API server is reached.
+type Kubernetes struct {
+	// Path of a kubeconfig file. Default: the pod's service account.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Requests a second to the API server. Default 50.
+	QPS float32 `json:"qps,omitempty"`
+	// Requests at once beyond that. Default 100.
+	Burst int `json:"burst,omitempty"`
+}
+
+// Listen says where the gateway listens.
+type Listen struct {
+	// Address of the TLS doors. Default :9443.
+	Address string `json:"address,omitempty"`
+	// Address of /metrics, /healthz and /readyz. Default :8000.
+	Plain string `json:"plain,omitempty"`
+	// Loopback address of pprof. Default: none.
+	Profiling string `json:"profiling,omitempty"`
+	// How long after SIGTERM requests are still taken, so that the endpoints can
+	// be updated. Default 5s.
+	DrainDelay Duration `json:"drainDelay,omitempty"`
+	// File of certificate authorities (PEM): callers of the doors below must show a
+	// certificate of one of them. Default: callers need none.
+	ClientCA string `json:"clientCA,omitempty"`
+	// Common names that a caller's certificate may have. Default: any that the
+	// authorities signed.
+	ClientNames []string `json:"clientNames,omitempty"`
+	// Doors that ask for a client certificate. Default: all but /peers.
+	ClientDoors []string `json:"clientDoors,omitempty"`
+}
+
+// Webhooks says how the API server is told to ask.
+type Webhooks struct {
+	// Leave the webhook configurations to somebody else.
+	Disabled bool `json:"disabled,omitempty"`
+	// Name of the gateway's Service in its namespace. Default quaymaster.
+	Service string `json:"service,omitempty"`
+	// Port of the Service. Default 443.
+	Port int32 `json:"port,omitempty"`
+	// Base URL in place of the Service, for an API server outside the cluster.
+	URL string `json:"url,omitempty"`
+	// Namespaces that are never asked about, beside the gateway's own. Default
+	// kube-system; an empty list excludes no other. A node's own pods in
+	// kube-system must start before the gateway can.
+	ExcludedNamespaces *[]string `json:"excludedNamespaces,omitempty"`
+	// Kinds of pod controllers that are pinned like Pods, as in Deployment. Default:
+	// none; Pods are pinned when they come.
+	MutateControllers []string `json:"mutateControllers,omitempty"`
+	// The ClusterRole that owns the configurations, so that they go away with the
+	// release. Default quaymaster.
+	Owner string `json:"owner,omitempty"`
+}
+
+// Certificate says which certificate the gateway serves.
+type Certificate struct {
+	// The Secret of the gateway's own certificate authority. Default
+	// quaymaster-certificate.
+	Secret string `json:"secret,omitempty"`
+	// Folder for the own certificate authority when running standalone. Default:
+	// a new one at each start, in memory.
+	Folder string `json:"folder,omitempty"`
+	// Files of a certificate from elsewhere, such as cert-manager, in place of the
+	// own authority; followed when they change.
+	CertificateFile string `json:"certificateFile,omitempty"`
+	KeyFile         string `json:"keyFile,omitempty"`
+	CAFile          string `json:"caFile,omitempty"`
+	// Names and addresses in the own certificate beside those of the Service.
+	Names []string `json:"names,omitempty"`
+}
+
+// Policies says where policies come from.
+type Policies struct {
+	// Folders of policies, ConfigMaps, Secrets and Namespaces, reloaded when they
+	// change. In a cluster they stand beside the cluster's policies.
+	Folders []string `json:"folders,omitempty"`
+	// Labels that a policy must have to be the gateway's. Default: every policy
+	// is.
+	Selector string `json:"selector,omitempty"`
+	// Where Secrets are that a ClusterPolicy names without a namespace. Default
+	// kyverno, as in Kyverno.
+	SecretNamespace string `json:"secretNamespace,omitempty"`
+	// Write the state of policies into their status. Only where no other engine
+	// does.
+	WriteStatus bool `json:"writeStatus,omitempty"`
+}
+
+// Exceptions says which policy exceptions count.
+type Exceptions struct {
+	// Namespaces whose PolicyExceptions are accepted. Default: none are.
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// Registries says how registries are reached.
+type Registries struct {
+	// Settings of single registries, by host or host:port.
+	Hosts map[string]Host `json:"hosts,omitempty"`
+	// File of certificate authorities (PEM) to trust for all registries beside
+	// the system's.
+	CAFile string `json:"caFile,omitempty"`
+	// Secrets of the gateway (namespace/name, of type dockerconfigjson) that are
+	// asked after those of the pod, its service account and the policy.
+	PullSecrets []string `json:"pullSecrets,omitempty"`
+	// Cloud keychains that are asked last: amazon, google, azure, github. Default:
+	// none.
+	Providers []string `json:"providers,omitempty"`
+	// Hosts that may resolve to a loopback address beside those that are loopback
+	// by name.
+	Loopback []string `json:"loopback,omitempty"`
+	// Refuse private addresses.
+	NoPrivate bool `json:"noPrivate,omitempty"`
+	// Requests at once, to one host and in all. Default 16 and 64.
+	PerHost int `json:"perHost,omitempty"`
+	Total   int `json:"total,omitempty"`
+}
+
+// Host is how one registry is reached.
+type Host struct {
+	// Ask without TLS. Who is between sees credentials and may change tags.
+	PlainHTTP bool `json:"plainHTTP,omitempty"`
+	// File of certificate authorities (PEM) in place of all others.
+	CAFile string `json:"caFile,omitempty"`
+	// Files of the client certificate to show (mutual TLS).
+	CertificateFile string `json:"certificateFile,omitempty"`
+	KeyFile         string `json:"keyFile,omitempty"`
+}
+
+// Trust says whom signatures rest on where a policy does not.
+type Trust struct {
+	// A trusted_root.json file in place of the public-good instance's.
+	TrustedRoot string `json:"trustedRoot,omitempty"`
+	// Follow the public-good TUF repository for newer roots, beside requests.
+	Refresh bool `json:"refresh,omitempty"`
+	// Folder for TUF's metadata, which guards against rollback over a restart.
+	CacheFolder string `json:"cacheFolder,omitempty"`
+}
+
+// Ages says how long is remembered what was found out.
+type Ages struct {
+	// The digest behind a tag: a tag is asked for at most once in this time.
+	// Default 30s.
+	Tag Duration `json:"tag,omitempty"`
+	// A proved claim. Default 1h.
+	Fact Duration `json:"fact,omitempty"`
+	// "No evidence found". Default 10s.
+	None Duration `json:"none,omitempty"`
+	// Secrets and service accounts. Default 30s.
+	Secret Duration `json:"secret,omitempty"`
+}
+
+// Limits bounds the work.
+type Limits struct {
+	// Admission requests at work at once; further ones wait for their turn within
+	// their own time. Default 256.
+	Requests int `json:"requests,omitempty"`
+	// Images of one request at work at once. Default 16.
+	Images int `json:"images,omitempty"`
+}
+
+// Events says whether Kubernetes Events are written.
+type Events struct {
+	// Write none.
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// Peers says how replicas help one another.
+type Peers struct {
+	// Ask no other replica for what it proved.
+	Disabled bool `json:"disabled,omitempty"`
+	// Address under which other replicas reach this one. Default: the pod's
+	// address (POD_IP) and the TLS port.
+	Address string `json:"address,omitempty"`
+}
+
+// Log says how much is told.
+type Log struct {
+	// debug, info, warn or error. Default info.
+	Level string `json:"level,omitempty"`
+	// json or text. Default json.
+	Format string `json:"format,omitempty"`
+}
+
+// Traces says where OpenTelemetry traces go.
+type Traces struct {
+	// OTLP endpoint over HTTP, as in http://collector:4318. Default: none.
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// Duration is a time span, written as in 30s.
+type Duration time.Duration
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *Duration) UnmarshalJSON(text []byte) error {
+	parsed, err := time.ParseDuration(strings.Trim(string(text), `"`))
+	if err != nil || parsed < 0 {
+		return fmt.Errorf("%s: want a duration such as 30s", text)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// Load reads a configuration file; an empty path is the default configuration.
+func Load(path string) (Configuration, error) {
+	if path == "" {
+		return Parse([]byte("apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"))
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Configuration{}, fmt.Errorf("configuration: %w", err)
+	}
+	c, err := Parse(text)
+	if err != nil {
+		return c, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Parse reads a configuration strictly, fills in defaults, and refuses what
+// contradicts itself.
+func Parse(text []byte) (Configuration, error) {
+	var c Configuration
+	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+		return c, err
+	}
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		return c, fmt.Errorf("want apiVersion %s and kind %s, found %q and %q", APIVersion, Kind, c.APIVersion, c.Kind)
+	}
+	c.fill()
+	return c, c.check()
+}
+
+// fill sets the defaults.
+func (c *Configuration) fill() {
+	orText(&c.Namespace, "quaymaster")
+	orText(&c.Listen.Address, ":9443")
+	orText(&c.Listen.Plain, ":8000")
+	orText(&c.Webhooks.Service, "quaymaster")
+	orText(&c.Webhooks.Owner, "quaymaster")
+	orText(&c.Certificate.Secret, "quaymaster-certificate")
+	orText(&c.Log.Level, "info")
+	orText(&c.Log.Format, "json")
+	if c.Webhooks.Port == 0 {
+		c.Webhooks.Port = 443
+	}
+	if c.Webhooks.ExcludedNamespaces == nil {
+		c.Webhooks.ExcludedNamespaces = &[]string{"kube-system"}
+	}
+	if c.Kubernetes.QPS == 0 {
+		c.Kubernetes.QPS = 50
+	}
+	if c.Kubernetes.Burst == 0 {
+		c.Kubernetes.Burst = 100
+	}
+	if c.Limits.Requests == 0 {
+		c.Limits.Requests = 256
+	}
+	if c.Limits.Images == 0 {
+		c.Limits.Images = 16
+	}
+	for _, d := range []struct {
+		to    *Duration
+		usual time.Duration
+	}{
+		{&c.Listen.DrainDelay, 5 * time.Second}, {&c.Ages.Tag, 30 * time.Second},
+		{&c.Ages.Fact, time.Hour}, {&c.Ages.None, 10 * time.Second}, {&c.Ages.Secret, 30 * time.Second},
+	} {
+		if *d.to == 0 {
+			*d.to = Duration(d.usual)
+		}
+	}
+}
+
+func orText(to *string, usual string) {
+	if *to == "" {
+		*to = usual
+	}
+}
+
+// check refuses what contradicts itself.
+func (c *Configuration) check() error {
+	var errs []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	refuse(c.Standalone && len(c.Policies.Folders) == 0, "standalone: without a cluster the policies must come from policies.folders")
+	refuse(c.Standalone && c.Kubernetes.Kubeconfig != "", "standalone contradicts kubernetes.kubeconfig: remove one")
+	refuse(c.Standalone && len(c.Exceptions.Namespaces) > 0 && len(c.Policies.Folders) == 0, "exceptions.namespaces: there is nowhere to read exceptions from")
+	files := c.Certificate.CertificateFile != ""
+	refuse(files != (c.Certificate.KeyFile != ""), "certificate: certificateFile and keyFile belong together")
+	refuse(files && !c.Standalone && !c.Webhooks.Disabled && c.Certificate.CAFile == "", "certificate.caFile: the webhook configurations must say which authority signed the certificate")
+	refuse(!files && c.Certificate.CAFile != "", "certificate.caFile belongs to certificateFile and keyFile")
+	refuse(c.Certificate.Folder != "" && !c.Standalone, "certificate.folder is for running standalone; in a cluster the certificate is in a Secret")
+	refuse(len(c.Listen.ClientNames)+len(c.Listen.ClientDoors) > 0 && c.Listen.ClientCA == "", "listen.clientNames and listen.clientDoors need listen.clientCA")
+	refuse(!slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level), "log.level: unknown level %q", c.Log.Level)
+	refuse(!slices.Contains([]string{"json", "text"}, c.Log.Format), "log.format: want json or text, found %q", c.Log.Format)
+	refuse(c.Kubernetes.QPS < 0 || c.Kubernetes.Burst < 0, "kubernetes: qps and burst cannot be negative")
+	refuse(c.Limits.Requests < 0 || c.Limits.Images < 0, "limits cannot be negative")
+	refuse((c.Registries.PerHost == 0) != (c.Registries.Total == 0), "registries: give both perHost and total, or neither")
+	refuse(c.Webhooks.URL != "" && !strings.HasPrefix(c.Webhooks.URL, "https://"), "webhooks.url: want https://host[:port]")
+	for _, secret := range c.Registries.PullSecrets {
+		refuse(strings.Count(secret, "/") != 1, "registries.pullSecrets: %q: want namespace/name", secret)
+	}
+	for _, name := range c.Registries.Providers {
+		refuse(!slices.Contains(engine.Providers(), name), "registries.providers: %q: want one of %s", name, strings.Join(engine.Providers(), ", "))
+	}
+	for host, h := range c.Registries.Hosts {
+		refuse((h.CertificateFile == "") != (h.KeyFile == ""), "registries.hosts[%s]: certificateFile and keyFile belong together", host)
+		refuse(h.PlainHTTP && h.CAFile+h.CertificateFile != "", "registries.hosts[%s]: plainHTTP contradicts certificates", host)
+	}
+	if _, err := labels.Parse(c.Policies.Selector); err != nil {
+		errs = append(errs, fmt.Errorf("policies.selector: %w", err))
+	}
+	return errors.Join(append(errs, c.checkAddresses()...)...)
+}
+
+func (c *Configuration) checkAddresses() []error {
+	var errs []error
+	for name, address := range map[string]string{"listen.address": c.Listen.Address, "listen.plain": c.Listen.Plain} {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	if c.Listen.Profiling != "" {
+		address, err := netip.ParseAddrPort(c.Listen.Profiling)
+		if err != nil || !address.Addr().IsLoopback() {
+			errs = append(errs, fmt.Errorf("listen.profiling: %q: want a loopback address such as 127.0.0.1:6060; profiles tell much", c.Listen.Profiling))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the generated documentation")
+
+const head = "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n"
+
+func TestConfigurationsThatContradictThemselves(t *testing.T) {
+	for _, c := range []struct{ reason, good, bad, want string }{
+		{"an unknown field", "namespace: q\n", "namespaces: q\n", "unknown field"},
+		{"a field that stands twice", "namespace: q\n", "namespace: q\nnamespace: r\n", "already set"},
+		{"a duration without a unit", "ages: {tag: 5s}\n", "ages: {tag: 5}\n", "duration"},
+		{"standalone without policies", "standalone: true\npolicies: {folders: [p]}\n", "standalone: true\n", "policies.folders"},
+		{"half a certificate", "certificate: {certificateFile: c, keyFile: k, caFile: a}\n", "certificate: {certificateFile: c, caFile: a}\n", "belong together"},
+		{"a certificate of an unknown authority", "certificate: {certificateFile: c, keyFile: k, caFile: a}\n", "certificate: {certificateFile: c, keyFile: k}\n", "which authority"},
+		{"a folder for the certificate in a cluster", "standalone: true\npolicies: {folders: [p]}\ncertificate: {folder: f}\n", "certificate: {folder: f}\n", "standalone"},
+		{"profiles for everybody", "listen: {profiling: '127.0.0.1:6060'}\n", "listen: {profiling: ':6060'}\n", "loopback"},
+		{"a pull secret without a namespace", "registries: {pullSecrets: [a/b]}\n", "registries: {pullSecrets: [b]}\n", "namespace/name"},
+		{"a keychain that nobody knows", "registries: {providers: [amazon]}\n", "registries: {providers: [acme]}\n", "want one of"},
+		{"plain HTTP with a certificate", "registries: {hosts: {r: {plainHTTP: true}}}\n", "registries: {hosts: {r: {plainHTTP: true, caFile: c}}}\n", "contradicts"},
+		{"half a client certificate", "registries: {hosts: {r: {certificateFile: c, keyFile: k}}}\n", "registries: {hosts: {r: {certificateFile: c}}}\n", "belong together"},
+		{"names of clients that are not asked", "listen: {clientCA: ca, clientNames: [a]}\n", "listen: {clientNames: [a]}\n", "clientCA"},
+		{"webhooks without TLS", "webhooks: {url: 'https://h'}\n", "webhooks: {url: 'http://h'}\n", "https"},
+		{"a selector that is none", "policies: {selector: 'a=b'}\n", "policies: {selector: 'a=='}\n", ""},
+		{"a level that is none", "log: {level: debug}\n", "log: {level: loud}\n", "unknown level"},
+		{"another kind", "", "kind: Other\n", ""},
+	} {
+		if _, err := Parse([]byte(head + c.good)); err != nil {
+			t.Errorf("%s: the good twin is refused: %v", c.reason, err)
+		}
+		text := head + c.bad
+		if strings.HasPrefix(c.bad, "kind:") {
+			text = "apiVersion: quaymaster.dev/v1alpha1\n" + c.bad
+		}
+		if c.reason == "a selector that is none" {
+			text = head + "policies: {selector: 'a in ('}\n"
+		}
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error about %q", c.reason, err, c.want)
+		}
+	}
+}
+
+func TestDefaultsAreSafe(t *testing.T) {
+	c, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Standalone || c.Webhooks.Disabled || len(c.Exceptions.Namespaces) > 0 || len(c.Registries.Providers) > 0 || c.Trust.Refresh {
+		t.Errorf("a default that admits or connects more than it must: %+v", c)
+	}
+	if got := *c.Webhooks.ExcludedNamespaces; !reflect.DeepEqual(got, []string{"kube-system"}) {
+		t.Errorf("excluded namespaces: %v", got)
+	}
+	none, err := Parse([]byte(head + "webhooks: {excludedNamespaces: []}\n"))
+	if err != nil || len(*none.Webhooks.ExcludedNamespaces) != 0 {
+		t.Errorf("an empty list excludes %v, %v", none.Webhooks.ExcludedNamespaces, err)
+	}
+}
+
+// TestConfigurationIsDocumented writes docs/configuration.md from the comments of
+// the types, so that none can be missing.
+func TestConfigurationIsDocumented(t *testing.T) {
+	const path = "../../../docs/configuration.md"
+	made := document(t)
+	if *update {
+		if err := os.WriteFile(path, []byte(made), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written, err := os.ReadFile(path)
+	if err != nil || string(written) != made {
+		t.Errorf("%s is not what the types say (%v): run go test ./cmd/quaymaster/gateway -update", path, err)
+	}
+}
+
+func document(t *testing.T) string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "configuration.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]*ast.StructType{}
+	comments := map[string]string{}
+	for _, d := range file.Decls {
+		declaration, ok := d.(*ast.GenDecl)
+		if !ok || declaration.Tok != token.TYPE {
+			continue
+		}
+		spec := declaration.Specs[0].(*ast.TypeSpec)
+		comments[spec.Name.Name] = sentence(declaration.Doc)
+		if fields, ok := spec.Type.(*ast.StructType); ok {
+			types[spec.Name.Name] = fields
+		}
+	}
+	var b strings.Builder
+	b.WriteString(`# Configuration
+
+The file of ` + "`quaymaster serve --config FILE`" + `. It is read strictly: an unknown field
+is an error. Every field may be left out.
+
+` + "```yaml\napiVersion: " + APIVersion + "\nkind: " + Kind + "\n```\n")
+	section(t, &b, types, comments, "Configuration", "")
+	return b.String()
+}
+
+func section(t *testing.T, b *strings.Builder, types map[string]*ast.StructType, comments map[string]string, name, path string) {
+	t.Helper()
+	var below []func()
+	rows := ""
+	for _, field := range types[name].Fields.List {
+		tag := reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json")
+		key, _, _ := strings.Cut(tag, ",")
+		if key == "apiVersion" || key == "kind" {
+			continue
+		}
+		kind, inner := typeOf(field.Type)
+		if _, isStruct := types[inner]; isStruct {
+			at := path + key
+			if kind == "map" {
+				at += "[host]"
+			} else {
+				below = append(below, func() { section(t, b, types, comments, inner, at+".") })
+				continue
+			}
+			below = append(below, func() { section(t, b, types, comments, inner, at+".") })
+		}
+		said := sentence(field.Doc)
+		if said == "" && !strings.HasSuffix(rows, "| |\n") && key != "keyFile" && key != "caFile" && key != "total" {
+			t.Errorf("%s%s has no comment", path, key)
+		}
+		if said == "" {
+			said = "See above."
+		}
+		rows += fmt.Sprintf("| `%s%s` | %s | %s |\n", path, key, kind, said)
+	}
+	if rows != "" {
+		if path != "" {
+			fmt.Fprintf(b, "\n## %s\n\n%s\n", strings.TrimSuffix(path, "."), explained(comments[name]))
+		}
+		b.WriteString("\n| field | type | meaning |\n|---|---|---|\n" + rows)
+	}
+	for _, next := range below {
+		next()
+	}
+}
+
+// explained turns "Trust says whom ..." into a sentence without the type's name.
+func explained(comment string) string {
+	_, rest, _ := strings.Cut(comment, " ")
+	for _, verb := range []string{"says ", "is ", "bounds "} {
+		if after, ok := strings.CutPrefix(rest, verb); ok {
+			if verb == "bounds " {
+				after = verb + after
+			}
+			return strings.ToUpper(after[:1]) + after[1:]
+		}
+	}
+	return rest
+}
+
+func typeOf(e ast.Expr) (kind, inner string) {
+	switch e := e.(type) {
+	case *ast.Ident:
+		switch e.Name {
+		case "bool":
+			return "true or false", ""
+		case "int", "int32", "float32":
+			return "number", ""
+		case "string":
+			return "text", ""
+		case "Duration":
+			return "duration", ""
+		}
+		return "section", e.Name
+	case *ast.StarExpr:
+		return typeOf(e.X)
+	case *ast.ArrayType:
+		return "list of texts", ""
+	case *ast.MapType:
+		_, inner := typeOf(e.Value)
+		return "map", inner
+	}
+	return "", ""
+}
+
+func sentence(doc *ast.CommentGroup) string {
+	return strings.Join(strings.Fields(doc.Text()), " ")
+}
