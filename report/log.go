@@ -1,0 +1,81 @@
+package report
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Log writes one line for each verdict of an outcome, and one for the object as a
+// whole where there is none or something speaks of it: at level Info what may
+// run, at Warn what may not or only by a warning. The attributes about stand on
+// every line. A line holds references, digests, policies and reasons; reasons
+// hold no secret (registry and keychain see to that).
+func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Attr) {
+	if s := o.Subject; s != nil {
+		about = append(about, slog.String("kind", s.Kind), slog.String("namespace", s.Namespace), slog.String("name", s.Name))
+	}
+	for i := range o.Verdicts {
+		v := &o.Verdicts[i]
+		attrs := append(about[:len(about):len(about)],
+			slog.String("answer", string(v.Answer)), slog.String("container", v.Image.Container),
+			slog.String("image", v.Image.Ref.Written()), slog.String("digest", v.Pinned.Digest().String()))
+		attrs = append(attrs, decisionAttrs(v)...)
+		attrs = append(attrs, reasonAttrs(v.Reasons, v.Warnings)...)
+		attrs = append(attrs, slog.Int64("requests", v.Cost.Requests), slog.Float64("ms", milliseconds(v.Duration)))
+		to.LogAttrs(ctx, levelOf(v.Answer, len(v.Warnings)), "verdict", attrs...)
+	}
+	if len(o.Verdicts) == 0 || len(o.Reasons)+len(o.Warnings) > 0 {
+		attrs := append(about[:len(about):len(about)], slog.String("answer", string(o.Answer)), slog.Int("images", len(o.Verdicts)))
+		attrs = append(attrs, reasonAttrs(o.Reasons, o.Warnings)...)
+		to.LogAttrs(ctx, levelOf(o.Answer, len(o.Warnings)), "object", attrs...)
+	}
+}
+
+func levelOf(answer gate.Answer, warnings int) slog.Level {
+	if answer != gate.Allow || warnings > 0 {
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// decisionAttrs names the policies that spoke, and who signed.
+func decisionAttrs(v *gate.Verdict) []slog.Attr {
+	var policies, signers, exceptions []string
+	for _, d := range v.Decisions {
+		policies = append(policies, d.Check.Policy.ID()+"/"+d.Check.Rule+"="+string(d.Result))
+		for _, fact := range d.Facts {
+			signers = append(signers, fact.Signer.String())
+		}
+		if d.Check.Exception != nil {
+			exceptions = append(exceptions, d.Check.Exception.ID())
+		}
+	}
+	var attrs []slog.Attr
+	for _, list := range []struct {
+		name   string
+		values []string
+	}{{"policies", policies}, {"signers", signers}, {"exceptions", exceptions}} {
+		if len(list.values) > 0 {
+			attrs = append(attrs, slog.Any(list.name, list.values))
+		}
+	}
+	return attrs
+}
+
+// reasonAttrs tells the most telling reason, and the codes of all.
+func reasonAttrs(reasons, warnings []policy.Reason) []slog.Attr {
+	var attrs []slog.Attr
+	if len(reasons) > 0 {
+		attrs = append(attrs, slog.String("reason", string(reasons[0].Code)), slog.String("message", reasons[0].Message))
+		if reasons[0].Expected+reasons[0].Found != "" {
+			attrs = append(attrs, slog.String("expected", reasons[0].Expected), slog.String("found", reasons[0].Found))
+		}
+	}
+	if len(warnings) > 0 {
+		attrs = append(attrs, slog.String("warning", string(warnings[0].Code)), slog.String("warned", warnings[0].Message))
+	}
+	return attrs
+}
