@@ -5,7 +5,7 @@ GO      ?= go
 BIN     := bin
 LINTER  := $(BIN)/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-RACE    := ./cache/... ./gate/... ./registry/... ./verify/trust/...
+RACE    := ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./registry/... ./verify/trust/... ./webhook/...
 MODULES := $(dir $(shell git ls-files '*go.mod'))
 
 .DEFAULT_GOAL := help
@@ -26,8 +26,9 @@ unit: ## the product's own tests
 	$(GO) test ./...
 
 .PHONY: suites
-suites: ## the suites under test/, against real cosign, crane and registries built from Go modules
+suites: ## the suites under test/, against a real API server, cosign, crane and registries built from Go modules
 	cd test && $(GO) test -count=1 -timeout 30m ./...
+	cd test/e2e && $(GO) test -count=1 -timeout 30m ./...
 
 .PHONY: race
 race: ## the race detector where there are goroutines
@@ -37,6 +38,7 @@ race: ## the race detector where there are goroutines
 vet: ## go vet, every module
 	$(GO) vet ./...
 	cd test && $(GO) vet ./...
+	cd test/e2e && $(GO) vet ./...
 
 $(LINTER): test/tools/golangci-lint/go.mod
 	@mkdir -p $(BIN)
@@ -49,6 +51,10 @@ lint: $(LINTER) ## the linter, itself built from Go modules
 .PHONY: bench
 bench: ## the benchmarks, with requests and rounds counted
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: bench-admission
+bench-admission: ## pod creation with no webhook, a no-op pair and the gateway, against a real API server
+	cd test/e2e && $(GO) run ./bench
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME each (default 20s)
@@ -63,5 +69,6 @@ tidy: ## fail if go.mod, formatting or generated files are not as a clean run le
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt"; exit 1; }
 	$(GO) mod tidy -diff
 	cd test && $(GO) mod tidy -diff
+	cd test/e2e && $(GO) mod tidy -diff
 	$(GO) generate ./...
 	@git diff --exit-code --stat || { echo "generated files differ: commit what go generate made"; exit 1; }
