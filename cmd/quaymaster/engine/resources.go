@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -9,27 +8,29 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/docker/cli/cli/config"
-	"github.com/docker/cli/cli/config/configfile"
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
-
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/keychain"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 // Resources are the objects of a cluster that policies look up, from files.
 type Resources struct {
 	configMaps map[string]map[string]any // by namespace/name
-	secrets    map[string]map[string][]byte
+	secrets    map[string]secret
 	namespaces map[string]map[string]string // labels by name
+}
+
+type secret struct {
+	kind string
+	data map[string][]byte
 }
 
 // NewResources returns none.
 func NewResources() *Resources {
 	return &Resources{
-		configMaps: map[string]map[string]any{}, secrets: map[string]map[string][]byte{},
+		configMaps: map[string]map[string]any{}, secrets: map[string]secret{},
 		namespaces: map[string]map[string]string{},
 	}
 }
@@ -56,7 +57,8 @@ func (r *Resources) Add(object workload.Object) error {
 		if err != nil {
 			return fmt.Errorf("Secret %s: %w", key, err)
 		}
-		r.secrets[key] = data
+		kind, _ := content["type"].(string)
+		r.secrets[key] = secret{kind: kind, data: data}
 	}
 	return nil
 }
@@ -104,22 +106,30 @@ func (r *Resources) DescribeNamespaces(requests []gate.Request) {
 		if name == "" {
 			name = requests[i].Object.Namespace()
 		}
-		labels, known := r.namespaces[name]
-		if !known {
-			continue
+		if labels, ok := r.Labels(name); ok {
+			subject.NamespaceKnown, subject.NamespaceLabels = true, labels
 		}
-		subject.NamespaceKnown, subject.NamespaceLabels = true, maps.Clone(labels)
-		subject.NamespaceLabels["kubernetes.io/metadata.name"] = name // as the API server sets it
 	}
+}
+
+// Labels returns the labels of a namespace, if they are known.
+func (r *Resources) Labels(namespace string) (map[string]string, bool) {
+	known, ok := r.namespaces[namespace]
+	if !ok {
+		return nil, false
+	}
+	labels := maps.Clone(known)
+	labels["kubernetes.io/metadata.name"] = namespace // as the API server sets it
+	return labels, true
 }
 
 // Secret implements trust.Secrets.
 func (r *Resources) Secret(_ context.Context, namespace, name, key string) ([]byte, error) {
-	data, ok := r.secrets[namespaced(namespace, name)]
+	found, ok := r.secrets[namespaced(namespace, name)]
 	if !ok {
 		return nil, fmt.Errorf("Secret %s/%s is not among the resources: give it with --resource FILE", namespace, name)
 	}
-	value, ok := data[key]
+	value, ok := found.data[key]
 	if !ok {
 		return nil, fmt.Errorf("Secret %s/%s has no key %s", namespace, name, key)
 	}
@@ -135,42 +145,32 @@ func (r *Resources) ConfigMap(_ context.Context, namespace, name string) (map[st
 	return content, nil
 }
 
-// PullSecret reads a Secret of type kubernetes.io/dockerconfigjson.
+// PullSecret reads a Secret with a docker configuration.
 func (r *Resources) PullSecret(name string) (registry.Source, error) {
-	namespace, secret, ok := strings.Cut(name, "/")
+	namespace, short, ok := strings.Cut(name, "/")
 	if !ok {
-		namespace, secret = "", name
+		namespace, short = "", name
 	}
-	data, ok := r.secrets[namespaced(namespace, secret)]
-	if !ok {
+	kind, data, err := r.SecretOf(namespace, short)
+	if err != nil {
 		return registry.Source{}, fmt.Errorf("pull secret %s is not among the resources: give it with --resource FILE", name)
 	}
-	file, err := config.LoadFromReader(bytes.NewReader(data[".dockerconfigjson"]))
-	if err != nil {
-		return registry.Source{}, fmt.Errorf("pull secret %s: no readable .dockerconfigjson", name)
+	if kind == "" {
+		kind = "kubernetes.io/dockerconfigjson" // a file may leave out what the API server insists on
 	}
-	return registry.Source{Name: "the pull secret " + name, Keychain: fileKeychain{file}}, nil
+	file, err := keychain.ParseSecret(kind, data)
+	if err != nil {
+		return registry.Source{}, fmt.Errorf("pull secret %s: %w", name, err)
+	}
+	return registry.Source{Name: "the pull secret " + name, Keychain: file}, nil
 }
 
-// fileKeychain gives the credentials of one docker configuration.
-type fileKeychain struct{ file *configfile.ConfigFile }
-
-// Resolve implements authn.Keychain. Only what stands in the file is read: a
-// pull secret that names a credential helper would otherwise run a program.
-func (k fileKeychain) Resolve(target authn.Resource) (authn.Authenticator, error) {
-	hosts := []string{target.String(), target.RegistryStr(), "https://" + target.RegistryStr()}
-	if target.RegistryStr() == name.DefaultRegistry {
-		hosts = append(hosts, authn.DefaultAuthKey, "docker.io")
+// SecretOf returns the type and content of a Secret; one that is not among the
+// resources is image.NotFound.
+func (r *Resources) SecretOf(namespace, name string) (kind string, data map[string][]byte, err error) {
+	found, ok := r.secrets[namespaced(namespace, name)]
+	if !ok {
+		return "", nil, &image.Error{Kind: image.NotFound, Op: "read", On: "Secret " + namespaced(namespace, name)}
 	}
-	for _, host := range hosts {
-		found, ok := k.file.AuthConfigs[host]
-		if !ok {
-			continue
-		}
-		return authn.FromConfig(authn.AuthConfig{
-			Username: found.Username, Password: found.Password, Auth: found.Auth,
-			IdentityToken: found.IdentityToken, RegistryToken: found.RegistryToken,
-		}), nil
-	}
-	return authn.Anonymous, nil
+	return found.kind, found.data, nil
 }

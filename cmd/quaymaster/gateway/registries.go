@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/keychain"
+)
+
+// registries opens sessions with the credentials of the workload.
+type registries struct{ chain *keychain.Keychain }
+
+// Open implements gate.Registries.
+func (r registries) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {
+	client, scope, err := r.chain.Open(ctx, keychain.Request{
+		Namespace: access.Workload.Namespace, ServiceAccount: access.Workload.ServiceAccount, PullSecrets: access.Workload.PullSecrets,
+		PolicySecrets: access.Secrets, PolicyProviders: access.Providers, AllowInsecure: access.AllowInsecure,
+	}, repository)
+	if err != nil {
+		return nil, err
+	}
+	return engine.NewSession(client, scope), nil
+}
+
+// secretReader is where pull secrets are read.
+type secretReader interface {
+	Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error)
+}
+
+// pullSecrets says in the registries' words that a Secret is not there.
+type pullSecrets struct{ secretReader }
+
+// Secret implements keychain.Secrets.
+func (p pullSecrets) Secret(ctx context.Context, namespace, name string) (string, map[string][]byte, error) {
+	kind, data, err := p.secretReader.Secret(ctx, namespace, name)
+	if errors.Is(err, cluster.ErrNotFound) {
+		err = &image.Error{Kind: image.NotFound, Op: "read", On: "Secret " + namespace + "/" + name, Err: err}
+	}
+	return kind, data, err
+}
+
+// newClient makes the client for registries.
+func newClient(c Registries, observe func(host string, status int, took time.Duration)) (*registry.Client, error) {
+	config := registry.Config{Loopback: c.Loopback, NoPrivate: c.NoPrivate, Hosts: map[string]registry.Host{}}
+	if c.CAFile != "" {
+		pool, err := poolWith(c.CAFile, true)
+		if err != nil {
+			return nil, fmt.Errorf("registries.caFile: %w", err)
+		}
+		config.RootCAs = pool
+	}
+	for host, settings := range c.Hosts {
+		made, err := newHost(settings)
+		if err != nil {
+			return nil, fmt.Errorf("registries.hosts[%s]: %w", host, err)
+		}
+		config.Hosts[host] = made
+	}
+	options := []registry.Option{registry.WithProxy(http.ProxyFromEnvironment), registry.WithObserver(observe)}
+	if c.PerHost > 0 {
+		options = append(options, registry.WithConcurrency(c.PerHost, c.Total))
+	}
+	return registry.New(config, options...)
+}
+
+func newHost(settings Host) (registry.Host, error) {
+	host := registry.Host{PlainHTTP: settings.PlainHTTP}
+	var err error
+	if settings.CAFile != "" {
+		if host.RootCAs, err = poolWith(settings.CAFile, false); err != nil {
+			return host, err
+		}
+	}
+	if settings.CertificateFile != "" {
+		pair, err := tls.LoadX509KeyPair(settings.CertificateFile, settings.KeyFile)
+		if err != nil {
+			return host, err
+		}
+		host.Certificates = []tls.Certificate{pair}
+	}
+	return host, nil
+}
+
+// poolWith reads certificate authorities, beside the system's or alone.
+func poolWith(path string, system bool) (*x509.CertPool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if system {
+		if known, err := x509.SystemCertPool(); err == nil {
+			pool = known
+		}
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s: no PEM certificate in it", path)
+	}
+	return pool, nil
+}
