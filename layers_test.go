@@ -19,7 +19,7 @@ var layers = map[string]int{
 	"image": 0, "cache": 0,
 	"internal/limit": 0, "internal/redact": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
 	"registry/internal/memory": 1, "registry/internal/guard": 1, "registry/internal/login": 2,
-	"workload": 1, "registry": 3, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
+	"workload": 1, "registry": 3, "registry/keychain": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
 	"verify": 2, "verify/trust": 3, "verify/trust/kms": 4,
 	"verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 0,
 	"policy": 5, "policy/wildcard": 6, "policy/jmespath": 7, "policy/variable": 8, "policy/condition": 9, "policy/kyverno": 10,

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -30,6 +31,7 @@ type question struct {
 	query      url.Values
 	accept     []string
 	most       int64 // bytes of body
+	turn       int   // whose credential; 0: the first source that has one, else its index + 1
 	// take reads the body in place of answer.body. It may be called again for
 	// another try, and its own error is an image.Corrupt.
 	take func(header http.Header, body io.Reader) error
@@ -81,10 +83,10 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	if len(q.accept) > 0 { // in one header: some registries read the first only
 		request.Header.Set("Accept", strings.Join(q.accept, ", "))
 	}
-	response, err := c.sender(origin, q.repository).Do(request)
+	response, err := c.sender(origin, q).Do(request)
 	if err != nil {
 		failure := c.explain(ctx, q, err)
-		if c.schemes.concede(origin, err) {
+		if !c.roads.describes(origin) && c.schemes.concede(origin, err) {
 			failure.final = false // the next try is without TLS
 		}
 		return nil, failure
@@ -101,23 +103,30 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 }
 
 // sender is the auth client of one call; it shares the memory of tokens.
-func (c *Client) sender(origin *url.URL, repository image.Repository) *auth.Client {
+func (c *Client) sender(origin *url.URL, q question) *auth.Client {
+	owner := q.repository.Path()
+	if q.turn > 0 {
+		owner += "\n" + strconv.Itoa(q.turn) // no path has a line end
+	}
 	return &auth.Client{
 		Client: &http.Client{
 			Transport: &guard.Transport{
-				Base: metered{base: c.transport, home: origin, meter: c.meter},
+				Base: sent{client: c, home: origin},
 				Home: origin, Realms: c.realms, Loopback: c.loopback,
 			},
 			CheckRedirect: guard.Redirect,
 		},
 		Header:   http.Header{"User-Agent": {c.userAgent}},
-		Cache:    c.tokens.ForRepository(repository.Path()),
+		Cache:    c.tokens.ForRepository(owner),
 		ClientID: "quaymaster",
 		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
 			if host != origin.Host {
 				return auth.EmptyCredential, nil
 			}
-			credential, _, err := c.credentials.find(ctx, repository)
+			if q.turn > 0 {
+				return c.credentials.at(ctx, q.turn-1, q.repository)
+			}
+			credential, _, err := c.credentials.find(ctx, q.repository)
 			return credential, err
 		},
 	}
@@ -220,23 +229,6 @@ func parseCodes(body []byte) errcode.Errors {
 	return parsed.Errors[:min(len(parsed.Errors), 3)]
 }
 
-// hint says what to do about a refusal: by source, never by value.
-func (c *Client) hint(ctx context.Context, q question, failure *Error) {
-	switch {
-	case failure.Kind == image.Refused:
-		_, source, _ := c.credentials.find(context.WithoutCancel(ctx), q.repository)
-		if source == "" {
-			failure.Hint = "it was asked anonymously: if it exists, log in with \"docker login " + q.repository.Registry() + "\" or name a credential"
-		} else {
-			failure.Hint = "the credential from " + source + " does not allow it: check that it is current and may pull"
-		}
-	case failure.Status == http.StatusTooManyRequests:
-		failure.Hint = "the registry limits requests: wait, log in, or use a mirror"
-	case failure.Kind == image.NotFound:
-		failure.Hint = "check the name and that it was pushed"
-	}
-}
-
 // explain is the Error of a question that got no answer.
 func (c *Client) explain(ctx context.Context, q question, err error) *Error {
 	if nested, ok := errors.AsType[*url.Error](err); ok && nested.Err != nil {
@@ -282,6 +274,9 @@ func (c *Client) explain(ctx context.Context, q question, err error) *Error {
 	case isCertificateError(err):
 		failure.final = true
 		failure.Hint = "trust its certificate authority with --registry-ca"
+	case isCertificateWanted(err):
+		failure.final = true
+		failure.Hint = "it wants a client certificate that it trusts: configure one for this host"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		failure.final = true
 		failure.Hint = "it has no TLS: name the host under --plain-http if that is meant"

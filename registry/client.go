@@ -1,10 +1,10 @@
 package registry
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 	"github.com/quaymaster/quaymaster/registry/internal/login"
@@ -25,7 +24,8 @@ import (
 type Config struct {
 	// UserAgent names the client; the default is "quaymaster".
 	UserAgent string
-	// Credentials are asked in order; the first that knows a repository wins.
+	// Credentials are tried in order: the first that a source has for a
+	// repository, and when the registry refuses it, the next.
 	Credentials []Source
 	// RootCAs replaces the system's roots; nil keeps them.
 	RootCAs *x509.CertPool
@@ -36,6 +36,9 @@ type Config struct {
 	// LoopbackTLS lists loopback hosts that speak TLS; others are asked over
 	// plain HTTP first, and over TLS once they say that they want it.
 	LoopbackTLS []string
+	// Hosts are settings of single hosts, by host or host:port as references
+	// write them. Each has connections of its own.
+	Hosts map[string]Host
 	// Realms lists, by registry host, further hosts of token services that may
 	// be given its credential. Without an entry, the host must have the
 	// registrable domain in common, and TLS.
@@ -95,7 +98,24 @@ func WithProxy(choose func(*http.Request) (*url.URL, error)) Option {
 		if choose == nil {
 			return errors.New("registry client: the proxy is nil")
 		}
-		c.transport.Proxy = choose
+		for _, transport := range c.roads.all() {
+			transport.Proxy = choose
+		}
+		return nil
+	}
+}
+
+// WithObserver has seen called for each HTTP request, those for tokens and
+// after redirects too, when its answer begins: with the host that was asked
+// (host or host:port), the status (0 without an answer) and how long it took.
+// Hosts are as many as people write into image references. It is called from
+// many goroutines and must be quick.
+func WithObserver(seen func(host string, status int, took time.Duration)) Option {
+	return func(c *Client) error {
+		if seen == nil {
+			return errors.New("registry client: the observer is nil")
+		}
+		c.seen = seen
 		return nil
 	}
 }
@@ -108,13 +128,16 @@ type Client struct {
 	schemes     schemes
 	realms      guard.Realms
 	loopback    []string
-	transport   *http.Transport
+	roads       roads
 	timeout     time.Duration
 	backoff     time.Duration
 	lanes       *lanes
 	tokens      *login.Tokens
+	turns       *memory.Map[int]  // whose credential does for a repository, where it is not the first
 	missing     *memory.Map[bool] // repositories without referrers API
 	meter       *Meter
+	seen        func(host string, status int, took time.Duration) // may be nil
+	from        Provenance
 }
 
 // New makes a Client, and refuses a configuration that contradicts itself.
@@ -127,27 +150,18 @@ func New(config Config, options ...Option) (*Client, error) {
 		userAgent:   config.UserAgent,
 		credentials: slices.Clone(config.Credentials),
 		schemes: schemes{
-			plain: hostSet(config.PlainHTTP), tls: hostSet(config.LoopbackTLS),
+			plain: hostSet(config.plainHosts()), tls: hostSet(config.LoopbackTLS),
 			found: memory.New[bool](maxMissing, missingAge),
 		},
 		realms:   realmHosts(config.Realms),
 		loopback: slices.Clone(config.Loopback),
-		transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			TLSClientConfig:        &tls.Config{RootCAs: config.RootCAs, MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout:    10 * time.Second,
-			ForceAttemptHTTP2:      true,
-			MaxIdleConnsPerHost:    hostConcurrency,
-			MaxIdleConns:           totalConcurrency,
-			IdleConnTimeout:        90 * time.Second,
-			MaxResponseHeaderBytes: maxHeader,
-			DisableCompression:     true, // a body is hashed as it is sent
-		},
-		timeout: tryTimeout,
-		backoff: firstBackoff,
-		lanes:   newLanes(hostConcurrency, totalConcurrency),
-		tokens:  login.NewTokens(),
-		missing: memory.New[bool](maxMissing, missingAge),
+		roads:    newRoads(config, dialer),
+		timeout:  tryTimeout,
+		backoff:  firstBackoff,
+		lanes:    newLanes(hostConcurrency, totalConcurrency),
+		tokens:   login.NewTokens(),
+		turns:    newTurns(),
+		missing:  memory.New[bool](maxMissing, missingAge),
 	}
 	if client.userAgent == "" {
 		client.userAgent = "quaymaster"
@@ -166,27 +180,25 @@ func (c Config) check() error {
 			return fmt.Errorf("registry client: credential source %d: want a name and a keychain", i)
 		}
 	}
-	for _, host := range slices.Concat(c.PlainHTTP, c.LoopbackTLS, c.Loopback) {
+	hosts := slices.Concat(c.PlainHTTP, c.LoopbackTLS, c.Loopback, slices.Collect(maps.Keys(c.Hosts)))
+	for _, host := range hosts {
 		if host == "" || strings.ContainsAny(host, "/@ ") {
 			return fmt.Errorf("registry client: %q is not a host; write host or host:port without scheme and path", host)
 		}
 	}
 	for _, host := range c.LoopbackTLS {
-		if slices.Contains(c.PlainHTTP, host) {
+		if slices.Contains(c.plainHosts(), host) {
 			return fmt.Errorf("registry client: %s is listed both for plain HTTP and for TLS; remove one", host)
 		}
 	}
-	return nil
+	return c.checkHosts()
 }
 
 // realmHosts brings the user's table to the names that are asked.
 func realmHosts(table map[string][]string) guard.Realms {
 	hosts := make(guard.Realms, len(table))
 	for registry, realms := range table {
-		registry = image.NormalRegistry(registry)
-		if registry == dockerHub {
-			registry = dockerHubHost
-		}
+		registry = askedHost(registry)
 		for _, realm := range realms {
 			hosts[registry] = append(hosts[registry], strings.ToLower(realm))
 		}
@@ -210,22 +222,29 @@ func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 	}
 	other := *c
 	other.credentials = slices.Clone(sources)
-	other.tokens = login.NewTokens()
+	other.from = Provenance{}
+	other.tokens, other.turns = login.NewTokens(), newTurns()
 	return &other, nil
 }
 
 // Insecure returns a Client that believes any certificate, and asks a host that
 // speaks no TLS without it: what a policy's allowInsecureRegistry asks for. Who
 // is between sees credentials and may answer what they like; digests and
-// signatures are still proved. It shares no token and no connection with c.
+// signatures are still proved. Hosts that Config.Hosts describes are asked as it
+// says. It shares no token with c, and no connection to other hosts.
 func (c *Client) Insecure() *Client {
 	other := *c
-	other.transport = c.transport.Clone()
-	other.transport.TLSClientConfig.InsecureSkipVerify = true
+	other.roads = c.roads.insecure()
 	other.schemes.bare = memory.New[bool](maxMissing, missingAge)
-	other.tokens = login.NewTokens()
+	other.tokens, other.turns = login.NewTokens(), newTurns()
 	return &other
 }
 
+func newTurns() *memory.Map[int] { return memory.New[int](maxMissing, missingAge) }
+
 // Close ends idle connections.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	for _, transport := range c.roads.all() {
+		transport.CloseIdleConnections()
+	}
+}

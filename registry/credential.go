@@ -22,33 +22,41 @@ type Source struct {
 	Keychain authn.Keychain
 }
 
-// credentials are sources in order; the first that knows a repository wins.
+// credentials are sources in order.
 type credentials []Source
 
-// find returns the credential of a repository and the name of its source; ""
-// means that it is asked anonymously.
-func (c credentials) find(ctx context.Context, repository image.Repository) (auth.Credential, string, error) {
-	for _, source := range c {
-		authenticator, err := authn.Resolve(ctx, source.Keychain, resource(repository))
-		if err != nil {
-			return auth.EmptyCredential, source.Name, &credentialError{source: source.Name, err: err}
-		}
-		if authenticator == authn.Anonymous {
-			continue
-		}
-		config, err := authn.Authorization(ctx, authenticator)
-		if err != nil {
-			return auth.EmptyCredential, source.Name, &credentialError{source: source.Name, err: err}
-		}
-		credential, err := fromConfig(config)
-		if err != nil {
-			return auth.EmptyCredential, source.Name, &credentialError{source: source.Name, err: err}
-		}
-		if credential != auth.EmptyCredential {
-			return credential, source.Name, nil
+// find returns the credential of a repository that is tried first, and the
+// index of its source; -1 means that it is asked anonymously.
+func (c credentials) find(ctx context.Context, repository image.Repository) (auth.Credential, int, error) {
+	for i := range c {
+		credential, err := c.at(ctx, i, repository)
+		if err != nil || credential != auth.EmptyCredential {
+			return credential, i, err
 		}
 	}
-	return auth.EmptyCredential, "", nil
+	return auth.EmptyCredential, -1, nil
+}
+
+// at returns the credential that one source has for a repository, or the empty
+// one.
+func (c credentials) at(ctx context.Context, i int, repository image.Repository) (auth.Credential, error) {
+	source := c[i]
+	authenticator, err := authn.Resolve(ctx, source.Keychain, resource(repository))
+	if err != nil {
+		return auth.EmptyCredential, &credentialError{source: source.Name, err: err}
+	}
+	if authenticator == authn.Anonymous {
+		return auth.EmptyCredential, nil
+	}
+	config, err := authn.Authorization(ctx, authenticator)
+	if err != nil {
+		return auth.EmptyCredential, &credentialError{source: source.Name, err: err}
+	}
+	credential, err := fromConfig(config)
+	if err != nil {
+		return auth.EmptyCredential, &credentialError{source: source.Name, err: err}
+	}
+	return credential, nil
 }
 
 // fromConfig reads the forms that docker's and podman's files have.
@@ -88,6 +96,10 @@ func (e *credentialError) Error() string {
 
 // Unwrap returns the cause.
 func (e *credentialError) Unwrap() error { return e.err }
+
+// Resource is a repository as keychains know it: Docker Hub is listed under its
+// old name there.
+func Resource(repository image.Repository) authn.Resource { return resource(repository) }
 
 // resource is a repository as keychains know it: Docker Hub is listed under
 // its old name there.

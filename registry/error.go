@@ -24,6 +24,8 @@ type Error struct {
 
 	// final keeps a failure from being tried again although its kind would.
 	final bool
+	// denied says that the credential did not do.
+	denied bool
 }
 
 // Error returns one sentence, without secrets of URLs.

@@ -132,7 +132,7 @@ func (l *Layout) Resolve(_ context.Context, ref image.Ref) (image.Pinned, error)
 	if !ref.Digest().IsZero() {
 		return ref.Pin(image.Descriptor{Digest: ref.Digest()})
 	}
-	descriptor, _, err := l.manifest("resolve", ref.Repository(), ref.Tag())
+	descriptor, _, err := l.manifest(opResolve, ref.Repository(), ref.Tag())
 	if err != nil {
 		return image.Pinned{}, err
 	}
@@ -145,7 +145,7 @@ func (l *Layout) Describe(_ context.Context, pinned image.Pinned) (image.Pinned,
 	if pinned.IsZero() || known.IsComplete() {
 		return pinned, nil
 	}
-	found, _, err := l.manifest("describe", pinned.Repository(), known.Digest.String())
+	found, _, err := l.manifest(opDescribe, pinned.Repository(), known.Digest.String())
 	if err != nil {
 		return image.Pinned{}, err
 	}

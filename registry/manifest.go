@@ -16,6 +16,12 @@ import (
 // which early notation signatures use.
 const mediaTypeArtifact = "application/vnd.oci.artifact.manifest.v1+json"
 
+// What is being done to an image itself, as in Error.Op.
+const (
+	opResolve  = "resolve"
+	opDescribe = "describe"
+)
+
 // manifestTypes are the manifests that are asked for and understood.
 var manifestTypes = []string{
 	image.MediaTypeIndex, image.MediaTypeManifest, image.MediaTypeDockerList, image.MediaTypeDockerManifest, mediaTypeArtifact,
@@ -32,7 +38,7 @@ func (c *Client) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, erro
 	if !ref.Digest().IsZero() {
 		return ref.Pin(image.Descriptor{Digest: ref.Digest()})
 	}
-	descriptor, err := c.head(ctx, "resolve", ref.Repository(), ref.Tag())
+	descriptor, err := c.head(ctx, opResolve, ref.Repository(), ref.Tag())
 	if err != nil {
 		return image.Pinned{}, err
 	}
@@ -47,12 +53,12 @@ func (c *Client) Describe(ctx context.Context, pinned image.Pinned) (image.Pinne
 	if pinned.IsZero() || known.IsComplete() {
 		return pinned, nil
 	}
-	said, err := c.head(ctx, "describe", pinned.Repository(), known.Digest.String())
+	said, err := c.head(ctx, opDescribe, pinned.Repository(), known.Digest.String())
 	if err != nil {
 		return image.Pinned{}, err
 	}
 	if !said.IsComplete() {
-		if said, _, err = c.fetch(ctx, "describe", pinned.Repository(), known.Digest.String()); err != nil {
+		if said, _, err = c.fetch(ctx, opDescribe, pinned.Repository(), known.Digest.String()); err != nil {
 			return image.Pinned{}, err
 		}
 	}

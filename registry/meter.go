@@ -2,12 +2,9 @@ package registry
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
-
-	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
 // Meter adds up what requests cost. The zero value is ready; one Meter may be
@@ -53,23 +50,6 @@ func (m *Meter) answered(q *http.Request, header http.Header, status int) {
 	if n, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64); err == nil && n >= 0 {
 		m.remaining.Store(n + 1)
 	}
-}
-
-// metered counts what one call sends.
-type metered struct {
-	base  http.RoundTripper
-	home  *url.URL
-	meter *Meter
-}
-
-// RoundTrip implements http.RoundTripper.
-func (m metered) RoundTrip(q *http.Request) (*http.Response, error) {
-	m.meter.sent()
-	answer, err := m.base.RoundTrip(q)
-	if err == nil && guard.SameOrigin(m.home, q.URL) {
-		m.meter.answered(q, answer.Header, answer.StatusCode)
-	}
-	return answer, err
 }
 
 func (m *Meter) read(n int) {

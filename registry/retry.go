@@ -6,17 +6,54 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"oras.land/oras-go/v2/registry/remote/auth"
+
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// ask tries until there is an answer, a failure that asking again would not
-// change, or no time left.
+// ask asks with the credential that did last time, else with those of all
+// sources that have one, in order, until one is not refused: a person with two
+// deploy tokens for one host cannot say which is for which repository.
 func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
+	name := q.repository.String()
+	q.turn, _ = c.turns.Get(name)
+	got, err := c.persist(ctx, q)
+	if !isDenied(err) || len(c.credentials) < 2 {
+		return got, err
+	}
+	tried := q.turn - 1
+	if q.turn == 0 {
+		_, tried, _ = c.credentials.find(ctx, q.repository)
+	}
+	for i := range c.credentials {
+		credential, unread := c.credentials.at(ctx, i, q.repository)
+		if i == tried || unread != nil || credential == auth.EmptyCredential {
+			continue
+		}
+		other := q
+		other.turn = i + 1
+		if got, again := c.persist(ctx, other); !isDenied(again) {
+			c.turns.Set(name, other.turn)
+			return got, again
+		}
+	}
+	return nil, err
+}
+
+func isDenied(err error) bool {
+	failure, ok := errors.AsType[*Error](err)
+	return ok && failure.denied
+}
+
+// persist tries until there is an answer, a failure that asking again would not
+// change, or no time left.
+func (c *Client) persist(ctx context.Context, q question) (*answer, error) {
 	for attempt := 1; ; attempt++ {
 		got, err := c.try(ctx, q)
 		if err == nil {
@@ -96,6 +133,15 @@ func (r *retryAfterError) wait(now time.Time) time.Duration {
 func isCertificateError(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok
+}
+
+// isCertificateWanted reports whether the host ended TLS for want of a client
+// certificate that it likes. The alert (RFC 8446, section 6.2) has no exported
+// type; all that speak of certificates, when they come from the other side,
+// speak of ours.
+func isCertificateWanted(err error) bool {
+	failure, ok := errors.AsType[*net.OpError](err)
+	return ok && failure.Op == "remote error" && strings.Contains(failure.Err.Error(), "certificate")
 }
 
 // kindIs reports whether err is a Failure of the kind.

@@ -245,3 +245,18 @@ func ForgeReferrers(list ...Descriptor) Action {
 		writeJSON(w, http.StatusOK, newIndex(list))
 	})
 }
+
+// OnlyBearer answers 401 to whoever does not come with a bearer token, as a
+// registry whose tokens are given out elsewhere.
+func OnlyBearer(token string) Action {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if q.Header.Get("Authorization") == "Bearer "+token {
+				next.ServeHTTP(w, q)
+				return
+			}
+			w.Header().Set("Www-Authenticate", `Bearer realm="http://`+q.Host+`/token",service="test",scope="repository:app:pull"`)
+			writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", "authentication required")
+		})
+	}
+}

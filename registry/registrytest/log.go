@@ -33,6 +33,10 @@ type Request struct {
 	Host       string
 	URI        string
 	Header     http.Header
+	// Proto is the version of HTTP, as in "HTTP/2.0".
+	Proto string
+	// HasCertificate says that the client presented a certificate.
+	HasCertificate bool
 	// Body is the form of a token request; nil for every other kind.
 	Body []byte
 	// Status is what was answered; 0 while there is no answer.
@@ -58,6 +62,7 @@ func (l *requestLog) begin(r *http.Request, target target) *Request {
 	entry := &Request{
 		Method: r.Method, Kind: target.kind, Repository: target.repository, Reference: target.reference,
 		Host: r.Host, URI: r.URL.RequestURI(), Header: r.Header.Clone(), start: l.clock,
+		Proto: r.Proto, HasCertificate: r.TLS != nil && len(r.TLS.PeerCertificates) > 0,
 	}
 	l.requests = append(l.requests, entry)
 	return entry

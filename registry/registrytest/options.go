@@ -1,6 +1,9 @@
 package registrytest
 
-import "time"
+import (
+	"crypto/x509"
+	"time"
+)
 
 // Options says what the registry is like. The zero value is an honest,
 // anonymous OCI 1.1 registry over plain HTTP.
@@ -10,6 +13,14 @@ type Options struct {
 	// Names are further DNS names for the certificate, beside localhost and
 	// the loopback addresses.
 	Names []string
+	// HTTP2 speaks HTTP/2, too, with clients that want it (TLS only).
+	HTTP2 bool
+	// ClientCAs, when set, has everybody present a certificate of theirs (TLS
+	// only); see NewClientCertificate.
+	ClientCAs *x509.CertPool
+	// AskCertificate asks for client certificates of any origin, and does
+	// without: a host that is curious (TLS only).
+	AskCertificate bool
 	// Address to listen on; the default is a free port of 127.0.0.1.
 	Address string
 	// Auth is who may do what; the zero value lets everybody do everything.

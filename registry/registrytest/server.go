@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +25,8 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	certPEM  []byte
+
+	connections atomic.Int64
 }
 
 // Start is Listen for tests: it panics where Listen fails. Close the server
@@ -45,11 +48,11 @@ func Listen(options Options) (*Server, error) {
 	server := &Server{Registry: New(options)}
 	var config *tls.Config
 	if options.TLS {
-		certificate, certPEM, err := throwAwayCertificate(options.Names)
+		certificate, certPEM, err := throwAwayCertificate(x509.ExtKeyUsageServerAuth, options.Names)
 		if err != nil {
 			return nil, fmt.Errorf("start registry: %w", err)
 		}
-		config = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+		config = serverTLS(options, certificate)
 		server.certPEM = certPEM
 	}
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
@@ -58,11 +61,46 @@ func Listen(options Options) (*Server, error) {
 	}
 	server.listener = listener
 	server.http = &http.Server{Handler: server.Registry, TLSConfig: config, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	if options.TLS {
+	server.http.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			server.connections.Add(1)
+		}
+	}
+	switch {
+	case options.TLS && options.HTTP2:
+		go func() { _ = server.http.ServeTLS(listener, "", "") }()
+		return server, nil
+	case options.TLS:
 		listener = tls.NewListener(listener, config)
 	}
 	go func() { _ = server.http.Serve(listener) }()
 	return server, nil
+}
+
+func serverTLS(options Options, certificate tls.Certificate) *tls.Config {
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	switch {
+	case options.ClientCAs != nil:
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, options.ClientCAs
+	case options.AskCertificate:
+		config.ClientAuth = tls.RequestClientCert
+	}
+	return config
+}
+
+// Connections returns how many connections were opened since the start.
+func (s *Server) Connections() int { return int(s.connections.Load()) }
+
+// NewClientCertificate makes a throw-away client certificate, and the pool for
+// Options.ClientCAs.
+func NewClientCertificate() (tls.Certificate, *x509.CertPool, error) {
+	certificate, certPEM, err := throwAwayCertificate(x509.ExtKeyUsageClientAuth, nil)
+	if err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("make client certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certPEM)
+	return certificate, pool, nil
 }
 
 // Host returns host:port, as it stands in an image reference.
@@ -98,7 +136,7 @@ func (s *Server) CertPool() *x509.CertPool {
 // Close stops the server and ends every request that still runs.
 func (s *Server) Close() { _ = s.http.Close() }
 
-func throwAwayCertificate(names []string) (tls.Certificate, []byte, error) {
+func throwAwayCertificate(usage x509.ExtKeyUsage, names []string) (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, nil, err
@@ -109,7 +147,7 @@ func throwAwayCertificate(names []string) (tls.Certificate, []byte, error) {
 		NotBefore:             time.Now().Add(-time.Hour),
 		NotAfter:              time.Now().Add(24 * time.Hour),
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage:           []x509.ExtKeyUsage{usage},
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 		DNSNames:              append([]string{"localhost"}, names...),

@@ -25,6 +25,12 @@ var knownRealms = map[string][]string{
 // listed here by the registry's host (with its port where it has one).
 type Realms map[string][]string
 
+// Lists reports whether the user lists the host of target for the registry at
+// home.
+func (r Realms) Lists(home, target *url.URL) bool {
+	return target.Scheme == "https" && slices.Contains(r[home.Host], strings.ToLower(target.Hostname()))
+}
+
 // check returns nil when the credential for the registry at home may be sent
 // to realm.
 func (r Realms) check(home, realm *url.URL) error {

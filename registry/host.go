@@ -1,0 +1,193 @@
+package registry
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/registry/internal/guard"
+)
+
+// Host says how one host is reached; the zero value, like any other. A host
+// that has an entry keeps to it: a policy's allowInsecureRegistry does not
+// loosen what the configuration says.
+type Host struct {
+	// RootCAs replaces Config.RootCAs for this host; nil keeps them.
+	RootCAs *x509.CertPool
+	// Certificates are shown to this host where it asks for one (mutual TLS).
+	// Nobody else sees them; and the host sees them only in requests for its
+	// own images, and for those of a registry that Config.Realms lists it for.
+	Certificates []tls.Certificate
+	// PlainHTTP asks the host without TLS, as Config.PlainHTTP does.
+	PlainHTTP bool
+}
+
+// roads are the transports to all hosts. Each host that has settings has
+// connections of its own, and two sets where it has a client certificate.
+type roads struct {
+	open *http.Transport // everybody else
+	// known shows no client certificate, own does. Keys are as in address.
+	known, own map[string]*http.Transport
+}
+
+// sent is the last place that every request of one call passes: it chooses the
+// way, and counts.
+type sent struct {
+	client *Client
+	home   *url.URL // the registry that the call is for
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s sent) RoundTrip(q *http.Request) (*http.Response, error) {
+	c := s.client
+	c.meter.sent()
+	started := time.Now()
+	answer, err := c.roads.to(s.home, q.URL, c.realms).RoundTrip(q)
+	status := 0
+	if err == nil {
+		status = answer.StatusCode
+		if guard.SameOrigin(s.home, q.URL) {
+			c.meter.answered(q, answer.Header, status)
+		}
+	}
+	if c.seen != nil {
+		c.seen(q.URL.Host, status, time.Since(started))
+	}
+	return answer, err
+}
+
+// newTransport is the way to hosts that trust has the roots of.
+func newTransport(dialer *dial.Dialer, trust *tls.Config) *http.Transport {
+	trust.MinVersion = tls.VersionTLS12
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        trust,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ForceAttemptHTTP2:      true, // which settings of our own would switch off
+		MaxIdleConnsPerHost:    hostConcurrency,
+		MaxIdleConns:           totalConcurrency,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: maxHeader,
+		DisableCompression:     true, // a body is hashed as it is sent
+	}
+}
+
+func newRoads(config Config, dialer *dial.Dialer) roads {
+	r := roads{
+		open:  newTransport(dialer, &tls.Config{RootCAs: config.RootCAs}), //nolint:gosec // newTransport sets the version
+		known: map[string]*http.Transport{}, own: map[string]*http.Transport{},
+	}
+	for name, host := range config.Hosts {
+		roots := host.RootCAs
+		if roots == nil {
+			roots = config.RootCAs
+		}
+		key := askedHost(name)
+		r.known[key] = newTransport(dialer, &tls.Config{RootCAs: roots}) //nolint:gosec // as above
+		if len(host.Certificates) > 0 {
+			trust := &tls.Config{RootCAs: roots, Certificates: slices.Clone(host.Certificates)} //nolint:gosec // as above
+			r.own[key] = newTransport(dialer, trust)
+		}
+	}
+	return r
+}
+
+// all are the transports, each once.
+func (r roads) all() []*http.Transport {
+	list := []*http.Transport{r.open}
+	list = slices.AppendSeq(list, maps.Values(r.known))
+	return slices.AppendSeq(list, maps.Values(r.own))
+}
+
+// to returns the way of a request to target that is made for the registry at
+// home. A stranger may lead here (by a redirect, as a realm): then the client
+// certificate stays away, which would lend the stranger our rights.
+func (r roads) to(home, target *url.URL, realms guard.Realms) *http.Transport {
+	if len(r.known) == 0 {
+		return r.open
+	}
+	key := address(target)
+	if own, ok := r.own[key]; ok && (guard.SameOrigin(home, target) || realms.Lists(home, target)) {
+		return own
+	}
+	if known, ok := r.known[key]; ok {
+		return known
+	}
+	return r.open
+}
+
+// insecure are the roads where strangers are believed. Hosts with settings
+// keep them, and their connections.
+func (r roads) insecure() roads {
+	open := r.open.Clone()
+	open.TLSClientConfig.InsecureSkipVerify = true
+	return roads{open: open, known: r.known, own: r.own}
+}
+
+// describes reports whether the configuration says how the host is reached.
+func (r roads) describes(target *url.URL) bool {
+	_, ok := r.known[address(target)]
+	return ok
+}
+
+// address is a URL's host as image references write it: without the port that
+// its scheme implies.
+func address(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	switch u.Scheme {
+	case "https":
+		return strings.TrimSuffix(host, ":443")
+	case "http":
+		return strings.TrimSuffix(host, ":80")
+	}
+	return host
+}
+
+// askedHost is the host that is asked for a registry's images.
+func askedHost(registry string) string {
+	registry = image.NormalRegistry(registry)
+	if registry == dockerHub {
+		return dockerHubHost
+	}
+	return registry
+}
+
+// plainHosts lists the hosts without TLS.
+func (c Config) plainHosts() []string {
+	hosts := slices.Clone(c.PlainHTTP)
+	for name, host := range c.Hosts {
+		if host.PlainHTTP {
+			hosts = append(hosts, name)
+		}
+	}
+	return hosts
+}
+
+// checkHosts refuses settings that contradict each other.
+func (c Config) checkHosts() error {
+	seen := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.Hosts)) {
+		host, key := c.Hosts[name], askedHost(name)
+		if other, twice := seen[key]; twice {
+			return fmt.Errorf("registry client: hosts %s and %s are the same; write one of them", other, name)
+		}
+		seen[key] = name
+		if host.PlainHTTP && (host.RootCAs != nil || len(host.Certificates) > 0) {
+			return fmt.Errorf("registry client: host %s is asked over plain HTTP, where certificates mean nothing; remove one or the other", name)
+		}
+		for i, certificate := range host.Certificates {
+			if len(certificate.Certificate) == 0 || certificate.PrivateKey == nil {
+				return fmt.Errorf("registry client: host %s: client certificate %d: want a certificate and its private key", name, i)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package keychain
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"sync"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/registry"
+)
+
+// book is the memory of Secrets that were read: parsing one costs more than all
+// the rest, and it seldom changes. What it knows of a Secret holds for the very
+// bytes it was read from.
+type book struct {
+	secrets Secrets
+	key     []byte // of scopes
+	pages   *cache.Cache[secretName, *page]
+}
+
+type secretName struct{ namespace, name string }
+
+// page is one Secret as it was read.
+type page struct {
+	kind    string
+	content []byte
+	file    *File
+	err     error // why it is of no use
+
+	mu    sync.Mutex
+	hosts map[string]*bound // nil values for hosts that it has nothing for
+}
+
+// bound is what one Secret has for one host. Sessions that are bound to equal
+// entries see the same on that host.
+type bound struct {
+	entries []entry
+	scope   string
+}
+
+func newBook(secrets Secrets, key []byte) (*book, error) {
+	pages, err := cache.New(cache.Options[secretName, *page]{
+		MaxCost: maxPages, MaxTTL: pageAge,
+		Cost: func(_ secretName, p *page) int { return 1<<10 + 2*len(p.content) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("new keychain: %w", err)
+	}
+	return &book{secrets: secrets, key: key, pages: pages}, nil
+}
+
+// read returns the Secret as it is now. The error is that of looking it up; one
+// of no use is a page with an error.
+func (b *book) read(ctx context.Context, name secretName) (*page, error) {
+	kind, data, err := b.secrets.Secret(ctx, name.namespace, name.name)
+	if err != nil {
+		return nil, err
+	}
+	content, unusable := contentOf(kind, data)
+	if unusable != nil {
+		return &page{kind: kind, err: unusable}, nil //nolint:nilerr // it was looked up, and is of no use
+	}
+	if known, ok := b.pages.Get(name); ok && known.kind == kind && bytes.Equal(known.content, content) {
+		return known, nil
+	}
+	fresh := &page{kind: kind, content: content, hosts: map[string]*bound{}}
+	fresh.file, fresh.err = parseContent(kind, content)
+	b.pages.Put(name, fresh, pageAge)
+	return fresh, nil
+}
+
+// forHost returns what the page has for a host, or nil.
+func (b *book) forHost(p *page, host string) *bound {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known, ok := p.hosts[host]; ok {
+		return known
+	}
+	var found *bound
+	if entries := p.file.forHost(host); len(entries) > 0 {
+		found = &bound{entries: entries, scope: b.scopeOf(entries)}
+	}
+	if len(p.hosts) >= maxHosts {
+		clear(p.hosts)
+	}
+	p.hosts[host] = found
+	return found
+}
+
+// scopeOf names credentials and what they are for. It is keyed, so that nobody
+// who sees it can try passwords.
+func (b *book) scopeOf(entries []entry) string {
+	parts := []string{"secret"}
+	for _, e := range entries {
+		parts = append(parts, e.host, e.prefix, e.auth.Username, e.auth.Password, e.auth.IdentityToken, e.auth.RegistryToken)
+	}
+	return b.hash(parts...)
+}
+
+// hash is the HMAC-SHA-256 of a list, each part behind its length, cut to 128
+// bits.
+func (b *book) hash(parts ...string) string {
+	mac := hmac.New(sha256.New, b.key)
+	for _, part := range parts {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		mac.Write(size[:])
+		mac.Write([]byte(part))
+	}
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// bound satisfies authn.Keychain.
+func (b *bound) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	repository, host := repositoryOf(target)
+	for _, e := range b.entries {
+		if (e.host == host || isGlob(e.host) && matchesHost(e.host, host)) && pick([]entry{e}, repository) != nil {
+			return authn.FromConfig(e.auth), nil
+		}
+	}
+	return authn.Anonymous, nil
+}
+
+// secretKeychain looks a Secret up when it is needed: for evidence that a policy
+// keeps in another repository than the image.
+type secretKeychain struct {
+	book *book
+	name secretName
+}
+
+// Resolve implements authn.Keychain.
+func (s secretKeychain) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	return s.ResolveContext(context.Background(), target)
+}
+
+// ResolveContext implements authn.ContextKeychain.
+func (s secretKeychain) ResolveContext(ctx context.Context, target authn.Resource) (authn.Authenticator, error) {
+	p, err := s.book.read(ctx, s.name)
+	if err != nil && !isMissing(err) {
+		return nil, err
+	}
+	if err != nil || p.err != nil {
+		return authn.Anonymous, nil //nolint:nilerr // what is missing or of no use has no credential
+	}
+	return p.file.Resolve(target)
+}
+
+// elsewhere is a source for every repository but one, whose credential is
+// already decided.
+type elsewhere struct {
+	home     string // as authn.Resource.String has it
+	keychain authn.Keychain
+}
+
+// Resolve implements authn.Keychain.
+func (e elsewhere) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	return e.ResolveContext(context.Background(), target)
+}
+
+// ResolveContext implements authn.ContextKeychain.
+func (e elsewhere) ResolveContext(ctx context.Context, target authn.Resource) (authn.Authenticator, error) {
+	if repository, host := repositoryOf(target); host+"/"+repository == e.home {
+		return authn.Anonymous, nil
+	}
+	return authn.Resolve(ctx, e.keychain, target)
+}
+
+// source names a Secret that is looked up when it is needed.
+func (b *book) source(p place) registry.Source {
+	return registry.Source{Name: p.String(), Keychain: secretKeychain{book: b, name: p.secret}}
+}

@@ -1,0 +1,279 @@
+package keychain
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+)
+
+// Secrets looks Secrets up. It is asked for each image of each request, so it
+// should answer from memory.
+type Secrets interface {
+	// Secret returns the type and content of a Secret, which nobody changes
+	// afterwards. An error whose image.KindOf is image.NotFound says that there
+	// is no such Secret, any other one that it could not be looked up.
+	Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error)
+}
+
+// Accounts looks service accounts up, from memory and with errors as Secrets
+// has them.
+type Accounts interface {
+	// PullSecrets returns the names of an account's imagePullSecrets.
+	PullSecrets(ctx context.Context, namespace, serviceAccount string) ([]string, error)
+}
+
+// Config says where credentials come from.
+type Config struct {
+	// Registry is the client that all others derive from; required. Its own
+	// credentials are not used.
+	Registry *registry.Client
+	// Secrets is required where any are named; nil means that those of
+	// workloads are not read.
+	Secrets Secrets
+	// Accounts may be nil: then service accounts are not looked at.
+	Accounts Accounts
+	// Gateway lists Secrets, as namespace/name, for images of all workloads.
+	Gateway []string
+	// Providers are the cloud's credentials by the names that policies give
+	// them: amazon, google, azure, github, default.
+	Providers map[string]registry.Source
+	// Cloud lists those of Providers that are asked for all workloads, in order.
+	Cloud []string
+	// Key keys the hashes in scopes: at least 16 random bytes, the same for
+	// replicas that are to agree on scopes. Nil means one of this process.
+	Key []byte
+}
+
+// Request says on whose behalf an image is looked at.
+type Request struct {
+	Namespace      string   // of the workload
+	ServiceAccount string   // "" where there is none
+	PullSecrets    []string // names of Secrets in Namespace, in the pod's order
+	// PolicySecrets are Secrets that the policy names, as namespace/name.
+	PolicySecrets []string
+	// PolicyProviders are names in Config.Providers, asked before Config.Cloud.
+	PolicyProviders []string
+	// AllowInsecure permits plain HTTP and unverified TLS.
+	AllowInsecure bool
+}
+
+// Keychain chooses credentials. It is safe for concurrent use. Make one with
+// New.
+type Keychain struct {
+	config    Config
+	insecure  *registry.Client
+	gateway   []place
+	book      *book
+	providers *providers
+
+	making  sync.Mutex // clients, so that nobody makes one twice and fetches two tokens
+	clients *cache.Cache[clientKey, *registry.Client]
+}
+
+// clientKey names a client. Its tokens are of one credential for one
+// repository; evidence elsewhere has tokens beside.
+type clientKey struct {
+	scope      string
+	repository image.Repository
+}
+
+// New returns a Keychain, or an error for a configuration that means nothing.
+func New(config Config) (*Keychain, error) {
+	if config.Registry == nil {
+		return nil, errors.New("new keychain: want a registry client")
+	}
+	if config.Secrets == nil && len(config.Gateway) > 0 {
+		return nil, errors.New("new keychain: Secrets of the gateway are named, and there is nothing to look them up with")
+	}
+	if config.Key == nil {
+		config.Key = make([]byte, 2*minKey)
+		_, _ = rand.Read(config.Key) // never fails
+	}
+	if len(config.Key) < minKey {
+		return nil, fmt.Errorf("new keychain: a key of %d bytes: want at least %d", len(config.Key), minKey)
+	}
+	gateway, err := placesOf(ofGateway, config.Gateway)
+	if err != nil {
+		return nil, fmt.Errorf("new keychain: %w", err)
+	}
+	providers, err := newProviders(config.Providers)
+	if err != nil {
+		return nil, err
+	}
+	if err := providers.check(config.Cloud); err != nil {
+		return nil, fmt.Errorf("new keychain: %w", err)
+	}
+	book, err := newBook(config.Secrets, slices.Clone(config.Key))
+	if err != nil {
+		return nil, err
+	}
+	clients, err := cache.New(cache.Options[clientKey, *registry.Client]{MaxCost: maxClients, MaxTTL: clientAge})
+	if err != nil {
+		return nil, fmt.Errorf("new keychain: %w", err)
+	}
+	config.Cloud = slices.Clone(config.Cloud)
+	return &Keychain{
+		config: config, insecure: config.Registry.Insecure(), gateway: gateway, book: book, providers: providers, clients: clients,
+	}, nil
+}
+
+// Open returns the client that looks at a repository for a workload, and the
+// scope that names its credential: who has an equal scope sees the same. A scope
+// holds no secret. The error is an image.Unavailable: the credential could not
+// be had, and nothing is known of the image.
+//
+// The client may also be asked for other repositories, where a policy keeps
+// evidence. There, the same Secret's entries for the host hold, then the places
+// of the policy, of the gateway and of the cloud; never other Secrets of the
+// workload.
+func (k *Keychain) Open(ctx context.Context, request Request, repository image.Repository) (*registry.Client, string, error) {
+	if repository.IsZero() {
+		return nil, "", fail(repository, errors.New("the repository is empty"))
+	}
+	policy, err := placesOf(ofPolicy, request.PolicySecrets)
+	if err == nil {
+		err = k.providers.check(request.PolicyProviders)
+	}
+	if err == nil && len(policy) > 0 && k.config.Secrets == nil {
+		err = fmt.Errorf("%s: Secrets are not read here", policy[0])
+	}
+	if err != nil {
+		return nil, "", fail(repository, err)
+	}
+	s := search{repository: repository}
+	k.workload(ctx, &s, request)
+	for _, places := range [][]place{policy, k.gateway} {
+		if !s.found() {
+			k.secrets(ctx, &s, places)
+		}
+	}
+	for _, names := range [][]string{request.PolicyProviders, k.config.Cloud} {
+		if !s.found() {
+			k.providers.search(ctx, &s, names)
+		}
+	}
+	if !s.found() && len(s.unlooked) > 0 {
+		return nil, "", fail(repository, errors.Join(s.unlooked...))
+	}
+	scope := k.scope(&s, request)
+	client, err := k.client(clientKey{scope: scope, repository: repository}, &s, request, policy)
+	if err != nil {
+		return nil, "", fail(repository, err)
+	}
+	return provenance(client, &s), scope, nil
+}
+
+// fail says that a credential could not be had.
+func fail(repository image.Repository, err error) error {
+	return &image.Error{Kind: image.Unavailable, Op: "look for the credential of", On: repository.String(), Err: err}
+}
+
+// anonymous is the scope without credential.
+const anonymous = "anonymous"
+
+// scope names the credential that was found, what else the policy names for
+// evidence in other repositories, and whether TLS is given up. A provider is
+// named, not its password, which changes by the hour: it is the gateway's own
+// identity.
+func (k *Keychain) scope(s *search, request Request) string {
+	scope := anonymous
+	switch {
+	case len(s.finds) == 1:
+		scope = s.finds[0].bound.scope
+	case len(s.finds) > 1:
+		scopes := make([]string, len(s.finds))
+		for i, f := range s.finds {
+			scopes[i] = f.bound.scope
+		}
+		scope = k.book.hash(scopes...)
+	case s.provider != "":
+		scope = "provider " + s.provider
+	}
+	if len(request.PolicySecrets)+len(request.PolicyProviders) > 0 {
+		named := append([]string{fmt.Sprint(len(request.PolicySecrets))}, request.PolicySecrets...)
+		scope += " with " + k.book.hash(append(named, request.PolicyProviders...)...)
+	}
+	if request.AllowInsecure {
+		scope += " insecure"
+	}
+	return scope
+}
+
+// client returns the client for a scope, the same one each time, since it
+// remembers tokens.
+func (k *Keychain) client(key clientKey, s *search, request Request, policy []place) (*registry.Client, error) {
+	if known, ok := k.clients.Get(key); ok {
+		return known, nil
+	}
+	k.making.Lock()
+	defer k.making.Unlock()
+	if known, ok := k.clients.Get(key); ok {
+		return known, nil
+	}
+	base := k.config.Registry
+	if request.AllowInsecure {
+		base = k.insecure
+	}
+	made, err := base.WithCredentials(k.sources(s, request, policy)...)
+	if err != nil {
+		return nil, err
+	}
+	made = made.From(registry.Provenance{Advice: adviceAnonymous})
+	k.clients.Put(key, made, clientAge)
+	return made, nil
+}
+
+// sources are the credentials that were found, for its repository, and the places
+// for evidence elsewhere.
+func (k *Keychain) sources(s *search, request Request, policy []place) []registry.Source {
+	var sources []registry.Source
+	for _, f := range s.finds {
+		sources = append(sources, registry.Source{Name: f.place.String(), Keychain: f.bound})
+	}
+	if s.provider != "" {
+		sources = append(sources, k.providers.sources[s.provider])
+	}
+	var others []registry.Source
+	for _, p := range slices.Concat(policy, k.gateway) {
+		others = append(others, k.book.source(p))
+	}
+	for _, name := range slices.Concat(request.PolicyProviders, k.config.Cloud) {
+		others = append(others, k.providers.sources[name])
+	}
+	home := s.repository.String()
+	for _, other := range others {
+		other.Keychain = elsewhere{home: home, keychain: other.Keychain}
+		sources = append(sources, other)
+	}
+	return sources
+}
+
+// provenance has the client say whose credential it uses, and what was of no
+// use.
+func provenance(client *registry.Client, s *search) *registry.Client {
+	if len(s.finds) == 0 && len(s.notes)+len(s.unlooked) == 0 {
+		return client
+	}
+	p := registry.Provenance{Notes: s.notes, Advice: adviceAnonymous}
+	for _, f := range s.finds {
+		p.Sources = append(p.Sources, f.place.String())
+	}
+	if len(s.unlooked) > 0 {
+		texts := make([]string, len(s.unlooked))
+		for i, err := range s.unlooked {
+			texts[i] = err.Error()
+		}
+		p.Unlooked = strings.Join(texts, "; ")
+	}
+	return client.From(p)
+}
+
+const adviceAnonymous = "no place has a credential for it; if it exists, give the pod an imagePullSecret for that registry"

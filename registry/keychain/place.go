@@ -1,0 +1,212 @@
+package keychain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/redact"
+)
+
+// owner says who named a Secret.
+type owner int
+
+const (
+	ofPod owner = iota
+	ofAccount
+	ofPolicy
+	ofGateway
+)
+
+// place is a Secret and who named it.
+type place struct {
+	owner   owner
+	secret  secretName
+	account string // of ofAccount
+}
+
+// String names the place for messages. The Secrets of a workload go without
+// their namespace: two that share a credential share the wait for an answer,
+// and neither is told where the other lives.
+func (p place) String() string {
+	switch p.owner {
+	case ofPod:
+		return fmt.Sprintf("imagePullSecret %q", shorten(p.secret.name))
+	case ofAccount:
+		return fmt.Sprintf("imagePullSecret %q of the service account %q", shorten(p.secret.name), shorten(p.account))
+	case ofPolicy:
+		return fmt.Sprintf("the policy's Secret %s/%s", p.secret.namespace, p.secret.name)
+	default:
+		return fmt.Sprintf("the gateway's Secret %s/%s", p.secret.namespace, p.secret.name)
+	}
+}
+
+// search is what was found on the way through the places for one repository.
+type search struct {
+	repository image.Repository
+
+	finds    []find // Secrets that have a credential, as they are tried
+	provider string // has a credential; its name
+
+	notes    []string
+	unlooked []error // places that could not be looked at
+}
+
+// find is a Secret that has a credential.
+type find struct {
+	place place
+	bound *bound
+	entry entry // of bound, the one for the repository
+}
+
+// found reports whether a place has a credential.
+func (s *search) found() bool { return len(s.finds) > 0 || s.provider != "" }
+
+func (s *search) note(p place, err error) {
+	s.notes = append(s.notes, fmt.Sprintf("%s %v", p, err))
+}
+
+func (s *search) missed(what string, err error) {
+	s.unlooked = append(s.unlooked, &unlookedError{place: what, err: err})
+}
+
+// unlookedError says that a place could not be looked at.
+type unlookedError struct {
+	place string
+	err   error
+}
+
+// Error implements error.
+func (e *unlookedError) Error() string {
+	return e.place + " could not be looked up: " + shortenCause(redact.Text(e.err.Error()))
+}
+
+// Unwrap returns the cause.
+func (e *unlookedError) Unwrap() error { return e.err }
+
+func shortenCause(text string) string {
+	const most = 300
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+// secrets looks through the Secrets of one owner. All that have a credential are
+// tried, as the kubelet does: the most specific entry first, then the order.
+func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
+	for i, p := range places {
+		if p.secret.name == "" {
+			continue // the kubelet overlooks an empty name, too
+		}
+		if i >= maxSecrets {
+			s.missed(p.String(), fmt.Errorf("at most %d Secrets are looked up", maxSecrets))
+			return
+		}
+		if err := p.secret.check(); err != nil {
+			s.note(p, err)
+			continue
+		}
+		page, err := k.book.read(ctx, p.secret)
+		switch {
+		case isMissing(err):
+			s.note(p, errors.New("does not exist"))
+			continue
+		case err != nil:
+			s.missed(p.String(), err)
+			continue
+		case page.err != nil:
+			s.note(p, page.err)
+			continue
+		}
+		held := k.book.forHost(page, s.repository.Registry())
+		if held == nil {
+			continue
+		}
+		mine := pick(held.entries, s.repository.Path())
+		if mine == nil || slices.ContainsFunc(s.finds, func(f find) bool { return f.bound.scope == held.scope }) {
+			continue
+		}
+		s.finds = append(s.finds, find{place: p, bound: held, entry: *mine})
+	}
+	if len(s.finds) > 1 {
+		slices.SortStableFunc(s.finds, func(a, b find) int { return a.entry.compare(b.entry) })
+	}
+}
+
+// compare puts the entry first that says more exactly what it is for.
+func (e entry) compare(other entry) int {
+	switch {
+	case isGlob(e.host) == isGlob(other.host):
+		return len(other.prefix) - len(e.prefix)
+	case isGlob(e.host):
+		return 1
+	}
+	return -1
+}
+
+// check refuses what is no name, since names become addresses.
+func (n secretName) check() error {
+	for _, part := range []string{n.namespace, n.name} {
+		if part == "" || len(part) > 253 || strings.ContainsAny(part, "/%?#\\ ") || part == "." || part == ".." {
+			return errors.New("is no name of a Secret")
+		}
+	}
+	return nil
+}
+
+// isMissing reports whether an error says that a thing does not exist.
+func isMissing(err error) bool { return err != nil && image.KindOf(err) == image.NotFound }
+
+// workload looks through what the pod and its service account name.
+func (k *Keychain) workload(ctx context.Context, s *search, request Request) {
+	if k.config.Secrets == nil {
+		return
+	}
+	if len(request.PullSecrets) > 0 {
+		places := make([]place, len(request.PullSecrets))
+		for i, name := range request.PullSecrets {
+			places[i] = place{owner: ofPod, secret: secretName{request.Namespace, name}}
+		}
+		if k.secrets(ctx, s, places); s.found() {
+			return
+		}
+	}
+	if request.ServiceAccount == "" || k.config.Accounts == nil {
+		return
+	}
+	names, err := k.config.Accounts.PullSecrets(ctx, request.Namespace, request.ServiceAccount)
+	switch {
+	case isMissing(err):
+		s.notes = append(s.notes, fmt.Sprintf("the service account %q does not exist", shorten(request.ServiceAccount)))
+		return
+	case err != nil:
+		s.missed(fmt.Sprintf("the service account %q", shorten(request.ServiceAccount)), err)
+		return
+	}
+	var places []place
+	for _, name := range names {
+		if !slices.Contains(request.PullSecrets, name) { // a pod's were looked up above
+			places = append(places, place{owner: ofAccount, secret: secretName{request.Namespace, name}, account: request.ServiceAccount})
+		}
+	}
+	k.secrets(ctx, s, places)
+}
+
+// placesOf reads names of the form namespace/name.
+func placesOf(who owner, names []string) ([]place, error) {
+	var places []place
+	for _, written := range names {
+		namespace, name, _ := strings.Cut(written, "/")
+		p := place{owner: who, secret: secretName{namespace, name}}
+		if err := p.secret.check(); err != nil {
+			return nil, fmt.Errorf("the Secret %q: want namespace/name", shorten(written))
+		}
+		places = append(places, p)
+	}
+	return places, nil
+}

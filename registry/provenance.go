@@ -1,0 +1,102 @@
+package registry
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// Provenance is what a Client says about credentials when it is refused. It is
+// apart from the credentials, since two who share a credential, and so its
+// tokens, may have it from different places.
+type Provenance struct {
+	// Sources replace the Names of the Client's first Sources.
+	Sources []string
+	// Notes say which places were of no use, and why, as in "secret pull does
+	// not exist". They hold no credential.
+	Notes []string
+	// Advice is what to do about a refusal where there was no credential; ""
+	// is advice for a command line.
+	Advice string
+	// Unlooked says which place could not be looked at although it comes before
+	// the one whose credential is used; "" means none. What it may hold could
+	// see more: a refusal, and an image that seems not to be there, are
+	// image.Unavailable then.
+	Unlooked string
+}
+
+// From returns a Client that shares everything with c, tokens too, and says of
+// its credentials what p has.
+func (c *Client) From(p Provenance) *Client {
+	other := *c
+	other.from = p
+	other.from.Notes, other.from.Sources = slices.Clone(p.Notes), slices.Clone(p.Sources)
+	return &other
+}
+
+// hint says what to do about a refusal: by source, never by value.
+func (c *Client) hint(ctx context.Context, q question, failure *Error) {
+	failure.denied = failure.Kind == image.Refused
+	switch doubted := c.doubt(q, failure); {
+	case doubted || failure.Kind == image.Refused:
+		failure.Hint = c.blame(ctx, q.repository)
+	case failure.Status == http.StatusTooManyRequests:
+		failure.Hint = "the registry limits requests: wait, log in, or use a mirror"
+	case failure.Kind == image.NotFound:
+		failure.Hint = "check the name and that it was pushed"
+	}
+}
+
+// doubt makes could-not-look of an answer that a credential which could not be
+// had might have changed. Evidence that is not there is not doubted: who may
+// pull a repository sees all of it.
+func (c *Client) doubt(q question, failure *Error) (doubted bool) {
+	aboutImage := q.op == opResolve || q.op == opDescribe
+	doubted = c.from.Unlooked != "" && (failure.Kind == image.Refused || failure.Kind == image.NotFound && aboutImage)
+	if doubted {
+		failure.Kind, failure.final = image.Unavailable, true
+	}
+	return doubted
+}
+
+// blame names the credential that was tried.
+func (c *Client) blame(ctx context.Context, repository image.Repository) string {
+	var text strings.Builder
+	switch names := c.tried(context.WithoutCancel(ctx), repository); {
+	case len(names) == 1:
+		text.WriteString("the credential from " + names[0] + " does not allow it: check that it is current and may pull")
+	case len(names) > 1:
+		text.WriteString("the credentials from " + strings.Join(names, " and from ") + " do not allow it: check that one is current and may pull")
+	case c.from.Advice != "":
+		text.WriteString("it was asked anonymously: " + c.from.Advice)
+	default:
+		text.WriteString("it was asked anonymously: if it exists, log in with \"docker login " + repository.Registry() + "\" or name a credential")
+	}
+	if c.from.Unlooked != "" {
+		text.WriteString("; before it, " + c.from.Unlooked)
+	}
+	for _, note := range c.from.Notes {
+		text.WriteString("; " + note)
+	}
+	return text.String()
+}
+
+// tried names the sources that have a credential for a repository.
+func (c *Client) tried(ctx context.Context, repository image.Repository) []string {
+	var names []string
+	for i, source := range c.credentials {
+		if credential, err := c.credentials.at(ctx, i, repository); err != nil || credential == auth.EmptyCredential {
+			continue
+		}
+		if i < len(c.from.Sources) {
+			source.Name = c.from.Sources[i]
+		}
+		names = append(names, source.Name)
+	}
+	return names
+}

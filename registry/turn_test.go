@@ -1,0 +1,89 @@
+package registry_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+)
+
+// TestCredentialsAreTriedInOrder: what one credential may not see, the next one
+// may, and it is remembered which did.
+func TestCredentialsAreTriedInOrder(t *testing.T) {
+	wrong := authn.AuthConfig{Username: "user", Password: "hunter3-hunter3"}
+	for _, scheme := range []registrytest.Scheme{registrytest.Basic, registrytest.Token} {
+		for _, test := range []struct {
+			reason  string
+			sources []authn.AuthConfig
+			refused []string // what the message names; nil means that it is resolved
+		}{
+			{"the first does", []authn.AuthConfig{user, wrong}, nil},
+			{"the second does", []authn.AuthConfig{wrong, user}, nil},
+			{"a source without credential is passed over", []authn.AuthConfig{wrong, {}, user}, nil},
+			{"none does", []authn.AuthConfig{wrong, {}, wrong}, []string{"place 0", "place 2"}},
+			{"there is none", []authn.AuthConfig{{}, {}}, []string{"anonymously"}},
+		} {
+			t.Run(string(scheme)+", "+test.reason, func(t *testing.T) {
+				server := start(t, registrytest.Options{Auth: registrytest.Auth{Scheme: scheme, Username: "user", Password: password}})
+				server.PutImage("app", "v1", "content")
+				var config registry.Config
+				for i, auth := range test.sources {
+					config.Credentials = append(config.Credentials, registry.Source{
+						Name: "place " + string(rune('0'+i)), Keychain: static{prefix: server.Host(), config: auth},
+					})
+				}
+				client := newClient(t, config)
+				ref := image.MustParse(server.Host() + "/app:v1")
+				_, err := client.Resolve(t.Context(), ref)
+				if test.refused != nil {
+					wantKind(t, err, image.Refused)
+					for _, says := range test.refused {
+						if !strings.Contains(err.Error(), says) {
+							t.Errorf("%v: want it to say %q", err, says)
+						}
+					}
+					if strings.Contains(err.Error(), "place 1") {
+						t.Errorf("it names a place that had nothing: %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				server.Reset()
+				if _, err := client.Resolve(t.Context(), ref); err != nil || server.Count("") != 1 {
+					t.Errorf("again: %d requests, want 1, %v", server.Count(""), err)
+				}
+			})
+		}
+	}
+}
+
+// TestARememberedCredentialIsNotTheOnlyOne: the one that did is revoked, and the
+// other one does by now.
+func TestARememberedCredentialIsNotTheOnlyOne(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	server.PutImage("app", "v1", "content")
+	first, second := &changing{auth: authn.AuthConfig{RegistryToken: "first"}}, &changing{auth: authn.AuthConfig{RegistryToken: "second"}}
+	client := newClient(t, registry.Config{Credentials: []registry.Source{{Name: "first", Keychain: first}, {Name: "second", Keychain: second}}})
+	ref := image.MustParse(server.Host() + "/app:v1")
+	for _, good := range []string{"second", "first", "second"} {
+		server.SetFaults(registrytest.Fault{Do: registrytest.OnlyBearer(good)})
+		if _, err := client.Resolve(t.Context(), ref); err != nil {
+			t.Fatalf("with the token %s: %v", good, err)
+		}
+	}
+	server.SetFaults(registrytest.Fault{Do: registrytest.OnlyBearer("third")})
+	_, err := client.Resolve(t.Context(), ref)
+	wantKind(t, err, image.Refused)
+}
+
+type changing struct{ auth authn.AuthConfig }
+
+func (c *changing) Resolve(authn.Resource) (authn.Authenticator, error) {
+	return authn.FromConfig(c.auth), nil
+}
