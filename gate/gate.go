@@ -95,6 +95,9 @@ type options struct {
 	noneAge time.Duration // age of "none found"
 	tagAge  time.Duration // age of a tag's digest
 	now     func() time.Time
+
+	observer Observer // nil: nobody is told
+	peers    Peers    // nil: nobody is asked
 }
 
 // Option changes a default of a Gate.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -91,12 +91,18 @@ func (h *harbor) gate(t testing.TB, rule policy.Rule, options ...gate.Option) *g
 
 func (h *harbor) gateWith(t testing.TB, p *policy.Policy, options ...gate.Option) *gate.Gate {
 	t.Helper()
+	return h.gateAt(t, h, p, options...)
+}
+
+// gateAt makes a gate that asks other registries than the harbor.
+func (h *harbor) gateAt(t testing.TB, registries gate.Registries, p *policy.Policy, options ...gate.Option) *gate.Gate {
+	t.Helper()
 	set := must(policy.NewSet(p))(t)
 	notary := must(notation.New(notation.Options{}))(t)
 	state := gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot, ByFormat: verify.ByFormat{
 		attest.Cosign: cosign.New(h.snapshot), attest.Bundle: bundle.New(h.snapshot), attest.Notation: notary,
 	}}}
-	return must(gate.New(gate.Config{Registries: h, State: state}, options...))(t)
+	return must(gate.New(gate.Config{Registries: registries, State: state}, options...))(t)
 }
 
 // decide judges one image.

@@ -46,9 +46,13 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 			subject = described
 		})
 	}
-	found = attest.Find(ctx, w.session, pinned, want)
+	searching, discovered := w.gate.options.begin(ctx, PhaseDiscover)
+	found = attest.Find(searching, w.session, pinned, want)
 	wg.Wait()
+	discovered()
 
+	ctx, proved := w.gate.options.begin(ctx, PhaseProve)
+	defer proved()
 	answers := make([]policy.Answer, len(inquiries))
 	var group errgroup.Group
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))

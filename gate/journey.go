@@ -1,14 +1,11 @@
 package gate
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -27,24 +24,30 @@ func (g *Gate) Decide(ctx context.Context, request Request) Outcome {
 // are done, from one goroutine at a time.
 func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(done, total int)) []Outcome {
 	outcomes := make([]Outcome, len(requests))
+	ctx, cancel := context.WithTimeout(ctx, g.options.timeout)
+	defer cancel()
 	snapshot, err := g.state.Snapshot(ctx)
 	if err != nil {
 		for i, request := range requests {
-			outcomes[i] = failed(request, policy.Reason{Code: policy.PolicyError, Message: err.Error()})
+			outcomes[i] = failed(request, errorReason(err, ""))
 		}
 		return outcomes
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.options.timeout)
-	defer cancel()
 
-	trip := &journey{gate: g, snapshot: snapshot, works: map[workKey]*work{}}
+	trip := &journey{gate: g, snapshot: snapshot, works: map[workKey]*work{}, tasks: map[accessKey]task{}}
 	plans := make([]*planned, len(requests))
+	broken := make([]error, len(requests))
 	for i, request := range requests {
-		plans[i] = trip.plan(ctx, request)
+		broken[i] = safely(func() { plans[i] = trip.plan(ctx, request) })
 	}
 	trip.run(ctx, progress)
-	for i, p := range plans {
-		outcomes[i] = p.settle(trip)
+	for i, request := range requests {
+		if broken[i] == nil {
+			broken[i] = safely(func() { outcomes[i] = plans[i].settle(ctx, trip) })
+		}
+		if broken[i] != nil {
+			outcomes[i] = failed(request, policy.Reason{Code: policy.Internal, Message: broken[i].Error()})
+		}
 	}
 	return outcomes
 }
@@ -54,172 +57,126 @@ func failed(request Request, reason policy.Reason) Outcome {
 	return Outcome{Subject: request.subject(), Source: request.Object.Source(), Answer: Unable, Reasons: []policy.Reason{reason}}
 }
 
+// errorReason puts into words that something could not be asked.
+func errorReason(err error, path string) policy.Reason {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return policy.LookReason(outOfTime{err}, path)
+	}
+	return policy.Reason{Code: policy.PolicyError, Path: path, Message: err.Error()}
+}
+
+// outOfTime is an error that came because the time for the request had passed,
+// whatever else it looks like.
+type outOfTime struct{ err error }
+
+// Error implements error.
+func (o outOfTime) Error() string { return o.err.Error() }
+
+// Unwrap returns the deadline and not the cause, which may call itself a failure
+// of the registry.
+func (outOfTime) Unwrap() error { return context.DeadlineExceeded }
+
+// patience is how long works are waited for once the time for the request has
+// passed: they leave by themselves, and what they found out by then is told.
+const patience = 20 * time.Millisecond
+
 // journey is the state of one call: what must be found out, once each.
 type journey struct {
 	gate     *Gate
 	snapshot Snapshot
 	works    map[workKey]*work
+	tasks    map[accessKey]task
 	order    []*work
 }
 
 type workKey struct{ scope, ref string }
 
-// planned is one object with its images and the checks that concern them.
-type planned struct {
-	request  Request
-	subject  *policy.Subject
-	plan     policy.Plan
-	images   []policy.Image
-	reasons  []policy.Reason
-	works    map[*policy.Check]*work
-	identity workload.Identity
-	refused  map[*policy.Check]error // credentials that could not be had
-	started  time.Time
-}
-
-// plan finds the object's images and asks the policies about them.
-func (j *journey) plan(ctx context.Context, request Request) *planned {
-	p := &planned{request: request, subject: request.subject(), works: map[*policy.Check]*work{}, refused: map[*policy.Check]error{}, started: j.gate.options.now()}
-	p.subject.Time = p.started
-	p.identity = workload.IdentityOf(request.Object)
-	p.identity.Namespace = p.subject.Namespace
-	standard, err := p.standard()
-	if err != nil {
-		p.malformed("", err)
-		return p
-	}
-	p.plan = j.snapshot.Policies.Plan(ctx, p.subject, func(extractors []policy.Extractor) ([]policy.Image, error) {
-		if len(extractors) == 0 {
-			return standard, nil
-		}
-		return p.find(extractors)
-	})
-	for i := range p.plan.Checks {
-		check := &p.plan.Checks[i]
-		p.remember([]policy.Image{check.Image})
-		if check.NeedsDigest() {
-			w, err := j.work(ctx, check, p.identity)
-			if err != nil {
-				p.refused[check] = err
-				continue
-			}
-			p.works[check] = w
-		}
-	}
-	return p
-}
-
-// standard returns the images of a pod specification. One that cannot be read
-// denies the object, and the others are judged all the same.
-func (p *planned) standard() ([]policy.Image, error) {
-	uses, err := workload.Extract(p.request.Object)
-	if err != nil {
-		return nil, err
-	}
-	var images []policy.Image
-	for _, use := range uses {
-		found, err := imageOf(use)
-		if err != nil {
-			p.malformed(use.Pointer, err)
-			continue
-		}
-		images = append(images, found)
-	}
-	p.remember(images)
-	return images, nil
-}
-
-// find returns the images at a rule's extractors. What stands there is an image
-// only by the rule's word, so one that cannot be read is the rule's error.
-func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
-	uses, err := workload.ExtractWith(p.request.Object, places(extractors))
-	if err != nil {
-		return nil, err
-	}
-	var images []policy.Image
-	for _, use := range uses {
-		found, err := imageOf(use)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", use.Pointer, err)
-		}
-		images = append(images, found)
-	}
-	return images, nil
-}
-
-func imageOf(use workload.Use) (policy.Image, error) {
-	ref, err := image.Parse(use.Image)
-	return policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref}, err
-}
-
-// remember keeps images for the verdicts, each place once.
-func (p *planned) remember(images []policy.Image) {
-	for _, found := range images {
-		if !slices.ContainsFunc(p.images, func(i policy.Image) bool { return i.Pointer == found.Pointer }) {
-			p.images = append(p.images, found)
-		}
-	}
-}
-
-// malformed notes, once for each place, that an image cannot be read.
-func (p *planned) malformed(pointer string, err error) {
-	if pointer != "" && slices.ContainsFunc(p.reasons, func(r policy.Reason) bool { return r.Path == pointer }) {
-		return
-	}
-	p.reasons = append(p.reasons, policy.Reason{
-		Code: policy.Malformed, Path: pointer, Message: err.Error(), Hint: "write the image as [registry/]repository[:tag][@digest]",
-	})
-}
-
-func places(extractors []policy.Extractor) []workload.Extractor {
-	out := make([]workload.Extractor, len(extractors))
-	for i, e := range extractors {
-		out[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}
-	}
-	return out
+// accessKey names who wants to look at what: checks that are equal in it share
+// a session, and so their work.
+type accessKey struct {
+	ref                   image.Ref
+	credentials, identity string
 }
 
 // work returns the work on a check's reference under its credentials, which
 // checks of other containers, objects and policies share.
-func (j *journey) work(ctx context.Context, check *policy.Check, identity workload.Identity) (*work, error) {
-	ref := check.Image.Ref
-	session, err := j.gate.registries.Open(ctx, Access{Credentials: check.Credentials, Workload: identity}, ref.Repository())
+func (j *journey) work(ctx context.Context, check *policy.Check, identity workload.Identity, identityKey string) task {
+	key := accessKey{ref: check.Image.Ref, credentials: credentialsKey(check.Credentials), identity: identityKey}
+	t, ok := j.tasks[key]
+	if !ok {
+		t.work, t.err = j.open(ctx, key.ref, Access{Credentials: check.Credentials, Workload: identity})
+		j.tasks[key] = t
+	}
+	if t.err == nil {
+		t.at = len(t.work.checks)
+		t.work.checks = append(t.work.checks, check)
+	}
+	return t
+}
+
+// open opens a session, and returns the work of all sessions that see the same.
+func (j *journey) open(ctx context.Context, ref image.Ref, access Access) (*work, error) {
+	session, err := j.gate.registries.Open(ctx, access, ref.Repository())
 	if err != nil {
-		return nil, fmt.Errorf("credentials: %w", err)
+		return nil, fmt.Errorf("credentials: %w", late(ctx, err))
 	}
 	key := workKey{scope: session.Scope(), ref: ref.String()}
 	w, ok := j.works[key]
 	if !ok {
 		w = &work{
-			gate: j.gate, prover: j.snapshot.Prover, session: session, scope: key.scope,
-			ref: ref, answers: map[question]policy.Answer{}, old: map[question]bool{},
+			gate: j.gate, prover: j.snapshot.Prover, generation: j.snapshot.Prover.Generation(),
+			session: session, scope: key.scope, ref: ref, answers: map[question]policy.Answer{},
 		}
 		j.works[key] = w
 		j.order = append(j.order, w)
 	}
-	w.checks = append(w.checks, check)
 	return w, nil
 }
 
-// run does all the work, several references at a time.
-func (j *journey) run(ctx context.Context, progress func(done, total int)) {
-	var mu sync.Mutex
-	done := 0
-	var group errgroup.Group
-	group.SetLimit(j.gate.options.images)
-	for _, w := range j.order {
-		group.Go(func() error {
-			w.runSafely(ctx)
-			if progress != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				done++
-				progress(done, len(j.order))
-			}
-			return nil
-		})
+func credentialsKey(c policy.Credentials) string {
+	if !c.AllowInsecure && len(c.Providers)+len(c.Secrets) == 0 {
+		return ""
 	}
-	_ = group.Wait()
+	return fmt.Sprintf("%t %q %q", c.AllowInsecure, c.Providers, c.Secrets)
+}
+
+func identityKey(i workload.Identity) string {
+	key := i.Namespace + "/" + i.ServiceAccount // each is a name without a slash
+	for _, secret := range i.PullSecrets {
+		key += "\x00" + secret
+	}
+	return key
+}
+
+// run does all the work, several references at a time. A work that does not heed
+// the deadline is left alone.
+func (j *journey) run(ctx context.Context, progress func(done, total int)) {
+	slots := make(chan struct{}, j.gate.options.images)
+	done := make(chan *work, len(j.order))
+	for _, w := range j.order {
+		go func() {
+			slots <- struct{}{}
+			w.runSafely(ctx)
+			<-slots
+			done <- w
+		}()
+	}
+	over := ctx.Done()
+	var enough <-chan time.Time
+	for n := 0; n < len(j.order); {
+		select {
+		case w := <-done:
+			w.finished = true
+			n++
+			if progress != nil {
+				progress(n, len(j.order))
+			}
+		case <-over:
+			over, enough = nil, time.After(patience)
+		case <-enough:
+			return
+		}
+	}
 }
 
 // runSafely turns a panic into could-not-look.
@@ -228,70 +185,33 @@ func (w *work) runSafely(ctx context.Context) {
 	if err := safely(func() { w.run(ctx) }); err != nil {
 		w.err = err
 	}
+	if ctx.Err() != nil {
+		w.late(ctx)
+	}
 	w.duration = w.gate.options.now().Sub(started)
 }
 
-// settle makes the outcome of an object from what was found out.
-func (p *planned) settle(j *journey) Outcome {
-	out := Outcome{
-		Subject: p.subject, Source: p.request.Object.Source(), Rules: p.plan.Results, Reasons: p.reasons,
-		PolicyHash: j.snapshot.Policies.Hash(), TrustGeneration: j.snapshot.Prover.Generation(),
-		Cost: Cost{RateLimitRemaining: -1},
-	}
-	for _, found := range p.images {
-		out.Verdicts = append(out.Verdicts, p.verdict(found))
-	}
-	slices.SortStableFunc(out.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.Image.Pointer, b.Image.Pointer) })
-	out.Cost = p.cost()
-	settleRules(&out)
-	settleOutcome(&out)
-	out.Duration = j.gate.options.now().Sub(p.started)
-	return out
-}
-
-// verdict collects the decisions about one image.
-func (p *planned) verdict(found policy.Image) Verdict {
-	v := Verdict{Image: found, Cost: Cost{RateLimitRemaining: -1}}
-	for i := range p.plan.Checks {
-		check := &p.plan.Checks[i]
-		if check.Image.Pointer != found.Pointer {
+// late says of everything that the end of the request cut short that it did.
+func (w *work) late(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err, w.children.err, w.parent.err = late(ctx, w.err), late(ctx, w.children.err), late(ctx, w.parent.err)
+	for key, answer := range w.answers {
+		if len(answer.Gaps) == 0 {
 			continue
 		}
-		w := p.works[check]
-		if w == nil {
-			v.Decisions = append(v.Decisions, p.alone(check))
-			continue
+		answer.Gaps = slices.Clone(answer.Gaps) // others may hold it
+		for i, gap := range answer.Gaps {
+			answer.Gaps[i] = late(ctx, gap)
 		}
-		v.Decisions = append(v.Decisions, w.decide(check))
-		if w.err == nil {
-			v.Pinned = w.pinned
-		}
-		v.Cost, v.Duration = w.session.Cost(), w.duration
+		w.answers[key] = answer
 	}
-	settle(&v)
-	return v
 }
 
-// alone decides a check that no work was done for: it needs none, or its
-// credentials could not be had.
-func (p *planned) alone(check *policy.Check) policy.Decision {
-	if !check.NeedsDigest() {
-		return policy.Decide(check, nil)
+// late returns err, as out of time if it is the end of ctx that caused it.
+func late(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return outOfTime{err}
 	}
-	return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{{
-		Code: policy.PolicyError, Path: check.Entry, Message: p.refused[check].Error(),
-	}}}
-}
-
-// cost sums what the object's references cost, each once.
-func (p *planned) cost() Cost {
-	total := Cost{RateLimitRemaining: -1}
-	seen := map[*work]bool{}
-	for _, w := range p.works {
-		if !seen[w] {
-			seen[w] = true
-			total = total.Add(w.session.Cost())
-		}
-	}
-	return total
+	return err
 }

@@ -21,6 +21,7 @@ const (
 	noneBytes   = 8 << 20
 	maxTags     = 50_000
 	maxHashes   = 10_000
+	refBytes    = 8 << 20
 	answerBytes = 1 << 10
 )
 
@@ -38,11 +39,12 @@ type factKey struct {
 // these credentials.
 type noneKey struct {
 	factKey
-	where, scope string
+	repository     image.Repository
+	sources, scope string
 }
 
 func (k noneKey) String() string {
-	return fmt.Sprintf("%s %q %q %q %q %t %q %q", k.digest, k.authority, k.generation, k.role, k.predicate, k.artifact, k.where, k.scope)
+	return fmt.Sprintf("%s %q %q %q %q %t %q %q %q", k.digest, k.authority, k.generation, k.role, k.predicate, k.artifact, k.repository, k.sources, k.scope)
 }
 
 type tagKey struct{ scope, ref string }
@@ -56,8 +58,10 @@ type memory struct {
 	nones    *cache.Cache[noneKey, policy.Answer]
 	tags     *cache.Cache[tagKey, image.Descriptor]
 	hashes   *cache.Cache[*verify.Authority, hashed]
+	refs     *cache.Cache[string, image.Ref]
 	resolves *cache.Flight[tagKey, image.Descriptor]
 	searches *cache.Flight[string, []policy.Answer]
+	recalls  *cache.Flight[string, map[string][]byte]
 }
 
 // proved is an answer with facts, and when it was found.
@@ -89,7 +93,16 @@ func newMemory(o options) (*memory, error) {
 	if m.hashes, err = cache.New(cache.Options[*verify.Authority, hashed]{MaxCost: maxHashes, MaxTTL: 24 * time.Hour, Now: o.now}); err != nil {
 		return nil, err
 	}
+	if m.refs, err = cache.New(cache.Options[string, image.Ref]{
+		MaxCost: refBytes, MaxTTL: 24 * time.Hour, Now: o.now,
+		Cost: func(text string, _ image.Ref) int { return 256 + 2*len(text) },
+	}); err != nil {
+		return nil, err
+	}
 	if m.resolves, err = cache.NewFlight[tagKey, image.Descriptor](o.timeout); err != nil {
+		return nil, err
+	}
+	if m.recalls, err = cache.NewFlight[string, map[string][]byte](o.timeout); err != nil {
 		return nil, err
 	}
 	m.searches, err = cache.NewFlight[string, []policy.Answer](o.timeout)
@@ -106,33 +119,54 @@ func costOf(a policy.Answer) int {
 	return cost
 }
 
+// parse reads a reference. Its meaning never changes, and the same few are read
+// again and again.
+func (m *memory) parse(text string) (image.Ref, error) {
+	if ref, ok := m.refs.Get(text); ok {
+		return ref, nil
+	}
+	ref, err := image.Parse(text)
+	if err == nil {
+		m.refs.Put(text, ref, 24*time.Hour)
+	}
+	return ref, err
+}
+
 // hash returns the authority's hash, kept by the policy's own pointer for as
 // long as the key behind it is the same.
 func (m *memory) hash(a *verify.Authority, resolved verify.Authority) (string, error) {
-	var pem string
+	var pem []byte
 	if resolved.Key != nil {
-		pem = string(resolved.Key.PEM)
+		pem = resolved.Key.PEM
 	}
-	if known, ok := m.hashes.Get(a); ok && known.pem == pem {
+	if known, ok := m.hashes.Get(a); ok && known.pem == string(pem) {
 		return known.hash, nil
 	}
 	hash, err := resolved.Hash()
 	if err != nil {
 		return "", err
 	}
-	m.hashes.Put(a, hashed{pem: pem, hash: hash}, 24*time.Hour)
+	m.hashes.Put(a, hashed{pem: string(pem), hash: hash}, 24*time.Hour)
 	return hash, nil
 }
 
 // recall returns what is remembered about a question. Old says that it was found
 // longer ago than "none" would be kept: enough to allow by, and not to deny by,
 // since a better statement may have come since.
-func (m *memory) recall(fact factKey, none noneKey) (answer policy.Answer, old, ok bool) {
-	if known, ok := m.facts.Get(fact); ok {
-		return known.answer, m.options.now().Sub(known.at) >= m.options.noneAge, true
+func (m *memory) recall(in *inquiry) (answer policy.Answer, old, ok bool) {
+	answer, old, ok = m.recallFacts(in.fact)
+	m.options.asked(LayerFacts, ok)
+	if ok {
+		return answer, old, true
 	}
-	answer, ok = m.nones.Get(none)
+	answer, ok = m.nones.Get(in.none)
+	m.options.asked(LayerNone, ok)
 	return answer, false, ok
+}
+
+func (m *memory) recallFacts(key factKey) (answer policy.Answer, old, ok bool) {
+	known, ok := m.facts.Get(key)
+	return known.answer, ok && m.options.now().Sub(known.at) >= m.options.noneAge, ok
 }
 
 // keep remembers an answer: facts no longer than what they rest on, "none"
@@ -140,32 +174,53 @@ func (m *memory) recall(fact factKey, none noneKey) (answer policy.Answer, old, 
 func (m *memory) keep(in *inquiry, answer policy.Answer) {
 	switch {
 	case in.authority.MaxAge < 0 || len(answer.Gaps) > 0:
-		return
 	case len(answer.Facts) == 0:
 		m.nones.Put(in.none, answer, m.options.noneAge)
-		return
+	default:
+		m.keepFacts(in, proved{answer: answer, at: m.options.now()})
 	}
+}
+
+// keepFacts remembers facts for what is left of their time since they were found.
+func (m *memory) keepFacts(in *inquiry, found proved) {
 	age := m.options.age
 	if in.authority.MaxAge > 0 {
 		age = min(age, in.authority.MaxAge)
 	}
 	now := m.options.now()
-	for _, fact := range answer.Facts {
+	age -= now.Sub(found.at)
+	for _, fact := range found.answer.Facts {
 		if !fact.Expires.IsZero() {
 			age = min(age, fact.Expires.Sub(now))
 		}
 	}
-	m.facts.Put(in.fact, proved{answer: answer, at: now}, age)
+	m.facts.Put(in.fact, found, age)
+}
+
+// askPeers asks the other replicas, together with whoever else asks them the same
+// just now.
+func (m *memory) askPeers(ctx context.Context, peers Peers, keys []string) map[string][]byte {
+	known, err := m.recalls.Do(ctx, strings.Join(keys, "\n"), func(ctx context.Context) (map[string][]byte, error) {
+		return peers.Recall(ctx, keys), nil
+	})
+	if err != nil { // who does not answer knows nothing
+		return nil
+	}
+	return known
 }
 
 // resolve returns the digest of a tag, from memory while it is fresh. Callers who
 // want the same tag with the same credentials at once share one request.
 func (m *memory) resolve(ctx context.Context, scope string, ref image.Ref, ask func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
 	key := tagKey{scope: scope, ref: ref.String()}
-	if known, ok := m.tags.Get(key); ok {
+	known, ok := m.tags.Get(key)
+	m.options.asked(LayerTags, ok)
+	if ok {
 		return ref.Pin(known)
 	}
 	descriptor, err := m.resolves.Do(ctx, key, func(ctx context.Context) (image.Descriptor, error) {
+		ctx, end := m.options.begin(ctx, PhaseResolve)
+		defer end()
 		pinned, err := ask(ctx, ref)
 		if err != nil {
 			return image.Descriptor{}, err

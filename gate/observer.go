@@ -33,3 +33,28 @@ type Observer interface {
 	// Asked says whether a memory knew.
 	Asked(layer Layer, known bool)
 }
+
+// WithObserver tells an observer how the journey goes; none unless set.
+func WithObserver(observer Observer) Option {
+	return func(o *options) error {
+		o.observer = observer
+		return nil
+	}
+}
+
+// begin tells the observer that a phase begins.
+func (o *options) begin(ctx context.Context, phase Phase) (context.Context, func()) {
+	if o.observer == nil {
+		return ctx, unobserved
+	}
+	return o.observer.Begin(ctx, phase)
+}
+
+func unobserved() {}
+
+// asked tells the observer whether a memory knew.
+func (o *options) asked(layer Layer, known bool) {
+	if o.observer != nil {
+		o.observer.Asked(layer, known)
+	}
+}

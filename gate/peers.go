@@ -10,3 +10,85 @@ type Peers interface {
 	// answer. It never fails: a peer that does not answer knows nothing.
 	Recall(ctx context.Context, keys []string) map[string][]byte
 }
+
+// maxAsked bounds how many facts are asked for, or handed out, at once. A
+// reference with more questions asks its registry for the rest.
+const maxAsked = 64
+
+// WithPeers asks other replicas for facts that are not remembered, before the
+// registry is asked for evidence. Never for "none found", and never for tags: who
+// says what is not there, or where a tag points, is the registry alone.
+func WithPeers(peers Peers) Option {
+	return func(o *options) error {
+		o.peers = peers
+		return nil
+	}
+}
+
+// Remembered returns, by key, the facts of this process that a peer may know:
+// what is not remembered, or is larger than a fact may be, is absent. Keys are
+// those that a Gate hands to its Peers; more than 64 are not looked at.
+func (g *Gate) Remembered(keys []string) map[string][]byte {
+	known := map[string][]byte{}
+	for _, key := range keys[:min(len(keys), maxAsked)] {
+		fact, err := parseFactKey(key)
+		if err != nil {
+			continue
+		}
+		answer, ok := g.memory.facts.Get(fact)
+		if !ok {
+			continue
+		}
+		if encoded, err := encodeShared(fact, answer, g.options.now()); err == nil {
+			known[key] = encoded
+		}
+	}
+	return known
+}
+
+// askPeers answers from the memory of peers what it can, and returns the rest.
+// What they say goes through the own memory, so that it is believed no longer
+// than what is proved here.
+func (w *work) askPeers(ctx context.Context, missing []*inquiry) []*inquiry {
+	if w.gate.options.peers == nil || w.anew {
+		return missing
+	}
+	var keys []string
+	for _, in := range missing {
+		if in.authority.MaxAge >= 0 && len(keys) < maxAsked {
+			keys = append(keys, in.fact.String())
+		}
+	}
+	if len(keys) == 0 {
+		return missing
+	}
+	known := w.gate.memory.askPeers(ctx, w.gate.options.peers, keys)
+	var rest []*inquiry
+	for _, in := range missing {
+		raw, ok := known[in.fact.String()]
+		adopted := ok && in.authority.MaxAge >= 0 && w.adopt(in, raw)
+		w.gate.options.asked(LayerPeers, adopted)
+		if !adopted {
+			rest = append(rest, in)
+		}
+	}
+	return rest
+}
+
+// adopt takes over what a peer knows about an inquiry.
+func (w *work) adopt(in *inquiry, raw []byte) bool {
+	shared, err := decodeShared(raw, in.fact, w.gate.options.now())
+	if err != nil {
+		return false
+	}
+	w.gate.memory.keepFacts(in, shared)
+	answer, old, ok := w.gate.memory.recallFacts(in.fact)
+	if !ok {
+		return false
+	}
+	if old {
+		w.markOld(in.key)
+	}
+	w.record(in.key, answer)
+	return true
+}

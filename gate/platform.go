@@ -53,8 +53,8 @@ func (w *work) asksPlatforms() bool {
 
 // unproved reports whether a check is not met by the named digest itself.
 func (w *work) unproved() bool {
-	for _, check := range w.checks {
-		if check.NeedsProof() && policy.Decide(check, w.answersFor(w.pinned.Digest())).Result != policy.Pass {
+	for i, check := range w.checks {
+		if check.NeedsProof() && w.own[i].Result != policy.Pass {
 			return true
 		}
 	}
@@ -134,14 +134,15 @@ func (w *work) family(ctx context.Context, pinned image.Pinned) family {
 
 // decide judges a check by the digest that was named and, where the policy or
 // the reference says so, by its family.
-func (w *work) decide(check *policy.Check) policy.Decision {
+func (w *work) decide(i int) policy.Decision {
+	check := w.checks[i]
 	if w.err != nil && check.NeedsDigest() {
 		return policy.Decision{
 			Check: check, Result: policy.Undecided,
 			Reasons: []policy.Reason{policy.LookReason(w.err, check.Entry)},
 		}
 	}
-	own := policy.Decide(check, w.answersFor(w.pinned.Digest()))
+	own := w.own[i]
 	if !check.NeedsProof() {
 		return own
 	}

@@ -60,6 +60,9 @@ func (r Request) subject() *policy.Subject {
 	s.Object = r.Object.Content()
 	s.Group, s.Version, s.Kind = r.Object.Group(), r.Object.Version(), r.Object.Kind()
 	s.Name = r.Object.Name()
+	if s.OldObject == nil && !r.Old.IsZero() {
+		s.OldObject = r.Old.Content()
+	}
 	if s.Namespace == "" {
 		s.Namespace = r.Object.Namespace()
 	}

@@ -52,6 +52,9 @@ func mayFailOpen(decision policy.Decision) bool {
 
 // agreeing collects the reasons of an allowed image.
 func agreeing(v *Verdict) []policy.Reason {
+	if v.Image.Unchanged {
+		return []policy.Reason{{Code: policy.Unchanged, Message: "the object ran this image before the update"}}
+	}
 	if len(v.Decisions) == 0 {
 		return []policy.Reason{{Code: policy.NotConcerned, Message: "no policy speaks of this image"}}
 	}
@@ -72,7 +75,7 @@ func settleRules(o *Outcome) {
 		if rule.Err == nil {
 			continue
 		}
-		reason := policy.Reason{Code: policy.PolicyError, Path: rule.Policy.ID() + "/" + rule.Rule, Message: rule.Err.Error()}
+		reason := errorReason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)
 		if rule.Policy.FailOpen || rule.Policy.AuditOnly {
 			o.Warnings = append(o.Warnings, reason)
 			continue
@@ -82,11 +85,14 @@ func settleRules(o *Outcome) {
 	if len(open) == 0 {
 		return
 	}
-	if len(o.Verdicts) == 0 {
+	if !slices.ContainsFunc(o.Verdicts, func(v Verdict) bool { return !v.Image.Unchanged }) {
 		o.Reasons = append(o.Reasons, open...)
 	}
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
+		if v.Image.Unchanged {
+			continue
+		}
 		switch v.Answer {
 		case Allow:
 			v.Answer, v.Pin, v.Reasons = Unable, false, open

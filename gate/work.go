@@ -25,10 +25,14 @@ type work struct {
 	scope   string // of the credentials
 	ref     image.Ref
 
-	checks []*policy.Check
+	generation string // of the prover
+
+	checks   []*policy.Check
+	finished bool // kept by the journey: the other fields may be read
 
 	pinned   image.Pinned
-	err      error // why there is no digest
+	own      []policy.Decision // of the checks, by the digest that was named
+	err      error             // why there is no digest
 	duration time.Duration
 
 	children family // of an index, where a policy asks for platforms
@@ -68,7 +72,8 @@ func sourcesKey(sources []attest.Source) string {
 	return b.String()
 }
 
-// run resolves the reference and answers all questions of its checks.
+// run resolves the reference, answers all questions of its checks, and judges each
+// by the digest that was named.
 func (w *work) run(ctx context.Context) {
 	w.pinned, w.err = w.resolve(ctx)
 	if w.err != nil {
@@ -79,15 +84,33 @@ func (w *work) run(ctx context.Context) {
 		questions = append(questions, check.Questions()...)
 	}
 	w.prove(ctx, w.pinned, questions)
+	w.judge(ctx)
 	w.renew(ctx)
 	w.widen(ctx)
 }
 
+// judge asks each check about the digest that was named.
+func (w *work) judge(ctx context.Context) {
+	_, decided := w.gate.options.begin(ctx, PhaseDecide)
+	defer decided()
+	if ctx.Err() != nil {
+		w.late(ctx)
+	}
+	w.own = make([]policy.Decision, len(w.checks))
+	answers := w.answersFor(w.pinned.Digest())
+	for i, check := range w.checks {
+		w.own[i] = policy.Decide(check, answers)
+	}
+}
+
 // renew looks again where an old memory would deny.
 func (w *work) renew(ctx context.Context) {
+	if len(w.old) == 0 {
+		return
+	}
 	var again []policy.Question
-	for _, check := range w.checks {
-		if !check.NeedsProof() || policy.Decide(check, w.answersFor(w.pinned.Digest())).Result != policy.Fail {
+	for i, check := range w.checks {
+		if !check.NeedsProof() || w.own[i].Result != policy.Fail {
 			continue
 		}
 		for _, q := range check.Questions() {
@@ -101,6 +124,7 @@ func (w *work) renew(ctx context.Context) {
 	if len(again) > 0 {
 		w.anew = true
 		w.prove(ctx, w.pinned, again)
+		w.judge(ctx)
 	}
 }
 
@@ -124,26 +148,36 @@ func (w *work) answersFor(digest image.Digest) policy.Answers {
 	}
 }
 
-// prove answers the questions about one digest: from memory where it can, else
-// by one search for evidence in each place and one proof for each authority.
+// prove answers the questions about one digest: from memory where it can, then
+// from the memory of other replicas, else by one search for evidence in each place
+// and one proof for each authority.
 func (w *work) prove(ctx context.Context, pinned image.Pinned, questions []policy.Question) {
-	open := map[string][]*inquiry{}
-	var order []string
+	var missing []*inquiry
 	for _, q := range questions {
 		key := questionKey(pinned.Digest(), q)
 		if w.known(key) {
 			continue
 		}
-		in, answer, done := w.inquire(ctx, pinned, q)
+		in, answer, done := w.inquire(ctx, pinned, q, key)
 		w.record(key, answer) // a placeholder keeps the question from being asked twice
-		if done {
-			continue
+		if !done {
+			missing = append(missing, in)
 		}
-		in.key = key
-		if open[key.sources] == nil {
-			order = append(order, key.sources)
+	}
+	if len(missing) > 0 {
+		w.seek(ctx, pinned, w.askPeers(ctx, missing))
+	}
+}
+
+// seek searches for evidence in each group of places at once.
+func (w *work) seek(ctx context.Context, pinned image.Pinned, missing []*inquiry) {
+	open := map[string][]*inquiry{}
+	var order []string
+	for _, in := range missing {
+		if open[in.key.sources] == nil {
+			order = append(order, in.key.sources)
 		}
-		open[key.sources] = append(open[key.sources], in)
+		open[in.key.sources] = append(open[in.key.sources], in)
 	}
 	var group errgroup.Group
 	for _, sources := range order {
@@ -152,10 +186,8 @@ func (w *work) prove(ctx context.Context, pinned image.Pinned, questions []polic
 		})
 	}
 	if err := group.Wait(); err != nil {
-		for _, inquiries := range open {
-			for _, in := range inquiries {
-				w.record(in.key, policy.Answer{Gaps: []error{err}})
-			}
+		for _, in := range missing {
+			w.record(in.key, policy.Answer{Gaps: []error{err}})
 		}
 	}
 }
@@ -183,6 +215,9 @@ func (w *work) known(key question) bool {
 func (w *work) markOld(key question) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.old == nil {
+		w.old = map[question]bool{}
+	}
 	w.old[key] = true
 }
 
@@ -203,21 +238,21 @@ type inquiry struct {
 }
 
 // inquire resolves the authority of a question and asks the memory.
-func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Question) (*inquiry, policy.Answer, bool) {
+func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Question, key question) (*inquiry, policy.Answer, bool) {
 	authority, hash, err := w.authority(ctx, q.Authority)
 	if err != nil {
 		return nil, policy.Answer{Gaps: []error{err}}, true // it names the authority
 	}
-	in := &inquiry{Question: q, authority: authority}
+	in := &inquiry{Question: q, key: key, authority: authority}
 	in.fact = factKey{
-		digest: pinned.Digest(), authority: hash, generation: w.prover.Generation(),
+		digest: pinned.Digest(), authority: hash, generation: w.generation,
 		role: q.Role, predicate: q.Predicate, artifact: q.Artifact,
 	}
-	in.none = noneKey{factKey: in.fact, where: pinned.Repository().String() + "\x02" + sourcesKey(q.Sources), scope: w.scope}
+	in.none = noneKey{factKey: in.fact, repository: pinned.Repository(), sources: key.sources, scope: w.scope}
 	if authority.MaxAge >= 0 && !w.anew {
-		if answer, old, ok := w.gate.memory.recall(in.fact, in.none); ok {
+		if answer, old, ok := w.gate.memory.recall(in); ok {
 			if old {
-				w.markOld(questionKey(pinned.Digest(), q))
+				w.markOld(key)
 			}
 			return in, answer, true
 		}

@@ -33,6 +33,9 @@ type Decision struct {
 // Decide judges a check by the answers to its questions. A check that is
 // skipped or asks for no proof needs no answers.
 func Decide(check *Check, answers Answers) Decision {
+	if check.Exception != nil {
+		return Decision{Check: check, Result: Skipped, Reasons: []Reason{{Code: Excepted, Path: check.Entry, Message: check.Skip}}}
+	}
 	if check.Skip != "" {
 		return Decision{Check: check, Result: Skipped, Reasons: []Reason{{Code: SkippedByPolicy, Path: check.Entry, Message: check.Skip}}}
 	}

@@ -3,6 +3,8 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 )
 
 // Plan is what a set of policies asks of a subject.
@@ -22,57 +24,88 @@ type RuleResult struct {
 	Skip string
 	// Err says why it could not be asked; the subject is then undecided.
 	Err error
+	// Exception is why Skip says so, where it is one; else nil.
+	Exception *Exception
 }
 
 // Finder returns the images that a rule speaks of: those at the standard places,
 // or at the rule's extractors. The gate supplies it.
 type Finder func(extractors []Extractor) ([]Image, error)
 
-// Plan asks every rule of every policy. A policy of a namespace is asked only
-// about objects of that namespace.
+// Plan asks the rules that may speak of the subject. A policy of a namespace is
+// asked only about objects of that namespace. Of a large set (see listed), rules
+// that cannot speak of the subject by their kinds, namespaces and patterns are
+// not in the results.
+//
+// Images that did not change are not asked about, and a rule whose images all are
+// such is not asked at all.
 func (s *Set) Plan(ctx context.Context, subject *Subject, find Finder) Plan {
-	var plan Plan
-	for _, p := range s.policies {
-		if p.Namespace != "" && p.Namespace != subject.Namespace {
-			continue
+	standard := sync.OnceValues(func() ([]Image, error) { return find(nil) })
+	looked := func(extractors []Extractor) ([]Image, error) {
+		if len(extractors) == 0 {
+			return standard()
 		}
-		for _, rule := range p.Rules {
-			checks, result := planRule(ctx, p, rule, subject, find)
-			plan.Checks = append(plan.Checks, checks...)
-			if result != nil {
-				plan.Results = append(plan.Results, *result)
-			}
+		return find(extractors)
+	}
+	var plan Plan
+	for _, member := range s.index.candidates(subject, standard) {
+		checks, result := s.planRule(ctx, member, subject, looked)
+		plan.Checks = append(plan.Checks, checks...)
+		if result != nil {
+			plan.Results = append(plan.Results, *result)
 		}
 	}
 	return plan
 }
 
-func planRule(ctx context.Context, p *Policy, rule Rule, subject *Subject, find Finder) ([]Check, *RuleResult) {
-	failed := func(err error) ([]Check, *RuleResult) {
-		return nil, &RuleResult{Policy: p, Rule: rule.Name(), Err: fmt.Errorf("policy %s, rule %s: %w", p.ID(), rule.Name(), err)}
+func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Finder) ([]Check, *RuleResult) {
+	images, unreadable := find(m.rule.Extractors(subject))
+	skipped := func(why string) ([]Check, *RuleResult) {
+		return nil, &RuleResult{Policy: m.policy, Rule: m.rule.Name(), Skip: why}
 	}
-	images, unreadable := find(rule.Extractors(subject))
-	planned, err := rule.Plan(ctx, subject, images)
+	failed := func(err error) ([]Check, *RuleResult) {
+		if e := s.excepted(ctx, m.policy, m.rule.Name(), subject, images); e != nil {
+			return nil, &RuleResult{Policy: m.policy, Rule: m.rule.Name(), Skip: e.words(), Exception: e}
+		}
+		return nil, &RuleResult{Policy: m.policy, Rule: m.rule.Name(), Err: fmt.Errorf("policy %s, rule %s: %w", m.policy.ID(), m.rule.Name(), err)}
+	}
+	if unreadable == nil && allUnchanged(images) {
+		return skipped(unchanged)
+	}
+	planned, err := m.rule.Plan(ctx, subject, images)
 	if err != nil {
 		return failed(err)
 	}
 	if planned.Skip != "" {
-		return nil, &RuleResult{Policy: p, Rule: rule.Name(), Skip: planned.Skip}
+		return skipped(planned.Skip)
 	}
 	if unreadable != nil { // it matters only to a rule that applies
 		return failed(unreadable)
 	}
-	if len(planned.Checks) == 0 {
-		return nil, &RuleResult{Policy: p, Rule: rule.Name(), Skip: "it names none of the images"}
+	asked := len(planned.Checks)
+	checks := slices.DeleteFunc(planned.Checks, func(c Check) bool { return c.Image.Unchanged })
+	switch {
+	case asked == 0:
+		return skipped("it names none of the images")
+	case len(checks) == 0:
+		return skipped(unchanged)
 	}
-	for i := range planned.Checks {
-		check := &planned.Checks[i]
-		check.Policy, check.Rule = p, rule.Name()
+	for i := range checks {
+		check := &checks[i]
+		check.Policy, check.Rule = m.policy, m.rule.Name()
 		if err := check.Validate(); err != nil {
 			return failed(err)
 		}
 	}
-	return planned.Checks, nil
+	s.except(ctx, checks, subject)
+	return checks, nil
+}
+
+// unchanged says why a rule is not asked again.
+const unchanged = "the images that it names ran before this update"
+
+func allUnchanged(images []Image) bool {
+	return len(images) > 0 && !slices.ContainsFunc(images, func(i Image) bool { return !i.Unchanged })
 }
 
 // NeedsDigest reports whether the check cannot be decided without asking a

@@ -83,6 +83,18 @@ type Rule interface {
 	Plan(ctx context.Context, subject *Subject, images []Image) (RulePlan, error)
 }
 
+// Selective is a Rule that can say beforehand what it may speak of, so that a
+// large Set need not ask it about everything.
+type Selective interface {
+	Rule
+	// Targets are the kinds of objects that the rule may speak of.
+	Targets() []Target
+	// ImagePatterns are patterns for references, spelt as package reference does,
+	// of which one concerns an image if the rule asks anything of it. False means
+	// that nobody can know beforehand.
+	ImagePatterns() ([]string, bool)
+}
+
 // Extractor says where images are in an object that is no pod specification.
 type Extractor struct {
 	// Name groups the images that it finds.
@@ -111,7 +123,9 @@ type RulePlan struct {
 type Set struct {
 	policies   []*Policy
 	exceptions []*Exception
-	hash       string
+	// hash names the policies and exceptions; policiesHash the policies alone.
+	hash, policiesHash string
+	index              *index
 }
 
 // NewSet joins policies. Two with the same ID are an error: one of them would
@@ -133,7 +147,8 @@ func NewSet(policies ...*Policy) (*Set, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Set{policies: sorted, hash: hex.EncodeToString(h.Sum(nil))}, nil
+	hash := hex.EncodeToString(h.Sum(nil))
+	return &Set{policies: sorted, hash: hash, policiesHash: hash, index: newIndex(sorted)}, nil
 }
 
 // Policies returns the policies, sorted by ID. The slice is not to be changed.

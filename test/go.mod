@@ -1,6 +1,6 @@
 module github.com/quaymaster/quaymaster/test
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/digitorus/timestamp v0.0.0-20231217203849-220c5c2851b7
@@ -10,8 +10,8 @@ require (
 	github.com/notaryproject/notation-go v1.3.2
 	github.com/quaymaster/quaymaster v0.0.0
 	github.com/secure-systems-lab/go-securesystemslib v0.11.0
-	golang.org/x/crypto v0.54.0
-	golang.org/x/mod v0.39.0
+	golang.org/x/crypto v0.57.0
+	golang.org/x/mod v0.41.0
 	oras.land/oras-go/v2 v2.6.2
 )
 
@@ -25,7 +25,7 @@ require (
 	github.com/go-ldap/ldap/v3 v3.4.10 // indirect
 	github.com/golang-jwt/jwt/v4 v4.5.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/klauspost/compress v1.19.2 // indirect
+	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/notaryproject/notation-core-go v1.3.0 // indirect
 	github.com/notaryproject/notation-plugin-framework-go v1.0.0 // indirect
 	github.com/notaryproject/tspclient-go v1.0.0 // indirect
@@ -38,11 +38,11 @@ require (
 	github.com/veraison/go-cose v1.3.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/youmark/pkcs8 v0.0.0-20240726163527-a2c0da244d78 // indirect
-	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
-	golang.org/x/term v0.45.0 // indirect
-	google.golang.org/genproto/googleapis/api v0.0.0-20260526163538-3dc84a4a5aaa // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
+	golang.org/x/sync v0.23.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/term v0.46.0 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260928230214-8a89bd6388cc // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace github.com/quaymaster/quaymaster => ../

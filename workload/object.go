@@ -1,13 +1,10 @@
 package workload
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"unicode/utf8"
 )
 
 // Object is a Kubernetes object as it was written: its content and where it
@@ -141,66 +138,6 @@ func typeName(value any) string {
 	default:
 		return "an object"
 	}
-}
-
-// parseJSON decodes an object and refuses what parsers read differently.
-func parseJSON(raw []byte) (map[string]any, error) {
-	if !utf8.Valid(raw) {
-		return nil, errors.New("JSON: it is not UTF-8")
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber() // a number that is too large is the decoder's matter below
-	if err := checkJSON(decoder, 0); err != nil {
-		return nil, err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("JSON: something follows the object")
-	}
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return nil, fmt.Errorf("JSON: %w", err)
-	}
-	content, ok := value.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("JSON: want an object, got %s", typeName(value))
-	}
-	return content, nil
-}
-
-// checkJSON walks one value and refuses names that stand twice and deep nesting.
-func checkJSON(decoder *json.Decoder, depth int) error {
-	if depth > MaxDepth {
-		return fmt.Errorf("JSON: nested more than %d deep (MaxDepth)", MaxDepth)
-	}
-	token, err := decoder.Token()
-	if err != nil {
-		return fmt.Errorf("JSON: %w", err)
-	}
-	opening, ok := token.(json.Delim)
-	if !ok {
-		return nil
-	}
-	seen := map[string]bool{}
-	for decoder.More() {
-		if opening == '{' {
-			key, err := decoder.Token()
-			if err != nil {
-				return fmt.Errorf("JSON: %w", err)
-			}
-			name, _ := key.(string)
-			if seen[name] {
-				return fmt.Errorf("JSON: the name %q stands twice in one object", name)
-			}
-			seen[name] = true
-		}
-		if err := checkJSON(decoder, depth+1); err != nil {
-			return err
-		}
-	}
-	if _, err := decoder.Token(); err != nil {
-		return fmt.Errorf("JSON: %w", err)
-	}
-	return nil
 }
 
 // child returns a field that must be an object if it is there, else nil.

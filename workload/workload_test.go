@@ -270,6 +270,59 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParseReadsAsEncodingJSON holds the one pass to what it replaced.
+func TestParseReadsAsEncodingJSON(t *testing.T) {
+	const head = `{"apiVersion":"v1","kind":"Pod","a":`
+	for reason, row := range map[string]struct {
+		value string
+		err   string
+	}{
+		"plain":                  {`[null,true,false,"x",{},[],{"b":[1]}]`, ""},
+		"numbers":                {`[0,-0,1,-1.5,1e3,1E-3,12345678901234567890,0.1]`, ""},
+		"escapes":                {`"\"\\\/\b\f\n\r\t\u0041\ud83d\ude00"`, ""},
+		"space":                  {" [ 1 ,\n\t2\r] ", ""},
+		"other text":             {`"ü\u00fc\u2028"`, ""},
+		"a name with escapes":    {`{"\u0061":1,"b":2}`, ""},
+		"the same name, escaped": {`{"\u0061":1,"a":2}`, `the name "a" stands twice`},
+		"a name for null twice":  {`{"a":null,"a":null}`, `the name "a" stands twice`},
+		"a number out of range":  {`1e999`, "out of range"},
+		"no UTF-8":               {"\"\xff\"", "UTF-8"},
+		"half a surrogate":       {`"\ud83d"`, "surrogate"},
+		"no quotes":              {`{a:1}`, "JSON"},
+		"a number for a name":    {`{1:1}`, "JSON"},
+		"a comma too many":       {`[1,]`, "JSON"},
+		"a leading zero":         {`01`, "JSON"},
+		"cut":                    {`[1`, "JSON"},
+		"as deep as may be":      {strings.Repeat("[", workload.MaxDepth-1) + strings.Repeat("]", workload.MaxDepth-1), ""},
+		"deepest value":          {strings.Repeat("[", workload.MaxDepth-1) + "1" + strings.Repeat("]", workload.MaxDepth-1), ""},
+		"one deeper":             {strings.Repeat("[", workload.MaxDepth) + "1" + strings.Repeat("]", workload.MaxDepth), "MaxDepth"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			raw := []byte(head + row.value + "}")
+			object, err := workload.Parse(raw)
+			if row.err != "" {
+				if err == nil || !strings.Contains(err.Error(), row.err) {
+					t.Errorf("error %v does not say %q", err, row.err)
+				}
+				return
+			}
+			var want map[string]any
+			if err := json.Unmarshal(raw, &want); err != nil {
+				t.Fatal(err)
+			}
+			if err != nil || !reflect.DeepEqual(object.Content(), want) {
+				t.Errorf("got %v, %v, want %v", object.Content(), err, want)
+			}
+			for i := range raw {
+				raw[i] = 'x'
+			}
+			if !reflect.DeepEqual(object.Content(), want) {
+				t.Error("the object changes with the bytes that it was read from")
+			}
+		})
+	}
+}
+
 func TestPinTwiceIsPinOnce(t *testing.T) {
 	object := one(t, `{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {"x/y~z": "debian"}}, spec: `+podSpec+`}`)
 	places := []workload.Extractor{{Path: "/metadata/annotations/x~1y~0z"}}

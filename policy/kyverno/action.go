@@ -12,6 +12,7 @@ import (
 // actions say what a failure does where an entry does not say it itself.
 type actions struct {
 	usual     policy.Action
+	warns     bool // emitWarning: who asks is told of what Audit admits
 	overrides []override
 }
 
@@ -33,7 +34,7 @@ func parseAction(text, path string) (policy.Action, error) {
 }
 
 func compileActions(s spec) (actions, error) {
-	a := actions{usual: policy.Audit} // Kyverno's default
+	a := actions{usual: policy.Audit, warns: s.EmitWarning != nil && *s.EmitWarning} // Kyverno's defaults
 	var errs []error
 	var err error
 	if s.ValidationFailureAction != "" {
@@ -65,9 +66,23 @@ func (a actions) canEnforce() bool {
 	return a.usual == policy.Enforce
 }
 
-// of returns the action for a subject: the first override that fits, or the
-// usual one.
-func (a actions) of(s *policy.Subject) (policy.Action, error) {
+// of returns the action for a subject: the entry's own, else the first override
+// that fits, else the usual one.
+func (a actions) of(s *policy.Subject, own policy.Action) (policy.Action, error) {
+	action := own
+	if action == "" {
+		var err error
+		if action, err = a.inherited(s); err != nil {
+			return "", err
+		}
+	}
+	if action == policy.Audit && a.warns {
+		return policy.Warn, nil
+	}
+	return action, nil
+}
+
+func (a actions) inherited(s *policy.Subject) (policy.Action, error) {
 	for _, o := range a.overrides {
 		if len(o.namespaces) > 0 && !wildcard.Any(o.namespaces, s.Namespace) {
 			continue

@@ -47,7 +47,7 @@ func (b builder) attestations(list []attestation, path string) ([]policy.Attesta
 // speak for the request.
 type predicateCondition struct {
 	conditions *condition.Conditions
-	base       variable.Context
+	base       lazy
 }
 
 var _ policy.Condition = predicateCondition{}
@@ -57,7 +57,11 @@ func (c predicateCondition) Holds(data any) (bool, string, error) {
 	if !ok {
 		return false, "", errors.New("the predicate is no object, so that it has nothing to name")
 	}
-	result, err := c.conditions.Evaluate(merge(predicate, c.base))
+	base, err := c.base()
+	if err != nil {
+		return false, "", err
+	}
+	result, err := c.conditions.Evaluate(merge(predicate, base))
 	if err != nil || result.Held {
 		return result.Held && err == nil, "", err
 	}
@@ -69,7 +73,7 @@ func (c predicateCondition) Holds(data any) (bool, string, error) {
 // denies too, and not a no.
 type denyCondition struct {
 	conditions *condition.Conditions
-	base       variable.Context
+	base       lazy
 }
 
 var _ policy.Condition = denyCondition{}
@@ -79,7 +83,11 @@ func (c denyCondition) Holds(data any) (bool, string, error) {
 	if !ok {
 		return true, "", errors.New("the predicates have no names")
 	}
-	result, err := c.conditions.Evaluate(merge(c.base, predicates))
+	base, err := c.base()
+	if err != nil {
+		return true, "", err
+	}
+	result, err := c.conditions.Evaluate(merge(base, predicates))
 	switch {
 	case err != nil:
 		return true, "", err

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -170,6 +171,7 @@ func (p *policyCompiler) settings() error {
 	default:
 		errs = append(errs, fail(path, "unknown value %q: want Fail or Ignore", failurePolicy))
 	}
+	errs = append(errs, p.timeout())
 	if s.Admission != nil && !*s.Admission {
 		errs = append(errs, unsupported("spec.admission", "a policy for background scans alone"))
 	}
@@ -186,6 +188,25 @@ func (p *policyCompiler) settings() error {
 		errs = append(errs, fail("spec.rules", "the number of rules %w of %d", jmespath.ErrTooLarge, maxRules))
 	}
 	return errors.Join(errs...)
+}
+
+// The bounds of a webhook's timeout in Kubernetes, in seconds.
+const minTimeout, maxTimeout = 1, 30
+
+// timeout reads how long a decision may take; the newer field wins.
+func (p *policyCompiler) timeout() error {
+	seconds, path := p.doc.Spec.WebhookTimeoutSeconds, "spec.webhookTimeoutSeconds"
+	if w := p.doc.Spec.WebhookConfiguration; w != nil && w.TimeoutSeconds != nil {
+		seconds, path = w.TimeoutSeconds, "spec.webhookConfiguration.timeoutSeconds"
+	}
+	if seconds == nil {
+		return nil
+	}
+	if *seconds < minTimeout || *seconds > maxTimeout {
+		return fail(path, "want %d to %d seconds, found %d", minTimeout, maxTimeout, *seconds)
+	}
+	p.out.Timeout = time.Duration(*seconds) * time.Second
+	return nil
 }
 
 // rules compiles the rules that are ours and names the others.
@@ -265,7 +286,8 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
-	p.out.Rules = append(p.out.Rules, compiled)
+	compiled.targets = compiled.match.targets()
+	addRule(p.out, compiled)
 	if !canGenerate(compiled.match, compiled.exclude) {
 		return nil
 	}
@@ -273,7 +295,21 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 		follower := *compiled
 		follower.name, follower.template = g.name, g.template
 		follower.match, follower.exclude = compiled.match.forKinds(g.kinds), compiled.exclude.forKinds(g.kinds)
-		p.out.Rules = append(p.out.Rules, &follower)
+		follower.targets = follower.match.targets()
+		addRule(p.out, &follower)
 	}
 	return nil
+}
+
+// addRule adds a rule with what it may speak of, in the policy's namespace alone
+// if it has one.
+func addRule(p *policy.Policy, r policy.Selective) {
+	p.Rules = append(p.Rules, r)
+	targets := r.Targets()
+	for i := range targets {
+		if p.Namespace != "" {
+			targets[i].Namespaces = []string{p.Namespace}
+		}
+	}
+	p.Targets = joinTargets(p.Targets, targets)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/condition"
+	"github.com/quaymaster/quaymaster/policy/reference"
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
@@ -123,9 +124,13 @@ func (p *policyCompiler) compileLate(e *entry, v *verification) error {
 }
 
 // prepare fills in the variables.
-func (e *entry) prepare(data variable.Context) (*prepared, error) {
+func (e *entry) prepare(base lazy) (*prepared, error) {
 	if e.static != nil {
 		return e.static, nil
+	}
+	data, err := base()
+	if err != nil {
+		return nil, err
 	}
 	filled, err := e.template.Execute(data)
 	if err != nil {
@@ -143,28 +148,26 @@ func (e *entry) prepare(data variable.Context) (*prepared, error) {
 }
 
 // checks returns what the entry asks of each image that it concerns.
-func (e *entry) checks(r *compiledRule, s *policy.Subject, images []policy.Image, data variable.Context) ([]policy.Check, error) {
+func (e *entry) checks(r *compiledRule, s *policy.Subject, images []policy.Image, data lazy) ([]policy.Check, error) {
 	made, err := e.prepare(data)
 	if err != nil {
 		return nil, err
 	}
-	action := e.action
-	if action == "" {
-		if action, err = r.actions.of(s); err != nil {
-			return nil, err
-		}
+	action, err := r.actions.of(s, e.action)
+	if err != nil {
+		return nil, err
 	}
 	template := made.check
 	template.Action = action
 	e.judge(&template, data)
 	var checks []policy.Check
 	for _, i := range images {
-		if !isConcerned(made.references, i.Ref) {
+		if i.Unchanged || !reference.Concerns(made.references, i.Ref) {
 			continue
 		}
 		check := template
 		check.Image = i
-		if isExempt(made.exempt, i.Ref) {
+		if reference.Exempts(made.exempt, i.Ref) {
 			check.Skip = "the policy's skipImageReferences names " + i.Ref.String()
 		}
 		checks = append(checks, check)
@@ -173,7 +176,7 @@ func (e *entry) checks(r *compiledRule, s *policy.Subject, images []policy.Image
 }
 
 // judge attaches the late conditions, which see the rule's context.
-func (e *entry) judge(check *policy.Check, data variable.Context) {
+func (e *entry) judge(check *policy.Check, data lazy) {
 	check.Attestations = slices.Clone(check.Attestations)
 	for i, conditions := range e.conditions {
 		if conditions != nil {
@@ -184,11 +187,19 @@ func (e *entry) judge(check *policy.Check, data variable.Context) {
 		return
 	}
 	check.Deny = denyCondition{conditions: e.deny, base: data}
-	if message, err := e.message.Execute(data); err == nil {
+	if message, err := e.say(data); err == nil {
 		check.DenyMessage, _ = message.(string)
 	} else {
 		check.DenyMessage = "the attestations are denied (the policy's own message cannot be written: " + err.Error() + ")"
 	}
+}
+
+func (e *entry) say(base lazy) (any, error) {
+	data, err := base()
+	if err != nil {
+		return nil, err
+	}
+	return e.message.Execute(data)
 }
 
 // fold moves the deprecated fields to where they are now: a signer to the

@@ -9,9 +9,6 @@ func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what Kyverno did"},
 		{"spec.schemaValidation", "checks the form of patterns and patches, which rules with verifyImages do not have"},
-		{"spec.webhookTimeoutSeconds", "the timeout is a setting of the gateway's webhook, not of each policy"},
-		{"spec.webhookConfiguration.timeoutSeconds", "the timeout is a setting of the gateway's webhook, not of each policy"},
-		{"spec.emitWarning", "a failure under Audit is always a warning here"},
 		{"spec.background", "says whether Kyverno's reports controller scans; an audit scan here covers every policy"},
 		{"spec.mutateExistingOnPolicyUpdate", "belongs to mutate rules"},
 		{"spec.generateExisting", "belongs to generate rules"},

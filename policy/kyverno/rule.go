@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/condition"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/reference"
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
@@ -25,12 +27,13 @@ type compiledRule struct {
 	values        values
 	entries       []*entry
 	actions       actions
-	// asks says that something in the rule is evaluated on the context, which is
-	// then built.
-	asks bool
+	// asks says that something in the rule is evaluated on the context.
+	asks, hasPreconditions bool
+	// targets are what match may speak of.
+	targets []policy.Target
 }
 
-var _ policy.Rule = (*compiledRule)(nil)
+var _ policy.Selective = (*compiledRule)(nil)
 
 func (p *policyCompiler) compileRule(doc rule, path string) (*compiledRule, error) {
 	r := &compiledRule{name: doc.Name, path: path, actions: p.actions}
@@ -58,7 +61,8 @@ func (p *policyCompiler) compileRule(doc rule, path string) (*compiledRule, erro
 	errs = append(errs, below(path+".preconditions", err), neverHolds(doc.Preconditions, path+".preconditions"))
 	r.values, err = p.compileValues(doc.Context, path+".context")
 	errs = append(errs, err)
-	r.asks = doc.Preconditions != nil
+	r.hasPreconditions = doc.Preconditions != nil
+	r.asks = r.hasPreconditions
 	if len(doc.VerifyImages) == 0 || len(doc.VerifyImages) > maxEntries {
 		errs = append(errs, fail(path+".verifyImages", "want 1 to %d entries, found %d", maxEntries, len(doc.VerifyImages)))
 		return nil, errors.Join(errs...)
@@ -134,32 +138,28 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	if s.Operation == "DELETE" {
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
 	}
+	concerned := r.mayConcern(images)
 	matched, err := r.match.matches(s, false)
 	if err != nil {
-		return policy.RulePlan{}, err
+		return r.unknown(concerned, err)
 	}
 	if !matched {
 		return policy.RulePlan{Skip: "the rule does not match the object"}, nil
 	}
 	excluded, err := r.exclude.matches(s, true)
 	if err != nil {
-		return policy.RulePlan{}, err
+		return r.unknown(concerned, err)
 	}
 	if excluded {
 		return policy.RulePlan{Skip: "the rule excludes the object"}, nil
 	}
-	if !r.mayConcern(images) {
+	if !concerned {
 		return policy.RulePlan{}, nil
 	}
-	var data variable.Context
-	if r.asks {
-		if data, err = r.context(ctx, s, images); err != nil {
-			return policy.RulePlan{}, err
-		}
-	}
-	result, err := r.preconditions.Evaluate(data)
+	data := sync.OnceValues(func() (variable.Context, error) { return r.context(ctx, s, images) })
+	result, err := r.ask(data)
 	if err != nil {
-		return policy.RulePlan{}, below(r.path+".preconditions", err)
+		return policy.RulePlan{}, err
 	}
 	// Where a precondition is in doubt, the rule is asked: whoever writes the
 	// object must not talk it away.
@@ -177,12 +177,61 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	return plan, nil
 }
 
+// lazy is the rule's context, built when the first expression needs it.
+type lazy func() (variable.Context, error)
+
+// ask evaluates the preconditions. A context with entries of the policy's is built
+// at once if anything needs it: what cannot be looked up makes the rule undecided, and not the
+// image denied by a condition.
+func (r *compiledRule) ask(base lazy) (condition.Result, error) {
+	if !r.asks || !r.hasPreconditions && len(r.values.entries) == 0 {
+		return r.preconditions.Evaluate(nil)
+	}
+	data, err := base()
+	if err != nil {
+		return condition.Result{}, err
+	}
+	result, err := r.preconditions.Evaluate(data)
+	return result, below(r.path+".preconditions", err)
+}
+
+// unknown: whether the rule applies is not known, which matters only if it speaks
+// of an image.
+func (r *compiledRule) unknown(concerned bool, err error) (policy.RulePlan, error) {
+	if concerned {
+		return policy.RulePlan{}, err
+	}
+	return policy.RulePlan{}, nil
+}
+
+// Targets returns the kinds that the rule matches.
+func (r *compiledRule) Targets() []policy.Target { return r.targets }
+
+// ImagePatterns returns what the entries speak of, unless that depends on a
+// variable or on what an extractor finds.
+func (r *compiledRule) ImagePatterns() ([]string, bool) {
+	if len(r.extractors) > 0 {
+		return nil, false
+	}
+	var patterns []string
+	for _, e := range r.entries {
+		if e.static == nil {
+			return nil, false
+		}
+		patterns = append(patterns, e.static.references...)
+	}
+	return patterns, true
+}
+
 // mayConcern reports whether an entry speaks of an image, or may do so once its
 // variables are filled in.
 func (r *compiledRule) mayConcern(images []policy.Image) bool {
 	for _, e := range r.entries {
 		for _, i := range images {
-			if e.static == nil || isConcerned(e.static.references, i.Ref) {
+			if i.Unchanged {
+				continue
+			}
+			if e.static == nil || reference.Concerns(e.static.references, i.Ref) {
 				return true
 			}
 		}

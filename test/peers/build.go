@@ -2,7 +2,7 @@
 //
 // Programs are built from Go modules, once per version, into a folder of the
 // user's cache, so that nothing but Go is needed and nothing is left in the
-// tree. The versions are pinned under test/tools, one module per program,
+// tree. The versions are pinned under test/tools, one module per project,
 // because their dependencies do not get along.
 package peers
 
@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -33,7 +34,26 @@ const (
 	Fulcio          = "fulcio"
 	TimestampServer = "timestamp-server"
 	GolangCILint    = "golangci-lint"
+	Etcd            = "etcd"
+
+	// The next three come from one module.
+	KubeAPIServer         = "kube-apiserver"
+	KubeControllerManager = "kube-controller-manager"
+	Kubectl               = "kubectl"
 )
+
+// kubernetes is the folder, under test/tools, of Kubernetes' programs.
+const kubernetes = "kubernetes"
+
+// home returns the folder under test/tools of the module that pins a program.
+func home(name string) string {
+	switch name {
+	case KubeAPIServer, KubeControllerManager, Kubectl:
+		return kubernetes
+	default:
+		return name
+	}
+}
 
 // Build returns the path of a program. If it has not been built yet it builds
 // it, which takes from five seconds to three minutes, and says so on standard
@@ -56,6 +76,7 @@ type tool struct {
 	folder  string // of its module under test/tools
 	path    string // of its main package
 	version string // of the module which that package is in
+	flags   string // for the linker
 	id      string // changes with anything that a build depends on
 }
 
@@ -65,7 +86,7 @@ func find(name string) (*tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tool{name: name, folder: filepath.Join(folder, name)}
+	t := &tool{name: name, folder: filepath.Join(folder, home(name)), flags: "-s -w"}
 	var pinned [2][]byte
 	for i, file := range []string{"go.mod", "go.sum"} {
 		if pinned[i], err = os.ReadFile(filepath.Join(t.folder, file)); err != nil {
@@ -76,22 +97,48 @@ func find(name string) (*tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(module.Tool) != 1 {
-		return nil, fmt.Errorf("%s/go.mod: want one tool directive, got %d", t.folder, len(module.Tool))
+	if t.path, err = mainPackage(module, name); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.folder, err)
 	}
-	t.path = module.Tool[0].Path
 	longest := ""
 	for _, require := range module.Require {
 		if path := require.Mod.Path; len(path) > len(longest) && strings.HasPrefix(t.path+"/", path+"/") {
 			longest, t.version = path, require.Mod.Version
 		}
 	}
+	parts := [][]byte{pinned[0], pinned[1], []byte(runtime.Version() + runtime.GOOS + runtime.GOARCH)}
+	if home(name) == kubernetes {
+		t.flags += versionFlags(t.version)
+		parts = append(parts, []byte(t.flags))
+	}
 	hash := sha256.New()
-	for _, part := range [][]byte{pinned[0], pinned[1], []byte(runtime.Version() + runtime.GOOS + runtime.GOARCH)} {
+	for _, part := range parts {
 		fmt.Fprintf(hash, "%d:%s", len(part), part)
 	}
 	t.id = hex.EncodeToString(hash.Sum(nil))[:12]
 	return t, nil
+}
+
+// mainPackage returns the only package that a module pins, or of several the one
+// that is called like the program.
+func mainPackage(module *modfile.File, name string) (string, error) {
+	if len(module.Tool) == 1 {
+		return module.Tool[0].Path, nil
+	}
+	for _, tool := range module.Tool {
+		if path.Base(tool.Path) == name {
+			return tool.Path, nil
+		}
+	}
+	return "", fmt.Errorf("go.mod: %d tool directives, and none for %s", len(module.Tool), name)
+}
+
+// versionFlags are what the release scripts of Kubernetes give the linker: without
+// them the programs take themselves for v0.0.0-master.
+func versionFlags(version string) string {
+	const variable = " -X k8s.io/component-base/version."
+	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	return variable + "gitVersion=" + version + variable + "gitMajor=" + numbers[0] + variable + "gitMinor=" + numbers[1]
 }
 
 // tools looks for test/tools in the working folder and those above it.
@@ -137,7 +184,7 @@ func (t *tool) build(ctx context.Context, log io.Writer) (string, error) {
 	fmt.Fprintf(log, "peers: building %s %s into %s (once; may take minutes)\n", t.name, t.version, folder)
 	// Under another name first: a build that is cut short leaves no program.
 	unfinished := program + ".unfinished"
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", unfinished, t.path)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", t.flags, "-o", unfinished, t.path)
 	build.Dir = t.folder
 	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {

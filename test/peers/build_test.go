@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,7 @@ func TestProgramsArePinned(t *testing.T) {
 	for name, want := range map[string]string{
 		Cosign2: "v2.6.5", Cosign3: "v3.1.3", Crane: "v0.22.1", Registry: "v3.1.2",
 		Fulcio: "v1.8.8", TimestampServer: "v2.0.6", GolangCILint: "v2.15.0",
+		Etcd: "v3.6.6", KubeAPIServer: "v1.36.3", KubeControllerManager: "v1.36.3", Kubectl: "v1.36.3",
 	} {
 		tool, err := find(name)
 		if err != nil {
@@ -25,6 +27,31 @@ func TestProgramsArePinned(t *testing.T) {
 	}
 	if _, err := find("nobody"); err == nil {
 		t.Error("a program that is not under test/tools was found")
+	}
+}
+
+// TestProgramsOfOneModule: each is built from its own package, and says which
+// Kubernetes it is.
+func TestProgramsOfOneModule(t *testing.T) {
+	for _, name := range []string{KubeAPIServer, KubeControllerManager, Kubectl} {
+		tool, err := find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "k8s.io/kubernetes/cmd/" + name; tool.path != want {
+			t.Errorf("%s is built from %s, want %s", name, tool.path, want)
+		}
+		for _, want := range []string{"gitVersion=v1.36.3", "gitMajor=1", "gitMinor=36"} {
+			if !slices.ContainsFunc(strings.Fields(tool.flags), func(flag string) bool { return strings.HasSuffix(flag, "."+want) }) {
+				t.Errorf("%s: the linker is not told %s: %s", name, want, tool.flags)
+			}
+		}
+	}
+	if tool, err := find(Etcd); err != nil || tool.flags != "-s -w" {
+		t.Errorf("etcd is built with the flags of another project: %+v, %v", tool, err)
+	}
+	if tool, err := find(kubernetes); err == nil {
+		t.Errorf("a module with several programs gave %s for its own name", tool.path)
 	}
 }
 

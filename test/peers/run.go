@@ -39,17 +39,36 @@ func Get(t testing.TB, name string) *Program {
 // runs in.
 func Quaymaster(t testing.TB) *Program {
 	t.Helper()
-	folder, err := tools()
-	if err != nil {
+	path := filepath.Join(t.TempDir(), "quaymaster")
+	if err := BuildQuaymaster(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "quaymaster")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/quaymaster")
-	build.Dir = filepath.Join(folder, "..", "..")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build quaymaster: %v\n%s", err, output)
-	}
 	return at(t, path)
+}
+
+// BuildQuaymaster builds our own program, from the checkout that the test runs
+// in, as a file.
+func BuildQuaymaster(ctx context.Context, file string) error {
+	folder, err := Checkout()
+	if err != nil {
+		return fmt.Errorf("build quaymaster: %w", err)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", file, "./cmd/quaymaster")
+	build.Dir = folder
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build quaymaster: %w\n%s", err, output)
+	}
+	return nil
+}
+
+// Checkout returns the folder of the product's module, in whose tree the test
+// runs.
+func Checkout() (string, error) {
+	folder, err := tools()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(folder, "..", ".."), nil
 }
 
 func at(t testing.TB, path string) *Program {

@@ -73,7 +73,7 @@ func TestDefaultsAreSafe(t *testing.T) {
 // the types, so that none can be missing.
 func TestConfigurationIsDocumented(t *testing.T) {
 	const path = "../../../docs/configuration.md"
-	made := document(t)
+	made := manual(t)
 	if *update {
 		if err := os.WriteFile(path, []byte(made), 0o644); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 	}
 }
 
-func document(t *testing.T) string {
+func manual(t *testing.T) string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "configuration.go", nil, parser.ParseComments)
 	if err != nil {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"time"
 
-	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
@@ -31,23 +29,6 @@ func (r registries) Open(ctx context.Context, access gate.Access, repository ima
 		return nil, err
 	}
 	return engine.NewSession(client, scope), nil
-}
-
-// secretReader is where pull secrets are read.
-type secretReader interface {
-	Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error)
-}
-
-// pullSecrets says in the registries' words that a Secret is not there.
-type pullSecrets struct{ secretReader }
-
-// Secret implements keychain.Secrets.
-func (p pullSecrets) Secret(ctx context.Context, namespace, name string) (string, map[string][]byte, error) {
-	kind, data, err := p.secretReader.Secret(ctx, namespace, name)
-	if errors.Is(err, cluster.ErrNotFound) {
-		err = &image.Error{Kind: image.NotFound, Op: "read", On: "Secret " + namespace + "/" + name, Err: err}
-	}
-	return kind, data, err
 }
 
 // newClient makes the client for registries.

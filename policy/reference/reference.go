@@ -1,4 +1,4 @@
-package kyverno
+package reference
 
 import (
 	"slices"
@@ -8,10 +8,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// isConcerned reports whether an entry speaks of an image. Where a reference has
+// Concerns reports whether one of the patterns speaks of an image. Where a reference has
 // several spellings, one that a pattern matches is enough: who writes the
 // reference must not choose whether it is looked at.
-func isConcerned(patterns []string, ref image.Ref) bool {
+func Concerns(patterns []string, ref image.Ref) bool {
 	for _, base := range bases(ref, true) {
 		for _, spelling := range spellings(base, ref) {
 			if wildcard.Any(patterns, spelling) {
@@ -19,7 +19,7 @@ func isConcerned(patterns []string, ref image.Ref) bool {
 			}
 		}
 		// So does one that names the repository alone.
-		if slices.ContainsFunc(patterns, func(p string) bool { return isUntagged(p) && wildcard.Match(p, base) }) {
+		if slices.ContainsFunc(patterns, func(p string) bool { return Untagged(p) && wildcard.Match(p, base) }) {
 			return true
 		}
 		// A pattern for every tag (repo:*) speaks of an image that is named by
@@ -31,9 +31,9 @@ func isConcerned(patterns []string, ref image.Ref) bool {
 	return false
 }
 
-// isExempt reports whether an entry leaves an image alone. A tag beside a digest
+// Exempts reports whether one of the patterns leaves an image alone. A tag beside a digest
 // is decoration, so a pattern for tags exempts no image that has a digest.
-func isExempt(patterns []string, ref image.Ref) bool {
+func Exempts(patterns []string, ref image.Ref) bool {
 	for _, base := range bases(ref, false) {
 		if !ref.Digest().IsZero() {
 			if wildcard.Any(patterns, base+"@"+ref.Digest().String()) {
@@ -79,4 +79,25 @@ func spellings(base string, ref image.Ref) []string {
 		}
 	}
 	return list
+}
+
+// Texts returns texts of which at least one contains each spelling of the
+// reference that a pattern may fit, for an index to look in.
+func Texts(ref image.Ref) []string {
+	digest := ""
+	if !ref.Digest().IsZero() {
+		digest = "@" + ref.Digest().String()
+	}
+	var texts []string
+	for _, base := range bases(ref, false) {
+		if ref.Tag() != "" || digest == "" {
+			texts = append(texts, base+":"+ref.Tag()+digest)
+		} else {
+			texts = append(texts, base+":") // what repo:* is compared with
+		}
+		if digest != "" {
+			texts = append(texts, base+digest)
+		}
+	}
+	return texts
 }

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+const (
+	// DefaultQPS and DefaultBurst bound the requests of a Client to the API
+	// server, watches apart.
+	DefaultQPS = 50
+	// DefaultBurst is how many may come at once.
+	DefaultBurst = 100
+	// leaseQPS and leaseBurst are for leases alone, which must not wait behind
+	// look-ups: a lease that is renewed late is lost.
+	leaseQPS   = 5
+	leaseBurst = 10
+	// maxDefinition bounds a CustomResourceDefinition; etcd takes 1.5 MiB unless
+	// it is told otherwise.
+	maxDefinition = 8 << 20
+)
+
+// ClientOptions say how to reach the API server.
+type ClientOptions struct {
+	// Kubeconfig is the path of a kubeconfig file; empty means the service
+	// account of the pod that this runs in.
+	Kubeconfig string
+	// QPS and Burst bound requests per second; 0 means the defaults, less is
+	// refused.
+	QPS   float64
+	Burst int
+	// Version is the product's, for the user agent; required.
+	Version string
+}
+
+// Client is the bundle of clients for one API server. They share connections
+// and, Leases apart, one rate limit.
+type Client struct {
+	// Typed speaks protobuf.
+	Typed kubernetes.Interface
+	// Dynamic speaks JSON, for custom resources.
+	Dynamic dynamic.Interface
+	// Metadata reads only the metadata of objects.
+	Metadata metadata.Interface
+	// Leases has a rate limit of its own.
+	Leases coordination.LeasesGetter
+	// Mapper translates kinds into resources. It asks the API server when it is
+	// first needed and remembers; Reset makes it ask again.
+	Mapper meta.ResettableRESTMapper
+
+	raw rest.Interface
+}
+
+// NewClient makes a Client. It asks the API server nothing.
+func NewClient(o ClientOptions) (*Client, error) {
+	if o.Version == "" || o.QPS < 0 || o.Burst < 0 {
+		return nil, errors.New("kubernetes client: Version is required, and QPS and Burst must not be below 0")
+	}
+	config, err := load(o.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "quaymaster/" + o.Version
+	config.RateLimiter = nil
+	config.QPS, config.Burst = leaseQPS, leaseBurst
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	c := &Client{}
+	if c.Leases, err = coordination.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	if o.QPS == 0 {
+		o.QPS = DefaultQPS
+	}
+	if o.Burst == 0 {
+		o.Burst = DefaultBurst
+	}
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(o.QPS), o.Burst)
+	if err := c.connect(config); err != nil {
+		return nil, fmt.Errorf("kubernetes client: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Client) connect(config *rest.Config) error {
+	h, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	if c.Typed, err = kubernetes.NewForConfigAndClient(config, h); err != nil {
+		return err
+	}
+	plain := rest.CopyConfig(config)
+	plain.ContentType, plain.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	if c.Dynamic, err = dynamic.NewForConfigAndClient(plain, h); err != nil {
+		return err
+	}
+	if c.Metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), h); err != nil {
+		return err
+	}
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(plain, h)
+	if err != nil {
+		return err
+	}
+	c.raw = d.RESTClient()
+	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))
+	return nil
+}
+
+func load(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("kubernetes client: no kubeconfig is given, and this is no pod with a service account: %w", err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes client: kubeconfig %s: %w", kubeconfig, err)
+	}
+	return config, nil
+}
+
+// Definition returns a CustomResourceDefinition as JSON; at most 8 MiB.
+func (c *Client) Definition(ctx context.Context, name string) ([]byte, error) {
+	body, err := c.raw.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").Name(name).Stream(ctx)
+	if err != nil {
+		return nil, classify("customresourcedefinition", "", name, err)
+	}
+	raw, err := limit.ReadAll(body, maxDefinition, "customresourcedefinition "+name)
+	if err = errors.Join(err, body.Close()); err != nil {
+		return nil, classify("customresourcedefinition", "", name, err)
+	}
+	return raw, nil
+}

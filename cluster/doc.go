@@ -1,0 +1,12 @@
+// Package cluster answers: what does the Kubernetes API server know that a
+// decision rests on?
+//
+// It and its children are the only packages, beside cmd, that use client-go.
+// What is asked rarely is looked up and kept for seconds (Lookups), what is
+// asked all the time is watched (Namespaces, Roles; policies in
+// cluster/document). Absent, forbidden and could-not-look are three errors
+// everywhere, and none of them is an empty answer. What is written, Events and
+// the status of policies, goes through bounded queues that never hold up a
+// request. Pods, Secrets and ConfigMaps are never watched. It follows the API of
+// Kubernetes 1.36.
+package cluster

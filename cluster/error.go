@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// The three ways of having no answer. Every error about an object is one of
+// them, by errors.Is.
+var (
+	// ErrNotFound: there is no such object.
+	ErrNotFound = errors.New("not found")
+	// ErrForbidden: the gateway may not read it.
+	ErrForbidden = errors.New("forbidden")
+	// ErrUnavailable: could not look.
+	ErrUnavailable = errors.New("could not be looked up")
+)
+
+// Error says which object gave no answer, and why.
+type Error struct {
+	// Kind is as in "secret"; Namespace is empty for objects of the cluster.
+	Kind, Namespace, Name string
+	// Reason is ErrNotFound, ErrForbidden or ErrUnavailable.
+	Reason error
+	// Cause is what the API server or the network said; may be nil.
+	Cause error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	name := e.Name
+	if e.Namespace != "" {
+		name = e.Namespace + "/" + e.Name
+	}
+	switch {
+	case errors.Is(e.Reason, ErrNotFound):
+		return fmt.Sprintf("%s %s is not found", e.Kind, name)
+	case errors.Is(e.Reason, ErrForbidden):
+		return fmt.Sprintf("%s %s may not be read by the gateway; grant its service account get on %ss there", e.Kind, name, e.Kind)
+	case e.Cause == nil:
+		return fmt.Sprintf("%s %s could not be looked up", e.Kind, name)
+	}
+	return fmt.Sprintf("%s %s could not be looked up: %v", e.Kind, name, e.Cause)
+}
+
+// Unwrap returns the reason and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Cause}
+}
+
+// FailureKind says the reason in the words of package image, so that whoever
+// reads credentials or keys need not know this package.
+func (e *Error) FailureKind() image.Kind {
+	switch {
+	case errors.Is(e.Reason, ErrNotFound):
+		return image.NotFound
+	case errors.Is(e.Reason, ErrForbidden):
+		return image.Refused
+	}
+	return image.Unavailable
+}
+
+// classify makes an error of client-go an *Error.
+func classify(kind, namespace, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	reason := ErrUnavailable
+	switch {
+	case apierrors.IsNotFound(err):
+		reason = ErrNotFound
+	case apierrors.IsForbidden(err):
+		reason = ErrForbidden
+	}
+	return &Error{Kind: kind, Namespace: namespace, Name: name, Reason: reason, Cause: err}
+}

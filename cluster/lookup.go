@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quaymaster/quaymaster/cache"
+)
+
+const (
+	// lookupTimeout bounds one request to the API server: shorter than the least
+	// that a webhook's caller waits with default settings (10 s).
+	lookupTimeout = 5 * time.Second
+	// absentTTL is how long "not found" and "forbidden" are remembered: short,
+	// since a deployment makes a Secret and its Pods in one go. Could-not-look is
+	// never remembered.
+	absentTTL = 5 * time.Second
+	// absentCost is what an absent object counts for in a memory, in bytes.
+	absentCost = 256
+)
+
+// lookup asks for objects of one kind, remembers the answers and asks once for
+// all who want the same at the same time.
+type lookup[T any] struct {
+	kind   string
+	memory *cache.Cache[types.NamespacedName, answer[T]]
+	flight *cache.Flight[types.NamespacedName, T]
+	ttl    time.Duration
+	// fetch returns the object and about how many bytes it takes.
+	fetch func(ctx context.Context, namespace, name string) (T, int, error)
+}
+
+// answer is an object, or the reason why there is none.
+type answer[T any] struct {
+	value T
+	err   error
+	cost  int
+}
+
+// limits bound the memory of a lookup.
+type limits struct {
+	ttl  time.Duration
+	cost uint64 // bytes
+	now  func() time.Time
+}
+
+func newLookup[T any](kind string, l limits, fetch func(context.Context, string, string) (T, int, error)) (*lookup[T], error) {
+	memory, err := cache.New(cache.Options[types.NamespacedName, answer[T]]{
+		MaxCost: l.cost, MaxTTL: max(l.ttl, absentTTL), Now: l.now,
+		Cost: func(key types.NamespacedName, a answer[T]) int {
+			return len(key.Namespace) + len(key.Name) + a.cost + absentCost
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up %ss: %w", kind, err)
+	}
+	flight, err := cache.NewFlight[types.NamespacedName, T](lookupTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("look up %ss: %w", kind, err)
+	}
+	return &lookup[T]{kind: kind, memory: memory, flight: flight, ttl: l.ttl, fetch: fetch}, nil
+}
+
+// get returns one object; it belongs to the memory and is not to be changed.
+func (l *lookup[T]) get(ctx context.Context, namespace, name string) (T, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if known, ok := l.memory.Get(key); ok {
+		return known.value, known.err
+	}
+	var none T
+	if err := l.possible(namespace, name); err != nil {
+		return none, err
+	}
+	value, err := l.flight.Do(ctx, key, func(ctx context.Context) (T, error) {
+		value, cost, err := l.fetch(ctx, namespace, name)
+		err = classify(l.kind, namespace, name, err)
+		switch {
+		case err == nil:
+			l.memory.Put(key, answer[T]{value: value, cost: cost}, l.ttl)
+		case !errors.Is(err, ErrUnavailable):
+			// The memory keeps the reason without the cause, which may be large.
+			a := answer[T]{err: &Error{Kind: l.kind, Namespace: namespace, Name: name, Reason: reasonOf(err)}}
+			l.memory.Put(key, a, min(absentTTL, l.ttl))
+		}
+		return value, err
+	})
+	if known := (*Error)(nil); err != nil && !errors.As(err, &known) { // the caller left, or the work broke
+		err = &Error{Kind: l.kind, Namespace: namespace, Name: name, Reason: ErrUnavailable, Cause: err}
+	}
+	return value, err
+}
+
+// possible refuses names that no object can have: they come from workloads, and
+// must not reach a request's path.
+func (l *lookup[T]) possible(namespace, name string) error {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 || namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
+		return &Error{Kind: l.kind, Namespace: clip(namespace), Name: clip(name), Reason: ErrNotFound,
+			Cause: errors.New("no object can have that name")}
+	}
+	return nil
+}
+
+func (l *lookup[T]) close() { l.memory.Close() }
+
+func reasonOf(err error) error {
+	for _, reason := range []error{ErrNotFound, ErrForbidden} {
+		if errors.Is(err, reason) {
+			return reason
+		}
+	}
+	return ErrUnavailable
+}
+
+// clip quotes and shortens a name that may be anything.
+func clip(name string) string {
+	if len(name) > validation.DNS1123SubdomainMaxLength {
+		name = name[:validation.DNS1123SubdomainMaxLength]
+	}
+	return fmt.Sprintf("%q", name)
+}

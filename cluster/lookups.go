@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// DefaultTTL is how long Secrets and service accounts are remembered.
+	DefaultTTL = 30 * time.Second
+	// DefaultConfigMapTTL is how long ConfigMaps are remembered.
+	DefaultConfigMapTTL = 10 * time.Second
+	// maxSecrets and maxConfigMaps bound what the memories hold, in bytes; one
+	// object has 1 MiB at most. maxAccounts the same for service accounts, of
+	// which only names are kept.
+	maxSecrets    = 4 << 20
+	maxConfigMaps = 4 << 20
+	maxAccounts   = 2 << 20
+)
+
+// LookupOptions are what Lookups need.
+type LookupOptions struct {
+	// Client is required.
+	Client kubernetes.Interface
+	// TTL and ConfigMapTTL are how long an answer is remembered; 0 means the
+	// defaults, less is refused.
+	TTL, ConfigMapTTL time.Duration
+	// Now is the wall clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Lookups reads single objects, each remembered for seconds. Errors are *Error.
+// It is safe for concurrent use. Make one with NewLookups.
+type Lookups struct {
+	secrets    *lookup[*core.Secret]
+	configMaps *lookup[map[string]any]
+	accounts   *lookup[[]string]
+}
+
+// NewLookups makes Lookups; it refuses options that mean nothing.
+func NewLookups(o LookupOptions) (*Lookups, error) {
+	if o.Client == nil || o.TTL < 0 || o.ConfigMapTTL < 0 {
+		return nil, errors.New("look-ups: Client is required, and the TTLs must not be below 0")
+	}
+	if o.TTL == 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.ConfigMapTTL == 0 {
+		o.ConfigMapTTL = DefaultConfigMapTTL
+	}
+	r := reader{o.Client}
+	var l Lookups
+	var errs [3]error
+	l.secrets, errs[0] = newLookup("secret", limits{ttl: o.TTL, cost: maxSecrets, now: o.Now}, r.secret)
+	l.configMaps, errs[1] = newLookup("configmap", limits{ttl: o.ConfigMapTTL, cost: maxConfigMaps, now: o.Now}, r.configMap)
+	l.accounts, errs[2] = newLookup("serviceaccount", limits{ttl: o.TTL, cost: maxAccounts, now: o.Now}, r.account)
+	return &l, errors.Join(errs[:]...)
+}
+
+// Close stops the goroutines that clear away what has ended.
+func (l *Lookups) Close() {
+	l.secrets.close()
+	l.configMaps.close()
+	l.accounts.close()
+}
+
+// Secret returns the type and the entries of a Secret, which nobody may change.
+// Whether the type fits is the caller's matter.
+func (l *Lookups) Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error) {
+	s, err := l.secrets.get(ctx, namespace, name)
+	if err != nil {
+		return "", nil, err
+	}
+	return string(s.Type), s.Data, nil
+}
+
+// ConfigMap returns a ConfigMap as JSON; it is the caller's own.
+func (l *Lookups) ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error) {
+	m, err := l.configMaps.get(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.DeepCopyJSON(m), nil
+}
+
+// PullSecrets returns the names of the imagePullSecrets of a service account,
+// in its order; they are Secrets of its namespace. Nobody may change the list.
+func (l *Lookups) PullSecrets(ctx context.Context, namespace, serviceAccount string) ([]string, error) {
+	return l.accounts.get(ctx, namespace, serviceAccount)
+}
+
+// Keys is Lookups as where trust material comes from: one entry of a Secret.
+type Keys struct{ *Lookups }
+
+// Secret returns the bytes under key of the Secret namespace/name. A Secret
+// without that entry is ErrNotFound.
+func (k Keys) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
+	s, err := k.secrets.get(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	value, ok := s.Data[key]
+	if !ok {
+		return nil, &Error{Kind: fmt.Sprintf("entry %q of secret", key), Namespace: namespace, Name: name, Reason: ErrNotFound}
+	}
+	return bytes.Clone(value), nil
+}
+
+// reader asks the API server.
+type reader struct{ client kubernetes.Interface }
+
+func (r reader) secret(ctx context.Context, namespace, name string) (*core.Secret, int, error) {
+	s, err := r.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, 0, err
+	}
+	cost := 0
+	for key, value := range s.Data {
+		cost += len(key) + len(value)
+	}
+	return &core.Secret{Type: s.Type, Data: s.Data}, cost, nil
+}
+
+func (r reader) configMap(ctx context.Context, namespace, name string) (map[string]any, int, error) {
+	m, err := r.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, 0, err
+	}
+	m.ManagedFields = nil
+	cost := m.Size()
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	if err != nil {
+		return nil, 0, err
+	}
+	object["apiVersion"], object["kind"] = "v1", "ConfigMap"
+	return object, cost, nil
+}
+
+func (r reader) account(ctx context.Context, namespace, name string) ([]string, int, error) {
+	a, err := r.client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, 0, err
+	}
+	names, cost := []string{}, 0
+	for _, s := range a.ImagePullSecrets {
+		names = append(names, s.Name)
+		cost += len(s.Name)
+	}
+	return names, cost, nil
+}

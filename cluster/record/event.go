@@ -1,0 +1,278 @@
+package record
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	core "k8s.io/api/core/v1"
+	events "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// DefaultEventQPS is how many events are written in a second; eventBurst how
+	// many at once after a calm.
+	DefaultEventQPS = 5
+	eventBurst      = 25
+	// maxQueue bounds the events that wait; more are dropped and counted.
+	maxQueue = 1000
+	// maxSeries bounds how many different events are remembered, so that a repeat
+	// is counted and not written.
+	maxSeries = 2000
+	// maxNotes is how many notes one object gets for one reason while they are
+	// remembered; further ones are counted under a common event, so that who can
+	// vary a note cannot fill the cluster with events.
+	maxNotes = 10
+	// seriesAge is how long after its last repeat an event is remembered; the API
+	// suggests six minutes.
+	seriesAge = 6 * time.Minute
+	// seriesPause is how often repeats are written.
+	seriesPause = 30 * time.Second
+	// writeTimeout bounds one request.
+	writeTimeout = 5 * time.Second
+	// The API's own bounds, in bytes.
+	maxNote, maxWord = 1024, 128
+)
+
+// Event is what happened to an object.
+type Event struct {
+	// Regarding is the object; its kind, name and, if it has one, namespace are
+	// required. The event is written in its namespace, or in default.
+	Regarding core.ObjectReference
+	// Type is Normal or Warning.
+	Type string
+	// Reason and Action are words like PolicyViolation and Admit, at most 128
+	// bytes each; required.
+	Reason, Action string
+	// Note is for people; at most 1,024 bytes, the rest is cut off and an ellipsis
+	// says so.
+	Note string
+}
+
+// EventOptions are what Events need.
+type EventOptions struct {
+	// Client is required.
+	Client kubernetes.Interface
+	// Controller and Instance say who reports: a qualified name as in
+	// quaymaster.dev/gateway, and the name of the replica; required.
+	Controller, Instance string
+	// QPS is how many are written in a second; 0 means DefaultEventQPS.
+	QPS float64
+	// Failed is told why an event was not written. May be nil.
+	Failed func(error)
+}
+
+// Events writes events. It is safe for concurrent use. Make one with NewEvents.
+type Events struct {
+	options EventOptions
+	limiter *rate.Limiter
+	queue   chan Event
+	dropped atomic.Uint64
+	written atomic.Uint64
+}
+
+// NewEvents makes Events; it refuses options that mean nothing.
+func NewEvents(o EventOptions) (*Events, error) {
+	if o.Client == nil || o.Controller == "" || o.Instance == "" || o.QPS < 0 {
+		return nil, errors.New("events: Client, Controller and Instance are required, and QPS must not be below 0")
+	}
+	if o.QPS == 0 {
+		o.QPS = DefaultEventQPS
+	}
+	o.Instance = clip(o.Instance, maxWord)
+	return &Events{
+		options: o, limiter: rate.NewLimiter(rate.Limit(o.QPS), eventBurst), queue: make(chan Event, maxQueue),
+	}, nil
+}
+
+// Record has an event written soon. It never waits: when too many wait already,
+// or the event is incomplete, it is dropped and counted.
+func (e *Events) Record(event Event) {
+	if event.Regarding.Kind == "" || event.Regarding.Name == "" || event.Reason == "" || event.Action == "" ||
+		event.Type != core.EventTypeNormal && event.Type != core.EventTypeWarning {
+		e.dropped.Add(1)
+		return
+	}
+	event.Reason, event.Action = clip(event.Reason, maxWord), clip(event.Action, maxWord)
+	event.Note = clip(event.Note, maxNote)
+	select {
+	case e.queue <- event:
+	default:
+		e.dropped.Add(1)
+	}
+}
+
+// Dropped returns how many events were dropped: the queue was full, they were
+// incomplete, or the API server did not take them.
+func (e *Events) Dropped() uint64 { return e.dropped.Load() }
+
+// Written returns how many events and repeats were written.
+func (e *Events) Written() uint64 { return e.written.Load() }
+
+// Run writes events until ctx ends; what waits then is dropped.
+func (e *Events) Run(ctx context.Context) {
+	memory := seriesMemory{series: make(map[Event]*series), notes: make(map[Event]int)}
+	ticker := time.NewTicker(seriesPause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			e.dropped.Add(uint64(len(e.queue)))
+			return
+		case event := <-e.queue:
+			e.take(ctx, &memory, event)
+		case <-ticker.C:
+			e.repeat(ctx, &memory)
+		}
+	}
+}
+
+// series is one event that was written, and how often it happened.
+type series struct {
+	namespace, name string
+	count           int32
+	last            time.Time
+	changed         bool
+}
+
+// seriesMemory knows the events of the last minutes. It belongs to Run.
+type seriesMemory struct {
+	series map[Event]*series
+	notes  map[Event]int // different notes, by the event without its note
+}
+
+// key returns under what an event is counted; false: there is no room.
+func (m *seriesMemory) key(event Event) (Event, bool) {
+	if m.series[event] != nil {
+		return event, true
+	}
+	common := event
+	common.Note = ""
+	if m.notes[common] >= maxNotes {
+		event = common
+	}
+	return event, m.series[event] != nil || len(m.series) < maxSeries
+}
+
+func (e *Events) take(ctx context.Context, m *seriesMemory, event Event) {
+	key, room := m.key(event)
+	if !room {
+		e.dropped.Add(1)
+		return
+	}
+	if s := m.series[key]; s != nil {
+		s.count, s.last, s.changed = s.count+1, time.Now(), true
+		return
+	}
+	s, err := e.create(ctx, event)
+	if err != nil {
+		e.failed(ctx, fmt.Errorf("write event %s about %s %s: %w", event.Reason, event.Regarding.Kind, event.Regarding.Name, err))
+		return
+	}
+	e.written.Add(1)
+	m.series[key] = s
+	key.Note = ""
+	m.notes[key]++
+}
+
+func (e *Events) failed(ctx context.Context, err error) {
+	e.dropped.Add(1)
+	if e.options.Failed != nil && ctx.Err() == nil {
+		e.options.Failed(err)
+	}
+}
+
+func (e *Events) create(ctx context.Context, event Event) (*series, error) {
+	if err := e.limiter.Wait(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	namespace := event.Regarding.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	var random [10]byte
+	_, _ = rand.Read(random[:]) // never fails, says crypto/rand
+	now := time.Now()
+	created, err := e.options.Client.EventsV1().Events(namespace).Create(ctx, &events.Event{
+		// Not after the object: what is to be created may have no name yet.
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: "quaymaster." + hex.EncodeToString(random[:])},
+		EventTime:           metav1.NewMicroTime(now),
+		ReportingController: e.options.Controller, ReportingInstance: e.options.Instance,
+		Action: event.Action, Reason: event.Reason, Type: event.Type, Note: event.Note,
+		Regarding: event.Regarding,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &series{namespace: namespace, name: created.Name, count: 1, last: now}, nil
+}
+
+// repeat writes how often events happened again, and forgets old ones.
+func (e *Events) repeat(ctx context.Context, m *seriesMemory) {
+	for key, s := range m.series {
+		if s.changed {
+			s.changed = false
+			err := e.count(ctx, s)
+			switch {
+			case err == nil:
+				e.written.Add(1)
+			case apierrors.IsNotFound(err): // it ended; the next is a new one
+				s.last = time.Time{}
+			default:
+				e.failed(ctx, fmt.Errorf("count event %s/%s: %w", s.namespace, s.name, err))
+			}
+		}
+		if time.Since(s.last) > seriesAge {
+			delete(m.series, key)
+			key.Note = ""
+			if m.notes[key]--; m.notes[key] <= 0 {
+				delete(m.notes, key)
+			}
+		}
+	}
+}
+
+func (e *Events) count(ctx context.Context, s *series) error {
+	if err := e.limiter.Wait(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"series": events.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}})
+	if err != nil {
+		return err
+	}
+	_, err = e.options.Client.EventsV1().Events(s.namespace).Patch(ctx, s.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// clip shortens a text to most bytes, between characters, and shows it. Bytes
+// that are no UTF-8 are replaced, since JSON and protobuf carry none.
+func clip(text string, most int) string {
+	const ellipsis = "…"
+	if !utf8.ValidString(text) {
+		text = string([]rune(text))
+	}
+	if len(text) <= most {
+		return text
+	}
+	end := most - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}

@@ -1,0 +1,244 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	core "k8s.io/api/core/v1"
+	events "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/quaymaster/quaymaster/cluster/record"
+)
+
+func wait(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func event(note string) record.Event {
+	return record.Event{
+		Regarding: core.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web"},
+		Type:      core.EventTypeWarning, Reason: "Denied", Action: "Admit", Note: note,
+	}
+}
+
+func run(t *testing.T, f func(context.Context)) func() {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); f(ctx) }()
+	return func() { cancel(); <-done }
+}
+
+func newEvents(t *testing.T, client *fake.Clientset) *record.Events {
+	t.Helper()
+	e, err := record.NewEvents(record.EventOptions{Client: client, Controller: "quaymaster.dev/gateway", Instance: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func written(t *testing.T, client *fake.Clientset) []events.Event {
+	t.Helper()
+	list, err := client.EventsV1().Events(metav1.NamespaceAll).List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func TestEventsAreWrittenOnceAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		e := newEvents(t, client)
+		defer run(t, e.Run)()
+		for range 7 {
+			e.Record(event("unsigned"))
+		}
+		broken := event("spec.x: is unknown")
+		broken.Regarding.Namespace = ""
+		e.Record(broken)
+		wait(time.Second)
+		list := written(t, client)
+		if len(list) != 2 || e.Written() != 2 || e.Dropped() != 0 {
+			t.Fatalf("%d events, %d written, %d dropped; want 2, 2, 0", len(list), e.Written(), e.Dropped())
+		}
+		wait(time.Minute)
+		byNamespace := map[string]events.Event{}
+		for _, got := range written(t, client) {
+			byNamespace[got.Namespace] = got
+		}
+		if got := byNamespace["shop"]; got.Series == nil || got.Series.Count != 7 || got.Note != "unsigned" || got.ReportingInstance != "a" {
+			t.Errorf("got %+v, want it 7 times", got)
+		}
+		if got := byNamespace["default"]; got.Series != nil || got.Regarding.Name != "web" {
+			t.Errorf("about an object of the cluster: got %+v, want it once, in default", got)
+		}
+	})
+}
+
+func TestEventsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		e := newEvents(t, client)
+		for i := range 1200 {
+			e.Record(event(fmt.Sprint("note ", i)))
+		}
+		if got := e.Dropped(); got != 200 {
+			t.Errorf("%d dropped before anything was written, want what exceeds the queue", got)
+		}
+		defer run(t, e.Run)()
+		wait(time.Hour)
+		if got := len(written(t, client)); got != 11 {
+			t.Errorf("%d events about one object for one reason, want 10 and a common one", got)
+		}
+	})
+}
+
+func TestEventsThatAreNotTaken(t *testing.T) {
+	for _, row := range []struct {
+		reason  string
+		change  func(*record.Event)
+		down    bool
+		dropped uint64
+	}{
+		{"complete", func(*record.Event) {}, false, 0},
+		{"the API server is down", func(*record.Event) {}, true, 1},
+		{"no object", func(e *record.Event) { e.Regarding.Name = "" }, false, 1},
+		{"no reason", func(e *record.Event) { e.Reason = "" }, false, 1},
+		{"a type that the API does not know", func(e *record.Event) { e.Type = "Error" }, false, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset()
+			if row.down {
+				client.PrependReactor("create", "events", func(kubetesting.Action) (bool, runtime.Object, error) {
+					return true, nil, errors.New("connection refused")
+				})
+			}
+			e := newEvents(t, client)
+			defer run(t, e.Run)()
+			given := event("unsigned")
+			row.change(&given)
+			e.Record(given)
+			wait(time.Second)
+			if e.Dropped() != row.dropped || e.Written() != 1-row.dropped {
+				t.Errorf("%s: %d dropped, %d written", row.reason, e.Dropped(), e.Written())
+			}
+		})
+	}
+}
+
+func TestNotesAreClipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		e := newEvents(t, client)
+		defer run(t, e.Run)()
+		e.Record(event(strings.Repeat("ä", 600) + "\xff"))
+		wait(time.Second)
+		note := written(t, client)[0].Note
+		if len(note) > 1024 || !utf8.ValidString(note) || !strings.HasSuffix(note, "ä…") {
+			t.Errorf("the note has %d bytes and ends in %q", len(note), note[len(note)-8:])
+		}
+	})
+}
+
+var policies = schema.GroupVersionResource{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"}
+
+func newPolicy() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy",
+		"metadata": map[string]any{"name": "p", "uid": "u1", "resourceVersion": "1"},
+		"status": map[string]any{"conditions": []any{map[string]any{
+			"type": "Other", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+		}}},
+	}}
+}
+
+func conditions(t *testing.T, client *dynamicfake.FakeDynamicClient) string {
+	t.Helper()
+	p, err := client.Resource(policies).Get(context.WithoutCancel(t.Context()), "p", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := unstructured.NestedSlice(p.Object, "status", "conditions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, c := range list {
+		words = append(words, fmt.Sprint(c.(map[string]any)["type"], "=", c.(map[string]any)["status"]))
+	}
+	return strings.Join(words, " ")
+}
+
+func TestStatus(t *testing.T) {
+	ready := metav1.Condition{Type: "Ready", Status: "False", Reason: "Broken", Message: "spec.x: is unknown"}
+	for _, row := range []struct {
+		reason, uid string
+		failures    int32 // of the patch
+		want        string
+		dropped     uint64
+	}{
+		{"beside what another wrote", "u1", 0, "Other=True Ready=False", 0},
+		{"one of the same name that was made since", "u2", 0, "Other=True", 0},
+		{"tried again", "u1", 4, "Other=True Ready=False", 0},
+		{"given up", "u1", 5, "Other=True", 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), newPolicy())
+			var failures atomic.Int32
+			failures.Store(row.failures)
+			patches := 0
+			client.PrependReactor("patch", "*", func(action kubetesting.Action) (bool, runtime.Object, error) {
+				patches++
+				if action.GetSubresource() != "status" {
+					t.Errorf("%s: patched %q, not the status", row.reason, action.GetSubresource())
+				}
+				return failures.Add(-1) >= 0, nil, errors.New("connection refused")
+			})
+			s, err := record.NewStatus(record.StatusOptions{Client: client})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run(t, s.Run)()
+			object := record.Object{Resource: policies, Name: "p", UID: "u1"}
+			if row.uid != "u1" {
+				object.UID = "u2"
+			}
+			s.Set(object, ready)
+			wait(time.Minute)
+			if got := conditions(t, client); got != row.want || s.Dropped() != row.dropped {
+				t.Errorf("%s: conditions %q, dropped %d; want %q, %d", row.reason, got, s.Dropped(), row.want, row.dropped)
+			}
+			before := patches
+			s.Set(object, ready)
+			wait(time.Minute)
+			if row.dropped == 0 && patches != before {
+				t.Errorf("%s: the same condition was written again", row.reason)
+			}
+		})
+	}
+}
+
+func TestConstructorsRefuse(t *testing.T) {
+	if _, err := record.NewEvents(record.EventOptions{Client: fake.NewClientset(), Controller: "c"}); err == nil {
+		t.Error("events of nobody were accepted")
+	}
+	if _, err := record.NewStatus(record.StatusOptions{}); err == nil {
+		t.Error("a status without a client was accepted")
+	}
+}

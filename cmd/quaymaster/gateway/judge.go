@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/keychain"
+	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/trust/kms"
+)
+
+// newTrust opens the trust store. Nothing is fetched here.
+func newTrust(c Trust, secrets trust.Secrets) (*trust.Store, error) {
+	options := trust.Options{Secrets: secrets, KMS: kms.Providers{}}
+	if c.TrustedRoot != "" {
+		text, err := os.ReadFile(c.TrustedRoot)
+		if err != nil {
+			return nil, fmt.Errorf("trust.trustedRoot: %w", err)
+		}
+		options.TrustedRoot = text
+	}
+	if c.Refresh {
+		options.TUF = &trust.TUF{
+			Client: &http.Client{Timeout: 30 * time.Second, Transport: engine.GuardedTransport()}, CachePath: c.CacheFolder,
+		}
+	}
+	store, err := trust.New(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Snapshot().Check(); err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
+	return store, nil
+}
+
+// followTrust keeps the state's prover bound to the newest root until ctx ends.
+func followTrust(ctx context.Context, store *trust.Store, state *gate.Current, log *slog.Logger) error {
+	replace := func() error {
+		prover, err := engine.NewProver(store.Snapshot())
+		if err != nil {
+			return err
+		}
+		state.ReplaceProver(prover)
+		return nil
+	}
+	if err := replace(); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(trustInterval)
+	defer ticker.Stop()
+	for used := store.Snapshot(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if now := store.Snapshot(); now != used {
+			if err := replace(); err != nil {
+				log.Error("the new trusted root is not used", slog.String("error", err.Error()))
+				continue
+			}
+			used = now
+			log.Info("a new trusted root is used", slog.String("generation", now.Generation()))
+		}
+	}
+}
+
+// trustInterval is how soon a refreshed root is used.
+const trustInterval = time.Second
+
+// newKeychain says with which credentials registries are asked.
+func newKeychain(c Registries, client *registry.Client, around surroundings, key []byte) (*keychain.Keychain, error) {
+	providers := map[string]registry.Source{}
+	for _, name := range engine.Providers() {
+		source, err := engine.Provider(name)
+		if err != nil {
+			return nil, err
+		}
+		providers[name] = source
+	}
+	return keychain.New(keychain.Config{
+		Registry: client, Secrets: around.secrets, Accounts: around.accounts,
+		Gateway: c.PullSecrets, Providers: providers, Cloud: c.Providers, Key: key,
+	})
+}
+
+// newCompiler compiles policies of Kyverno's dialect.
+func newCompiler(c Policies, configMaps kyverno.Lookup) (*kyverno.Compiler, error) {
+	expressions, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
+	if err != nil {
+		return nil, err
+	}
+	return kyverno.New(kyverno.Options{Engine: expressions, Lookup: configMaps, SecretNamespace: c.SecretNamespace})
+}
+
+// newGate makes the engine.
+func newGate(c Configuration, opened gate.Registries, state gate.State, more ...gate.Option) (*gate.Gate, error) {
+	return gate.New(gate.Config{Registries: opened, State: state}, append([]gate.Option{
+		gate.WithConcurrency(c.Limits.Images),
+		gate.WithAges(gate.Ages{Tag: time.Duration(c.Ages.Tag), Fact: time.Duration(c.Ages.Fact), None: time.Duration(c.Ages.None)}),
+	}, more...)...)
+}

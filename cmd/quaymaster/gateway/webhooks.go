@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+)
+
+// webhooks says what the API server is to be told: it is a configuration.Source.
+type webhooks struct {
+	settings  Webhooks
+	namespace string
+	client    *cluster.Client
+	bundle    func() []byte
+	policies  func() *policy.Set // nil until they are known
+	documents []schema.GroupResource
+	served    []configuration.Resource // as discovery last said; only one goroutine asks
+}
+
+// Input implements configuration.Source.
+func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
+	set := w.policies()
+	if set == nil {
+		return configuration.Input{}, errors.New("the policies are not known yet")
+	}
+	lists, failed, err := w.discover()
+	if err != nil {
+		return configuration.Input{}, fmt.Errorf("which resources does the API server serve: %w", err)
+	}
+	w.served = configuration.Served(lists, failed, w.served)
+	owner, err := w.owner(ctx)
+	if err != nil {
+		return configuration.Input{}, err
+	}
+	return configuration.Input{
+		Policies: set.Policies(), Resources: w.served, CABundle: w.bundle(),
+		Endpoint:  configuration.Endpoint{Namespace: w.namespace, Service: w.settings.Service, Port: w.settings.Port, URL: w.settings.URL},
+		Namespace: w.namespace, ExcludedNamespaces: *w.settings.ExcludedNamespaces,
+		MutateControllers: w.settings.MutateControllers, Documents: w.documents, Owner: owner,
+	}, nil
+}
+
+// discover asks for all resources; some group versions may fail.
+func (w *webhooks) discover() ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
+	_, lists, err := w.client.Typed.Discovery().ServerGroupsAndResources()
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if errors.As(err, &partial) {
+		var failed []schema.GroupVersion
+		for version := range partial.Groups {
+			failed = append(failed, version)
+		}
+		return lists, failed, nil
+	}
+	return lists, nil, err
+}
+
+// owner is the release's ClusterRole, with which the configurations go away.
+func (w *webhooks) owner(ctx context.Context) (metav1.OwnerReference, error) {
+	role, err := w.client.Typed.RbacV1().ClusterRoles().Get(ctx, w.settings.Owner, metav1.GetOptions{})
+	if err != nil {
+		return metav1.OwnerReference{}, fmt.Errorf("the ClusterRole %s, which owns the webhook configurations (webhooks.owner): %w", w.settings.Owner, err)
+	}
+	return metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: role.Name, UID: role.UID}, nil
+}
+
+// reconciler keeps the configurations; run it on one replica.
+func (w *webhooks) reconciler(changed <-chan struct{}, log *slog.Logger) (*configuration.Reconciler, error) {
+	api := w.client.Typed.AdmissionregistrationV1()
+	return configuration.New(configuration.Options{
+		Source: w, Changed: changed,
+		Mutating: api.MutatingWebhookConfigurations(), Validating: api.ValidatingWebhookConfigurations(),
+		Warned: func(warnings []configuration.Warning) {
+			for _, warning := range warnings {
+				log.Warn("the API server is not asked about a part of a policy", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
+			}
+		},
+		Failed: func(err error) {
+			log.Error("the webhook configurations could not be brought up to date", slog.String("error", err.Error()))
+		},
+	})
+}

@@ -1,0 +1,339 @@
+// Package deploy_test answers: are the manifests what Kubernetes reads, and do
+// they say what they should?
+package deploy_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	disruption "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	strict "sigs.k8s.io/yaml"
+)
+
+// definition is what is used of a CustomResourceDefinition, whose types are in a
+// module that nothing else needs. Anything else is refused.
+type definition struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Group string `json:"group"`
+		Scope string `json:"scope"`
+		Names struct {
+			Kind       string   `json:"kind"`
+			ListKind   string   `json:"listKind"`
+			Plural     string   `json:"plural"`
+			Singular   string   `json:"singular"`
+			ShortNames []string `json:"shortNames"`
+			Categories []string `json:"categories"`
+		} `json:"names"`
+		Versions []struct {
+			Name         string `json:"name"`
+			Served       bool   `json:"served"`
+			Storage      bool   `json:"storage"`
+			Subresources *struct {
+				Status *struct{} `json:"status"`
+			} `json:"subresources"`
+			Columns []struct {
+				Name     string `json:"name"`
+				Type     string `json:"type"`
+				JSONPath string `json:"jsonPath"`
+				Priority int    `json:"priority"`
+			} `json:"additionalPrinterColumns"`
+			Schema struct {
+				OpenAPI schema `json:"openAPIV3Schema"`
+			} `json:"schema"`
+		} `json:"versions"`
+	} `json:"spec"`
+}
+
+type schema struct {
+	Type       string            `json:"type"`
+	Required   []string          `json:"required"`
+	MaxLength  int               `json:"maxLength"`
+	Properties map[string]schema `json:"properties"`
+	Preserve   bool              `json:"x-kubernetes-preserve-unknown-fields"`
+}
+
+// kustomization is what is used of one.
+type kustomization struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Resources []string `json:"resources"`
+}
+
+// kinds are the types of what the manifests may hold.
+func kinds() map[string]func() any {
+	return map[string]func() any{
+		"v1 Namespace":                                     func() any { return &core.Namespace{} },
+		"v1 ConfigMap":                                     func() any { return &core.ConfigMap{} },
+		"v1 Service":                                       func() any { return &core.Service{} },
+		"v1 ServiceAccount":                                func() any { return &core.ServiceAccount{} },
+		"apps/v1 Deployment":                               func() any { return &apps.Deployment{} },
+		"policy/v1 PodDisruptionBudget":                    func() any { return &disruption.PodDisruptionBudget{} },
+		"networking.k8s.io/v1 NetworkPolicy":               func() any { return &networking.NetworkPolicy{} },
+		"rbac.authorization.k8s.io/v1 ClusterRole":         func() any { return &rbac.ClusterRole{} },
+		"rbac.authorization.k8s.io/v1 ClusterRoleBinding":  func() any { return &rbac.ClusterRoleBinding{} },
+		"rbac.authorization.k8s.io/v1 Role":                func() any { return &rbac.Role{} },
+		"rbac.authorization.k8s.io/v1 RoleBinding":         func() any { return &rbac.RoleBinding{} },
+		"apiextensions.k8s.io/v1 CustomResourceDefinition": func() any { return &definition{} },
+		"kustomize.config.k8s.io/v1beta1 Kustomization":    func() any { return &kustomization{} },
+	}
+}
+
+// read returns the objects of all manifests, strictly read.
+func read(t *testing.T) []any {
+	t.Helper()
+	files, err := filepath.Glob("*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions, err := filepath.Glob("crds/*.yaml")
+	if err != nil || len(definitions) != 3 {
+		t.Fatalf("definitions: %v, %v", definitions, err)
+	}
+	var objects []any
+	for _, file := range append(files, definitions...) {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, parse(t, file, content)...)
+	}
+	return objects
+}
+
+func parse(t *testing.T, file string, content []byte) []any {
+	t.Helper()
+	var objects []any
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var meta metav1.TypeMeta
+		if err := strict.Unmarshal(document, &meta); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		empty, ok := kinds()[meta.APIVersion+" "+meta.Kind]
+		if !ok {
+			t.Fatalf("%s: %s %s is not expected here", file, meta.APIVersion, meta.Kind)
+		}
+		object := empty()
+		if err := strict.UnmarshalStrict(document, object); err != nil {
+			t.Errorf("%s: %s: %v", file, meta.Kind, err)
+		}
+		objects = append(objects, object)
+	}
+}
+
+func all[T any](t *testing.T) []*T {
+	t.Helper()
+	var found []*T
+	for _, object := range read(t) {
+		if o, ok := object.(*T); ok {
+			found = append(found, o)
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("there is no %T", *new(T))
+	}
+	return found
+}
+
+func TestDefinitions(t *testing.T) {
+	for _, d := range all[definition](t) {
+		if d.Name != d.Spec.Names.Plural+"."+d.Spec.Group || d.Annotations["quaymaster.dev/shipped-by"] == "" {
+			t.Errorf("%s: name or annotation is wrong", d.Name)
+		}
+		storage := 0
+		for _, v := range d.Spec.Versions {
+			if v.Storage {
+				storage++
+			}
+			root := v.Schema.OpenAPI
+			if !v.Served || !root.Properties["spec"].Preserve || !root.Properties["status"].Preserve {
+				t.Errorf("%s %s: unknown fields under spec and status must be kept, or nobody can refuse them", d.Name, v.Name)
+			}
+			if len(root.Properties["spec"].Properties) > 0 {
+				t.Errorf("%s %s: what spec may hold is the gateway's to say", d.Name, v.Name)
+			}
+		}
+		if storage != 1 {
+			t.Errorf("%s: %d versions are stored", d.Name, storage)
+		}
+	}
+}
+
+// TestRights refuses what would be more than the gateway needs.
+func TestRights(t *testing.T) {
+	for _, role := range all[rbac.ClusterRole](t) {
+		for _, rule := range role.Rules {
+			words := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)
+			if slices.Contains(words, "*") {
+				t.Errorf("%s: * in %v", role.Name, rule)
+			}
+			secret := slices.Contains(rule.Resources, "secrets")
+			if secret && (role.Name != "quaymaster-pull-secrets" || !slices.Equal(rule.Verbs, []string{"get"})) {
+				t.Errorf("%s: secrets of all namespaces: %v", role.Name, rule.Verbs)
+			}
+			for _, verb := range []string{"delete", "deletecollection", "escalate", "bind", "impersonate"} {
+				if slices.Contains(rule.Verbs, verb) {
+					t.Errorf("%s: %s in %v", role.Name, verb, rule)
+				}
+			}
+			if slices.Contains(rule.Verbs, "update") && len(rule.ResourceNames) == 0 {
+				t.Errorf("%s: may update any of %v", role.Name, rule.Resources)
+			}
+		}
+	}
+}
+
+// TestBindings makes sure that roles, accounts and bindings mean one another.
+func TestBindings(t *testing.T) {
+	account := all[core.ServiceAccount](t)[0]
+	roles := make(map[string]bool)
+	for _, r := range all[rbac.ClusterRole](t) {
+		roles["ClusterRole "+r.Name] = true
+	}
+	for _, r := range all[rbac.Role](t) {
+		roles["Role "+r.Name] = true
+	}
+	check := func(ref rbac.RoleRef, subjects []rbac.Subject) {
+		delete(roles, ref.Kind+" "+ref.Name)
+		if len(subjects) != 1 || subjects[0].Name != account.Name || subjects[0].Namespace != account.Namespace || subjects[0].Kind != rbac.ServiceAccountKind {
+			t.Errorf("%s is bound to %v", ref.Name, subjects)
+		}
+	}
+	for _, b := range all[rbac.ClusterRoleBinding](t) {
+		check(b.RoleRef, b.Subjects)
+	}
+	for _, b := range all[rbac.RoleBinding](t) {
+		check(b.RoleRef, b.Subjects)
+	}
+	if len(roles) > 0 {
+		t.Errorf("nobody is bound to %v", roles)
+	}
+	if got := all[apps.Deployment](t)[0].Spec.Template.Spec.ServiceAccountName; got != account.Name {
+		t.Errorf("the pods run as %q", got)
+	}
+}
+
+func TestPodIsHardened(t *testing.T) {
+	pod := all[apps.Deployment](t)[0].Spec.Template.Spec
+	container := pod.Containers[0]
+	tests := []struct {
+		reason string
+		holds  bool
+	}{
+		{"not as root", *pod.SecurityContext.RunAsNonRoot && *pod.SecurityContext.RunAsUser > 0},
+		{"the runtime's filter of system calls", pod.SecurityContext.SeccompProfile.Type == core.SeccompProfileTypeRuntimeDefault},
+		{"a root that cannot be written", *container.SecurityContext.ReadOnlyRootFilesystem},
+		{"no capabilities", slices.Equal(container.SecurityContext.Capabilities.Drop, []core.Capability{"ALL"}) && len(container.SecurityContext.Capabilities.Add) == 0},
+		{"no escalation", !*container.SecurityContext.AllowPrivilegeEscalation},
+		{"nothing of the node", !pod.HostNetwork && !pod.HostPID && !pod.HostIPC && !slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool { return v.HostPath != nil })},
+		{"bounded memory", !container.Resources.Limits.Memory().IsZero()},
+		{"probes", container.ReadinessProbe != nil && container.LivenessProbe != nil && container.StartupProbe != nil},
+		{"replicas apart", pod.Affinity.PodAntiAffinity != nil},
+		{"time to drain", *pod.TerminationGracePeriodSeconds >= 5+30},
+	}
+	for _, test := range tests {
+		if !test.holds {
+			t.Errorf("does not hold: %s", test.reason)
+		}
+	}
+}
+
+// TestPortsMeet follows the ports from the Services and the NetworkPolicy to the
+// container, and the selectors to its labels.
+func TestPortsMeet(t *testing.T) {
+	deployment := all[apps.Deployment](t)[0]
+	labels := deployment.Spec.Template.Labels
+	ports := make(map[string]int32)
+	for _, p := range deployment.Spec.Template.Spec.Containers[0].Ports {
+		ports[p.Name] = p.ContainerPort
+	}
+	if ports["webhook"] != 9443 || ports["plain"] != 8000 {
+		t.Errorf("ports %v are not those that the gateway listens on", ports)
+	}
+	selectors := []map[string]string{
+		deployment.Spec.Selector.MatchLabels,
+		all[disruption.PodDisruptionBudget](t)[0].Spec.Selector.MatchLabels,
+		all[networking.NetworkPolicy](t)[0].Spec.PodSelector.MatchLabels,
+	}
+	for _, s := range all[core.Service](t) {
+		selectors = append(selectors, s.Spec.Selector)
+		if _, ok := ports[s.Spec.Ports[0].TargetPort.StrVal]; !ok {
+			t.Errorf("service %s leads nowhere", s.Name)
+		}
+	}
+	for _, selector := range selectors {
+		for key, value := range selector {
+			if labels[key] != value {
+				t.Errorf("%v does not select %v", selector, labels)
+			}
+		}
+	}
+	for _, rule := range all[networking.NetworkPolicy](t)[0].Spec.Ingress {
+		port := rule.Ports[0].Port.StrVal
+		if _, ok := ports[port]; !ok {
+			t.Errorf("the network policy opens %q, which is no port", port)
+		}
+		if open := len(rule.From) == 0; open != (port == "webhook") {
+			t.Errorf("port %s is open to everybody: %v", port, open)
+		}
+	}
+}
+
+// TestConfigurationFits compares the names in the configuration with those of the
+// manifests. The gateway's own tests read it strictly.
+func TestConfigurationFits(t *testing.T) {
+	var c struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Namespace  string `json:"namespace"`
+		Webhooks   struct {
+			Service            string   `json:"service"`
+			ExcludedNamespaces []string `json:"excludedNamespaces"`
+		} `json:"webhooks"`
+	}
+	object := all[core.ConfigMap](t)[0]
+	if err := strict.UnmarshalStrict([]byte(object.Data["gateway.yaml"]), &c); err != nil {
+		t.Fatal(err)
+	}
+	if c.Namespace != object.Namespace || c.Webhooks.Service != all[core.Service](t)[0].Name || c.Namespace != all[core.Namespace](t)[0].Name {
+		t.Errorf("the configuration speaks of %+v", c)
+	}
+	args := strings.Join(all[apps.Deployment](t)[0].Spec.Template.Spec.Containers[0].Args, " ")
+	if args != "serve --config=/etc/quaymaster/gateway.yaml" {
+		t.Errorf("the gateway is started with %s", args)
+	}
+}
+
+func TestKustomizationLeavesDefinitionsOut(t *testing.T) {
+	for _, resource := range all[kustomization](t)[0].Resources {
+		if strings.HasPrefix(resource, "crds") {
+			t.Errorf("%s: the definitions belong only where Kyverno's are absent", resource)
+		}
+		if _, err := os.Stat(resource); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Current is a State whose snapshot is replaced while requests are judged: a
+// request keeps the one that it began with, and the next gets the new one. The
+// zero value has neither policies nor trust. It is safe for concurrent use.
+type Current struct {
+	writing  sync.Mutex // among writers; readers never wait
+	snapshot atomic.Pointer[Snapshot]
+}
+
+// Replace replaces policies and trust together; a nil one stays as it was.
+func (c *Current) Replace(next Snapshot) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if now := c.snapshot.Load(); now != nil {
+		if next.Policies == nil {
+			next.Policies = now.Policies
+		}
+		if next.Prover == nil {
+			next.Prover = now.Prover
+		}
+	}
+	c.snapshot.Store(&next)
+}
+
+// ReplacePolicies replaces the policies.
+func (c *Current) ReplacePolicies(policies *policy.Set) { c.Replace(Snapshot{Policies: policies}) }
+
+// ReplaceProver replaces the trust.
+func (c *Current) ReplaceProver(prover Prover) { c.Replace(Snapshot{Prover: prover}) }
+
+// Ready returns nil once both policies and trust are there, else what is missing.
+func (c *Current) Ready() error {
+	_, err := c.load()
+	return err
+}
+
+// Snapshot implements State.
+func (c *Current) Snapshot(context.Context) (Snapshot, error) { return c.load() }
+
+func (c *Current) load() (Snapshot, error) {
+	now := c.snapshot.Load()
+	switch {
+	case now == nil || now.Policies == nil && now.Prover == nil:
+		return Snapshot{}, errors.New("neither the policies nor the trusted roots and keys are loaded yet; try again in a moment")
+	case now.Policies == nil:
+		return Snapshot{}, errors.New("the policies are not loaded yet; try again in a moment")
+	case now.Prover == nil:
+		return Snapshot{}, errors.New("the trusted roots and keys are not loaded yet; try again in a moment")
+	}
+	return *now, nil
+}

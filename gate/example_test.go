@@ -1,0 +1,25 @@
+package gate_test
+
+import (
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// A gateway judges nobody before it knows by what.
+func ExampleCurrent() {
+	var state gate.Current
+	fmt.Println(state.Ready())
+
+	policies, _ := policy.NewSet()
+	state.ReplacePolicies(policies)
+	fmt.Println(state.Ready())
+
+	state.ReplaceProver(prover{})
+	fmt.Println(state.Ready())
+	// Output:
+	// neither the policies nor the trusted roots and keys are loaded yet; try again in a moment
+	// the trusted roots and keys are not loaded yet; try again in a moment
+	// <nil>
+}

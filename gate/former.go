@@ -1,0 +1,98 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// former is what an object ran before an update. The zero value ran nothing.
+type former struct {
+	object workload.Object
+	stood  map[standing]bool
+}
+
+// standing is an image's place in a pod specification, by name: a container that
+// moved in its list is the same, one that became an init container is not.
+type standing struct {
+	role            workload.Role
+	container, text string
+}
+
+// formerOf reads an object's former state. One of another kind, or one that
+// cannot be read, vouches for nothing.
+func formerOf(r Request) former {
+	if r.Old.IsZero() || r.Old.Group() != r.Object.Group() || r.Old.Kind() != r.Object.Kind() {
+		return former{}
+	}
+	f := former{object: r.Old}
+	uses, err := workload.Extract(r.Old)
+	if err != nil || len(uses) == 0 {
+		return f
+	}
+	f.stood = make(map[standing]bool, len(uses))
+	for _, use := range uses {
+		f.stood[standing{use.Role, use.Container, use.Text}] = true
+	}
+	return f
+}
+
+// ran reports whether the same text stood under the same name and role.
+func (f former) ran(use workload.Use) bool {
+	return f.stood[standing{use.Role, use.Container, use.Text}]
+}
+
+// at returns what stood at the places of extractors, by pointer.
+func (f former) at(places []workload.Extractor) map[string]string {
+	uses, err := workload.ExtractWith(f.object, places)
+	if err != nil {
+		return nil
+	}
+	texts := make(map[string]string, len(uses))
+	for _, use := range uses {
+		texts[use.Pointer] = use.Text
+	}
+	return texts
+}
+
+// leaveUnchanged drops what was planned for images that did not change, and the
+// errors of rules that speak of nothing else: an update of anything else is not
+// held up by them.
+func (p *planned) leaveUnchanged(standard []policy.Image) {
+	if p.former.object.IsZero() {
+		return
+	}
+	var kept []policy.Check
+	for _, check := range p.plan.Checks {
+		if check.Image.Unchanged {
+			p.remember(check.Image)
+			continue
+		}
+		kept = append(kept, check)
+	}
+	p.plan.Checks = kept
+	for i := range p.plan.Results {
+		result := &p.plan.Results[i]
+		if result.Err != nil && p.isUnchanged(*result, standard) {
+			result.Err, result.Skip = nil, fmt.Sprintf("none of its images changed; it could not be asked: %v", result.Err)
+		}
+	}
+}
+
+// isUnchanged reports whether a rule speaks of images, and of none that changed.
+func (p *planned) isUnchanged(result policy.RuleResult, standard []policy.Image) bool {
+	i := slices.IndexFunc(result.Policy.Rules, func(r policy.Rule) bool { return r.Name() == result.Rule })
+	if i < 0 {
+		return false
+	}
+	images := standard
+	if extractors := result.Policy.Rules[i].Extractors(p.subject); len(extractors) > 0 {
+		var err error
+		if images, err = p.find(extractors); err != nil {
+			return false
+		}
+	}
+	return len(images) > 0 && !slices.ContainsFunc(images, func(i policy.Image) bool { return !i.Unchanged })
+}

@@ -1,0 +1,227 @@
+package gate_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// codes are those of the verdict's reasons.
+func codes(reasons []policy.Reason) []policy.Code {
+	var out []policy.Code
+	for _, r := range reasons {
+		out = append(out, r.Code)
+	}
+	return out
+}
+
+func digestRule(r rule, mutate, verify bool) rule {
+	r.check.MutateDigest, r.check.VerifyDigest = mutate, verify
+	return r
+}
+
+func TestPinning(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	pinned := app.Name + "@" + app.Manifest.Digest
+	ok, loose := []policy.Code{policy.Verified}, []policy.Code{policy.Verified, policy.NotPinned}
+	missing := []policy.Code{policy.MissingDigest}
+	for _, c := range []struct {
+		reason         string
+		pinning        gate.Pinning
+		mutate, verify bool
+		image          string
+		want           gate.Answer
+		codes          []policy.Code
+		patched        string // empty: no patch
+	}{
+		{"here, the policy pins", gate.PinHere, true, true, app.Name, gate.Allow, ok, pinned},
+		{"here, it pins without verifying", gate.PinHere, true, false, app.Name, gate.Allow, ok, pinned},
+		{"here, it is pinned already", gate.PinHere, true, true, pinned, gate.Allow, ok, ""},
+		{"here, the policy does not pin", gate.PinHere, false, false, app.Name, gate.Allow, loose, ""},
+		{"here, it wants a digest and does not pin", gate.PinHere, false, true, app.Name, gate.Deny, missing, ""},
+		{"here, it is denied", gate.PinHere, true, true, bad.Name, gate.Deny, []policy.Code{policy.Unsigned}, ""},
+		{"later, the pods are pinned", gate.PinLater, true, true, app.Name, gate.Allow, ok, ""},
+		{"later, nobody pins the pods", gate.PinLater, false, false, app.Name, gate.Allow, loose, ""},
+		{"later, it wants a digest and nobody pins", gate.PinLater, false, true, app.Name, gate.Deny, missing, ""},
+		{"done, as it should be", gate.PinDone, true, true, pinned, gate.Allow, ok, ""},
+		{"done, and a tag slipped past", gate.PinDone, true, true, app.Name, gate.Deny, missing, ""},
+		{"done, and an unsigned tag slipped past", gate.PinDone, true, true, bad.Name, gate.Deny, missing, ""},
+		{"done, and nobody verifies digests", gate.PinDone, true, false, app.Name, gate.Allow, loose, ""},
+		{"done, an unsigned tag where nobody verifies digests", gate.PinDone, true, false, bad.Name, gate.Deny, []policy.Code{policy.Unsigned}, ""},
+		{"done, the policy never pinned", gate.PinDone, false, false, app.Name, gate.Allow, loose, ""},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			request := pod(t, c.image)
+			request.Pinning = c.pinning
+			outcome := h.gate(t, digestRule(signedBy(h.key), c.mutate, c.verify)).Decide(t.Context(), request)
+			if outcome.Answer != c.want || !slices.Equal(codes(outcome.Verdicts[0].Reasons), c.codes) {
+				t.Fatalf("%s %+v, want %s %v", outcome.Answer, outcome.Verdicts[0].Reasons, c.want, c.codes)
+			}
+			if (len(outcome.Patch) > 0) != (c.patched != "") {
+				t.Fatalf("patch %v", outcome.Patch)
+			}
+			if c.patched == "" {
+				return
+			}
+			after := must(workload.Extract(must(workload.Apply(request.Object, outcome.Patch))(t)))(t)
+			if after[0].Image != c.patched {
+				t.Errorf("pinned as %s, want %s", after[0].Image, c.patched)
+			}
+			again := gate.Request{Object: must(workload.Apply(request.Object, outcome.Patch))(t)}
+			if o := h.gate(t, digestRule(signedBy(h.key), c.mutate, c.verify)).Decide(t.Context(), again); len(o.Patch) > 0 || o.Answer != gate.Allow {
+				t.Errorf("admitting twice: %s %v", o.Answer, o.Patch)
+			}
+		})
+	}
+}
+
+func TestASlippedTagAsksNobodyUnlessItsPolicyAdmits(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	for _, c := range []struct {
+		reason   string
+		failOpen bool
+		action   policy.Action
+		image    string
+		down     bool
+		asks     bool
+		want     gate.Answer
+		code     policy.Code
+	}{
+		{"enforced, fail closed", false, policy.Enforce, app.Name, false, false, gate.Deny, policy.MissingDigest},
+		{"under audit the report says that it is unsigned", false, policy.Audit, bad.Name, false, true, gate.Allow, policy.Unsigned},
+		{"under audit a signed one is reported as not pinned", false, policy.Audit, app.Name, false, true, gate.Allow, policy.MissingDigest},
+		{"fail open, and nobody can look", true, policy.Enforce, app.Name, true, true, gate.Allow, policy.Unavailable},
+		{"fail open, and it can be looked at", true, policy.Enforce, app.Name, false, true, gate.Deny, policy.MissingDigest},
+		{"fail open, unsigned", true, policy.Enforce, bad.Name, false, true, gate.Deny, policy.Unsigned},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			h.Registry.SetFaults()
+			if c.down {
+				h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.RetryAfter(503, "600")})
+			}
+			r := digestRule(signedBy(h.key), true, true)
+			r.check.Action = c.action
+			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: c.failOpen, Rules: []policy.Rule{r}})
+			request := pod(t, c.image)
+			request.Pinning = gate.PinDone
+			h.Registry.Reset()
+			outcome := g.Decide(t.Context(), request)
+			all := append(codes(outcome.Verdicts[0].Reasons), codes(outcome.Verdicts[0].Warnings)...)
+			if outcome.Answer != c.want || !slices.Contains(all, c.code) {
+				t.Errorf("%s %v, want %s and %s", outcome.Answer, all, c.want, c.code)
+			}
+			if asked := len(h.Registry.Requests()) > 0; asked != c.asks {
+				t.Errorf("the registry was asked: %t, want %t", asked, c.asks)
+			}
+		})
+	}
+}
+
+func TestOneDenialLeavesTheWholeObjectAsItIs(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	g := h.gate(t, signedBy(h.key))
+	if outcome := g.Decide(t.Context(), pod(t, app.Name, bad.Name)); outcome.Answer != gate.Deny || len(outcome.Patch) != 0 {
+		t.Errorf("%s with the patch %v", outcome.Answer, outcome.Patch)
+	}
+	if outcome := g.Decide(t.Context(), pod(t, app.Name, app.Name)); outcome.Answer != gate.Allow || len(outcome.Patch) != 4 {
+		t.Errorf("%s with the patch %v", outcome.Answer, outcome.Patch)
+	}
+}
+
+// transforming is a rule whose reference is made from another text.
+type transforming struct{ extracting }
+
+func (transforming) Extractors(*policy.Subject) []policy.Extractor {
+	return []policy.Extractor{{Name: "param", Path: "/metadata/annotations/image", Transform: func(text string) (string, error) {
+		return strings.TrimPrefix(text, "image="), nil
+	}}}
+}
+
+func TestATransformedImageIsProvedAndNotPinned(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app := h.Build("app", "v1", "app")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	bad := h.Build("bad", "v1", "bad")
+	plain := extracting{digestRule(signedBy(h.key), true, true), "default"}
+	for _, pinning := range []gate.Pinning{gate.PinHere, gate.PinDone} {
+		outcome := h.gate(t, transforming{plain}).Decide(t.Context(), gate.Request{Object: task(t, "image="+app.Name, ""), Pinning: pinning})
+		expect(t, outcome, gate.Allow, policy.Verified)
+		if v := outcome.Verdicts[0]; len(outcome.Patch) != 0 || !slices.Contains(codes(v.Reasons), policy.NotPinned) {
+			t.Errorf("%s: patch %v, reasons %+v", pinning, outcome.Patch, v.Reasons)
+		}
+		if v := outcome.Verdicts[0]; pinning == gate.PinHere && !slices.Contains(codes(v.Warnings), policy.NotPinned) {
+			t.Errorf("there is no warning: %+v", v.Warnings)
+		}
+		outcome = h.gate(t, transforming{plain}).Decide(t.Context(), gate.Request{Object: task(t, "image="+bad.Name, ""), Pinning: pinning})
+		expect(t, outcome, gate.Deny, policy.Unsigned)
+	}
+	outcome := h.gate(t, plain).Decide(t.Context(), gate.Request{Object: task(t, app.Name, "")})
+	if expect(t, outcome, gate.Allow, policy.Verified); len(outcome.Patch) != 2 {
+		t.Errorf("an extracted image that is written plainly is not pinned: %v", outcome.Patch)
+	}
+}
+
+// twoFaced is a registry that tells each credential another digest.
+type twoFaced struct {
+	*harbor
+	other image.Digest
+}
+
+func (f twoFaced) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {
+	s, err := f.harbor.Open(ctx, access, repository)
+	if len(access.Secrets) == 0 {
+		return s, err
+	}
+	return secretive{s.(session), f.other}, err
+}
+
+type secretive struct {
+	session
+	digest image.Digest
+}
+
+func (secretive) Scope() string { return "secret" }
+
+func (s secretive) Resolve(_ context.Context, ref image.Ref) (image.Pinned, error) {
+	return ref.Pin(image.Descriptor{Digest: s.digest})
+}
+
+func TestADigestThatDependsOnCredentialsIsNotAllowed(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app, other := h.Build("app", "v1", "app"), h.Build("app", "v2", "other")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	must(0, h.SignBundle(other, byKey(h.key), nil))(t)
+	plain, secret := signedBy(h.key), signedBy(h.key)
+	secret.check.Credentials.Secrets = []string{"default/pull"}
+	p := &policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{plain, named{secret}}}
+	for _, c := range []struct {
+		reason, digest string
+		want           gate.Answer
+	}{
+		{"both see one digest", app.Manifest.Digest, gate.Allow},
+		{"each sees its own, both signed", other.Manifest.Digest, gate.Unable},
+	} {
+		g := h.gateAt(t, twoFaced{h, image.MustParseDigest(c.digest)}, p)
+		if outcome := decide(t, g, app.Name); outcome.Answer != c.want || (len(outcome.Patch) > 0) != (c.want == gate.Allow) {
+			t.Errorf("%s: %s %+v, patch %v", c.reason, outcome.Answer, outcome.Verdicts, outcome.Patch)
+		}
+	}
+}
+
+// named gives a second rule of a policy a name of its own.
+type named struct{ rule }
+
+func (named) Name() string { return "second" }

@@ -1,0 +1,240 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// planned is one object with its images and the checks that concern them.
+type planned struct {
+	request  Request
+	subject  *policy.Subject
+	former   former
+	plan     policy.Plan
+	images   []policy.Image // that have a verdict
+	uses     []workload.Use // as they stand in the object
+	reasons  []policy.Reason
+	warnings []policy.Reason
+	tasks    []task // of the plan's checks, in their order
+	identity workload.Identity
+	started  time.Time
+	memory   *memory
+}
+
+// task is what is done for one check: its part of a work, or why there is none.
+type task struct {
+	work *work
+	at   int   // the check's place in the work
+	err  error // credentials that could not be had
+}
+
+// plan finds the object's images and asks the policies about them.
+func (j *journey) plan(ctx context.Context, request Request) *planned {
+	p := &planned{request: request, subject: request.subject(), former: formerOf(request), memory: j.gate.memory, started: j.gate.options.now()}
+	p.subject.Time = p.started
+	p.identity = workload.IdentityOf(request.Object)
+	p.identity.Namespace = p.subject.Namespace
+	standard, err := p.standard()
+	if err != nil {
+		p.malformed("", err)
+		return p
+	}
+	p.plan = j.snapshot.Policies.Plan(ctx, p.subject, func(extractors []policy.Extractor) ([]policy.Image, error) {
+		if len(extractors) == 0 {
+			return standard, nil
+		}
+		return p.find(extractors)
+	})
+	for i := range p.plan.Results {
+		if result := &p.plan.Results[i]; result.Err != nil {
+			result.Err = late(ctx, result.Err)
+		}
+	}
+	p.leaveUnchanged(standard)
+	p.tasks = make([]task, len(p.plan.Checks))
+	who := identityKey(p.identity)
+	for i := range p.plan.Checks {
+		check := &p.plan.Checks[i]
+		p.remember(check.Image)
+		if check.NeedsDigest() && !p.slipped(check) {
+			p.tasks[i] = j.work(ctx, check, p.identity, who)
+		}
+	}
+	return p
+}
+
+// standard returns the images of a pod specification. One that cannot be read
+// denies the object, and the others are judged all the same.
+func (p *planned) standard() ([]policy.Image, error) {
+	uses, err := workload.Extract(p.request.Object)
+	if err != nil {
+		return nil, err
+	}
+	images := make([]policy.Image, 0, len(uses))
+	for _, use := range uses {
+		found, err := p.imageOf(use, p.former.ran(use))
+		switch {
+		case err == nil:
+			images = append(images, found)
+		case found.Unchanged:
+			p.warnings = append(p.warnings, policy.Reason{
+				Code: policy.Unchanged, Path: use.Pointer, Message: "the image cannot be read, and the object had it before the update: " + err.Error(),
+			})
+		default:
+			p.malformed(use.Pointer, err)
+		}
+	}
+	p.images = images[:len(images):len(images)]
+	return images, nil
+}
+
+// find returns the images at a rule's extractors. What stands there is an image
+// only by the rule's word, so one that cannot be read is the rule's error.
+func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
+	places := places(extractors)
+	uses, err := workload.ExtractWith(p.request.Object, places)
+	if err != nil {
+		return nil, err
+	}
+	old := p.former.at(places)
+	var images []policy.Image
+	for _, use := range uses {
+		text, stood := old[use.Pointer]
+		found, err := p.imageOf(use, stood && text == use.Text)
+		if err != nil && !found.Unchanged {
+			return nil, fmt.Errorf("%s: %w", use.Pointer, err)
+		}
+		if err == nil {
+			images = append(images, found)
+		}
+	}
+	return images, nil
+}
+
+// imageOf reads a use and notes it for pinning.
+func (p *planned) imageOf(use workload.Use, unchanged bool) (policy.Image, error) {
+	ref, err := p.memory.parse(use.Image)
+	if err == nil {
+		p.uses = append(p.uses, use)
+	}
+	return policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref, Unchanged: unchanged}, err
+}
+
+// remember keeps an image for the verdicts, each place once.
+func (p *planned) remember(found policy.Image) {
+	if !slices.ContainsFunc(p.images, func(i policy.Image) bool { return i.Pointer == found.Pointer }) {
+		p.images = append(p.images, found)
+	}
+}
+
+// malformed notes, once for each place, that an image cannot be read.
+func (p *planned) malformed(pointer string, err error) {
+	if pointer != "" && slices.ContainsFunc(p.reasons, func(r policy.Reason) bool { return r.Path == pointer }) {
+		return
+	}
+	p.reasons = append(p.reasons, policy.Reason{
+		Code: policy.Malformed, Path: pointer, Message: err.Error(), Hint: "write the image as [registry/]repository[:tag][@digest]",
+	})
+}
+
+func places(extractors []policy.Extractor) []workload.Extractor {
+	out := make([]workload.Extractor, len(extractors))
+	for i, e := range extractors {
+		out[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}
+	}
+	return out
+}
+
+// settle makes the outcome of an object from what was found out.
+func (p *planned) settle(ctx context.Context, j *journey) Outcome {
+	_, decided := j.gate.options.begin(ctx, PhaseDecide)
+	defer decided()
+	out := Outcome{
+		Subject: p.subject, Source: p.request.Object.Source(), Rules: p.plan.Results,
+		Reasons: p.reasons, Warnings: p.warnings,
+		PolicyHash: j.snapshot.Policies.Hash(), TrustGeneration: j.snapshot.Prover.Generation(),
+		Verdicts: make([]Verdict, 0, len(p.images)),
+	}
+	for _, found := range p.images {
+		out.Verdicts = append(out.Verdicts, p.verdict(found))
+	}
+	slices.SortStableFunc(out.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.Image.Pointer, b.Image.Pointer) })
+	out.Cost = p.cost()
+	settleRules(&out)
+	settleOutcome(&out)
+	p.pin(&out)
+	out.Duration = j.gate.options.now().Sub(p.started)
+	return out
+}
+
+// verdict collects the decisions about one image.
+func (p *planned) verdict(found policy.Image) Verdict {
+	v := Verdict{Image: found, Cost: Cost{RateLimitRemaining: -1}}
+	var differs *policy.Check // whose credentials see another digest
+	firm := false             // the digest is that of a check which enforces
+	for i := range p.plan.Checks {
+		check := &p.plan.Checks[i]
+		if check.Image.Pointer != found.Pointer {
+			continue
+		}
+		v.Decisions = append(v.Decisions, p.decide(i))
+		w := p.tasks[i].work
+		if w == nil || !w.finished {
+			continue
+		}
+		v.Cost, v.Duration = w.session.Cost(), w.duration
+		switch {
+		case w.err != nil || check.Image.Ref != found.Ref:
+		case v.Pinned.IsZero() || !firm && !check.Action.Admits():
+			v.Pinned, firm = w.pinned, !check.Action.Admits()
+		case v.Pinned.Digest() != w.pinned.Digest() && !check.Action.Admits():
+			differs = check
+		}
+	}
+	settle(&v)
+	if differs != nil && v.Answer == Allow {
+		v.disagree(differs)
+	}
+	p.notPinned(&v)
+	return v
+}
+
+// decide judges one check of the plan.
+func (p *planned) decide(i int) policy.Decision {
+	check, t := &p.plan.Checks[i], p.tasks[i]
+	undecided := func(reason policy.Reason) policy.Decision {
+		return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{reason}}
+	}
+	switch {
+	case p.slipped(check):
+		return missing(check)
+	case t.err != nil:
+		return undecided(errorReason(t.err, check.Entry))
+	case t.work == nil:
+		return policy.Decide(check, nil)
+	case !t.work.finished:
+		return undecided(policy.LookReason(outOfTime{errUnfinished}, check.Entry))
+	}
+	decision := t.work.decide(t.at)
+	if decision.Result == policy.Pass && p.wantsPinned(check) {
+		return missing(check)
+	}
+	return decision
+}
+
+// cost sums what the object's references cost, each once.
+func (p *planned) cost() Cost {
+	total := Cost{RateLimitRemaining: -1}
+	for i, t := range p.tasks {
+		if t.work != nil && !slices.ContainsFunc(p.tasks[:i], func(before task) bool { return before.work == t.work }) {
+			total = total.Add(t.work.session.Cost())
+		}
+	}
+	return total
+}

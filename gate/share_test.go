@@ -1,0 +1,202 @@
+package gate
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+func aKey(predicate string) factKey {
+	key := factKey{digest: image.DigestOf([]byte("image")), authority: "aa", generation: "gg", role: attest.Signature}
+	if predicate != "" {
+		key.role, key.predicate = attest.Attestation, predicate
+	}
+	return key
+}
+
+// aFact is a fact with every field set.
+func aFact(key factKey, predicate string, now time.Time) verify.Fact {
+	repository, _ := image.ParseRepository("registry.example/team/app")
+	fact := verify.Fact{
+		Subject: key.digest, Format: attest.Bundle, Role: key.role,
+		Signer:      verify.Signer{ID: "id", KeyFingerprint: "ff", Subject: "a@example.com", Issuer: "https://issuer.example", Extensions: map[string]string{"x": "<y>"}},
+		Annotations: map[string]string{"a": "b"}, Entries: []verify.LogEntry{{LogID: "l", Index: 7, Time: now.Add(-time.Hour).UTC()}},
+		SignedAt: now.Add(-time.Hour).UTC(), Expires: now.Add(time.Hour).UTC(), Notes: []string{"n"},
+		Origin: attest.Origin{Repository: repository, Via: "referrers", Manifest: image.DigestOf([]byte("evidence"))},
+	}
+	if key.predicate != "" {
+		fact.Statement = &attest.Statement{
+			Type: "https://in-toto.io/Statement/v1", PredicateType: key.predicate, Predicate: json.RawMessage(predicate),
+			Subjects: []attest.Subject{{Name: "app", Digest: map[string]string{"sha256": key.digest.Hex()}, Annotations: map[string]any{"n": 1.5}}},
+		}
+	}
+	return fact
+}
+
+func TestASharedAnswerIsTheSame(t *testing.T) {
+	now := time.Now().Round(0)
+	for _, predicate := range []string{"", "https://example.test/p"} {
+		key := aKey(predicate)
+		in := proved{at: now.Add(-time.Minute), answer: policy.Answer{Facts: []verify.Fact{
+			aFact(key, "{ \"a\" : 1.0, \"b\":\"<&>\\u0041\" }\n", now), {Subject: key.digest, Role: key.role, Statement: aFact(key, "null", now).Statement},
+		}}}
+		raw, err := encodeShared(key, in, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := decodeShared(raw, key, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(in.answer, out.answer) || !in.at.Equal(out.at) {
+			t.Errorf("in  %+v\nout %+v", in, out)
+		}
+	}
+}
+
+// equals is a condition on one member of a predicate.
+type equals struct{ want any }
+
+func (e equals) Holds(data any) (bool, string, error) {
+	predicate, _ := data.(map[string]any)
+	return reflect.DeepEqual(predicate["v"], e.want), "it differs", nil
+}
+
+// TestASharedAnswerDecidesAlike judges random predicates by conditions, before and
+// after the way between replicas.
+func TestASharedAnswerDecidesAlike(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	values := []any{nil, true, 0.0, 1.0, 1e21, 9007199254740993.0, "", "a", "é", "<>&\u2028", []any{1.0, "x"}, map[string]any{"k": nil}}
+	texts := []string{`null`, `true`, `0`, `1.0`, `1e21`, `9007199254740993`, `""`, `"\u0061"`, `"é"`, `"<>&\u2028"`, `[ 1 , "x" ]`, `{"k" : null}`}
+	now := time.Now()
+	key := aKey("https://example.test/p")
+	authority := &verify.Authority{Name: "key", Key: &verify.Key{Ref: "r"}}
+	by := []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: authority}}}}
+	passed := 0
+	for range 500 {
+		var answer policy.Answer
+		for range 1 + random.IntN(3) {
+			fact := aFact(key, `{"v": `+texts[random.IntN(len(texts))]+` }`, now)
+			fact.Signer.ID = string('a' + rune(random.IntN(2)))
+			answer.Facts = append(answer.Facts, fact)
+		}
+		check := &policy.Check{Entry: "e", Attestations: []policy.Attestation{{
+			Path: "attestations[0]", PredicateType: key.predicate, Signers: by, Condition: equals{values[random.IntN(len(values))]},
+		}}}
+		raw, err := encodeShared(key, proved{answer: answer, at: now}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared, err := decodeShared(raw, key, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := policy.Decide(check, func(policy.Question) policy.Answer { return answer })
+		after := policy.Decide(check, func(policy.Question) policy.Answer { return shared.answer })
+		if before.Result != after.Result || !reflect.DeepEqual(before.Reasons, after.Reasons) {
+			t.Fatalf("%+v became %+v", before, after)
+		}
+		if before.Result == policy.Pass {
+			passed++
+		}
+	}
+	if passed == 0 || passed == 500 {
+		t.Errorf("%d of 500 pass: the test shows nothing", passed)
+	}
+}
+
+func TestWhatIsNotShared(t *testing.T) {
+	now := time.Now()
+	key := aKey("https://example.test/p")
+	large := aFact(key, `"`+strings.Repeat("x", maxShared)+`"`, now)
+	escapes := aFact(key, `"`+strings.Repeat("x", maxShared*9/10)+`"`, now)
+	foreign := aFact(key, `{}`, now)
+	foreign.Signer.Subject = "\xff"
+	for reason, facts := range map[string][]verify.Fact{
+		"nothing was proved": nil, "it is too large": {large}, "it is too large once it is written": {escapes}, "it is no UTF-8 and would change": {foreign},
+	} {
+		if raw, err := encodeShared(key, proved{answer: policy.Answer{Facts: facts}, at: now}, now); err == nil {
+			t.Errorf("%s: %d bytes are shared", reason, len(raw))
+		}
+	}
+	expired := aFact(key, `{}`, now)
+	raw, err := encodeShared(key, proved{answer: policy.Answer{Facts: []verify.Fact{expired}}, at: now}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := decodeShared(raw, key, now.Add(59*time.Minute)); err != nil {
+		t.Error(err)
+	}
+	if _, err := decodeShared(raw, key, now.Add(61*time.Minute)); err == nil {
+		t.Error("a fact that has expired is taken over")
+	}
+	for name, other := range map[string]func(*factKey){
+		"digest": func(k *factKey) { k.digest = image.DigestOf([]byte("other")) }, "authority": func(k *factKey) { k.authority = "bb" },
+		"generation": func(k *factKey) { k.generation = "hh" }, "predicate": func(k *factKey) { k.predicate = "https://example.test/q" },
+		"role": func(k *factKey) { k.role = attest.Signature }, "artifact": func(k *factKey) { k.artifact = true },
+	} {
+		asked := key
+		other(&asked)
+		if _, err := decodeShared(raw, asked, now); err == nil {
+			t.Errorf("an answer is taken for one to a question of another %s", name)
+		}
+		if asked.String() == key.String() {
+			t.Errorf("the key does not tell the %s", name)
+		}
+		if back, err := parseFactKey(asked.String()); err != nil || back != asked {
+			t.Errorf("%s: %+v, %v", name, back, err)
+		}
+	}
+}
+
+// FuzzDecodeShared: whatever decodes speaks of the key alone, and is written and
+// read again as the same.
+func FuzzDecodeShared(f *testing.F) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	key := aKey("https://example.test/p")
+	raw, err := encodeShared(key, proved{answer: policy.Answer{Facts: []verify.Fact{aFact(key, `{"a":1}`, now)}}, at: now}, now)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw)
+	f.Add(bytes.ReplaceAll(raw, []byte(`"id"`), []byte(`"\ud800"`)))
+	f.Add([]byte(`{"key":"","age":0,"facts":[]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		out, err := decodeShared(raw, key, now)
+		if err != nil {
+			return
+		}
+		for _, fact := range out.answer.Facts {
+			if fact.Subject != key.digest || fact.Role != key.role || fact.Statement.PredicateType != key.predicate {
+				t.Fatalf("%+v", fact)
+			}
+		}
+		again, err := encodeShared(key, out, now)
+		if err != nil {
+			return // larger once it is written in full
+		}
+		if _, err := decodeShared(again, key, now); err != nil {
+			t.Fatalf("%v: %s", err, again)
+		}
+	})
+}
+
+func FuzzParseFactKey(f *testing.F) {
+	f.Add(aKey("").String())
+	f.Add(aKey("https://example.test/p").String())
+	f.Add(`["1"]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if key, err := parseFactKey(text); err == nil && key.String() != text {
+			t.Fatalf("%q reads as %q", text, key)
+		}
+	})
+}

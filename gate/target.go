@@ -1,0 +1,47 @@
+package gate
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// FailOpen reports whether a call about the subject that nobody could decide (a
+// panic, a full queue, a body that was cut) may be admitted: only where every
+// policy that may speak of the subject fails open or enforces nothing. It looks at
+// the subject's group, version, kind, subresource and namespace. Without policies
+// nothing is known, and the answer is no.
+func (s Snapshot) FailOpen(subject *policy.Subject) bool {
+	if s.Policies == nil {
+		return false
+	}
+	for _, p := range s.Policies.Policies() {
+		if !p.FailOpen && !p.AuditOnly && mayConcern(p, subject) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayConcern reports whether a policy may speak of a subject. One that says
+// nothing of its targets may speak of anything, unless it has no rule.
+func mayConcern(p *policy.Policy, subject *policy.Subject) bool {
+	if p.Namespace != "" && p.Namespace != subject.Namespace {
+		return false
+	}
+	if len(p.Targets) == 0 {
+		return len(p.Rules) > 0 || p.Broken != nil
+	}
+	return slices.ContainsFunc(p.Targets, func(t policy.Target) bool {
+		return wildcard.Match(t.Group, subject.Group) && wildcard.Match(t.Version, subject.Version) &&
+			wildcard.Match(t.Kind, subject.Kind) && mayMatch(t.Subresource, subject.Subresource) &&
+			(len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, subject.Namespace))
+	})
+}
+
+// mayMatch reports whether a pattern may mean a subresource. Who names Pods means
+// the containers that are added to them, too.
+func mayMatch(pattern, subresource string) bool {
+	return wildcard.Match(pattern, subresource) || pattern == "" && subresource == "ephemeralcontainers"
+}

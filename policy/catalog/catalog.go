@@ -1,0 +1,318 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// maxDocument bounds a document; the API server takes 3 MiB of JSON.
+const maxDocument = 3 << 20
+
+// Dialect compiles policies of one language.
+type Dialect interface {
+	// Recognises reports whether a document is one of the dialect's.
+	Recognises(apiVersion, kind string) bool
+	Compile(document []byte, source string) (*policy.Policy, error)
+	// Broken stands for a document that does not compile; nil if it has nothing
+	// that would be ours.
+	Broken(document []byte, source string, why error) *policy.Policy
+}
+
+// Exceptions compiles the exceptions of one language.
+type Exceptions interface {
+	Recognises(apiVersion, kind string) bool
+	Compile(document []byte, source string) (*policy.Exception, error)
+}
+
+// State is what became of a document.
+type State string
+
+// The states.
+const (
+	Ours    State = "ours"     // active
+	NotOurs State = "not-ours" // left alone
+	Broken  State = "broken"   // ours, and cannot be asked
+)
+
+// Document is a policy or an exception as it is written.
+type Document struct {
+	// Key tells it from others, such as its source and its UID.
+	Key string
+	// Text is JSON or YAML; Source says where it was read.
+	Text   []byte
+	Source string
+}
+
+// Entry is a document and what became of it.
+type Entry struct {
+	Key, Source string
+	State       State
+	// Why says it for a state other than Ours; of a broken document it is Err's
+	// text.
+	Why string
+	Err error
+	// Policy is set for a policy that is ours or broken, Exception for an
+	// exception that is ours.
+	Policy    *policy.Policy
+	Exception *policy.Exception
+}
+
+// Snapshot is what is active at one moment. It is immutable.
+type Snapshot struct {
+	// Set is never nil.
+	Set *policy.Set
+	// Entries are sorted by key.
+	Entries []Entry
+}
+
+// Options are what a Catalog needs.
+type Options struct {
+	// Dialects, at least one.
+	Dialects   []Dialect
+	Exceptions []Exceptions
+	// ExceptionNamespaces are where exceptions are accepted from; none accepts
+	// none.
+	ExceptionNamespaces []string
+	// Selects says by its labels whether a policy or an exception is for this
+	// gateway; nil selects all.
+	Selects func(labels map[string]string) bool
+}
+
+// Catalog keeps the documents. It is safe for concurrent use.
+type Catalog struct {
+	options  Options
+	snapshot atomic.Pointer[Snapshot]
+
+	mu      sync.Mutex
+	entries map[string]compiled
+}
+
+// compiled is an entry with the text that it was made from.
+type compiled struct {
+	Entry
+	text []byte
+}
+
+// New makes an empty Catalog.
+func New(options Options) (*Catalog, error) {
+	if len(options.Dialects) == 0 {
+		return nil, errors.New("a catalog of policies wants at least one dialect")
+	}
+	empty, err := policy.NewSet()
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalog{options: options, entries: map[string]compiled{}}
+	c.snapshot.Store(&Snapshot{Set: empty})
+	return c, nil
+}
+
+// Snapshot returns what is active. It is never nil.
+func (c *Catalog) Snapshot() *Snapshot { return c.snapshot.Load() }
+
+// Replace makes these the documents of a source, whose keys begin with prefix:
+// what is no longer there goes, what changed is compiled, all at once.
+func (c *Catalog) Replace(prefix string, documents []Document) *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := map[string]bool{}
+	for _, d := range documents {
+		kept[d.Key] = true
+		c.put(d)
+	}
+	maps.DeleteFunc(c.entries, func(key string, _ compiled) bool {
+		return len(key) >= len(prefix) && key[:len(prefix)] == prefix && !kept[key]
+	})
+	return c.publish()
+}
+
+// Put adds documents or replaces those with the same keys.
+func (c *Catalog) Put(documents ...Document) *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range documents {
+		c.put(d)
+	}
+	return c.publish()
+}
+
+// Remove takes documents away.
+func (c *Catalog) Remove(keys ...string) *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		delete(c.entries, key)
+	}
+	return c.publish()
+}
+
+func (c *Catalog) put(d Document) {
+	have, ok := c.entries[d.Key]
+	if ok && have.Source == d.Source && bytes.Equal(have.text, d.Text) {
+		return
+	}
+	c.entries[d.Key] = compiled{Entry: c.compile(d), text: bytes.Clone(d.Text)}
+}
+
+// Check says why a document would be broken; nil for what is ours or not ours.
+func (c *Catalog) Check(text []byte) error {
+	entry := c.compile(Document{Text: text, Source: "the request"})
+	if entry.State == Broken {
+		return entry.Err
+	}
+	return nil
+}
+
+// head is what is read of a document before it is known whose it is.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name      string            `json:"name"`
+		Namespace string            `json:"namespace"`
+		Labels    map[string]string `json:"labels"`
+	} `json:"metadata"`
+}
+
+func (c *Catalog) compile(d Document) Entry {
+	entry := Entry{Key: d.Key, Source: d.Source}
+	h, err := readHead(d.Text)
+	if err != nil {
+		return entry.broken(err)
+	}
+	if c.options.Selects != nil && !c.options.Selects(h.Metadata.Labels) {
+		return entry.notOurs("the policy selector leaves it out")
+	}
+	for _, dialect := range c.options.Dialects {
+		if dialect.Recognises(h.APIVersion, h.Kind) {
+			return compilePolicy(entry, dialect, d)
+		}
+	}
+	for _, exceptions := range c.options.Exceptions {
+		if exceptions.Recognises(h.APIVersion, h.Kind) {
+			return c.compileException(entry, exceptions, d, h)
+		}
+	}
+	return entry.notOurs(fmt.Sprintf("%s %s is no kind of policy that is known here", h.APIVersion, h.Kind))
+}
+
+// readHead is lenient: what the fields mean is the dialect's to say. A field of
+// labels that cannot be read selects as if it were not there.
+func readHead(text []byte) (head, error) {
+	var h head
+	if len(text) > maxDocument {
+		return h, fmt.Errorf("the document of %d bytes exceeds the bound of %d", len(text), maxDocument)
+	}
+	data, err := asJSON(text)
+	if err != nil {
+		return h, err
+	}
+	if err := json.Unmarshal(data, &h); err != nil {
+		if _, odd := errors.AsType[*json.UnmarshalTypeError](err); !odd {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+func compilePolicy(entry Entry, dialect Dialect, d Document) Entry {
+	made, err := dialect.Compile(d.Text, d.Source)
+	if err != nil {
+		stand := dialect.Broken(d.Text, d.Source, err)
+		if stand == nil {
+			return entry.notOurs("it has no rule of a kind that is known here, and cannot be compiled: " + err.Error())
+		}
+		entry.Policy = stand
+		return entry.broken(err)
+	}
+	if len(made.Rules) == 0 {
+		return entry.notOurs("it has only rules of kinds that are left to others")
+	}
+	entry.State, entry.Policy = Ours, made
+	return entry
+}
+
+func (c *Catalog) compileException(entry Entry, exceptions Exceptions, d Document, h head) Entry {
+	if !slices.Contains(c.options.ExceptionNamespaces, cmp.Or(h.Metadata.Namespace, "default")) {
+		return entry.notOurs("exceptions are not accepted from namespace " + cmp.Or(h.Metadata.Namespace, "default"))
+	}
+	made, err := exceptions.Compile(d.Text, d.Source)
+	if err != nil {
+		return entry.broken(err)
+	}
+	entry.State, entry.Exception = Ours, made
+	return entry
+}
+
+func (e Entry) broken(err error) Entry {
+	e.State, e.Err, e.Why = Broken, err, err.Error()
+	return e
+}
+
+func (e Entry) notOurs(why string) Entry {
+	e.State, e.Why = NotOurs, why
+	return e
+}
+
+// publish swaps the snapshot. Of documents that say the same policy, the one with
+// the first key is active, and the others are entries that say so.
+func (c *Catalog) publish() *Snapshot {
+	next := &Snapshot{}
+	var policies []*policy.Policy
+	var exceptions []*policy.Exception
+	first := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(c.entries)) {
+		entry := c.entries[key].Entry
+		id := entry.id()
+		if earlier, taken := first[id]; taken && id != "" {
+			twice := fmt.Errorf("%s is defined twice: in %s, which is active, and in %s, which is not", id, earlier, entry.Source)
+			entry.Policy, entry.Exception = nil, nil
+			next.Entries = append(next.Entries, entry.broken(twice))
+			continue
+		}
+		if id != "" {
+			first[id] = entry.Source
+		}
+		next.Entries = append(next.Entries, entry)
+		if entry.Policy != nil {
+			policies = append(policies, entry.Policy)
+		}
+		if entry.Exception != nil {
+			exceptions = append(exceptions, entry.Exception)
+		}
+	}
+	set, err := policy.NewSet(policies...)
+	if err == nil {
+		set, err = set.With(exceptions...)
+	}
+	if err != nil {
+		// A policy without a name cannot come from an API server; the documents
+		// that were active stay so, and the entries say why.
+		next.Set = c.snapshot.Load().Set
+		next.Entries = append(next.Entries, Entry{}.broken(err))
+	} else {
+		next.Set = set
+	}
+	c.snapshot.Store(next)
+	return next
+}
+
+// id names what a document defines; empty if nothing.
+func (e Entry) id() string {
+	switch {
+	case e.Policy != nil:
+		return e.Policy.ID()
+	case e.Exception != nil:
+		return "PolicyException/" + e.Exception.ID()
+	}
+	return ""
+}

@@ -1,0 +1,213 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/reference"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// With returns a set of the same policies with these exceptions. One that names
+// no rule, or two with the same ID, are an error: nobody could tell what is left
+// out.
+func (s *Set) With(exceptions ...*Exception) (*Set, error) {
+	sorted := slices.Clone(exceptions)
+	slices.SortStableFunc(sorted, narrower)
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", s.policiesHash)
+	var errs []error
+	seen := map[string]*Exception{}
+	for _, e := range sorted {
+		errs = append(errs, e.validate())
+		if other := seen[e.ID()]; other != nil {
+			errs = append(errs, fmt.Errorf("exception %s is defined twice: in %s and in %s", e.ID(), other.Source, e.Source))
+		}
+		seen[e.ID()] = e
+		fmt.Fprintf(h, "except %s=%s\n", e.ID(), e.Hash)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	with := *s
+	with.exceptions = sorted
+	if with.hash = s.policiesHash; len(sorted) > 0 {
+		with.hash = hex.EncodeToString(h.Sum(nil))
+	}
+	return &with, nil
+}
+
+// Exceptions returns the exceptions, the narrowest first. The slice is not to be
+// changed.
+func (s *Set) Exceptions() []*Exception { return s.exceptions }
+
+func (e *Exception) validate() error {
+	if len(e.Rules) == 0 {
+		return fmt.Errorf("exception %s: names no rule", e.ID())
+	}
+	for _, r := range e.Rules {
+		if r.Policy == "" || len(r.Rules) == 0 {
+			return fmt.Errorf("exception %s: names a policy without rules, or rules without a policy", e.ID())
+		}
+	}
+	return nil
+}
+
+// narrower orders exceptions: images listed before all images, literal before
+// wildcard, fewer rules before more, then by ID.
+func narrower(a, b *Exception) int {
+	return cmp.Or(
+		compareBool(len(a.Images) == 0, len(b.Images) == 0),
+		compareBool(slices.ContainsFunc(a.Images, wildcard.Contains), slices.ContainsFunc(b.Images, wildcard.Contains)),
+		compareBool(a.wildRules(), b.wildRules()),
+		cmp.Compare(a.count(), b.count()),
+		strings.Compare(a.ID(), b.ID()),
+	)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func (e *Exception) wildRules() bool {
+	return slices.ContainsFunc(e.Rules, func(r ExceptedRule) bool { return slices.ContainsFunc(r.Rules, wildcard.Contains) })
+}
+
+func (e *Exception) count() int {
+	n := 0
+	for _, r := range e.Rules {
+		n += len(r.Rules)
+	}
+	return n
+}
+
+// inForce reports whether the exception has not ended at a time.
+func (e *Exception) inForce(at time.Time) bool { return e.Expires.IsZero() || at.Before(e.Expires) }
+
+func (e *Exception) names(p *Policy, rule string) bool {
+	name := p.Name
+	if p.Namespace != "" {
+		name = p.Namespace + "/" + p.Name
+	}
+	return slices.ContainsFunc(e.Rules, func(r ExceptedRule) bool { return r.Policy == name && wildcard.Any(r.Rules, rule) })
+}
+
+// lists reports whether the exception speaks of an image by name.
+func (e *Exception) lists(ref image.Ref) bool { return reference.Exempts(e.Images, ref) }
+
+// words says by which exception something is left alone.
+func (e *Exception) words() string {
+	text := "the policy exception " + e.ID() + " leaves it alone"
+	if !e.Expires.IsZero() {
+		text += " until " + e.Expires.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// speaking returns the exceptions, the narrowest first, that are in force and
+// speak of the subject and of a rule. One that could not be asked speaks of
+// nothing.
+func (s *Set) speaking(ctx context.Context, p *Policy, rule string, subject *Subject) []*Exception {
+	var list []*Exception
+	for _, e := range s.exceptions {
+		if !e.names(p, rule) || !e.inForce(subject.Time) {
+			continue
+		}
+		if e.Scope != nil {
+			if covers, err := e.Scope.Covers(ctx, subject); err != nil || !covers {
+				continue
+			}
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// covering returns the exception that leaves each of the images alone, by its
+// pointer: the narrowest. Where one that lists images leaves an image of the
+// object alone, those that list none do not widen it to the other images.
+func covering(speaking []*Exception, images []Image) map[string]*Exception {
+	covered := map[string]*Exception{}
+	for _, e := range speaking {
+		if len(e.Images) == 0 && len(covered) > 0 && byName(covered) {
+			break
+		}
+		for _, i := range images {
+			if covered[i.Pointer] == nil && (len(e.Images) == 0 || e.lists(i.Ref)) {
+				covered[i.Pointer] = e
+			}
+		}
+	}
+	return covered
+}
+
+func byName(covered map[string]*Exception) bool {
+	for _, e := range covered {
+		if len(e.Images) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// except marks the checks that an exception covers.
+func (s *Set) except(ctx context.Context, checks []Check, subject *Subject) {
+	if len(checks) == 0 || len(s.exceptions) == 0 {
+		return
+	}
+	speaking := s.speaking(ctx, checks[0].Policy, checks[0].Rule, subject)
+	if len(speaking) == 0 {
+		return
+	}
+	var images []Image
+	for i := range checks {
+		images = append(images, checks[i].Image)
+	}
+	covered := covering(speaking, images)
+	for i := range checks {
+		if e := covered[checks[i].Image.Pointer]; e != nil && checks[i].Skip == "" {
+			checks[i].Skip, checks[i].Exception = e.words(), e
+		}
+	}
+}
+
+// excepted returns why a rule that could not be asked need not be: exceptions
+// leave the object, or each of its images, alone. Empty means that it must be.
+func (s *Set) excepted(ctx context.Context, p *Policy, rule string, subject *Subject, images []Image) *Exception {
+	if len(s.exceptions) == 0 {
+		return nil
+	}
+	speaking := s.speaking(ctx, p, rule, subject)
+	if len(speaking) == 0 {
+		return nil
+	}
+	covered := covering(speaking, images)
+	for _, i := range images {
+		if !i.Unchanged && covered[i.Pointer] == nil {
+			return nil
+		}
+	}
+	for _, i := range images {
+		if e := covered[i.Pointer]; e != nil {
+			return e
+		}
+	}
+	if widest := speaking[len(speaking)-1]; len(widest.Images) == 0 {
+		return widest
+	}
+	return nil
+}

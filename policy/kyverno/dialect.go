@@ -1,0 +1,27 @@
+package kyverno
+
+import "github.com/quaymaster/quaymaster/policy"
+
+// Policies is the dialect of policies as package catalog wants one.
+type Policies struct{ *Compiler }
+
+// Recognises is the function of that name.
+func (Policies) Recognises(apiVersion, kind string) bool { return Recognises(apiVersion, kind) }
+
+// Broken is the function of that name.
+func (Policies) Broken(document []byte, source string, why error) *policy.Policy {
+	return Broken(document, source, why)
+}
+
+// Exceptions is the dialect of exceptions as package catalog wants one.
+type Exceptions struct{ Compiler *Compiler }
+
+// Recognises is RecognisesException.
+func (Exceptions) Recognises(apiVersion, kind string) bool {
+	return RecognisesException(apiVersion, kind)
+}
+
+// Compile is Compiler.CompileException.
+func (e Exceptions) Compile(document []byte, source string) (*policy.Exception, error) {
+	return e.Compiler.CompileException(document, source)
+}

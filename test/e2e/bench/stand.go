@@ -1,0 +1,313 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	registration "k8s.io/api/admissionregistration/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/gateway"
+	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/process"
+	"github.com/quaymaster/quaymaster/test/peers"
+)
+
+// The phases.
+const (
+	bare  = "no webhook"
+	pair  = "no-op pair"
+	gated = "gateway"
+)
+
+// setupTimeout bounds how long a webhook may take until the API server asks it.
+const setupTimeout = time.Minute
+
+// phase is one way to create a pod.
+type phase struct {
+	name      string
+	namespace string
+	webhook   *process.Process // nil without
+	pinned    bool             // whether the image comes back by digest
+}
+
+// stand is all that runs.
+type stand struct {
+	folder  string
+	plane   *controlplane.ControlPlane
+	harbour *harbour.Harbour
+	image   gatetest.Image
+	body    []byte // of a request
+	client  *http.Client
+	phases  []phase
+	closers []func()
+	version string
+}
+
+func (s *stand) close() {
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		s.closers[i]()
+	}
+}
+
+// build starts everything. It returns what it has started with an error too.
+func build(ctx context.Context, folder string, settings settings) (*stand, error) {
+	s := &stand{folder: folder}
+	var err error
+	if s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: folder}); err != nil {
+		return s, err
+	}
+	s.closers = append(s.closers, s.plane.Close)
+	if s.harbour, err = harbour.Open(registrytest.Options{}); err != nil {
+		return s, err
+	}
+	s.closers = append(s.closers, s.harbour.Close)
+	if s.image, err = s.harbour.Signed("shop/web", "1.0"); err != nil {
+		return s, err
+	}
+	if s.body, err = encodePod(s.image.Name); err != nil {
+		return s, err
+	}
+	if s.client, err = rest.HTTPClientFor(s.plane.Admin()); err != nil {
+		return s, err
+	}
+	client, err := kubernetes.NewForConfig(s.plane.Admin())
+	if err != nil {
+		return s, err
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return s, err
+	}
+	s.version = version.GitVersion
+	s.phases = []phase{{name: bare, namespace: "bench-bare"}, {name: pair, namespace: "bench-pair"}}
+	if settings.gateway {
+		s.phases = append(s.phases, phase{name: gated, namespace: "bench-gateway", pinned: true})
+	}
+	for i := range s.phases {
+		if err := s.open(ctx, client, &s.phases[i]); err != nil {
+			return s, fmt.Errorf("set up %s: %w", s.phases[i].name, err)
+		}
+	}
+	return s, nil
+}
+
+// encodePod returns a pod of usual size.
+func encodePod(image string) ([]byte, error) {
+	pod := core.Pod{
+		TypeMeta:   meta.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: meta.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web", "team": "shop"}},
+		Spec: core.PodSpec{Containers: []core.Container{{
+			Name: "web", Image: image, Args: []string{"--listen=:8080"},
+			Ports: []core.ContainerPort{{ContainerPort: 8080}},
+			Env:   []core.EnvVar{{Name: "STAGE", Value: "production"}},
+		}}},
+	}
+	return json.Marshal(pod)
+}
+
+// open makes the phase's namespace and webhooks, and returns when the API
+// server asks them.
+func (s *stand) open(ctx context.Context, client *kubernetes.Clientset, p *phase) error {
+	if err := s.plane.Namespace(ctx, p.namespace); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	switch p.name {
+	case pair:
+		return s.openPair(ctx, client, p)
+	case gated:
+		return s.openGateway(ctx, p)
+	default:
+		return nil
+	}
+}
+
+func (s *stand) openPair(ctx context.Context, client *kubernetes.Clientset, p *phase) error {
+	certificate, err := s.plane.Serving()
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{filepath.Join(s.folder, "noop.crt"): certificate.Certificate, filepath.Join(s.folder, "noop.key"): certificate.Key}
+	for file, content := range files {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			return err
+		}
+	}
+	program, err := buildNoop(ctx, s.folder)
+	if err != nil {
+		return err
+	}
+	address, err := process.FreeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	p.webhook, err = process.Start(process.Options{
+		Path: program, Folder: s.folder, Args: []string{address, filepath.Join(s.folder, "noop.crt"), filepath.Join(s.folder, "noop.key")},
+	})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, p.webhook.Kill)
+	url := "https://" + address
+	if err := registerPair(ctx, client, url, p.namespace, s.plane.Admin().CAData); err != nil {
+		return err
+	}
+	// Asked twice, for the pair's halves do not take effect together.
+	return p.webhook.Await(ctx, func(ctx context.Context) error {
+		before, err := s.count(ctx, url)
+		if err != nil {
+			return err
+		}
+		if err := s.create(ctx, *p); err != nil {
+			return err
+		}
+		if after, err := s.count(ctx, url); err != nil || after != before+2 {
+			return fmt.Errorf("one pod made %d requests, want 2 (%w)", after-before, err)
+		}
+		return nil
+	})
+}
+
+// count asks the no-op pair how many requests it had.
+func (s *stand) count(ctx context.Context, url string) (count int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/count", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := s.client.Do(request) // trusts the same authority
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, err = fmt.Fscan(response.Body, &count)
+	return count, err
+}
+
+func buildNoop(ctx context.Context, folder string) (string, error) {
+	checkout, err := peers.Checkout()
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(folder, "noop")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./noop")
+	build.Dir = filepath.Join(checkout, "test", "e2e")
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the no-op pair: %w\n%s", err, output)
+	}
+	return program, nil
+}
+
+// registerPair tells the API server to ask a pair of webhooks about the pods of
+// one namespace.
+func registerPair(ctx context.Context, client *kubernetes.Clientset, url, namespace string, ca []byte) error {
+	rules := []registration.RuleWithOperations{{
+		Operations: []registration.OperationType{registration.Create, registration.Update},
+		Rule:       registration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+	}}
+	selector := &meta.LabelSelector{MatchLabels: map[string]string{core.LabelMetadataName: namespace}}
+	none, fail, again := registration.SideEffectClassNone, registration.Fail, registration.IfNeededReinvocationPolicy
+	mutate, validate := url+"/mutate", url+"/validate"
+	_, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, &registration.MutatingWebhookConfiguration{
+		ObjectMeta: meta.ObjectMeta{Name: "noop"},
+		Webhooks: []registration.MutatingWebhook{{
+			Name: "mutate.noop.example", ClientConfig: registration.WebhookClientConfig{URL: &mutate, CABundle: ca}, Rules: rules,
+			NamespaceSelector: selector, SideEffects: &none, FailurePolicy: &fail, ReinvocationPolicy: &again, AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, meta.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, &registration.ValidatingWebhookConfiguration{
+		ObjectMeta: meta.ObjectMeta{Name: "noop"},
+		Webhooks: []registration.ValidatingWebhook{{
+			Name: "validate.noop.example", ClientConfig: registration.WebhookClientConfig{URL: &validate, CABundle: ca}, Rules: rules,
+			NamespaceSelector: selector, SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, meta.CreateOptions{})
+	return err
+}
+
+// openGateway runs the product as it is deployed, with its defaults; the other
+// phases' namespaces are excluded.
+func (s *stand) openGateway(ctx context.Context, p *phase) error {
+	identity, err := s.plane.Install(ctx)
+	if err != nil {
+		return err
+	}
+	policy, err := s.harbour.YAML(harbour.Policy{Name: "signed", Namespaces: []string{p.namespace}})
+	if err != nil {
+		return err
+	}
+	if err := s.plane.ApplyYAML(ctx, policy); err != nil {
+		return err
+	}
+	folder := filepath.Join(s.folder, "gateway")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return err
+	}
+	var c gateway.Configuration
+	c.Kubernetes.Kubeconfig = filepath.Join(folder, "kubeconfig")
+	if err := controlplane.WriteKubeconfig(c.Kubernetes.Kubeconfig, identity); err != nil {
+		return err
+	}
+	c.PlainHTTP(s.harbour.Registry.Host())
+	c.Webhooks.ExcludedNamespaces = &[]string{"kube-system", s.phases[0].namespace, s.phases[1].namespace}
+	program := filepath.Join(s.folder, "quaymaster")
+	if err := peers.BuildQuaymaster(ctx, program); err != nil {
+		return err
+	}
+	running, err := gateway.Start(ctx, gateway.Options{Program: program, Folder: folder, Configuration: c})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, running.Kill)
+	p.webhook = running.Process
+	if err := running.Ready(ctx); err != nil {
+		return err
+	}
+	return running.Await(ctx, func(ctx context.Context) error { return s.create(ctx, *p) })
+}
+
+// create creates a pod and checks what came back.
+func (s *stand) create(ctx context.Context, p phase) error {
+	url := s.plane.Admin().Host + "/api/v1/namespaces/" + p.namespace + "/pods?dryRun=All"
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(s.body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := s.client.Do(request)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusCreated {
+		return fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(body)))
+	}
+	if bytes.Contains(body, []byte("@"+s.image.Manifest.Digest)) != p.pinned {
+		return errors.New("the image came back as it should not")
+	}
+	return nil
+}

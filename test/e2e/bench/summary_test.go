@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// good is a round that meets every target, at some second of the run.
+func good(second int, change func(*measurement)) round {
+	start := time.Unix(int64(second), 0)
+	m := measurement{rate: 90, webhookCPU: 150, peak: 50 << 20, start: start, end: start.Add(5 * time.Second)}
+	if change != nil {
+		change(&m)
+	}
+	return round{pair: measurement{rate: 100, webhookCPU: 100}, gated: m}
+}
+
+func TestJudge(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		change func(*measurement) // of two rounds of three
+		missed string
+	}{
+		{"all is met", nil, ""},
+		{"too slow", func(m *measurement) { m.rate = 84 }, "rate"},
+		{"too much CPU", func(m *measurement) { m.webhookCPU = 161 }, "CPU"},
+		{"too much memory", func(m *measurement) { m.peak = 97 << 20 }, "memory"},
+		{"two registry requests a round, 30 seconds apart", func(m *measurement) { m.registry = 2 }, "registry"},
+		{"a registry request each age of the tag", func(m *measurement) { m.registry = 1 }, ""},
+	} {
+		rounds := []round{good(0, row.change), good(15, nil), good(30, row.change)}
+		said := &strings.Builder{}
+		missed := judge(said, rounds)
+		if want := map[bool]int{true: 0, false: 1}[row.missed == ""]; missed != want {
+			t.Errorf("%s: %d targets missed:\n%s", row.reason, missed, said)
+		}
+		for line := range strings.Lines(said.String()) {
+			if strings.Contains(line, "MISSED") && (row.missed == "" || !strings.Contains(line, row.missed)) {
+				t.Errorf("%s: missed %s", row.reason, line)
+			}
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	rounds := []round{good(0, func(m *measurement) { m.rate = 30 }), good(1, func(m *measurement) { m.rate = 10 }), good(2, func(m *measurement) { m.rate = 1000 })}
+	rate := func(r round) float64 { return r[gated].rate }
+	if got := median(rounds, rate); got != 30 {
+		t.Errorf("of three: %v, want 30", got)
+	}
+	if got := median(rounds[:2], rate); got != 20 {
+		t.Errorf("of two: %v, want 20", got)
+	}
+	if got := ratio(rounds, func(m measurement) float64 { return m.rate }); got != 0.3 {
+		t.Errorf("the ratio is %v, want 0.3", got)
+	}
+}
+
+func TestTurns(t *testing.T) {
+	phases := []phase{{name: bare}, {name: pair}, {name: gated}}
+	if forth, back := turns(phases, 0), turns(phases, 1); forth[0].name != bare || back[0].name != gated || phases[0].name != bare {
+		t.Errorf("forth %v, back %v", forth, back)
+	}
+}

@@ -1,0 +1,96 @@
+package gateway
+
+// Configuration is what tests set of quaymaster's configuration file; what is
+// left out has its default. The file is read strictly, so a field that is no
+// longer there fails every test.
+type Configuration struct {
+	Namespace  string `json:"namespace,omitempty"`
+	Standalone bool   `json:"standalone,omitempty"`
+	Kubernetes struct {
+		Kubeconfig string `json:"kubeconfig,omitempty"`
+	} `json:"kubernetes,omitzero"`
+	Listen      Listen      `json:"listen,omitzero"`
+	Webhooks    Webhooks    `json:"webhooks,omitzero"`
+	Certificate Certificate `json:"certificate,omitzero"`
+	Policies    struct {
+		Folders     []string `json:"folders,omitempty"`
+		Selector    string   `json:"selector,omitempty"`
+		WriteStatus bool     `json:"writeStatus,omitempty"`
+	} `json:"policies,omitzero"`
+	Exceptions struct {
+		Namespaces []string `json:"namespaces,omitempty"`
+	} `json:"exceptions,omitzero"`
+	Registries struct {
+		// Hosts by name and port.
+		Hosts       map[string]Host `json:"hosts,omitempty"`
+		PullSecrets []string        `json:"pullSecrets,omitempty"`
+	} `json:"registries,omitzero"`
+	Trust struct {
+		TrustedRoot string `json:"trustedRoot,omitempty"`
+	} `json:"trust,omitzero"`
+	Ages   Ages `json:"ages,omitzero"`
+	Limits struct {
+		Requests int `json:"requests,omitempty"`
+	} `json:"limits,omitzero"`
+	Peers struct {
+		Disabled bool   `json:"disabled,omitempty"`
+		Address  string `json:"address,omitempty"`
+	} `json:"peers,omitzero"`
+	Log struct {
+		Level string `json:"level,omitempty"`
+	} `json:"log,omitzero"`
+}
+
+// Listen says where the gateway listens; Start chooses what is empty.
+type Listen struct {
+	// Address of the TLS doors.
+	Address string `json:"address,omitempty"`
+	// Plain is the address of /metrics, /healthz and /readyz.
+	Plain       string   `json:"plain,omitempty"`
+	DrainDelay  string   `json:"drainDelay,omitempty"`
+	ClientCA    string   `json:"clientCA,omitempty"`
+	ClientNames []string `json:"clientNames,omitempty"`
+	ClientDoors []string `json:"clientDoors,omitempty"`
+}
+
+// Webhooks says how the API server is told to ask.
+type Webhooks struct {
+	Disabled bool `json:"disabled,omitempty"`
+	// URL that the API server calls; Start makes it from the address.
+	URL                string    `json:"url,omitempty"`
+	ExcludedNamespaces *[]string `json:"excludedNamespaces,omitempty"`
+	MutateControllers  []string  `json:"mutateControllers,omitempty"`
+}
+
+// Certificate says which certificate is served.
+type Certificate struct {
+	Secret          string   `json:"secret,omitempty"`
+	CertificateFile string   `json:"certificateFile,omitempty"`
+	KeyFile         string   `json:"keyFile,omitempty"`
+	CAFile          string   `json:"caFile,omitempty"`
+	Names           []string `json:"names,omitempty"`
+}
+
+// Host says how a registry is reached.
+type Host struct {
+	PlainHTTP bool   `json:"plainHTTP,omitempty"`
+	CAFile    string `json:"caFile,omitempty"`
+}
+
+// Ages are durations such as 30s.
+type Ages struct {
+	Tag    string `json:"tag,omitempty"`
+	Fact   string `json:"fact,omitempty"`
+	None   string `json:"none,omitempty"`
+	Secret string `json:"secret,omitempty"`
+}
+
+// PlainHTTP says that registries are asked without TLS.
+func (c *Configuration) PlainHTTP(hosts ...string) {
+	if c.Registries.Hosts == nil {
+		c.Registries.Hosts = map[string]Host{}
+	}
+	for _, host := range hosts {
+		c.Registries.Hosts[host] = Host{PlainHTTP: true}
+	}
+}

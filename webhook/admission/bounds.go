@@ -1,0 +1,32 @@
+package admission
+
+import "time"
+
+// The bounds on what a caller may ask for.
+const (
+	// MaxBody is the size of a review, in bytes: an object and its former state of
+	// 3 MiB each, which is what the API server stores at most, and what it says
+	// about them.
+	MaxBody = 7 << 20
+	// MaxTimeout is the longest time that a webhook may be given.
+	MaxTimeout = 30 * time.Second
+	// defaultTimeout is the API server's own default.
+	defaultTimeout = 10 * time.Second
+	// maxMargin is what is left of a timeout at most, for the way back.
+	maxMargin = time.Second
+
+	// maxMessage bounds a denial, in bytes: what a terminal shows without
+	// scrolling far. Whole lines are left out, and counted.
+	maxMessage = 4 << 10
+	// maxField bounds each text in a denial that somebody else wrote, in bytes.
+	maxField = 512
+	// maxWarnings and maxWarning are what the API server passes on: it cuts longer
+	// ones.
+	maxWarnings = 10
+	maxWarning  = 256
+	// maxWritten bounds the annotation that is read back, in bytes; those of an
+	// object come to 256 KiB at most.
+	maxWritten = 256 << 10
+	// keptBuffer is the greatest buffer that is kept for the next request.
+	keptBuffer = 256 << 10
+)

@@ -1,0 +1,227 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// grace is what a Decider has, once time is up, to say so itself: it knows what
+// each policy wants then.
+const grace = 100 * time.Millisecond
+
+// decide answers one request.
+func (h *Handler) decide(ctx context.Context, q *question) response {
+	if err := q.check(); err != nil {
+		return q.refuse(err)
+	}
+	q.cause = NotAsked
+	if q.passes() || h.config.Door == Mutate && !h.mutated[q.kind()] {
+		return response{allowed: true}
+	}
+	if err := q.parse(); err != nil {
+		return q.refuse(err)
+	}
+	if q.mirror && h.config.Door == Mutate || q.request.subresource == "resize" && q.running {
+		return response{allowed: true}
+	}
+	restored, err := h.restore(q)
+	if err != nil {
+		return q.refuse(err)
+	}
+	if q.cause, err = h.ask(ctx, q); err != nil {
+		q.err = err
+	}
+	if q.cause != Decided {
+		return h.undecided(q, q.cause)
+	}
+	answer, err := h.compose(q, restored)
+	if err != nil {
+		return q.refuse(err)
+	}
+	return answer
+}
+
+// refuse answers what makes no sense.
+func (q *question) refuse(err error) response {
+	q.cause, q.err = Malformed, err
+	return malformed(q.title() + ": " + plain(err.Error(), maxField))
+}
+
+// restore puts back the images of a Pod that an update writes as they were
+// written at first.
+func (h *Handler) restore(q *question) ([]workload.Operation, error) {
+	if h.config.Door != Mutate || !q.isPod() || q.old.IsZero() {
+		return nil, nil
+	}
+	operations, err := restore(q.object, q.old)
+	if err != nil || len(operations) == 0 {
+		return nil, err
+	}
+	q.object, err = workload.Apply(q.object, operations)
+	return operations, err
+}
+
+// pinning says who replaces tags in the object.
+func (h *Handler) pinning(q *question) gate.Pinning {
+	switch {
+	case !h.mutated[q.kind()]:
+		return gate.PinLater
+	case h.config.Door == Mutate:
+		return gate.PinHere
+	}
+	return gate.PinDone
+}
+
+// decided is what the goroutine that asks the gate brings back.
+type decided struct {
+	outcome gate.Outcome
+	cause   Cause
+	err     error
+}
+
+// ask waits for a turn and for the gate. It does not wait for a gate that misses
+// its time, which keeps its turn until it is done.
+func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
+	leave, err := h.queue.enter(ctx)
+	if err != nil {
+		return QueueFull, err
+	}
+	request := gate.Request{Object: q.object, Old: q.old, Pinning: h.pinning(q), Subject: q.subject}
+	request.Subject.OldObject = q.old.Content()
+	result := make(chan decided, 1)
+	go func() {
+		d := h.askSafely(ctx, request)
+		leave()
+		result <- d
+	}()
+	var d decided
+	select {
+	case d = <-result:
+	case <-ctx.Done():
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case d = <-result:
+		case <-late.C:
+			return TimedOut, fmt.Errorf("decide: %w", context.Cause(ctx))
+		}
+	}
+	q.outcome = d.outcome
+	return d.cause, d.err
+}
+
+// askSafely turns a panic into no decision: one on a goroutine of its own would
+// end the process, and with it every answer.
+func (h *Handler) askSafely(ctx context.Context, request gate.Request) (d decided) {
+	defer func() {
+		if p := recover(); p != nil {
+			d = decided{cause: Panicked, err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+		}
+	}()
+	err := h.complete(ctx, &request.Subject, request.Object)
+	return decided{outcome: h.config.Decider.Decide(ctx, request), cause: Decided, err: err}
+}
+
+// complete adds what others know of the subject. What they do not know stays
+// unknown, and rules that ask for it cannot be asked.
+func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object workload.Object) error {
+	var failed error
+	switch {
+	case subject.Kind == "Namespace" && subject.Group == "":
+		subject.NamespaceLabels, subject.NamespaceKnown = labels(object), true
+	case subject.Namespace != "":
+		found, err := h.config.Namespaces.Labels(ctx, subject.Namespace)
+		if err != nil {
+			failed = fmt.Errorf("labels of namespace %s: %w", subject.Namespace, err)
+			break
+		}
+		subject.NamespaceLabels, subject.NamespaceKnown = withName(found, subject.Namespace), true
+	}
+	if h.roles == nil {
+		return failed
+	}
+	roles, clusterRoles, err := h.roles.Roles(ctx, subject.User)
+	if err != nil {
+		return fmt.Errorf("roles of %s: %w", subject.User.Name, err)
+	}
+	subject.User.Roles, subject.User.ClusterRoles, subject.User.RolesKnown = roles, clusterRoles, true
+	return failed
+}
+
+// namespaceName is the label that the API server gives every namespace.
+const namespaceName = "kubernetes.io/metadata.name"
+
+// withName adds the label that a namespace always has, where it is missing.
+func withName(labels map[string]string, name string) map[string]string {
+	if labels[namespaceName] == name {
+		return labels
+	}
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[namespaceName] = name
+	return labels
+}
+
+// labels returns an object's own.
+func labels(object workload.Object) map[string]string {
+	metadata, _ := object.Content()["metadata"].(map[string]any)
+	found, _ := metadata["labels"].(map[string]any)
+	out := make(map[string]string, len(found))
+	for name, value := range found {
+		if text, ok := value.(string); ok {
+			out[name] = text
+		}
+	}
+	return out
+}
+
+// compose makes an answer of the gate's outcome.
+func (h *Handler) compose(q *question, restored []workload.Operation) (response, error) {
+	o := &q.outcome
+	notes := audit(o)
+	switch {
+	case q.mirror:
+		return response{allowed: true, audit: notes}, nil
+	case o.Answer == gate.Allow:
+	case q.deleting && q.isOld():
+		return response{allowed: true, patch: restored, audit: notes}, nil
+	default:
+		answer := denied(denial(q.title(), o, h.reproduce))
+		answer.audit, answer.warnings = notes, warnings(o)
+		return answer, nil
+	}
+	answer := response{allowed: true, warnings: warnings(o), audit: notes}
+	if h.config.Door != Mutate {
+		return answer, nil
+	}
+	answer.patch = append(restored, o.Patch...)
+	if q.isPod() && q.request.operation == opCreate && q.request.subresource == "" {
+		notes, err := record(q.object, o.Patch)
+		if err != nil {
+			return response{}, err
+		}
+		answer.patch = append(answer.patch, notes...)
+	}
+	return answer, nil
+}
+
+// isOld reports whether what is denied is only what the object runs already.
+func (q *question) isOld() bool {
+	for i := range q.outcome.Verdicts {
+		v := &q.outcome.Verdicts[i]
+		isOld := v.Image.Unchanged || q.running && v.Image.Role != string(workload.Custom)
+		if v.Answer != gate.Allow && !isOld {
+			return false
+		}
+	}
+	return q.running || len(q.outcome.Reasons) == 0
+}

@@ -1,0 +1,255 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+// deployment runs images by way of a template.
+func deployment(images ...string) object {
+	return object{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"},
+		"spec": object{"template": object{"spec": pod(images...)["spec"]}},
+	}
+}
+
+func TestWhatTheGateIsAsked(t *testing.T) {
+	sub := func(name string) func(object) { return func(r object) { r["subResource"] = name } }
+	gone := func(images ...string) object {
+		return with(t, pod(images...), func(o object) { o["metadata"].(object)["deletionTimestamp"] = "2026-11-21T03:30:01Z" })
+	}
+	kept := with(t, pod("evil"), func(o object) {
+		o["metadata"].(object)["resourceVersion"] = "2"
+		o["metadata"].(object)["managedFields"] = []any{object{"manager": "x"}}
+		o["metadata"].(object)["generation"] = 2
+	})
+	running := with(t, pod("evil"), func(o object) { o["status"] = object{"phase": "Running"} })
+	labelled := with(t, pod("evil"), func(o object) { o["metadata"].(object)["labels"] = object{"a": "b"} })
+	const mutate, validate, both = "mutate", "validate", "mutate validate"
+	for name, row := range map[string]struct {
+		reason   string
+		op       string
+		now, old object
+		change   func(object)
+		asked    string // at which doors
+		denied   string
+	}{
+		"create":                 {"the plain case", "CREATE", pod("evil"), nil, nil, both, both},
+		"create good":            {"its twin", "CREATE", pod("nginx"), nil, nil, both, ""},
+		"delete":                 {"never blocked", "DELETE", nil, pod("evil"), nil, "", ""},
+		"connect":                {"no object that runs anything", "CONNECT", object{"apiVersion": "v1", "kind": "PodExecOptions"}, nil, sub("exec"), "", ""},
+		"status":                 {"says what is, changes nothing", "UPDATE", pod("evil"), pod("nginx"), sub("status"), "", ""},
+		"scale":                  {"a number", "UPDATE", object{"apiVersion": "autoscaling/v1", "kind": "Scale"}, object{"apiVersion": "autoscaling/v1", "kind": "Scale"}, sub("scale"), "", ""},
+		"ephemeral":              {"an image by way of a subresource", "UPDATE", pod("nginx", "evil"), pod("nginx"), sub("ephemeralcontainers"), both, both},
+		"resize":                 {"no image changes", "UPDATE", labelled, pod("evil"), sub("resize"), "", ""},
+		"resize with an image":   {"an image changes after all", "UPDATE", pod("evil"), pod("nginx"), sub("resize"), both, both},
+		"identical":              {"nothing changes", "UPDATE", pod("evil"), pod("evil"), nil, "", ""},
+		"bookkeeping":            {"nothing that anybody wrote changes", "UPDATE", kept, pod("evil"), nil, "", ""},
+		"status beside it":       {"an object may keep images anywhere", "UPDATE", running, pod("evil"), nil, both, ""},
+		"label":                  {"policies may match by it; the image runs already", "UPDATE", labelled, pod("evil"), nil, both, ""},
+		"image":                  {"another image", "UPDATE", pod("evil"), pod("nginx"), nil, both, both},
+		"deleting":               {"a finalizer goes", "UPDATE", gone("evil"), pod("evil"), nil, both, ""},
+		"deleting, new image":    {"must not run as a farewell", "UPDATE", gone("evil"), pod("nginx"), nil, both, both},
+		"created as deleted":     {"the mark counts at an update alone", "CREATE", gone("evil"), nil, nil, both, both},
+		"deployment":             {"decided, and pinned later", "CREATE", deployment("evil"), nil, nil, validate, validate},
+		"good deployment":        {"its twin", "CREATE", deployment("nginx"), nil, nil, validate, ""},
+		"config map":             {"no images; the policies know what they want of it", "CREATE", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": "shop"}}, nil, nil, validate, ""},
+		"pod of another group":   {"only the kind of the core group is a Pod", "CREATE", with(t, pod("nginx"), func(o object) { o["apiVersion"] = "x.io/v1" }), nil, nil, validate, ""},
+		"eviction":               {"a subresource of which nothing is known", "CREATE", object{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": object{"name": "web", "namespace": "shop"}}, nil, sub("eviction"), validate, ""},
+		"ephemeral, none at all": {"an update as any other", "UPDATE", pod("nginx"), pod("nginx"), sub("ephemeralcontainers"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
+				decider, seen := &pinner{}, &recorder{}
+				a := send(t, door(t, which, decider, admission.WithRecorder(seen)), review(t, row.op, row.now, row.old, row.change))
+				asked, denied := strings.Contains(row.asked, string(which)), strings.Contains(row.denied, string(which))
+				if got := len(decider.asked()) > 0; got != asked || a.Response.Allowed == denied {
+					t.Errorf("%s: %s: asked %v, answer %+v", row.reason, which, got, a.Response)
+				}
+				cause := admission.NotAsked
+				if asked {
+					cause = admission.Decided
+				}
+				if got := seen.last(t); got.Cause != cause || got.Allowed == denied || got.UID != "u-1" || got.Operation != row.op || got.Door != which {
+					t.Errorf("%s: recorded %+v", row.reason, got)
+				}
+				if which == admission.Validate && a.Response.PatchType != nil {
+					t.Error("the validating door made a patch, which the API server refuses")
+				}
+			}
+		})
+	}
+}
+
+func TestSubject(t *testing.T) {
+	decider := &pinner{}
+	change := func(r object) {
+		r["dryRun"] = true
+		r["userInfo"] = object{"username": "joan", "groups": []any{"a", "b"}}
+	}
+	handler := door(t, admission.Validate, decider, admission.WithRoles(roles{}))
+	send(t, handler, review(t, "UPDATE", pod("nginx:2"), pod("nginx:1"), change))
+	got := decider.asked()[0]
+	s := got.Subject
+	if s.Operation != "UPDATE" || !s.DryRun || s.Namespace != "shop" || s.User.Name != "joan" || !slices.Equal(s.User.Groups, []string{"a", "b"}) ||
+		!s.NamespaceKnown || s.NamespaceLabels["team"] != "a" || s.NamespaceLabels["kubernetes.io/metadata.name"] != "shop" ||
+		!s.User.RolesKnown || !slices.Equal(s.User.Roles, []string{"shop:joan"}) || !slices.Equal(s.User.ClusterRoles, []string{"view"}) {
+		t.Errorf("%+v", s)
+	}
+	if got.Old.IsZero() || s.OldObject == nil || got.Pinning != gate.PinDone {
+		t.Errorf("old %v, pinning %q", got.Old, got.Pinning)
+	}
+	if len(shop["shop"]) != 1 {
+		t.Error("the labels of the namespace were changed in the memory of who knows them")
+	}
+}
+
+type roles struct{ err error }
+
+func (r roles) Roles(_ context.Context, user policy.User) (bound, cluster []string, err error) {
+	return []string{"shop:" + user.Name}, []string{"view"}, r.err
+}
+
+func TestWhatCannotBeKnownStaysUnknown(t *testing.T) {
+	move := func(o object) { o["metadata"].(object)["namespace"] = "gone" }
+	decider, seen := &pinner{}, &recorder{}
+	handler := door(t, admission.Validate, decider, admission.WithRoles(roles{errors.New("no")}), admission.WithRecorder(seen))
+	send(t, handler, review(t, "CREATE", with(t, pod("nginx"), move), nil, nil))
+	s := decider.asked()[0].Subject
+	if s.NamespaceKnown || s.NamespaceLabels != nil || s.User.RolesKnown || s.User.Roles != nil {
+		t.Errorf("%+v", s)
+	}
+	if seen.last(t).Err == nil {
+		t.Error("nobody was told why")
+	}
+	namespace := object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "new", "labels": object{"a": "b"}}}
+	send(t, handler, review(t, "CREATE", namespace, nil, func(r object) { r["namespace"] = "new" }))
+	if s := decider.asked()[1].Subject; !s.NamespaceKnown || s.NamespaceLabels["a"] != "b" {
+		t.Errorf("a namespace on its way in has the labels that it brings: %+v", s)
+	}
+	send(t, handler, review(t, "CREATE", object{"apiVersion": "v1", "kind": "Node", "metadata": object{"name": "n"}}, nil, nil))
+	if s := decider.asked()[2].Subject; s.NamespaceKnown || s.Namespace != "" {
+		t.Errorf("what is in no namespace: %+v", s)
+	}
+}
+
+func TestNamesThatAreYetToBeGenerated(t *testing.T) {
+	seen := &recorder{}
+	now := with(t, pod("evil"), func(o object) { o["metadata"] = object{"generateName": "web-", "namespace": "shop"} })
+	a := send(t, door(t, admission.Validate, &pinner{}, admission.WithRecorder(seen)), review(t, "CREATE", now, nil, nil))
+	if got := seen.last(t); got.Name != "web-*" || !strings.HasPrefix(a.Response.Status.Message, "Pod shop/web-*: ") {
+		t.Errorf("recorded %q, said %s", got.Name, a.Response.Status.Message)
+	}
+}
+
+func TestPinning(t *testing.T) {
+	for name, row := range map[string]struct {
+		reason  string
+		door    admission.Door
+		now     object
+		mutated []admission.Kind
+		want    gate.Pinning
+		patched bool
+	}{
+		"pod, mutate":          {"pinned here", admission.Mutate, pod("nginx"), nil, gate.PinHere, true},
+		"pod, validate":        {"pinned before", admission.Validate, pod("nginx"), nil, gate.PinDone, false},
+		"deployment, validate": {"its pods are pinned", admission.Validate, deployment("nginx"), nil, gate.PinLater, false},
+		"listed, mutate":       {"pinned here, as was asked for", admission.Mutate, deployment("nginx"), []admission.Kind{{Group: "apps", Kind: "Deployment"}}, gate.PinHere, true},
+		"listed, validate":     {"pinned before", admission.Validate, deployment("nginx"), []admission.Kind{{Group: "apps", Kind: "Deployment"}}, gate.PinDone, false},
+		"other group listed":   {"not this kind", admission.Validate, deployment("nginx"), []admission.Kind{{Group: "x", Kind: "Deployment"}}, gate.PinLater, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decider := &pinner{}
+			a := send(t, door(t, row.door, decider, admission.WithMutateControllers(row.mutated...)), review(t, "CREATE", row.now, nil, nil))
+			if asked := decider.asked(); len(asked) != 1 || asked[0].Pinning != row.want || (len(a.Response.Patch) > 0) != row.patched {
+				t.Errorf("%s: asked %+v, patch %s", row.reason, asked, a.Response.Patch)
+			}
+		})
+	}
+	a := send(t, door(t, admission.Mutate, &pinner{}, admission.WithMutateControllers(admission.Kind{Group: "apps", Kind: "Deployment"})), review(t, "CREATE", deployment("nginx"), nil, nil))
+	if strings.Contains(string(a.Response.Patch), "annotations") {
+		t.Errorf("only Pods are annotated: %s", a.Response.Patch)
+	}
+}
+
+func TestMirrorPods(t *testing.T) {
+	mirror := with(t, pod("evil"), func(o object) {
+		annotate(o, map[string]string{"kubernetes.io/config.mirror": "hash"})
+		o["spec"].(object)["nodeName"] = "n1"
+	})
+	user := func(name string, groups ...any) func(object) {
+		return func(r object) { r["userInfo"] = object{"username": name, "groups": groups} }
+	}
+	node := user("system:node:n1", "system:nodes", "system:authenticated")
+	for name, row := range map[string]struct {
+		reason  string
+		now     object
+		change  func(object)
+		allowed bool
+	}{
+		"mirror":        {"the pod runs already", mirror, node, true},
+		"other user":    {"anybody may write the annotation", mirror, user("jane", "system:nodes"), false},
+		"other node":    {"it is not that node's pod", mirror, user("system:node:n2", "system:nodes"), false},
+		"no group":      {"a name alone is no node", mirror, user("system:node:n1", "system:authenticated"), false},
+		"no annotation": {"a node creates no other pods", with(t, mirror, func(o object) { delete(o["metadata"].(object), "annotations") }), node, false},
+		"no node":       {"of no node", with(t, mirror, func(o object) { delete(o["spec"].(object), "nodeName") }), user("system:node:", "system:nodes"), false},
+		"deployment":    {"no pod", with(t, deployment("evil"), func(o object) { annotate(o, map[string]string{"kubernetes.io/config.mirror": "hash"}) }), node, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := &recorder{}
+			a := send(t, door(t, admission.Validate, &pinner{}, admission.WithRecorder(seen)), review(t, "CREATE", row.now, nil, row.change))
+			got := seen.last(t)
+			if a.Response.Allowed != row.allowed || got.Mirror != row.allowed || got.Outcome.Answer != gate.Deny {
+				t.Errorf("%s: %+v, recorded %+v", row.reason, a.Response, got)
+			}
+		})
+	}
+	good := with(t, mirror, func(o object) { o["spec"].(object)["containers"] = pod("nginx")["spec"].(object)["containers"] })
+	decider := &pinner{}
+	if a := send(t, door(t, admission.Mutate, decider), review(t, "CREATE", good, nil, node)); !a.Response.Allowed || a.Response.Patch != nil || len(decider.asked()) > 0 {
+		t.Errorf("a mirror pod is left alone: %+v", a.Response)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	whole := admission.Config{Door: admission.Mutate, Decider: &pinner{}, Namespaces: shop, Failure: failure(false)}
+	if _, err := admission.New(whole); err != nil {
+		t.Fatal(err)
+	}
+	for reason, change := range map[string]func(*admission.Config){
+		"no door":       func(c *admission.Config) { c.Door = "" },
+		"another door":  func(c *admission.Config) { c.Door = admission.Compile },
+		"no decider":    func(c *admission.Config) { c.Decider = nil },
+		"no namespaces": func(c *admission.Config) { c.Namespaces = nil },
+		"no failure":    func(c *admission.Config) { c.Failure = nil },
+	} {
+		config := whole
+		change(&config)
+		if _, err := admission.New(config); err == nil {
+			t.Errorf("%s: no error", reason)
+		}
+	}
+	for reason, option := range map[string]admission.Option{
+		"no roles":    admission.WithRoles(nil),
+		"no recorder": admission.WithRecorder(nil),
+		"no queue":    admission.WithQueue(nil),
+		"no command":  admission.WithReproduce(nil),
+		"no kind":     admission.WithMutateControllers(admission.Kind{Group: "apps"}),
+	} {
+		if _, err := admission.New(whole, option); err == nil {
+			t.Errorf("%s: no error", reason)
+		}
+	}
+	for reason, bounds := range map[string]admission.QueueBounds{"requests": {Requests: -1}, "bytes": {Bytes: admission.MaxBody - 1}} {
+		if _, err := admission.NewQueue(bounds); err == nil {
+			t.Errorf("%s: no error", reason)
+		}
+	}
+}

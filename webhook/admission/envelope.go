@@ -1,0 +1,239 @@
+package admission
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The only version of the protocol that is spoken.
+const (
+	reviewVersion = "admission.k8s.io/v1"
+	reviewKind    = "AdmissionReview"
+)
+
+// envelope is a review whose objects are not read yet.
+type envelope struct {
+	apiVersion, kind string
+	hasRequest       bool
+	request          request
+}
+
+// request is what the API server says about an object. Its texts are copies; the
+// objects are parts of the body.
+type request struct {
+	uid, name, namespace   string
+	operation, subresource string
+	group, version, kind   string
+	user                   string
+	groups                 []string
+	dryRun                 bool
+	object, oldObject      []byte // nil for null
+}
+
+// decode reads a review in one pass. Members that nobody reads are only skipped.
+func decode(body []byte) (*envelope, error) {
+	d := &decoder{body: body, json: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
+	e := &envelope{}
+	if err := readObject(d, "", e, envelopeFields); err != nil {
+		return nil, err
+	}
+	if _, err := d.json.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the review")
+	}
+	return e, nil
+}
+
+// field is a member that is read into a T.
+type field[T any] struct {
+	name string
+	read func(*decoder, *T) error
+}
+
+var envelopeFields = []field[envelope]{
+	{"kind", func(d *decoder, e *envelope) error { return d.text(&e.kind) }},
+	{"apiVersion", func(d *decoder, e *envelope) error { return d.text(&e.apiVersion) }},
+	{"request", func(d *decoder, e *envelope) error {
+		if d.json.PeekKind() == jsontext.KindNull {
+			return d.json.SkipValue()
+		}
+		e.hasRequest = true
+		return readObject(d, "request", &e.request, requestFields)
+	}},
+}
+
+var requestFields = []field[request]{
+	{"uid", func(d *decoder, r *request) error { return d.text(&r.uid) }},
+	{"kind", func(d *decoder, r *request) error { return readObject(d, "request.kind", r, kindFields) }},
+	{"subResource", func(d *decoder, r *request) error { return d.text(&r.subresource) }},
+	{"name", func(d *decoder, r *request) error { return d.text(&r.name) }},
+	{"namespace", func(d *decoder, r *request) error { return d.text(&r.namespace) }},
+	{"operation", func(d *decoder, r *request) error { return d.text(&r.operation) }},
+	{"userInfo", func(d *decoder, r *request) error { return readObject(d, "request.userInfo", r, userFields) }},
+	{"object", func(d *decoder, r *request) error { return d.raw(&r.object) }},
+	{"oldObject", func(d *decoder, r *request) error { return d.raw(&r.oldObject) }},
+	{"dryRun", func(d *decoder, r *request) error { return d.bool(&r.dryRun) }},
+}
+
+var kindFields = []field[request]{
+	{"group", func(d *decoder, r *request) error { return d.text(&r.group) }},
+	{"version", func(d *decoder, r *request) error { return d.text(&r.version) }},
+	{"kind", func(d *decoder, r *request) error { return d.text(&r.kind) }},
+}
+
+var userFields = []field[request]{
+	{"username", func(d *decoder, r *request) error { return d.text(&r.user) }},
+	{"groups", func(d *decoder, r *request) error { return d.texts(&r.groups) }},
+}
+
+// decoder reads values out of a body.
+type decoder struct {
+	json *jsontext.Decoder
+	body []byte
+}
+
+// readObject reads the members that are fields. One that stands twice is an
+// error, since parsers take either.
+func readObject[T any](d *decoder, path string, into *T, fields []field[T]) error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
+		return d.unexpected(path, "an object")
+	}
+	if _, err := d.json.ReadToken(); err != nil {
+		return err
+	}
+	var seen uint64
+	for d.json.PeekKind() == jsontext.KindString {
+		var name string
+		if err := d.text(&name); err != nil {
+			return err
+		}
+		known := false
+		for i := range fields {
+			if fields[i].name != name {
+				continue
+			}
+			if seen&(1<<i) != 0 {
+				return fmt.Errorf("%s stands twice", join(path, name))
+			}
+			seen |= 1 << i
+			known = true
+			if err := fields[i].read(d, into); err != nil {
+				return within(join(path, name), err)
+			}
+			break
+		}
+		if !known {
+			if err := d.json.SkipValue(); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := d.json.ReadToken()
+	return err
+}
+
+// wrongType is a member of another type; the place is told by who knows it.
+type wrongType struct{ path, want string }
+
+func (e *wrongType) Error() string { return fmt.Sprintf("%s: want %s", e.path, e.want) }
+
+func within(path string, err error) error {
+	if wrong, ok := errors.AsType[*wrongType](err); ok && wrong.path == "" {
+		return &wrongType{path: path, want: wrong.want}
+	}
+	return err
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// unexpected says why there is not what was wanted.
+func (d *decoder) unexpected(path, want string) error {
+	switch _, err := d.json.ReadValue(); {
+	case errors.Is(err, io.EOF):
+		return errors.New("it ends too early")
+	case err != nil:
+		return err
+	}
+	return &wrongType{path: path, want: want}
+}
+
+// text reads a copy of a text; null is empty.
+func (d *decoder) text(into *string) error {
+	switch d.json.PeekKind() {
+	case jsontext.KindNull:
+		return d.json.SkipValue()
+	case jsontext.KindString:
+	default:
+		return d.unexpected("", "text")
+	}
+	quoted, err := d.json.ReadValue()
+	if err != nil {
+		return err
+	}
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		*into = string(quoted[1 : len(quoted)-1])
+		return nil
+	}
+	unquoted, err := jsontext.AppendUnquote(nil, quoted)
+	*into = string(unquoted)
+	return err
+}
+
+func (d *decoder) texts(into *[]string) error {
+	switch d.json.PeekKind() {
+	case jsontext.KindNull:
+		return d.json.SkipValue()
+	case jsontext.KindBeginArray:
+	default:
+		return d.unexpected("", "a list of texts")
+	}
+	if _, err := d.json.ReadToken(); err != nil {
+		return err
+	}
+	for d.json.PeekKind() != jsontext.KindEndArray {
+		var text string
+		if err := d.text(&text); err != nil {
+			return err
+		}
+		*into = append(*into, text)
+	}
+	_, err := d.json.ReadToken()
+	return err
+}
+
+func (d *decoder) bool(into *bool) error {
+	switch d.json.PeekKind() {
+	case jsontext.KindNull, jsontext.KindFalse:
+		return d.json.SkipValue()
+	case jsontext.KindTrue:
+		*into = true
+		return d.json.SkipValue()
+	}
+	return d.unexpected("", "true or false")
+}
+
+// raw returns an object as a part of the body.
+func (d *decoder) raw(into *[]byte) error {
+	switch d.json.PeekKind() {
+	case jsontext.KindNull:
+		return d.json.SkipValue()
+	case jsontext.KindBeginObject:
+	default:
+		return d.unexpected("", "an object")
+	}
+	value, err := d.json.ReadValue()
+	if err != nil {
+		return err
+	}
+	end := d.json.InputOffset()
+	*into = d.body[end-int64(len(value)) : end]
+	return nil
+}

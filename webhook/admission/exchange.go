@@ -1,0 +1,218 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// exchange is one HTTP request, whatever the door.
+type exchange struct {
+	door    Door
+	options *options
+	buffers *sync.Pool
+	started time.Time
+	// decide answers a question; undecided answers for it.
+	decide    func(context.Context, *question) response
+	undecided func(*question, Cause) response
+
+	question question
+}
+
+// httpError is an answer to what is no review.
+type httpError struct {
+	status int
+	err    error
+}
+
+func (e *httpError) Error() string { return e.err.Error() }
+
+func badRequest(format string, args ...any) error {
+	return &httpError{status: http.StatusBadRequest, err: fmt.Errorf(format, args...)}
+}
+
+func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
+	timeout, err := timeoutOf(r.URL.RawQuery)
+	if err != nil {
+		x.refuse(r.Context(), w, err)
+		return
+	}
+	ctx, cancel := context.WithDeadline(r.Context(), x.started.Add(timeout-min(maxMargin, timeout/5)))
+	defer cancel()
+	answer, err := x.answer(ctx, w, r)
+	if err != nil {
+		x.refuse(r.Context(), w, err)
+		return
+	}
+	x.record(ctx, answer.allowed)
+	body := answer.append(make([]byte, 0, 512))
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // who does not listen any more needs no answer
+}
+
+// refuse answers what is no review.
+func (x *exchange) refuse(ctx context.Context, w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	if known, ok := errors.AsType[*httpError](err); ok {
+		status = known.status
+	}
+	if x.question.cause == "" {
+		x.question.cause = Malformed
+	}
+	x.question.err = err
+	x.record(ctx, false)
+	http.Error(w, plain(err.Error(), maxField), status)
+}
+
+// record tells the recorder, whose panics are its own.
+func (x *exchange) record(ctx context.Context, allowed bool) {
+	defer func() { _ = recover() }()
+	q := &x.question
+	x.options.recorder.Record(ctx, Review{
+		Door: x.door, UID: q.request.uid, Operation: q.request.operation,
+		Group: q.request.group, Version: q.request.version, Kind: q.request.kind, Subresource: q.request.subresource,
+		Namespace: q.request.namespace, Name: q.name(), User: q.request.user, DryRun: q.request.dryRun,
+		Mirror: q.mirror, Allowed: allowed, Cause: q.cause, Outcome: q.outcome, Err: q.err,
+		Duration: time.Since(x.started),
+	})
+}
+
+// answer reads the review and decides it.
+func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) (response, error) {
+	release, body, err := x.read(ctx, w, r)
+	if err != nil {
+		return response{}, err
+	}
+	defer release()
+	review, err := decode(body)
+	if err != nil {
+		return response{}, badRequest("read the AdmissionReview: %w", err)
+	}
+	q := &x.question
+	q.request = review.request
+	if err := review.check(); err != nil {
+		if q.request.uid == "" || !review.hasRequest {
+			return response{}, badRequest("%w", err)
+		}
+		q.cause, q.err = Malformed, err
+		return q.sign(malformed(err.Error())), nil
+	}
+	return q.sign(x.settle(ctx)), nil
+}
+
+// settle decides. What panics here was asked of somebody else's code.
+func (x *exchange) settle(ctx context.Context) (answer response) {
+	q := &x.question
+	q.describe()
+	defer func() {
+		if p := recover(); p != nil {
+			q.cause, q.err = Panicked, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			answer = x.undecided(q, Panicked)
+		}
+	}()
+	return x.decide(ctx, q)
+}
+
+// check refuses what is not a review of the one version that is spoken.
+func (e *envelope) check() error {
+	switch {
+	case e.apiVersion != reviewVersion || e.kind != reviewKind:
+		return fmt.Errorf("want %s of %s, got %s of %s; let the webhook's admissionReviewVersions be [v1]",
+			reviewKind, reviewVersion, strconv.Quote(plain(e.kind, maxField)), strconv.Quote(plain(e.apiVersion, maxField)))
+	case !e.hasRequest:
+		return errors.New("the AdmissionReview has no request")
+	case e.request.uid == "":
+		return errors.New("the request has no uid")
+	}
+	return nil
+}
+
+// read reads the body, once there is room for it. What it returns is good until
+// release.
+func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (release func(), body []byte, err error) {
+	if r.Method != http.MethodPost {
+		return nil, nil, badRequest("want POST, got %s", r.Method)
+	}
+	if kind := r.Header.Get("Content-Type"); kind != "application/json" {
+		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+			return nil, nil, badRequest("want a body of type application/json, got %q", plain(kind, maxField))
+		}
+	}
+	size := r.ContentLength
+	if size > MaxBody {
+		return nil, nil, badRequest("the body has %d bytes, more than %d (MaxBody)", size, MaxBody)
+	}
+	if size < 0 {
+		size = MaxBody
+	}
+	free, err := x.options.queue.reserve(ctx, size)
+	if err != nil {
+		x.question.cause = QueueFull
+		return nil, nil, &httpError{status: http.StatusServiceUnavailable, err: err}
+	}
+	buffer, _ := x.buffers.Get().(*bytes.Buffer)
+	if buffer == nil {
+		buffer = &bytes.Buffer{}
+	}
+	release = func() {
+		if buffer.Cap() <= keptBuffer {
+			buffer.Reset()
+			x.buffers.Put(buffer)
+		}
+		free()
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = http.NewResponseController(w).SetReadDeadline(deadline) // where there is none, the server's own holds
+	}
+	if r.ContentLength > 0 {
+		buffer.Grow(int(size) + bytes.MinRead) // else the last read would find it full
+	}
+	_, err = buffer.ReadFrom(io.LimitReader(r.Body, MaxBody+1))
+	switch {
+	case err != nil:
+		err = badRequest("read the body: %w", err)
+	case buffer.Len() > MaxBody:
+		err = badRequest("the body has more than %d bytes (MaxBody)", MaxBody)
+	}
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return release, buffer.Bytes(), nil
+}
+
+// timeoutOf returns the time that the API server waits for an answer.
+func timeoutOf(query string) (time.Duration, error) {
+	text, plain := strings.CutPrefix(query, "timeout=")
+	if query == "" {
+		return defaultTimeout, nil
+	}
+	if !plain || strings.ContainsAny(text, "&%+;") {
+		values, err := url.ParseQuery(query)
+		switch {
+		case err != nil:
+			return 0, badRequest("the query cannot be read")
+		case len(values["timeout"]) == 0:
+			return defaultTimeout, nil
+		case len(values["timeout"]) > 1:
+			return 0, badRequest("timeout stands twice in the query")
+		}
+		text = values.Get("timeout")
+	}
+	timeout, err := time.ParseDuration(text)
+	if err != nil || timeout <= 0 || timeout > MaxTimeout {
+		return 0, badRequest("timeout: want more than nothing and at most %s, as in timeout=10s", MaxTimeout)
+	}
+	return timeout, nil
+}

@@ -1,0 +1,157 @@
+package admission_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/cosign"
+	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+// harbor has a real gate, a registry on loopback and a signer.
+type harbor struct {
+	*gatetest.Yard
+	client *registry.Client
+	signer *verifytest.Signer
+	gate   *gate.Gate
+}
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func newHarbor(t testing.TB) *harbor {
+	t.Helper()
+	server := registrytest.Start(registrytest.Options{})
+	t.Cleanup(server.Close)
+	sigstore := must(verifytest.New(verifytest.Options{}))(t)
+	snapshot := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t).Snapshot()
+	h := &harbor{
+		Yard: gatetest.New(server, sigstore), client: must(registry.New(registry.Config{}))(t),
+		signer: must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
+	}
+	t.Cleanup(h.client.Close)
+	set := must(policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
+	state := gate.Fixed{Policies: set, Prover: prover{Snapshot: snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(snapshot)}}}
+	h.gate = must(gate.New(gate.Config{Registries: h, State: state}))(t)
+	return h
+}
+
+type prover struct {
+	*trust.Snapshot
+	verify.ByFormat
+}
+
+type session struct {
+	*registry.Client
+	meter *registry.Meter
+}
+
+func (session) Scope() string { return "" }
+
+func (s session) Cost() gate.Cost {
+	return gate.Cost{Requests: s.meter.Requests(), RateLimitRemaining: -1}
+}
+
+// Open implements gate.Registries.
+func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+	meter := &registry.Meter{}
+	return session{Client: h.client.With(meter), meter: meter}, nil
+}
+
+// Name, Extractors and Plan make the harbor a rule: every image is signed by its
+// signer, and pinned.
+func (h *harbor) Name() string                                  { return "check" }
+func (h *harbor) Extractors(*policy.Subject) []policy.Extractor { return nil }
+func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+	key := &verify.Authority{Name: "key", Key: &verify.Key{Ref: string(h.signer.PublicPEM())}, Log: verify.Log{Ignore: true}}
+	var plan policy.RulePlan
+	for _, found := range images {
+		plan.Checks = append(plan.Checks, policy.Check{
+			Entry: "verifyImages[0]", Image: found, Action: policy.Enforce, MutateDigest: true, VerifyDigest: true, Required: true,
+			Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: key}}}},
+		})
+	}
+	return plan, nil
+}
+
+// signed builds an image and signs it.
+func (h *harbor) signed(t testing.TB, name string) string {
+	t.Helper()
+	built := h.Build("shop/"+name, "1", name)
+	if err := h.SignLegacy(built, verifytest.Claim{Signer: h.signer, NoLog: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return built.Name
+}
+
+// TestRealGate is the journey of a Pod through both doors.
+func TestRealGate(t *testing.T) {
+	h := newHarbor(t)
+	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad").ByDigest()
+	mutate, validate := door(t, admission.Mutate, h.gate), door(t, admission.Validate, h.gate)
+
+	stored := admit(t, mutate, "CREATE", pod(good), nil)
+	if got := texts(t, stored)["c0"]; !strings.HasPrefix(got, good+"@sha256:") {
+		t.Errorf("stored %s", got)
+	}
+	var said map[string]string
+	if err := json.Unmarshal([]byte(written(stored)), &said); err != nil || said["c0"] != good {
+		t.Errorf("written %q: %v", written(stored), err)
+	}
+	if a := send(t, validate, review(t, "CREATE", stored, nil, nil)); !a.Response.Allowed {
+		t.Errorf("pinned and signed: %s", a.Response.Status.Message)
+	}
+	if a := send(t, mutate, review(t, "CREATE", stored, nil, nil)); !a.Response.Allowed || a.Response.Patch != nil {
+		t.Errorf("called again: %+v, patch %s", a.Response, a.Response.Patch)
+	}
+	for reason, handler := range map[string]http.Handler{"mutate": mutate, "validate, mutate bypassed": validate} {
+		forged := with(t, pod(texts(t, stored)["c0"], bad), func(o object) { forge(o, `{"c1":"x"}`) })
+		a := send(t, handler, review(t, "CREATE", forged, nil, nil))
+		if a.Response.Allowed || !strings.Contains(a.Response.Status.Message, "container c1, "+bad+": denied") || !strings.Contains(a.Response.Status.Message, "[unsigned]") {
+			t.Errorf("%s: %+v", reason, a.Response)
+		}
+	}
+	again := with(t, stored, func(o object) { o["spec"] = pod(good)["spec"] })
+	before := h.Registry.Requests()
+	if updated := admit(t, mutate, "UPDATE", again, stored); string(encode(t, updated)) != string(encode(t, stored)) {
+		t.Errorf("applied again: %s", encode(t, updated))
+	}
+	if after := h.Registry.Requests(); len(after) != len(before) {
+		t.Errorf("%d registry requests for nothing new", len(after)-len(before))
+	}
+}
+
+func BenchmarkRealGate(b *testing.B) {
+	h := newHarbor(b)
+	now := stored()
+	for i, entry := range now["spec"].(object)["containers"].([]any) {
+		entry.(object)["image"] = h.signed(b, string(rune('a'+i)))
+	}
+	warm := admit(b, door(b, admission.Mutate, h.gate), "CREATE", now, nil)
+	for name, row := range map[string]struct {
+		door admission.Door
+		now  object
+	}{"mutate": {admission.Mutate, now}, "validate": {admission.Validate, warm}} {
+		b.Run(name, func(b *testing.B) { measure(b, door(b, row.door, h.gate), review(b, "CREATE", row.now, nil, nil)) })
+	}
+}

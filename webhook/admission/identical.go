@@ -1,0 +1,65 @@
+package admission
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// member is a name, with its quotes, and its value, as they stand.
+type member struct{ name, value []byte }
+
+// identical reports whether two states of an object differ in nothing but what
+// the API server keeps about them. It may say no where a careful look would say
+// yes, as when members stand in another order.
+func identical(object, old []byte) bool {
+	if bytes.Equal(object, old) {
+		return true
+	}
+	return sameMembers(object, old, nil, func(a, b member) bool {
+		kept := []string{`"managedFields"`, `"resourceVersion"`, `"generation"`}
+		return string(a.name) == `"metadata"` && sameMembers(a.value, b.value, kept, nil)
+	})
+}
+
+// sameMembers compares two objects member by member, but for those to leave out.
+// Of members that differ, alike may say that they do not matter.
+func sameMembers(a, b []byte, leaveOut []string, alike func(a, b member) bool) bool {
+	of, readable := members(a, leaveOut)
+	with, alsoReadable := members(b, leaveOut)
+	return readable && alsoReadable && slices.EqualFunc(of, with, func(a, b member) bool {
+		return bytes.Equal(a.name, b.name) && (bytes.Equal(a.value, b.value) || alike != nil && alike(a, b))
+	})
+}
+
+// members returns the members of an object, and whether it could be read.
+func members(object []byte, leaveOut []string) ([]member, bool) {
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	next := func() []byte {
+		value, err := decoder.ReadValue()
+		if err != nil {
+			return nil
+		}
+		end := decoder.InputOffset()
+		return object[end-int64(len(value)) : end]
+	}
+	if decoder.PeekKind() != jsontext.KindBeginObject {
+		return nil, false
+	}
+	if _, err := decoder.ReadToken(); err != nil {
+		return nil, false
+	}
+	var found []member
+	for decoder.PeekKind() == jsontext.KindString {
+		m := member{name: next(), value: next()}
+		if m.value == nil {
+			return nil, false
+		}
+		if !slices.Contains(leaveOut, string(m.name)) {
+			found = append(found, m)
+		}
+	}
+	_, err := decoder.ReadToken()
+	return found, err == nil
+}

@@ -1,0 +1,266 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Words for the answers. Could-not-look is never the same as no.
+const (
+	wordDenied = "denied"
+	wordUnable = "could not be verified"
+)
+
+// denial says of all images at once which are refused, by whom, why, and what to
+// do. reproduce may be nil.
+func denial(title string, o *gate.Outcome, reproduce func(policy.Image) string) string {
+	var p page
+	var denied, unable int
+	for i := range o.Verdicts {
+		switch o.Verdicts[i].Answer {
+		case gate.Allow:
+		case gate.Unable:
+			unable++
+		default:
+			denied++
+		}
+	}
+	p.line(0, "%s: %s", title, summary(len(o.Verdicts), denied, unable, o.Answer))
+	for _, reason := range o.Reasons {
+		word := wordUnable
+		if reason.Code == policy.Malformed {
+			word = wordDenied
+		}
+		p.line(1, "the object as a whole: %s", word)
+		p.reason("", "", reason)
+	}
+	for i := range o.Verdicts {
+		v := &o.Verdicts[i]
+		if v.Answer == gate.Allow {
+			continue
+		}
+		p.verdict(v)
+		if reproduce == nil {
+			continue
+		}
+		if command := reproduce(v.Image); command != "" {
+			p.line(2, "run: %s", plain(command, maxField))
+		}
+	}
+	return p.bounded(maxMessage)
+}
+
+// summary counts, or says what became of an object that no image speaks against.
+func summary(all, denied, unable int, answer gate.Answer) string {
+	of := fmt.Sprintf("of %d images ", all)
+	if all == 1 {
+		of = "of 1 image "
+	}
+	switch {
+	case denied > 0 && unable > 0:
+		return fmt.Sprintf("%d %s%s, %d %s", denied, of, wordDenied, unable, wordUnable)
+	case denied > 0:
+		return fmt.Sprintf("%d %s%s", denied, of, wordDenied)
+	case unable > 0:
+		return fmt.Sprintf("%d %s%s", unable, of, wordUnable)
+	}
+	if answer == gate.Deny {
+		return wordDenied
+	}
+	return wordUnable
+}
+
+// page is a text of lines, some of which begin with an image.
+type page struct {
+	lines []string
+	heads []bool
+}
+
+func (p *page) line(depth int, format string, args ...any) {
+	p.lines = append(p.lines, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
+	p.heads = append(p.heads, depth == 1)
+}
+
+func (p *page) verdict(v *gate.Verdict) {
+	word := wordDenied
+	if v.Answer == gate.Unable {
+		word = wordUnable
+	}
+	p.line(1, "%s %s, %s: %s", v.Image.Role, plain(v.Image.Container, maxField), plain(v.Image.Ref.Written(), maxField), word)
+	told := map[policy.Reason]bool{}
+	for i := range v.Decisions {
+		d := &v.Decisions[i]
+		for _, reason := range d.Reasons {
+			if slices.Contains(v.Reasons, reason) && !admitted(d) {
+				p.reason(ruleOf(d), d.Check.Entry, reason)
+				told[reason] = true
+			}
+		}
+	}
+	for _, reason := range v.Reasons {
+		if !told[reason] {
+			p.reason("", "", reason)
+		}
+	}
+}
+
+// admitted reports whether a decision denies nothing.
+func admitted(d *policy.Decision) bool {
+	return d.Result == policy.Pass || d.Result == policy.Skipped || d.Check.Action.Admits()
+}
+
+// ruleOf names the policy and the rule of a decision.
+func ruleOf(d *policy.Decision) string {
+	if d.Check.Policy == nil {
+		return plain(d.Check.Rule, maxField)
+	}
+	return plain(d.Check.Policy.ID(), maxField) + ", rule " + plain(d.Check.Rule, maxField)
+}
+
+func (p *page) reason(rule, entry string, r policy.Reason) {
+	where := []string{rule, plain(entry, maxField)}
+	if r.Path != entry {
+		where = append(where, plain(r.Path, maxField))
+	}
+	where = slices.DeleteFunc(where, func(s string) bool { return s == "" })
+	text := fmt.Sprintf("%s [%s]", plain(r.Message, maxField), r.Code)
+	if len(where) > 0 {
+		text = strings.Join(where, ", ") + ": " + text
+	}
+	p.line(2, "%s", text)
+	for _, detail := range []struct{ label, text string }{{"expected", r.Expected}, {"found", r.Found}, {"next", r.Hint}} {
+		if detail.text != "" {
+			p.line(3, "%s: %s", detail.label, plain(detail.text, maxField))
+		}
+	}
+}
+
+// bounded joins whole lines up to most bytes, and counts what is left out.
+func (p *page) bounded(most int) string {
+	const tail = 40 // for the line that counts
+	size, fit := 0, 0
+	for fit < len(p.lines) && size+len(p.lines[fit])+1 <= most-tail {
+		size += len(p.lines[fit]) + 1
+		fit++
+	}
+	if fit == len(p.lines) {
+		return strings.Join(p.lines, "\n")
+	}
+	left := 0
+	for _, head := range p.heads[fit:] {
+		if head {
+			left++
+		}
+	}
+	last := fmt.Sprintf("  ... and %d more lines", len(p.lines)-fit)
+	if left > 0 {
+		last = fmt.Sprintf("  ... and %d more images", left)
+	}
+	return strings.Join(append(slices.Clone(p.lines[:fit]), last), "\n")
+}
+
+// warnings tell who asks what was admitted in spite of a failure: under a policy
+// that warns, or one that admits what could not be verified. What a policy only
+// audits is for its owners.
+func warnings(o *gate.Outcome) []string {
+	var found []string
+	add := func(parts ...string) {
+		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+		if text := warning(strings.Join(parts, ": ")); !slices.Contains(found, text) {
+			found = append(found, text)
+		}
+	}
+	for _, rule := range o.Rules {
+		if rule.Err != nil && rule.Policy.FailOpen && !rule.Policy.AuditOnly {
+			add(rule.Policy.ID()+", rule "+rule.Rule, wordUnable, rule.Err.Error())
+		}
+	}
+	for i := range o.Verdicts {
+		v := &o.Verdicts[i]
+		silent := map[policy.Reason]bool{}
+		for j := range v.Decisions {
+			d := &v.Decisions[j]
+			for _, reason := range d.Reasons {
+				if d.Check.Action == policy.Audit {
+					silent[reason] = true
+				}
+				if slices.Contains(v.Warnings, reason) && d.Check.Action != policy.Audit && d.Result != policy.Pass {
+					silent[reason] = true
+					add(v.Image.Container, v.Image.Ref.Written(), ruleOf(d), doubt(d.Result), sentence(reason))
+				}
+			}
+		}
+		for _, reason := range v.Warnings {
+			if !silent[reason] {
+				add(v.Image.Container, v.Image.Ref.Written(), sentence(reason))
+			}
+		}
+	}
+	if len(found) > maxWarnings {
+		more := len(found) - maxWarnings + 1
+		found = append(found[:maxWarnings-1], fmt.Sprintf("... and %d more warnings", more))
+	}
+	return found
+}
+
+func doubt(result policy.Result) string {
+	if result == policy.Undecided {
+		return wordUnable
+	}
+	return ""
+}
+
+func sentence(r policy.Reason) string { return r.Message + " [" + string(r.Code) + "]" }
+
+// warning makes a text fit for an HTTP header.
+func warning(text string) string { return plain(text, maxWarning) }
+
+// audit are the notes for the API server's audit log: few, and the same for the
+// same outcome.
+func audit(o *gate.Outcome) map[string]string {
+	notes := map[string]string{"answer": string(o.Answer)}
+	if o.Answer == gate.Allow {
+		return notes
+	}
+	codes := map[string]bool{}
+	for _, reason := range o.Reasons {
+		codes[string(reason.Code)] = true
+	}
+	for i := range o.Verdicts {
+		if v := &o.Verdicts[i]; v.Answer != gate.Allow && len(v.Reasons) > 0 {
+			codes[string(v.Reasons[0].Code)] = true
+		}
+	}
+	notes["codes"] = strings.Join(slices.Sorted(maps.Keys(codes)), ",")
+	return notes
+}
+
+// plain makes a text that somebody else wrote fit for one line: without control
+// characters, and of at most so many bytes.
+func plain(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) <= most {
+		return s
+	}
+	const mark = "..."
+	cut := most - len(mark)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + mark
+}

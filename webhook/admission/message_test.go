@@ -1,0 +1,162 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares a text with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "messages", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got+"\n" != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// the parts of outcomes.
+var (
+	signedPolicy = &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}
+	lenient      = &policy.Policy{Kind: "ClusterPolicy", Name: "lenient", FailOpen: true}
+
+	unsigned = policy.Reason{Code: policy.Unsigned, Path: "attestors[0]", Message: "no signature found", Hint: "sign the image"}
+	wrongKey = policy.Reason{
+		Code: "wrong-key", Path: "attestors[0]", Message: "signed with another key", Expected: "key SHA256:aa", Found: "key SHA256:bb",
+		Hint: "sign with the key that the policy names",
+	}
+	unavailable = policy.Reason{Code: policy.Unavailable, Message: "ghcr.io: connection refused", Hint: "try again"}
+)
+
+func decision(p *policy.Policy, action policy.Action, result policy.Result, reasons ...policy.Reason) policy.Decision {
+	return policy.Decision{Check: &policy.Check{Policy: p, Rule: "check", Entry: "verifyImages[0]", Action: action}, Result: result, Reasons: reasons}
+}
+
+func verdict(container string, answer gate.Answer, decisions ...policy.Decision) gate.Verdict {
+	v := gate.Verdict{
+		Answer: answer, Decisions: decisions,
+		Image: policy.Image{Container: container, Role: "container", Ref: image.MustParse("ghcr.io/acme/" + container + ":1")},
+	}
+	for _, d := range decisions {
+		switch {
+		case d.Result == policy.Pass:
+		case d.Check.Action.Admits(), d.Result == policy.Undecided && d.Check.Policy.FailOpen:
+			v.Warnings = append(v.Warnings, d.Reasons...)
+		default:
+			v.Reasons = append(v.Reasons, d.Reasons...)
+		}
+	}
+	return v
+}
+
+func TestMessages(t *testing.T) {
+	pass := policy.Reason{Code: policy.Verified, Message: "signed by us"}
+	good := verdict("good", gate.Allow, decision(signedPolicy, policy.Enforce, policy.Pass, pass))
+	hostile := unsigned
+	hostile.Found = "a\x1b[31mred\u202egreen\nPod shop/web: allowed"
+	for name, outcome := range map[string]gate.Outcome{
+		"unsigned":       {Answer: gate.Deny, Verdicts: []gate.Verdict{good, verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned))}},
+		"wrong-signer":   {Answer: gate.Deny, Verdicts: []gate.Verdict{verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, wrongKey))}},
+		"could-not-look": {Answer: gate.Unable, Verdicts: []gate.Verdict{verdict("web", gate.Unable, decision(signedPolicy, policy.Enforce, policy.Undecided, unavailable))}},
+		"all-at-once": {Answer: gate.Deny, Verdicts: []gate.Verdict{
+			verdict("a", gate.Deny, decision(lenient, policy.Warn, policy.Fail, wrongKey), decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)),
+			good,
+			verdict("c", gate.Unable, decision(signedPolicy, policy.Enforce, policy.Undecided, unavailable)),
+		}},
+		"whole-object": {Answer: gate.Unable, Reasons: []policy.Reason{{Code: policy.PolicyError, Path: "ClusterPolicy/signed/check", Message: "the labels of the namespace are not known"}}},
+		"malformed":    {Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Malformed, Path: "/spec/containers/0/image", Message: `reference "::": want [registry/]repository`, Hint: "write it otherwise"}}},
+		"hostile":      {Answer: gate.Deny, Verdicts: []gate.Verdict{verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, hostile))}},
+		"no-answer":    {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return outcome }}
+			a := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
+			if a.Response.Allowed || a.Response.Status.Code != 403 || a.Response.Status.Reason != "Forbidden" {
+				t.Errorf("%+v", a.Response)
+			}
+			notes := a.Response.AuditAnnotations
+			golden(t, name, fmt.Sprintf("%s\n---\nanswer: %s\ncodes: %s", a.Response.Status.Message, notes["answer"], notes["codes"]))
+		})
+	}
+}
+
+func TestTheCommandThatReproduces(t *testing.T) {
+	outcome := gate.Outcome{Answer: gate.Deny, Verdicts: []gate.Verdict{
+		verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)),
+		verdict("side", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)),
+	}}
+	decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return outcome }}
+	reproduce := admission.WithReproduce(func(i policy.Image) string {
+		if i.Container == "side" {
+			return ""
+		}
+		return "quaymaster explain " + i.Ref.Written()
+	})
+	a := send(t, door(t, admission.Validate, decider, reproduce), review(t, "CREATE", pod("nginx"), nil, nil))
+	golden(t, "reproduce", a.Response.Status.Message)
+}
+
+func TestWarnings(t *testing.T) {
+	many := []gate.Verdict{}
+	for i := range 30 {
+		many = append(many, verdict(fmt.Sprintf("c%d", i), gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, unsigned)))
+	}
+	long := unsigned
+	long.Message = strings.Repeat("ö\x00", 1000)
+	loose := verdict("web", gate.Allow)
+	loose.Warnings = []policy.Reason{{Code: policy.NotPinned, Message: "the runtime may see another digest"}}
+	unasked := func(p *policy.Policy) gate.Outcome {
+		return gate.Outcome{Answer: gate.Allow, Rules: []policy.RuleResult{{Policy: p, Rule: "check", Err: errors.New("no such variable")}}}
+	}
+	for name, row := range map[string]struct {
+		reason  string
+		outcome gate.Outcome
+		want    []string // parts of each warning
+	}{
+		"warn":              {"who asks is told", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"web: ghcr.io/acme/web:1: ClusterPolicy/signed, rule check: no signature found [unsigned]"}},
+		"audit":             {"it is for the policy's owner", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Audit, policy.Fail, unsigned))}}, nil},
+		"audit and warn":    {"of the same, one tells", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Audit, policy.Fail, unsigned), decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"ClusterPolicy/signed"}},
+		"pass":              {"nothing to tell", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Pass, unsigned))}}, nil},
+		"fail open":         {"what nobody looked at", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Enforce, policy.Undecided, unavailable))}}, []string{"could not be verified: ghcr.io: connection refused"}},
+		"the gate's own":    {"of no decision", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{loose}}, []string{"the runtime may see another digest [not-pinned]"}},
+		"rule, fail open":   {"a rule that could not be asked", unasked(lenient), []string{"no such variable"}},
+		"rule, audit only":  {"it is for the policy's owner", unasked(&policy.Policy{Kind: "ClusterPolicy", Name: "x", FailOpen: true, AuditOnly: true}), nil},
+		"many":              {"an API server passes on some", gate.Outcome{Answer: gate.Allow, Verdicts: many}, []string{"c0:", "c1:", "c2:", "c3:", "c4:", "c5:", "c6:", "c7:", "c8:", "and 21 more"}},
+		"long, and hostile": {"an HTTP header", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, long))}}, []string{"ö?ö?"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return row.outcome }}
+			a := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
+			got := a.Response.Warnings
+			if !a.Response.Allowed || len(got) != len(row.want) {
+				t.Fatalf("%s: %+v, want %q", row.reason, a.Response, row.want)
+			}
+			for i, want := range row.want {
+				if !strings.Contains(got[i], want) || len(got[i]) > 256 || strings.ContainsAny(got[i], "\x00\n") {
+					t.Errorf("%s: %d bytes: %q, want %q in it", row.reason, len(got[i]), got[i], want)
+				}
+			}
+		})
+	}
+}

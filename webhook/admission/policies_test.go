@@ -1,0 +1,78 @@
+package admission_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+// checker refuses documents with the word broken in their spec.
+type checker struct{}
+
+func (checker) Check(raw []byte) error {
+	if bytes.Contains(raw, []byte(`"broken"`)) {
+		return errors.Join(errors.New("spec.rules[0].verifyImages[0].atestors: unknown field"), errors.New("spec.rules[1].name: is empty"))
+	}
+	return nil
+}
+
+func clusterPolicy(word string) object {
+	return object{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": object{"name": "signed"}, "spec": object{"rules": word}}
+}
+
+func TestPolicies(t *testing.T) {
+	sub := func(name string) func(object) { return func(r object) { r["subResource"] = name } }
+	note := func(o object) { annotate(o, map[string]string{"a": "b"}) }
+	gone := func(o object) { o["metadata"].(object)["deletionTimestamp"] = "2026-11-21T03:30:01Z" }
+	for name, row := range map[string]struct {
+		reason   string
+		op       string
+		now, old object
+		change   func(object)
+		allowed  bool
+	}{
+		"good":                  {"it compiles", "CREATE", clusterPolicy("good"), nil, nil, true},
+		"broken":                {"it does not", "CREATE", clusterPolicy("broken"), nil, nil, false},
+		"becomes broken":        {"the same", "UPDATE", clusterPolicy("broken"), clusterPolicy("good"), nil, false},
+		"is mended":             {"it compiles now", "UPDATE", clusterPolicy("good"), clusterPolicy("broken"), nil, true},
+		"broken goes":           {"good riddance", "DELETE", nil, clusterPolicy("broken"), nil, true},
+		"broken is going":       {"its finalizer goes first", "UPDATE", with(t, clusterPolicy("broken"), gone), clusterPolicy("broken"), nil, true},
+		"broken stays":          {"nothing gets worse", "UPDATE", clusterPolicy("broken"), clusterPolicy("broken"), nil, true},
+		"broken is annotated":   {"annotations can mean something", "UPDATE", with(t, clusterPolicy("broken"), note), clusterPolicy("broken"), nil, false},
+		"status":                {"not the policy", "UPDATE", clusterPolicy("broken"), clusterPolicy("good"), sub("status"), true},
+		"of another kind":       {"not what the request speaks of", "CREATE", clusterPolicy("good"), nil, func(r object) { r["kind"] = object{"group": "kyverno.io", "version": "v1", "kind": "Policy"} }, false},
+		"an unknown operation":  {"nobody knows it", "PATCH", clusterPolicy("good"), nil, nil, false},
+		"created as if deleted": {"the mark counts at an update alone", "CREATE", with(t, clusterPolicy("broken"), gone), nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := &recorder{}
+			handler, err := admission.NewPolicies(checker{}, admission.WithRecorder(seen))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := send(t, handler, review(t, row.op, row.now, row.old, row.change))
+			if a.Response.Allowed != row.allowed || a.Response.UID != "u-1" || a.Response.PatchType != nil {
+				t.Errorf("%s: %+v", row.reason, a.Response)
+			}
+			if got := seen.last(t); got.Allowed != row.allowed || got.Door != admission.Compile {
+				t.Errorf("%s: recorded %+v", row.reason, got)
+			}
+			if got := seen.last(t); !row.allowed && got.Cause == admission.Decided {
+				golden(t, "policy-broken", a.Response.Status.Message)
+			}
+		})
+	}
+	if _, err := admission.NewPolicies(nil); err == nil {
+		t.Error("no checker was taken for one")
+	}
+	handler, err := admission.NewPolicies(broken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := send(t, handler, review(t, "CREATE", clusterPolicy("good"), nil, nil)); a.Response.Allowed || !strings.Contains(a.Response.Status.Message, "could not be checked") {
+		t.Errorf("a check that panics: %+v", a.Response)
+	}
+}

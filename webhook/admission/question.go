@@ -1,0 +1,179 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// The operations of the API server.
+const (
+	opCreate  = "CREATE"
+	opUpdate  = "UPDATE"
+	opDelete  = "DELETE"
+	opConnect = "CONNECT"
+)
+
+// question is a request and what becomes of it.
+type question struct {
+	request request
+	// subject is what is known without the objects.
+	subject policy.Subject
+	// object and old are zero until they are parsed.
+	object, old workload.Object
+	// deleting: the object goes as soon as its finalizers let it; running: it runs
+	// no image that it did not run before.
+	deleting, running bool
+	// mirror: it stands for a static pod.
+	mirror bool
+
+	cause   Cause
+	outcome gate.Outcome
+	err     error
+}
+
+// describe fills in the subject.
+func (q *question) describe() {
+	r := &q.request
+	q.subject = policy.Subject{
+		Group: r.group, Version: r.version, Kind: r.kind, Subresource: r.subresource,
+		Namespace: r.namespace, Name: r.name, Operation: r.operation,
+		User: policy.User{Name: r.user, Groups: r.groups}, DryRun: r.dryRun, Time: time.Now(),
+	}
+}
+
+// sign makes a response the answer to this request and no other.
+func (q *question) sign(answer response) response {
+	answer.uid = q.request.uid
+	return answer
+}
+
+func (q *question) kind() Kind { return Kind{Group: q.request.group, Kind: q.request.kind} }
+
+func (q *question) isPod() bool { return q.kind() == Kind{Kind: "Pod"} }
+
+// name returns the object's name, or the beginning of one that is yet to be
+// generated and a star.
+func (q *question) name() string {
+	if q.request.name != "" || q.object.IsZero() {
+		return q.request.name
+	}
+	_, name, _ := strings.Cut(q.object.String(), " ")
+	return name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// title names the object to people.
+func (q *question) title() string {
+	name := q.name()
+	if q.request.namespace != "" {
+		name = q.request.namespace + "/" + name
+	}
+	kind := q.request.kind
+	if q.request.subresource != "" {
+		kind += "/" + q.request.subresource
+	}
+	return strings.TrimSpace(plain(kind, maxField) + " " + plain(name, maxField))
+}
+
+// passes reports whether there is nothing to ask before the objects are read.
+func (q *question) passes() bool {
+	switch {
+	case q.request.operation == opDelete, q.request.operation == opConnect:
+		return true
+	case q.request.subresource == "status", q.request.subresource == "scale":
+		return true
+	}
+	return q.request.operation == opUpdate && q.request.object != nil && identical(q.request.object, q.request.oldObject)
+}
+
+// check refuses what makes no sense before anything is decided.
+func (q *question) check() error {
+	r := &q.request
+	switch r.operation {
+	case opCreate, opUpdate, opDelete, opConnect:
+	default:
+		return fmt.Errorf("operation %q: want CREATE, UPDATE, DELETE or CONNECT", plain(r.operation, maxField))
+	}
+	switch {
+	case r.kind == "" || r.version == "":
+		return errors.New("the request does not say of which kind its object is")
+	case r.operation == opCreate && r.object == nil:
+		return errors.New("the request has no object")
+	case r.operation == opUpdate && (r.object == nil || r.oldObject == nil):
+		return errors.New("an UPDATE has an object and an oldObject, and one is missing")
+	}
+	return nil
+}
+
+// parse reads the objects and compares them with what the request says.
+func (q *question) parse() error {
+	var err error
+	if q.object, err = workload.Parse(q.request.object); err != nil {
+		return err
+	}
+	if err := q.agrees("object", q.object); err != nil {
+		return err
+	}
+	if q.request.operation == opUpdate {
+		// What cannot be read any more is no excuse, and no reason to refuse: then
+		// every image is looked at.
+		if old, err := workload.Parse(q.request.oldObject); err == nil {
+			if err := q.agrees("oldObject", old); err != nil {
+				return err
+			}
+			q.old = old
+		}
+	}
+	q.inspect()
+	return nil
+}
+
+// agrees refuses an object that is not the one that the request speaks of:
+// policies are matched by one, and what runs is in the other. Under
+// matchPolicy Equivalent the object is of request.kind, whatever kind was asked
+// for.
+func (q *question) agrees(member string, o workload.Object) error {
+	r := &q.request
+	for _, field := range []struct{ what, request, object string }{
+		{"group", r.group, o.Group()}, {"version", r.version, o.Version()}, {"kind", r.kind, o.Kind()},
+		{"namespace", r.namespace, o.Namespace()}, {"name", r.name, o.Name()},
+	} {
+		isNamed := field.what == "namespace" || field.what == "name"
+		if field.request == field.object || isNamed && (field.object == "" || field.what == "name" && field.request == "") {
+			continue
+		}
+		return fmt.Errorf("the %s is of %s %q, and the request speaks of %q", member, field.what, plain(field.object, maxField), plain(field.request, maxField))
+	}
+	return nil
+}
+
+// inspect finds out what makes the object special.
+func (q *question) inspect() {
+	metadata, _ := q.object.Content()["metadata"].(map[string]any)
+	q.deleting = q.request.operation == opUpdate && metadata["deletionTimestamp"] != nil
+	if (q.deleting || q.request.subresource == "resize") && !q.old.IsZero() {
+		same, err := sameImages(q.object, q.old)
+		q.running = err == nil && same
+	}
+	q.mirror = q.isMirror()
+}
+
+// isMirror reports whether a node says of itself that it runs the pod from a file
+// of its own. The annotation alone, which anybody may write, says nothing.
+func (q *question) isMirror() bool {
+	if !q.isPod() || q.request.operation != opCreate || q.request.subresource != "" {
+		return false
+	}
+	if mark, _ := annotations(q.object)["kubernetes.io/config.mirror"].(string); mark == "" {
+		return false
+	}
+	spec, _ := q.object.Content()["spec"].(map[string]any)
+	node, _ := spec["nodeName"].(string)
+	return node != "" && q.request.user == "system:node:"+node && slices.Contains(q.request.groups, "system:nodes")
+}

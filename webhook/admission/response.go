@@ -1,0 +1,117 @@
+package admission
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// response is what is said about one request.
+type response struct {
+	uid      string
+	allowed  bool
+	patch    []workload.Operation
+	warnings []string
+	// code, reason and message say why it is not allowed.
+	code            int
+	reason, message string
+	// audit are notes for the API server's audit log.
+	audit map[string]string
+}
+
+// denied refuses a request.
+func denied(message string) response {
+	return response{code: 403, reason: "Forbidden", message: message}
+}
+
+// malformed refuses a request that makes no sense.
+func malformed(message string) response {
+	return response{code: 400, reason: "BadRequest", message: message}
+}
+
+// append encodes the review that carries the response.
+func (r *response) append(b []byte) []byte {
+	b = append(b, `{"kind":"AdmissionReview","apiVersion":"`+reviewVersion+`","response":{"uid":`...)
+	b = quote(b, r.uid)
+	b = append(b, `,"allowed":`...)
+	b = strconv.AppendBool(b, r.allowed)
+	if !r.allowed {
+		b = append(b, `,"status":{"metadata":{},"status":"Failure","message":`...)
+		b = quote(b, r.message)
+		b = append(b, `,"reason":`...)
+		b = quote(b, r.reason)
+		b = append(b, `,"code":`...)
+		b = strconv.AppendInt(b, int64(r.code), 10)
+		b = append(b, '}')
+	}
+	if r.allowed && len(r.patch) > 0 {
+		b = append(b, `,"patch":"`...)
+		b = base64.StdEncoding.AppendEncode(b, appendPatch(nil, r.patch))
+		b = append(b, `","patchType":"JSONPatch"`...)
+	}
+	if len(r.audit) > 0 {
+		b = append(b, `,"auditAnnotations":{`...)
+		for i, name := range slices.Sorted(maps.Keys(r.audit)) {
+			b = separate(b, i)
+			b = quote(b, name)
+			b = append(b, ':')
+			b = quote(b, r.audit[name])
+		}
+		b = append(b, '}')
+	}
+	if len(r.warnings) > 0 {
+		b = append(b, `,"warnings":[`...)
+		for i, warning := range r.warnings {
+			b = quote(separate(b, i), warning)
+		}
+		b = append(b, ']')
+	}
+	return append(b, `}}`...)
+}
+
+// appendPatch encodes operations; nearly all of their values are texts.
+func appendPatch(b []byte, operations []workload.Operation) []byte {
+	b = append(b, '[')
+	for i, op := range operations {
+		b = append(separate(b, i), `{"op":`...)
+		b = quote(b, op.Op)
+		b = append(b, `,"path":`...)
+		b = quote(b, op.Path)
+		switch value := op.Value.(type) {
+		case string:
+			b = quote(append(b, `,"value":`...), value)
+		case nil:
+			if op.Op != "remove" {
+				b = append(b, `,"value":null`...)
+			}
+		default:
+			encoded, err := json.Marshal(value)
+			if err != nil {
+				encoded = []byte("null") // which the API server refuses in a place that is not null
+			}
+			b = append(append(b, `,"value":`...), encoded...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+func separate(b []byte, i int) []byte {
+	if i > 0 {
+		return append(b, ',')
+	}
+	return b
+}
+
+// quote appends a text; bytes that are not UTF-8 become the replacement
+// character.
+func quote(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s)
+	return b
+}

@@ -1,0 +1,199 @@
+package admission_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+// within is a timeout that passes soon; what is left of it when the margin is
+// gone is 80 ms.
+const within = "/?timeout=100ms"
+
+func TestWhatCouldNotBeDecided(t *testing.T) {
+	deleting := func(images ...string) object {
+		return with(t, pod(images...), func(o object) { o["metadata"].(object)["deletionTimestamp"] = "2026-11-21T03:30:01Z" })
+	}
+	panics := func(context.Context, gate.Request) gate.Outcome { panic("s3cret") }
+	hangs := func(ctx context.Context, _ gate.Request) gate.Outcome {
+		<-t.Context().Done()
+		return gate.Outcome{Answer: gate.Allow}
+	}
+	for name, row := range map[string]struct {
+		reason   string
+		answer   func(context.Context, gate.Request) gate.Outcome
+		op       string
+		now, old object
+		open     bool
+		cause    admission.Cause
+		allowed  bool
+	}{
+		"decided":              {"the twin of all", nil, "CREATE", pod("nginx"), nil, false, admission.Decided, true},
+		"panic, closed":        {"the default", panics, "CREATE", pod("nginx"), nil, false, admission.Panicked, false},
+		"panic, open":          {"all policies say so", panics, "CREATE", pod("nginx"), nil, true, admission.Panicked, true},
+		"hangs, closed":        {"the default", hangs, "CREATE", pod("nginx"), nil, false, admission.TimedOut, false},
+		"hangs, open":          {"all policies say so", hangs, "CREATE", pod("nginx"), nil, true, admission.TimedOut, true},
+		"panic, deleting":      {"what runs already may go", panics, "UPDATE", deleting("nginx"), pod("nginx"), false, admission.Panicked, true},
+		"panic, deleting, new": {"what is new may not come", panics, "UPDATE", deleting("redis"), pod("nginx"), false, admission.Panicked, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := &recorder{}
+			handler := doorThat(t, admission.Config{
+				Door: admission.Validate, Decider: &pinner{answer: row.answer}, Namespaces: shop, Failure: failure(row.open),
+			}, admission.WithRecorder(seen))
+			target := "/"
+			if row.cause == admission.TimedOut {
+				target = within
+			}
+			a := read(t, post(handler, target, review(t, row.op, row.now, row.old, nil)))
+			got := seen.last(t)
+			if a.Response.Allowed != row.allowed || a.Response.UID != "u-1" || got.Cause != row.cause || got.Allowed != row.allowed {
+				t.Errorf("%s: %+v, recorded %+v", row.reason, a.Response, got)
+			}
+			said := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")
+			if row.cause != admission.Decided && (!strings.Contains(said, "could not be verified") || got.Err == nil) {
+				t.Errorf("%s: %q, recorded %v", row.reason, said, got.Err)
+			}
+			if strings.Contains(said, "s3cret") {
+				t.Errorf("who asks was told what panicked: %s", said)
+			}
+		})
+	}
+}
+
+func TestTheDeciderAnswersForItsOwnDeadline(t *testing.T) {
+	decider := &pinner{answer: func(ctx context.Context, _ gate.Request) gate.Outcome {
+		deadline, ok := ctx.Deadline()
+		if left := time.Until(deadline); !ok || left > 80*time.Millisecond {
+			t.Errorf("%s left of a timeout of 100 ms: nothing for the way back", left)
+		}
+		<-ctx.Done()
+		return gate.Outcome{Answer: gate.Unable, Reasons: []policy.Reason{{Code: policy.TimedOut, Message: "after 3 of 5 images"}}}
+	}}
+	a := read(t, post(door(t, admission.Validate, decider), within, review(t, "CREATE", pod("nginx"), nil, nil)))
+	if a.Response.Allowed || !strings.Contains(a.Response.Status.Message, "after 3 of 5 images") {
+		t.Errorf("%+v", a.Response)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	for target, row := range map[string]struct{ least, most time.Duration }{
+		"/":             {5 * time.Second, 9 * time.Second},
+		"/?timeout=30s": {25 * time.Second, 29 * time.Second},
+		"/?timeout=1s":  {time.Millisecond, 800 * time.Millisecond},
+	} {
+		var left time.Duration
+		decider := &pinner{answer: func(ctx context.Context, r gate.Request) gate.Outcome {
+			deadline, _ := ctx.Deadline()
+			left = time.Until(deadline)
+			return pin(r)
+		}}
+		read(t, post(door(t, admission.Validate, decider), target, review(t, "CREATE", pod("nginx"), nil, nil)))
+		if left < row.least || left > row.most {
+			t.Errorf("%s: %s left, want %s to %s", target, left, row.least, row.most)
+		}
+	}
+}
+
+func TestFullQueue(t *testing.T) {
+	queue, err := admission.NewQueue(admission.QueueBounds{Requests: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, end := make(chan struct{}), make(chan struct{})
+	slow := &pinner{answer: func(_ context.Context, r gate.Request) gate.Outcome {
+		close(begun)
+		<-end
+		return pin(r)
+	}}
+	first := make(chan *httptest.ResponseRecorder)
+	body := review(t, "CREATE", pod("nginx"), nil, nil)
+	go func() { first <- post(door(t, admission.Mutate, slow, admission.WithQueue(queue)), "/", body) }()
+	<-begun
+	for _, open := range []bool{false, true} {
+		seen := &recorder{}
+		handler := doorThat(t, admission.Config{Door: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
+			admission.WithQueue(queue), admission.WithRecorder(seen))
+		a := read(t, post(handler, within, body))
+		if a.Response.Allowed != open || a.Response.UID != "u-1" || seen.last(t).Cause != admission.QueueFull {
+			t.Errorf("open %v: %+v", open, a.Response)
+		}
+	}
+	handler := door(t, admission.Validate, &pinner{}, admission.WithQueue(queue))
+	if a := read(t, post(handler, within, review(t, "DELETE", nil, pod("nginx"), nil))); !a.Response.Allowed {
+		t.Errorf("a deletion waits for nobody: %+v", a.Response)
+	}
+	if queue.Working() != 1 || queue.Waiting() != 0 {
+		t.Errorf("%d at work, %d waiting", queue.Working(), queue.Waiting())
+	}
+	close(end)
+	if a := read(t, <-first); !a.Response.Allowed {
+		t.Errorf("the one at work: %+v", a.Response)
+	}
+	if a := read(t, post(handler, "/", body)); !a.Response.Allowed || queue.Working() != 0 {
+		t.Errorf("once there is room: %+v, %d at work", a.Response, queue.Working())
+	}
+}
+
+func TestNoRoomForABody(t *testing.T) {
+	queue, err := admission.NewQueue(admission.QueueBounds{Bytes: admission.MaxBody})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := review(t, "CREATE", pod("nginx"), nil, nil)
+	reader, writer := io.Pipe()
+	first := make(chan *httptest.ResponseRecorder)
+	go func() { // of unknown length, so it takes all the room that there is
+		r := httptest.NewRequest(http.MethodPost, "/", reader)
+		r.ContentLength = -1
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		door(t, admission.Mutate, &pinner{}, admission.WithQueue(queue)).ServeHTTP(w, r)
+		first <- w
+	}()
+	if _, err := writer.Write(body[:10]); err != nil {
+		t.Fatal(err)
+	}
+	handler := door(t, admission.Validate, &pinner{}, admission.WithQueue(queue))
+	if w := post(handler, within, body); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("HTTP %d: %s", w.Code, w.Body)
+	}
+	if _, err := io.Copy(writer, bytes.NewReader(body[10:])); err != nil {
+		t.Fatal(err)
+	}
+	_ = writer.Close()
+	if a := read(t, <-first); !a.Response.Allowed {
+		t.Errorf("the first: %+v", a.Response)
+	}
+	if a := read(t, post(handler, "/", body)); !a.Response.Allowed {
+		t.Errorf("once there is room: %+v", a.Response)
+	}
+}
+
+// broken panics wherever it is asked.
+type broken struct{}
+
+func (broken) Labels(context.Context, string) (map[string]string, error) { panic("labels") }
+func (broken) FailOpen(*policy.Subject) bool                             { panic("failure") }
+func (broken) Record(context.Context, admission.Review)                  { panic("record") }
+func (broken) Check([]byte) error                                        { panic("check") }
+
+func TestNobodyElsesPanicGoesFurther(t *testing.T) {
+	handler := doorThat(t, admission.Config{Door: admission.Validate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}, admission.WithRecorder(broken{}))
+	if a := send(t, handler, review(t, "CREATE", pod("nginx"), nil, nil)); a.Response.Allowed {
+		t.Errorf("%+v", a.Response)
+	}
+	if a := send(t, handler, review(t, "DELETE", nil, pod("nginx"), nil)); !a.Response.Allowed {
+		t.Errorf("what needs nobody: %+v", a.Response)
+	}
+}

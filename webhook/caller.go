@@ -1,0 +1,99 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Callers are who may enter a door: those that show a certificate for clients
+// which one of the authorities signed.
+type Callers struct {
+	authorities []*x509.Certificate
+	names       []string
+}
+
+// NewCallers makes Callers from authorities in PEM. Without names, whoever the
+// authorities signed may enter; else only those whose common name is among them.
+// Authorities that sign for others, too, such as a cluster's own, want names.
+func NewCallers(authorities []byte, names ...string) (*Callers, error) {
+	c := &Callers{names: slices.Clone(names)}
+	if slices.Contains(names, "") {
+		return nil, errors.New("callers: a common name is empty")
+	}
+	for rest := authorities; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			if len(bytes.TrimSpace(rest)) > 0 {
+				return nil, errors.New("callers: something in the authorities is not PEM")
+			}
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("callers: want certificates of authorities, found %q", block.Type)
+		}
+		authority, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("callers: certificate %d of the authorities: %w", len(c.authorities)+1, err)
+		}
+		if !authority.IsCA {
+			return nil, fmt.Errorf("callers: certificate %d (%s) is not an authority's", len(c.authorities)+1, authority.Subject)
+		}
+		c.authorities = append(c.authorities, authority)
+	}
+	if len(c.authorities) == 0 {
+		return nil, errors.New("callers: no certificate of an authority; nobody could enter")
+	}
+	return c, nil
+}
+
+// poolOf holds the authorities of all doors; nil if none asks for a certificate.
+func poolOf(doors map[string]Door) *x509.CertPool {
+	var pool *x509.CertPool
+	for _, door := range doors {
+		if door.Callers == nil {
+			continue
+		}
+		if pool == nil {
+			pool = x509.NewCertPool()
+		}
+		for _, authority := range door.Callers.authorities {
+			pool.AddCert(authority)
+		}
+	}
+	return pool
+}
+
+// admit says why the other side of a connection may not enter; nil means it may.
+// The handshake proved the chains against the authorities of all doors, so that
+// what is left is whether one of them is this door's. A connection may outlive
+// its certificate.
+func (c *Callers) admit(connection *tls.ConnectionState, now time.Time) error {
+	if c == nil {
+		return nil
+	}
+	if connection == nil || len(connection.VerifiedChains) == 0 {
+		return errors.New("this door wants a client certificate, and none was shown")
+	}
+	leaf := connection.VerifiedChains[0][0]
+	if now.After(leaf.NotAfter) {
+		return fmt.Errorf("the client certificate expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	if !slices.ContainsFunc(connection.VerifiedChains, c.signed) {
+		return errors.New("the client certificate is of an authority that this door does not know")
+	}
+	if len(c.names) > 0 && !slices.Contains(c.names, leaf.Subject.CommonName) {
+		return fmt.Errorf("the client certificate's common name %q is not among those that may enter", leaf.Subject.CommonName)
+	}
+	return nil
+}
+
+// signed reports whether a proved chain ends in an authority of the door.
+func (c *Callers) signed(chain []*x509.Certificate) bool {
+	return slices.ContainsFunc(c.authorities, chain[len(chain)-1].Equal)
+}

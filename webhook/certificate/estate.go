@@ -1,0 +1,154 @@
+package certificate
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// estate is everything that the replicas own together, as it was read. What was
+// broken or missing is nil, and said in flaws.
+type estate struct {
+	authorities []*x509.Certificate // the one that signs first
+	key         *ecdsa.PrivateKey   // of the first
+	pair        *tls.Certificate
+	pem         [2][]byte // of the pair: certificate and key
+	peers       []byte
+	flaws       []error
+}
+
+// read takes what is good from entries.
+func read(entries map[string][]byte) estate {
+	var e estate
+	flaw := func(entry string, err error) {
+		if err != nil {
+			e.flaws = append(e.flaws, fmt.Errorf("%s: %w", entry, err))
+		}
+	}
+	var err error
+	e.authorities, err = parseAuthorities(entries[EntryBundle])
+	flaw(EntryBundle, err)
+	e.key, err = parseKey(entries[EntryAuthority])
+	if err == nil && len(e.authorities) > 0 && !belongs(e.key, e.authorities[0]) {
+		e.key, err = nil, fmt.Errorf("is not the key of the first certificate in %s", EntryBundle)
+	}
+	flaw(EntryAuthority, err)
+	e.pem = [2][]byte{entries[EntryCertificate], entries[EntryKey]}
+	e.pair, err = parsePair(e.pem[0], e.pem[1])
+	flaw(EntryCertificate, err)
+	if e.peers = entries[EntryPeers]; len(e.peers) != peerKeySize {
+		flaw(EntryPeers, fmt.Errorf("has %d bytes, want %d", len(e.peers), peerKeySize))
+		e.peers = nil
+	}
+	return e
+}
+
+// inherit fills what is broken or missing with what this process still holds, so
+// that callers who know that go on trusting it. The key of the authority is never
+// inherited: whoever removes it gets a new one.
+func (e *estate) inherit(from estate) {
+	if len(e.authorities) == 0 {
+		e.authorities, e.key = from.authorities, nil
+	}
+	if e.pair == nil {
+		e.pair, e.pem = from.pair, from.pem
+	}
+}
+
+// tend makes what is missing, renews what is due, and drops what has expired. It
+// reports whether there is something to write.
+func (e *estate) tend(wanted []string, now time.Time) (changed bool, err error) {
+	changed, err = e.tendAuthorities(now)
+	if err != nil {
+		return false, err
+	}
+	if e.peers == nil {
+		e.peers, changed = make([]byte, peerKeySize), true
+		if _, err := rand.Read(e.peers); err != nil {
+			return false, fmt.Errorf("make a key for the replicas: %w", err)
+		}
+	}
+	if names, stale := e.stale(wanted, now); stale {
+		return true, e.sign(names, now)
+	}
+	return changed, nil
+}
+
+func (e *estate) tendAuthorities(now time.Time) (changed bool, err error) {
+	if e.key == nil || len(e.authorities) == 0 || checkLife(e.authorities[0], now) != nil || due(e.authorities[0], now) {
+		next, key, err := newAuthority(now)
+		if err != nil {
+			return false, err
+		}
+		e.authorities, e.key, changed = append([]*x509.Certificate{next}, e.authorities...), key, true
+	}
+	before := len(e.authorities)
+	e.authorities = slices.DeleteFunc(slices.Clone(e.authorities), func(c *x509.Certificate) bool { return now.After(c.NotAfter) })
+	e.authorities = e.authorities[:min(len(e.authorities), maxAuthorities)]
+	return changed || len(e.authorities) != before, nil
+}
+
+// stale reports whether a leaf must be signed, and for which names. As long as
+// the old one is good, it waits until callers know the authority that signs.
+func (e *estate) stale(wanted []string, now time.Time) (names []string, stale bool) {
+	if e.pair == nil || checkLife(e.pair.Leaf, now) != nil || checkTrust(e.pair, e.authorities, now) != nil {
+		return wanted, true
+	}
+	if checkNames(e.pair.Leaf, wanted) != nil {
+		return e.namesWith(wanted), true
+	}
+	old := due(e.pair.Leaf, now) || e.pair.Leaf.CheckSignatureFrom(e.authorities[0]) != nil
+	return wanted, old && e.published(now)
+}
+
+// published reports whether callers know the authority that signs: it was in the
+// bundle for a while, or there is no other to know.
+func (e *estate) published(now time.Time) bool {
+	return len(e.authorities) == 1 || !now.Before(e.authorities[0].NotBefore.Add(skew+PublishTime))
+}
+
+// namesWith adds wanted names to those of the leaf: replicas of two
+// configurations must not take names from each other during an update.
+func (e *estate) namesWith(wanted []string) []string {
+	all := append(names(e.pair.Leaf), wanted...)
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) > maxNames {
+		return wanted
+	}
+	return all
+}
+
+func (e *estate) sign(names []string, now time.Time) error {
+	leaf, key, err := newLeaf(names, e.authorities[0], e.key, now)
+	if err != nil {
+		return err
+	}
+	text, err := encodeKey(key)
+	if err != nil {
+		return err
+	}
+	e.pem = [2][]byte{encodeCertificate(leaf), text}
+	e.pair = &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
+	return nil
+}
+
+// entries are the estate as a Store keeps it.
+func (e *estate) entries() (map[string][]byte, error) {
+	key, err := encodeKey(e.key)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		EntryBundle: encodeCertificate(e.authorities...), EntryAuthority: key,
+		EntryCertificate: bytes.Clone(e.pem[0]), EntryKey: bytes.Clone(e.pem[1]), EntryPeers: bytes.Clone(e.peers),
+	}, nil
+}
+
+func (e *estate) held() held {
+	return held{certificate: e.pair, bundle: encodeCertificate(e.authorities...)}
+}

@@ -1,0 +1,115 @@
+package certificate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+// folderEntries are in the order in which they are written: the mark of what is
+// ours first, and the leaf last.
+var folderEntries = [...]string{EntryPeers, EntryAuthority, EntryBundle, EntryKey, EntryCertificate}
+
+// Folder is a Store of files in a folder, for one gateway without a cluster. It
+// counts as ours if it holds the replicas' key, which nobody else writes.
+type Folder struct {
+	path string
+	mu   sync.Mutex
+}
+
+// NewFolder makes a Folder; the folder is made when it is written to.
+func NewFolder(path string) (*Folder, error) {
+	if path == "" {
+		return nil, errors.New("certificate folder: want a path")
+	}
+	return &Folder{path: path}, nil
+}
+
+// Get implements Store.
+func (f *Folder) Get(context.Context) (Content, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.read()
+}
+
+func (f *Folder) read() (Content, error) {
+	c := Content{Entries: map[string][]byte{}}
+	hash := sha256.New()
+	for _, name := range folderEntries {
+		value, err := readFile(filepath.Join(f.path, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Content{}, err
+		}
+		c.Entries[name] = value
+		fmt.Fprintf(hash, "%s %d\n", name, len(value))
+		hash.Write(value)
+	}
+	if len(c.Entries) == 0 {
+		return Content{}, ErrAbsent
+	}
+	c.Version = hex.EncodeToString(hash.Sum(nil))
+	_, c.Ours = c.Entries[EntryPeers]
+	return c, nil
+}
+
+// Put implements Store.
+func (f *Folder) Put(_ context.Context, entries map[string][]byte, version string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, err := f.read()
+	if err != nil && !errors.Is(err, ErrAbsent) {
+		return err
+	}
+	if before.Version != version {
+		return ErrConflict
+	}
+	if err := os.MkdirAll(f.path, 0o700); err != nil {
+		return err
+	}
+	for _, name := range folderEntries {
+		if value, ok := entries[name]; ok {
+			if err := replace(filepath.Join(f.path, name), value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replace writes a file that only its owner reads, all of it or nothing.
+func replace(path string, value []byte) error {
+	next, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(value)
+	err = errors.Join(err, next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return nil
+}
+
+// readFile reads a file of bounded size.
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return limit.ReadAll(file, maxEntry, path)
+}

@@ -1,0 +1,175 @@
+package certificate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// OwnConfig is what an own authority needs.
+type OwnConfig struct {
+	// Store is shared by all replicas. Where names it in errors, as in
+	// "secret quaymaster/quaymaster-certificate".
+	Store Store
+	Where string
+	// Names are the DNS names and IP addresses under which the gateway is called:
+	// at least one.
+	Names []string
+	// Log is told of renewals and of trouble.
+	Log *slog.Logger
+	// Now is the wall clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Own is a Source of the gateway's own authority. It is safe for concurrent use.
+type Own struct {
+	*Source
+	config OwnConfig
+
+	mu   sync.Mutex // held by one look at a time
+	last estate
+	peer struct {
+		sync.RWMutex
+		key []byte
+	}
+}
+
+// storeTimeout bounds one look at the Store.
+const storeTimeout = 15 * time.Second
+
+// NewOwn makes an Own that has looked at nothing yet.
+func NewOwn(config OwnConfig) (*Own, error) {
+	if config.Store == nil || config.Where == "" || config.Log == nil {
+		return nil, errors.New("own certificate: want a store, its name and a log")
+	}
+	if len(config.Names) == 0 || len(config.Names) > maxNames {
+		return nil, fmt.Errorf("own certificate: %d names: want 1 to %d", len(config.Names), maxNames)
+	}
+	for _, name := range config.Names {
+		if net.ParseIP(name) == nil && (name == "" || strings.ContainsAny(name, " /:*@")) {
+			return nil, fmt.Errorf("own certificate: %q: want a DNS name or an IP address", name)
+		}
+	}
+	config.Names = slices.Clone(config.Names)
+	return &Own{Source: newSource(config.Now), config: config}, nil
+}
+
+// PeerKey returns the 32 bytes by which the replicas know one another; nil until
+// something was loaded. It changes only when it was lost.
+func (o *Own) PeerKey() []byte {
+	o.peer.RLock()
+	defer o.peer.RUnlock()
+	return bytes.Clone(o.peer.key)
+}
+
+// Run looks at the Store at once and then every Interval until ctx ends, more
+// often until something was loaded.
+func (o *Own) Run(ctx context.Context) { follow(ctx, o.Source, o.config.Log, o.Refresh) }
+
+// Refresh looks at the Store once: it follows what other replicas wrote, and makes
+// or renews what is missing or due. With an error, what was served before is
+// served still.
+func (o *Own) Refresh(ctx context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	for range maxAttempts {
+		next, err := o.look(ctx)
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.config.Where, err)
+		}
+		o.take(ctx, next)
+		return nil
+	}
+	return fmt.Errorf("%s: others wrote it %d times at once; it is tried again", o.config.Where, maxAttempts)
+}
+
+// look reads the Store and writes it where something must change.
+func (o *Own) look(ctx context.Context) (estate, error) {
+	content, err := o.config.Store.Get(ctx)
+	if err != nil && !errors.Is(err, ErrAbsent) {
+		return estate{}, fmt.Errorf("read: %w", err)
+	}
+	e := read(content.Entries)
+	if len(e.flaws) > 0 && !content.Ours && !empty(content.Entries) {
+		return estate{}, fmt.Errorf("it holds what the gateway did not make (%w): give the gateway a name of its own, or delete this one", errors.Join(e.flaws...))
+	}
+	if len(e.flaws) > 0 && !empty(content.Entries) {
+		o.config.Log.LogAttrs(ctx, slog.LevelWarn, "what is broken in the certificate store is made anew",
+			slog.String("store", o.config.Where), slog.Any("error", errors.Join(e.flaws...)))
+	}
+	e.inherit(o.last)
+	changed, err := e.tend(o.config.Names, o.now())
+	if err != nil || !changed {
+		return e, err
+	}
+	entries, err := e.entries()
+	if err != nil {
+		return estate{}, err
+	}
+	if err := o.config.Store.Put(ctx, entries, content.Version); err != nil {
+		return estate{}, fmt.Errorf("write: %w", err)
+	}
+	return e, nil
+}
+
+// empty reports whether a Store holds none of the entries, as one that was
+// shipped to be filled.
+func empty(entries map[string][]byte) bool {
+	for _, name := range folderEntries {
+		if len(entries[name]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// take serves an estate from now on.
+func (o *Own) take(ctx context.Context, e estate) {
+	o.last = e
+	o.peer.Lock()
+	o.peer.key = bytes.Clone(e.peers)
+	o.peer.Unlock()
+	if o.swap(e.held()) {
+		tell(ctx, o.config.Log, o.Source)
+	}
+}
+
+// follow calls refresh at once and then again and again until ctx ends, and logs
+// each trouble once.
+func follow(ctx context.Context, s *Source, log *slog.Logger, refresh func(context.Context) error) {
+	const soon = time.Second
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if err := refresh(ctx); err != nil && ctx.Err() == nil && s.keep(err) {
+			log.LogAttrs(ctx, slog.LevelError, "the certificate could not be brought up to date", slog.Any("error", err))
+		}
+		if s.Ready() == nil {
+			timer.Reset(Interval)
+			continue
+		}
+		timer.Reset(soon)
+	}
+}
+
+// tell says what is served from now on.
+func tell(ctx context.Context, log *slog.Logger, s *Source) {
+	log.LogAttrs(ctx, slog.LevelInfo, "another certificate is served", slog.Time("expires", s.Expires()))
+}

@@ -1,0 +1,264 @@
+package configuration
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// Bounds of a webhook's timeout, in seconds, as the API server has them, and
+// what stands for a policy that says nothing, as in Kyverno.
+const minSeconds, defaultSeconds, maxSeconds = 1, 10, 30
+
+// Warning says what of a policy the API server is not asked about.
+type Warning struct {
+	// Policy is the ID of the policy.
+	Policy string
+	// Message says what is left out, and what to do if that is not meant.
+	Message string
+}
+
+// String returns the policy and the message.
+func (w Warning) String() string { return w.Policy + ": " + w.Message }
+
+// name is a resource, whatever the version: an object that is asked about in one
+// version is not asked about in another as well.
+type name struct{ group, resource string }
+
+// question is what is asked about one resource.
+type question struct {
+	name       name
+	kind       string
+	namespaced bool
+	// closed says that a policy fails closed, outside that an image may be outside
+	// of spec.
+	closed, outside      bool
+	seconds              int32
+	versions, operations map[string]bool
+	// everywhere says that a policy is confined to no literal namespaces; else
+	// namespaces are those of all.
+	everywhere bool
+	namespaces map[string]bool
+}
+
+// questions collects what policies ask for.
+type questions struct {
+	resources []Resource
+	excluded  []string
+	asked     map[name]*question
+	warnings  []Warning
+}
+
+// ask works through the policies.
+func (in Input) ask() *questions {
+	q := &questions{resources: in.Resources, asked: make(map[name]*question)}
+	q.excluded = slices.Compact(slices.Sorted(slices.Values(append([]string{in.Namespace}, in.ExcludedNamespaces...))))
+	for _, p := range in.Policies {
+		if p.Broken != nil && len(p.Targets) == 0 {
+			q.warn(p, "is broken, and names no kinds that can be read: nothing is asked on its behalf until it is corrected")
+		}
+		for _, t := range p.Targets {
+			q.target(p, t)
+		}
+	}
+	slices.SortFunc(q.warnings, func(a, b Warning) int {
+		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Message, b.Message))
+	})
+	q.warnings = slices.Compact(q.warnings)
+	return q
+}
+
+func (q *questions) warn(p *policy.Policy, format string, args ...any) {
+	q.warnings = append(q.warnings, Warning{Policy: p.ID(), Message: fmt.Sprintf(format, args...)})
+}
+
+// target adds what one target asks for.
+func (q *questions) target(p *policy.Policy, t policy.Target) {
+	operations := operationsOf(t)
+	if len(operations) == 0 {
+		return
+	}
+	namespaces, everywhere, confined := q.namespacesOf(p, t)
+	if !everywhere && len(namespaces) == 0 {
+		q.warn(p, "%s: every namespace that it names is excluded, or no name of a namespace: nothing is asked on its behalf", written(t))
+		return
+	}
+	found := false
+	for _, r := range q.resources {
+		if !wildcard.Match(t.Group, r.Group) || !wildcard.Match(t.Version, r.Version) || !wildcard.Match(t.Kind, r.Kind) {
+			continue
+		}
+		if !isPattern(t.Kind) {
+			found = true
+		}
+		if confined && !r.Namespaced || isPattern(t.Kind) && !carriesImages(p, r) {
+			continue
+		}
+		if why := r.never(); why != "" {
+			if !isPattern(t.Kind) {
+				q.warn(p, "%s: the API server never asks about it, for %s", written(t), why)
+			}
+			continue
+		}
+		for _, resource := range matched(t, r) {
+			brought := bringing(resource, operations)
+			if len(brought) == 0 {
+				continue
+			}
+			asked := q.about(name{r.Group, resource}, r)
+			asked.add(p, r, brought)
+			asked.everywhere = asked.everywhere || everywhere
+			maps.Copy(asked.namespaces, namespaces)
+		}
+	}
+	switch {
+	case isPattern(t.Kind):
+	case !found:
+		q.warn(p, "the API server serves no kind %s: correct the policy if that is a mistake; if its definition is yet to be installed, it is asked about from then on", written(t))
+	case t.Subresource != "" && !wildcard.Match(t.Subresource, ephemeralContainers):
+		q.warn(p, "%s: the API server never asks about it, for this subresource brings no images", written(t))
+	}
+}
+
+func (q *questions) about(n name, r Resource) *question {
+	asked := q.asked[n]
+	if asked == nil {
+		asked = &question{
+			name: n, kind: r.Kind, namespaced: r.Namespaced,
+			versions: map[string]bool{}, operations: map[string]bool{}, namespaces: map[string]bool{},
+		}
+		q.asked[n] = asked
+	}
+	return asked
+}
+
+// bringing returns the operations by which a resource can bring images. An
+// ephemeral container comes by UPDATE alone; who names only CREATE does not ask
+// for it.
+func bringing(resource string, operations []string) []string {
+	if !strings.Contains(resource, "/") {
+		return operations
+	}
+	return slices.DeleteFunc(slices.Clone(operations), func(o string) bool { return o != string(admission.Update) })
+}
+
+// add adds what a policy asks of a resource.
+func (asked *question) add(p *policy.Policy, r Resource, operations []string) {
+	for _, o := range operations {
+		asked.operations[o] = true
+	}
+	asked.versions[r.Version] = true
+	// Of an audit nothing enforces: it must not stop anybody by being down.
+	asked.closed = asked.closed || !p.FailOpen && !p.AuditOnly
+	asked.seconds = max(asked.seconds, seconds(p.Timeout))
+	asked.outside = asked.outside || looksOutside(p, r)
+}
+
+// matched returns the resources, and subresources, of r that t speaks of. A
+// target without subresource that means Pods brings those containers that are
+// added later.
+func matched(t policy.Target, r Resource) []string {
+	var names []string
+	if t.Subresource == "" || t.Subresource == "*" {
+		names = append(names, r.Name)
+	}
+	ephemeral := r.Group == "" && r.Kind == podKind && slices.Contains(r.Subresources, ephemeralContainers)
+	if ephemeral && (t.Subresource == "" || wildcard.Match(t.Subresource, ephemeralContainers)) {
+		names = append(names, r.Name+"/"+ephemeralContainers)
+	}
+	return names
+}
+
+// operationsOf returns which of CREATE and UPDATE a target speaks of.
+func operationsOf(t policy.Target) []string {
+	both := []string{string(admission.Create), string(admission.Update)}
+	if len(t.Operations) == 0 {
+		return both
+	}
+	return slices.DeleteFunc(both, func(o string) bool { return !slices.Contains(t.Operations, o) })
+}
+
+// namespacesOf returns the literal namespaces that a policy's target is confined
+// to, less those that are excluded, or that it is asked about everywhere.
+// Confined says that it speaks of nothing outside of namespaces.
+func (q *questions) namespacesOf(p *policy.Policy, t policy.Target) (namespaces map[string]bool, everywhere, confined bool) {
+	named := t.Namespaces
+	if p.Namespace != "" {
+		if len(named) > 0 && !slices.ContainsFunc(named, func(n string) bool { return wildcard.Match(n, p.Namespace) }) {
+			return nil, false, true
+		}
+		named = []string{p.Namespace}
+	}
+	if len(named) == 0 {
+		return nil, true, false
+	}
+	if slices.ContainsFunc(named, isPattern) {
+		return nil, true, true
+	}
+	namespaces = make(map[string]bool)
+	for _, n := range named {
+		// One name that no namespace can have would have the API server refuse the
+		// whole configuration.
+		if !slices.Contains(q.excluded, n) && len(validation.IsDNS1123Label(n)) == 0 {
+			namespaces[n] = true
+		}
+	}
+	return namespaces, false, true
+}
+
+// carriesImages reports whether a kind that a pattern brought has images that
+// are known: the kinds of Kubernetes that run some, and what extractors name.
+func carriesImages(p *policy.Policy, r Resource) bool {
+	if _, ok := r.workload(); ok {
+		return true
+	}
+	return len(extractors(p, r)) > 0
+}
+
+// looksOutside reports whether an extractor of the policy looks outside of spec.
+func looksOutside(p *policy.Policy, r Resource) bool {
+	return slices.ContainsFunc(extractors(p, r), func(e policy.Extractor) bool { return !strings.HasPrefix(e.Path, "/spec/") })
+}
+
+func extractors(p *policy.Policy, r Resource) []policy.Extractor {
+	subject := &policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind, Operation: string(admission.Create)}
+	var found []policy.Extractor
+	for _, rule := range p.Rules {
+		found = append(found, rule.Extractors(subject)...)
+	}
+	return found
+}
+
+func seconds(timeout time.Duration) int32 {
+	if timeout == 0 {
+		return defaultSeconds
+	}
+	bounded := min(max(timeout, minSeconds*time.Second), maxSeconds*time.Second)
+	return int32((bounded + time.Second - 1) / time.Second)
+}
+
+func isPattern(s string) bool { return strings.ContainsAny(s, "*?") }
+
+// written is a target as a policy writes it, without what stands for anything.
+func written(t policy.Target) string {
+	text := t.Kind
+	if t.Version != "*" && t.Version != "" {
+		text = t.Version + "/" + text
+	}
+	if t.Group != "*" && t.Group != "" {
+		text = t.Group + "/" + text
+	}
+	if t.Subresource != "" {
+		text += "/" + t.Subresource
+	}
+	return text
+}

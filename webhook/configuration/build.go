@@ -1,0 +1,257 @@
+package configuration
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What the configurations and their webhooks are called.
+const (
+	// Name is the name of both configurations.
+	Name = "quaymaster"
+	// ManagedBy is the label that says whose they are, with the value Name.
+	ManagedBy = "app.kubernetes.io/managed-by"
+
+	mutateSuffix, validateSuffix = ".mutate.quaymaster.dev", ".validate.quaymaster.dev"
+	documentsName                = "policies.quaymaster.dev"
+)
+
+// The doors, as paths below the endpoint.
+const (
+	MutatePath    = "/mutate"
+	ValidatePath  = "/validate"
+	DocumentsPath = "/policies"
+)
+
+// notEnforced is Azure's word for webhook configurations that it must not add
+// selectors of its own to; without it the two would correct each other for ever,
+// every half minute.
+const notEnforced = "admissions.enforcer/disabled"
+
+// specUnchanged keeps the API server from asking about updates that leave spec
+// alone, as those of a finalizer: the engine looks at images that changed and at
+// nothing else. There is no oldObject at CREATE. What has no spec is asked about.
+const specUnchanged = `request.operation != "UPDATE" || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec`
+
+const namespaceLabel = "kubernetes.io/metadata.name"
+
+// Configurations are what the API server is to be told.
+type Configurations struct {
+	Mutating   *admission.MutatingWebhookConfiguration
+	Validating *admission.ValidatingWebhookConfiguration
+	// Warnings, sorted, say what of the policies is not asked about.
+	Warnings []Warning
+}
+
+// Build makes the configurations. Equal input makes equal output, in whatever
+// order it comes. It refuses input that would stop a cluster or check nothing:
+// without authorities, endpoint, own namespace, or known resources.
+func Build(in Input) (Configurations, error) {
+	if err := in.check(); err != nil {
+		return Configurations{}, err
+	}
+	q := in.ask()
+	meta := in.metadata()
+	c := Configurations{
+		Mutating:   &admission.MutatingWebhookConfiguration{ObjectMeta: meta},
+		Validating: &admission.ValidatingWebhookConfiguration{ObjectMeta: *meta.DeepCopy()},
+		Warnings:   q.warnings,
+	}
+	for _, g := range q.groups(func(a *question) bool { return in.mutates(a) }) {
+		c.Mutating.Webhooks = append(c.Mutating.Webhooks, g.mutating(in, q.excluded))
+	}
+	for _, g := range q.groups(func(*question) bool { return true }) {
+		c.Validating.Webhooks = append(c.Validating.Webhooks, g.validating(in, q.excluded))
+	}
+	if len(in.Documents) > 0 {
+		c.Validating.Webhooks = append(c.Validating.Webhooks, in.documents())
+	}
+	return c, nil
+}
+
+func (in Input) metadata() metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{
+		Name:        Name,
+		Labels:      map[string]string{ManagedBy: Name},
+		Annotations: map[string]string{notEnforced: "true"},
+	}
+	if in.Owner != (metav1.OwnerReference{}) {
+		meta.OwnerReferences = []metav1.OwnerReference{in.Owner}
+	}
+	return meta
+}
+
+// mutates reports whether objects of a resource are changed.
+func (in Input) mutates(a *question) bool {
+	if a.name.group == "" && a.kind == podKind {
+		return true
+	}
+	w, ok := Resource{Group: a.name.group, Kind: a.kind}.workload()
+	return ok && slices.Contains(in.MutateControllers, w.kind)
+}
+
+// group is the resources that share a webhook.
+type group struct {
+	name       string
+	closed     bool
+	seconds    int32
+	spec       bool     // all of them have their images in spec
+	namespaces []string // none: everywhere
+	resources  []*question
+}
+
+// groups puts the resources that are wanted into webhooks, each into one.
+func (q *questions) groups(wanted func(*question) bool) []*group {
+	found := make(map[string]*group)
+	for _, a := range q.asked {
+		if !wanted(a) {
+			continue
+		}
+		g := a.group()
+		if found[g.name] == nil {
+			found[g.name] = g
+		}
+		found[g.name].resources = append(found[g.name].resources, a)
+	}
+	var sorted []*group
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		g := found[key]
+		slices.SortFunc(g.resources, func(a, b *question) int {
+			return strings.Compare(a.name.group+" "+a.name.resource, b.name.group+" "+b.name.resource)
+		})
+		sorted = append(sorted, g)
+	}
+	return sorted
+}
+
+// group returns the webhook that a resource belongs in. Its name says what is
+// the same for all in it, so that equal ones have equal names.
+func (a *question) group() *group {
+	w, _ := Resource{Group: a.name.group, Kind: a.kind}.workload()
+	g := &group{closed: a.closed, seconds: a.seconds, spec: w.inSpec && !a.outside}
+	what, fail := "objects", "ignore"
+	if g.spec {
+		what = "workloads"
+	}
+	if g.closed {
+		fail = "fail"
+	}
+	g.name = fmt.Sprintf("%s-%s-%ds", what, fail, g.seconds)
+	if !a.everywhere {
+		g.namespaces = slices.Sorted(maps.Keys(a.namespaces))
+		sum := sha256.Sum256([]byte(strings.Join(g.namespaces, " ")))
+		g.name += "-" + hex.EncodeToString(sum[:4])
+	}
+	return g
+}
+
+func (g *group) selector(excluded []string) *metav1.LabelSelector {
+	requirement := metav1.LabelSelectorRequirement{Key: namespaceLabel, Operator: metav1.LabelSelectorOpIn, Values: g.namespaces}
+	if len(g.namespaces) == 0 {
+		requirement.Operator, requirement.Values = metav1.LabelSelectorOpNotIn, slices.Clone(excluded)
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
+}
+
+func (g *group) policy() *admission.FailurePolicyType {
+	failure := admission.Ignore
+	if g.closed {
+		failure = admission.Fail
+	}
+	return &failure
+}
+
+func (g *group) conditions() []admission.MatchCondition {
+	if !g.spec {
+		return nil
+	}
+	return []admission.MatchCondition{{Name: "spec-changes", Expression: specUnchanged}}
+}
+
+// rules returns the resources of a webhook. A rule means every combination of
+// what it lists, so that only those share one which have all else in common.
+func (g *group) rules() []admission.RuleWithOperations {
+	var rules []admission.RuleWithOperations
+	at := make(map[string]int)
+	for _, a := range g.resources {
+		scope := admission.ClusterScope
+		if a.namespaced {
+			scope = admission.NamespacedScope
+		}
+		versions, operations := slices.Sorted(maps.Keys(a.versions)), slices.Sorted(maps.Keys(a.operations))
+		key := fmt.Sprint(a.name.group, versions, operations, scope)
+		i, ok := at[key]
+		if !ok {
+			i = len(rules)
+			at[key] = i
+			rule := admission.RuleWithOperations{Rule: admission.Rule{APIGroups: []string{a.name.group}, APIVersions: versions, Scope: &scope}}
+			for _, o := range operations {
+				rule.Operations = append(rule.Operations, admission.OperationType(o))
+			}
+			rules = append(rules, rule)
+		}
+		rules[i].Resources = append(rules[i].Resources, a.name.resource)
+	}
+	return rules
+}
+
+func (g *group) mutating(in Input, excluded []string) admission.MutatingWebhook {
+	again := admission.IfNeededReinvocationPolicy
+	match, effects := common()
+	return admission.MutatingWebhook{
+		Name: g.name + mutateSuffix, ClientConfig: in.client(MutatePath), Rules: g.rules(),
+		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(excluded), ObjectSelector: &metav1.LabelSelector{},
+		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
+		ReinvocationPolicy: &again, MatchConditions: g.conditions(),
+	}
+}
+
+func (g *group) validating(in Input, excluded []string) admission.ValidatingWebhook {
+	match, effects := common()
+	return admission.ValidatingWebhook{
+		Name: g.name + validateSuffix, ClientConfig: in.client(ValidatePath), Rules: g.rules(),
+		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(excluded), ObjectSelector: &metav1.LabelSelector{},
+		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
+		MatchConditions: g.conditions(),
+	}
+}
+
+// common is what all webhooks say: an object is asked about in whatever version
+// it comes, and a dry run leaves nothing behind.
+func common() (*admission.MatchPolicyType, *admission.SideEffectClass) {
+	match, effects := admission.Equivalent, admission.SideEffectClassNoneOnDryRun
+	return &match, &effects
+}
+
+// documents is the webhook that refuses broken policies. It is ignored while the
+// gateway is away: policies of those kinds may be another engine's, and what is
+// broken is seen when the gateway comes back.
+func (in Input) documents() admission.ValidatingWebhook {
+	byGroup := make(map[string][]string)
+	for _, d := range in.Documents {
+		byGroup[d.Group] = append(byGroup[d.Group], d.Resource)
+	}
+	var rules []admission.RuleWithOperations
+	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
+		slices.Sort(byGroup[group])
+		scope := admission.AllScopes
+		rules = append(rules, admission.RuleWithOperations{
+			Operations: []admission.OperationType{admission.Create, admission.Update},
+			Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: slices.Compact(byGroup[group]), Scope: &scope},
+		})
+	}
+	failure, wait := admission.Ignore, int32(defaultSeconds)
+	match, effects := common()
+	return admission.ValidatingWebhook{
+		Name: documentsName, ClientConfig: in.client(DocumentsPath), Rules: rules,
+		FailurePolicy: &failure, MatchPolicy: match, NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
+		SideEffects: effects, TimeoutSeconds: &wait, AdmissionReviewVersions: []string{"v1"},
+	}
+}

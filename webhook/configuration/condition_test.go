@@ -1,0 +1,58 @@
+package configuration
+
+import (
+	"testing"
+
+	"github.com/google/cel-go/cel"
+)
+
+// TestSpecUnchanged evaluates the condition as the API server does: with the
+// objects as untyped values, and null where there is none.
+func TestSpecUnchanged(t *testing.T) {
+	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast, issues := env.Compile(specUnchanged)
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	if ast.OutputType() != cel.BoolType {
+		t.Fatalf("the condition is a %s", ast.OutputType())
+	}
+	program, err := env.Program(ast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := func(image, label string, more ...any) map[string]any {
+		containers := append([]any{map[string]any{"name": "web", "image": image, "ports": []any{map[string]any{"containerPort": int64(80)}}}}, more...)
+		return map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": label}}, "spec": map[string]any{"containers": containers}}
+	}
+	debugger := map[string]any{"name": "debugger", "image": "busybox"}
+	bare := map[string]any{"metadata": map[string]any{}}
+	tests := []struct {
+		reason, operation string
+		object, old       any
+		asked             bool
+	}{
+		{"a new object has no former state", "CREATE", pod("a", "x"), nil, true},
+		{"another image", "UPDATE", pod("b", "x"), pod("a", "x"), true},
+		{"one more container", "UPDATE", pod("a", "x", debugger), pod("a", "x"), true},
+		{"one container less", "UPDATE", pod("a", "x"), pod("a", "x", debugger), true},
+		{"another label", "UPDATE", pod("a", "y"), pod("a", "x"), false},
+		{"nothing", "UPDATE", pod("a", "x"), pod("a", "x"), false},
+		{"no spec now", "UPDATE", bare, pod("a", "x"), true},
+		{"no spec before", "UPDATE", pod("a", "x"), bare, true},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			got, _, err := program.Eval(map[string]any{"object": test.object, "oldObject": test.old, "request": map[string]any{"operation": test.operation}})
+			if err != nil {
+				t.Fatalf("an error would fail the request without asking: %v", err)
+			}
+			if got.Value() != test.asked {
+				t.Errorf("asked is %v, want %v", got.Value(), test.asked)
+			}
+		})
+	}
+}

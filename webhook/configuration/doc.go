@@ -1,0 +1,41 @@
+// Package configuration answers: for which requests must the API server ask us?
+//
+// Build makes the two webhook configurations from the policies and from what the
+// API server serves; it is pure, and equal input gives equal output. A Reconciler
+// keeps them so in the cluster. It follows admissionregistration.k8s.io/v1 of
+// Kubernetes 1.36 and needs 1.30 or later (matchConditions).
+//
+// # One call a phase
+//
+// Each resource stands in exactly one webhook of each configuration, so that one
+// admission costs one call to /mutate and one to /validate, however many policies
+// speak of it. That webhook fails closed if one policy on the resource does, and
+// waits as long as the most patient of them; what a single policy says about
+// failing is honoured by the engine, which knows them apart. A policy of which
+// nothing enforces does not close it: an audit never stops anybody. Resources
+// that agree in this share a webhook.
+//
+// # What is never asked about
+//
+// Namespaces, Nodes, Leases, Events, reviews of access, certificate requests,
+// webhook configurations, documents of policies and reports: a cluster whose
+// gateway is down must be able to mend itself, and what the gateway itself writes
+// must not wait for it. A kind that is a pattern, such as *, means the kinds
+// whose images are known: Pods and their controllers, and those that the
+// policy's extractors find images in. Of subresources only
+// pods/ephemeralcontainers brings images. DELETE and CONNECT bring none.
+//
+// # Who is not exempt
+//
+// There is no condition that spares the gateway's own service account: it makes
+// no Pods, so that nothing would be spared, and its token would be a pass for
+// unverified images to whoever steals it.
+//
+// # How they go away
+//
+// The configurations outlive every pod of the gateway: no window opens in which
+// nothing is checked. They are owned by the release's ClusterRole, which is
+// deleted with everything else in deploy/; the cluster's garbage collector then
+// deletes them. Nothing of ours needs to run for that, no hook and no Job, and a
+// release of which no pod ever ran has left no configuration behind.
+package configuration

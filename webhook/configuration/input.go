@@ -1,0 +1,154 @@
+package configuration
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Input is all that the configurations follow from.
+type Input struct {
+	// Policies of the active set, broken ones included; their order does not
+	// matter.
+	Policies []*policy.Policy
+	// Resources that the API server serves; at least one. See Served.
+	Resources []Resource
+	// Endpoint is where the API server finds the gateway; required.
+	Endpoint Endpoint
+	// CABundle are the authorities (PEM) that the gateway's certificate is checked
+	// against; at least one.
+	CABundle []byte
+	// Namespace is the gateway's own, which is never asked about; required.
+	Namespace string
+	// ExcludedNamespaces are further ones.
+	ExcludedNamespaces []string
+	// MutateControllers are the kinds of pod controllers that are pinned like
+	// Pods, as in Deployment.
+	MutateControllers []string
+	// Documents are the resources of policies and exceptions, which the policy
+	// door looks at. Those that the API server does not serve do no harm. None
+	// means that nobody asks it.
+	Documents []schema.GroupResource
+	// Owner goes away with the release, and takes the configurations along; it is
+	// an object of the cluster, not of a namespace. The zero value means that they
+	// stay until somebody deletes them.
+	Owner metav1.OwnerReference
+}
+
+// Endpoint is a Service or a URL.
+type Endpoint struct {
+	// Namespace, Service and Port of the gateway; the port defaults to 443.
+	Namespace, Service string
+	Port               int32
+	// URL, as in https://host:port, in place of the Service.
+	URL string
+}
+
+const defaultPort = 443
+
+func (e Endpoint) check() error {
+	if e.URL != "" {
+		u, err := url.Parse(e.URL)
+		switch {
+		case e.Service != "" || e.Namespace != "" || e.Port != 0:
+			return errors.New("endpoint: give a Service or a URL, not both")
+		case err != nil:
+			return fmt.Errorf("endpoint: %w", err)
+		case u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+			return fmt.Errorf("endpoint: %q: want https://host[:port][/path]", u.Redacted())
+		}
+		return nil
+	}
+	if e.Service == "" || e.Namespace == "" {
+		return errors.New("endpoint: a Service with its namespace, or a URL, is required")
+	}
+	if e.Port < 0 || e.Port > 65535 {
+		return fmt.Errorf("endpoint: %d is no port", e.Port)
+	}
+	return nil
+}
+
+// client returns how a door is called.
+func (in Input) client(door string) admission.WebhookClientConfig {
+	c := admission.WebhookClientConfig{CABundle: slices.Clone(in.CABundle)}
+	if in.Endpoint.URL != "" {
+		address := strings.TrimSuffix(in.Endpoint.URL, "/") + door
+		c.URL = &address
+		return c
+	}
+	port := in.Endpoint.Port
+	if port == 0 {
+		port = defaultPort
+	}
+	c.Service = &admission.ServiceReference{Namespace: in.Endpoint.Namespace, Name: in.Endpoint.Service, Path: &door, Port: &port}
+	return c
+}
+
+// check refuses what would make configurations that stop a cluster or check
+// nothing.
+func (in Input) check() error {
+	var errs []error
+	if err := checkBundle(in.CABundle); err != nil {
+		errs = append(errs, err)
+	}
+	errs = append(errs, in.Endpoint.check())
+	if len(in.Resources) == 0 {
+		errs = append(errs, errors.New("what the API server serves is not known yet"))
+	}
+	for _, namespace := range append([]string{in.Namespace}, in.ExcludedNamespaces...) {
+		if reasons := validation.IsDNS1123Label(namespace); len(reasons) > 0 {
+			errs = append(errs, fmt.Errorf("%q is no name of a namespace: %s", namespace, strings.Join(reasons, "; ")))
+		}
+	}
+	for _, kind := range in.MutateControllers {
+		if !slices.Contains(controllers(), kind) {
+			errs = append(errs, fmt.Errorf("mutateControllers: %q is no kind of pod controller: want %s", kind, strings.Join(controllers(), ", ")))
+		}
+	}
+	for _, d := range in.Documents {
+		if d.Group == "" || d.Resource == "" || strings.ContainsAny(d.Group+d.Resource, "*/") {
+			errs = append(errs, fmt.Errorf("documents: %q is no custom resource", d))
+		}
+	}
+	if o := in.Owner; o != (metav1.OwnerReference{}) && (o.APIVersion == "" || o.Kind == "" || o.Name == "" || o.UID == "") {
+		errs = append(errs, errors.New("the owner has no apiVersion, kind, name or UID"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("webhook configurations: %w", err)
+	}
+	return nil
+}
+
+// checkBundle refuses a bundle that the API server could not use: without one it
+// would fall back to the authorities of its machine.
+func checkBundle(bundle []byte) error {
+	certificates := 0
+	for rest := bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return fmt.Errorf("the CA bundle holds a %s, which is not for the public", block.Type)
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return fmt.Errorf("the CA bundle: %w", err)
+		}
+		certificates++
+	}
+	if certificates == 0 {
+		return errors.New("the CA bundle holds no certificate: the API server could not tell the gateway from anybody else")
+	}
+	return nil
+}

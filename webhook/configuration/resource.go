@@ -1,0 +1,127 @@
+package configuration
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Resource is one resource in one version, as the API server serves it.
+type Resource struct {
+	// Group is empty for the core group; Name is the plural, as in pods.
+	Group, Version, Name, Kind string
+	// Namespaced tells resources in namespaces from those of the cluster.
+	Namespaced bool
+	// Subresources, without the resource, as in ephemeralcontainers.
+	Subresources []string
+}
+
+// Served returns the resources of discovery that can be created or updated, in
+// stable order. Discovery often fails in part, when an aggregated API is down:
+// resources of the group versions that failed are taken from before, so that what
+// was checked does not cease to be.
+func Served(lists []*metav1.APIResourceList, failed []schema.GroupVersion, before []Resource) []Resource {
+	var served []Resource
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err == nil && !slices.Contains(failed, version) {
+			served = append(served, servedIn(version, list.APIResources)...)
+		}
+	}
+	for _, r := range before {
+		if slices.Contains(failed, schema.GroupVersion{Group: r.Group, Version: r.Version}) {
+			served = append(served, r)
+		}
+	}
+	slices.SortFunc(served, compareResources)
+	return slices.CompactFunc(served, func(a, b Resource) bool { return compareResources(a, b) == 0 })
+}
+
+func servedIn(version schema.GroupVersion, resources []metav1.APIResource) []Resource {
+	var served []Resource
+	for _, r := range resources {
+		if strings.Contains(r.Name, "/") || !slices.ContainsFunc([]string{"create", "update", "patch"}, func(verb string) bool { return slices.Contains(r.Verbs, verb) }) {
+			continue
+		}
+		found := Resource{Group: version.Group, Version: version.Version, Name: r.Name, Kind: r.Kind, Namespaced: r.Namespaced}
+		for _, sub := range resources {
+			if name, ok := strings.CutPrefix(sub.Name, r.Name+"/"); ok {
+				found.Subresources = append(found.Subresources, name)
+			}
+		}
+		slices.Sort(found.Subresources)
+		served = append(served, found)
+	}
+	return served
+}
+
+func compareResources(a, b Resource) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+}
+
+const (
+	podKind             = "Pod"
+	ephemeralContainers = "ephemeralcontainers"
+)
+
+// workload is a kind of Kubernetes' own that runs images.
+type workload struct {
+	group, kind string
+	// inSpec says that its images are in spec, so that an update which leaves spec
+	// alone brings none.
+	inSpec bool
+}
+
+func workloads() []workload {
+	return []workload{
+		{"", podKind, true}, {"", "PodTemplate", false}, {"", "ReplicationController", true},
+		{"apps", "DaemonSet", true}, {"apps", "Deployment", true}, {"apps", "ReplicaSet", true}, {"apps", "StatefulSet", true},
+		{"batch", "CronJob", true}, {"batch", "Job", true},
+	}
+}
+
+func (r Resource) workload() (workload, bool) {
+	all := workloads()
+	i := slices.IndexFunc(all, func(w workload) bool { return w.group == r.Group && w.kind == r.Kind })
+	if i < 0 {
+		return workload{}, false
+	}
+	return all[i], true
+}
+
+// controllers are the kinds that make Pods.
+func controllers() []string {
+	var kinds []string
+	for _, w := range workloads() {
+		if w.kind != podKind && w.inSpec {
+			kinds = append(kinds, w.kind)
+		}
+	}
+	return kinds
+}
+
+// never says why a resource is never asked about; empty for all others.
+func (r Resource) never() string {
+	const mend, own, none = "a cluster without its gateway must be able to mend itself", "what the gateway reads and writes must not wait for it", "it only asks a question"
+	switch r.Group {
+	case "":
+		switch r.Kind {
+		case "Namespace", "Node", "Binding":
+			return mend
+		case "Event":
+			return own
+		}
+	case "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io":
+		return mend
+	case "authentication.k8s.io", "authorization.k8s.io":
+		return none
+	case "coordination.k8s.io", "events.k8s.io",
+		"quaymaster.dev", "kyverno.io", "policies.kyverno.io", "policy.sigstore.dev",
+		"reports.kyverno.io", "wgpolicyk8s.io", "openreports.io":
+		return own
+	}
+	return ""
+}

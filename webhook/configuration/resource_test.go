@@ -1,0 +1,44 @@
+package configuration
+
+import (
+	"reflect"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestServed(t *testing.T) {
+	write, read := metav1.Verbs{"create", "get", "update"}, metav1.Verbs{"get", "list"}
+	lists := []*metav1.APIResourceList{
+		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: write}}},
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "pods/status", Kind: "Pod", Namespaced: true, Verbs: write},
+			{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: write},
+			{Name: "pods/ephemeralcontainers", Kind: "Pod", Namespaced: true, Verbs: write},
+			{Name: "componentstatuses", Kind: "ComponentStatus", Verbs: read},
+		}},
+		{GroupVersion: "a/b/c", APIResources: []metav1.APIResource{{Name: "odd", Kind: "Odd", Verbs: write}}},
+	}
+	deployments := Resource{"apps", "v1", "deployments", "Deployment", true, nil}
+	pods := Resource{"", "v1", "pods", "Pod", true, []string{"ephemeralcontainers", "status"}}
+	tasks := Resource{"tekton.dev", "v1", "tasks", "Task", true, nil}
+	tests := []struct {
+		reason string
+		failed []schema.GroupVersion
+		before []Resource
+		want   []Resource
+	}{
+		{"what can be written, with its subresources, in order", nil, nil, []Resource{pods, deployments}},
+		{"what was served once and is no more is forgotten", nil, []Resource{tasks, pods}, []Resource{pods, deployments}},
+		{"what could not be looked at is remembered", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, []Resource{tasks, pods}, []Resource{pods, deployments, tasks}},
+		{"and what nobody saw stays unknown", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, nil, []Resource{pods, deployments}},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			if got := Served(lists, test.failed, test.before); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// entrance leads to the doors by their paths.
+func (s *Server) entrance() http.Handler {
+	mux := http.NewServeMux()
+	for path, door := range s.config.Doors {
+		mux.Handle(path, &threshold{server: s, door: door, name: strings.TrimPrefix(path, "/")})
+	}
+	return s.parting(mux)
+}
+
+// parting asks callers to come back over another connection once the server is
+// about to leave: with "Connection: close" in HTTP/1.1, which net/http makes a
+// GOAWAY in HTTP/2.
+func (s *Server) parting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// threshold is what lies before a door's handler: who may enter, and what
+// happens when the handler falls.
+type threshold struct {
+	server *Server
+	door   Door
+	name   string
+}
+
+// ServeHTTP implements http.Handler.
+func (t *threshold) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, done := t.server.options.observer.Enter(r, t.name)
+	answer := &answer{ResponseWriter: w}
+	defer func() { done(answer.status) }()
+	defer t.catch(ctx, answer)
+	if err := t.door.Callers.admit(r.TLS, time.Now()); err != nil {
+		t.server.config.Log.LogAttrs(ctx, slog.LevelWarn, "a caller may not enter", slog.String("door", t.name),
+			slog.String("caller", r.RemoteAddr), slog.String("error", err.Error()))
+		http.Error(answer, err.Error(), http.StatusForbidden)
+		return
+	}
+	if ctx != r.Context() {
+		r = r.WithContext(ctx)
+	}
+	t.door.Handler.ServeHTTP(answer, r)
+}
+
+// catch answers for a handler that panicked. What has begun is cut off, so that
+// no half of an answer is taken for a whole.
+func (t *threshold) catch(ctx context.Context, w *answer) {
+	what := recover()
+	if what == nil {
+		return
+	}
+	if what == http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared, as net/http does
+		panic(what)
+	}
+	t.server.options.observer.Panicked(t.name)
+	stack := debug.Stack()
+	t.server.config.Log.LogAttrs(ctx, slog.LevelError, "a door's handler panicked, which is a defect", slog.String("door", t.name),
+		slog.String("panic", bounded(fmt.Sprint(what), maxLine)), slog.String("stack", string(stack[:min(len(stack), maxStack)])))
+	if w.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	http.Error(w, "internal error, which is a defect; the gateway's log has it", http.StatusInternalServerError)
+}
+
+// answer remembers the status of an answer; 0 until it has begun.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= http.StatusOK {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(b []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach what is beneath.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// bounded cuts a text that somebody else wrote, and says so.
+func bounded(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "… (cut)"
+}

@@ -1,0 +1,26 @@
+package metrics
+
+import "time"
+
+// The bounds on labels and on traces.
+const (
+	// maxHosts bounds the registries that have series of their own: hosts are as
+	// many as people write into image references. Further ones are "other".
+	maxHosts = 100
+	// maxPolicies bounds the policies that have; a cluster of a thousand is
+	// measured. Further ones are "other".
+	maxPolicies = 2000
+	// maxWords bounds the values of a label whose words are the gateway's own.
+	maxWords = 32
+	// maxLabel bounds a label's value, in bytes: a DNS name has 253, the name of a
+	// policy with kind and namespace twice that.
+	maxLabel = 600
+	// other stands for what is beyond a bound.
+	other = "other"
+
+	// spanQueue bounds the spans in memory; further ones are dropped, and counted
+	// nowhere but in the collector's gaps.
+	spanQueue = 2048
+	// exportTimeout bounds one delivery of spans.
+	exportTimeout = 10 * time.Second
+)

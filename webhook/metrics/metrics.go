@@ -1,0 +1,187 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/quaymaster/quaymaster/gate"
+)
+
+// Build names the program.
+type Build struct{ Version, Revision string }
+
+// Metrics are the gateway's collectors. It is safe for concurrent use. Make one
+// with New.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	requests        *prometheus.CounterVec
+	requestSeconds  *prometheus.HistogramVec
+	answers         *prometheus.CounterVec
+	panics          *prometheus.CounterVec
+	open            prometheus.Gauge
+	decisions       *prometheus.CounterVec
+	memory          *prometheus.CounterVec
+	registries      *prometheus.CounterVec
+	registrySeconds prometheus.Histogram
+	policies        *prometheus.GaugeVec
+	broken          *prometheus.GaugeVec
+
+	phases map[gate.Phase]prometheus.Observer
+	doors  *label
+	words  *label
+	hosts  *label
+	known  *label // policies
+}
+
+// New makes Metrics on a registry of their own.
+func New(build Build) *Metrics {
+	m := &Metrics{
+		registry:        prometheus.NewRegistry(),
+		requests:        counters("requests_total", "Requests to a door, by HTTP status.", "door", "status"),
+		requestSeconds:  histograms("request_duration_seconds", "From a request's header to the end of its answer.", "door"),
+		answers:         counters("admissions_total", "Admission requests, by what was answered and whether the gate decided.", "door", "cause", "answer"),
+		panics:          counters("panics_total", "Handlers of a door that panicked, each a defect.", "door"),
+		open:            prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "requests_in_flight", Help: "Requests to doors that are not answered yet."}),
+		decisions:       counters("decisions_total", "Decisions about images, by policy and outcome.", "policy", "outcome"),
+		memory:          counters("memory_lookups_total", "Questions to a memory, by whether it knew.", "layer", "result"),
+		registries:      counters("registry_requests_total", "HTTP requests to registries, by host and class of status.", "host", "status"),
+		registrySeconds: prometheus.NewHistogram(histogramOpts("registry_request_duration_seconds", "From an HTTP request to a registry to the beginning of its answer.")),
+		policies:        gauges("policies", "Policies in the cluster and in folders, by state.", "state"),
+		broken:          gauges("policy_broken", "1 for each policy that is broken.", "policy"),
+		phases:          map[gate.Phase]prometheus.Observer{},
+		doors:           newLabel(maxWords), words: newLabel(4 * maxWords), hosts: newLabel(maxHosts), known: newLabel(maxPolicies),
+	}
+	phaseSeconds := histograms("phase_duration_seconds", "Parts of the journey from an image to a decision.", "phase")
+	for _, phase := range []gate.Phase{gate.PhaseResolve, gate.PhaseDiscover, gate.PhaseProve, gate.PhaseDecide} {
+		m.phases[phase] = phaseSeconds.WithLabelValues(string(phase))
+	}
+	info := gauges("build_info", "1, with the program's version.", "version", "revision", "go")
+	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
+	m.registry.MustRegister(
+		m.requests, m.requestSeconds, m.answers, m.panics, m.open, m.decisions, phaseSeconds, m.memory,
+		m.registries, m.registrySeconds, m.policies, m.broken, info,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+const prefix = "quaymaster_"
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels)
+}
+
+func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(histogramOpts(name, help), labels)
+}
+
+// histogramOpts reach from what memory answers to what a webhook may take.
+func histogramOpts(name, help string) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: prefix + name, Help: help,
+		Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}
+}
+
+// Readings are numbers that others keep, asked at each scrape; a nil one is not
+// shown. They must be quick.
+type Readings struct {
+	// Working and Waiting are the admission queue's.
+	Working, Waiting func() int64
+	// TrustAge is how old the trust material is.
+	TrustAge func() time.Duration
+	// CertificateExpires is when the served certificate ends; zero: there is none.
+	CertificateExpires func() time.Time
+	// EventsDropped counts Kubernetes Events that were not written.
+	EventsDropped func() uint64
+}
+
+// Watch shows readings; once.
+func (m *Metrics) Watch(r Readings) error {
+	var errs []error
+	show := func(shown bool, name, help string, value func() float64) {
+		if shown {
+			errs = append(errs, m.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: prefix + name, Help: help}, value)))
+		}
+	}
+	show(r.Working != nil, "queue_working", "Admission requests that are being decided.", func() float64 { return float64(r.Working()) })
+	show(r.Waiting != nil, "queue_waiting", "Admission requests that wait for their turn or for memory.", func() float64 { return float64(r.Waiting()) })
+	show(r.TrustAge != nil, "trust_age_seconds", "Age of the trust material in use.", func() float64 { return r.TrustAge().Seconds() })
+	show(r.CertificateExpires != nil, "certificate_expiry_timestamp_seconds", "When the served certificate ends, in Unix time; 0 without one.", func() float64 {
+		end := r.CertificateExpires()
+		if end.IsZero() {
+			return 0
+		}
+		return float64(end.Unix())
+	})
+	if r.EventsDropped != nil {
+		errs = append(errs, m.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: prefix + "events_dropped_total", Help: "Kubernetes Events that were not written: too many, or refused.",
+		}, func() float64 { return float64(r.EventsDropped()) })))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return nil
+}
+
+// Handler answers /metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 8 * time.Second})
+}
+
+// Enter implements webhook.Observer.
+func (m *Metrics) Enter(r *http.Request, door string) (context.Context, func(status int)) {
+	door = m.doors.value(door)
+	started := time.Now()
+	m.open.Inc()
+	return r.Context(), func(status int) {
+		m.open.Dec()
+		m.requestSeconds.WithLabelValues(door).Observe(time.Since(started).Seconds())
+		m.requests.WithLabelValues(door, statusText(status)).Inc()
+	}
+}
+
+// statusText is a status that a handler may send; what it made up is other.
+func statusText(status int) string {
+	if http.StatusText(status) == "" {
+		return other
+	}
+	return strconv.Itoa(status)
+}
+
+// Panicked implements webhook.Observer.
+func (m *Metrics) Panicked(door string) { m.panics.WithLabelValues(m.doors.value(door)).Inc() }
+
+// Begin implements gate.Observer.
+func (m *Metrics) Begin(ctx context.Context, phase gate.Phase) (context.Context, func()) {
+	seconds := m.phases[phase]
+	if seconds == nil {
+		return ctx, func() {}
+	}
+	started := time.Now()
+	return ctx, func() { seconds.Observe(time.Since(started).Seconds()) }
+}
+
+// Asked implements gate.Observer.
+func (m *Metrics) Asked(layer gate.Layer, known bool) {
+	result := "miss"
+	if known {
+		result = "hit"
+	}
+	m.memory.WithLabelValues(m.words.value(string(layer)), result).Inc()
+}

@@ -1,0 +1,209 @@
+package metrics
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// busy returns Metrics in which every series has a value.
+func busy(t *testing.T) *Metrics {
+	t.Helper()
+	m := New(Build{Version: "v1.2.3", Revision: "abc"})
+	err := m.Watch(Readings{
+		Working: func() int64 { return 3 }, Waiting: func() int64 { return 4 },
+		TrustAge: func() time.Duration { return time.Minute }, CertificateExpires: func() time.Time { return time.Unix(1800000000, 0) },
+		EventsDropped: func() uint64 { return 5 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.SetPolicies([]Policy{{"ClusterPolicy/signed", Ours}, {"ClusterPolicy/labels", NotOurs}, {"ClusterPolicy/typo", Broken}})
+	_, done := m.Enter(httptest.NewRequest(http.MethodPost, "/mutate", nil), "mutate")
+	done(http.StatusOK)
+	m.Panicked("mutate")
+	m.Admitted("mutate", "decided", true)
+	_, end := m.Begin(t.Context(), gate.PhaseProve)
+	end()
+	m.Asked(gate.LayerFacts, true)
+	m.Asked(gate.LayerFacts, false)
+	m.RegistryAnswered("registry.example", 200, time.Millisecond)
+	m.Decided(decided("signed", policy.Pass))
+	return m
+}
+
+func decided(name string, result policy.Result) gate.Outcome {
+	check := &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: name}}
+	return gate.Outcome{Verdicts: []gate.Verdict{{Decisions: []policy.Decision{{Check: check, Result: result}}}}}
+}
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	m.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	body, err := io.ReadAll(recorder.Body)
+	if err != nil || recorder.Code != http.StatusOK {
+		t.Fatalf("HTTP %d, %v", recorder.Code, err)
+	}
+	return string(body)
+}
+
+func TestSeries(t *testing.T) {
+	text := scrape(t, busy(t))
+	for _, want := range []string{
+		`quaymaster_requests_total{door="mutate",status="200"} 1`,
+		`quaymaster_request_duration_seconds_count{door="mutate"} 1`,
+		`quaymaster_requests_in_flight 0`,
+		`quaymaster_panics_total{door="mutate"} 1`,
+		`quaymaster_admissions_total{answer="allow",cause="decided",door="mutate"} 1`,
+		`quaymaster_decisions_total{outcome="pass",policy="ClusterPolicy/signed"} 1`,
+		`quaymaster_phase_duration_seconds_count{phase="prove"} 1`,
+		`quaymaster_phase_duration_seconds_count{phase="resolve"} 0`,
+		`quaymaster_memory_lookups_total{layer="facts",result="hit"} 1`,
+		`quaymaster_memory_lookups_total{layer="facts",result="miss"} 1`,
+		`quaymaster_registry_requests_total{host="registry.example",status="2xx"} 1`,
+		`quaymaster_policies{state="ours"} 1`,
+		`quaymaster_policies{state="not-ours"} 1`,
+		`quaymaster_policies{state="broken"} 1`,
+		`quaymaster_policy_broken{policy="ClusterPolicy/typo"} 1`,
+		`quaymaster_queue_working 3`,
+		`quaymaster_queue_waiting 4`,
+		`quaymaster_trust_age_seconds 60`,
+		`quaymaster_certificate_expiry_timestamp_seconds 1.8e+09`,
+		`quaymaster_events_dropped_total 5`,
+		`quaymaster_build_info{go="go`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no series %s", want)
+		}
+	}
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// TestHostileLabels counts the series that people who write image references,
+// policies and requests can bring about.
+func TestHostileLabels(t *testing.T) {
+	m := New(Build{})
+	var policies []Policy
+	for i := range 3 * maxPolicies {
+		policies = append(policies, Policy{fmt.Sprintf("ClusterPolicy/p%05d", i), Broken})
+	}
+	m.SetPolicies(policies)
+	hostile := []string{"", "\xff\xfe", "a\nb", "a\"} 1\nquaymaster_faked 1", strings.Repeat("x", maxLabel+1), "\x00"}
+	for i := range 1000 {
+		hostile = append(hostile, fmt.Sprintf("host%d.example:5000", i))
+	}
+	for _, text := range hostile {
+		m.RegistryAnswered(text, 200, 0)
+		m.RegistryAnswered(text, -7, 0)
+		m.Panicked(text)
+		m.Admitted(text, text, false)
+		m.Asked(gate.Layer(text), true)
+		m.Begin(t.Context(), gate.Phase(text))
+		m.Decided(decided(text, policy.Fail))
+		m.Decided(decided("p00000", policy.Result(text)))
+		_, done := m.Enter(httptest.NewRequest(http.MethodPost, "/", nil), text)
+		done(len(text))
+	}
+	text := scrape(t, m)
+	for metric, most := range map[string]int{
+		"quaymaster_registry_requests_total": 2 * (maxHosts + 1),
+		"quaymaster_panics_total":            maxWords + 1,
+		"quaymaster_admissions_total":        (maxWords + 1) * (4*maxWords + 1),
+		"quaymaster_memory_lookups_total":    4*maxWords + 1,
+		"quaymaster_decisions_total":         4*maxWords + 2,
+		"quaymaster_requests_total":          (maxWords + 1) * 2,
+		"quaymaster_policy_broken":           maxPolicies,
+	} {
+		if n := strings.Count(text, "\n"+metric+"{"); n > most || n == 0 {
+			t.Errorf("%s has %d series, want 1 to %d", metric, n, most)
+		}
+	}
+	if !strings.Contains(text, `quaymaster_registry_requests_total{host="other",status="2xx"}`) {
+		t.Error("further hosts are not counted as other")
+	}
+	if strings.Contains(text, "\nquaymaster_faked") {
+		t.Error("a label wrote a series of its own")
+	}
+	if len(text) > 2<<20 {
+		t.Errorf("a scrape of %d bytes", len(text))
+	}
+}
+
+func TestGonePoliciesLeaveNoSeries(t *testing.T) {
+	m := busy(t)
+	m.SetPolicies([]Policy{{"ClusterPolicy/next", Ours}})
+	text := scrape(t, m)
+	for _, gone := range []string{"ClusterPolicy/signed", "ClusterPolicy/typo"} {
+		if strings.Contains(text, gone) {
+			t.Errorf("%s is gone and has series still", gone)
+		}
+	}
+	m.Decided(decided("signed", policy.Pass))
+	if text := scrape(t, m); !strings.Contains(text, `policy="other"`) || !strings.Contains(text, `quaymaster_policies{state="broken"} 0`) {
+		t.Error("a late decision of a policy that is gone is not other")
+	}
+}
+
+func TestWatchTwice(t *testing.T) {
+	if err := busy(t).Watch(Readings{Working: func() int64 { return 0 }}); err == nil {
+		t.Error("the same reading twice")
+	}
+}
+
+// TestReference compares docs/metrics.md with what is registered.
+func TestReference(t *testing.T) {
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented, registered []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(quaymaster_[a-z_]+)` \\| ([a-z]+) \\| ([^|]*) \\| ([^|]*) \\|$").FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, strings.Join([]string{row[1], row[2], row[3], row[4]}, "|"))
+	}
+	families, err := busy(t).registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), prefix) {
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, "`"+l.GetName()+"`")
+		}
+		registered = append(registered, strings.Join([]string{f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp()}, "|"))
+	}
+	slices.Sort(documented)
+	slices.Sort(registered)
+	for _, line := range registered {
+		if !slices.Contains(documented, line) {
+			parts := strings.SplitN(line, "|", 4)
+			t.Errorf("docs/metrics.md lacks this line:\n| `%s` | %s | %s | %s |", parts[0], parts[1], parts[2], parts[3])
+		}
+	}
+	for _, line := range documented {
+		if !slices.Contains(registered, line) {
+			t.Errorf("docs/metrics.md has a line that is not true: %s", line)
+		}
+	}
+}

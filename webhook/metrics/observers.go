@@ -1,0 +1,60 @@
+package metrics
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/quaymaster/quaymaster/gate"
+)
+
+// Observer watches doors and the gate: Metrics and Tracer do.
+type Observer interface {
+	gate.Observer
+	Enter(r *http.Request, door string) (ctx context.Context, done func(status int))
+	Panicked(door string)
+}
+
+// Observers are told one after the other, and of an end in the opposite order.
+type Observers []Observer
+
+// Enter tells of a request to a door.
+func (all Observers) Enter(r *http.Request, door string) (context.Context, func(status int)) {
+	ends := make([]func(int), len(all))
+	for i, o := range all {
+		var ctx context.Context
+		ctx, ends[i] = o.Enter(r, door)
+		r = r.WithContext(ctx)
+	}
+	return r.Context(), func(status int) {
+		for i := len(ends) - 1; i >= 0; i-- {
+			ends[i](status)
+		}
+	}
+}
+
+// Panicked tells of a handler that panicked.
+func (all Observers) Panicked(door string) {
+	for _, o := range all {
+		o.Panicked(door)
+	}
+}
+
+// Begin implements gate.Observer.
+func (all Observers) Begin(ctx context.Context, phase gate.Phase) (context.Context, func()) {
+	ends := make([]func(), len(all))
+	for i, o := range all {
+		ctx, ends[i] = o.Begin(ctx, phase)
+	}
+	return ctx, func() {
+		for i := len(ends) - 1; i >= 0; i-- {
+			ends[i]()
+		}
+	}
+}
+
+// Asked implements gate.Observer.
+func (all Observers) Asked(layer gate.Layer, known bool) {
+	for _, o := range all {
+		o.Asked(layer, known)
+	}
+}

@@ -1,0 +1,109 @@
+package metrics
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Admitted records one answer of an admission door: the cause as webhook/admission
+// names it, and whether the request was allowed.
+func (m *Metrics) Admitted(door, cause string, allowed bool) {
+	answer := "deny"
+	if allowed {
+		answer = "allow"
+	}
+	m.answers.WithLabelValues(m.doors.value(door), m.words.value(cause), answer).Inc()
+}
+
+// Decided records what the policies said about each image of an object. A
+// failure that only warns or is audited is "fail" like any other.
+func (m *Metrics) Decided(outcome gate.Outcome) {
+	for i := range outcome.Verdicts {
+		for _, d := range outcome.Verdicts[i].Decisions {
+			if d.Check == nil || d.Check.Policy == nil {
+				continue
+			}
+			m.decisions.WithLabelValues(m.policy(d.Check.Policy), m.words.value(string(d.Result))).Inc()
+		}
+	}
+	for _, rule := range outcome.Rules {
+		if rule.Policy != nil && rule.Err != nil {
+			m.decisions.WithLabelValues(m.policy(rule.Policy), string(policy.Undecided)).Inc()
+		}
+	}
+}
+
+func (m *Metrics) policy(p *policy.Policy) string {
+	if id := p.ID(); m.known.knows(id) {
+		return id
+	}
+	return other
+}
+
+// RegistryAnswered records one HTTP request to a registry; status 0 is no answer.
+// It fits registry.WithObserver.
+func (m *Metrics) RegistryAnswered(host string, status int, took time.Duration) {
+	m.registries.WithLabelValues(m.hosts.value(host), class(status)).Inc()
+	m.registrySeconds.Observe(took.Seconds())
+}
+
+func class(status int) string {
+	switch {
+	case status == 0:
+		return "none"
+	case status >= 100 && status < 600:
+		return strconv.Itoa(status/100) + "xx"
+	}
+	return other
+}
+
+// Policy is one policy and its state.
+type Policy struct {
+	// ID as policy.Policy.ID.
+	ID    string
+	State State
+}
+
+// State is one of three.
+type State string
+
+// The states.
+const (
+	Ours    State = "ours"
+	NotOurs State = "not-ours"
+	Broken  State = "broken"
+)
+
+// SetPolicies says which policies there are. The series of those that are gone go
+// with them. One caller at a time.
+func (m *Metrics) SetPolicies(policies []Policy) {
+	count := map[State]int{Ours: 0, NotOurs: 0, Broken: 0}
+	var ids []string
+	for _, p := range policies {
+		if _, ok := count[p.State]; !ok {
+			continue
+		}
+		count[p.State]++
+		if p.State != NotOurs {
+			ids = append(ids, p.ID)
+		}
+	}
+	// Which ones are beyond the bound must not depend on the order of a map.
+	slices.Sort(ids)
+	for _, id := range m.known.set(ids) {
+		m.decisions.DeletePartialMatch(map[string]string{"policy": id})
+	}
+	for state, n := range count {
+		m.policies.WithLabelValues(string(state)).Set(float64(n))
+	}
+	m.broken.Reset()
+	for _, p := range policies {
+		if p.State == Broken && m.known.knows(p.ID) {
+			m.broken.WithLabelValues(p.ID).Set(1)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
+
+	"github.com/quaymaster/quaymaster/gate"
+)
+
+// TracerConfig says where spans go.
+type TracerConfig struct {
+	// Endpoint is the collector's base URL, as OTEL_EXPORTER_OTLP_ENDPOINT: spans go
+	// to v1/traces below it.
+	Endpoint string
+	Build    Build
+	// Log is told, once a minute at most, that spans could not be delivered.
+	Log *slog.Logger
+}
+
+// Tracer makes a span of each request to a door and of each phase in it. It is
+// safe for concurrent use. Nothing of it is global.
+type Tracer struct {
+	provider *sdk.TracerProvider
+	tracer   trace.Tracer
+}
+
+// NewTracer makes a Tracer that delivers in the background. Which requests are
+// traced is what their caller says, else all; OTEL_TRACES_SAMPLER changes that.
+func NewTracer(ctx context.Context, config TracerConfig) (*Tracer, error) {
+	to, err := url.Parse(config.Endpoint)
+	if err != nil || to.Host == "" || (to.Scheme != "http" && to.Scheme != "https") {
+		return nil, fmt.Errorf("traces: endpoint %q: want a URL such as http://collector:4318", config.Endpoint)
+	}
+	if config.Log == nil {
+		return nil, errors.New("traces: want a log")
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to.JoinPath("v1", "traces").String()))
+	if err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	quiet := &quietExporter{SpanExporter: exporter, log: config.Log, limit: rate.NewLimiter(rate.Limit(1.0/60), 1)}
+	return newTracer(config.Build, sdk.WithBatcher(quiet, sdk.WithMaxQueueSize(spanQueue), sdk.WithExportTimeout(exportTimeout))), nil
+}
+
+func newTracer(build Build, delivery sdk.TracerProviderOption) *Tracer {
+	about := resource.NewSchemaless(attribute.String("service.name", "quaymaster"), attribute.String("service.version", build.Version))
+	provider := sdk.NewTracerProvider(delivery, sdk.WithResource(about))
+	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/quaymaster/quaymaster")}
+}
+
+// Close delivers what is left, until ctx ends.
+func (t *Tracer) Close(ctx context.Context) error {
+	if err := t.provider.Shutdown(ctx); err != nil {
+		return fmt.Errorf("traces: %w", err)
+	}
+	return nil
+}
+
+// Enter implements webhook.Observer. A span continues the trace of the caller, as
+// W3C Trace Context says.
+func (t *Tracer) Enter(r *http.Request, door string) (context.Context, func(status int)) {
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	ctx, span := t.tracer.Start(ctx, "door "+door, trace.WithSpanKind(trace.SpanKindServer))
+	return ctx, func(status int) {
+		span.SetAttributes(attribute.Int("http.response.status_code", status))
+		if status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, http.StatusText(status))
+		}
+		span.End()
+	}
+}
+
+// Panicked implements webhook.Observer; the status says it.
+func (*Tracer) Panicked(string) {}
+
+// Begin implements gate.Observer.
+func (t *Tracer) Begin(ctx context.Context, phase gate.Phase) (context.Context, func()) {
+	ctx, span := t.tracer.Start(ctx, string(phase))
+	return ctx, func() { span.End() }
+}
+
+// Asked implements gate.Observer; memories are in the metrics.
+func (*Tracer) Asked(gate.Layer, bool) {}
+
+// quietExporter keeps failures to deliver from OpenTelemetry's global handler.
+type quietExporter struct {
+	sdk.SpanExporter
+	log   *slog.Logger
+	limit *rate.Limiter
+}
+
+// ExportSpans implements sdk.SpanExporter.
+func (q *quietExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	if err := q.SpanExporter.ExportSpans(ctx, spans); err != nil && q.limit.Allow() {
+		q.log.LogAttrs(ctx, slog.LevelWarn, "traces could not be delivered", slog.Int("spans", len(spans)), slog.Any("error", err))
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package peers
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+const (
+	// maxMembers bounds how many replicas are asked at once.
+	maxMembers = 32
+	// restTime is how long a replica that did not answer is left alone.
+	restTime = 5 * time.Second
+	// idlePerHost keeps connections for requests that arrive together.
+	idlePerHost = 8
+	idleTime    = 90 * time.Second
+)
+
+// Members knows the other replicas.
+type Members interface {
+	// Others returns the host:port of each replica but this one.
+	Others() []string
+}
+
+// Roots are the certificates that the replicas' own lead to. They may change; a
+// new connection asks again.
+type Roots interface {
+	Roots() *x509.CertPool
+}
+
+// Config is what a Client cannot do without.
+type Config struct {
+	// Key is the replicas' own, of at least 32 random bytes.
+	Key     []byte
+	Members Members
+	Roots   Roots
+	// ServerName is the name in the replicas' certificate: members are known by
+	// address.
+	ServerName string
+}
+
+// Client asks the other replicas. It is safe for concurrent use, and is what a
+// gate takes as Peers.
+type Client struct {
+	config   Config
+	secret   secret
+	http     *http.Client
+	timeout  time.Duration
+	loopback bool
+	failed   func(member string, err error)
+	now      func() time.Time
+
+	mu      sync.Mutex
+	resting map[string]time.Time // until when a member is left alone
+}
+
+// Option changes a default of a Client.
+type Option func(*Client) error
+
+// WithTimeout bounds a question to all replicas together; 100 ms unless set.
+func WithTimeout(d time.Duration) Option {
+	return func(c *Client) error {
+		if d <= 0 {
+			return fmt.Errorf("timeout %s: want more than nothing", d)
+		}
+		c.timeout = d
+		return nil
+	}
+}
+
+// WithLoopback also asks members on this machine, as tests and several replicas
+// on one machine want it.
+func WithLoopback() Option {
+	return func(c *Client) error {
+		c.loopback = true
+		return nil
+	}
+}
+
+// WithFailures has failed called whenever a member could not be asked or its
+// answer is not a replica's, for a log or a metric. It is called from many
+// goroutines.
+func WithFailures(failed func(member string, err error)) Option {
+	return func(c *Client) error {
+		c.failed = failed
+		return nil
+	}
+}
+
+// WithClock replaces the clock, for tests.
+func WithClock(now func() time.Time) Option {
+	return func(c *Client) error {
+		c.now = now
+		return nil
+	}
+}
+
+// New makes a Client.
+func New(config Config, with ...Option) (*Client, error) {
+	s, err := newSecret(config.Key)
+	if err != nil {
+		return nil, err
+	}
+	if config.Members == nil || config.Roots == nil || config.ServerName == "" {
+		return nil, errors.New("asking replicas: want members, roots and a server name")
+	}
+	c := &Client{config: config, secret: s, timeout: 100 * time.Millisecond, now: time.Now, resting: map[string]time.Time{}}
+	for _, option := range with {
+		if err := option(c); err != nil {
+			return nil, fmt.Errorf("asking replicas: %w", err)
+		}
+	}
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			DialTLSContext:      c.connect(dial.New(dial.Config{})),
+			MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleTime, DisableCompression: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// connect opens a TLS connection, by the roots of the moment.
+func (c *Client) connect(dialer *dial.Dialer) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		plain, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		roots := c.config.Roots.Roots()
+		if roots == nil { // nil would mean the system's
+			roots = x509.NewCertPool()
+		}
+		conn := tls.Client(plain, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: c.config.ServerName})
+		if err := conn.HandshakeContext(ctx); err != nil {
+			_ = plain.Close()
+			return nil, fmt.Errorf("replica %s: %w", address, err)
+		}
+		return conn, nil
+	}
+}
+
+// Recall implements gate.Peers: it asks all replicas at once and returns as soon
+// as every key is known, all have answered, or the time is over.
+func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
+	members := c.members()
+	if len(members) == 0 || len(keys) == 0 {
+		return nil
+	}
+	keys = keys[:min(len(keys), MaxKeys)]
+	bounded, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answers := make(chan map[string][]byte, len(members))
+	for _, member := range members {
+		go func() {
+			facts, err := c.ask(bounded, member, keys)
+			if err != nil && (bounded.Err() == nil || errors.Is(bounded.Err(), context.DeadlineExceeded) && ctx.Err() == nil) {
+				c.rest(member, err) // not when it was us who left
+			}
+			answers <- facts
+		}()
+	}
+	known := map[string][]byte{}
+	for range members {
+		select {
+		case facts := <-answers:
+			merge(known, facts, keys)
+		case <-bounded.Done():
+			return known
+		}
+		if len(known) == len(keys) {
+			break
+		}
+	}
+	return known
+}
+
+// merge takes over what was asked for and is not known yet.
+func merge(known, facts map[string][]byte, keys []string) {
+	for key, fact := range facts {
+		if _, have := known[key]; !have && len(fact) <= maxFact && slices.Contains(keys, key) {
+			known[key] = fact
+		}
+	}
+}
+
+// ask asks one member.
+func (c *Client) ask(ctx context.Context, member string, keys []string) (map[string][]byte, error) {
+	q := question{Keys: keys, Nonce: newNonce(), Time: c.now().UTC()}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, fmt.Errorf("question to replica %s: %w", member, err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+member+Path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("question to replica %s: %w", member, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(macHeader, c.secret.ofQuestion(body))
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("question to replica %s: %w", member, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("replica %s answered %s", member, response.Status)
+	}
+	raw, err := limit.ReadAll(response.Body, maxAnswer, "answer of a replica")
+	if err != nil {
+		return nil, fmt.Errorf("answer of replica %s: %w", member, err)
+	}
+	a, err := c.secret.openAnswer(q.Nonce, raw, response.Header.Get(macHeader))
+	if err != nil {
+		return nil, fmt.Errorf("answer of replica %s: %w", member, err)
+	}
+	return a.Facts, nil
+}
+
+// members returns whom to ask: not who rests, and nobody on this machine unless
+// that was asked for.
+func (c *Client) members() []string {
+	others := c.config.Members.Others()
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for member, until := range c.resting {
+		if !now.Before(until) {
+			delete(c.resting, member)
+		}
+	}
+	var asked []string
+	for _, member := range others {
+		host, _, err := net.SplitHostPort(member)
+		_, rests := c.resting[member]
+		if err != nil || rests || dial.IsLoopbackHost(host) && !c.loopback || slices.Contains(asked, member) {
+			continue
+		}
+		if asked = append(asked, member); len(asked) == maxMembers {
+			break
+		}
+	}
+	return asked
+}
+
+// rest leaves a member alone for a while.
+func (c *Client) rest(member string, err error) {
+	c.mu.Lock()
+	c.resting[member] = c.now().Add(restTime)
+	c.mu.Unlock()
+	if c.failed != nil {
+		c.failed(member, err)
+	}
+}

@@ -1,0 +1,93 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+var errLeaving = errors.New("the gateway is about to leave")
+
+// Run serves until ctx ends, then drains, and returns when all requests are
+// answered: nil, or an error that says what had to be cut off. It opens the
+// sockets unless Listen did. A listener that fails ends the server at once.
+func (s *Server) Run(ctx context.Context) error {
+	if s.listening.doors == nil {
+		if err := s.Listen(ctx); err != nil {
+			return err
+		}
+	}
+	// Requests must not end with ctx: that is when the drain begins.
+	work, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	failed := make(chan error, 3)
+	s.serve(work, failed)
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		err = s.drain(work, failed)
+	}
+	return errors.Join(err, s.close())
+}
+
+// serve starts the servers.
+func (s *Server) serve(work context.Context, failed chan<- error) {
+	start := func(name string, server *http.Server, on func() error) {
+		server.BaseContext = func(net.Listener) context.Context { return work }
+		go func() {
+			if err := on(); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("webhook: serve %s: %w", name, err)
+			}
+		}()
+	}
+	start("doors", s.doors, func() error { return s.doors.ServeTLS(s.listening.doors, "", "") })
+	start("plain", s.plain, func() error { return s.plain.Serve(s.listening.plain) })
+	if s.profiles != nil {
+		start("profiles", s.profiles, func() error { return s.profiles.Serve(s.listening.profiles) })
+	}
+}
+
+// drain goes on answering for the delay, says from its middle on that callers
+// should connect anew, then takes nothing new and waits for what is at work.
+func (s *Server) drain(work context.Context, failed <-chan error) error {
+	s.draining.Store(true)
+	s.config.Log.LogAttrs(work, slog.LevelInfo, "drain: not ready, still answering", slog.Duration("for", s.options.delay))
+	// In the first half most callers are sent elsewhere by the endpoints; asked to
+	// connect anew any sooner, they would come back here.
+	for _, leaving := range []bool{false, true} {
+		s.leaving.Store(leaving)
+		select {
+		case err := <-failed:
+			return err
+		case <-time.After(s.options.delay / 2):
+		}
+	}
+	bound, release := context.WithTimeout(work, shutdownTimeout)
+	defer release()
+	s.leaving.Store(true)
+	if err := s.doors.Shutdown(bound); err != nil {
+		return fmt.Errorf("webhook: drain: requests that were still at work after %s were cut off: %w", shutdownTimeout, err)
+	}
+	s.config.Log.LogAttrs(work, slog.LevelInfo, "drain: all requests are answered")
+	return nil
+}
+
+// close ends what is left: the plain server last, so that until then probes are
+// told the truth.
+func (s *Server) close() error {
+	var errs []error
+	for _, server := range []*http.Server{s.doors, s.profiles, s.plain} {
+		if server == nil {
+			continue
+		}
+		if err := server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, fmt.Errorf("webhook: close: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

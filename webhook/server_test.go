@@ -1,0 +1,329 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestProtocols(t *testing.T) {
+	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, nil)
+	for _, c := range []struct {
+		reason  string
+		http2   bool
+		version uint16
+		major   int
+		refused bool
+	}{
+		{reason: "HTTP/2 over TLS 1.3", http2: true, version: tls.VersionTLS13, major: 2},
+		{reason: "HTTP/2 over TLS 1.2", http2: true, version: tls.VersionTLS12, major: 2},
+		{reason: "HTTP/1.1 over TLS 1.3", version: tls.VersionTLS13, major: 1},
+		{reason: "HTTP/1.1 over TLS 1.2", version: tls.VersionTLS12, major: 1},
+		{reason: "TLS 1.1 is refused", version: tls.VersionTLS11, refused: true},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			client := f.client(t, c.http2, func(config *tls.Config) { config.MinVersion, config.MaxVersion = c.version, c.version })
+			response, body, err := get(t, client, f.url("/mutate"))
+			if c.refused {
+				if err == nil {
+					t.Fatal("the connection was not refused")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response.ProtoMajor != c.major || body != "here" || response.Version != c.version {
+				t.Errorf("HTTP/%d over %s said %q", response.ProtoMajor, tls.VersionName(response.Version), body)
+			}
+		})
+	}
+}
+
+func TestUnknownAuthorityIsRefusedByTheClient(t *testing.T) {
+	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, nil)
+	other := newAuthority(t, "other")
+	if _, _, err := get(t, f.client(t, true, func(c *tls.Config) { c.RootCAs = other.pool() }), f.url("/mutate")); err == nil {
+		t.Error("a client that does not trust the authority was served")
+	}
+	if _, _, err := get(t, f.client(t, true, nil), f.url("/mutate")); err != nil {
+		t.Errorf("its twin that does: %v", err)
+	}
+}
+
+func TestNoCertificateYet(t *testing.T) {
+	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, func(s *Server) {
+		s.doors.TLSConfig.GetCertificate = fixed{}.GetCertificate
+	})
+	if _, _, err := get(t, f.client(t, true, nil), f.url("/mutate")); err == nil {
+		t.Error("served without a certificate")
+	}
+}
+
+func TestCallers(t *testing.T) {
+	callers, peers, foreign := newAuthority(t, "callers"), newAuthority(t, "peers"), newAuthority(t, "foreign")
+	named, err := NewCallers(callers.pem(), "kube-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	anyPeer, err := NewCallers(peers.pem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := start(t, map[string]Door{
+		"/mutate": {Handler: saying("here"), Callers: named},
+		"/peers":  {Handler: saying("here"), Callers: anyPeer},
+		"/open":   {Handler: saying("here")},
+	}, nil)
+	const client = x509.ExtKeyUsageClientAuth
+	for _, c := range []struct {
+		reason string
+		shown  *tls.Certificate
+		door   string
+		status int // 0: the handshake fails
+	}{
+		{"the API server's certificate", callers.leaf(t, "kube-apiserver", client), "/mutate", 200},
+		{"none", nil, "/mutate", 403},
+		{"of the authority, but with another name", callers.leaf(t, "intruder", client), "/mutate", 403},
+		{"the right name, of another door's authority", peers.leaf(t, "kube-apiserver", client), "/mutate", 403},
+		{"the right name, of a foreign authority", foreign.leaf(t, "kube-apiserver", client), "/mutate", 0},
+		{"the right name, for servers", callers.leaf(t, "kube-apiserver", x509.ExtKeyUsageServerAuth), "/mutate", 0},
+		{"a door without names takes any of its authority", peers.leaf(t, "anybody", client), "/peers", 200},
+		{"but none of another's", callers.leaf(t, "kube-apiserver", client), "/peers", 403},
+		{"a door that asks for nothing", nil, "/open", 200},
+		{"takes one that is known elsewhere", peers.leaf(t, "anybody", client), "/open", 200},
+	} {
+		for _, http2 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%s/http2=%t", c.reason, c.door, http2), func(t *testing.T) {
+				// Shown whatever the server says it accepts, as an attacker would.
+				shown := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					if c.shown == nil {
+						return &tls.Certificate{}, nil
+					}
+					return c.shown, nil
+				}
+				response, body, err := get(t, f.client(t, http2, func(config *tls.Config) { config.GetClientCertificate = shown }), f.url(c.door))
+				switch {
+				case c.status == 0 && err == nil:
+					t.Fatalf("the handshake went well; HTTP %d", response.StatusCode)
+				case c.status == 0:
+					return
+				case err != nil:
+					t.Fatal(err)
+				case response.StatusCode != c.status:
+					t.Errorf("HTTP %d: %s", response.StatusCode, body)
+				}
+			})
+		}
+	}
+}
+
+func TestExpiredCallerOnAnOldConnection(t *testing.T) {
+	ca := newAuthority(t, "callers")
+	callers, err := NewCallers(ca.pem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(ca.leaf(t, "kube-apiserver", x509.ExtKeyUsageClientAuth).Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection := &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{leaf, ca.certificate}}}
+	if err := callers.admit(connection, leaf.NotAfter); err != nil {
+		t.Errorf("in its last second: %v", err)
+	}
+	if callers.admit(connection, leaf.NotAfter.Add(time.Second)) == nil {
+		t.Error("a certificate that expired while the connection stood was let in")
+	}
+}
+
+func TestPanicsEndNothing(t *testing.T) {
+	seen := &counter{}
+	f := start(t, map[string]Door{
+		"/before": {Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("at once") })},
+		"/within": {Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "half an ans")
+			_ = http.NewResponseController(w).Flush()
+			panic("half way")
+		})},
+		"/abort": {Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })},
+		"/fine":  {Handler: saying("here")},
+	}, nil, WithObserver(seen))
+	for _, http2 := range []bool{false, true} {
+		client := f.client(t, http2, nil)
+		response, _, err := get(t, client, f.url("/before"))
+		if err != nil || response.StatusCode != http.StatusInternalServerError {
+			t.Errorf("http2=%t: %v, %v: want 500", http2, response, err)
+		}
+		for _, path := range []string{"/within", "/abort"} {
+			if _, body, err := get(t, client, f.url(path)); err == nil {
+				t.Errorf("http2=%t: %s: half of an answer passed for a whole: %q", http2, path, body)
+			}
+		}
+		if _, body, err := get(t, client, f.url("/fine")); err != nil || body != "here" {
+			t.Errorf("http2=%t: afterwards: %q, %v", http2, body, err)
+		}
+	}
+	if err := f.wait(); err != nil {
+		t.Fatal(err)
+	}
+	// The client of HTTP/1.1 asks once more where a connection that was used before
+	// breaks without an answer.
+	if seen.panics["before"] != 2 || seen.panics["within"] < 2 || seen.panics["abort"] != 0 {
+		t.Errorf("counted %v: want two and two, and none for a handler that left on purpose", seen.panics)
+	}
+	if !strings.Contains(f.log.String(), "half way") || !strings.Contains(f.log.String(), "server_test.go") {
+		t.Error("the log has no panic with its stack")
+	}
+}
+
+func TestSlowHeadersAreCut(t *testing.T) {
+	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, func(s *Server) {
+		s.doors.ReadHeaderTimeout = 100 * time.Millisecond
+	})
+	dialer := tls.Dialer{Config: &tls.Config{RootCAs: f.ca.pool(), NextProtos: []string{"http/1.1"}}}
+	for _, c := range []struct {
+		reason, text, want string
+	}{
+		{"a header that ends", "GET /mutate HTTP/1.1\r\nHost: gateway\r\n\r\n", "HTTP/1.1 200"},
+		{"one that never does", "GET /mutate HTTP/1.1\r\nHost: gateway\r\nX-Slow: ", ""},
+		{"one that is too long", "GET /mutate HTTP/1.1\r\nX-Long: " + strings.Repeat("a", maxHeader+8<<10) + "\r\n\r\n", "HTTP/1.1 431"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			connection, err := dialer.DialContext(t.Context(), "tcp", f.server.Address().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = connection.Close() }()
+			if err := connection.SetReadDeadline(time.Now().Add(4 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(connection, c.text); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, len("HTTP/1.1 200"))
+			n, err := io.ReadFull(connection, got)
+			if string(got[:n]) != c.want {
+				t.Errorf("found %q, want %q", got[:n], c.want)
+			}
+			var slow net.Error
+			if errors.As(err, &slow) && slow.Timeout() {
+				t.Error("the connection was not cut")
+			}
+		})
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, nil)
+	crowd, ok := f.server.listening.doors.(*crowd)
+	if !ok {
+		t.Fatalf("the doors listen by %T", f.server.listening.doors)
+	}
+	inside := f.client(t, true, nil)
+	if _, _, err := get(t, inside, f.url("/mutate")); err != nil {
+		t.Fatal(err)
+	}
+	crowd.mu.Lock()
+	crowd.most = 1
+	crowd.mu.Unlock()
+	if _, _, err := get(t, f.client(t, true, nil), f.url("/mutate")); err == nil {
+		t.Error("a second connection was let in")
+	}
+	if _, body, err := get(t, inside, f.url("/mutate")); err != nil || body != "here" {
+		t.Errorf("who was in: %q, %v", body, err)
+	}
+}
+
+func TestErrorLogIsBounded(t *testing.T) {
+	to := &journal{}
+	logged := newErrorLog(slog.New(slog.NewTextHandler(to, nil)))
+	for range 1000 {
+		logged.Print("http: TLS handshake error from 127.0.0.1:1: " + strings.Repeat("bad ", 1000))
+	}
+	lines := strings.Count(to.String(), "\n")
+	if lines < lineBurst || lines > lineBurst+5 {
+		t.Errorf("%d lines of a thousand: want about %d", lines, lineBurst)
+	}
+	if longest := len(to.String()) / lines; longest > maxLine+200 {
+		t.Errorf("a line of %d bytes", longest)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	good := func() Config {
+		return Config{
+			Address: ":0", Plain: ":0", Certificates: fixed{}, Doors: map[string]Door{"/mutate": {Handler: saying("")}},
+			Metrics: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler),
+		}
+	}
+	if _, err := New(good()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reason string
+		change func(*Config)
+		with   []Option
+	}{
+		{"no certificates", func(c *Config) { c.Certificates = nil }, nil},
+		{"no metrics", func(c *Config) { c.Metrics = nil }, nil},
+		{"no log", func(c *Config) { c.Log = nil }, nil},
+		{"no doors", func(c *Config) { c.Doors = nil }, nil},
+		{"an address without a port", func(c *Config) { c.Address = "localhost" }, nil},
+		{"a plain address without a port", func(c *Config) { c.Plain = "localhost" }, nil},
+		{"a path without a slash", func(c *Config) { c.Doors = map[string]Door{"mutate": {Handler: saying("")}} }, nil},
+		{"a path that catches all", func(c *Config) { c.Doors = map[string]Door{"/": {Handler: saying("")}} }, nil},
+		{"a path with a method", func(c *Config) { c.Doors = map[string]Door{"/a b": {Handler: saying("")}} }, nil},
+		{"a door without a handler", func(c *Config) { c.Doors = map[string]Door{"/mutate": {}} }, nil},
+		{"a check without a name", func(c *Config) { c.Checks = []Check{{Ready: func() error { return nil }}} }, nil},
+		{"a check without a function", func(c *Config) { c.Checks = []Check{{Name: "trust"}} }, nil},
+		{"a check by the name of the drain", func(c *Config) { c.Checks = []Check{{Name: drain, Ready: func() error { return nil }}} }, nil},
+		{"no observer", func(*Config) {}, []Option{WithObserver(nil)}},
+		{"a drain in the past", func(*Config) {}, []Option{WithDrainDelay(-1)}},
+		{"a drain of hours", func(*Config) {}, []Option{WithDrainDelay(time.Hour)}},
+		{"profiles for everybody", func(*Config) {}, []Option{WithProfiling("0.0.0.0:6060")}},
+		{"profiles by a name", func(*Config) {}, []Option{WithProfiling("localhost:6060")}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			config := good()
+			c.change(&config)
+			if _, err := New(config, c.with...); err == nil {
+				t.Error("not refused")
+			}
+		})
+	}
+}
+
+func TestNewCallersRefuses(t *testing.T) {
+	ca := newAuthority(t, "callers")
+	leaf := ca.leaf(t, "leaf", x509.ExtKeyUsageClientAuth)
+	for _, c := range []struct {
+		reason string
+		text   []byte
+		names  []string
+	}{
+		{"nothing", nil, nil},
+		{"no PEM", []byte("hello"), nil},
+		{"something after the PEM", append(ca.pem(), "hello"...), nil},
+		{"a certificate that is no authority's", authority{certificate: &x509.Certificate{Raw: leaf.Certificate[0]}}.pem(), nil},
+		{"broken bytes", authority{certificate: &x509.Certificate{Raw: []byte("hello")}}.pem(), nil},
+		{"an empty name", ca.pem(), []string{""}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			if _, err := NewCallers(c.text, c.names...); err == nil {
+				t.Error("not refused")
+			}
+		})
+	}
+	if _, err := NewCallers(ca.pem(), "kube-apiserver"); err != nil {
+		t.Errorf("the twin that is right: %v", err)
+	}
+}
