@@ -421,6 +421,9 @@ func (g *Gateway) configure(ctx context.Context) {
 		settings: g.configuration.Webhooks, namespace: g.configuration.Namespace, client: g.cluster.client,
 		bundle: g.certificates.Bundle, policies: g.activePolicies, documents: documentResources(),
 	}
+	if !g.known(ctx) {
+		return
+	}
 	changed := make(chan struct{}, 1)
 	go g.notice(ctx, changed)
 	reconciler, err := kept.reconciler(changed, g.log)
@@ -438,6 +441,19 @@ func (g *Gateway) activePolicies() *policy.Set {
 		return nil
 	}
 	return now.Policies
+}
+
+// known waits until policies and trust are there; false if ctx ended first.
+func (g *Gateway) known(ctx context.Context) bool {
+	for g.state.Ready() != nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-g.policies.changed:
+		case <-time.After(time.Second): // trust comes without a word
+		}
+	}
+	return true
 }
 
 // notice passes on that policies or the certificate's authorities changed.

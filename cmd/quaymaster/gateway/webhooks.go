@@ -43,10 +43,18 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	}
 	return configuration.Input{
 		Policies: set.Policies(), Resources: w.served, CABundle: w.bundle(),
-		Endpoint:  configuration.Endpoint{Namespace: w.namespace, Service: w.settings.Service, Port: w.settings.Port, URL: w.settings.URL},
+		Endpoint:  w.endpoint(),
 		Namespace: w.namespace, ExcludedNamespaces: *w.settings.ExcludedNamespaces,
 		MutateControllers: w.settings.MutateControllers, Documents: w.documents, Owner: owner,
 	}, nil
+}
+
+// endpoint is where the API server finds the gateway.
+func (w *webhooks) endpoint() configuration.Endpoint {
+	if w.settings.URL != "" {
+		return configuration.Endpoint{URL: w.settings.URL}
+	}
+	return configuration.Endpoint{Namespace: w.namespace, Service: w.settings.Service, Port: w.settings.Port}
 }
 
 // discover asks for all resources; some group versions may fail.
