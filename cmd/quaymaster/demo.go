@@ -26,7 +26,8 @@ func demoCommand(t terminal) *cobra.Command {
 		Short: "Sign, tamper and verify on this machine, without any set-up",
 		Long: `Demo starts a registry on loopback, signs images in every format under keys and
 a Sigstore that live for this run only, spoils some of them, applies the policies
-of examples/demo and prints the verdicts with their reasons.`,
+of examples/demo and prints the verdicts with their reasons. Then it starts the
+gateway on the same policies and sends it requests as an API server does.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), t, keep) },
 	}
@@ -88,10 +89,13 @@ func runDemo(ctx context.Context, t terminal, keep bool) error {
 	if err := report.Text(t.out, outcomes, report.TextOptions{Color: t.color(), Reproduce: tryAgain(folder, keep)}); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
 	if err := asExpected(scenes, outcomes); err != nil {
 		return err
 	}
+	if err := demoGateway(ctx, t, folder, registry.Host()); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	fmt.Fprintf(t.out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
 	if keep {
 		return linger(ctx, t.out, folder, scenes)
 	}
@@ -259,6 +263,7 @@ The registry stays up until you interrupt it (Ctrl-C). In another terminal:
   quaymaster verify --key %[1]s/web-team.pub --insecure-ignore-tlog %[2]s
   quaymaster verify %[3]s %[4]s
   quaymaster explain %[3]s %[4]s
+  quaymaster serve --config %[1]s/gateway.yaml
 `, folder, scenes[0].image.Name, demoFlags(folder), scenes[6].image.Name)
 	<-ctx.Done()
 	return nil

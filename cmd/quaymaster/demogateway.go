@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	demo "github.com/quaymaster/quaymaster/examples/demo"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// call is one request that the demo sends to the gateway as an API server would.
+type call struct {
+	review  string // its file among the examples
+	door    string
+	story   string
+	allowed bool
+}
+
+func demoCalls() []call {
+	return []call{
+		{"1-pod-signed.json", "/mutate", "a Pod of two signed images is created", true},
+		{"2-pod-unsigned.json", "/mutate", "a Pod with an unsigned image is created", false},
+		{"3-deployment-wrong-signer.json", "/validate", "a Deployment of an image by a stranger", false},
+		{"4-pod-label.json", "/mutate", "a label of a running Pod changes", true},
+		{"5-pod-debug-unsigned.json", "/mutate", "kubectl debug with an unsigned image", false},
+	}
+}
+
+// demoGateway starts the gateway on the demo's policies, sends it the requests,
+// and tells the answers.
+func demoGateway(ctx context.Context, t terminal, folder, registry string) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	log, err := os.Create(filepath.Join(folder, "gateway.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // what it says is for whoever keeps the demo
+	settings, err := writeGateway(folder)
+	if err != nil {
+		return err
+	}
+	listening, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- gateway.Run(ctx, settings, gateway.Options{
+			Log: log, Version: versionText(), Replica: "demo", Listening: func(doors, _ string) { listening <- doors },
+		})
+	}()
+	var address string
+	select {
+	case address = <-listening:
+	case err := <-ended:
+		return fmt.Errorf("gateway: %w", err)
+	}
+	client, err := demoClient(folder)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "\nThe gateway on https://%s, asked as an API server asks:\n", address)
+	for _, c := range demoCalls() {
+		if err := c.send(ctx, t.out, client, address, registry); err != nil {
+			return fmt.Errorf("gateway: %s: %w", c.review, err)
+		}
+	}
+	stop()
+	return <-ended
+}
+
+// writeGateway writes the configuration that a user would write.
+func writeGateway(folder string) (gateway.Configuration, error) {
+	text := fmt.Sprintf(`apiVersion: quaymaster.dev/v1alpha1
+kind: Configuration
+standalone: true
+listen: {address: "127.0.0.1:0", plain: "127.0.0.1:0", drainDelay: 1ms}
+certificate: {folder: %[1]s/certificate}
+policies: {folders: [%[1]s/policies, %[1]s/keys.yaml]}
+trust: {trustedRoot: %[1]s/trusted_root.json}
+`, folder)
+	file := filepath.Join(folder, "gateway.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return gateway.Configuration{}, err
+	}
+	return gateway.Load(file)
+}
+
+// demoClient believes the gateway's own authority, as the API server does.
+func demoClient(folder string) (*http.Client, error) {
+	authority, err := os.ReadFile(filepath.Join(folder, "certificate", "ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+	return &http.Client{Transport: transport, Timeout: 10 * time.Second}, nil
+}
+
+// send sends one request and tells the answer.
+func (c call) send(ctx context.Context, out io.Writer, client *http.Client, address, registry string) error {
+	text, err := demo.Reviews.ReadFile(path.Join("reviews", c.review))
+	if err != nil {
+		return err
+	}
+	body := bytes.ReplaceAll(text, []byte("REGISTRY"), []byte(registry))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+c.door+"?timeout=10s", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	var review answeredReview
+	if err := json.NewDecoder(answer.Body).Decode(&review); err != nil {
+		return fmt.Errorf("HTTP %d: %w", answer.StatusCode, err)
+	}
+	if review.Response.Allowed != c.allowed {
+		return fmt.Errorf("allowed: %t, and %t was expected: %s", review.Response.Allowed, c.allowed, review.Response.Status.Message)
+	}
+	return review.tell(out, c)
+}
+
+// answeredReview is what the demo reads of an answer.
+type answeredReview struct {
+	Response struct {
+		Allowed bool   `json:"allowed"`
+		Patch   []byte `json:"patch"`
+		Status  struct {
+			Message string `json:"message"`
+		} `json:"status"`
+	} `json:"response"`
+}
+
+func (r answeredReview) tell(out io.Writer, c call) error {
+	word := "allowed"
+	if !r.Response.Allowed {
+		word = "denied"
+	}
+	fmt.Fprintf(out, "\n  %-9s %-42s POST %s\n", word, c.story, c.door)
+	if len(r.Response.Patch) > 0 {
+		var operations []workload.Operation
+		if err := json.Unmarshal(r.Response.Patch, &operations); err != nil {
+			return fmt.Errorf("the patch: %w", err)
+		}
+		for _, op := range operations {
+			if op.Op == "replace" {
+				fmt.Fprintf(out, "            %s\n              becomes %s\n", op.Path, op.Value)
+			}
+		}
+	}
+	for line := range strings.Lines(r.Response.Status.Message) {
+		fmt.Fprintf(out, "            %s", line)
+	}
+	if r.Response.Status.Message != "" {
+		fmt.Fprintln(out)
+	}
+	return nil
+}
