@@ -21,7 +21,13 @@ type Flight[K comparable, V any] struct {
 	calls map[K]*call[V]
 }
 
+// joinable is how old work may be for a newcomer to wait for it. Work that hangs
+// must not make those who come later hang with it: who asks a server that answers
+// again gets its answer. For each key there are at most timeout / joinable works.
+const joinable = 3 * time.Second
+
 type call[V any] struct {
+	began time.Time
 	done  chan struct{} // closed when value and err are set
 	value V
 	err   error
@@ -37,10 +43,10 @@ func NewFlight[K comparable, V any](timeout time.Duration) (*Flight[K, V], error
 }
 
 // Do returns the result of the work that is under way for key, and starts work
-// if there is none. A caller whose ctx ends leaves with that ctx's error; the
+// if there is none, or if it began more than 3 s ago. A caller whose ctx ends leaves with that ctx's error; the
 // work goes on. The context that work gets carries the values of the ctx that
 // started it, but ends only with the Flight's timeout, and work must heed it:
-// until work returns, every caller with that key waits for it. Work that panics
+// until then its callers wait for it. Work that panics
 // gives every waiter a *PanicError.
 func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context) (V, error)) (V, error) {
 	var none V
@@ -49,8 +55,8 @@ func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context)
 	}
 	f.mu.Lock()
 	c, under := f.calls[key]
-	if !under {
-		c = &call[V]{done: make(chan struct{})}
+	if !under || time.Since(c.began) > joinable {
+		c = &call[V]{began: time.Now(), done: make(chan struct{})}
 		f.calls[key] = c
 		go f.run(context.WithoutCancel(ctx), key, c, work)
 	}
@@ -75,7 +81,9 @@ func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], work func(con
 			c.err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 		f.mu.Lock()
-		delete(f.calls, key)
+		if f.calls[key] == c { // and not of who came later
+			delete(f.calls, key)
+		}
 		f.mu.Unlock()
 		close(c.done)
 	}()

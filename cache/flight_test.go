@@ -194,3 +194,32 @@ func TestWorkThatBreaksIsAnErrorForAllWaiters(t *testing.T) {
 		})
 	}
 }
+
+func TestNobodyJoinsWorkThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := cache.NewFlight[string, string](time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		if _, err := f.Do(ctx, "key", func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("work that hangs gave %v", err)
+		}
+		second := func(context.Context) (string, error) { return "second", nil }
+		soon, leaveSoon := context.WithTimeout(t.Context(), time.Second)
+		defer leaveSoon()
+		if got, err := f.Do(soon, "key", second); err == nil {
+			t.Errorf("work of a second ago was not joined: %q", got)
+		}
+		time.Sleep(2 * time.Second) // of the bubble's clock
+		if got, err := f.Do(t.Context(), "key", second); got != "second" || err != nil {
+			t.Errorf("who came later got %q, %v, and waited for work that hangs", got, err)
+		}
+		time.Sleep(time.Minute) // the first work ends, and forgets nobody else's
+		synctest.Wait()
+	})
+}

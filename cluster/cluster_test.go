@@ -298,13 +298,16 @@ func TestRoles(t *testing.T) {
 		}
 		expect := func(reason string, user policy.User, want string) {
 			t.Helper()
-			roles, clusterRoles, err := r.Roles(ctx, user)
+			roles, clusterRoles, err := r.Roles(ctx, user, "shop")
 			if got := fmt.Sprint(roles, clusterRoles); err != nil || got != want {
 				t.Errorf("%s: got %s, %v; want %s", reason, got, err, want)
 			}
 		}
 		expect("by name", policy.User{Name: "ann"}, "[shop:seller] [admin]")
 		expect("by name and group", policy.User{Name: "ann", Groups: []string{"staff"}}, "[shop:seller] [admin view]")
+		if _, clusterRoles, err := r.Roles(ctx, policy.User{Groups: []string{"staff"}}, "street"); err != nil || len(clusterRoles) > 0 {
+			t.Errorf("a ClusterRole that is bound in another namespace counts here: %v, %v", clusterRoles, err)
+		}
 		expect("a service account of the binding's namespace", policy.User{Name: "system:serviceaccount:shop:web"}, "[shop:robot] []")
 		expect("one of the same name elsewhere", policy.User{Name: "system:serviceaccount:street:web"}, "[] []")
 		expect("a group is not a user", policy.User{Name: "staff"}, "[] []")
@@ -337,7 +340,7 @@ func TestRolesThatCannotBeListed(t *testing.T) {
 		<-failed
 		leave()
 	}()
-	if roles, clusterRoles, err := r.Roles(asking, policy.User{Name: "ann"}); !errors.Is(err, cluster.ErrUnavailable) || roles != nil || clusterRoles != nil {
+	if roles, clusterRoles, err := r.Roles(asking, policy.User{Name: "ann"}, "shop"); !errors.Is(err, cluster.ErrUnavailable) || roles != nil || clusterRoles != nil {
 		t.Errorf("got %v, %v, %v; want could-not-look and no roles", roles, clusterRoles, err)
 	}
 	cancel()

@@ -52,6 +52,7 @@ type binding struct {
 type boundRole struct {
 	name    string // "namespace:name" of a Role, the name of a ClusterRole
 	cluster bool
+	only    string // the one namespace in which a ClusterRole is bound; empty: everywhere
 }
 
 // NewRoles makes Roles; it refuses options without a client.
@@ -101,12 +102,14 @@ func (r *Roles) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Roles returns the roles that are bound to the user or one of the groups:
-// Roles as "namespace:name", and the names of ClusterRoles, whether bound in a
-// namespace or in the cluster. Each is sorted and holds no name twice. The first
-// call waits for the bindings to be listed, at most 5 s; if they cannot be, the
-// error is ErrUnavailable.
-func (r *Roles) Roles(ctx context.Context, user policy.User) (roles, clusterRoles []string, err error) {
+// Roles returns the roles that are bound to the user or one of the groups, as far
+// as they count in a namespace: Roles as "namespace:name", and the names of
+// ClusterRoles that are bound in the cluster or in that namespace. One that is
+// bound elsewhere gives no right here, and who may write bindings elsewhere must
+// not choose how objects are judged here. Each is sorted and holds no name twice.
+// The first call waits for the bindings to be listed, at most 5 s; if they cannot
+// be, the error is ErrUnavailable.
+func (r *Roles) Roles(ctx context.Context, user policy.User, namespace string) (roles, clusterRoles []string, err error) {
 	r.once.Do(func() { close(r.needed) })
 	if err := r.wait(ctx); err != nil {
 		return nil, nil, err
@@ -123,15 +126,16 @@ func (r *Roles) Roles(ctx context.Context, user policy.User) (roles, clusterRole
 	}
 	r.mu.RUnlock()
 	for role := range found {
-		if role.cluster {
-			clusterRoles = append(clusterRoles, role.name)
-		} else {
+		switch {
+		case !role.cluster:
 			roles = append(roles, role.name)
+		case role.only == "" || role.only == namespace:
+			clusterRoles = append(clusterRoles, role.name)
 		}
 	}
 	slices.Sort(roles)
 	slices.Sort(clusterRoles)
-	return roles, clusterRoles, nil
+	return roles, slices.Compact(clusterRoles), nil
 }
 
 func (r *Roles) wait(ctx context.Context) error {
@@ -175,7 +179,7 @@ func (r *Roles) index(changes []mirror.Change[binding]) {
 func keepBinding(object runtime.Object) (binding, error) {
 	switch b := object.(type) {
 	case *rbac.RoleBinding:
-		role := boundRole{name: b.RoleRef.Name, cluster: true}
+		role := boundRole{name: b.RoleRef.Name, cluster: true, only: b.Namespace}
 		if b.RoleRef.Kind == "Role" {
 			role = boundRole{name: b.Namespace + ":" + b.RoleRef.Name}
 		}

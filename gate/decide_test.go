@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,6 +92,58 @@ func TestFailureSettings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNobodyChoosesAdmitted: a failure setting admits silence, and nothing that
+// who writes the pod, or may push, can bring about.
+func TestNobodyChoosesAdmitted(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app := h.Build("app", "v1", "app")
+	missing := strings.Replace(app.Name, ":v1", ":later", 1)
+	for _, c := range []struct {
+		reason, name string
+		faults       []registrytest.Fault
+		want         gate.Answer
+		code         policy.Code
+	}{
+		{"nobody answers", app.Name, []registrytest.Fault{{Do: registrytest.RetryAfter(503, "600")}}, gate.Allow, policy.Unavailable},
+		{"the tag is pushed later", missing, nil, gate.Unable, policy.ImageNotFound},
+		{"the pull secret is made right later", app.Name, []registrytest.Fault{{Do: registrytest.Status(403)}}, gate.Unable, policy.AccessRefused},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			h.Registry.SetFaults(c.faults...)
+			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}})
+			outcome := decide(t, g, c.name)
+			reasons := append(slices.Clone(outcome.Verdicts[0].Reasons), outcome.Verdicts[0].Warnings...)
+			if outcome.Answer != c.want || !slices.ContainsFunc(reasons, func(r policy.Reason) bool { return r.Code == c.code }) {
+				t.Errorf("%s, want %s by %s: %+v", outcome.Answer, c.want, c.code, reasons)
+			}
+		})
+	}
+	h.Registry.SetFaults()
+	silent := &image.Error{Kind: image.Unavailable, Op: "read", On: "ConfigMap keys"}
+	for _, c := range []struct {
+		reason string
+		err    error
+		want   gate.Answer
+	}{
+		{"the API server does not answer a look-up", silent, gate.Allow},
+		{"the object leaves out what the rule reads", errors.New("no label team"), gate.Unable},
+	} {
+		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{silentRule{c.err}}})
+		if outcome := decide(t, g, app.Name); outcome.Answer != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, outcome.Answer, c.want)
+		}
+	}
+}
+
+// silentRule is a rule that cannot be asked.
+type silentRule struct{ err error }
+
+func (silentRule) Name() string                                  { return "silentRule" }
+func (silentRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
+func (u silentRule) Plan(context.Context, *policy.Subject, []policy.Image) (policy.RulePlan, error) {
+	return policy.RulePlan{}, u.err
 }
 
 func TestAnAttestationIsNoSignature(t *testing.T) {

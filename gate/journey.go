@@ -62,6 +62,9 @@ func errorReason(err error, path string) policy.Reason {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return policy.LookReason(outOfTime{err}, path)
 	}
+	if _, fetched := errors.AsType[image.Failure](err); fetched && image.KindOf(err) == image.Unavailable {
+		return policy.LookReason(err, path)
+	}
 	return policy.Reason{Code: policy.PolicyError, Path: path, Message: err.Error()}
 }
 
@@ -148,12 +151,28 @@ func identityKey(i workload.Identity) string {
 	return key
 }
 
-// run does all the work, several references at a time. A work that does not heed
-// the deadline is left alone.
+// run does all the work: what memory knows at once, the rest several references
+// at a time. A work that does not heed the deadline is left alone.
 func (j *journey) run(ctx context.Context, progress func(done, total int)) {
-	slots := make(chan struct{}, j.gate.options.images)
-	done := make(chan *work, len(j.order))
+	finished := 0
+	finish := func(w *work) {
+		w.finished = true
+		finished++
+		if progress != nil {
+			progress(finished, len(j.order))
+		}
+	}
+	var open []*work
 	for _, w := range j.order {
+		if w.rememberSafely(ctx) {
+			finish(w)
+		} else {
+			open = append(open, w)
+		}
+	}
+	slots := make(chan struct{}, j.gate.options.images)
+	done := make(chan *work, len(open))
+	for _, w := range open {
 		go func() {
 			slots <- struct{}{}
 			w.runSafely(ctx)
@@ -163,20 +182,28 @@ func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 	}
 	over := ctx.Done()
 	var enough <-chan time.Time
-	for n := 0; n < len(j.order); {
+	for finished < len(j.order) {
 		select {
 		case w := <-done:
-			w.finished = true
-			n++
-			if progress != nil {
-				progress(n, len(j.order))
-			}
+			finish(w)
 		case <-over:
 			over, enough = nil, time.After(patience)
 		case <-enough:
 			return
 		}
 	}
+}
+
+// rememberSafely does the work if memory knows all that it needs, and reports
+// whether it did. It begins nothing that would have to be waited for, so it needs
+// no goroutine. What panics here is tried once more where that is told.
+func (w *work) rememberSafely(ctx context.Context) (done bool) {
+	started := w.gate.options.now()
+	if err := safely(func() { done = w.remember(ctx) }); err != nil {
+		return false
+	}
+	w.duration = w.gate.options.now().Sub(started)
+	return done
 }
 
 // runSafely turns a panic into could-not-look.

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -150,6 +151,12 @@ func (m *memory) hash(a *verify.Authority, resolved verify.Authority) (string, e
 	return hash, nil
 }
 
+// hashed reports whether an authority's key was resolved before.
+func (m *memory) hashed(a *verify.Authority) bool {
+	_, ok := m.hashes.Get(a)
+	return ok
+}
+
 // recall returns what is remembered about a question. Old says that it was found
 // longer ago than "none" would be kept: enough to allow by, and not to deny by,
 // since a better statement may have come since.
@@ -207,6 +214,20 @@ func (m *memory) askPeers(ctx context.Context, peers Peers, keys []string) map[s
 		return nil
 	}
 	return known
+}
+
+var errNotRemembered = errors.New("the tag's digest is not remembered")
+
+// pin returns the digest of a reference without asking anybody.
+func (m *memory) pin(scope string, ref image.Ref) (image.Pinned, error) {
+	if digest := ref.Digest(); !digest.IsZero() {
+		return ref.Pin(image.Descriptor{Digest: digest})
+	}
+	known, ok := m.tags.Get(tagKey{scope: scope, ref: ref.String()})
+	if !ok {
+		return image.Pinned{}, errNotRemembered
+	}
+	return ref.Pin(known)
 }
 
 // resolve returns the digest of a tag, from memory while it is fresh. Callers who

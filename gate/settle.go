@@ -1,8 +1,11 @@
 package gate
 
 import (
+	"context"
+	"errors"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -41,13 +44,29 @@ func settle(v *Verdict) {
 	}
 }
 
+// closed are the ways of not having looked that no failure setting admits: who
+// writes the object, or may push evidence, can bring them about, and would choose
+// "admitted" by that. A tag can be pushed after the pod that names it, a pull
+// secret be made right later, a bound be exceeded. What remains is silence: nobody
+// answered, or not in time.
+var closed = []policy.Code{
+	policy.ImageNotFound, policy.AccessRefused, policy.TooMuch, policy.Contradiction, policy.PolicyError, policy.CannotProve,
+}
+
 // mayFailOpen reports whether a failure setting may admit what could not be
-// looked at. Whoever may push evidence can exceed a bound or leave bytes that
-// contradict their digest, and must not be able to choose "admitted" by that.
+// looked at.
 func mayFailOpen(decision policy.Decision) bool {
-	return !slices.ContainsFunc(decision.Reasons, func(r policy.Reason) bool {
-		return r.Code == policy.TooMuch || r.Code == policy.Contradiction
-	})
+	return !slices.ContainsFunc(decision.Reasons, func(r policy.Reason) bool { return slices.Contains(closed, r.Code) })
+}
+
+// isSilence reports whether a rule could not be asked because nobody answered,
+// and not because of what the object says.
+func isSilence(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	_, fetched := errors.AsType[image.Failure](err)
+	return fetched && image.KindOf(err) == image.Unavailable
 }
 
 // agreeing collects the reasons of an allowed image.
@@ -76,7 +95,7 @@ func settleRules(o *Outcome) {
 			continue
 		}
 		reason := errorReason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)
-		if rule.Policy.FailOpen || rule.Policy.AuditOnly {
+		if rule.Policy.AuditOnly || rule.Policy.FailOpen && (rule.Policy.Broken != nil || isSilence(rule.Err)) {
 			o.Warnings = append(o.Warnings, reason)
 			continue
 		}

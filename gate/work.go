@@ -89,6 +89,67 @@ func (w *work) run(ctx context.Context) {
 	w.widen(ctx)
 }
 
+// remember does what run does if memory knows the digest and facts that meet each
+// check. What it found out by then, run need not ask again.
+func (w *work) remember(ctx context.Context) bool {
+	if ctx.Err() != nil || w.asksPlatforms() {
+		return false
+	}
+	pinned, err := w.gate.memory.pin(w.scope, w.ref)
+	if err != nil {
+		return false
+	}
+	for _, check := range w.checks {
+		for _, q := range check.Questions() {
+			key := questionKey(pinned.Digest(), q)
+			if w.known(key) {
+				continue
+			}
+			answer, ok := w.recall(ctx, pinned, key, q)
+			if !ok {
+				return false
+			}
+			w.record(key, answer)
+		}
+	}
+	w.pinned = pinned
+	w.judge(ctx)
+	if w.unproved() {
+		return false
+	}
+	if w.ref.Digest().IsZero() {
+		w.gate.options.asked(LayerTags, true)
+	}
+	return true
+}
+
+// recall returns facts about a digest that memory knows. An authority whose key
+// was never looked up is not waited for.
+func (w *work) recall(ctx context.Context, pinned image.Pinned, key question, q policy.Question) (policy.Answer, bool) {
+	if !w.gate.memory.hashed(q.Authority) {
+		return policy.Answer{}, false
+	}
+	authority, hash, err := w.authority(ctx, q.Authority)
+	if err != nil || authority.MaxAge < 0 {
+		return policy.Answer{}, false
+	}
+	answer, old, ok := w.gate.memory.recallFacts(w.factKey(pinned, hash, q))
+	if ok {
+		w.gate.options.asked(LayerFacts, true)
+	}
+	if old {
+		w.markOld(key)
+	}
+	return answer, ok
+}
+
+func (w *work) factKey(pinned image.Pinned, hash string, q policy.Question) factKey {
+	return factKey{
+		digest: pinned.Digest(), authority: hash, generation: w.generation,
+		role: q.Role, predicate: q.Predicate, artifact: q.Artifact,
+	}
+}
+
 // judge asks each check about the digest that was named.
 func (w *work) judge(ctx context.Context) {
 	_, decided := w.gate.options.begin(ctx, PhaseDecide)
@@ -244,10 +305,7 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 		return nil, policy.Answer{Gaps: []error{err}}, true // it names the authority
 	}
 	in := &inquiry{Question: q, key: key, authority: authority}
-	in.fact = factKey{
-		digest: pinned.Digest(), authority: hash, generation: w.generation,
-		role: q.Role, predicate: q.Predicate, artifact: q.Artifact,
-	}
+	in.fact = w.factKey(pinned, hash, q)
 	in.none = noneKey{factKey: in.fact, repository: pinned.Repository(), sources: key.sources, scope: w.scope}
 	if authority.MaxAge >= 0 && !w.anew {
 		if answer, old, ok := w.gate.memory.recall(in); ok {

@@ -50,6 +50,10 @@ var hints = map[policy.Code]string{
 
 func code(c verify.Code) policy.Code { return policy.Code(c) }
 
+// Hint says what to do about a reason that does not say it itself; empty for one
+// that speaks for an image.
+func Hint(c policy.Code) string { return hints[c] }
+
 // advised returns the reasons, each with what to do next.
 func advised(reasons []policy.Reason) []policy.Reason {
 	if reasons == nil {

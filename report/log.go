@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
@@ -17,19 +18,25 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 	if s := o.Subject; s != nil {
 		about = append(about, slog.String("kind", s.Kind), slog.String("namespace", s.Namespace), slog.String("name", s.Name))
 	}
+	attrs := make([]slog.Attr, 0, len(about)+maxAttrs) // for all lines: a record keeps a copy
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
-		attrs := append(about[:len(about):len(about)],
+		level := levelOf(v.Answer, len(v.Warnings))
+		if !to.Enabled(ctx, level) {
+			continue
+		}
+		attrs = append(attrs[:0], about...)
+		attrs = append(attrs,
 			slog.String("answer", string(v.Answer)), slog.String("container", v.Image.Container),
 			slog.String("image", v.Image.Ref.Written()), slog.String("digest", v.Pinned.Digest().String()))
-		attrs = append(attrs, decisionAttrs(v)...)
-		attrs = append(attrs, reasonAttrs(v.Reasons, v.Warnings)...)
+		attrs = appendDecisions(attrs, v)
+		attrs = appendReasons(attrs, v.Reasons, v.Warnings)
 		attrs = append(attrs, slog.Int64("requests", v.Cost.Requests), slog.Float64("ms", milliseconds(v.Duration)))
-		to.LogAttrs(ctx, levelOf(v.Answer, len(v.Warnings)), "verdict", attrs...)
+		to.LogAttrs(ctx, level, "verdict", attrs...)
 	}
 	if len(o.Verdicts) == 0 || len(o.Reasons)+len(o.Warnings) > 0 {
-		attrs := append(about[:len(about):len(about)], slog.String("answer", string(o.Answer)), slog.Int("images", len(o.Verdicts)))
-		attrs = append(attrs, reasonAttrs(o.Reasons, o.Warnings)...)
+		attrs = append(append(attrs[:0], about...), slog.String("answer", string(o.Answer)), slog.Int("images", len(o.Verdicts)))
+		attrs = appendReasons(attrs, o.Reasons, o.Warnings)
 		to.LogAttrs(ctx, levelOf(o.Answer, len(o.Warnings)), "object", attrs...)
 	}
 }
@@ -41,8 +48,11 @@ func levelOf(answer gate.Answer, warnings int) slog.Level {
 	return slog.LevelInfo
 }
 
-// decisionAttrs names the policies that spoke, and who signed.
-func decisionAttrs(v *gate.Verdict) []slog.Attr {
+// maxAttrs is how many attributes a line has beside those about its object.
+const maxAttrs = 15
+
+// appendDecisions names the policies that spoke, and who signed.
+func appendDecisions(attrs []slog.Attr, v *gate.Verdict) []slog.Attr {
 	var policies, signers, exceptions []string
 	for _, d := range v.Decisions {
 		policies = append(policies, d.Check.Policy.ID()+"/"+d.Check.Rule+"="+string(d.Result))
@@ -53,7 +63,6 @@ func decisionAttrs(v *gate.Verdict) []slog.Attr {
 			exceptions = append(exceptions, d.Check.Exception.ID())
 		}
 	}
-	var attrs []slog.Attr
 	for _, list := range []struct {
 		name   string
 		values []string
@@ -65,13 +74,23 @@ func decisionAttrs(v *gate.Verdict) []slog.Attr {
 	return attrs
 }
 
-// reasonAttrs tells the most telling reason, and the codes of all.
-func reasonAttrs(reasons, warnings []policy.Reason) []slog.Attr {
-	var attrs []slog.Attr
+// appendReasons tells the most telling reason, and the codes of all.
+func appendReasons(attrs []slog.Attr, reasons, warnings []policy.Reason) []slog.Attr {
 	if len(reasons) > 0 {
 		attrs = append(attrs, slog.String("reason", string(reasons[0].Code)), slog.String("message", reasons[0].Message))
 		if reasons[0].Expected+reasons[0].Found != "" {
 			attrs = append(attrs, slog.String("expected", reasons[0].Expected), slog.String("found", reasons[0].Found))
+		}
+	}
+	if len(reasons) > 1 {
+		codes := make([]string, 0, len(reasons))
+		for _, reason := range reasons {
+			if code := string(reason.Code); !slices.Contains(codes, code) {
+				codes = append(codes, code)
+			}
+		}
+		if len(codes) > 1 {
+			attrs = append(attrs, slog.Any("codes", codes))
 		}
 	}
 	if len(warnings) > 0 {

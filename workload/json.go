@@ -93,17 +93,14 @@ func (p *parser) object(depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		members := len(object)
-		object[name] = nil
-		if len(object) == members {
-			return nil, fmt.Errorf("the name %q stands twice in one object", name)
-		}
 		value, err := p.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
-		if value != nil {
-			object[name] = value
+		members := len(object)
+		object[name] = value
+		if len(object) == members {
+			return nil, fmt.Errorf("the name %q stands twice in one object", name)
 		}
 	}
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 )
@@ -23,6 +26,10 @@ The configuration is a file of kind Configuration; docs/configuration.md lists
 every setting. On SIGTERM it is not ready first, finishes what is at work, and
 leaves.
 
+Of the environment it reads POD_NAME and POD_IP, by which replicas know one
+another, OTEL_EXPORTER_OTLP_ENDPOINT where traces.endpoint is not set, and what
+proxies, clouds and Go's runtime (GOMEMLIMIT) are used to.
+
 Exit status: 0 after a drain, 2 for a configuration that cannot be used, 3 if
 it could not serve.`,
 		Example: `  quaymaster serve
@@ -33,16 +40,43 @@ it could not serve.`,
 			if err != nil {
 				return err
 			}
-			err = gateway.Run(cmd.Context(), configuration, gateway.Options{
-				Log: t.err, Version: versionText(), Replica: cmp.Or(t.env("POD_NAME"), gateway.Replica()), Address: t.env("POD_IP"),
-			})
-			if err != nil && !errors.Is(err, cmd.Context().Err()) {
-				fmt.Fprintf(t.err, "quaymaster: serve: %v\n", err)
-				return status(exitUnable)
-			}
-			return nil
+			configuration.Traces.Endpoint = cmp.Or(configuration.Traces.Endpoint, t.env("OTEL_EXPORTER_OTLP_ENDPOINT"))
+			return serve(cmd, configuration, t)
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "configuration `file`; without it every setting has its default")
 	return cmd
+}
+
+// collectAt is by how many percent the heap grows before garbage is collected,
+// unless GOGC says otherwise. What the gateway keeps is small beside what its
+// requests leave behind: with Go's default of 100 it spends a fifth of its time on
+// collecting a few megabytes. GOMEMLIMIT bounds it all the same.
+const collectAt = 200
+
+// serve runs the gateway. Its log is the process's: libraries that log by
+// themselves write into it, so that each line is of one form.
+func serve(cmd *cobra.Command, configuration gateway.Configuration, t terminal) error {
+	if t.env("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
+	var said *slog.Logger
+	version, revision, _ := strings.Cut(strings.TrimPrefix(versionText(), "quaymaster "), " ")
+	err := gateway.Run(cmd.Context(), configuration, gateway.Options{
+		Log: t.err, Version: version, Revision: revision,
+		Replica: cmp.Or(t.env("POD_NAME"), gateway.Replica()), Address: t.env("POD_IP"),
+		Logger: func(log *slog.Logger) {
+			said = log
+			slog.SetDefault(log) // and with it package log
+			klog.SetSlogLogger(log)
+		},
+	})
+	if _, unusable := errors.AsType[*gateway.ConfigurationError](err); unusable {
+		return err
+	}
+	if err != nil {
+		said.Error("the gateway ends", slog.String("error", err.Error()))
+		return status(exitUnable)
+	}
+	return nil
 }

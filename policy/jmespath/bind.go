@@ -11,12 +11,13 @@ import (
 	jp "github.com/kyverno/go-jmespath"
 )
 
-// bind returns the tree with the holes' values in place of their markers.
-func (q *Query) bind(node jp.ASTNode, holes []any) (jp.ASTNode, error) {
+// bind returns the tree with the holes' values in place of their markers. What it
+// writes is paid for, as one value may stand in many holes.
+func (q *Query) bind(node jp.ASTNode, holes []any, m *meter) (jp.ASTNode, error) {
 	switch value := node.Value.(type) {
 	case string:
 		if strings.ContainsRune(value, markOpen) {
-			bound, err := q.bindMarked(node, value, holes)
+			bound, err := q.bindMarked(node, value, holes, m)
 			if err != nil || bound.NodeType != jp.ASTKeyValPair {
 				return bound, err
 			}
@@ -32,7 +33,7 @@ func (q *Query) bind(node jp.ASTNode, holes []any) (jp.ASTNode, error) {
 	}
 	children := make([]jp.ASTNode, len(node.Children))
 	for i, child := range node.Children {
-		bound, err := q.bind(child, holes)
+		bound, err := q.bind(child, holes, m)
 		if err != nil {
 			return jp.ASTNode{}, err
 		}
@@ -55,7 +56,7 @@ func (q *Query) bindIndex(n int, holes []any) (jp.ASTNode, error) {
 }
 
 // bindMarked fills in the markers in a literal, a key or a name.
-func (q *Query) bindMarked(node jp.ASTNode, marked string, holes []any) (jp.ASTNode, error) {
+func (q *Query) bindMarked(node jp.ASTNode, marked string, holes []any, m *meter) (jp.ASTNode, error) {
 	var text strings.Builder
 	path := false
 	for marked != "" {
@@ -75,16 +76,19 @@ func (q *Query) bindMarked(node jp.ASTNode, marked string, holes []any) (jp.ASTN
 			node.Value = holes[s.hole]
 			return node, nil
 		case slotJSON:
-			node.Value, err = bindJSON(s, holes)
+			node.Value, err = bindJSON(s, holes, m)
 			return node, err
 		case slotPath:
 			path = true
 		}
+		if err := m.walk(holes[s.hole]); err != nil {
+			return jp.ASTNode{}, err
+		}
 		text.WriteString(Text(holes[s.hole]))
+		if text.Len() > maxText {
+			return jp.ASTNode{}, tooLarge("a string", text.Len(), maxText)
+		}
 		marked = after
-	}
-	if text.Len() > maxText {
-		return jp.ASTNode{}, tooLarge("a string", text.Len(), maxText)
 	}
 	if path && isPlainPath(text.String()) {
 		return parse(text.String())
@@ -117,13 +121,13 @@ func isPlainPath(s string) bool {
 // bindJSON builds the value of a JSON literal with holes. A hole inside a JSON
 // string is text in it. Outside, a string is taken as the JSON that it holds,
 // as Kyverno does, and as a plain string where it holds none and is alone.
-func bindJSON(s slot, holes []any) (any, error) {
+func bindJSON(s slot, holes []any, m *meter) (any, error) {
 	if len(s.pieces) == 3 && strings.TrimSpace(s.pieces[0].Text+s.pieces[2].Text) == "" {
 		text, ok := holes[s.hole].(string)
 		if !ok {
 			return holes[s.hole], nil
 		}
-		return fromJSON(text)
+		return fromJSON(text, m)
 	}
 	var out strings.Builder
 	hole, inString := s.hole, false
@@ -134,6 +138,9 @@ func bindJSON(s slot, holes []any) (any, error) {
 			continue
 		}
 		text, isText := holes[hole].(string)
+		if err := m.walk(holes[hole]); err != nil {
+			return nil, err
+		}
 		hole++
 		switch {
 		case inString:
@@ -148,7 +155,7 @@ func bindJSON(s slot, holes []any) (any, error) {
 			return nil, tooLarge("a literal", out.Len(), maxText)
 		}
 	}
-	return fromJSON(out.String())
+	return fromJSON(out.String(), m)
 }
 
 // endsInString reports whether a JSON text, which starts inside a string or
@@ -165,13 +172,16 @@ func endsInString(text string, inString bool) bool {
 	return inString
 }
 
-func fromJSON(text string) (any, error) {
+func fromJSON(text string, m *meter) (any, error) {
 	if len(text) > maxText {
 		return nil, tooLarge("a literal", len(text), maxText)
 	}
+	if err := m.take(len(text) * parsedCost); err != nil {
+		return nil, err
+	}
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		return nil, fmt.Errorf("the literal %q is not JSON: %w", shorten(text), err)
+		return nil, fmt.Errorf("the literal %q is not JSON: %w", shorten(text), brief(err))
 	}
 	return value, nil
 }

@@ -89,31 +89,12 @@ func values(a arguments) (any, error) {
 	return result, nil
 }
 
-// valuesOfAny returns the members of an object in the order of their keys, and
-// null for anything else.
-func valuesOfAny(a arguments) (any, error) {
-	if _, ok := a[0].(map[string]any); !ok {
-		return nil, nil
+// toString bounds its text by what it is made of: an escape is longer than what it
+// stands for.
+func toString(a arguments) (any, error) {
+	budget := 2 * maxText
+	if spend(a[0], &budget); budget < 0 {
+		return nil, fmt.Errorf("the value %w of %d bytes", ErrTooLarge, 2*maxText)
 	}
-	return values(a)
+	return Text(a[0]), nil
 }
-
-// copied returns a new array with the same items. Calls of sort_by get their
-// input through it, for the library sorts in place, and the data is shared.
-func copied(a arguments) (any, error) {
-	if list, ok := a[0].([]any); ok {
-		return slices.Clone(list), nil
-	}
-	return a[0], nil
-}
-
-// bounded returns a list that is not too long. Each [] passes its list through
-// it.
-func bounded(a arguments) (any, error) {
-	if list, ok := a[0].([]any); ok && len(list) > maxItems {
-		return nil, tooLarge("a list", len(list), maxItems)
-	}
-	return a[0], nil
-}
-
-func toString(a arguments) (any, error) { return Text(a[0]), nil }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"sync"
 	"time"
 
 	jp "github.com/kyverno/go-jmespath"
@@ -33,7 +34,8 @@ type HostLookup interface {
 type Engine struct {
 	options   Options
 	functions map[string]function
-	caller    *jp.FunctionCaller
+	library   *jp.FunctionCaller
+	runs      sync.Pool // of *run
 }
 
 // New makes an Engine; it refuses options without a clock or randomness.
@@ -47,11 +49,9 @@ func New(options Options) (*Engine, error) {
 	if options.DefaultRegistry == "" {
 		options.DefaultRegistry = "docker.io"
 	}
-	e := &Engine{options: options, caller: jp.NewFunctionCaller()}
+	e := &Engine{options: options, library: jp.NewFunctionCaller()}
 	e.functions = e.table()
-	for name, f := range e.functions {
-		e.caller.Register(f.entry(name))
-	}
+	e.runs.New = e.newRun
 	return e, nil
 }
 
@@ -62,6 +62,7 @@ type Query struct {
 	ast    jp.ASTNode
 	slots  []slot // of the holes, in order; empty for most
 	holes  int
+	pays   bool // it has holes or calls
 }
 
 // SyntaxError says that an expression cannot be compiled.
@@ -99,7 +100,7 @@ func (q *Query) String() string { return q.source }
 // Search evaluates the expression on data, with one value for each hole. The
 // result may share memory with data and holes, which must not be modified.
 // Data is JSON as encoding/json decodes it (see Normalize). A key that is not
-// there is an *UndefinedError.
+// there is an *UndefinedError; too much work is ErrTooLarge.
 func (q *Query) Search(data any, holes ...any) (result any, err error) {
 	if len(holes) != q.holes {
 		return nil, fmt.Errorf("expression %q: want %d values for its holes, got %d", shorten(q.source), q.holes, len(holes))
@@ -110,13 +111,7 @@ func (q *Query) Search(data any, holes ...any) (result any, err error) {
 			result, err = nil, fmt.Errorf("expression %q: cannot be evaluated on this data: %v", shorten(q.source), r)
 		}
 	}()
-	ast := q.ast
-	if len(q.slots) > 0 {
-		if ast, err = q.bind(ast, holes); err != nil {
-			return nil, fmt.Errorf("expression %q: %w", shorten(q.source), err)
-		}
-	}
-	result, err = jp.NewInterpreter().Execute(ast, data, jp.WithFunctionCaller(q.engine.caller))
+	result, err = q.evaluate(data, holes)
 	if err == nil {
 		err = checkResult(result)
 	}
@@ -129,6 +124,30 @@ func (q *Query) Search(data any, holes ...any) (result any, err error) {
 	return result, nil
 }
 
+// evaluate has the library interpret the tree, with a meter of its own if there is
+// anything to pay for.
+func (q *Query) evaluate(data any, holes []any) (any, error) {
+	if !q.pays {
+		return jp.NewInterpreter().Execute(q.ast, data, jp.WithFunctionCaller(q.engine.library))
+	}
+	r := q.engine.runs.Get().(*run)
+	defer q.engine.runs.Put(r)
+	r.meter = meter{left: maxWork}
+	ast := q.ast
+	if len(q.slots) > 0 {
+		bound, err := q.bind(ast, holes, &r.meter)
+		if err != nil {
+			return nil, err
+		}
+		ast = bound
+	}
+	result, err := jp.NewInterpreter().Execute(ast, data, jp.WithFunctionCaller(r.caller))
+	if r.meter.over != nil {
+		return nil, r.meter.over
+	}
+	return result, err
+}
+
 // shorten keeps an expression readable in a message.
 func shorten(s string) string {
 	const most = 160
@@ -136,6 +155,14 @@ func shorten(s string) string {
 		return s
 	}
 	return s[:most] + "..."
+}
+
+// brief keeps an error of a library readable that would print all of its input.
+func brief(err error) error {
+	if len(err.Error()) <= 1000 {
+		return err
+	}
+	return errors.New(shorten(err.Error()))
 }
 
 // Normalize returns value as encoding/json would decode it: each number a

@@ -29,6 +29,20 @@ type function struct {
 	arguments []kind
 	// call gets arguments of the right number and kinds.
 	call func(a arguments) (any, error)
+	// price is what a call costs beyond a look at its arguments and its result; it may
+	// be nil.
+	price func(a arguments) (int, error)
+	// variadic functions take the last argument any number of times, but not none.
+	variadic bool
+	// shallow functions do not look into their arguments further than price says.
+	shallow bool
+	// native functions are called by the library itself.
+	native bool
+}
+
+// takes reports whether a function may be called with n arguments.
+func (f function) takes(n int) bool {
+	return n == len(f.arguments) || f.variadic && n > len(f.arguments)
 }
 
 type arguments []any
@@ -39,43 +53,53 @@ func (a arguments) list(i int) []any            { return a[i].([]any) }
 func (a arguments) object(i int) map[string]any { return a[i].(map[string]any) }
 
 // entry makes the library's form of a function. The checks are ours, for the
-// library's messages print Go types.
-func (f function) entry(name string) jp.FunctionEntry {
+// library's messages print Go types, and values however large.
+func (f function) entry(name string, m *meter) jp.FunctionEntry {
 	return jp.FunctionEntry{Name: name, Handler: func(given []any) (any, error) {
-		if len(given) != len(f.arguments) {
+		if !f.takes(len(given)) {
 			return nil, fmt.Errorf("%s: want %d arguments, got %d", name, len(f.arguments), len(given))
 		}
-		for i, want := range f.arguments {
-			if got := kindOf(given[i]); got&want == 0 {
-				return nil, fmt.Errorf("%s: argument %d: want %s, got %s", name, i+1, want, got)
-			}
-			if s, ok := given[i].(string); ok && len(s) > maxText {
-				return nil, fmt.Errorf("%s: argument %d: %w", name, i+1, tooLarge("a string", len(s), maxText))
+		for i := range given {
+			if err := f.check(i, given[i], m); err != nil {
+				return nil, fmt.Errorf("%s: argument %d: %w", name, i+1, err)
 			}
 		}
-		if err := checkArguments(name, given); err != nil {
-			return nil, err
+		if f.price != nil {
+			price, err := f.price(given)
+			if err == nil {
+				err = m.take(price)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
 		}
 		result, err := f.call(given)
+		if err == nil {
+			err = m.take(resultCost(result))
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, brief(err))
 		}
 		return result, nil
 	}}
 }
 
-// checkArguments keeps functions from walking values that refer to themselves
-// many times over. The functions that Compile puts in walk nothing.
-func checkArguments(name string, given []any) error {
-	if name == copyList || name == boundList || name == memberValues {
-		return nil
+// check refuses an argument of the wrong kind or size, and pays for a look at it.
+func (f function) check(i int, given any, m *meter) error {
+	want := f.arguments[min(i, len(f.arguments)-1)]
+	if got := kindOf(given); got&want == 0 {
+		return fmt.Errorf("want %s, got %s", want, got)
 	}
-	for i, argument := range given {
-		if err := checkResult(argument); err != nil {
-			return fmt.Errorf("%s: argument %d: %w", name, i+1, err)
-		}
+	text, ok := given.(string)
+	switch {
+	case ok && len(text) > maxText:
+		return tooLarge("a string", len(text), maxText)
+	case ok:
+		return m.take(valueCost + len(text))
+	case f.shallow:
+		return m.take(valueCost)
 	}
-	return nil
+	return m.walk(given)
 }
 
 func kindOf(value any) kind {
@@ -110,30 +134,17 @@ func (k kind) String() string {
 	return strings.Join(names, " or ")
 }
 
-// builtin reports whether the library itself has a function.
-func builtin(name string) bool {
-	switch name {
-	case "abs", "avg", "ceil", "contains", "ends_with", "floor", "join", "keys", "length", "map", "max", "max_by",
-		"merge", "min", "min_by", "not_null", "reverse", "sort", "sort_by", "starts_with", "sum", "to_array",
-		"to_number", "to_string", "type", "values":
-		return true
-	}
-	return false
-}
-
-// Functions that Compile puts into an expression; their names are none that an
-// expression can call.
-const (
-	copyList     = "(copy)"
-	boundList    = "(bound)"
-	memberValues = "(values)"
-)
-
-// table lists every function of Kyverno 1.19, and builtins that are replaced.
+// table lists every function: those of Kyverno 1.19, and the library's own, some of
+// them replaced.
 func (e *Engine) table() map[string]function {
 	table := map[string]function{}
-	for _, functions := range []map[string]function{textFunctions(), numberFunctions(), e.timeFunctions(), e.dataFunctions(), replacements()} {
+	for _, functions := range []map[string]function{e.natives(), textFunctions(), numberFunctions(), e.timeFunctions(), e.dataFunctions(), replacements()} {
 		maps.Copy(table, functions)
+	}
+	for name, price := range prices() {
+		f := table[name]
+		f.price = price
+		table[name] = f
 	}
 	return table
 }
@@ -146,90 +157,87 @@ const textOrNumber = aString | aNumber
 // textFunctions work on strings.
 func textFunctions() map[string]function {
 	return map[string]function{
-		"compare":                   {words(2), compare},
-		"equal_fold":                {words(2), equalFold},
-		"replace":                   {[]kind{aString, aString, aString, aNumber}, replace},
-		"replace_all":               {words(3), replaceAll},
-		"to_upper":                  {words(1), toUpper},
-		"to_lower":                  {words(1), toLower},
-		"trim":                      {words(2), trim},
-		"trim_prefix":               {words(2), trimPrefix},
-		"split":                     {words(2), split},
-		"truncate":                  {[]kind{aString, aNumber}, truncate},
-		"to_boolean":                {words(1), toBoolean},
-		"path_canonicalize":         {words(1), pathCanonicalize},
-		"regex_match":               {[]kind{aString, textOrNumber}, regexMatch},
-		"regex_replace_all":         {[]kind{aString, textOrNumber, textOrNumber}, regexReplaceAll},
-		"regex_replace_all_literal": {[]kind{aString, textOrNumber, textOrNumber}, regexReplaceAllLiteral},
-		"pattern_match":             {[]kind{aString, textOrNumber}, patternMatch},
-		"semver_compare":            {words(2), semverCompare},
+		"compare":                   {arguments: words(2), call: compare},
+		"equal_fold":                {arguments: words(2), call: equalFold},
+		"replace":                   {arguments: []kind{aString, aString, aString, aNumber}, call: replace},
+		"replace_all":               {arguments: words(3), call: replaceAll},
+		"to_upper":                  {arguments: words(1), call: toUpper},
+		"to_lower":                  {arguments: words(1), call: toLower},
+		"trim":                      {arguments: words(2), call: trim},
+		"trim_prefix":               {arguments: words(2), call: trimPrefix},
+		"split":                     {arguments: words(2), call: split},
+		"truncate":                  {arguments: []kind{aString, aNumber}, call: truncate},
+		"to_boolean":                {arguments: words(1), call: toBoolean},
+		"path_canonicalize":         {arguments: words(1), call: pathCanonicalize},
+		"regex_match":               {arguments: []kind{aString, textOrNumber}, call: regexMatch},
+		"regex_replace_all":         {arguments: []kind{aString, textOrNumber, textOrNumber}, call: regexReplaceAll},
+		"regex_replace_all_literal": {arguments: []kind{aString, textOrNumber, textOrNumber}, call: regexReplaceAllLiteral},
+		"pattern_match":             {arguments: []kind{aString, textOrNumber}, call: patternMatch},
+		"semver_compare":            {arguments: words(2), call: semverCompare},
 	}
 }
 
 // numberFunctions work on numbers, quantities and durations.
 func numberFunctions() map[string]function {
 	return map[string]function{
-		"add":      {[]kind{anything, anything}, add},
-		"subtract": {[]kind{anything, anything}, subtract},
-		"multiply": {[]kind{anything, anything}, multiply},
-		"divide":   {[]kind{anything, anything}, divide},
-		"modulo":   {[]kind{anything, anything}, modulo},
-		"sum":      {[]kind{anArray}, sum},
-		"round":    {[]kind{aNumber, aNumber}, round},
+		"add":      {arguments: []kind{anything, anything}, call: add},
+		"subtract": {arguments: []kind{anything, anything}, call: subtract},
+		"multiply": {arguments: []kind{anything, anything}, call: multiply},
+		"divide":   {arguments: []kind{anything, anything}, call: divide},
+		"modulo":   {arguments: []kind{anything, anything}, call: modulo},
+		"sum":      {arguments: []kind{anArray}, call: sum},
+		"round":    {arguments: []kind{aNumber, aNumber}, call: round},
 	}
 }
 
 // timeFunctions work on times.
 func (e *Engine) timeFunctions() map[string]function {
 	return map[string]function{
-		"time_since":    {words(3), e.timeSince},
-		"time_now":      {nil, e.timeNow},
-		"time_now_utc":  {nil, e.timeNowUTC},
-		"time_to_cron":  {words(1), timeToCron},
-		"time_add":      {words(2), timeAdd},
-		"time_parse":    {words(2), timeParse},
-		"time_utc":      {words(1), timeUTC},
-		"time_diff":     {words(2), timeDiff},
-		"time_before":   {words(2), timeBefore},
-		"time_after":    {words(2), timeAfter},
-		"time_between":  {words(3), timeBetween},
-		"time_truncate": {words(2), timeTruncate},
+		"time_since":    {arguments: words(3), call: e.timeSince},
+		"time_now":      {arguments: nil, call: e.timeNow},
+		"time_now_utc":  {arguments: nil, call: e.timeNowUTC},
+		"time_to_cron":  {arguments: words(1), call: timeToCron},
+		"time_add":      {arguments: words(2), call: timeAdd},
+		"time_parse":    {arguments: words(2), call: timeParse},
+		"time_utc":      {arguments: words(1), call: timeUTC},
+		"time_diff":     {arguments: words(2), call: timeDiff},
+		"time_before":   {arguments: words(2), call: timeBefore},
+		"time_after":    {arguments: words(2), call: timeAfter},
+		"time_between":  {arguments: words(3), call: timeBetween},
+		"time_truncate": {arguments: words(2), call: timeTruncate},
 	}
 }
 
 // dataFunctions work on everything else.
 func (e *Engine) dataFunctions() map[string]function {
 	return map[string]function{
-		"label_match":       {[]kind{anObject, anObject}, labelMatch},
-		"lookup":            {[]kind{anObject | anArray, textOrNumber}, lookup},
-		"items":             {[]kind{anObject | anArray, aString, aString}, items},
-		"object_from_lists": {[]kind{anArray, anArray}, objectFromLists},
+		"label_match":       {arguments: []kind{anObject, anObject}, call: labelMatch},
+		"lookup":            {arguments: []kind{anObject | anArray, textOrNumber}, call: lookup},
+		"items":             {arguments: []kind{anObject | anArray, aString, aString}, call: items},
+		"object_from_lists": {arguments: []kind{anArray, anArray}, call: objectFromLists},
 
-		"base64_decode": {words(1), base64Decode},
-		"base64_encode": {words(1), base64Encode},
-		"parse_json":    {words(1), parseJSON},
-		"parse_yaml":    {words(1), parseYAML},
-		"x509_decode":   {words(1), x509Decode},
-		"sha256":        {words(1), sumSHA256},
-		"sha1":          {words(1), sumSHA1},
-		"md5":           {words(1), sumMD5},
+		"base64_decode": {arguments: words(1), call: base64Decode},
+		"base64_encode": {arguments: words(1), call: base64Encode},
+		"parse_json":    {arguments: words(1), call: parseJSON},
+		"parse_yaml":    {arguments: words(1), call: parseYAML},
+		"x509_decode":   {arguments: words(1), call: x509Decode},
+		"sha256":        {arguments: words(1), call: sumSHA256},
+		"sha1":          {arguments: words(1), call: sumSHA1},
+		"md5":           {arguments: words(1), call: sumMD5},
 
-		"random":          {words(1), e.random},
-		"image_normalize": {words(1), e.imageNormalize},
-		"is_external_url": {words(1), e.isExternalURL},
+		"random":          {arguments: words(1), call: e.random},
+		"image_normalize": {arguments: words(1), call: e.imageNormalize},
+		"is_external_url": {arguments: words(1), call: e.isExternalURL},
 	}
 }
 
 // replacements stand in for builtins, to keep order (keys, values) or a bound
-// (join, to_string), and are what Compile puts into expressions.
+// (join, to_string).
 func replacements() map[string]function {
 	return map[string]function{
-		"keys":       {[]kind{anObject}, keys},
-		"values":     {[]kind{anObject}, values},
-		"join":       {[]kind{aString, anArray}, join},
-		"to_string":  {[]kind{anything}, toString},
-		copyList:     {[]kind{anything}, copied},
-		boundList:    {[]kind{anything}, bounded},
-		memberValues: {[]kind{anything}, valuesOfAny},
+		"keys":      {arguments: []kind{anObject}, call: keys, shallow: true},
+		"values":    {arguments: []kind{anObject}, call: values, shallow: true},
+		"join":      {arguments: []kind{aString, anArray}, call: join},
+		"to_string": {arguments: []kind{anything}, call: toString},
 	}
 }

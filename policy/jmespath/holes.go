@@ -73,10 +73,10 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	if err != nil {
 		return fail(err)
 	}
-	if ast, err = e.prepare(ast); err != nil {
+	if ast, err = e.prepare(ast, 0); err != nil {
 		return fail(err)
 	}
-	return &Query{engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes}, nil
+	return &Query{engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast)}, nil
 }
 
 // parse calls the library, whose parser looks past the end of some truncated
@@ -91,47 +91,6 @@ func parse(text string) (ast jp.ASTNode, err error) {
 		return jp.ASTNode{}, errors.New("the expression is empty")
 	}
 	return jp.NewParser().Parse(text)
-}
-
-// prepare refuses what would only fail later: functions that do not exist, and
-// calls with the wrong number of arguments. It puts copyList before sort_by,
-// boundList after [], and memberValues under .*, for the library takes the
-// members of an object in a random order.
-func (e *Engine) prepare(node jp.ASTNode) (jp.ASTNode, error) {
-	for i, child := range node.Children {
-		prepared, err := e.prepare(child)
-		if err != nil {
-			return node, err
-		}
-		node.Children[i] = prepared
-	}
-	switch node.NodeType {
-	case jp.ASTFlatten:
-		return call(boundList, node), nil
-	case jp.ASTValueProjection:
-		node.Children[0] = call(memberValues, node.Children[0])
-		node.NodeType = jp.ASTProjection
-		return node, nil
-	}
-	if node.NodeType != jp.ASTFunctionExpression {
-		return node, nil
-	}
-	name, _ := node.Value.(string)
-	if f, ok := e.functions[name]; ok {
-		if got, want := len(node.Children), len(f.arguments); got != want {
-			return node, fmt.Errorf("%s: want %d arguments, got %d", name, want, got)
-		}
-	} else if !builtin(name) {
-		return node, fmt.Errorf("there is no function %q", strings.Trim(name, string(markOpen)+string(markClose)))
-	}
-	if name == "sort_by" && len(node.Children) > 0 {
-		node.Children[0] = call(copyList, node.Children[0])
-	}
-	return node, nil
-}
-
-func call(name string, argument jp.ASTNode) jp.ASTNode {
-	return jp.ASTNode{NodeType: jp.ASTFunctionExpression, Value: name, Children: []jp.ASTNode{argument}}
 }
 
 type char struct {

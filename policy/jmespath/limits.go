@@ -21,6 +21,25 @@ const (
 	// value in it.
 	maxResult = 8 << 20
 	valueCost = 16
+	// maxWork bounds all that one evaluation makes and looks at, in the units of
+	// maxResult: a million values. The largest object that Kubernetes takes has some
+	// ten thousand, and an evaluation that spends all of it takes tens of milliseconds
+	// and MiB.
+	maxWork = 16 << 20
+	// mapCost is what a small object takes in memory, memberCost each member of a
+	// large one or a string in a list, and parsedCost each byte of a document: `[{},{}`
+	// has three for an object.
+	mapCost, memberCost, parsedCost = 384, 48, 6
+	// comparedCost is how many times as much as a look a comparison of lists or
+	// objects takes.
+	comparedCost = 4
+	// trimSpeed is how many characters trim() compares in the time of one unit.
+	trimSpeed = 64
+	// maxDepth bounds a tree, for it is walked recursively: names in names, as in
+	// a.b.c, nest it, too.
+	maxDepth = 1024
+	// maxProgram bounds the instructions of a regular expression.
+	maxProgram = 10_000
 	// maxItems bounds a list that [] makes of lists: an expression could double it
 	// again and again.
 	maxItems = 200_000
@@ -48,11 +67,8 @@ func tooLarge(what string, size, limit int) error {
 // stops at the bound, so that a value which refers to itself many times over
 // is refused as cheaply as any other.
 func checkResult(value any) error {
-	budget := maxResult
-	if spend(value, &budget); budget < 0 {
-		return fmt.Errorf("the result %w of %d bytes", ErrTooLarge, maxResult)
-	}
-	return nil
+	free := meter{left: maxWork}
+	return free.walk(value)
 }
 
 func spend(value any, budget *int) {

@@ -125,7 +125,8 @@ func groupOf(kind string) string {
 
 // view returns the object as a rule about pods sees it: with the pod template's
 // specification and metadata in place of its own, as Kyverno gets by rewriting
-// the rule's variables. The namespace is the object's, for a template has none.
+// the rule's variables. The namespace is the object's, never the template's: pods
+// run where their controller is.
 func (t templateOf) view(object map[string]any) map[string]any {
 	if len(t) == 0 || object == nil {
 		return object
@@ -145,13 +146,15 @@ func (t templateOf) view(object map[string]any) map[string]any {
 	}
 	changed["spec"] = template["spec"]
 	meta := map[string]any{}
-	if own, ok := object["metadata"].(map[string]any); ok && own["namespace"] != nil {
-		meta["namespace"] = own["namespace"]
-	}
 	if templates, ok := template["metadata"].(map[string]any); ok {
 		for key, value := range templates {
 			meta[key] = value
 		}
+	}
+	// Last, for who writes a template may write any namespace into it.
+	delete(meta, "namespace")
+	if own, ok := object["metadata"].(map[string]any); ok && own["namespace"] != nil {
+		meta["namespace"] = own["namespace"]
 	}
 	changed["metadata"] = meta
 	return changed

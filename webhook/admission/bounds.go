@@ -27,6 +27,13 @@ const (
 	// maxWritten bounds the annotation that is read back, in bytes; those of an
 	// object come to 256 KiB at most.
 	maxWritten = 256 << 10
+	// maxParsed bounds what the values of one request take in memory once they are
+	// read, in bytes, by the estimate of costOf: some five times what the largest
+	// real objects do. A few megabytes of empty objects would take hundreds.
+	maxParsed = 24 << 20
+	// maxHead is how much of a body that is not read as a whole is looked at for
+	// the request's UID, in bytes; an API server writes it at the front.
+	maxHead = 16 << 10
 	// keptBuffer is the greatest buffer that is kept for the next request.
 	keptBuffer = 256 << 10
 )

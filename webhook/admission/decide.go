@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -25,6 +26,11 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	if q.passes() || h.config.Door == Mutate && !h.mutated[q.kind()] {
 		return response{allowed: true}
 	}
+	fold, err := h.queue.unfold(ctx, q.request.object, q.request.oldObject)
+	if err != nil {
+		return h.overloaded(q, err)
+	}
+	defer fold()
 	if err := q.parse(); err != nil {
 		return q.refuse(err)
 	}
@@ -46,6 +52,15 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 		return q.refuse(err)
 	}
 	return answer
+}
+
+// overloaded answers what there is no memory for: never, or not in time.
+func (h *Handler) overloaded(q *question, err error) response {
+	if errors.Is(err, errTooComplex) {
+		return q.refuse(err)
+	}
+	q.cause, q.err = QueueFull, err
+	return h.undecided(q, QueueFull)
 }
 
 // refuse answers what makes no sense.
@@ -71,7 +86,7 @@ func (h *Handler) restore(q *question) ([]workload.Operation, error) {
 // pinning says who replaces tags in the object.
 func (h *Handler) pinning(q *question) gate.Pinning {
 	switch {
-	case !h.mutated[q.kind()]:
+	case !h.mutated[q.kind()] || q.mirror: // a mirror pod is reported as it is, and never changed
 		return gate.PinLater
 	case h.config.Door == Mutate:
 		return gate.PinHere
@@ -147,7 +162,7 @@ func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object 
 	if h.roles == nil {
 		return failed
 	}
-	roles, clusterRoles, err := h.roles.Roles(ctx, subject.User)
+	roles, clusterRoles, err := h.roles.Roles(ctx, subject.User, subject.Namespace)
 	if err != nil {
 		return fmt.Errorf("roles of %s: %w", subject.User.Name, err)
 	}
@@ -195,7 +210,7 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 	case q.deleting && q.isOld():
 		return response{allowed: true, patch: restored, audit: notes}, nil
 	default:
-		answer := denied(denial(q.title(), o, h.reproduce))
+		answer := denied(denial(q.title(), q.request.namespace, o, h.reproduce))
 		answer.audit, answer.warnings = notes, warnings(o)
 		return answer, nil
 	}

@@ -113,7 +113,7 @@ func TestSubject(t *testing.T) {
 
 type roles struct{ err error }
 
-func (r roles) Roles(_ context.Context, user policy.User) (bound, cluster []string, err error) {
+func (r roles) Roles(_ context.Context, user policy.User, _ string) (bound, cluster []string, err error) {
 	return []string{"shop:" + user.Name}, []string{"view"}, r.err
 }
 

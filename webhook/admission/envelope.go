@@ -47,6 +47,15 @@ func decode(body []byte) (*envelope, error) {
 	return e, nil
 }
 
+// decodeHead reads what stands at the front of a review that is not there as a
+// whole, or cannot be read to its end.
+func decodeHead(front []byte) request {
+	d := &decoder{body: front, json: jsontext.NewDecoder(bytes.NewBuffer(front), jsontext.AllowDuplicateNames(true))}
+	e := &envelope{}
+	_ = readObject(d, "", e, envelopeFields) // how it breaks off does not matter
+	return e.request
+}
+
 // field is a member that is read into a T.
 type field[T any] struct {
 	name string

@@ -95,11 +95,15 @@ func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Re
 		return response{}, err
 	}
 	defer release()
+	q := &x.question
+	if q.cause != "" { // only its head was read
+		return x.unread(body)
+	}
 	review, err := decode(body)
 	if err != nil {
-		return response{}, badRequest("read the AdmissionReview: %w", err)
+		q.cause, q.err = Malformed, badRequest("read the AdmissionReview: %w", err)
+		return x.unread(body)
 	}
-	q := &x.question
 	q.request = review.request
 	if err := review.check(); err != nil {
 		if q.request.uid == "" || !review.hasRequest {
@@ -109,6 +113,24 @@ func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Re
 		return q.sign(malformed(err.Error())), nil
 	}
 	return q.sign(x.settle(ctx)), nil
+}
+
+// unread answers a review that was not read to its end, by the head of it: an HTTP
+// error would be handed to the webhook's failure setting, and who writes an object
+// that nobody can read would choose "admitted". Without a UID there is nothing to
+// answer.
+func (x *exchange) unread(front []byte) (response, error) {
+	q := &x.question
+	q.request = decodeHead(front[:min(len(front), maxHead)])
+	q.request.object, q.request.oldObject = nil, nil
+	if q.request.uid == "" {
+		return response{}, q.err
+	}
+	if q.cause == QueueFull {
+		q.describe()
+		return q.sign(x.undecided(q, QueueFull)), nil
+	}
+	return q.sign(malformed(plain(q.err.Error(), maxField))), nil
 }
 
 // settle decides. What panics here was asked of somebody else's code.
@@ -151,15 +173,14 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	}
 	size := r.ContentLength
 	if size > MaxBody {
-		return nil, nil, badRequest("the body has %d bytes, more than %d (MaxBody)", size, MaxBody)
+		return x.readHead(ctx, w, r, Malformed, badRequest("the body has %d bytes, more than %d (MaxBody)", size, MaxBody))
 	}
 	if size < 0 {
 		size = MaxBody
 	}
 	free, err := x.options.queue.reserve(ctx, size)
 	if err != nil {
-		x.question.cause = QueueFull
-		return nil, nil, &httpError{status: http.StatusServiceUnavailable, err: err}
+		return x.readHead(context.WithoutCancel(ctx), w, r, QueueFull, &httpError{status: http.StatusServiceUnavailable, err: err})
 	}
 	buffer, _ := x.buffers.Get().(*bytes.Buffer)
 	if buffer == nil {
@@ -172,9 +193,7 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		}
 		free()
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = http.NewResponseController(w).SetReadDeadline(deadline) // where there is none, the server's own holds
-	}
+	defer cutOff(ctx, w)()
 	if r.ContentLength > 0 {
 		buffer.Grow(int(size) + bytes.MinRead) // else the last read would find it full
 	}
@@ -183,13 +202,41 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	case err != nil:
 		err = badRequest("read the body: %w", err)
 	case buffer.Len() > MaxBody:
-		err = badRequest("the body has more than %d bytes (MaxBody)", MaxBody)
+		x.question.cause, x.question.err = Malformed, badRequest("the body has more than %d bytes (MaxBody)", MaxBody)
 	}
 	if err != nil {
 		release()
 		return nil, nil, err
 	}
 	return release, buffer.Bytes(), nil
+}
+
+// readHead reads the front of a body that there is no room for, and notes why.
+func (x *exchange) readHead(ctx context.Context, w http.ResponseWriter, r *http.Request, cause Cause, why error) (release func(), front []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, maxMargin)
+	defer cancel()
+	defer cutOff(ctx, w)()
+	x.question.cause, x.question.err = cause, why
+	front, err = io.ReadAll(io.LimitReader(r.Body, maxHead))
+	if err != nil {
+		return nil, nil, why
+	}
+	return func() {}, front, nil
+}
+
+// cutOff ends the reading of a body when ctx ends. A deadline in its place would
+// be a message to the connection's goroutine for each request.
+func cutOff(ctx context.Context, w http.ResponseWriter) (stop func()) {
+	done := make(chan struct{})
+	unset := context.AfterFunc(ctx, func() {
+		defer close(done)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // where there is none, the server's own holds
+	})
+	return func() {
+		if !unset() {
+			<-done // w is not to be used once the handler has returned
+		}
+	}
 }
 
 // timeoutOf returns the time that the API server waits for an answer.

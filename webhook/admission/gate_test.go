@@ -26,7 +26,10 @@ type harbor struct {
 	*gatetest.Yard
 	client *registry.Client
 	signer *verifytest.Signer
-	gate   *gate.Gate
+	// authority is the signer, for the rule that the harbor is.
+	authority *verify.Authority
+	state     gate.Fixed
+	gate      *gate.Gate
 }
 
 func must[T any](value T, err error) func(testing.TB) T {
@@ -50,10 +53,17 @@ func newHarbor(t testing.TB) *harbor {
 		signer: must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
 	}
 	t.Cleanup(h.client.Close)
-	set := must(policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
-	state := gate.Fixed{Policies: set, Prover: prover{Snapshot: snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(snapshot)}}}
-	h.gate = must(gate.New(gate.Config{Registries: h, State: state}))(t)
+	h.authority = &verify.Authority{Name: "key", Key: &verify.Key{Ref: string(h.signer.PublicPEM())}, Log: verify.Log{Ignore: true}}
+	h.state.Prover = prover{Snapshot: snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(snapshot)}}
+	h.gate = h.gateOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}})
 	return h
+}
+
+// gateOf returns a gate with a memory of its own.
+func (h *harbor) gateOf(t testing.TB, policies ...*policy.Policy) *gate.Gate {
+	t.Helper()
+	h.state.Policies = must(policy.NewSet(policies...))(t)
+	return must(gate.New(gate.Config{Registries: h, State: h.state}))(t)
 }
 
 type prover struct {
@@ -83,12 +93,11 @@ func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Sess
 func (h *harbor) Name() string                                  { return "check" }
 func (h *harbor) Extractors(*policy.Subject) []policy.Extractor { return nil }
 func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
-	key := &verify.Authority{Name: "key", Key: &verify.Key{Ref: string(h.signer.PublicPEM())}, Log: verify.Log{Ignore: true}}
 	var plan policy.RulePlan
 	for _, found := range images {
 		plan.Checks = append(plan.Checks, policy.Check{
 			Entry: "verifyImages[0]", Image: found, Action: policy.Enforce, MutateDigest: true, VerifyDigest: true, Required: true,
-			Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: key}}}},
+			Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: h.authority}}}},
 		})
 	}
 	return plan, nil

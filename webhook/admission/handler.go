@@ -38,7 +38,7 @@ type Namespaces interface {
 
 // Roles knows which roles are bound to a user: "namespace:name" and "name".
 type Roles interface {
-	Roles(ctx context.Context, user policy.User) (roles, clusterRoles []string, err error)
+	Roles(ctx context.Context, user policy.User, namespace string) (roles, clusterRoles []string, err error)
 }
 
 // Failure says what the policies want for a subject that could not be decided.
@@ -64,7 +64,7 @@ type options struct {
 	recorder  Recorder
 	queue     *Queue
 	mutated   map[Kind]bool
-	reproduce func(policy.Image) string
+	reproduce Reproduce
 }
 
 // Option changes a default of a Handler.
@@ -104,9 +104,9 @@ func WithQueue(queue *Queue) Option {
 	}
 }
 
-// WithReproduce adds to each refused image one command that shows why, with its
-// arguments quoted for a shell; empty for none.
-func WithReproduce(command func(policy.Image) string) Option {
+// WithReproduce adds to the first refused image one command that shows why, with
+// its arguments quoted for a shell.
+func WithReproduce(command Reproduce) Option {
 	return func(o *options) error {
 		if command == nil {
 			return errors.New("reproduce: want a command")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
 )
 
 // Words for the answers. Could-not-look is never the same as no.
@@ -18,9 +19,13 @@ const (
 	wordUnable = "could not be verified"
 )
 
+// Reproduce returns a command that shows how an image of a namespace came to be
+// refused; empty if there is none.
+type Reproduce func(namespace string, image policy.Image) string
+
 // denial says of all images at once which are refused, by whom, why, and what to
-// do. reproduce may be nil.
-func denial(title string, o *gate.Outcome, reproduce func(policy.Image) string) string {
+// do: for the first of them a command, if reproduce is not nil.
+func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) string {
 	var p page
 	var denied, unable int
 	for i := range o.Verdicts {
@@ -38,7 +43,9 @@ func denial(title string, o *gate.Outcome, reproduce func(policy.Image) string) 
 		if reason.Code == policy.Malformed {
 			word = wordDenied
 		}
-		p.line(1, "the object as a whole: %s", word)
+		if whole := "the object as a whole: " + word; !p.begins(whole) {
+			p.line(1, "%s", whole)
+		}
 		p.reason("", "", reason)
 	}
 	for i := range o.Verdicts {
@@ -47,11 +54,11 @@ func denial(title string, o *gate.Outcome, reproduce func(policy.Image) string) 
 			continue
 		}
 		p.verdict(v)
-		if reproduce == nil {
-			continue
-		}
-		if command := reproduce(v.Image); command != "" {
-			p.line(2, "run: %s", plain(command, maxField))
+		if reproduce != nil {
+			if command := reproduce(namespace, v.Image); command != "" {
+				p.line(2, "run: %s", plain(command, maxField))
+			}
+			reproduce = nil
 		}
 	}
 	return p.bounded(maxMessage)
@@ -81,11 +88,24 @@ func summary(all, denied, unable int, answer gate.Answer) string {
 type page struct {
 	lines []string
 	heads []bool
+	// advise: the next reason is the most telling of its image, and says what to
+	// do.
+	advise bool
 }
 
 func (p *page) line(depth int, format string, args ...any) {
 	p.lines = append(p.lines, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
 	p.heads = append(p.heads, depth == 1)
+}
+
+// begins reports whether the last head is this text.
+func (p *page) begins(head string) bool {
+	for i, isHead := range slices.Backward(p.heads) {
+		if isHead {
+			return strings.TrimSpace(p.lines[i]) == head
+		}
+	}
+	return false
 }
 
 func (p *page) verdict(v *gate.Verdict) {
@@ -94,6 +114,7 @@ func (p *page) verdict(v *gate.Verdict) {
 		word = wordUnable
 	}
 	p.line(1, "%s %s, %s: %s", v.Image.Role, plain(v.Image.Container, maxField), plain(v.Image.Ref.Written(), maxField), word)
+	p.advise = true
 	told := map[policy.Reason]bool{}
 	for i := range v.Decisions {
 		d := &v.Decisions[i]
@@ -135,7 +156,12 @@ func (p *page) reason(rule, entry string, r policy.Reason) {
 		text = strings.Join(where, ", ") + ": " + text
 	}
 	p.line(2, "%s", text)
-	for _, detail := range []struct{ label, text string }{{"expected", r.Expected}, {"found", r.Found}, {"next", r.Hint}} {
+	next := r.Hint
+	if next == "" && p.advise {
+		next = report.Hint(r.Code)
+	}
+	p.advise = false
+	for _, detail := range []struct{ label, text string }{{"expected", r.Expected}, {"found", r.Found}, {"next", next}} {
 		if detail.text != "" {
 			p.line(3, "%s: %s", detail.label, plain(detail.text, maxField))
 		}
@@ -178,7 +204,9 @@ func warnings(o *gate.Outcome) []string {
 		}
 	}
 	for _, rule := range o.Rules {
-		if rule.Err != nil && rule.Policy.FailOpen && !rule.Policy.AuditOnly {
+		path := rule.Policy.ID() + "/" + rule.Rule
+		admitted := slices.ContainsFunc(o.Warnings, func(r policy.Reason) bool { return r.Path == path })
+		if rule.Err != nil && admitted && !rule.Policy.AuditOnly {
 			add(rule.Policy.ID()+", rule "+rule.Rule, wordUnable, rule.Err.Error())
 		}
 	}

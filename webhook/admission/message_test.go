@@ -107,7 +107,7 @@ func TestTheCommandThatReproduces(t *testing.T) {
 		verdict("side", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)),
 	}}
 	decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return outcome }}
-	reproduce := admission.WithReproduce(func(i policy.Image) string {
+	reproduce := admission.WithReproduce(func(_ string, i policy.Image) string {
 		if i.Container == "side" {
 			return ""
 		}
@@ -127,7 +127,10 @@ func TestWarnings(t *testing.T) {
 	loose := verdict("web", gate.Allow)
 	loose.Warnings = []policy.Reason{{Code: policy.NotPinned, Message: "the runtime may see another digest"}}
 	unasked := func(p *policy.Policy) gate.Outcome {
-		return gate.Outcome{Answer: gate.Allow, Rules: []policy.RuleResult{{Policy: p, Rule: "check", Err: errors.New("no such variable")}}}
+		return gate.Outcome{
+			Answer: gate.Allow, Rules: []policy.RuleResult{{Policy: p, Rule: "check", Err: errors.New("no such variable")}},
+			Warnings: []policy.Reason{{Code: policy.PolicyError, Path: p.ID() + "/check", Message: "no such variable"}},
+		}
 	}
 	for name, row := range map[string]struct {
 		reason  string

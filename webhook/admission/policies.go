@@ -54,6 +54,11 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	if q.passes() || q.request.subresource != "" {
 		return response{allowed: true}
 	}
+	fold, err := h.options.queue.unfold(ctx, q.request.object, q.request.oldObject)
+	if err != nil {
+		return q.refuse(err)
+	}
+	defer fold()
 	object, err := workload.Parse(q.request.object)
 	if err != nil {
 		return q.refuse(err)

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 type Queue struct {
 	requests *semaphore.Weighted
 	bytes    *semaphore.Weighted
+	parsed   *semaphore.Weighted
 	working  atomic.Int64
 	waiting  atomic.Int64
 }
@@ -23,8 +25,8 @@ type Queue struct {
 type QueueBounds struct {
 	// Requests are those that are being decided: 256.
 	Requests int64
-	// Bytes are the bodies in memory: 64 MiB. At least MaxBody, or some request
-	// could never be read.
+	// Bytes are the bodies in memory, and again what is made of them: 32 MiB each.
+	// At least MaxBody, or some request could never be read.
 	Bytes int64
 }
 
@@ -34,7 +36,7 @@ func NewQueue(bounds QueueBounds) (*Queue, error) {
 		bounds.Requests = 256
 	}
 	if bounds.Bytes == 0 {
-		bounds.Bytes = 64 << 20
+		bounds.Bytes = 32 << 20
 	}
 	if bounds.Requests < 1 {
 		return nil, fmt.Errorf("queue: %d requests: want at least 1", bounds.Requests)
@@ -42,7 +44,10 @@ func NewQueue(bounds QueueBounds) (*Queue, error) {
 	if bounds.Bytes < MaxBody {
 		return nil, fmt.Errorf("queue: %d bytes: want at least %d, the size of one request (MaxBody)", bounds.Bytes, MaxBody)
 	}
-	return &Queue{requests: semaphore.NewWeighted(bounds.Requests), bytes: semaphore.NewWeighted(bounds.Bytes)}, nil
+	return &Queue{
+		requests: semaphore.NewWeighted(bounds.Requests),
+		bytes:    semaphore.NewWeighted(bounds.Bytes), parsed: semaphore.NewWeighted(max(bounds.Bytes, maxParsed)),
+	}, nil
 }
 
 // Working returns how many requests are being decided.
@@ -71,6 +76,34 @@ func (q *Queue) reserve(ctx context.Context, size int64) (release func(), err er
 		return nil, err
 	}
 	return func() { q.bytes.Release(size) }, nil
+}
+
+// errTooComplex says that an object has more in it than anybody needs.
+var errTooComplex = errors.New("the object has too many values to be read; split it, or leave out what repeats")
+
+// unfold waits for memory for what is made of objects that are read. It is asked
+// for after that of the body, and by nobody who waits for a body.
+func (q *Queue) unfold(ctx context.Context, objects ...[]byte) (release func(), err error) {
+	var cost int64
+	for _, object := range objects {
+		cost += costOf(object)
+	}
+	if cost > maxParsed {
+		return nil, errTooComplex
+	}
+	if err := q.acquire(ctx, q.parsed, cost); err != nil {
+		return nil, err
+	}
+	return func() { q.parsed.Release(cost) }, nil
+}
+
+// costOf estimates what JSON takes once it is read: a map has room for eight
+// members from the first on, and every value is an interface. It is no less than
+// that for any text, and some more where texts hold braces and commas.
+func costOf(object []byte) int64 {
+	const ofObject, ofValue = 352, 48
+	return int64(len(object)) + ofObject*int64(bytes.Count(object, []byte{'{'})) +
+		ofValue*int64(bytes.Count(object, []byte{','})+bytes.Count(object, []byte{'['}))
 }
 
 func (q *Queue) acquire(ctx context.Context, of *semaphore.Weighted, n int64) error {

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -165,8 +166,8 @@ func TestNoRoomForABody(t *testing.T) {
 		t.Fatal(err)
 	}
 	handler := door(t, admission.Validate, &pinner{}, admission.WithQueue(queue))
-	if w := post(handler, within, body); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("HTTP %d: %s", w.Code, w.Body)
+	if a := read(t, post(handler, within, body)); a.Response.Allowed || a.Response.UID == "" || !strings.Contains(a.Response.Status.Message, "could not be verified") {
+		t.Errorf("without room: %+v", a.Response)
 	}
 	if _, err := io.Copy(writer, bytes.NewReader(body[10:])); err != nil {
 		t.Fatal(err)
@@ -195,5 +196,36 @@ func TestNobodyElsesPanicGoesFurther(t *testing.T) {
 	}
 	if a := send(t, handler, review(t, "DELETE", nil, pod("nginx"), nil)); !a.Response.Allowed {
 		t.Errorf("what needs nobody: %+v", a.Response)
+	}
+}
+
+// TestWhatIsTooMuch: who writes an object that nobody can read must not leave the
+// answer to the webhook's failure setting.
+func TestWhatIsTooMuch(t *testing.T) {
+	padded := func(padding string) []byte {
+		p := pod("nginx")
+		p["spec"].(object)["tolerations"] = json.RawMessage("[" + padding + "]")
+		return review(t, "CREATE", p, nil, nil)
+	}
+	list := func(of string, n int) string { return strings.TrimSuffix(strings.Repeat(of+",", n), ",") }
+	for name, row := range map[string]struct {
+		reason  string
+		body    []byte
+		allowed bool
+		want    string
+	}{
+		"many tolerations":     {"more than anybody has", padded(list("{}", 2_000)), true, ""},
+		"a million of them":    {"some megabytes become hundreds", padded(list("{}", 900_000)), false, "too many values"},
+		"a long text":          {"one value", padded(`"` + strings.Repeat("x", 3<<20) + `"`), true, ""},
+		"more than a body has": {"escapes grow on the way", padded(`"` + strings.Repeat("x", admission.MaxBody) + `"`), false, "MaxBody"},
+		"deeper than a parser": {"the reader gives up", []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","object":` + strings.Repeat(`{"a":`, 11_000)), false, "depth"},
+	} {
+		for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
+			handler := doorThat(t, admission.Config{Door: which, Decider: &pinner{}, Namespaces: namespaces{}, Failure: failure(true)})
+			a := read(t, post(handler, "/", row.body))
+			if a.Response.Allowed != row.allowed || a.Response.UID == "" || !strings.Contains(a.Response.Status.Message, row.want) {
+				t.Errorf("%s, %s (%s): %+v", name, which, row.reason, a.Response)
+			}
+		}
 	}
 }

@@ -3,10 +3,8 @@ package configuration
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -15,20 +13,22 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Bounds of a webhook's timeout, in seconds, as the API server has them, and
-// what stands for a policy that says nothing, as in Kyverno.
-const minSeconds, defaultSeconds, maxSeconds = 1, 10, 30
-
-// Warning says what of a policy the API server is not asked about.
+// Warning says what of a policy the API server is not asked about, or not in the
+// way that the policy says.
 type Warning struct {
-	// Policy is the ID of the policy.
+	// Policy is the ID of the policy; empty where it is about all of them.
 	Policy string
 	// Message says what is left out, and what to do if that is not meant.
 	Message string
 }
 
 // String returns the policy and the message.
-func (w Warning) String() string { return w.Policy + ": " + w.Message }
+func (w Warning) String() string {
+	if w.Policy == "" {
+		return w.Message
+	}
+	return w.Policy + ": " + w.Message
+}
 
 // name is a resource, whatever the version: an object that is asked about in one
 // version is not asked about in another as well.
@@ -39,15 +39,13 @@ type question struct {
 	name       name
 	kind       string
 	namespaced bool
-	// closed says that a policy fails closed, outside that an image may be outside
-	// of spec.
-	closed, outside      bool
-	seconds              int32
-	versions, operations map[string]bool
-	// everywhere says that a policy is confined to no literal namespaces; else
-	// namespaces are those of all.
-	everywhere bool
-	namespaces map[string]bool
+	// everywhere is what policies say that speak of all namespaces, or of what no
+	// selector can mean; nil if none does.
+	everywhere *setting
+	// within is, by namespace, what policies say that are confined to literal ones.
+	within map[string]*setting
+	// narrow are the IDs of policies that name some of its versions only.
+	narrow map[string]bool
 }
 
 // questions collects what policies ask for.
@@ -55,34 +53,68 @@ type questions struct {
 	resources []Resource
 	excluded  []string
 	asked     map[name]*question
-	warnings  []Warning
+	// served are the versions of each resource.
+	served map[name][]string
+	// kinds are the resources of each kind.
+	kinds map[string][]Resource
+	// known are those that are asked about, in each version.
+	known    map[[3]string]Resource
+	warnings []Warning
 }
 
 // ask works through the policies.
 func (in Input) ask() *questions {
-	q := &questions{resources: in.Resources, asked: make(map[name]*question)}
+	q := &questions{
+		resources: in.Resources, asked: make(map[name]*question), served: make(map[name][]string),
+		kinds: make(map[string][]Resource), known: make(map[[3]string]Resource),
+	}
+	for _, r := range in.Resources {
+		n := name{r.Group, r.Name}
+		q.served[n] = union(q.served[n], []string{r.Version})
+		q.kinds[r.Kind] = append(q.kinds[r.Kind], r)
+	}
 	q.excluded = slices.Compact(slices.Sorted(slices.Values(append([]string{in.Namespace}, in.ExcludedNamespaces...))))
 	for _, p := range in.Policies {
 		if p.Broken != nil && len(p.Targets) == 0 {
 			q.warn(p, "is broken, and names no kinds that can be read: nothing is asked on its behalf until it is corrected")
 		}
-		for _, t := range p.Targets {
-			q.target(p, t)
-		}
+		q.policy(p)
 	}
+	return q
+}
+
+// sorted returns the warnings in stable order, each once.
+func (q *questions) sorted() []Warning {
 	slices.SortFunc(q.warnings, func(a, b Warning) int {
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Message, b.Message))
 	})
-	q.warnings = slices.Compact(q.warnings)
-	return q
+	return slices.Compact(q.warnings)
 }
 
 func (q *questions) warn(p *policy.Policy, format string, args ...any) {
 	q.warnings = append(q.warnings, Warning{Policy: p.ID(), Message: fmt.Sprintf(format, args...)})
 }
 
-// target adds what one target asks for.
-func (q *questions) target(p *policy.Policy, t policy.Target) {
+// policy adds what one policy asks for: what its targets say together, for the
+// versions that one policy names are meant to come all.
+func (q *questions) policy(p *policy.Policy) {
+	own := make(map[name]*question)
+	for _, t := range p.Targets {
+		q.target(p, t, own)
+	}
+	for n, said := range own {
+		total := questionOf(q.asked, n, said)
+		if said.everywhere != nil {
+			total.everywhere = q.settle(p, total, said.everywhere).and(total.everywhere)
+		}
+		for namespace, s := range said.within {
+			total.within[namespace] = q.settle(p, total, s).and(total.within[namespace])
+		}
+	}
+}
+
+// target adds what one target asks for to what its policy does.
+func (q *questions) target(p *policy.Policy, t policy.Target, own map[name]*question) {
 	operations := operationsOf(t)
 	if len(operations) == 0 {
 		return
@@ -92,8 +124,11 @@ func (q *questions) target(p *policy.Policy, t policy.Target) {
 		q.warn(p, "%s: every namespace that it names is excluded, or no name of a namespace: nothing is asked on its behalf", written(t))
 		return
 	}
-	found := false
-	for _, r := range q.resources {
+	found, candidates := false, q.resources
+	if !isPattern(t.Kind) {
+		candidates = q.kinds[t.Kind]
+	}
+	for _, r := range candidates {
 		if !wildcard.Match(t.Group, r.Group) || !wildcard.Match(t.Version, r.Version) || !wildcard.Match(t.Kind, r.Kind) {
 			continue
 		}
@@ -114,10 +149,15 @@ func (q *questions) target(p *policy.Policy, t policy.Target) {
 			if len(brought) == 0 {
 				continue
 			}
-			asked := q.about(name{r.Group, resource}, r)
-			asked.add(p, r, brought)
-			asked.everywhere = asked.everywhere || everywhere
-			maps.Copy(asked.namespaces, namespaces)
+			asked := questionOf(own, name{r.Group, resource}, &question{kind: r.Kind, namespaced: r.Namespaced})
+			said := newSetting(p, r, brought)
+			if everywhere {
+				asked.everywhere = said.and(asked.everywhere)
+			}
+			for namespace := range namespaces {
+				asked.within[namespace] = said.and(asked.within[namespace])
+			}
+			q.known[[3]string{r.Group, r.Version, r.Name}] = r
 		}
 	}
 	switch {
@@ -129,14 +169,13 @@ func (q *questions) target(p *policy.Policy, t policy.Target) {
 	}
 }
 
-func (q *questions) about(n name, r Resource) *question {
-	asked := q.asked[n]
+// questionOf returns the question about a resource, which is made like another
+// one if there is none.
+func questionOf(all map[name]*question, n name, like *question) *question {
+	asked := all[n]
 	if asked == nil {
-		asked = &question{
-			name: n, kind: r.Kind, namespaced: r.Namespaced,
-			versions: map[string]bool{}, operations: map[string]bool{}, namespaces: map[string]bool{},
-		}
-		q.asked[n] = asked
+		asked = &question{name: n, kind: like.kind, namespaced: like.namespaced, within: map[string]*setting{}, narrow: map[string]bool{}}
+		all[n] = asked
 	}
 	return asked
 }
@@ -149,18 +188,6 @@ func bringing(resource string, operations []string) []string {
 		return operations
 	}
 	return slices.DeleteFunc(slices.Clone(operations), func(o string) bool { return o != string(admission.Update) })
-}
-
-// add adds what a policy asks of a resource.
-func (asked *question) add(p *policy.Policy, r Resource, operations []string) {
-	for _, o := range operations {
-		asked.operations[o] = true
-	}
-	asked.versions[r.Version] = true
-	// Of an audit nothing enforces: it must not stop anybody by being down.
-	asked.closed = asked.closed || !p.FailOpen && !p.AuditOnly
-	asked.seconds = max(asked.seconds, seconds(p.Timeout))
-	asked.outside = asked.outside || looksOutside(p, r)
 }
 
 // matched returns the resources, and subresources, of r that t speaks of. A
@@ -236,14 +263,6 @@ func extractors(p *policy.Policy, r Resource) []policy.Extractor {
 		found = append(found, rule.Extractors(subject)...)
 	}
 	return found
-}
-
-func seconds(timeout time.Duration) int32 {
-	if timeout == 0 {
-		return defaultSeconds
-	}
-	bounded := min(max(timeout, minSeconds*time.Second), maxSeconds*time.Second)
-	return int32((bounded + time.Second - 1) / time.Second)
 }
 
 func isPattern(s string) bool { return strings.ContainsAny(s, "*?") }

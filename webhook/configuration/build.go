@@ -58,16 +58,22 @@ func Build(in Input) (Configurations, error) {
 		return Configurations{}, err
 	}
 	q := in.ask()
+	parts := q.divide()
+	memory, err := q.memory()
+	if err != nil {
+		return Configurations{}, err
+	}
 	meta := in.metadata()
 	c := Configurations{
 		Mutating:   &admission.MutatingWebhookConfiguration{ObjectMeta: meta},
 		Validating: &admission.ValidatingWebhookConfiguration{ObjectMeta: *meta.DeepCopy()},
-		Warnings:   q.warnings,
+		Warnings:   q.sorted(),
 	}
-	for _, g := range q.groups(func(a *question) bool { return in.mutates(a) }) {
+	c.Validating.Annotations[Remembered] = memory
+	for _, g := range in.groups(parts, func(a *question) bool { return in.mutates(a) }) {
 		c.Mutating.Webhooks = append(c.Mutating.Webhooks, g.mutating(in, q.excluded))
 	}
-	for _, g := range q.groups(func(*question) bool { return true }) {
+	for _, g := range in.groups(parts, func(*question) bool { return true }) {
 		c.Validating.Webhooks = append(c.Validating.Webhooks, g.validating(in, q.excluded))
 	}
 	if len(in.Documents) > 0 {
@@ -97,45 +103,42 @@ func (in Input) mutates(a *question) bool {
 	return ok && slices.Contains(in.MutateControllers, w.kind)
 }
 
-// group is the resources that share a webhook.
+// group is the parts that share a webhook.
 type group struct {
 	name       string
 	closed     bool
 	seconds    int32
 	spec       bool     // all of them have their images in spec
-	namespaces []string // none: everywhere
-	resources  []*question
+	namespaces []string // see part
+	except     bool
+	parts      []part
 }
 
-// groups puts the resources that are wanted into webhooks, each into one.
-func (q *questions) groups(wanted func(*question) bool) []*group {
+// groups puts the parts that are wanted into webhooks, each into one.
+func (in Input) groups(parts []part, wanted func(*question) bool) []*group {
 	found := make(map[string]*group)
-	for _, a := range q.asked {
-		if !wanted(a) {
+	for _, p := range parts {
+		if !wanted(p.question) {
 			continue
 		}
-		g := a.group()
+		g := p.group()
 		if found[g.name] == nil {
 			found[g.name] = g
 		}
-		found[g.name].resources = append(found[g.name].resources, a)
+		found[g.name].parts = append(found[g.name].parts, p)
 	}
 	var sorted []*group
 	for _, key := range slices.Sorted(maps.Keys(found)) {
-		g := found[key]
-		slices.SortFunc(g.resources, func(a, b *question) int {
-			return strings.Compare(a.name.group+" "+a.name.resource, b.name.group+" "+b.name.resource)
-		})
-		sorted = append(sorted, g)
+		sorted = append(sorted, found[key])
 	}
 	return sorted
 }
 
-// group returns the webhook that a resource belongs in. Its name says what is
-// the same for all in it, so that equal ones have equal names.
-func (a *question) group() *group {
-	w, _ := Resource{Group: a.name.group, Kind: a.kind}.workload()
-	g := &group{closed: a.closed, seconds: a.seconds, spec: w.inSpec && !a.outside}
+// group returns the webhook that a part belongs in. Its name says what is the
+// same for all in it, so that equal ones have equal names. The sum is long, for
+// who may make namespaces chooses what goes into it.
+func (p part) group() *group {
+	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, namespaces: p.namespaces, except: p.except}
 	what, fail := "objects", "ignore"
 	if g.spec {
 		what = "workloads"
@@ -144,18 +147,20 @@ func (a *question) group() *group {
 		fail = "fail"
 	}
 	g.name = fmt.Sprintf("%s-%s-%ds", what, fail, g.seconds)
-	if !a.everywhere {
-		g.namespaces = slices.Sorted(maps.Keys(a.namespaces))
+	if len(g.namespaces) > 0 {
+		if g.except {
+			g.name += "-not"
+		}
 		sum := sha256.Sum256([]byte(strings.Join(g.namespaces, " ")))
-		g.name += "-" + hex.EncodeToString(sum[:4])
+		g.name += "-" + hex.EncodeToString(sum[:16])
 	}
 	return g
 }
 
 func (g *group) selector(excluded []string) *metav1.LabelSelector {
 	requirement := metav1.LabelSelectorRequirement{Key: namespaceLabel, Operator: metav1.LabelSelectorOpIn, Values: g.namespaces}
-	if len(g.namespaces) == 0 {
-		requirement.Operator, requirement.Values = metav1.LabelSelectorOpNotIn, slices.Clone(excluded)
+	if g.except {
+		requirement.Operator, requirement.Values = metav1.LabelSelectorOpNotIn, union(excluded, g.namespaces)
 	}
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
 }
@@ -180,24 +185,19 @@ func (g *group) conditions() []admission.MatchCondition {
 func (g *group) rules() []admission.RuleWithOperations {
 	var rules []admission.RuleWithOperations
 	at := make(map[string]int)
-	for _, a := range g.resources {
+	for _, p := range g.parts {
 		scope := admission.ClusterScope
-		if a.namespaced {
+		if p.namespaced {
 			scope = admission.NamespacedScope
 		}
-		versions, operations := slices.Sorted(maps.Keys(a.versions)), slices.Sorted(maps.Keys(a.operations))
-		key := fmt.Sprint(a.name.group, versions, operations, scope)
+		key := strings.Join([]string{p.name.group, p.form.versions, p.form.operations, string(scope)}, " ")
 		i, ok := at[key]
 		if !ok {
 			i = len(rules)
 			at[key] = i
-			rule := admission.RuleWithOperations{Rule: admission.Rule{APIGroups: []string{a.name.group}, APIVersions: versions, Scope: &scope}}
-			for _, o := range operations {
-				rule.Operations = append(rule.Operations, admission.OperationType(o))
-			}
-			rules = append(rules, rule)
+			rules = append(rules, p.form.rule(p.name.group, scope))
 		}
-		rules[i].Resources = append(rules[i].Resources, a.name.resource)
+		rules[i].Resources = append(rules[i].Resources, p.name.resource)
 	}
 	return rules
 }

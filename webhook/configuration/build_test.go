@@ -14,6 +14,7 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -128,12 +129,15 @@ func (looking) Plan(context.Context, *policy.Subject, []policy.Image) (policy.Ru
 	return policy.RulePlan{}, nil
 }
 
+// shortened is a sum of namespaces, of which eight digits are enough to read.
+var shortened = regexp.MustCompile("-([0-9a-f]{8})[0-9a-f]{24}$")
+
 // lines writes webhooks so that a person can compare them:
 // "name [selector]: operations group/versions/resources ...".
 func lines(webhooks []admission.ValidatingWebhook) []string {
 	var all []string
 	for _, w := range webhooks {
-		line := strings.TrimSuffix(w.Name, validateSuffix)
+		line := shortened.ReplaceAllString(strings.TrimSuffix(w.Name, validateSuffix), "-$1")
 		for _, e := range w.NamespaceSelector.MatchExpressions {
 			line += " " + string(e.Operator) + "(" + strings.Join(e.Values, " ") + ")"
 		}
@@ -253,29 +257,6 @@ func TestValidating(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestOneCallAPhase(t *testing.T) {
-	c, err := Build(input(t, about([]string{"*"}, named("a"), open), about([]string{"Pod", "Job"}, named("b"), patience(time.Second)),
-		about([]string{"Deployment"}, in("shop")), about([]string{"CronJob"}, named("c"), version("v1beta1")), about([]string{"CronJob"}, named("d"), open, version("v1"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := make(map[string]string)
-	for _, w := range c.Validating.Webhooks {
-		for _, r := range w.Rules {
-			for _, resource := range r.Resources {
-				key := r.APIGroups[0] + "/" + resource
-				if other, twice := seen[key]; twice {
-					t.Errorf("%s is in %s and in %s: two calls for one object", key, other, w.Name)
-				}
-				seen[key] = w.Name
-			}
-		}
-	}
-	if len(seen) < 8 {
-		t.Errorf("saw only %v", seen)
 	}
 }
 

@@ -7,13 +7,38 @@
 //
 // # One call a phase
 //
-// Each resource stands in exactly one webhook of each configuration, so that one
-// admission costs one call to /mutate and one to /validate, however many policies
-// speak of it. That webhook fails closed if one policy on the resource does, and
-// waits as long as the most patient of them; what a single policy says about
-// failing is honoured by the engine, which knows them apart. A policy of which
-// nothing enforces does not close it: an audit never stops anybody. Resources
-// that agree in this share a webhook.
+// Each resource of a namespace stands in exactly one webhook of each
+// configuration, so that one admission costs one call to /mutate and one to
+// /validate, however many policies speak of it. That webhook fails closed if one
+// policy does that can speak of the resource there, and waits as long as the most
+// patient of them; what a single policy says about failing is honoured by the
+// engine, which knows them apart. A policy of which nothing enforces does not
+// close it: an audit never stops anybody. Resources that agree in this share a
+// webhook.
+//
+// # Who decides where
+//
+// A policy that is confined to literal namespaces, as one of a namespace is, makes
+// no difference elsewhere. Namespaces whose policies come to another result than
+// those of the whole cluster have a webhook of their own, which selects them, and
+// the general one leaves them out. That is bounded (see divide.go); beyond, the
+// strictest setting and the longest timeout count for all, and a Warning says so.
+// One who may write policies in very many namespaces can bring that about.
+//
+// # Versions
+//
+// The API server converts an object for a webhook (matchPolicy Equivalent) only if
+// the version in which it came is not listed. So those versions are listed of
+// which every policy on the resource speaks. Where there is none, those that some
+// name are, and a Warning says to whom an object may not be shown. A namespace's
+// own policies never take an object from those of the cluster by what they name.
+//
+// # When discovery fails in part
+//
+// Resources are remembered from round to round, and by an annotation of the
+// validating configuration for a replica that comes to lead meanwhile. Kinds of a
+// group that failed, and of which no policy spoke before, are asked about when it
+// is back.
 //
 // # What is never asked about
 //

@@ -24,6 +24,10 @@ type Input struct {
 	Policies []*policy.Policy
 	// Resources that the API server serves; at least one. See Served.
 	Resources []Resource
+	// Failed are the group versions that the API server could not tell of. What
+	// Resources lack of them a Reconciler takes from the configuration that is
+	// there; Build does not look at it.
+	Failed []schema.GroupVersion
 	// Endpoint is where the API server finds the gateway; required.
 	Endpoint Endpoint
 	// CABundle are the authorities (PEM) that the gateway's certificate is checked

@@ -110,7 +110,7 @@ func sleep(ctx context.Context, d time.Duration, earlier <-chan struct{}) bool {
 func (r *Reconciler) Reconcile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	in, err := r.options.Source.Input(ctx)
+	in, err := r.input(ctx)
 	if err != nil {
 		return fmt.Errorf("webhook configurations: %w", err)
 	}

@@ -12,11 +12,14 @@ import (
 // Resource is one resource in one version, as the API server serves it.
 type Resource struct {
 	// Group is empty for the core group; Name is the plural, as in pods.
-	Group, Version, Name, Kind string
+	Group   string `json:"group,omitempty"`
+	Version string `json:"version"`
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
 	// Namespaced tells resources in namespaces from those of the cluster.
-	Namespaced bool
+	Namespaced bool `json:"namespaced,omitempty"`
 	// Subresources, without the resource, as in ephemeralcontainers.
-	Subresources []string
+	Subresources []string `json:"subresources,omitempty"`
 }
 
 // Served returns the resources of discovery that can be created or updated, in

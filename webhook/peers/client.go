@@ -163,15 +163,19 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 	if len(members) == 0 || len(keys) == 0 {
 		return nil
 	}
-	keys = keys[:min(len(keys), MaxKeys)]
+	keys = fit(keys)
+	body, err := json.Marshal(question{Keys: keys})
+	if err != nil || len(keys) == 0 || len(body) > maxRequest {
+		return nil // nobody would answer
+	}
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	answers := make(chan map[string][]byte, len(members))
 	for _, member := range members {
 		go func() {
-			facts, err := c.ask(bounded, member, keys)
+			facts, err := c.ask(bounded, member, body)
 			if err != nil && (bounded.Err() == nil || errors.Is(bounded.Err(), context.DeadlineExceeded) && ctx.Err() == nil) {
-				c.rest(member, err) // not when it was us who left
+				c.report(member, err) // not when it was us who left
 			}
 			answers <- facts
 		}()
@@ -191,6 +195,18 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 	return known
 }
 
+// fit leaves out keys that are too long or too many: the registry is asked for
+// what they stand for.
+func fit(keys []string) []string {
+	var fitting []string
+	for _, key := range keys {
+		if len(key) <= MaxKey && len(fitting) < MaxKeys {
+			fitting = append(fitting, key)
+		}
+	}
+	return fitting
+}
+
 // merge takes over what was asked for and is not known yet.
 func merge(known, facts map[string][]byte, keys []string) {
 	for key, fact := range facts {
@@ -201,23 +217,23 @@ func merge(known, facts map[string][]byte, keys []string) {
 }
 
 // ask asks one member.
-func (c *Client) ask(ctx context.Context, member string, keys []string) (map[string][]byte, error) {
-	q := question{Keys: keys, Nonce: newNonce(), Time: c.now().UTC()}
-	body, err := json.Marshal(q)
-	if err != nil {
-		return nil, fmt.Errorf("question to replica %s: %w", member, err)
-	}
+func (c *Client) ask(ctx context.Context, member string, body []byte) (map[string][]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+member+Path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("question to replica %s: %w", member, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set(macHeader, c.secret.ofQuestion(body))
+	e := envelopeOf(body, c.now())
+	request.Header.Set(questionHeader, e.String())
+	request.Header.Set(macHeader, c.secret.ofQuestion(e.String()))
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("question to replica %s: %w", member, err)
 	}
 	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return nil, fmt.Errorf("replica %s: %w", member, errBusy)
+	}
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("replica %s answered %s", member, response.Status)
 	}
@@ -225,7 +241,7 @@ func (c *Client) ask(ctx context.Context, member string, keys []string) (map[str
 	if err != nil {
 		return nil, fmt.Errorf("answer of replica %s: %w", member, err)
 	}
-	a, err := c.secret.openAnswer(q.Nonce, raw, response.Header.Get(macHeader))
+	a, err := c.secret.openAnswer(e.Nonce, raw, response.Header.Get(macHeader))
 	if err != nil {
 		return nil, fmt.Errorf("answer of replica %s: %w", member, err)
 	}
@@ -258,11 +274,14 @@ func (c *Client) members() []string {
 	return asked
 }
 
-// rest leaves a member alone for a while.
-func (c *Client) rest(member string, err error) {
-	c.mu.Lock()
-	c.resting[member] = c.now().Add(restTime)
-	c.mu.Unlock()
+// report tells of a failure, and leaves the member alone for a while; who is only
+// busy will be less so for the next question.
+func (c *Client) report(member string, err error) {
+	if !errors.Is(err, errBusy) {
+		c.mu.Lock()
+		c.resting[member] = c.now().Add(restTime)
+		c.mu.Unlock()
+	}
 	if c.failed != nil {
 		c.failed(member, err)
 	}

@@ -7,6 +7,7 @@
 //
 // The protocol is one POST of JSON over TLS. Request and answer carry an
 // HMAC-SHA256 (RFC 2104, FIPS 180-4) under a key that only the replicas have; the
-// answer's covers the request's nonce. Who can reach the network, or the door,
+// answer's covers the request's nonce. A question's MAC is over a short header that
+// has the body's hash, so that of a stranger's no body is read. Who can reach the network, or the door,
 // and lacks the key can neither forge nor replay a fact, nor read one.
 package peers

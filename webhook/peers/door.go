@@ -2,6 +2,7 @@ package peers
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -21,6 +22,8 @@ type Door struct {
 	secret secret
 	memory Memory
 	now    func() time.Time
+	// reading has a place for each body that is being read.
+	reading chan struct{}
 }
 
 // DoorConfig is what a Door cannot do without.
@@ -44,10 +47,11 @@ func NewDoor(config DoorConfig) (*Door, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Door{secret: s, memory: config.Memory, now: config.Now}, nil
+	return &Door{secret: s, memory: config.Memory, now: config.Now, reading: make(chan struct{}, maxReading)}, nil
 }
 
-// ServeHTTP implements http.Handler. Strangers get 403 and no reason.
+// ServeHTTP implements http.Handler. Strangers get 403 and no reason, and none of
+// their body is read. Who comes while too many questions are read gets 503.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
@@ -55,27 +59,69 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	body, err := limit.ReadAll(r.Body, maxRequest, "question of a replica")
+	e, err := d.secret.open(r.Header.Get(questionHeader), r.Header.Get(macHeader), d.now())
 	if err != nil {
-		w.WriteHeader(http.StatusForbidden)
+		refuse(w, err)
 		return
 	}
-	q, err := d.secret.open(body, r.Header.Get(macHeader), d.now())
+	body, err := d.read(w, r, e)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	q, err := e.openQuestion(body)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	d.answer(w, e, q)
+}
+
+// errBusy says that enough bodies are being read.
+var errBusy = errors.New("too many questions at once")
+
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
 	switch {
 	case errors.Is(err, errForeign):
-		w.WriteHeader(http.StatusForbidden)
-		return
-	case err != nil:
-		w.WriteHeader(http.StatusBadRequest)
-		return
+		status = http.StatusForbidden
+	case errors.Is(err, errBusy):
+		status = http.StatusServiceUnavailable
 	}
+	w.WriteHeader(status)
+}
+
+// read reads the body of a replica's question: as much as was announced, soon, and
+// not too many at once, for a header may be sent again by who saw it.
+func (d *Door) read(w http.ResponseWriter, r *http.Request, e envelope) ([]byte, error) {
+	select {
+	case d.reading <- struct{}{}:
+		defer func() { <-d.reading }()
+	default:
+		return nil, errBusy
+	}
+	// The server sets it anew for the next request. Where it cannot be set, the
+	// server's own deadline for a request holds.
+	err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return nil, fmt.Errorf("question of a replica: %w", err)
+	}
+	body, err := limit.ReadAll(r.Body, e.Length, "question of a replica")
+	if err != nil {
+		return nil, errForeign // it is not what was announced
+	}
+	return body, nil
+}
+
+// answer tells what is known.
+func (d *Door) answer(w http.ResponseWriter, e envelope, q question) {
 	reply, err := json.Marshal(answer{Facts: fitting(d.memory.Remembered(q.Keys))}, json.Deterministic(true))
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set(macHeader, d.secret.ofAnswer(q.Nonce, reply))
+	w.Header().Set(macHeader, d.secret.ofAnswer(e.Nonce, reply))
 	_, _ = w.Write(reply) // who has left knows nothing
 }
 

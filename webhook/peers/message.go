@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -15,8 +17,14 @@ import (
 // Path is where the door stands.
 const Path = "/peers/recall"
 
-// macHeader carries the MAC of a body, in hexadecimal.
-const macHeader = "Quaymaster-Mac"
+const (
+	// macHeader carries a MAC, in hexadecimal.
+	macHeader = "Quaymaster-Mac"
+	// questionHeader carries what the MAC of a question is over: time, nonce, and
+	// length and SHA-256 of the body. So a question is known for a replica's, or
+	// not, before a byte of its body is read.
+	questionHeader = "Quaymaster-Question"
+)
 
 // Bounds of the protocol.
 const (
@@ -25,8 +33,17 @@ const (
 	MaxKeys = 64
 	// minKey is the least length of the replicas' key in bytes, that of the hash.
 	minKey = sha256.Size
-	// maxRequest bounds a request: 64 keys of 4 KiB, with room for escapes.
-	maxRequest = 512 << 10
+	// MaxKey bounds a key in bytes. One is two hashes, a digest, and a predicate
+	// type, which is a URL: a few hundred in all.
+	MaxKey = 1 << 10
+	// maxRequest bounds a request's body: MaxKeys of MaxKey and a quarter for
+	// quotes and escapes.
+	maxRequest = MaxKeys * (MaxKey + MaxKey/4)
+	// maxReading bounds how many bodies are read at once. A body that a replica
+	// sends is read in no time, and all of them together are 1.25 MiB.
+	maxReading = 16
+	// readTime is how long a body may take: it is small, and replicas are near.
+	readTime = 2 * time.Second
 	// maxFact bounds one fact, and maxFacts an answer's facts together, in bytes:
 	// several statements of the largest size that is shared.
 	maxFact, maxFacts = 1 << 20, 6 << 20
@@ -34,15 +51,50 @@ const (
 	maxAnswer = 9 << 20
 	// maxStale is how far the clocks of two replicas may be apart.
 	maxStale = 30 * time.Second
+	// maxEnvelope bounds the header of a question: four short words.
+	maxEnvelope = 256
 	// nonceBytes make a nonce that is never met twice.
 	nonceBytes = 16
 )
 
 // question is the body of a request.
 type question struct {
-	Keys  []string  `json:"keys"`
-	Nonce string    `json:"nonce"`
-	Time  time.Time `json:"time"`
+	Keys []string `json:"keys"`
+}
+
+// envelope is what the header of a request says of its question.
+type envelope struct {
+	Time   time.Time // to the millisecond
+	Nonce  string
+	Length int64
+	Hash   string // of the body: SHA-256 in hexadecimal
+}
+
+func envelopeOf(body []byte, now time.Time) envelope {
+	return envelope{Time: now, Nonce: newNonce(), Length: int64(len(body)), Hash: hashOf(body)}
+}
+
+func hashOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+func (e envelope) String() string {
+	return fmt.Sprintf("%d %s %d %s", e.Time.UnixMilli(), e.Nonce, e.Length, e.Hash)
+}
+
+// parseEnvelope reads what String wrote, after its MAC was found right.
+func parseEnvelope(text string) (envelope, error) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 4 || len(parts[1]) != 2*nonceBytes {
+		return envelope{}, errForeign
+	}
+	millis, err := strconv.ParseInt(parts[0], 10, 64)
+	length, err2 := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || err2 != nil {
+		return envelope{}, errForeign
+	}
+	return envelope{Time: time.UnixMilli(millis), Nonce: parts[1], Length: length, Hash: parts[3]}, nil
 }
 
 // answer is the body of a response.
@@ -63,13 +115,13 @@ func newSecret(key []byte) (secret, error) {
 
 func (s secret) sum(label, nonce string, body []byte) []byte {
 	h := hmac.New(sha256.New, s.key)
-	fmt.Fprintf(h, "quaymaster peers v1 %s\n%d\n%s\n", label, len(nonce), nonce)
+	fmt.Fprintf(h, "quaymaster peers v2 %s\n%d\n%s\n", label, len(nonce), nonce)
 	h.Write(body)
 	return h.Sum(nil)
 }
 
-func (s secret) ofQuestion(body []byte) string {
-	return hex.EncodeToString(s.sum("question", "", body))
+func (s secret) ofQuestion(header string) string {
+	return hex.EncodeToString(s.sum("question", "", []byte(header)))
 }
 
 func (s secret) ofAnswer(nonce string, body []byte) string {
@@ -79,22 +131,35 @@ func (s secret) ofAnswer(nonce string, body []byte) string {
 // errForeign says no more, on purpose.
 var errForeign = errors.New("not a replica's message")
 
-// open checks a question's MAC and time and reads it; nothing of a stranger's is
-// parsed.
-func (s secret) open(body []byte, mac string, now time.Time) (question, error) {
-	if !hmac.Equal([]byte(mac), []byte(s.ofQuestion(body))) {
+// open checks a question's header: that a replica wrote it, and just now.
+// Nothing of a stranger's is parsed.
+func (s secret) open(header, mac string, now time.Time) (envelope, error) {
+	if len(header) > maxEnvelope || !hmac.Equal([]byte(mac), []byte(s.ofQuestion(header))) {
+		return envelope{}, errForeign
+	}
+	e, err := parseEnvelope(header)
+	if err != nil {
+		return envelope{}, err
+	}
+	if now.Sub(e.Time).Abs() > maxStale {
+		return envelope{}, errForeign
+	}
+	if e.Length < 0 || e.Length > maxRequest {
+		return envelope{}, fmt.Errorf("question of a replica: %d bytes, at most %d", e.Length, maxRequest)
+	}
+	return e, nil
+}
+
+// openQuestion reads the body that the header announced.
+func (e envelope) openQuestion(body []byte) (question, error) {
+	if int64(len(body)) != e.Length || hashOf(body) != e.Hash {
 		return question{}, errForeign
 	}
 	var q question
 	if err := json.Unmarshal(body, &q, json.RejectUnknownMembers(true)); err != nil {
 		return question{}, fmt.Errorf("question of a replica: %w", err)
 	}
-	switch {
-	case now.Sub(q.Time).Abs() > maxStale:
-		return question{}, errForeign
-	case len(q.Nonce) != 2*nonceBytes:
-		return question{}, errForeign
-	case len(q.Keys) > MaxKeys:
+	if len(q.Keys) > MaxKeys {
 		return question{}, fmt.Errorf("question of a replica: %d keys, at most %d", len(q.Keys), MaxKeys)
 	}
 	return q, nil

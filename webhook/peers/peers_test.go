@@ -3,8 +3,8 @@ package peers_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -202,7 +202,12 @@ func TestTheDoorAnswersReplicasOnly(t *testing.T) {
 		{"another key", sign(otherKey, clock, "a"), http.StatusForbidden},
 		{"no MAC", httptest.NewRequest(http.MethodPost, peers.Path, strings.NewReader(`{"keys":["a"]}`)), http.StatusForbidden},
 		{"too many keys", sign(ourKey, clock, many...), http.StatusBadRequest},
-		{"too large", sign(ourKey, clock, strings.Repeat("a", 1<<20)), http.StatusForbidden},
+		{"too large", forged(ourKey, clock, []string{strings.Repeat("a", 1<<20)}), http.StatusBadRequest},
+		{"another body", sealed(ourKey, envelope(clock, 12, []byte(`{"keys":[]} `)), strings.NewReader(`{"keys":["a"]}`)), http.StatusForbidden},
+		{"another body of that length", sealed(ourKey, envelope(clock, 14, []byte(`{"keys":["b"]}`)), strings.NewReader(`{"keys":["a"]}`)), http.StatusForbidden},
+		{"the body that was meant", sealed(ourKey, envelope(clock, 14, []byte(`{"keys":["a"]}`)), strings.NewReader(`{"keys":["a"]}`)), http.StatusOK},
+		{"no JSON", sealed(ourKey, envelope(clock, 1, []byte(`{`)), strings.NewReader(`{`)), http.StatusBadRequest},
+		{"a broken header", sealed(ourKey, "1 2", strings.NewReader(`{}`)), http.StatusForbidden},
 		{"a GET", httptest.NewRequest(http.MethodGet, peers.Path, nil), http.StatusMethodNotAllowed},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -356,18 +361,15 @@ func TestMeaninglessConfigurationIsRefused(t *testing.T) {
 // FuzzDoor throws bytes with a good MAC at the door: the key may leak, and the
 // process must stand.
 func FuzzDoor(f *testing.F) {
-	f.Add([]byte(`{"keys":["a"],"nonce":"` + strings.Repeat("0", 32) + `","time":"2026-01-01T00:00:00Z"}`))
-	f.Add([]byte(`{`))
+	f.Add("1767225600000 "+strings.Repeat("0", 32)+" 14 x", []byte(`{"keys":["a"]}`))
+	f.Add("", []byte(`{`))
 	d := must(peers.NewDoor(peers.DoorConfig{Key: ourKey, Memory: memory{"a": []byte("A")}}))(f)
-	f.Fuzz(func(t *testing.T, body []byte) {
-		request := httptest.NewRequest(http.MethodPost, peers.Path, bytes.NewReader(body))
-		request.Header.Set("Quaymaster-Mac", mac(ourKey, "question", "", body))
-		recorder := httptest.NewRecorder()
-		d.ServeHTTP(recorder, request)
-		if recorder.Code == http.StatusOK {
-			var q struct{ Time time.Time }
-			if err := json.Unmarshal(body, &q); err != nil || time.Since(q.Time).Abs() > 31*time.Second {
-				t.Fatalf("a stale question was answered: %s", body)
+	f.Fuzz(func(t *testing.T, header string, body []byte) {
+		for _, header := range []string{header, envelope(time.Now(), len(body), body)} {
+			recorder := httptest.NewRecorder()
+			d.ServeHTTP(recorder, sealed(ourKey, header, bytes.NewReader(body)))
+			if recorder.Code == http.StatusOK && !strings.HasSuffix(header, fmt.Sprintf(" %x", sha256.Sum256(body))) {
+				t.Fatalf("a body that was not announced was answered: %q %s", header, body)
 			}
 		}
 	})

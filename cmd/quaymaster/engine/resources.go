@@ -20,6 +20,7 @@ type Resources struct {
 	configMaps map[string]map[string]any // by namespace/name
 	secrets    map[string]secret
 	namespaces map[string]map[string]string // labels by name
+	advice     string                       // what to do about one that is missing
 }
 
 type secret struct {
@@ -31,8 +32,14 @@ type secret struct {
 func NewResources() *Resources {
 	return &Resources{
 		configMaps: map[string]map[string]any{}, secrets: map[string]secret{},
-		namespaces: map[string]map[string]string{},
+		namespaces: map[string]map[string]string{}, advice: "give it with --resource FILE",
 	}
+}
+
+// Advising says in errors what to do about a resource that is missing.
+func (r *Resources) Advising(what string) *Resources {
+	r.advice = what
+	return r
 }
 
 // Add keeps a ConfigMap, Secret or Namespace; an object of another kind is left
@@ -127,7 +134,7 @@ func (r *Resources) Labels(namespace string) (map[string]string, bool) {
 func (r *Resources) Secret(_ context.Context, namespace, name, key string) ([]byte, error) {
 	found, ok := r.secrets[namespaced(namespace, name)]
 	if !ok {
-		return nil, fmt.Errorf("Secret %s/%s is not among the resources: give it with --resource FILE", namespace, name)
+		return nil, fmt.Errorf("Secret %s/%s is not among the resources: %s", namespace, name, r.advice)
 	}
 	value, ok := found.data[key]
 	if !ok {
@@ -140,7 +147,7 @@ func (r *Resources) Secret(_ context.Context, namespace, name, key string) ([]by
 func (r *Resources) ConfigMap(_ context.Context, namespace, name string) (map[string]any, error) {
 	content, ok := r.configMaps[namespaced(namespace, name)]
 	if !ok {
-		return nil, errors.New("it is not among the resources: give it with --resource FILE")
+		return nil, errors.New("it is not among the resources: " + r.advice)
 	}
 	return content, nil
 }
@@ -153,7 +160,7 @@ func (r *Resources) PullSecret(name string) (registry.Source, error) {
 	}
 	kind, data, err := r.SecretOf(namespace, short)
 	if err != nil {
-		return registry.Source{}, fmt.Errorf("pull secret %s is not among the resources: give it with --resource FILE", name)
+		return registry.Source{}, fmt.Errorf("pull secret %s is not among the resources: %s", name, r.advice)
 	}
 	if kind == "" {
 		kind = "kubernetes.io/dockerconfigjson" // a file may leave out what the API server insists on

@@ -1,14 +1,14 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
-	"time"
 
-	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
 
@@ -19,10 +19,10 @@ type certificates struct {
 	tasks []task
 }
 
-// newCertificates chooses where the certificate comes from. client is nil without
-// a cluster.
-func newCertificates(c Configuration, client *cluster.Client, log *slog.Logger) (*certificates, error) {
-	store, where, err := certificateStore(c, client)
+// newCertificates chooses where the certificate comes from. in is nil without a
+// cluster.
+func newCertificates(c Configuration, in *inTheCluster, log *slog.Logger) (*certificates, error) {
+	store, where, err := certificateStore(c, in)
 	if err != nil {
 		return nil, err
 	}
@@ -34,21 +34,26 @@ func newCertificates(c Configuration, client *cluster.Client, log *slog.Logger) 
 	if c.Certificate.CertificateFile == "" {
 		return made, nil
 	}
-	files, err := certificate.NewFiles(certificate.FilesConfig{
+	settings := certificate.FilesConfig{
 		Certificate: c.Certificate.CertificateFile, Key: c.Certificate.KeyFile, CA: c.Certificate.CAFile, Log: log,
-	})
+	}
+	if in != nil {
+		// Without it the API server and the other replicas would refuse every call.
+		settings.Names = []string{knownAs(c)}
+	}
+	files, err := certificate.NewFiles(settings)
 	if err != nil {
 		return nil, err
 	}
-	// The Secret keeps the replicas' key all the same.
+	// The own store keeps the replicas' key all the same.
 	made.Source, made.tasks = files.Source, append(made.tasks, forever("certificate files", files.Run))
 	return made, nil
 }
 
-func certificateStore(c Configuration, client *cluster.Client) (certificate.Store, string, error) {
+func certificateStore(c Configuration, in *inTheCluster) (certificate.Store, string, error) {
 	switch {
-	case client != nil:
-		return secretStore{secrets: client.Typed.CoreV1().Secrets(c.Namespace), name: c.Certificate.Secret},
+	case in != nil:
+		return secretStore{secrets: in.client.Typed.CoreV1().Secrets(c.Namespace), name: c.Certificate.Secret},
 			"Secret " + c.Namespace + "/" + c.Certificate.Secret, nil
 	case c.Certificate.Folder != "":
 		folder, err := certificate.NewFolder(c.Certificate.Folder)
@@ -57,15 +62,18 @@ func certificateStore(c Configuration, client *cluster.Client) (certificate.Stor
 	return &certificate.Memory{}, "memory", nil
 }
 
-// servingName is how callers in the cluster name the gateway.
-func servingName(c Configuration) string { return c.Webhooks.Service + "." + c.Namespace + ".svc" }
+// serviceName is how callers in the cluster name the gateway.
+func serviceName(c Configuration) string { return c.Webhooks.Service + "." + c.Namespace + ".svc" }
+
+// knownAs is the name under which the API server calls the gateway.
+func knownAs(c Configuration) string { return cmp.Or(hostOf(c.Webhooks.URL), serviceName(c)) }
 
 // servingNames are the names under which callers know the gateway.
 func servingNames(c Configuration) []string {
-	service := servingName(c)
+	service := serviceName(c)
 	names := append([]string{service, service + ".cluster.local"}, c.Certificate.Names...)
-	host, _, _ := net.SplitHostPort(c.Listen.Address) //nolint:errcheck // the configuration was checked
-	if net.ParseIP(host) != nil && !net.ParseIP(host).IsUnspecified() {
+	host, _, _ := net.SplitHostPort(c.Listen.Address) // the configuration was checked
+	if address := net.ParseIP(host); host != "" && (address == nil || !address.IsUnspecified()) {
 		names = append(names, host)
 	}
 	if c.Standalone {
@@ -78,21 +86,30 @@ func servingNames(c Configuration) []string {
 	return slices.Compact(names)
 }
 
-// wait returns once the replicas' key is there. Until then nothing can be served:
-// the API server is asked again and again, and the log says why.
-func (c *certificates) wait(ctx context.Context, log *slog.Logger) error {
+// wait returns the replicas' key once it is there; false if ctx ended first.
+func (c *certificates) wait(ctx context.Context) ([]byte, bool) {
 	for {
-		err := c.own.Refresh(ctx)
-		if err == nil {
-			return nil
+		changed := c.own.Changed()
+		if key := c.own.PeerKey(); key != nil {
+			return key, true
 		}
-		log.Warn("the certificate cannot be had yet", slog.String("error", err.Error()))
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
+			return nil, false
+		case <-changed:
 		}
 	}
+}
+
+// Ready says why nobody can be served.
+func (c *certificates) Ready() error {
+	if err := c.Source.Ready(); err != nil {
+		return err
+	}
+	if c.own.PeerKey() == nil {
+		return fmt.Errorf("the replicas' key: %w", c.own.Ready())
+	}
+	return nil
 }
 
 // Roots implements peers.Roots.

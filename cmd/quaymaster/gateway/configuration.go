@@ -1,19 +1,12 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
-
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 )
 
 // The type of a configuration file.
@@ -78,7 +71,8 @@ type Listen struct {
 	// Common names that a caller's certificate may have. Default: any that the
 	// authorities signed.
 	ClientNames []string `json:"clientNames,omitempty"`
-	// Doors that ask for a client certificate. Default: all but /peers.
+	// Doors that ask for a client certificate, of /mutate, /validate and /policies.
+	// Default: these three. The door of the replicas asks for their key.
 	ClientDoors []string `json:"clientDoors,omitempty"`
 }
 
@@ -90,17 +84,19 @@ type Webhooks struct {
 	Service string `json:"service,omitempty"`
 	// Port of the Service. Default 443.
 	Port int32 `json:"port,omitempty"`
-	// Base URL in place of the Service, for an API server outside the cluster.
+	// Base URL under which the API server finds the gateway, in place of the
+	// Service: for a gateway outside of the cluster.
 	URL string `json:"url,omitempty"`
 	// Namespaces that are never asked about, beside the gateway's own. Default
 	// kube-system; an empty list excludes no other. A node's own pods in
 	// kube-system must start before the gateway can.
 	ExcludedNamespaces *[]string `json:"excludedNamespaces,omitempty"`
-	// Kinds of pod controllers that are pinned like Pods, as in Deployment. Default:
-	// none; Pods are pinned when they come.
+	// Kinds of pod controllers that are pinned like Pods: DaemonSet, Deployment,
+	// ReplicaSet, StatefulSet, CronJob, Job, PodTemplate, ReplicationController.
+	// Default: none; Pods are pinned when they come.
 	MutateControllers []string `json:"mutateControllers,omitempty"`
 	// The ClusterRole that owns the configurations, so that they go away with the
-	// release. Default quaymaster.
+	// release. Default quaymaster. It must be there, unless url is set.
 	Owner string `json:"owner,omitempty"`
 }
 
@@ -110,21 +106,23 @@ type Certificate struct {
 	// quaymaster-certificate.
 	Secret string `json:"secret,omitempty"`
 	// Folder for the own certificate authority when running standalone. Default:
-	// a new one at each start, in memory.
+	// a new authority at each start, in memory.
 	Folder string `json:"folder,omitempty"`
 	// Files of a certificate from elsewhere, such as cert-manager, in place of the
 	// own authority; followed when they change.
 	CertificateFile string `json:"certificateFile,omitempty"`
 	KeyFile         string `json:"keyFile,omitempty"`
 	CAFile          string `json:"caFile,omitempty"`
-	// Names and addresses in the own certificate beside those of the Service.
+	// Names and addresses in the own certificate beside the Service's, the host of
+	// listen.address and that of webhooks.url; standalone beside localhost, too.
 	Names []string `json:"names,omitempty"`
 }
 
 // Policies says where policies come from.
 type Policies struct {
-	// Folders of policies, ConfigMaps, Secrets and Namespaces, reloaded when they
-	// change. In a cluster they stand beside the cluster's policies.
+	// Files and folders of policies and exceptions, reloaded when they change. In a
+	// cluster they stand beside the cluster's policies; running standalone, they may
+	// hold the ConfigMaps, Secrets and Namespaces that policies look up.
 	Folders []string `json:"folders,omitempty"`
 	// Labels that a policy must have to be the gateway's. Default: every policy
 	// is.
@@ -161,7 +159,7 @@ type Registries struct {
 	Loopback []string `json:"loopback,omitempty"`
 	// Refuse private addresses.
 	NoPrivate bool `json:"noPrivate,omitempty"`
-	// Requests at once, to one host and in all. Default 16 and 64.
+	// Requests at once, to one host and in all; both or neither. Default 16 and 64.
 	PerHost int `json:"perHost,omitempty"`
 	Total   int `json:"total,omitempty"`
 }
@@ -179,9 +177,11 @@ type Host struct {
 
 // Trust says whom signatures rest on where a policy does not.
 type Trust struct {
-	// A trusted_root.json file in place of the public-good instance's.
+	// A trusted_root.json file in place of the public-good instance's. It is read
+	// at the start.
 	TrustedRoot string `json:"trustedRoot,omitempty"`
-	// Follow the public-good TUF repository for newer roots, beside requests.
+	// Follow the public-good TUF repository for newer roots, beside requests. Not
+	// together with trustedRoot.
 	Refresh bool `json:"refresh,omitempty"`
 	// Folder for TUF's metadata, which guards against rollback over a restart.
 	CacheFolder string `json:"cacheFolder,omitempty"`
@@ -219,8 +219,8 @@ type Events struct {
 type Peers struct {
 	// Ask no other replica for what it proved.
 	Disabled bool `json:"disabled,omitempty"`
-	// Address under which other replicas reach this one. Default: the pod's
-	// address (POD_IP) and the TLS port.
+	// Address (host:port) under which other replicas reach this one. Default: the
+	// pod's address (POD_IP) and the TLS port; without one, replicas are not asked.
 	Address string `json:"address,omitempty"`
 }
 
@@ -234,7 +234,8 @@ type Log struct {
 
 // Traces says where OpenTelemetry traces go.
 type Traces struct {
-	// OTLP endpoint over HTTP, as in http://collector:4318. Default: none.
+	// OTLP endpoint over HTTP, as in http://collector:4318. Default: what
+	// OTEL_EXPORTER_OTLP_ENDPOINT says, else none.
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
@@ -326,59 +327,4 @@ func orText(to *string, usual string) {
 	if *to == "" {
 		*to = usual
 	}
-}
-
-// check refuses what contradicts itself.
-func (c *Configuration) check() error {
-	var errs []error
-	refuse := func(wrong bool, format string, args ...any) {
-		if wrong {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	refuse(c.Standalone && len(c.Policies.Folders) == 0, "standalone: without a cluster the policies must come from policies.folders")
-	refuse(c.Standalone && c.Kubernetes.Kubeconfig != "", "standalone contradicts kubernetes.kubeconfig: remove one")
-	refuse(c.Standalone && len(c.Exceptions.Namespaces) > 0 && len(c.Policies.Folders) == 0, "exceptions.namespaces: there is nowhere to read exceptions from")
-	files := c.Certificate.CertificateFile != ""
-	refuse(files != (c.Certificate.KeyFile != ""), "certificate: certificateFile and keyFile belong together")
-	refuse(files && !c.Standalone && !c.Webhooks.Disabled && c.Certificate.CAFile == "", "certificate.caFile: the webhook configurations must say which authority signed the certificate")
-	refuse(!files && c.Certificate.CAFile != "", "certificate.caFile belongs to certificateFile and keyFile")
-	refuse(c.Certificate.Folder != "" && !c.Standalone, "certificate.folder is for running standalone; in a cluster the certificate is in a Secret")
-	refuse(len(c.Listen.ClientNames)+len(c.Listen.ClientDoors) > 0 && c.Listen.ClientCA == "", "listen.clientNames and listen.clientDoors need listen.clientCA")
-	refuse(!slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level), "log.level: unknown level %q", c.Log.Level)
-	refuse(!slices.Contains([]string{"json", "text"}, c.Log.Format), "log.format: want json or text, found %q", c.Log.Format)
-	refuse(c.Kubernetes.QPS < 0 || c.Kubernetes.Burst < 0, "kubernetes: qps and burst cannot be negative")
-	refuse(c.Limits.Requests < 0 || c.Limits.Images < 0, "limits cannot be negative")
-	refuse((c.Registries.PerHost == 0) != (c.Registries.Total == 0), "registries: give both perHost and total, or neither")
-	refuse(c.Webhooks.URL != "" && !strings.HasPrefix(c.Webhooks.URL, "https://"), "webhooks.url: want https://host[:port]")
-	for _, secret := range c.Registries.PullSecrets {
-		refuse(strings.Count(secret, "/") != 1, "registries.pullSecrets: %q: want namespace/name", secret)
-	}
-	for _, name := range c.Registries.Providers {
-		refuse(!slices.Contains(engine.Providers(), name), "registries.providers: %q: want one of %s", name, strings.Join(engine.Providers(), ", "))
-	}
-	for host, h := range c.Registries.Hosts {
-		refuse((h.CertificateFile == "") != (h.KeyFile == ""), "registries.hosts[%s]: certificateFile and keyFile belong together", host)
-		refuse(h.PlainHTTP && h.CAFile+h.CertificateFile != "", "registries.hosts[%s]: plainHTTP contradicts certificates", host)
-	}
-	if _, err := labels.Parse(c.Policies.Selector); err != nil {
-		errs = append(errs, fmt.Errorf("policies.selector: %w", err))
-	}
-	return errors.Join(append(errs, c.checkAddresses()...)...)
-}
-
-func (c *Configuration) checkAddresses() []error {
-	var errs []error
-	for name, address := range map[string]string{"listen.address": c.Listen.Address, "listen.plain": c.Listen.Plain} {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-		}
-	}
-	if c.Listen.Profiling != "" {
-		address, err := netip.ParseAddrPort(c.Listen.Profiling)
-		if err != nil || !address.Addr().IsLoopback() {
-			errs = append(errs, fmt.Errorf("listen.profiling: %q: want a loopback address such as 127.0.0.1:6060; profiles tell much", c.Listen.Profiling))
-		}
-	}
-	return errs
 }

@@ -3,17 +3,24 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
-	"github.com/quaymaster/quaymaster/webhook/peers"
 )
+
+// doorPaths are the doors that the API server calls.
+func doorPaths() []string {
+	return []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath}
+}
 
 // failure lets the current policies say what becomes of what was not decided.
 type failure struct{ state *gate.Current }
@@ -24,24 +31,37 @@ func (f failure) FailOpen(subject *policy.Subject) bool {
 	return err == nil && now.FailOpen(subject)
 }
 
+// doorParts are what the doors are made of.
+type doorParts struct {
+	decider    admission.Decider
+	namespaces admission.Namespaces
+	roles      admission.Roles // may be nil
+	failure    admission.Failure
+	checker    admission.Checker
+	recorder   admission.Recorder
+	queue      *admission.Queue
+}
+
 // newDoors makes the doors by their paths.
-func newDoors(c Configuration, config admission.Config, checker admission.Checker, with ...admission.Option) (map[string]webhook.Door, error) {
-	objects := append(slices.Clone(with), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...))
-	doors := map[string]webhook.Door{}
+func newDoors(c Configuration, p doorParts) (map[string]http.Handler, error) {
+	shared := []admission.Option{admission.WithRecorder(p.recorder), admission.WithQueue(p.queue)}
+	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...))
+	if p.roles != nil {
+		objects = append(objects, admission.WithRoles(p.roles))
+	}
+	doors := map[string]http.Handler{}
 	for path, door := range map[string]admission.Door{configuration.MutatePath: admission.Mutate, configuration.ValidatePath: admission.Validate} {
-		config.Door = door
-		handler, err := admission.New(config, objects...)
+		handler, err := admission.New(admission.Config{
+			Door: door, Decider: p.decider, Namespaces: p.namespaces, Failure: p.failure,
+		}, objects...)
 		if err != nil {
 			return nil, err
 		}
-		doors[path] = webhook.Door{Handler: handler}
+		doors[path] = handler
 	}
-	compile, err := admission.NewPolicies(checker, with...)
-	if err != nil {
-		return nil, err
-	}
-	doors[configuration.DocumentsPath] = webhook.Door{Handler: compile}
-	return doors, c.Listen.guard(doors)
+	compile, err := admission.NewPolicies(p.checker, shared...)
+	doors[configuration.DocumentsPath] = compile
+	return doors, err
 }
 
 // guard has the doors ask for client certificates, where the settings want it.
@@ -57,44 +77,45 @@ func (l Listen) guard(doors map[string]webhook.Door) error {
 	if err != nil {
 		return fmt.Errorf("listen.clientCA %s: %w", l.ClientCA, err)
 	}
-	for _, path := range l.ClientDoors {
-		if _, ok := doors[path]; !ok {
-			return fmt.Errorf("listen.clientDoors: there is no door %s", path)
-		}
+	asking := l.ClientDoors
+	if len(asking) == 0 {
+		asking = doorPaths()
 	}
-	for path, door := range doors {
-		if len(l.ClientDoors) == 0 || slices.Contains(l.ClientDoors, path) {
-			door.Callers = callers
-			doors[path] = door
+	for _, path := range asking {
+		door, ok := doors[path]
+		if !ok {
+			return fmt.Errorf("listen.clientDoors: there is no door %s: want one of %s", path, strings.Join(doorPaths(), ", "))
 		}
+		door.Callers = callers
+		doors[path] = door
 	}
 	return nil
+}
+
+// controllers are the kinds that can be pinned, with their groups.
+func controllers() map[string]string {
+	return map[string]string{
+		"DaemonSet": "apps", "Deployment": "apps", "ReplicaSet": "apps", "StatefulSet": "apps",
+		"CronJob": "batch", "Job": "batch", "PodTemplate": "", "ReplicationController": "",
+	}
+}
+
+// controllerKinds are their names, for messages.
+func controllerKinds() string {
+	return strings.Join(slices.Sorted(maps.Keys(controllers())), ", ")
 }
 
 // mutated gives the kinds of the settings their groups.
 func mutated(kinds []string) []admission.Kind {
-	groups := map[string]string{"Job": "batch", "CronJob": "batch", "ReplicationController": "", "PodTemplate": ""}
+	groups := controllers()
 	var list []admission.Kind
 	for _, kind := range kinds {
-		group, known := groups[kind]
-		if !known {
-			group = "apps"
-		}
-		list = append(list, admission.Kind{Group: group, Kind: kind})
+		list = append(list, admission.Kind{Group: groups[kind], Kind: kind})
 	}
 	return list
 }
 
-// peerDoor lets other replicas ask; who may is a matter of the key.
-func peerDoor(doors map[string]webhook.Door, key []byte, memory peers.Memory) error {
-	door, err := peers.NewDoor(peers.DoorConfig{Key: key, Memory: memory})
-	if err != nil {
-		return err
-	}
-	doors[peers.Path] = webhook.Door{Handler: door}
-	return nil
-}
-
+// hostOf returns the host of a URL; empty where there is none.
 func hostOf(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {

@@ -44,35 +44,56 @@ func newTrust(c Trust, secrets trust.Secrets) (*trust.Store, error) {
 	return store, nil
 }
 
-// followTrust keeps the state's prover bound to the newest root until ctx ends.
-func followTrust(ctx context.Context, store *trust.Store, state *gate.Current, log *slog.Logger) error {
-	replace := func() error {
-		prover, err := engine.NewProver(store.Snapshot())
-		if err != nil {
-			return err
-		}
-		state.ReplaceProver(prover)
-		return nil
-	}
-	if err := replace(); err != nil {
+// trusted keeps the state's prover bound to the newest root.
+type trusted struct {
+	store *trust.Store
+	state *gate.Current
+	log   *slog.Logger
+	bound chan struct{} // closed once there is a prover
+}
+
+func newTrusted(store *trust.Store, state *gate.Current, log *slog.Logger) *trusted {
+	return &trusted{store: store, state: state, log: log, bound: make(chan struct{})}
+}
+
+// age is how old the trust material is.
+func (t *trusted) age() time.Duration { return time.Since(t.store.Status().Loaded) }
+
+func (t *trusted) bind(snapshot *trust.Snapshot) error {
+	prover, err := engine.NewProver(snapshot)
+	if err != nil {
 		return err
 	}
+	t.state.ReplaceProver(prover)
+	return nil
+}
+
+// follow binds the prover, and does it again when the root changes, until ctx ends.
+func (t *trusted) follow(ctx context.Context) error {
+	used := t.store.Snapshot()
+	if err := t.bind(used); err != nil {
+		return err
+	}
+	close(t.bound)
 	ticker := time.NewTicker(trustInterval)
 	defer ticker.Stop()
-	for used := store.Snapshot(); ; {
+	for failed := used; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
 		}
-		if now := store.Snapshot(); now != used {
-			if err := replace(); err != nil {
-				log.Error("the new trusted root is not used", slog.String("error", err.Error()))
-				continue
-			}
-			used = now
-			log.Info("a new trusted root is used", slog.String("generation", now.Generation()))
+		now := t.store.Snapshot()
+		if now == used || now == failed {
+			continue
 		}
+		if err := t.bind(now); err != nil {
+			failed = now
+			t.log.Error("the new trusted root is not used", slog.String("error", err.Error()))
+			continue
+		}
+		used = now
+		t.log.Info("a new trusted root is used", slog.String("generation", now.Generation()))
 	}
 }
 

@@ -22,8 +22,9 @@ type recorder struct {
 	events  eventWriter // nil: none are written
 }
 
-// reviewCounter counts decisions.
+// reviewCounter counts answers and decisions.
 type reviewCounter interface {
+	Admitted(door, cause string, allowed bool)
 	Decided(outcome gate.Outcome)
 }
 
@@ -34,13 +35,14 @@ type eventWriter interface {
 
 // Record implements admission.Recorder.
 func (r recorder) Record(ctx context.Context, review admission.Review) {
+	r.metrics.Admitted(string(review.Door), string(review.Cause), review.Allowed)
 	r.tell(ctx, review)
-	if review.Cause != admission.Decided {
+	if review.Cause != admission.Decided || review.Door == admission.Compile {
 		return
 	}
 	r.metrics.Decided(review.Outcome)
-	if r.events == nil || review.DryRun {
-		return
+	if r.events == nil || review.DryRun || review.Door == admission.Mutate && review.Allowed {
+		return // the validating door speaks of what comes in, once
 	}
 	for _, event := range eventsOf(review) {
 		r.events.Record(event)
@@ -62,46 +64,65 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 	if review.Err != nil {
 		about = append(about, slog.String("error", review.Err.Error()))
 	}
-	if review.Cause == admission.Decided {
+	if review.Cause == admission.Decided && review.Door != admission.Compile {
 		report.Log(ctx, r.log, review.Outcome, about...)
 		return
 	}
-	level := slog.LevelDebug
-	if !review.Allowed || review.Cause != admission.NotAsked {
+	level, what := slog.LevelDebug, "not decided"
+	if !review.Allowed || review.Cause != admission.NotAsked && review.Cause != admission.Decided {
 		level = slog.LevelWarn
+	}
+	if review.Cause == admission.Decided {
+		what = "policy document checked"
 	}
 	about = append(about, slog.String("kind", review.Kind), slog.String("namespace", review.Namespace), slog.String("name", review.Name),
 		slog.String("cause", string(review.Cause)), slog.Bool("allowed", review.Allowed))
-	r.log.LogAttrs(ctx, level, "not decided", about...)
+	r.log.LogAttrs(ctx, level, what, about...)
 }
 
-// eventsOf returns an event for each image that a policy speaks against: on the
-// policy where the object will not exist, else on the object.
+// eventsOf returns an event for each image and policy that speaks against it, and
+// for each policy that could not be asked.
 func eventsOf(review admission.Review) []record.Event {
 	var events []record.Event
 	for i := range review.Outcome.Verdicts {
 		v := &review.Outcome.Verdicts[i]
+		told := map[*policy.Policy]bool{}
 		for _, d := range v.Decisions {
-			if d.Result != policy.Fail && d.Result != policy.Undecided {
+			p := d.Check.Policy
+			if told[p] || d.Result != policy.Fail && d.Result != policy.Undecided {
 				continue
 			}
-			event := record.Event{
-				Type: core.EventTypeWarning, Reason: "PolicyViolation", Action: "Admitted", Regarding: objectOf(review),
-				Note: noteOf(review, v, d),
-			}
-			if d.Result == policy.Undecided {
-				event.Reason = "PolicyError"
-			}
-			if !review.Allowed {
-				event.Action = "Denied"
-			}
-			if !review.Allowed || review.Name == "" {
-				event.Regarding = policyOf(d.Check.Policy)
-			}
-			events = append(events, event)
+			told[p] = true
+			events = append(events, eventOf(review, p, d.Result, imageNote(review, v, d)))
 		}
 	}
+	told := map[*policy.Policy]bool{}
+	for _, rule := range review.Outcome.Rules {
+		if rule.Err == nil || rule.Policy == nil || told[rule.Policy] {
+			continue
+		}
+		told[rule.Policy] = true
+		note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + " could not be asked: " + rule.Err.Error()
+		events = append(events, eventOf(review, rule.Policy, policy.Undecided, note))
+	}
 	return events
+}
+
+// eventOf regards the object, also one that will not exist: its namespace is where
+// the event can be read, and an image's name is not for all others. Only what has
+// no name regards the policy.
+func eventOf(review admission.Review, p *policy.Policy, result policy.Result, note string) record.Event {
+	event := record.Event{Type: core.EventTypeWarning, Reason: "PolicyViolation", Action: "Admitted", Regarding: objectOf(review), Note: note}
+	if result == policy.Undecided {
+		event.Reason = "PolicyError"
+	}
+	if !review.Allowed {
+		event.Action = "Denied"
+	}
+	if event.Regarding.Name == "" {
+		event.Regarding = policyOf(p)
+	}
+	return event
 }
 
 func objectOf(review admission.Review) core.ObjectReference {
@@ -109,18 +130,18 @@ func objectOf(review admission.Review) core.ObjectReference {
 	if review.Group != "" {
 		apiVersion = review.Group + "/" + review.Version
 	}
-	return core.ObjectReference{APIVersion: apiVersion, Kind: review.Kind, Namespace: review.Namespace, Name: review.Name}
+	return core.ObjectReference{APIVersion: apiVersion, Kind: review.Kind, Namespace: review.Namespace, Name: strings.TrimRight(review.Name, "*-.")}
 }
 
 func policyOf(p *policy.Policy) core.ObjectReference {
 	return core.ObjectReference{APIVersion: "kyverno.io/v1", Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
 
-func noteOf(review admission.Review, v *gate.Verdict, d policy.Decision) string {
-	var b strings.Builder
-	b.WriteString(review.Kind + " " + strings.TrimPrefix(review.Namespace+"/"+review.Name, "/"))
-	b.WriteString(": container " + v.Image.Container + ", image " + v.Image.Ref.Written())
-	b.WriteString(", policy " + d.Check.Policy.ID() + "/" + d.Check.Rule + ": ")
-	b.WriteString(string(d.Reasons[0].Code) + ": " + d.Reasons[0].Message)
-	return b.String()
+func nameOf(review admission.Review) string {
+	return review.Kind + " " + strings.TrimPrefix(review.Namespace+"/"+review.Name, "/")
+}
+
+func imageNote(review admission.Review, v *gate.Verdict, d policy.Decision) string {
+	return nameOf(review) + ": container " + v.Image.Container + ", image " + v.Image.Ref.Written() +
+		", policy " + d.Check.Policy.ID() + "/" + d.Check.Rule + ": " + string(d.Reasons[0].Code) + ": " + d.Reasons[0].Message
 }

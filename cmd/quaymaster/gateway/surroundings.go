@@ -5,12 +5,15 @@ import (
 	"errors"
 	"sync/atomic"
 
+	core "k8s.io/api/core/v1"
+
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
 	"github.com/quaymaster/quaymaster/registry/keychain"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/webhook/admission"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // surroundings are what a decision looks up: in a cluster, or in files.
@@ -21,6 +24,7 @@ type surroundings struct {
 	accounts   keychain.Accounts
 	namespaces admission.Namespaces
 	roles      admission.Roles // nil: nobody knows
+	files      *files          // nil in a cluster: what is looked up is there
 }
 
 // inCluster looks things up at the API server.
@@ -33,7 +37,7 @@ func inCluster(lookups *cluster.Lookups, namespaces *cluster.Namespaces, roles *
 
 // inFiles looks things up in what folders hold at the moment.
 func inFiles(files *files) surroundings {
-	return surroundings{configMaps: files, keys: files, secrets: fileSecrets{files}, namespaces: files}
+	return surroundings{configMaps: files, keys: files, secrets: fileSecrets{files}, namespaces: files, files: files}
 }
 
 // files are resources that are replaced as a whole when a folder changes.
@@ -43,8 +47,25 @@ type files struct {
 
 func newFiles() *files {
 	f := &files{}
-	f.current.Store(engine.NewResources())
+	f.current.Store(engine.NewResources().Advising(inFolder))
 	return f
+}
+
+// inFolder says what to do about a resource that is not there.
+const inFolder = "put it into one of policies.folders"
+
+// replace makes these the resources; if one cannot be read, nothing changes.
+func (f *files) replace(objects []workload.Object) error {
+	known := engine.NewResources().Advising(inFolder)
+	var errs []error
+	for _, object := range objects {
+		errs = append(errs, known.Add(object))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	f.current.Store(known)
+	return nil
 }
 
 // ConfigMap implements kyverno.Lookup.
@@ -61,7 +82,7 @@ func (f *files) Secret(ctx context.Context, namespace, name, key string) ([]byte
 func (f *files) Labels(_ context.Context, name string) (map[string]string, error) {
 	labels, ok := f.current.Load().Labels(name)
 	if !ok {
-		return nil, errors.New("no file describes the Namespace " + name)
+		return nil, errors.New("no file describes the Namespace " + name + ": " + inFolder)
 	}
 	return labels, nil
 }
@@ -71,5 +92,9 @@ type fileSecrets struct{ files *files }
 
 // Secret implements keychain.Secrets.
 func (s fileSecrets) Secret(_ context.Context, namespace, name string) (string, map[string][]byte, error) {
-	return s.files.current.Load().SecretOf(namespace, name)
+	kind, data, err := s.files.current.Load().SecretOf(namespace, name)
+	if kind == "" {
+		kind = string(core.SecretTypeDockerConfigJson) // a file may leave out what the API server insists on
+	}
+	return kind, data, err
 }

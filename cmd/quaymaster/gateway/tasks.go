@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -21,25 +22,56 @@ func forever(name string, run func(ctx context.Context)) task {
 	}}
 }
 
-// runAll runs the doors until ctx ends, and the tasks until the doors have
-// drained: what is at work still needs them. One that fails ends all.
-func runAll(ctx context.Context, doors task, tasks []task) error {
+// guarded runs the task; a panic is an error, so that what is at work is still
+// answered.
+func (t task) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: internal error, which is a defect: %v\n%s", t.name, p, debug.Stack())
+		}
+	}()
+	if err := t.run(ctx); err != nil {
+		return fmt.Errorf("%s: %w", t.name, err)
+	}
+	return nil
+}
+
+// front is what callers see: it drains when its context ends.
+type front struct {
+	task
+	open <-chan struct{} // closed when there may be somebody to wait for
+}
+
+// runAll runs the front until ctx ends, and the tasks until it has drained: what
+// is at work still needs them. One that fails ends all.
+func runAll(ctx context.Context, doors front, tasks []task) error {
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	front, leave := context.WithCancel(ctx)
+	inFront, leave := context.WithCancel(ctx)
 	defer leave()
 	var group errgroup.Group
 	for _, t := range tasks {
 		group.Go(func() error {
-			err := t.run(beside)
+			err := t.guarded(beside)
 			if err != nil && beside.Err() == nil {
 				leave()
-				return fmt.Errorf("%s: %w", t.name, err)
+				return err
 			}
 			return nil
 		})
 	}
-	err := doors.run(front)
+	served := make(chan error, 1)
+	go func() { served <- doors.run(inFront) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-inFront.Done():
+		select {
+		case <-doors.open:
+			err = <-served
+		default: // nobody was let in, so that nobody is waited for
+		}
+	}
 	stop()
 	if failed := group.Wait(); failed != nil {
 		return failed

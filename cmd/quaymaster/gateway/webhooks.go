@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -20,10 +21,12 @@ type webhooks struct {
 	settings  Webhooks
 	namespace string
 	client    *cluster.Client
+	log       *slog.Logger
 	bundle    func() []byte
 	policies  func() *policy.Set // nil until they are known
 	documents []schema.GroupResource
 	served    []configuration.Resource // as discovery last said; only one goroutine asks
+	orphans   bool                     // it was said that nothing owns the configurations
 }
 
 // Input implements configuration.Source.
@@ -71,9 +74,18 @@ func (w *webhooks) discover() ([]*metav1.APIResourceList, []schema.GroupVersion,
 	return lists, nil, err
 }
 
-// owner is the release's ClusterRole, with which the configurations go away.
+// owner is the release's ClusterRole, with which the configurations go away. A
+// gateway outside of the cluster may have none.
 func (w *webhooks) owner(ctx context.Context) (metav1.OwnerReference, error) {
 	role, err := w.client.Typed.RbacV1().ClusterRoles().Get(ctx, w.settings.Owner, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && w.settings.URL != "" {
+		if !w.orphans {
+			w.orphans = true
+			w.log.Warn("nothing owns the webhook configurations: delete them when the gateway is not wanted any more",
+				slog.String("clusterRole", w.settings.Owner), slog.String("configurations", configuration.Name))
+		}
+		return metav1.OwnerReference{}, nil
+	}
 	if err != nil {
 		return metav1.OwnerReference{}, fmt.Errorf("the ClusterRole %s, which owns the webhook configurations (webhooks.owner): %w", w.settings.Owner, err)
 	}
@@ -81,18 +93,18 @@ func (w *webhooks) owner(ctx context.Context) (metav1.OwnerReference, error) {
 }
 
 // reconciler keeps the configurations; run it on one replica.
-func (w *webhooks) reconciler(changed <-chan struct{}, log *slog.Logger) (*configuration.Reconciler, error) {
+func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconciler, error) {
 	api := w.client.Typed.AdmissionregistrationV1()
 	return configuration.New(configuration.Options{
 		Source: w, Changed: changed,
 		Mutating: api.MutatingWebhookConfigurations(), Validating: api.ValidatingWebhookConfigurations(),
 		Warned: func(warnings []configuration.Warning) {
 			for _, warning := range warnings {
-				log.Warn("the API server is not asked about a part of a policy", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
+				w.log.Warn("the API server is not asked about a part of a policy", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
 			}
 		},
 		Failed: func(err error) {
-			log.Error("the webhook configurations could not be brought up to date", slog.String("error", err.Error()))
+			w.log.Error("the webhook configurations could not be brought up to date", slog.String("error", err.Error()))
 		},
 	})
 }

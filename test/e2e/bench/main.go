@@ -2,8 +2,9 @@
 //
 // In one run, against one API server, it creates pods (dry run, so that etcd
 // takes no part) without any webhook, with a pair of webhooks that allow
-// everything, and with the gateway, which proves an image by tag that is signed
-// with a key. The three take turns, round by round, because machines are noisy;
+// everything, with such a pair that answers with the gateway's patch, unseen, and
+// with the gateway, which proves an image by tag that is signed with a key. They
+// take turns, round by round, because machines are noisy;
 // each has a namespace of its own, so that nothing is switched in between.
 // Everything runs on this machine and shares its cores.
 package main

@@ -31,9 +31,10 @@ import (
 
 // The phases.
 const (
-	bare  = "no webhook"
-	pair  = "no-op pair"
-	gated = "gateway"
+	bare     = "no webhook"
+	pair     = "no-op pair"
+	patching = "patching pair"
+	gated    = "gateway"
 )
 
 // setupTimeout bounds how long a webhook may take until the API server asks it.
@@ -96,7 +97,7 @@ func build(ctx context.Context, folder string, settings settings) (*stand, error
 		return s, err
 	}
 	s.version = version.GitVersion
-	s.phases = []phase{{name: bare, namespace: "bench-bare"}, {name: pair, namespace: "bench-pair"}}
+	s.phases = []phase{{name: bare, namespace: "bench-bare"}, {name: pair, namespace: "bench-pair"}, {name: patching, namespace: "bench-patching", pinned: true}}
 	if settings.gateway {
 		s.phases = append(s.phases, phase{name: gated, namespace: "bench-gateway", pinned: true})
 	}
@@ -131,7 +132,7 @@ func (s *stand) open(ctx context.Context, client *kubernetes.Clientset, p *phase
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	switch p.name {
-	case pair:
+	case pair, patching:
 		return s.openPair(ctx, client, p)
 	case gated:
 		return s.openGateway(ctx, p)
@@ -159,9 +160,11 @@ func (s *stand) openPair(ctx context.Context, client *kubernetes.Clientset, p *p
 	if err != nil {
 		return err
 	}
-	p.webhook, err = process.Start(process.Options{
-		Path: program, Folder: s.folder, Args: []string{address, filepath.Join(s.folder, "noop.crt"), filepath.Join(s.folder, "noop.key")},
-	})
+	args := []string{address, filepath.Join(s.folder, "noop.crt"), filepath.Join(s.folder, "noop.key")}
+	if p.pinned {
+		args = append(args, s.patch())
+	}
+	p.webhook, err = process.Start(process.Options{Path: program, Folder: s.folder, Args: args})
 	if err != nil {
 		return err
 	}
@@ -184,6 +187,13 @@ func (s *stand) openPair(ctx context.Context, client *kubernetes.Clientset, p *p
 		}
 		return nil
 	})
+}
+
+// patch is what the gateway answers, made beforehand.
+func (s *stand) patch() string {
+	return fmt.Sprintf(`[{"op":"test","path":"/spec/containers/0/image","value":%[1]q},{"op":"replace","path":"/spec/containers/0/image","value":%[2]q},`+
+		`{"op":"add","path":"/metadata/annotations","value":{}},{"op":"add","path":"/metadata/annotations/quaymaster.dev~1written","value":%[3]q}]`,
+		s.image.Name, s.image.Name+"@"+s.image.Manifest.Digest, fmt.Sprintf("{\"web\":%q}", s.image.Name))
 }
 
 // count asks the no-op pair how many requests it had.
@@ -226,7 +236,7 @@ func registerPair(ctx context.Context, client *kubernetes.Clientset, url, namesp
 	none, fail, again := registration.SideEffectClassNone, registration.Fail, registration.IfNeededReinvocationPolicy
 	mutate, validate := url+"/mutate", url+"/validate"
 	_, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, &registration.MutatingWebhookConfiguration{
-		ObjectMeta: meta.ObjectMeta{Name: "noop"},
+		ObjectMeta: meta.ObjectMeta{Name: namespace},
 		Webhooks: []registration.MutatingWebhook{{
 			Name: "mutate.noop.example", ClientConfig: registration.WebhookClientConfig{URL: &mutate, CABundle: ca}, Rules: rules,
 			NamespaceSelector: selector, SideEffects: &none, FailurePolicy: &fail, ReinvocationPolicy: &again, AdmissionReviewVersions: []string{"v1"},
@@ -236,7 +246,7 @@ func registerPair(ctx context.Context, client *kubernetes.Clientset, url, namesp
 		return err
 	}
 	_, err = client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, &registration.ValidatingWebhookConfiguration{
-		ObjectMeta: meta.ObjectMeta{Name: "noop"},
+		ObjectMeta: meta.ObjectMeta{Name: namespace},
 		Webhooks: []registration.ValidatingWebhook{{
 			Name: "validate.noop.example", ClientConfig: registration.WebhookClientConfig{URL: &validate, CABundle: ca}, Rules: rules,
 			NamespaceSelector: selector, SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"},
@@ -269,7 +279,13 @@ func (s *stand) openGateway(ctx context.Context, p *phase) error {
 		return err
 	}
 	c.PlainHTTP(s.harbour.Registry.Host())
-	c.Webhooks.ExcludedNamespaces = &[]string{"kube-system", s.phases[0].namespace, s.phases[1].namespace}
+	excluded := []string{"kube-system"}
+	for _, other := range s.phases {
+		if other.name != gated {
+			excluded = append(excluded, other.namespace)
+		}
+	}
+	c.Webhooks.ExcludedNamespaces = &excluded
 	program := filepath.Join(s.folder, "quaymaster")
 	if err := peers.BuildQuaymaster(ctx, program); err != nil {
 		return err

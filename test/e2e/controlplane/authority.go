@@ -20,14 +20,16 @@ const life = 24 * time.Hour
 // Pair is a certificate with its key, PEM encoded.
 type Pair struct{ Certificate, Key []byte }
 
-// authority issues the certificates of one control plane.
-type authority struct {
+// Authority issues certificates: those of one control plane, and those by which
+// an API server tells webhooks who it is.
+type Authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
 	pem         []byte
 }
 
-func newAuthority(name string) (*authority, error) {
+// NewAuthority makes an authority with a key of its own.
+func NewAuthority(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func newAuthority(name string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &authority{key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	a := &Authority{key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 	a.certificate, err = x509.ParseCertificate(der)
 	return a, err
 }
@@ -60,7 +62,7 @@ func prepare(template *x509.Certificate) error {
 	return nil
 }
 
-func (a *authority) issue(template *x509.Certificate) (Pair, error) {
+func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	if err := prepare(template); err != nil {
 		return Pair{}, err
 	}
@@ -77,8 +79,11 @@ func (a *authority) issue(template *x509.Certificate) (Pair, error) {
 	return Pair{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: encoded}, err
 }
 
-// server issues a serving certificate for loopback.
-func (a *authority) server() (Pair, error) {
+// PEM is the authority's own certificate.
+func (a *Authority) PEM() []byte { return a.pem }
+
+// Server issues a serving certificate for loopback.
+func (a *Authority) Server() (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -87,9 +92,9 @@ func (a *authority) server() (Pair, error) {
 	})
 }
 
-// client issues a client certificate; Kubernetes reads the user from the common
+// Client issues a client certificate; Kubernetes reads the user from the common
 // name and the groups from the organizations.
-func (a *authority) client(user string, groups []string) (Pair, error) {
+func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},

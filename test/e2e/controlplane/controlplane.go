@@ -47,7 +47,7 @@ type Options struct {
 // ControlPlane is a running API server and what belongs to it.
 type ControlPlane struct {
 	options   Options
-	authority *authority
+	authority *Authority
 	address   string // of the API server
 	flags     []string
 	admin     *rest.Config
@@ -68,7 +68,7 @@ func Start(ctx context.Context, o Options) (_ *ControlPlane, err error) {
 			err = fmt.Errorf("start a control plane: %w", err)
 		}
 	}()
-	if c.authority, err = newAuthority("control plane"); err != nil {
+	if c.authority, err = NewAuthority("control plane"); err != nil {
 		return nil, err
 	}
 	if c.address, err = process.FreeAddress(ctx); err != nil {
@@ -147,7 +147,7 @@ func (c *ControlPlane) startEtcd(ctx context.Context) (url string, err error) {
 
 // prepare writes the files that the API server reads, and decides its flags.
 func (c *ControlPlane) prepare(etcd string) error {
-	serving, err := c.authority.server()
+	serving, err := c.authority.Server()
 	if err != nil {
 		return err
 	}
@@ -219,6 +219,10 @@ func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 	defer cancel()
 	return c.server.Stop(ctx)
 }
+
+// KillAPIServer ends the API server at once, which waits for watches for a minute
+// when it is asked to end.
+func (c *ControlPlane) KillAPIServer() { c.server.Kill() }
 
 func (c *ControlPlane) startControllers(ctx context.Context) error {
 	program, err := peers.Build(ctx, peers.KubeControllerManager)

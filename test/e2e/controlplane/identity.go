@@ -22,7 +22,7 @@ func (c *ControlPlane) Admin() *rest.Config { return rest.CopyConfig(c.admin) }
 // User returns a configuration for a user with groups, by client certificate.
 // What it may do is what roles say.
 func (c *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
-	pair, err := c.authority.client(name, groups)
+	pair, err := c.authority.Client(name, groups...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,4 +80,4 @@ func (c *ControlPlane) Namespace(ctx context.Context, name string, labels ...str
 
 // Serving issues a certificate for servers on loopback, such as webhooks. It is
 // signed by the authority in CAData of every configuration here.
-func (c *ControlPlane) Serving() (Pair, error) { return c.authority.server() }
+func (c *ControlPlane) Serving() (Pair, error) { return c.authority.Server() }

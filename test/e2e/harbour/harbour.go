@@ -7,6 +7,7 @@ package harbour
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -88,6 +89,13 @@ type Policy struct {
 	// Rule holds further fields of the entry of verifyImages, for example
 	// mutateDigest: false.
 	Rule map[string]any
+	// Extractors are the rule's imageExtractors, by kind.
+	Extractors map[string]any
+	// Spec holds further fields of the specification, for example emitWarning:
+	// true.
+	Spec map[string]any
+	// Labels of the policy itself.
+	Labels map[string]string
 }
 
 // YAML writes a policy as a manifest.
@@ -104,23 +112,26 @@ func (h *Harbour) YAML(p Policy) (string, error) {
 			"ctlog": map[string]any{"ignoreSCT": true},
 		}}}}},
 	}
-	for field, value := range p.Rule {
-		entry[field] = value
+	maps.Copy(entry, p.Rule)
+	rule := map[string]any{
+		"name":         "signed",
+		"match":        map[string]any{"any": []any{map[string]any{"resources": resources}}},
+		"verifyImages": []any{entry},
+	}
+	if p.Extractors != nil {
+		rule["imageExtractors"] = p.Extractors
 	}
 	spec := map[string]any{
 		"webhookTimeoutSeconds": 10,
-		"rules": []any{map[string]any{
-			"name":         "signed",
-			"match":        map[string]any{"any": []any{map[string]any{"resources": resources}}},
-			"verifyImages": []any{entry},
-		}},
+		"rules":                 []any{rule},
 	}
 	if p.FailurePolicy != "" {
 		spec["failurePolicy"] = p.FailurePolicy
 	}
+	maps.Copy(spec, p.Spec)
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy",
-		"metadata": map[string]any{"name": p.Name}, "spec": spec,
+		"metadata": map[string]any{"name": p.Name, "labels": p.Labels}, "spec": spec,
 	})
 	if err != nil {
 		return "", fmt.Errorf("write the policy %s: %w", p.Name, err)

@@ -2,10 +2,11 @@
 // least a webhook can do costs. It is written as anybody would write it, with
 // net/http, encoding/json and the types of k8s.io/api, and changes nothing.
 //
-//	noop ADDRESS CERTIFICATE KEY
+//	noop ADDRESS CERTIFICATE KEY [PATCH]
 //
-// serves /mutate and /validate over TLS, and the number of requests so far under
-// /count.
+// With a JSON patch, it answers every mutation with that, without a look: what a
+// patch costs the API server, whoever makes it. It serves /mutate and /validate over
+// TLS, and the number of requests so far under /count.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,24 +31,27 @@ const maxBody = 8 << 20
 const headerTimeout = 10 * time.Second
 
 func main() {
-	if len(os.Args) != 4 {
-		log.Fatal("usage: noop ADDRESS CERTIFICATE KEY")
+	if len(os.Args) != 4 && len(os.Args) != 5 {
+		log.Fatal("usage: noop ADDRESS CERTIFICATE KEY [PATCH]")
 	}
 	var count atomic.Int64
 	mux := http.NewServeMux()
-	allow := func(w http.ResponseWriter, r *http.Request) {
-		count.Add(1)
-		review(w, r)
+	allow := func(patch string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			count.Add(1)
+			review(w, r, patch)
+		}
 	}
-	mux.HandleFunc("POST /mutate", allow)
-	mux.HandleFunc("POST /validate", allow)
+	patch := strings.Join(os.Args[4:], "")
+	mux.HandleFunc("POST /mutate", allow(patch))
+	mux.HandleFunc("POST /validate", allow(""))
 	mux.HandleFunc("GET /count", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, count.Load()) })
 	server := &http.Server{Addr: os.Args[1], Handler: mux, ReadHeaderTimeout: headerTimeout}
 	log.Fatal(server.ListenAndServeTLS(os.Args[2], os.Args[3]))
 }
 
-// review allows whatever is asked.
-func review(w http.ResponseWriter, r *http.Request) {
+// review allows whatever is asked, with a patch if there is one.
+func review(w http.ResponseWriter, r *http.Request, patch string) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -58,6 +63,10 @@ func review(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := admission.AdmissionReview{TypeMeta: asked.TypeMeta, Response: &admission.AdmissionResponse{UID: asked.Request.UID, Allowed: true}}
+	if patch != "" {
+		kind := admission.PatchTypeJSONPatch
+		answer.Response.Patch, answer.Response.PatchType = []byte(patch), &kind
+	}
 	encoded, err := json.Marshal(answer)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

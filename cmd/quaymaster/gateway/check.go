@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+)
+
+// complaints are what is wrong with a configuration.
+type complaints []error
+
+func (c *complaints) refuse(wrong bool, format string, args ...any) {
+	if wrong {
+		*c = append(*c, fmt.Errorf(format, args...))
+	}
+}
+
+// check refuses what contradicts itself or would mean nothing.
+func (c *Configuration) check() error {
+	var found complaints
+	found.refuse(c.Standalone && len(c.Policies.Folders) == 0, "standalone: without a cluster the policies must come from policies.folders")
+	found.refuse(c.Standalone && c.Kubernetes.Kubeconfig != "", "standalone contradicts kubernetes.kubeconfig: remove one")
+	found.refuse(c.Kubernetes.QPS < 0 || c.Kubernetes.Burst < 0, "kubernetes: qps and burst cannot be negative")
+	found.refuse(c.Limits.Requests < 0 || c.Limits.Images < 0, "limits cannot be negative")
+	found.refuse(c.Trust.Refresh && c.Trust.TrustedRoot != "", "trust.refresh follows the public-good instance, and trust.trustedRoot is in place of it: remove one")
+	found.refuse(c.Trust.CacheFolder != "" && !c.Trust.Refresh, "trust.cacheFolder is for trust.refresh")
+	found.refuse(!slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level), "log.level: unknown level %q", c.Log.Level)
+	found.refuse(!slices.Contains([]string{"json", "text"}, c.Log.Format), "log.format: want json or text, found %q", c.Log.Format)
+	if _, err := labels.Parse(c.Policies.Selector); err != nil {
+		found.refuse(true, "policies.selector: %w", err)
+	}
+	c.Listen.check(&found)
+	c.Webhooks.check(&found)
+	c.Registries.check(&found)
+	c.checkCertificate(&found)
+	if c.Peers.Address != "" {
+		_, _, err := net.SplitHostPort(c.Peers.Address)
+		found.refuse(err != nil, "peers.address: want host:port: %w", err)
+	}
+	return errors.Join(found...)
+}
+
+func (c *Configuration) checkCertificate(found *complaints) {
+	files := c.Certificate.CertificateFile != ""
+	found.refuse(files != (c.Certificate.KeyFile != ""), "certificate: certificateFile and keyFile belong together")
+	found.refuse(files && !c.Standalone && !c.Webhooks.Disabled && c.Certificate.CAFile == "", "certificate.caFile: the webhook configurations must say which authority signed the certificate")
+	found.refuse(!files && c.Certificate.CAFile != "", "certificate.caFile belongs to certificateFile and keyFile")
+	found.refuse(files && len(c.Certificate.Names) > 0, "certificate.names is for the own certificate; certificateFile has its own names")
+	found.refuse(c.Certificate.Folder != "" && !c.Standalone, "certificate.folder is for running standalone; in a cluster the certificate is in a Secret")
+}
+
+func (l Listen) check(found *complaints) {
+	for _, named := range [][2]string{{"listen.address", l.Address}, {"listen.plain", l.Plain}} {
+		_, _, err := net.SplitHostPort(named[1])
+		found.refuse(err != nil, "%s: want host:port: %w", named[0], err)
+	}
+	if l.Profiling != "" {
+		address, err := netip.ParseAddrPort(l.Profiling)
+		found.refuse(err != nil || !address.Addr().IsLoopback(), "listen.profiling: %q: want a loopback address such as 127.0.0.1:6060; profiles tell much", l.Profiling)
+	}
+	found.refuse(len(l.ClientNames)+len(l.ClientDoors) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientDoors need listen.clientCA")
+	for _, door := range l.ClientDoors {
+		found.refuse(!slices.Contains(doorPaths(), door), "listen.clientDoors: there is no door %q: want some of %s", door, strings.Join(doorPaths(), ", "))
+	}
+}
+
+func (w Webhooks) check(found *complaints) {
+	found.refuse(w.URL != "" && (!strings.HasPrefix(w.URL, "https://") || hostOf(w.URL) == ""), "webhooks.url: want https://host[:port]")
+	found.refuse(w.Port < 1 || w.Port > 65535, "webhooks.port: %d: want 1 to 65535", w.Port)
+	for _, kind := range w.MutateControllers {
+		_, known := controllers()[kind]
+		found.refuse(!known, "webhooks.mutateControllers: %q: want some of %s", kind, controllerKinds())
+	}
+}
+
+func (r Registries) check(found *complaints) {
+	found.refuse(r.PerHost < 0 || r.Total < 0, "registries: perHost and total cannot be negative")
+	found.refuse((r.PerHost == 0) != (r.Total == 0), "registries: give both perHost and total, or neither")
+	for _, secret := range r.PullSecrets {
+		found.refuse(strings.Count(secret, "/") != 1, "registries.pullSecrets: %q: want namespace/name", secret)
+	}
+	for _, name := range r.Providers {
+		found.refuse(!slices.Contains(engine.Providers(), name), "registries.providers: %q: want one of %s", name, strings.Join(engine.Providers(), ", "))
+	}
+	for _, host := range slices.Sorted(maps.Keys(r.Hosts)) {
+		h := r.Hosts[host]
+		found.refuse((h.CertificateFile == "") != (h.KeyFile == ""), "registries.hosts[%s]: certificateFile and keyFile belong together", host)
+		found.refuse(h.PlainHTTP && h.CAFile+h.CertificateFile != "", "registries.hosts[%s]: plainHTTP contradicts certificates", host)
+	}
+}

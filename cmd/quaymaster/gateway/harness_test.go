@@ -1,0 +1,268 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+// patience is how long tests wait for what happens beside them.
+const patience = 20 * time.Second
+
+// dock is a registry with a signed image and one that is not, and a folder for
+// policies.
+type dock struct {
+	*gatetest.Yard
+	signed, unsigned gatetest.Image
+	key, other       *verifytest.Signer
+	folder           string
+}
+
+func newDock(t *testing.T) *dock {
+	t.Helper()
+	server := registrytest.Start(registrytest.Options{})
+	t.Cleanup(server.Close)
+	d := &dock{
+		Yard: gatetest.New(server, verifytest.Must(verifytest.New(verifytest.Options{}))), folder: t.TempDir(),
+		key:   verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
+		other: verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
+	}
+	d.signed, d.unsigned = d.Build("signed", "v1", "1"), d.Build("unsigned", "v1", "2")
+	if err := d.SignLegacy(d.signed, verifytest.Claim{Signer: d.key, NoLog: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	d.write(t, "policies/policy.yaml", policyText("signed", "Pod", d.key))
+	return d
+}
+
+// write replaces a file in one step, as a mounted ConfigMap is replaced.
+func (d *dock) write(t *testing.T, name, content string) {
+	t.Helper()
+	path := filepath.Join(d.folder, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".next", []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".next", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// policyText is a policy that wants a signature by the key on objects of a kind.
+func policyText(name, kind string, key *verifytest.Signer) string {
+	return policyOfKey(name, "{resources: {kinds: ["+kind+"]}}", "", string(key.PublicPEM()))
+}
+
+func policyOfKey(name, match, rule, key string) string {
+	return fmt.Sprintf(`apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: %s}
+spec:
+  validationFailureAction: Enforce
+  rules:
+    - name: by-key
+      match: {any: [%s]}
+%s      verifyImages:
+        - imageReferences: ["*"]
+          attestors: [{entries: [{keys: {publicKeys: %q, rekor: {ignoreTlog: true}}}]}]
+`, name, match, rule, key)
+}
+
+// diary is a log that many write and a test reads.
+type diary struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (d *diary) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.Write(p)
+}
+
+func (d *diary) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
+// running is a gateway that runs standalone on loopback.
+type running struct {
+	doors, plain string
+	client       *http.Client
+	log          *diary
+	stop         context.CancelFunc
+	ended        chan error
+}
+
+// start runs a gateway with more settings, and waits until its doors are open.
+func (d *dock) start(t *testing.T, settings string) *running {
+	t.Helper()
+	c, err := Parse([]byte(head + strings.ReplaceAll(`standalone: true
+policies: {folders: [FOLDER/policies]}
+certificate: {folder: FOLDER/certificate}
+ages: {tag: 1ms, none: 1ms}
+`, "FOLDER", d.folder) + settings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Listen.Address, c.Listen.Plain = "127.0.0.1:0", "127.0.0.1:0"
+	if c.Listen.DrainDelay == Duration(5*time.Second) {
+		c.Listen.DrainDelay = Duration(time.Millisecond)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{log: &diary{}, stop: stop, ended: make(chan error, 1)}
+	open := make(chan [2]string, 1)
+	go func() {
+		r.ended <- Run(ctx, c, Options{Log: r.log, Version: "test", Replica: "test", Listening: func(doors, plain string) { open <- [2]string{doors, plain} }})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Log(r.log.String())
+		}
+	})
+	select {
+	case at := <-open:
+		r.doors, r.plain = at[0], at[1]
+	case err := <-r.ended:
+		t.Fatalf("the gateway ended: %v\n%s", err, r.log)
+	case <-time.After(patience):
+		t.Fatalf("the doors are not open after %s:\n%s", patience, r.log)
+	}
+	authority, err := os.ReadFile(filepath.Join(d.folder, "certificate", "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.client = clientOf(authority)
+	return r
+}
+
+// clientOf believes an authority, and shows a certificate if it has one.
+func clientOf(authority []byte, shown ...tls.Certificate) *http.Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	return &http.Client{Timeout: patience, Transport: &http.Transport{
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: shown, MinVersion: tls.VersionTLS12},
+	}}
+}
+
+// end stops the gateway and waits for it.
+func (r *running) end(t *testing.T) error {
+	t.Helper()
+	r.stop()
+	select {
+	case err := <-r.ended:
+		return err
+	case <-time.After(patience):
+		t.Fatalf("the gateway runs still, %s after it was stopped", patience)
+		return nil
+	}
+}
+
+// answer is what a test reads of an AdmissionReview.
+type answer struct {
+	UID     string `json:"uid"`
+	Allowed bool   `json:"allowed"`
+	Patch   []byte `json:"patch"`
+	Status  struct {
+		Message string `json:"message"`
+	} `json:"status"`
+}
+
+// ask sends a review for a new object that runs the image.
+func (r *running) ask(door, kind, namespace, image string) (answer, error) {
+	body, err := json.Marshal(reviewOf(kind, namespace, image))
+	if err != nil {
+		return answer{}, err
+	}
+	response, err := r.client.Post("https://"+r.doors+door+"?timeout=10s", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return answer{}, fmt.Errorf("HTTP %d: %s: %w", response.StatusCode, text, err)
+	}
+	var review struct {
+		Response answer `json:"response"`
+	}
+	return review.Response, json.Unmarshal(text, &review)
+}
+
+func (r *running) mustAsk(t *testing.T, door, kind, namespace, image string) answer {
+	t.Helper()
+	got, err := r.ask(door, kind, namespace, image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// reviewOf is a request as an API server sends it.
+func reviewOf(kind, namespace, image string) map[string]any {
+	group, resource := "", "pods"
+	pod := map[string]any{"containers": []any{map[string]any{"name": "app", "image": image}}}
+	object := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "app", "namespace": namespace}, "spec": pod}
+	if kind == "Deployment" {
+		group, resource = "apps", "deployments"
+		object["apiVersion"], object["kind"] = "apps/v1", "Deployment"
+		object["spec"] = map[string]any{"template": map[string]any{"spec": pod}}
+	}
+	gvk := map[string]any{"group": group, "version": "v1", "kind": kind}
+	gvr := map[string]any{"group": group, "version": "v1", "resource": resource}
+	return map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": map[string]any{
+		"uid": "4d1c9a55", "kind": gvk, "requestKind": gvk, "resource": gvr, "requestResource": gvr,
+		"name": "app", "namespace": namespace, "operation": "CREATE", "userInfo": map[string]any{"username": "developer"}, "object": object,
+	}}
+}
+
+// get reads a page of the plain server.
+func get(t *testing.T, url string) (status int, text string) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// eventually polls until nothing is wrong any more.
+func eventually(t *testing.T, wrong func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := wrong()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: %v", patience, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

@@ -1,0 +1,161 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/cluster/lease"
+	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// inTheCluster is what only a gateway in a cluster has.
+type inTheCluster struct {
+	client  *cluster.Client
+	events  *record.Events // nil where none are written
+	leader  *lease.Leader
+	members *lease.Members // nil where other replicas are not asked
+}
+
+// reach prepares what is asked of the cluster, or of files in its place.
+func (g *gateway) reach(context.Context) error {
+	if g.configuration.Standalone {
+		g.around = inFiles(newFiles())
+		return nil
+	}
+	k := g.configuration.Kubernetes
+	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: k.Kubeconfig, QPS: float64(k.QPS), Burst: k.Burst, Version: g.options.Version})
+	if err != nil {
+		return fmt.Errorf("the cluster cannot be reached (to run without one, set standalone: true): %w", err)
+	}
+	lookups, err := cluster.NewLookups(cluster.LookupOptions{Client: client.Typed, TTL: time.Duration(g.configuration.Ages.Secret)})
+	if err != nil {
+		return err
+	}
+	g.ends = append(g.ends, lookups.Close)
+	namespaces, err := cluster.NewNamespaces(cluster.NamespaceOptions{Client: client.Metadata, Failed: g.failed("namespaces cannot be watched")})
+	if err != nil {
+		return err
+	}
+	roles, err := cluster.NewRoles(cluster.RoleOptions{Client: client.Typed, Failed: g.failed("role bindings cannot be watched")})
+	if err != nil {
+		return err
+	}
+	leader, err := lease.NewLeader(lease.LeaderOptions{
+		Client: client.Leases, Namespace: g.configuration.Namespace, Name: "quaymaster", Identity: g.options.Replica,
+	})
+	if err != nil {
+		return err
+	}
+	g.cluster = &inTheCluster{client: client, leader: leader}
+	g.around = inCluster(lookups, namespaces, roles)
+	g.needed = append(g.needed, need{"namespaces", "the namespaces are not listed yet", namespaces.Ready()})
+	g.tasks = append(g.tasks, forever("namespaces", namespaces.Run), forever("roles", roles.Run), task{name: "leader", run: g.lead})
+	return g.record()
+}
+
+// record prepares the writing of events.
+func (g *gateway) record() error {
+	if g.configuration.Events.Disabled {
+		return nil
+	}
+	events, err := record.NewEvents(record.EventOptions{
+		Client: g.cluster.client.Typed, Controller: "quaymaster.dev/gateway", Instance: g.options.Replica, Failed: g.failed("an event was not written"),
+	})
+	if err != nil {
+		return err
+	}
+	g.cluster.events = events
+	g.tasks = append(g.tasks, forever("events", events.Run))
+	return nil
+}
+
+// watch prepares the watching of the cluster's policies.
+func (g *gateway) watch() error {
+	p, client := g.policies, g.cluster.client
+	p.await(fromCluster)
+	p.teller.leads = g.cluster.leader.Leads
+	if g.cluster.events != nil {
+		p.teller.events = g.cluster.events
+	}
+	if g.configuration.Policies.WriteStatus {
+		status, err := record.NewStatus(record.StatusOptions{Client: client.Dynamic, Failed: g.failed("the status of a policy was not written")})
+		if err != nil {
+			return err
+		}
+		p.teller.status = status
+		g.tasks = append(g.tasks, forever("status", status.Run))
+	}
+	watcher, err := document.New(document.Options{
+		Kinds: documentKinds(), Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: p, Observer: documentLog{g.log},
+	})
+	if err != nil {
+		return err
+	}
+	g.needed = append(g.needed, need{"watch", "the policies in the cluster are not listed yet", watcher.Ready()})
+	g.tasks = append(g.tasks, forever("policies", watcher.Run))
+	return nil
+}
+
+// lead is what one replica does for all: it keeps the webhook configurations,
+// says what became of policies, and clears away what replicas that are gone left
+// behind. Who cannot open its doors does not stand for it.
+func (g *gateway) lead(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-g.open:
+	}
+	return g.cluster.leader.Run(ctx, func(ctx context.Context) {
+		g.log.Info("this replica leads")
+		var beside sync.WaitGroup
+		defer beside.Wait()
+		if g.cluster.members != nil {
+			beside.Go(func() { g.cluster.members.Sweep(ctx) })
+		}
+		g.policies.tellAll()
+		if g.configuration.Webhooks.Disabled {
+			<-ctx.Done()
+			return
+		}
+		g.configure(ctx, &beside)
+	})
+}
+
+// configure keeps the webhook configurations until ctx ends.
+func (g *gateway) configure(ctx context.Context, beside *sync.WaitGroup) {
+	kept := &webhooks{
+		settings: g.configuration.Webhooks, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
+		bundle: g.certificates.Bundle, policies: g.activePolicies, documents: documentResources(),
+	}
+	changed := make(chan struct{}, 1)
+	reconciler, err := kept.reconciler(changed)
+	if err != nil {
+		g.log.Error("the webhook configurations cannot be kept", slog.String("error", err.Error()))
+		return
+	}
+	beside.Go(func() { notice(ctx, changed, &g.policies.changed, g.certificates) })
+	beside.Go(func() {
+		g.watchConfigurations(ctx, func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})
+	})
+	reconciler.Run(ctx)
+}
+
+// activePolicies are the current ones; nil until they are known.
+func (g *gateway) activePolicies() *policy.Set {
+	now, err := g.state.Snapshot(context.Background())
+	if err != nil {
+		return nil
+	}
+	return now.Policies
+}

@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
+	"github.com/quaymaster/quaymaster/webhook/peers"
+)
+
+// need is something that must be known before a door is opened.
+type need struct {
+	name, why string
+	known     <-chan struct{}
+}
+
+// check asks for a need, for /readyz.
+func (n need) check() webhook.Check {
+	return webhook.Check{Name: n.name, Ready: func() error {
+		select {
+		case <-n.known:
+			return nil
+		default:
+			return errors.New(n.why)
+		}
+	}}
+}
+
+// entrance is where a door will be. Until it is there, the answer is an HTTP
+// error, upon which the API server does what the webhook's own failure setting
+// says: it was made from the policies, which are not known here yet.
+type entrance struct{ door atomic.Pointer[http.Handler] }
+
+// ServeHTTP implements http.Handler.
+func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	door := e.door.Load()
+	if door == nil {
+		http.Error(w, "the gateway is starting; try again in a moment", http.StatusServiceUnavailable)
+		return
+	}
+	(*door).ServeHTTP(w, r)
+}
+
+// furnish makes the server, with entrances in place of doors.
+func (g *gateway) furnish(context.Context) error {
+	g.entrances = map[string]*entrance{}
+	for _, path := range doorPaths() {
+		g.entrances[path] = &entrance{}
+	}
+	if g.cluster != nil {
+		g.entrances[peers.Path] = &entrance{}
+	}
+	places := map[string]webhook.Door{}
+	for path, entrance := range g.entrances {
+		places[path] = webhook.Door{Handler: entrance}
+	}
+	if err := g.configuration.Listen.guard(places); err != nil {
+		return err
+	}
+	var err error
+	if g.queue, err = newQueue(g.configuration.Limits); err != nil {
+		return err
+	}
+	if err := g.metrics.Watch(g.readings()); err != nil {
+		return err
+	}
+	g.server, err = newServer(g.configuration.Listen, webhook.Config{
+		Certificates: g.certificates, Doors: places, Metrics: g.metrics.Handler(), Log: g.log, Checks: g.checks(),
+	}, g.observers)
+	return err
+}
+
+// checks are what /readyz asks.
+func (g *gateway) checks() []webhook.Check {
+	checks := []webhook.Check{{Name: "certificate", Ready: g.certificates.Ready}}
+	for _, n := range append(g.needed, need{"doors", "the doors are not open yet", g.open}) {
+		checks = append(checks, n.check())
+	}
+	return checks
+}
+
+// openDoors waits until everything is known that an answer rests on, and opens
+// the doors. Until ctx ends it keeps this replica among the others.
+func (g *gateway) openDoors(ctx context.Context) error {
+	key, ok := g.certificates.wait(ctx)
+	if !ok {
+		return nil
+	}
+	if err := g.join(); err != nil {
+		return err
+	}
+	engine, err := g.engine(key, g.observers)
+	if err != nil {
+		return err
+	}
+	doors, err := g.doors(engine, key)
+	if err != nil {
+		return err
+	}
+	for _, n := range g.needed {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.known:
+		}
+	}
+	for path, door := range doors {
+		g.entrances[path].door.Store(&door)
+	}
+	close(g.open)
+	g.log.Info("the doors are open")
+	if g.options.Listening != nil {
+		g.options.Listening(g.server.Address().String(), g.server.PlainAddress().String())
+	}
+	if g.cluster != nil && g.cluster.members != nil {
+		g.cluster.members.Run(ctx)
+	}
+	return nil
+}
+
+// doors makes the handlers behind the entrances.
+func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler, error) {
+	told := recorder{log: g.log, metrics: g.metrics}
+	if g.cluster != nil && g.cluster.events != nil {
+		told.events = g.cluster.events
+	}
+	doors, err := newDoors(g.configuration, doorParts{
+		decider: engine, namespaces: g.around.namespaces, roles: g.around.roles, failure: failure{g.state},
+		checker: g.policies.catalog, recorder: told, queue: g.queue,
+	})
+	if err != nil || g.cluster == nil {
+		return doors, err
+	}
+	// Who may ask here is a matter of the key.
+	doors[peers.Path], err = peers.NewDoor(peers.DoorConfig{Key: key, Memory: engine})
+	return doors, err
+}
+
+// engine makes the gate, with its view of registries and of other replicas.
+func (g *gateway) engine(key []byte, observers metrics.Observers) (*gate.Gate, error) {
+	// Not the replicas' key itself: what is made with it is seen elsewhere.
+	scopes, err := hkdf.Key(sha256.New, key, nil, "quaymaster credential scopes", sha256.Size)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := newKeychain(g.configuration.Registries, g.registry, g.around, scopes)
+	if err != nil {
+		return nil, err
+	}
+	options := []gate.Option{gate.WithObserver(observers)}
+	if g.cluster != nil && g.cluster.members != nil {
+		asked, err := g.peers(key)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, gate.WithPeers(asked))
+	}
+	return newGate(g.configuration, registries{chain}, g.state, options...)
+}

@@ -1,0 +1,36 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/quaymaster/quaymaster/webhook"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
+)
+
+// newQueue bounds what is at work at once.
+func newQueue(c Limits) (*admission.Queue, error) {
+	return admission.NewQueue(admission.QueueBounds{Requests: int64(c.Requests)})
+}
+
+// newServer makes the listeners.
+func newServer(c Listen, config webhook.Config, observers metrics.Observers) (*webhook.Server, error) {
+	config.Address, config.Plain = c.Address, c.Plain
+	options := []webhook.Option{webhook.WithObserver(observers), webhook.WithDrainDelay(time.Duration(c.DrainDelay))}
+	if c.Profiling != "" {
+		options = append(options, webhook.WithProfiling(c.Profiling))
+	}
+	return webhook.New(config, options...)
+}
+
+// readings are the numbers that metrics show as they are.
+func (g *gateway) readings() metrics.Readings {
+	readings := metrics.Readings{
+		Working: g.queue.Working, Waiting: g.queue.Waiting,
+		TrustAge: g.trust.age, CertificateExpires: g.certificates.Expires,
+	}
+	if g.cluster != nil && g.cluster.events != nil {
+		readings.EventsDropped = g.cluster.events.Dropped
+	}
+	return readings
+}

@@ -1,0 +1,71 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+)
+
+// Between two tries of a watch.
+const (
+	soonest = time.Second
+	latest  = 30 * time.Second
+)
+
+// watcher opens a watch; clients of client-go are such.
+type watcher interface {
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// watchOne calls changed whenever the one object of that name changes, until ctx
+// ends. Others look at it from time to time as well, so that a watch which does
+// not work only makes them slower.
+func (g *gateway) watchOne(ctx context.Context, of watcher, name string, changed func()) {
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
+	pause := soonest
+	for ctx.Err() == nil {
+		opened, err := of.Watch(ctx, options)
+		if err != nil {
+			g.log.Debug("a watch cannot be opened", slog.String("name", name), slog.String("error", err.Error()))
+		} else {
+			for range opened.ResultChan() { // the first says what there is
+				changed()
+				pause = soonest
+			}
+			opened.Stop()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+			pause = min(2*pause, latest)
+		}
+	}
+}
+
+// watchConfigurations tells of changes of the webhook configurations, so that one
+// that somebody changed or deleted is mended at once.
+func (g *gateway) watchConfigurations(ctx context.Context, changed func()) {
+	api := g.cluster.client.Typed.AdmissionregistrationV1()
+	var both sync.WaitGroup
+	both.Go(func() { g.watchOne(ctx, api.MutatingWebhookConfigurations(), configuration.Name, changed) })
+	both.Go(func() { g.watchOne(ctx, api.ValidatingWebhookConfigurations(), configuration.Name, changed) })
+	both.Wait()
+}
+
+// watchSecret has the certificate looked at when its Secret changes, so that all
+// replicas serve the same soon.
+func (g *gateway) watchSecret(ctx context.Context) {
+	secrets := g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace)
+	g.watchOne(ctx, secrets, g.configuration.Certificate.Secret, func() {
+		if err := g.certificates.own.Refresh(ctx); err != nil && ctx.Err() == nil {
+			g.log.Warn("the certificate's Secret changed and cannot be used", slog.String("error", err.Error()))
+		}
+	})
+}

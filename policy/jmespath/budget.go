@@ -1,0 +1,243 @@
+package jmespath
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	jp "github.com/kyverno/go-jmespath"
+)
+
+// The library evaluates and counts nothing. So Compile puts calls of ours where
+// cost can grow with data (projections, [], comparisons of two values, functions
+// that take an expression), and every function tells what it costs before it
+// runs. Between two of these, each node of the tree is met at most once for each
+// item that was paid for.
+
+// meter counts the cost of one evaluation, in the units of maxWork.
+type meter struct {
+	left int
+	// over stays set, for the library takes some errors for null.
+	over error
+}
+
+// take pays for work that is about to be done.
+func (m *meter) take(cost int) error {
+	if m.over == nil && (cost < 0 || cost > m.left) {
+		m.over = fmt.Errorf("the work for this expression %w of %d", ErrTooLarge, maxWork)
+	}
+	m.left -= cost
+	return m.over
+}
+
+// walk pays for a look at all of a value, which must not be larger than a result.
+func (m *meter) walk(value any) error {
+	budget := maxResult
+	if spend(value, &budget); budget < 0 {
+		return fmt.Errorf("the result %w of %d bytes", ErrTooLarge, maxResult)
+	}
+	return m.take(maxResult - budget)
+}
+
+// run is what one evaluation needs for itself; an Engine keeps some.
+type run struct {
+	meter  meter
+	caller *jp.FunctionCaller
+}
+
+func (e *Engine) newRun() any {
+	r := &run{caller: jp.NewFunctionCaller()}
+	for name, f := range e.functions {
+		if !f.native {
+			r.caller.Register(f.entry(name, &r.meter))
+		}
+	}
+	for name, f := range inserted() {
+		r.caller.Register(jp.FunctionEntry{Name: name, Handler: func(given []any) (any, error) { return f(&r.meter, given) }})
+	}
+	return r
+}
+
+// Functions that Compile puts into an expression; their names are none that an
+// expression can call.
+const (
+	payItems     = "(items)"
+	payFlat      = "(flat)"
+	payCompared  = "(compared)"
+	memberValues = "(values)"
+	sortKeys     = "(sort_by)"
+	maxKeys      = "(max_by)"
+	minKeys      = "(min_by)"
+)
+
+// toll is the last argument of a call that Compile puts in: what is done for each
+// item of the list before it.
+type toll struct {
+	weight int    // values that are made or looked at
+	name   string // of a function that wants a list; empty for projections
+}
+
+func inserted() map[string]func(*meter, []any) (any, error) {
+	return map[string]func(*meter, []any) (any, error){
+		payItems: itemsPaid, payFlat: flatPaid, payCompared: comparedPaid, memberValues: valuesPaid,
+		sortKeys: sortedByKeys,
+		maxKeys:  func(m *meter, given []any) (any, error) { return bestByKeys(m, "max_by", given, 1) },
+		minKeys:  func(m *meter, given []any) (any, error) { return bestByKeys(m, "min_by", given, -1) },
+	}
+}
+
+// itemsPaid returns the list when what is done for its items is paid for.
+func itemsPaid(m *meter, given []any) (any, error) {
+	t := given[1].(toll)
+	items, ok := given[0].([]any)
+	if !ok && t.name != "" {
+		return nil, fmt.Errorf("%s: want an array, got %s", t.name, kindOf(given[0]))
+	}
+	return given[0], m.take(len(items) * t.weight * valueCost)
+}
+
+// flatPaid pays for the list that [] is about to make.
+func flatPaid(m *meter, given []any) (any, error) {
+	items, _ := given[0].([]any)
+	size := 0
+	for _, item := range items {
+		if inner, ok := item.([]any); ok {
+			size += len(inner)
+		} else {
+			size++
+		}
+	}
+	if size > maxItems {
+		m.over = tooLarge("a list", size, maxItems)
+		return nil, m.over
+	}
+	return given[0], m.take((len(items) + size*given[1].(toll).weight) * valueCost)
+}
+
+// comparedPaid pays for a comparison, which looks at no more than one of the two
+// values holds, and takes notes of lists and objects.
+func comparedPaid(m *meter, given []any) (any, error) {
+	before := m.left
+	if err := m.walk(given[0]); err != nil {
+		return nil, err
+	}
+	if kindOf(given[0])&(anArray|anObject) == 0 {
+		return given[0], nil
+	}
+	return given[0], m.take((comparedCost - 1) * (before - m.left))
+}
+
+// valuesPaid returns the members of an object in the order of their keys, and
+// null for anything else: the library takes them in a random order.
+func valuesPaid(m *meter, given []any) (any, error) {
+	object, ok := given[0].(map[string]any)
+	if !ok {
+		return nil, nil
+	}
+	if err := m.take(len(object) * (2 + given[1].(toll).weight) * valueCost); err != nil {
+		return nil, err
+	}
+	return values(arguments{object})
+}
+
+// keyed is an item with what it is sorted by.
+type keyed struct {
+	item   any
+	text   string
+	number float64
+}
+
+func (k keyed) compare(other keyed) int {
+	return cmp.Or(cmp.Compare(k.number, other.number), strings.Compare(k.text, other.text))
+}
+
+// keyedItems pairs items with their keys, which are all numbers or all strings.
+// The price is that of comparing each item times often.
+func keyedItems(m *meter, name string, given []any, times int) ([]keyed, error) {
+	items, keys := given[0].([]any), given[1].([]any)
+	pairs := make([]keyed, len(items))
+	cost := 0
+	for i, key := range keys {
+		pairs[i].item = items[i]
+		switch k := key.(type) {
+		case string:
+			pairs[i].text = k
+			cost += len(k)
+		case float64:
+			pairs[i].number = k
+		default:
+			return nil, fmt.Errorf("%s: the key of item %d: want a string or a number, got %s", name, i, kindOf(key))
+		}
+		if kindOf(key) != kindOf(keys[0]) {
+			return nil, fmt.Errorf("%s: the key of item %d: want %s as the first has, got %s", name, i, kindOf(keys[0]), kindOf(key))
+		}
+		cost += valueCost
+	}
+	return pairs, m.take(cost * times)
+}
+
+// sortedByKeys does the work of sort_by. The library's would find each key again
+// for each comparison, and sorts in place, where others look.
+func sortedByKeys(m *meter, given []any) (any, error) {
+	items := given[0].([]any)
+	if len(items) < 2 {
+		return given[0], nil
+	}
+	pairs, err := keyedItems(m, "sort_by", given, bits.Len(uint(len(items))))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(pairs, keyed.compare)
+	sorted := make([]any, len(pairs))
+	for i, pair := range pairs {
+		sorted[i] = pair.item
+	}
+	return sorted, nil
+}
+
+// bestByKeys does the work of max_by (sign 1) and min_by (sign -1): the first of
+// the best.
+func bestByKeys(m *meter, name string, given []any, sign int) (any, error) {
+	items := given[0].([]any)
+	switch len(items) {
+	case 0:
+		return nil, nil
+	case 1:
+		return items[0], nil
+	}
+	pairs, err := keyedItems(m, name, given, 1)
+	if err != nil {
+		return nil, err
+	}
+	best := pairs[0]
+	for _, pair := range pairs[1:] {
+		if sign*pair.compare(best) > 0 {
+			best = pair
+		}
+	}
+	return best.item, nil
+}
+
+// weigh says how many values a tree makes or looks at when it is met once,
+// without what is paid for where it happens.
+func weigh(node jp.ASTNode) int {
+	weight := 1
+	switch node.NodeType {
+	case jp.ASTMultiSelectHash:
+		weight += mapCost / valueCost
+	case jp.ASTMultiSelectList, jp.ASTFunctionExpression:
+		weight += 2 + len(node.Children)
+	}
+	if text, ok := node.Value.(string); ok {
+		weight += len(text) / valueCost
+		if strings.ContainsRune(text, markOpen) {
+			weight += maxPath / valueCost // it may become a path
+		}
+	}
+	for _, child := range node.Children {
+		weight += weigh(child)
+	}
+	return weight
+}

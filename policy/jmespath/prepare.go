@@ -1,0 +1,136 @@
+package jmespath
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	jp "github.com/kyverno/go-jmespath"
+)
+
+// prepare refuses what would only fail later: functions that do not exist, calls
+// with the wrong number of arguments, and `&` where nothing takes an expression.
+// It puts in the calls that pay for what grows with data.
+func (e *Engine) prepare(node jp.ASTNode, depth int) (jp.ASTNode, error) {
+	if depth > maxDepth {
+		return node, tooLarge("the depth of the expression", depth, maxDepth)
+	}
+	if node.NodeType == jp.ASTExpRef {
+		return node, errors.New("& is only for a function that takes an expression, as in sort_by(list, &name)")
+	}
+	expression := -1
+	if node.NodeType == jp.ASTFunctionExpression {
+		at, err := e.checkCall(node)
+		if err != nil {
+			return node, err
+		}
+		expression = at
+	}
+	for i := range node.Children {
+		child := &node.Children[i]
+		if i == expression {
+			child = &child.Children[0]
+		}
+		prepared, err := e.prepare(*child, depth+1)
+		if err != nil {
+			return node, err
+		}
+		*child = prepared
+	}
+	return pay(node), nil
+}
+
+// checkCall returns which argument of a call is an expression, or -1.
+func (e *Engine) checkCall(node jp.ASTNode) (int, error) {
+	name, _ := node.Value.(string)
+	f, ok := e.functions[name]
+	if !ok {
+		return 0, fmt.Errorf("there is no function %q", strings.Trim(name, string(markOpen)+string(markClose)))
+	}
+	if got, want := len(node.Children), len(f.arguments); !f.takes(got) {
+		return 0, fmt.Errorf("%s: want %d arguments, got %d", name, want, got)
+	}
+	at, ok := expressionAt()[name]
+	if !ok {
+		return -1, nil
+	}
+	if node.Children[at].NodeType != jp.ASTExpRef {
+		return 0, fmt.Errorf("%s: argument %d: want an expression such as &name", name, at+1)
+	}
+	return at, nil
+}
+
+// pay puts payments into a node whose children have theirs.
+func pay(node jp.ASTNode) jp.ASTNode {
+	c := node.Children
+	switch node.NodeType {
+	case jp.ASTProjection:
+		if c[0].NodeType == jp.ASTFlatten {
+			flat := c[0].Children
+			flat[0] = paid(payFlat, flat[0], toll{weight: 2 + weigh(c[1])})
+		} else {
+			c[0] = paid(payItems, c[0], toll{weight: 1 + weigh(c[1])})
+		}
+	case jp.ASTFilterProjection:
+		c[0] = paid(payItems, c[0], toll{weight: 1 + weigh(c[1]) + weigh(c[2])})
+	case jp.ASTValueProjection:
+		c[0] = paid(memberValues, c[0], toll{weight: 1 + weigh(c[1])})
+		node.NodeType = jp.ASTProjection
+	case jp.ASTComparator:
+		if !isScalar(c[0]) && !isScalar(c[1]) {
+			c[0] = call(payCompared, c[0])
+		}
+	case jp.ASTFunctionExpression:
+		return payCall(node)
+	}
+	return node
+}
+
+// payCall pays for functions that take an expression. sort_by(list, &key) becomes
+// list | ours(@, map(&key, @)), so that each key is found once.
+func payCall(node jp.ASTNode) jp.ASTNode {
+	current := jp.ASTNode{NodeType: jp.ASTCurrentNode}
+	name, c := node.Value.(string), node.Children
+	var ours string
+	switch name {
+	case "map":
+		c[1] = paid(payItems, c[1], toll{weight: 1 + weigh(c[0]), name: "map: argument 2"})
+		return node
+	case "sort_by":
+		ours = sortKeys
+	case "max_by":
+		ours = maxKeys
+	case "min_by":
+		ours = minKeys
+	default:
+		return node
+	}
+	list := paid(payItems, c[0], toll{weight: 4 + weigh(c[1]), name: name + ": argument 1"})
+	return jp.ASTNode{NodeType: jp.ASTPipe, Children: []jp.ASTNode{list, call(ours, current, call("map", c[1], current))}}
+}
+
+// isScalar reports whether a node is written as a string, a number, true, false
+// or null.
+func isScalar(node jp.ASTNode) bool {
+	if node.NodeType != jp.ASTLiteral {
+		return false
+	}
+	if text, ok := node.Value.(string); ok {
+		return !strings.ContainsRune(text, markOpen)
+	}
+	return kindOf(node.Value)&(aNumber|aBoolean|aNull) != 0
+}
+
+func call(name string, with ...jp.ASTNode) jp.ASTNode {
+	return jp.ASTNode{NodeType: jp.ASTFunctionExpression, Value: name, Children: with}
+}
+
+func paid(name string, list jp.ASTNode, t toll) jp.ASTNode {
+	return call(name, list, jp.ASTNode{NodeType: jp.ASTLiteral, Value: t})
+}
+
+// calls reports whether a prepared tree has a call in it.
+func calls(node jp.ASTNode) bool {
+	return node.NodeType == jp.ASTFunctionExpression || slices.ContainsFunc(node.Children, calls)
+}

@@ -1,0 +1,244 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/gateway"
+	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+)
+
+// shortTimeout is a webhook's timeout in seconds for tests that let it pass.
+const shortTimeout = 2
+
+// edited writes a policy whose specification was changed.
+func (s *scene) edited(t *testing.T, policy harbour.Policy, edit func(spec, metadata map[string]any)) string {
+	t.Helper()
+	text, err := s.harbour.YAML(policy)
+	must(t, err)
+	var document map[string]any
+	must(t, yaml.Unmarshal([]byte(text), &document))
+	edit(document["spec"].(map[string]any), document["metadata"].(map[string]any))
+	changed, err := yaml.Marshal(document)
+	must(t, err)
+	return string(changed)
+}
+
+// heard returns the scene with a client whose warnings are told.
+func (s *scene) heard(t *testing.T) (*scene, func() string) {
+	t.Helper()
+	other := *s
+	client, said := s.listening(t)
+	other.client = client
+	return &other, func() string { return strings.Join(said(), "\n") }
+}
+
+// unable checks that err is the gateway's own refusal of what it could not look at.
+func unable(t *testing.T, what string, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "denied the request") || !strings.Contains(err.Error(), "could not be verified") ||
+		strings.Contains(err.Error(), "unsigned") {
+		t.Errorf("%s: got %v, want the gateway's refusal: could not be verified", what, err)
+	}
+}
+
+// breakOff ends the connection without an answer.
+func breakOff(http.Handler) http.Handler {
+	return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+}
+
+// waiting answers honestly once it is released.
+func waiting() (do registrytest.Action, release func()) {
+	released := make(chan struct{})
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			select {
+			case <-released:
+				next.ServeHTTP(w, q)
+			case <-q.Context().Done():
+			}
+		})
+	}, sync.OnceFunc(func() { close(released) })
+}
+
+// TestRegistryFailures: what could not be looked at is not unsigned, and the
+// policy says what becomes of it.
+func TestRegistryFailures(t *testing.T) {
+	s := unguarded(t, "failure-fail")
+	s.gateway = s.freshStart(t, gateway.Configuration{})
+	must(t, s.gateway.Ready(t.Context()))
+	open, said := s.in(t, "failure-ignore").heard(t)
+	for failure, guarded := range map[string]*scene{"Fail": s, "Ignore": open} {
+		guarded.apply(t, harbour.Policy{Name: guarded.namespace, Namespaces: []string{guarded.namespace}, FailurePolicy: failure})
+		must(t, s.plane.ApplyYAML(t.Context(), s.edited(t,
+			harbour.Policy{Name: guarded.namespace, Namespaces: []string{guarded.namespace}, FailurePolicy: failure},
+			func(spec, _ map[string]any) { spec["webhookTimeoutSeconds"] = shortTimeout })))
+	}
+	s.awaitTimeout(t, shortTimeout)
+	bare := s.harbour.Unsigned("shop/bare", "1.0")
+
+	for _, row := range []struct {
+		reason string
+		kind   registrytest.Kind
+		do     registrytest.Action
+	}{
+		{"connections break", "", breakOff},
+		{"an internal error", "", registrytest.Status(http.StatusInternalServerError)},
+		{"too slow", "", nil},
+		{"only evidence is too slow", registrytest.Blob, nil},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			repository := "shop/" + strings.ReplaceAll(row.reason, " ", "-")
+			image, err := s.harbour.Signed(repository, "1.0")
+			must(t, err)
+			later, release := waiting()
+			defer release()
+			if row.do == nil {
+				row.do = later
+			}
+			s.harbour.Registry.SetFaults(registrytest.Fault{Kind: row.kind, Do: row.do})
+			defer s.harbour.Registry.SetFaults()
+
+			began := time.Now()
+			_, err = s.dryRun(t.Context(), pod("signed", image.Name))
+			unable(t, "Fail", err)
+			// Two seconds for the one webhook that was asked; what is more is the API server's own.
+			if took := time.Since(began); took > 2*shortTimeout*time.Second {
+				t.Errorf("the answer took %s", took)
+			}
+			said()
+			if _, err := open.dryRun(t.Context(), pod("signed", image.Name)); err != nil {
+				t.Errorf("Ignore: %v", err)
+			}
+			if warnings := said(); !strings.Contains(warnings, "could not be verified") || strings.Contains(warnings, "unsigned") {
+				t.Errorf("Ignore: the warnings are %q", warnings)
+			}
+
+			s.harbour.Registry.SetFaults()
+			release()
+			if got, err := s.dryRun(t.Context(), pod("signed", image.Name)); err != nil || images(got)[0] != harbour.Pinned(image) {
+				t.Errorf("the registry is back: %v", err)
+			}
+			if _, err := open.dryRun(t.Context(), pod("bare", bare.Name)); err == nil {
+				t.Error("Ignore admits an unsigned image although the registry answers")
+			} else {
+				denied(t, "the registry is back", err, "unsigned")
+			}
+		})
+	}
+
+	t.Run("nobody listens", func(t *testing.T) {
+		image, err := s.harbour.Signed("shop/closed", "1.0")
+		must(t, err)
+		s.harbour.Close()
+		_, err = s.dryRun(t.Context(), pod("signed", image.Name))
+		unable(t, "Fail", err)
+		if _, err := open.dryRun(t.Context(), pod("signed", image.Name)); err != nil {
+			t.Errorf("Ignore: %v", err)
+		}
+	})
+}
+
+// awaitTimeout waits until the API server's webhooks for pods have a timeout.
+func (s *scene) awaitTimeout(t *testing.T, seconds int32) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		kept, err := s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, ownName, meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, webhook := range kept.Webhooks {
+			if strings.HasSuffix(*webhook.ClientConfig.URL, "/validate") && *webhook.TimeoutSeconds != seconds {
+				return fmt.Errorf("%s has a timeout of %d s", webhook.Name, *webhook.TimeoutSeconds)
+			}
+		}
+		return nil
+	})
+}
+
+var errAdmitted = errors.New("it was admitted")
+
+// TestGatewayDown: while no replica runs, the API server refuses what policies
+// want to be refused, and nothing else.
+func TestGatewayDown(t *testing.T) {
+	s := unguarded(t, "down")
+	running := s.freshStart(t, gateway.Configuration{Listen: gateway.Listen{DrainDelay: "100ms"}})
+	must(t, running.Ready(t.Context()))
+	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"})
+	must(t, s.plane.ApplyYAML(t.Context(), s.edited(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"},
+		func(_, metadata map[string]any) {
+			metadata["annotations"] = map[string]any{"pod-policies.kyverno.io/autogen-controllers": "none"} // StatefulSets are the other's
+		})))
+	text, err := s.harbour.YAML(harbour.Policy{
+		Name: "down-ignored", Kinds: []string{"StatefulSet"}, Namespaces: []string{s.namespace}, FailurePolicy: "Ignore",
+	})
+	must(t, err, s.plane.ApplyYAML(t.Context(), text))
+	t.Cleanup(func() { s.remove(t, "down-ignored") })
+	signed, err := s.harbour.Signed("shop/web", "1.0")
+	must(t, err)
+	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	guarded := func(ctx context.Context) error {
+		if err := s.tryStatefulSet(ctx, bare.Name); err == nil {
+			return errAdmitted
+		}
+		_, err := s.dryRun(ctx, pod("signed", signed.Name))
+		return err
+	}
+	eventually(t, guarded)
+
+	for round := range 2 {
+		must(t, running.Terminate())
+		<-running.Done()
+		if err := running.Ended(); err != nil {
+			t.Errorf("asked to end, it ended with %v", err)
+		}
+		for range 2 { // not only what is cached at first
+			if _, err := s.dryRun(t.Context(), pod("signed", signed.Name)); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+				t.Errorf("round %d: a pod while nobody looks: %v, want that it is refused", round, err)
+			}
+			if err := s.tryStatefulSet(t.Context(), bare.Name); err != nil {
+				t.Errorf("round %d: a kind of an Ignore policy while nobody looks: %v", round, err)
+			}
+		}
+		running = s.freshStart(t, running.Configuration)
+		must(t, running.Ready(t.Context()))
+		if err := guarded(t.Context()); err != nil {
+			t.Errorf("round %d: it is back: %v", round, err)
+		}
+		_, err := s.dryRun(t.Context(), pod("bare", bare.Name))
+		denied(t, "it is back", err, "unsigned")
+	}
+}
+
+// tryStatefulSet creates one, as a dry run.
+func (s *scene) tryStatefulSet(ctx context.Context, image string) error {
+	labels := map[string]string{"app": "web"}
+	set := &apps.StatefulSet{ObjectMeta: meta.ObjectMeta{Name: "web"}}
+	set.Spec.Selector = &meta.LabelSelector{MatchLabels: labels}
+	set.Spec.Template = core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: labels}, Spec: pod("", image).Spec}
+	_, err := s.client.AppsV1().StatefulSets(s.namespace).Create(ctx, set, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
+	return err
+}
+
+// remove takes a policy away.
+func (s *scene) remove(t *testing.T, policy string) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(s.plane.Admin())
+	must(t, err)
+	if err := client.Resource(clusterPolicies).Delete(context.WithoutCancel(t.Context()), policy, meta.DeleteOptions{}); err != nil {
+		t.Logf("the policy %s stays: %v", policy, err)
+	}
+}

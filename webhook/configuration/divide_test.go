@@ -1,0 +1,336 @@
+package configuration
+
+import (
+	"cmp"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// TestNamespacesDecideForThemselves: what is confined to a namespace makes no
+// difference elsewhere.
+func TestNamespacesDecideForThemselves(t *testing.T) {
+	jobs := []string{"Job"}
+	const general, rest = "workloads-ignore-10s", " | CU batch/v1/jobs"
+	admin := about(jobs, open, named("admin"))
+	tests := []struct {
+		reason string
+		others []*policy.Policy
+		want   []string
+	}{
+		{"the cluster's policy alone", nil, []string{general + elsewhere + rest}},
+		{"one namespace closes for itself, and waits longer",
+			[]*policy.Policy{about(jobs, in("shop"), patience(30*time.Second))},
+			[]string{"workloads-fail-30s-8d9001d3 In(shop)" + rest, general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)" + rest}},
+		{"one that says the same has nothing of its own",
+			[]*policy.Policy{about(jobs, in("shop"), open)}, []string{general + elsewhere + rest}},
+		{"nor one that says less: the cluster's policy holds there, too",
+			[]*policy.Policy{about(jobs, in("shop"), audit, patience(time.Second), operations("CREATE"))}, []string{general + elsewhere + rest}},
+		{"longer is not closed",
+			[]*policy.Policy{about(jobs, in("shop"), open, patience(30*time.Second))},
+			[]string{general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)" + rest, "workloads-ignore-30s-8d9001d3 In(shop)" + rest}},
+		{"a policy of the cluster that names its namespaces is confined as well",
+			[]*policy.Policy{about(jobs, within("shop"), named("b"))},
+			[]string{"workloads-fail-10s-8d9001d3 In(shop)" + rest, general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)" + rest}},
+		{"and one that has a pattern is not",
+			[]*policy.Policy{about(jobs, within("shop*"), named("b"))}, []string{"workloads-fail-10s" + elsewhere + rest}},
+		{"namespaces that agree share, others do not",
+			[]*policy.Policy{about(jobs, in("shop")), about(jobs, in("bank")), about(jobs, in("post"), patience(20*time.Second))},
+			[]string{"workloads-fail-10s-5739cc20 In(bank shop)" + rest, "workloads-fail-20s-72231043 In(post)" + rest,
+				general + "-not-58921fe2 NotIn(bank kube-system post quaymaster shop)" + rest}},
+		{"an excluded namespace has nothing of its own",
+			[]*policy.Policy{about(jobs, within("kube-system", "shop"), named("b"))},
+			[]string{"workloads-fail-10s-8d9001d3 In(shop)" + rest, general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)" + rest}},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			c, err := Build(input(t, append(test.others, admin)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := lines(c.Validating.Webhooks); !slices.Equal(got, test.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+			if len(c.Warnings) > 0 {
+				t.Errorf("warnings %q", c.Warnings)
+			}
+		})
+	}
+}
+
+// TestBounds: beyond what selectors can hold all namespaces share, and somebody
+// is told. Each row has a twin just within.
+func TestBounds(t *testing.T) {
+	many := func(n int, edits func(int) []edit) []*policy.Policy {
+		var all []*policy.Policy
+		for i := range n {
+			all = append(all, about([]string{"Job"}, append(edits(i), in(fmt.Sprintf("tenant-%d", i)))...))
+		}
+		return all
+	}
+	same := func(int) []edit { return []edit{patience(30 * time.Second)} }
+	different := func(i int) []edit { return []edit{patience(time.Duration(11+i) * time.Second)} }
+	admin := about([]string{"Job"}, open, named("admin"))
+	tests := []struct {
+		reason   string
+		policies []*policy.Policy
+		webhooks int
+		general  string
+		warning  string
+	}{
+		{"as many namespaces as a selector names", append(many(maxNamespaces, same), admin), 2, "workloads-ignore-10s-not", ""},
+		{"one more", append(many(maxNamespaces+1, same), admin), 1, "workloads-fail-30s.", "501 of them"},
+		{"nobody speaks of all namespaces", many(maxNamespaces, same), 1, "workloads-fail-30s-", ""},
+		{"and there are too many", many(maxNamespaces+1, same), 1, "workloads-fail-30s.", "501 of them"},
+		{"as many forms as one resource has", append(many(maxForms, different), admin), maxForms + 1, "workloads-ignore-10s-not", ""},
+		{"one more: the namespaces share, and nobody else does", append(many(maxForms+1, different), admin), 2, "workloads-ignore-10s-not", "strictest"},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			c, err := Build(input(t, test.policies...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(c.Validating.Webhooks) != test.webhooks || !slices.ContainsFunc(c.Validating.Webhooks, func(w admission.ValidatingWebhook) bool { return strings.HasPrefix(w.Name, test.general) }) {
+				t.Errorf("%d webhooks, want %d and %s among them", len(c.Validating.Webhooks), test.webhooks, test.general)
+			}
+			if test.warning == "" && len(c.Warnings) > 0 || test.warning != "" && (len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].String(), test.warning)) {
+				t.Errorf("warnings %q, want %q", c.Warnings, test.warning)
+			}
+		})
+	}
+}
+
+// TestStaysSmall: tenants in many namespaces, with policies about many kinds, do
+// not make a configuration that the API server cannot store.
+func TestStaysSmall(t *testing.T) {
+	in := input(t)
+	for i := range 300 {
+		in.Resources = append(in.Resources, Resource{Group: "example.org", Version: "v1", Name: fmt.Sprintf("kinds%d", i), Kind: fmt.Sprintf("Kind%d", i), Namespaced: true})
+		in.Policies = append(in.Policies, about([]string{fmt.Sprintf("Kind%d", i)}, open, named(fmt.Sprintf("admin-%d", i))))
+	}
+	for i := range 400 {
+		p := about(nil, named("own"), func(p *policy.Policy) {
+			p.Kind, p.Namespace = "Policy", fmt.Sprintf("tenant-%03d-%s", i, strings.Repeat("x", 50))
+		}, patience(time.Duration(i%30+1)*time.Second))
+		for k := range 300 {
+			if (i+k)%3 > 0 {
+				p.Targets = append(p.Targets, policy.Target{Group: "*", Version: "*", Kind: fmt.Sprintf("Kind%d", k)})
+			}
+		}
+		in.Policies = append(in.Policies, p)
+	}
+	c, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := c.Validating.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(content) > 1<<20 || len(c.Warnings) == 0 {
+		t.Errorf("%d bytes, %d webhooks, %d warnings", len(content), len(c.Validating.Webhooks), len(c.Warnings))
+	}
+}
+
+// asked returns the webhooks that the API server calls about a resource in a
+// namespace, with their rules; matchPolicy Equivalent makes the version no matter.
+func asked(webhooks []admission.ValidatingWebhook, n name, namespace string) (found []admission.ValidatingWebhook, rules []admission.RuleWithOperations) {
+	for _, w := range webhooks {
+		selects := w.NamespaceSelector.MatchExpressions[0]
+		if slices.Contains(selects.Values, namespace) != (selects.Operator == "In") {
+			continue
+		}
+		for _, r := range w.Rules {
+			if slices.Contains(r.APIGroups, n.group) && slices.Contains(r.Resources, n.resource) {
+				found, rules = append(found, w), append(rules, r)
+			}
+		}
+	}
+	return found, rules
+}
+
+// expectation is what policies say of a resource in a namespace, found without
+// the code that is tested.
+type expectation struct {
+	spoken, closed bool
+	seconds        int32
+	operations     []string
+}
+
+func expected(policies []*policy.Policy, r Resource, versions []string, namespace string) expectation {
+	var e expectation
+	for _, p := range policies {
+		if p.Namespace != "" && p.Namespace != namespace {
+			continue
+		}
+		for _, target := range p.Targets {
+			inside := len(target.Namespaces) == 0 || slices.ContainsFunc(target.Namespaces, func(n string) bool { return wildcard.Match(n, namespace) || strings.ContainsAny(n, "*?") })
+			version := slices.ContainsFunc(versions, func(v string) bool { return wildcard.Match(target.Version, v) })
+			if !inside || !version || target.Kind != r.Kind {
+				continue
+			}
+			e.spoken = true
+			e.closed = e.closed || !p.FailOpen && !p.AuditOnly
+			e.seconds = max(e.seconds, int32(cmp.Or(p.Timeout, 10*time.Second)/time.Second))
+			for _, o := range []string{"CREATE", "UPDATE"} {
+				if (len(target.Operations) == 0 || slices.Contains(target.Operations, o)) && !slices.Contains(e.operations, o) {
+					e.operations = append(e.operations, o)
+				}
+			}
+		}
+	}
+	slices.Sort(e.operations)
+	return e
+}
+
+// TestOneCallAPhase: whatever policies say, each resource in each namespace is in
+// one webhook of each configuration if a policy speaks of it, and in none else;
+// and that webhook says what the policies say that can speak of that namespace.
+func TestOneCallAPhase(t *testing.T) {
+	random := mathrand.New(mathrand.NewPCG(3, 4))
+	namespaces := []string{"a", "b", "c", "d", "kube-system", "quaymaster"}
+	resources := []Resource{
+		{"batch", "v1", "jobs", "Job", true, nil}, {"apps", "v1", "deployments", "Deployment", true, nil},
+		{"batch", "v1", "cronjobs", "CronJob", true, nil}, {"batch", "v1beta1", "cronjobs", "CronJob", true, nil},
+	}
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	for range 400 {
+		var policies []*policy.Policy
+		for i := range 1 + random.IntN(6) {
+			p := about([]string{pick("Job", "Deployment", "CronJob"), pick("Job", "CronJob")}, named(fmt.Sprint(i)), patience(time.Duration(random.IntN(4))*time.Second))
+			p.FailOpen, p.AuditOnly = random.IntN(2) == 0, random.IntN(4) == 0
+			if random.IntN(2) == 0 {
+				p.Kind, p.Namespace = "Policy", pick(namespaces...)
+			}
+			for k := range p.Targets {
+				p.Targets[k].Version = pick("*", "*", "v1", "v1beta1")
+				switch random.IntN(4) {
+				case 0:
+					p.Targets[k].Namespaces = []string{pick(namespaces...), pick(namespaces...)}
+				case 1:
+					p.Targets[k].Operations = []string{pick("CREATE", "UPDATE")}
+				}
+			}
+			policies = append(policies, p)
+		}
+		in := input(t, policies...)
+		in.Resources, in.MutateControllers = resources, []string{"Job", "Deployment", "CronJob"}
+		c, err := Build(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := make(map[string]bool)
+		for _, w := range c.Validating.Webhooks {
+			if names[w.Name] {
+				t.Fatalf("two webhooks are called %s", w.Name)
+			}
+			names[w.Name] = true
+			if errs := validation.IsFullyQualifiedName(field.NewPath("name"), w.Name); len(errs) > 0 {
+				t.Fatal(errs)
+			}
+		}
+		if len(c.Mutating.Webhooks) != len(c.Validating.Webhooks) {
+			t.Fatal("the two configurations differ, though all kinds are changed")
+		}
+		for _, r := range resources {
+			versions := []string{"v1"}
+			if r.Kind == "CronJob" {
+				versions = []string{"v1", "v1beta1"}
+			}
+			for _, namespace := range append(namespaces, "other") {
+				want := expected(policies, r, versions, namespace)
+				if namespace == "kube-system" || namespace == "quaymaster" {
+					want = expectation{}
+				}
+				webhooks, rules := asked(c.Validating.Webhooks, name{r.Group, r.Name}, namespace)
+				switch {
+				case !want.spoken && len(webhooks) > 0:
+					t.Fatalf("%s in %s: nobody speaks of it, and %d webhooks ask:\n%s", r.Kind, namespace, len(webhooks), strings.Join(lines(webhooks), "\n"))
+				case !want.spoken:
+				case len(webhooks) != 1:
+					t.Fatalf("%s in %s: %d calls:\n%s", r.Kind, namespace, len(webhooks), strings.Join(lines(c.Validating.Webhooks), "\n"))
+				default:
+					var operations []string
+					for _, o := range rules[0].Operations {
+						operations = append(operations, string(o))
+					}
+					closed := *webhooks[0].FailurePolicy == admission.Fail
+					if closed != want.closed || *webhooks[0].TimeoutSeconds != want.seconds || !slices.Equal(operations, want.operations) {
+						t.Fatalf("%s in %s: want %+v, got %s", r.Kind, namespace, want, lines(webhooks)[0])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestVersions: a request that comes in a version which is listed is not converted,
+// so that who names another one would not be asked.
+func TestVersions(t *testing.T) {
+	foo := func(v string, edits ...edit) *policy.Policy {
+		return about([]string{"Foo"}, append([]edit{version(v), named("p" + v)}, edits...)...)
+	}
+	both := foo("v1")
+	both.Targets = append(both.Targets, policy.Target{Group: "*", Version: "v2", Kind: "Foo"})
+	tests := []struct {
+		reason   string
+		policies []*policy.Policy
+		want     []string // by namespace: that of nobody, shop
+		warned   string
+	}{
+		{"any", []*policy.Policy{foo("*")}, []string{"v1,v1beta1,v2", "v1,v1beta1,v2"}, ""},
+		{"one", []*policy.Policy{foo("v1")}, []string{"v1", "v1"}, ""},
+		{"one and any: others are converted", []*policy.Policy{foo("v1"), foo("*")}, []string{"v1", "v1"}, ""},
+		{"a pattern that means some, and any", []*policy.Policy{foo("v1*"), foo("*")}, []string{"v1,v1beta1", "v1,v1beta1"}, ""},
+		{"a pattern, and one that it means", []*policy.Policy{foo("v1*"), foo("v1beta1")}, []string{"v1beta1", "v1beta1"}, ""},
+		{"one policy that names two wants both", []*policy.Policy{both, foo("*")}, []string{"v1,v2", "v1,v2"}, ""},
+		{"and is asked about the one that another names", []*policy.Policy{both, foo("v2")}, []string{"v2", "v2"}, ""},
+		{"two that have none in common", []*policy.Policy{foo("v1"), foo("v2"), foo("*")}, []string{"v1,v2", "v1,v2"}, "ClusterPolicy/pv1 ClusterPolicy/pv2"},
+		{"a namespace's policy narrows nothing elsewhere", []*policy.Policy{foo("*"), foo("v2", in("shop"))}, []string{"v1,v1beta1,v2", "v2"}, ""},
+		{"nor does it keep the cluster's from being asked at home", []*policy.Policy{foo("v1"), foo("v2", in("shop"))}, []string{"v1", "v1"}, "ClusterPolicy/pv1 Policy/shop/pv2"},
+		{"nor where those disagree", []*policy.Policy{foo("v1"), foo("v2"), foo("v2", in("shop"))}, []string{"v1,v2", "v1,v2"}, "ClusterPolicy/pv1 ClusterPolicy/pv2 Policy/shop/pv2"},
+		{"two of a namespace", []*policy.Policy{foo("*"), foo("v1", in("shop")), foo("v2", in("shop"))}, []string{"v1,v1beta1,v2", "v1,v2"}, "Policy/shop/pv1 Policy/shop/pv2"},
+		{"a namespace alone", []*policy.Policy{foo("v2", in("shop"))}, []string{"", "v2"}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			in := input(t, test.policies...)
+			in.Resources = nil
+			for _, v := range []string{"v1", "v1beta1", "v2"} {
+				in.Resources = append(in.Resources, Resource{Group: "example.io", Version: v, Name: "foos", Kind: "Foo", Namespaced: true})
+			}
+			c, err := Build(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, namespace := range []string{"other", "shop"} {
+				_, rules := asked(c.Validating.Webhooks, name{"example.io", "foos"}, namespace)
+				got := ""
+				if len(rules) == 1 {
+					got = strings.Join(rules[0].APIVersions, ",")
+				}
+				if got != test.want[i] || len(rules) > 1 {
+					t.Errorf("in %s: %d rules ask in %q, want %q", namespace, len(rules), got, test.want[i])
+				}
+			}
+			var warned []string
+			for _, w := range c.Warnings {
+				warned = append(warned, w.Policy)
+			}
+			if got := strings.Join(warned, " "); got != test.warned {
+				t.Errorf("warned are %q, want %q", got, test.warned)
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package configuration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Remembered is the annotation of the validating configuration that says which
+// resources it follows from, in JSON: rules do not say of which kind a resource
+// is. A replica that comes to lead while a part of discovery fails knows by it
+// what there was.
+const Remembered = "quaymaster.dev/resources"
+
+// maxRemembered bounds it: an object has 256 KiB of annotations at most, and one
+// resource some 150 bytes.
+const maxRemembered = 500
+
+// memory writes down what is asked about.
+func (q *questions) memory() (string, error) {
+	known := slices.SortedFunc(maps.Values(q.known), compareResources)
+	if len(known) > maxRemembered {
+		q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies speak of %d resources, of which %d are remembered for a time when the API server cannot say what it serves", len(known), maxRemembered)})
+		known = known[:maxRemembered]
+	}
+	text, err := json.Marshal(append([]Resource{}, known...))
+	if err != nil {
+		return "", fmt.Errorf("webhook configurations: the annotation %s: %w", Remembered, err)
+	}
+	return string(text), nil
+}
+
+// recall returns the resources of the group versions that failed, as a
+// configuration remembers them. What cannot be read is an error: to forget it
+// would take the webhooks of those resources away.
+func recall(c *admission.ValidatingWebhookConfiguration, failed []schema.GroupVersion) ([]Resource, error) {
+	text := c.Annotations[Remembered]
+	if text == "" {
+		return nil, nil
+	}
+	var remembered []Resource
+	if err := json.Unmarshal([]byte(text), &remembered); err != nil {
+		return nil, fmt.Errorf("the annotation %s cannot be read, and discovery of %v failed: mend that, or delete the annotation: %w", Remembered, failed, err)
+	}
+	return slices.DeleteFunc(remembered, func(r Resource) bool {
+		return r.Name == "" || r.Kind == "" || !slices.Contains(failed, schema.GroupVersion{Group: r.Group, Version: r.Version})
+	}), nil
+}
+
+// completed adds to the resources those of group versions that nobody could look
+// at, as far as the configuration at the API server remembers them.
+func (in Input) completed(current *admission.ValidatingWebhookConfiguration) (Input, error) {
+	remembered, err := recall(current, in.Failed)
+	if err != nil {
+		return Input{}, err
+	}
+	in.Resources = slices.Clone(in.Resources)
+	for _, r := range remembered {
+		if !slices.ContainsFunc(in.Resources, func(known Resource) bool { return compareResources(known, r) == 0 }) {
+			in.Resources = append(in.Resources, r)
+		}
+	}
+	return in, nil
+}
+
+// input returns what the configurations follow from now.
+func (r *Reconciler) input(ctx context.Context) (Input, error) {
+	in, err := r.options.Source.Input(ctx)
+	if err != nil || len(in.Failed) == 0 {
+		return in, err
+	}
+	current, err := r.options.Validating.Get(ctx, Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return in, nil
+	}
+	if err != nil {
+		return Input{}, fmt.Errorf("what was asked about before discovery of %v failed: %w", in.Failed, err)
+	}
+	return in.completed(current)
+}
