@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
@@ -57,12 +58,26 @@ func (e *Engine) newRun() any {
 	for name, f := range inserted() {
 		r.caller.Register(jp.FunctionEntry{Name: name, Handler: func(given []any) (any, error) { return f(&r.meter, given) }})
 	}
+	for name, f := range tolls() {
+		for size := range maxToll + 1 {
+			r.caller.Register(jp.FunctionEntry{Name: tollName(name, 1<<size), Handler: func(given []any) (any, error) {
+				return f(&r.meter, given[0], 1<<size)
+			}})
+		}
+	}
 	return r
+}
+
+// tollName has the weight in it, as a power of two not below it: an argument of
+// its own would make a small projection slower by a tenth.
+func tollName(name string, weight int) string {
+	return name + strconv.Itoa(min(bits.Len(uint(weight-1)), maxToll))
 }
 
 // Functions that Compile puts into an expression; their names are none that an
 // expression can call.
 const (
+	payList      = "(list)"
 	payItems     = "(items)"
 	payFlat      = "(flat)"
 	payCompared  = "(compared)"
@@ -72,35 +87,38 @@ const (
 	minKeys      = "(min_by)"
 )
 
-// toll is the last argument of a call that Compile puts in: what is done for each
-// item of the list before it.
-type toll struct {
-	weight int    // values that are made or looked at
-	name   string // of a function that wants a list; empty for projections
+// tolls take a list, and pay for a weight for each item of it: how many values are
+// made or looked at.
+func tolls() map[string]func(m *meter, list any, weight int) (any, error) {
+	return map[string]func(*meter, any, int) (any, error){payItems: itemsPaid, payFlat: flatPaid, memberValues: valuesPaid}
 }
 
-func inserted() map[string]func(*meter, []any) (any, error) {
+func inserted() map[string]func(m *meter, given []any) (any, error) {
 	return map[string]func(*meter, []any) (any, error){
-		payItems: itemsPaid, payFlat: flatPaid, payCompared: comparedPaid, memberValues: valuesPaid,
-		sortKeys: sortedByKeys,
-		maxKeys:  func(m *meter, given []any) (any, error) { return bestByKeys(m, "max_by", given, 1) },
-		minKeys:  func(m *meter, given []any) (any, error) { return bestByKeys(m, "min_by", given, -1) },
+		payList: listPaid, payCompared: comparedPaid, sortKeys: sortedByKeys,
+		maxKeys: func(m *meter, given []any) (any, error) { return bestByKeys(m, "max_by", given, 1) },
+		minKeys: func(m *meter, given []any) (any, error) { return bestByKeys(m, "min_by", given, -1) },
 	}
 }
 
 // itemsPaid returns the list when what is done for its items is paid for.
-func itemsPaid(m *meter, given []any) (any, error) {
-	t := given[1].(toll)
-	items, ok := given[0].([]any)
-	if !ok && t.name != "" {
-		return nil, fmt.Errorf("%s: want an array, got %s", t.name, kindOf(given[0]))
+func itemsPaid(m *meter, list any, weight int) (any, error) {
+	items, _ := list.([]any)
+	return list, m.take(len(items) * weight * valueCost)
+}
+
+// listPaid is itemsPaid for a function, which its second argument names, that takes
+// nothing but a list; the third is the weight.
+func listPaid(m *meter, given []any) (any, error) {
+	if kindOf(given[0]) != anArray {
+		return nil, fmt.Errorf("%s: want an array, got %s", given[1], kindOf(given[0]))
 	}
-	return given[0], m.take(len(items) * t.weight * valueCost)
+	return itemsPaid(m, given[0], given[2].(int))
 }
 
 // flatPaid pays for the list that [] is about to make.
-func flatPaid(m *meter, given []any) (any, error) {
-	items, _ := given[0].([]any)
+func flatPaid(m *meter, list any, weight int) (any, error) {
+	items, _ := list.([]any)
 	size := 0
 	for _, item := range items {
 		if inner, ok := item.([]any); ok {
@@ -113,7 +131,7 @@ func flatPaid(m *meter, given []any) (any, error) {
 		m.over = tooLarge("a list", size, maxItems)
 		return nil, m.over
 	}
-	return given[0], m.take((len(items) + size*given[1].(toll).weight) * valueCost)
+	return list, m.take((len(items) + size*weight) * valueCost)
 }
 
 // comparedPaid pays for a comparison, which looks at no more than one of the two
@@ -131,12 +149,12 @@ func comparedPaid(m *meter, given []any) (any, error) {
 
 // valuesPaid returns the members of an object in the order of their keys, and
 // null for anything else: the library takes them in a random order.
-func valuesPaid(m *meter, given []any) (any, error) {
-	object, ok := given[0].(map[string]any)
+func valuesPaid(m *meter, value any, weight int) (any, error) {
+	object, ok := value.(map[string]any)
 	if !ok {
 		return nil, nil
 	}
-	if err := m.take(len(object) * (2 + given[1].(toll).weight) * valueCost); err != nil {
+	if err := m.take(len(object) * (2 + weight) * valueCost); err != nil {
 		return nil, err
 	}
 	return values(arguments{object})

@@ -249,7 +249,7 @@ func TestErrors(t *testing.T) {
 		{"is_external_url('https://unknown.example')", "no such host", "not known is not internal"},
 		{"is_external_url('https://nowhere.example')", "no address", "no address is not external"},
 		{"replace_all('" + strings.Repeat("a", 3000) + "', 'a', '" + strings.Repeat("b", 3000) + "')", "exceeds the bound", "a result that grows"},
-		{strings.Repeat("[@,@][]|", 60) + "@", "a list of", "a list that doubles"},
+		{strings.Repeat("[@,@][]|", 60) + "@", "exceeds the bound", "a list that doubles"},
 		{strings.Repeat("[@,@]|", 60) + "to_string(@)", "argument 1: the result exceeds", "a value that refers to itself"},
 		{"[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]|[@,@]", "exceeds the bound", "a result that refers to itself"},
 	}

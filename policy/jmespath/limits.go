@@ -33,6 +33,9 @@ const (
 	// comparedCost is how many times as much as a look a comparison of lists or
 	// objects takes.
 	comparedCost = 4
+	// maxToll is the binary logarithm of the greatest weight of an item: no tree of
+	// maxExpression has more.
+	maxToll = 20
 	// trimSpeed is how many characters trim() compares in the time of one unit.
 	trimSpeed = 64
 	// maxDepth bounds a tree, for it is walked recursively: names in names, as in

@@ -68,14 +68,14 @@ func pay(node jp.ASTNode) jp.ASTNode {
 	case jp.ASTProjection:
 		if c[0].NodeType == jp.ASTFlatten {
 			flat := c[0].Children
-			flat[0] = paid(payFlat, flat[0], toll{weight: 2 + weigh(c[1])})
+			flat[0] = paid(payFlat, flat[0], 2+weigh(c[1]))
 		} else {
-			c[0] = paid(payItems, c[0], toll{weight: 1 + weigh(c[1])})
+			c[0] = paid(payItems, c[0], 1+weigh(c[1]))
 		}
 	case jp.ASTFilterProjection:
-		c[0] = paid(payItems, c[0], toll{weight: 1 + weigh(c[1]) + weigh(c[2])})
+		c[0] = paid(payItems, c[0], 1+weigh(c[1])+weigh(c[2]))
 	case jp.ASTValueProjection:
-		c[0] = paid(memberValues, c[0], toll{weight: 1 + weigh(c[1])})
+		c[0] = paid(memberValues, c[0], 1+weigh(c[1]))
 		node.NodeType = jp.ASTProjection
 	case jp.ASTComparator:
 		if !isScalar(c[0]) && !isScalar(c[1]) {
@@ -95,7 +95,7 @@ func payCall(node jp.ASTNode) jp.ASTNode {
 	var ours string
 	switch name {
 	case "map":
-		c[1] = paid(payItems, c[1], toll{weight: 1 + weigh(c[0]), name: "map: argument 2"})
+		c[1] = call(payList, c[1], literal("map: argument 2"), literal(1+weigh(c[0])))
 		return node
 	case "sort_by":
 		ours = sortKeys
@@ -106,7 +106,7 @@ func payCall(node jp.ASTNode) jp.ASTNode {
 	default:
 		return node
 	}
-	list := paid(payItems, c[0], toll{weight: 4 + weigh(c[1]), name: name + ": argument 1"})
+	list := call(payList, c[0], literal(name+": argument 1"), literal(4+weigh(c[1])))
 	return jp.ASTNode{NodeType: jp.ASTPipe, Children: []jp.ASTNode{list, call(ours, current, call("map", c[1], current))}}
 }
 
@@ -126,9 +126,11 @@ func call(name string, with ...jp.ASTNode) jp.ASTNode {
 	return jp.ASTNode{NodeType: jp.ASTFunctionExpression, Value: name, Children: with}
 }
 
-func paid(name string, list jp.ASTNode, t toll) jp.ASTNode {
-	return call(name, list, jp.ASTNode{NodeType: jp.ASTLiteral, Value: t})
+func paid(name string, list jp.ASTNode, weight int) jp.ASTNode {
+	return call(tollName(name, weight), list)
 }
+
+func literal(value any) jp.ASTNode { return jp.ASTNode{NodeType: jp.ASTLiteral, Value: value} }
 
 // calls reports whether a prepared tree has a call in it.
 func calls(node jp.ASTNode) bool {

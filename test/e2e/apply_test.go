@@ -53,7 +53,7 @@ func (s *scene) tryTrial(t *testing.T, signed, bare string) {
 	_, err = s.create(t, pod("real-bare", bare))
 	denied(t, "the real one", err, "unsigned")
 	eventually(t, func(ctx context.Context) error {
-		events, err := s.told(ctx, meta.NamespaceDefault)
+		events, err := s.told(ctx, s.namespace)
 		told := false
 		for _, e := range events {
 			told = told || strings.Contains(e.Note, "apply/real-bare:")

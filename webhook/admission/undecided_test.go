@@ -207,6 +207,8 @@ func TestWhatIsTooMuch(t *testing.T) {
 		p["spec"].(object)["tolerations"] = json.RawMessage("[" + padding + "]")
 		return review(t, "CREATE", p, nil, nil)
 	}
+	// As an API server writes it, with the UID at the front.
+	const front = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","object":`
 	list := func(of string, n int) string { return strings.TrimSuffix(strings.Repeat(of+",", n), ",") }
 	for name, row := range map[string]struct {
 		reason  string
@@ -217,8 +219,8 @@ func TestWhatIsTooMuch(t *testing.T) {
 		"many tolerations":     {"more than anybody has", padded(list("{}", 2_000)), true, ""},
 		"a million of them":    {"some megabytes become hundreds", padded(list("{}", 900_000)), false, "too many values"},
 		"a long text":          {"one value", padded(`"` + strings.Repeat("x", 3<<20) + `"`), true, ""},
-		"more than a body has": {"escapes grow on the way", padded(`"` + strings.Repeat("x", admission.MaxBody) + `"`), false, "MaxBody"},
-		"deeper than a parser": {"the reader gives up", []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","object":` + strings.Repeat(`{"a":`, 11_000)), false, "depth"},
+		"more than a body has": {"escapes grow on the way", []byte(front + strings.Repeat(" ", admission.MaxBody) + `{}}}`), false, "MaxBody"},
+		"deeper than a parser": {"the reader gives up", []byte(front + strings.Repeat(`{"a":`, 11_000)), false, "depth"},
 	} {
 		for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
 			handler := doorThat(t, admission.Config{Door: which, Decider: &pinner{}, Namespaces: namespaces{}, Failure: failure(true)})

@@ -121,7 +121,8 @@ type Certificate struct {
 // Policies says where policies come from.
 type Policies struct {
 	// Files and folders of policies and exceptions, reloaded when they change. In a
-	// cluster they stand beside the cluster's policies; running standalone, they may
+	// cluster they stand beside the cluster's policies, and before one of the same
+	// name; running standalone, they may
 	// hold the ConfigMaps, Secrets and Namespaces that policies look up.
 	Folders []string `json:"folders,omitempty"`
 	// Labels that a policy must have to be the gateway's. Default: every policy

@@ -45,7 +45,7 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 		return configuration.Input{}, err
 	}
 	return configuration.Input{
-		Policies: set.Policies(), Resources: w.served, CABundle: w.bundle(),
+		Policies: set.Policies(), Resources: w.served, Failed: failed, CABundle: w.bundle(),
 		Endpoint:  w.endpoint(),
 		Namespace: w.namespace, ExcludedNamespaces: *w.settings.ExcludedNamespaces,
 		MutateControllers: w.settings.MutateControllers, Documents: w.documents, Owner: owner,
@@ -100,7 +100,7 @@ func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconcile
 		Mutating: api.MutatingWebhookConfigurations(), Validating: api.ValidatingWebhookConfigurations(),
 		Warned: func(warnings []configuration.Warning) {
 			for _, warning := range warnings {
-				w.log.Warn("the API server is not asked about a part of a policy", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
+				w.log.Warn("the API server is not asked in the way that policies say", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
 			}
 		},
 		Failed: func(err error) {
