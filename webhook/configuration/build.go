@@ -37,7 +37,8 @@ const notEnforced = "admissions.enforcer/disabled"
 
 // specUnchanged keeps the API server from asking about updates that leave spec
 // alone, as those of a finalizer: the engine looks at images that changed and at
-// nothing else. There is no oldObject at CREATE. What has no spec is asked about.
+// nothing else. There is no oldObject at CREATE, which a webhook that was not
+// split (see split) lists as well. What has no spec is asked about.
 const specUnchanged = `request.operation != "UPDATE" || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec`
 
 const namespaceLabel = "kubernetes.io/metadata.name"
@@ -108,13 +109,13 @@ type group struct {
 	name       string
 	closed     bool
 	seconds    int32
-	spec       bool     // all of them have their images in spec
+	spec       bool     // they have their images in spec, and the condition for it
 	namespaces []string // see part
 	except     bool
 	parts      []part
 }
 
-// groups puts the parts that are wanted into webhooks, each into one.
+// groups puts the parts that are wanted into webhooks, each operation into one.
 func (in Input) groups(parts []part, wanted func(*question) bool) []*group {
 	found := make(map[string]*group)
 	for _, p := range parts {
@@ -127,11 +128,7 @@ func (in Input) groups(parts []part, wanted func(*question) bool) []*group {
 		}
 		found[g.name].parts = append(found[g.name].parts, p)
 	}
-	var sorted []*group
-	for _, key := range slices.Sorted(maps.Keys(found)) {
-		sorted = append(sorted, found[key])
-	}
-	return sorted
+	return split(slices.SortedFunc(maps.Values(found), byName))
 }
 
 // group returns the webhook that a part belongs in. Its name says what is the

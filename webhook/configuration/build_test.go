@@ -168,49 +168,72 @@ func TestValidating(t *testing.T) {
 	}{
 		{"no policy asks for anything", nil, nil, nil},
 		{"pods bring the containers that are added later", []*policy.Policy{about(pods)},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU /v1/pods | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
+				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"who names only CREATE does not ask about ephemeral containers", []*policy.Policy{about(pods, operations("CREATE"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | C /v1/pods"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods"}, nil},
+		{"nor who names only UPDATE about what is new", []*policy.Policy{about(pods, operations("UPDATE"))},
+			[]string{"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
+		{"resources share a webhook by operation", []*policy.Policy{about(pods, operations("CREATE")), about([]string{"Job"})},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods | C batch/v1/jobs",
+				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"DELETE brings no image", []*policy.Policy{about(pods, operations("DELETE", "CONNECT"))}, nil, nil},
 		{"DELETE beside CREATE is left out", []*policy.Policy{about(pods, operations("DELETE", "CREATE"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | C /v1/pods"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods"}, nil},
 		{"an open policy does not close", []*policy.Policy{about(pods, open)},
-			[]string{"workloads-ignore-10s" + elsewhere + " | CU /v1/pods | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"new-workloads-ignore-10s" + elsewhere + " | C /v1/pods",
+				"workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"an audit stops nobody", []*policy.Policy{about(pods, audit)},
-			[]string{"workloads-ignore-10s" + elsewhere + " | CU /v1/pods | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"new-workloads-ignore-10s" + elsewhere + " | C /v1/pods",
+				"workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"one closed policy closes, and pods stand in one webhook", []*policy.Policy{about(pods, open, named("a")), about(pods, named("b"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU /v1/pods | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
+				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"who closes the pod and not the ephemeral container parts them",
 			[]*policy.Policy{about(pods, open, named("a")), about(pods, named("b"), operations("CREATE"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU /v1/pods", "workloads-ignore-10s" + elsewhere + " | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
+				"workloads-fail-10s" + elsewhere + " | U /v1/pods", "workloads-ignore-10s" + elsewhere + " | U /v1/pods/ephemeralcontainers"}, nil},
 		{"resources that agree share a webhook, those of one group a rule",
 			[]*policy.Policy{about([]string{"Deployment", "StatefulSet", "Job"})},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU apps/v1/deployments,statefulsets | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C apps/v1/deployments,statefulsets | C batch/v1/jobs",
+				"workloads-fail-10s" + elsewhere + " | U apps/v1/deployments,statefulsets | U batch/v1/jobs"}, nil},
 		{"the most patient policy decides", []*policy.Policy{about(pods, patience(3*time.Second), named("a")), about(pods, patience(20*time.Second), named("b"))},
-			[]string{"workloads-fail-20s" + elsewhere + " | CU /v1/pods | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"new-workloads-fail-20s" + elsewhere + " | C /v1/pods",
+				"workloads-fail-20s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"who says nothing wants ten seconds", []*policy.Policy{about(pods, patience(3*time.Second), named("a")), about(pods, named("b"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU /v1/pods | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
+				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"a timeout is rounded up to whole seconds", []*policy.Policy{about([]string{"Job"}, patience(2500*time.Millisecond))},
-			[]string{"workloads-fail-3s" + elsewhere + " | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-3s" + elsewhere + " | C batch/v1/jobs",
+				"workloads-fail-3s" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"and bounded by 30", []*policy.Policy{about([]string{"Job"}, patience(time.Hour))},
-			[]string{"workloads-fail-30s" + elsewhere + " | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-30s" + elsewhere + " | C batch/v1/jobs",
+				"workloads-fail-30s" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"all versions that are served", []*policy.Policy{about([]string{"CronJob"})},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU batch/v1,v1beta1/cronjobs"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1,v1beta1/cronjobs",
+				"workloads-fail-10s" + elsewhere + " | U batch/v1,v1beta1/cronjobs"}, nil},
 		{"the version that is named", []*policy.Policy{about([]string{"CronJob"}, version("v1"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU batch/v1/cronjobs"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/cronjobs",
+				"workloads-fail-10s" + elsewhere + " | U batch/v1/cronjobs"}, nil},
 		{"a policy of a namespace is asked about there", []*policy.Policy{about(pods, in("shop"))},
-			[]string{"workloads-fail-10s-8d9001d3 In(shop) | CU /v1/pods | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"new-workloads-fail-10s-8d9001d3 In(shop) | C /v1/pods",
+				"workloads-fail-10s-8d9001d3 In(shop) | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"two of them in both", []*policy.Policy{about([]string{"Job"}, in("shop")), about([]string{"Job"}, in("bank"))},
-			[]string{"workloads-fail-10s-5739cc20 In(bank shop) | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-10s-5739cc20 In(bank shop) | C batch/v1/jobs",
+				"workloads-fail-10s-5739cc20 In(bank shop) | U batch/v1/jobs"}, nil},
 		{"one that speaks of all namespaces opens it", []*policy.Policy{about([]string{"Job"}, in("shop")), about([]string{"Job"})},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
+				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"literal namespaces of a target", []*policy.Policy{about([]string{"Job"}, within("shop", "kube-system"))},
-			[]string{"workloads-fail-10s-8d9001d3 In(shop) | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-10s-8d9001d3 In(shop) | C batch/v1/jobs",
+				"workloads-fail-10s-8d9001d3 In(shop) | U batch/v1/jobs"}, nil},
 		{"a pattern cannot be selected by", []*policy.Policy{about([]string{"Job"}, within("shop-*"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
+				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"only excluded namespaces: nothing to ask", []*policy.Policy{about([]string{"Job"}, in("kube-system"))}, nil, []string{"every namespace"}},
 		{"a name that no namespace has is left out", []*policy.Policy{about([]string{"Job"}, within("shop", "My Shop"))},
-			[]string{"workloads-fail-10s-8d9001d3 In(shop) | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-10s-8d9001d3 In(shop) | C batch/v1/jobs",
+				"workloads-fail-10s-8d9001d3 In(shop) | U batch/v1/jobs"}, nil},
 		{"only such names: nothing to ask", []*policy.Policy{about([]string{"Job"}, within("My Shop"))}, nil, []string{"every namespace"}},
 		{"what is in no namespace is not a namespaced policy's", []*policy.Policy{about([]string{"Fleet"}, in("shop"))}, nil, nil},
 		{"a resource of the cluster", []*policy.Policy{about([]string{"Fleet"})},
@@ -220,10 +243,12 @@ func TestValidating(t *testing.T) {
 		{"an extractor outside of spec, too", []*policy.Policy{about([]string{"Job"}, extract("Job", "/metadata/annotations/image"))},
 			[]string{"objects-fail-10s" + elsewhere + " | CU batch/v1/jobs"}, nil},
 		{"one inside changes nothing", []*policy.Policy{about([]string{"Job"}, extract("Job", "/spec/tool"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
+				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"* means what runs images", []*policy.Policy{about([]string{"*"}, each(func(t *policy.Target) { t.Subresource = "*" }))},
-			[]string{"objects-fail-10s" + elsewhere + " | CU /v1/podtemplates",
-				"workloads-fail-10s" + elsewhere + " | CU /v1/pods,replicationcontrollers | U /v1/pods/ephemeralcontainers | CU apps/v1/deployments,statefulsets | CU batch/v1,v1beta1/cronjobs | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods,replicationcontrollers | C apps/v1/deployments,statefulsets | C batch/v1,v1beta1/cronjobs | C batch/v1/jobs",
+				"objects-fail-10s" + elsewhere + " | CU /v1/podtemplates",
+				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers,replicationcontrollers | U apps/v1/deployments,statefulsets | U batch/v1,v1beta1/cronjobs | U batch/v1/jobs"}, nil},
 		{"and what an extractor looks at", []*policy.Policy{about([]string{"Ta*"}, extract("Task", "/spec/steps/*/image"))},
 			[]string{"objects-fail-10s" + elsewhere + " | CU tekton.dev/v1/tasks"}, nil},
 		{"a custom resource by its name", []*policy.Policy{about([]string{"Task"})},
@@ -234,9 +259,11 @@ func TestValidating(t *testing.T) {
 		{"the one subresource by its name", []*policy.Policy{about(pods, subresource("ephemeralcontainers"))},
 			[]string{"workloads-fail-10s" + elsewhere + " | U /v1/pods/ephemeralcontainers"}, nil},
 		{"an unknown kind is told, and the known one asked about", []*policy.Policy{about([]string{"Rollout", "Job"})},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU batch/v1/jobs"}, []string{"serves no kind Rollout"}},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
+				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, []string{"serves no kind Rollout"}},
 		{"a broken policy closes what it names", []*policy.Policy{about([]string{"Job"}, broken)},
-			[]string{"workloads-fail-10s" + elsewhere + " | CU batch/v1/jobs"}, nil},
+			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
+				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"one that names nothing closes nothing", []*policy.Policy{about(nil, broken)}, nil, []string{"is broken"}},
 	}
 	for _, test := range tests {
@@ -267,8 +294,8 @@ func TestMutating(t *testing.T) {
 		controllers []string
 		want        string
 	}{
-		{"pods alone are changed", nil, "pods pods/ephemeralcontainers"},
-		{"and the controllers that are asked for", []string{"Deployment"}, "deployments pods pods/ephemeralcontainers"},
+		{"pods alone are changed", nil, "CREATE pods, UPDATE pods, UPDATE pods/ephemeralcontainers"},
+		{"and the controllers that are asked for", []string{"Deployment"}, "CREATE deployments, CREATE pods, UPDATE deployments, UPDATE pods, UPDATE pods/ephemeralcontainers"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -281,14 +308,16 @@ func TestMutating(t *testing.T) {
 			var got []string
 			for _, w := range c.Mutating.Webhooks {
 				for _, r := range w.Rules {
-					got = append(got, r.Resources...)
+					for _, resource := range r.Resources {
+						got = append(got, string(r.Operations[0])+" "+resource)
+					}
 				}
 				if *w.ReinvocationPolicy != admission.IfNeededReinvocationPolicy || !strings.HasSuffix(w.Name, mutateSuffix) || *w.ClientConfig.Service.Path != MutatePath {
 					t.Errorf("webhook %s is wrong: %+v", w.Name, w)
 				}
 			}
 			slices.Sort(got)
-			if joined := strings.Join(got, " "); joined != test.want {
+			if joined := strings.Join(got, ", "); joined != test.want {
 				t.Errorf("got %s, want %s", joined, test.want)
 			}
 		})

@@ -21,36 +21,36 @@ import (
 // difference elsewhere.
 func TestNamespacesDecideForThemselves(t *testing.T) {
 	jobs := []string{"Job"}
-	const general, rest = "workloads-ignore-10s", " | CU batch/v1/jobs"
+	const general = "ignore-10s"
 	admin := about(jobs, open, named("admin"))
 	tests := []struct {
 		reason string
 		others []*policy.Policy
-		want   []string
+		want   []string // each once for CREATE, once for UPDATE
 	}{
-		{"the cluster's policy alone", nil, []string{general + elsewhere + rest}},
+		{"the cluster's policy alone", nil, []string{general + elsewhere}},
 		{"one namespace closes for itself, and waits longer",
 			[]*policy.Policy{about(jobs, in("shop"), patience(30*time.Second))},
-			[]string{"workloads-fail-30s-8d9001d3 In(shop)" + rest, general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)" + rest}},
+			[]string{"fail-30s-8d9001d3 In(shop)", general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)"}},
 		{"one that says the same has nothing of its own",
-			[]*policy.Policy{about(jobs, in("shop"), open)}, []string{general + elsewhere + rest}},
+			[]*policy.Policy{about(jobs, in("shop"), open)}, []string{general + elsewhere}},
 		{"nor one that says less: the cluster's policy holds there, too",
-			[]*policy.Policy{about(jobs, in("shop"), audit, patience(time.Second), operations("CREATE"))}, []string{general + elsewhere + rest}},
+			[]*policy.Policy{about(jobs, in("shop"), audit, patience(time.Second), operations("CREATE"))}, []string{general + elsewhere}},
 		{"longer is not closed",
 			[]*policy.Policy{about(jobs, in("shop"), open, patience(30*time.Second))},
-			[]string{general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)" + rest, "workloads-ignore-30s-8d9001d3 In(shop)" + rest}},
+			[]string{general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)", "ignore-30s-8d9001d3 In(shop)"}},
 		{"a policy of the cluster that names its namespaces is confined as well",
 			[]*policy.Policy{about(jobs, within("shop"), named("b"))},
-			[]string{"workloads-fail-10s-8d9001d3 In(shop)" + rest, general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)" + rest}},
+			[]string{"fail-10s-8d9001d3 In(shop)", general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)"}},
 		{"and one that has a pattern is not",
-			[]*policy.Policy{about(jobs, within("shop*"), named("b"))}, []string{"workloads-fail-10s" + elsewhere + rest}},
+			[]*policy.Policy{about(jobs, within("shop*"), named("b"))}, []string{"fail-10s" + elsewhere}},
 		{"namespaces that agree share, others do not",
 			[]*policy.Policy{about(jobs, in("shop")), about(jobs, in("bank")), about(jobs, in("post"), patience(20*time.Second))},
-			[]string{"workloads-fail-10s-5739cc20 In(bank shop)" + rest, "workloads-fail-20s-72231043 In(post)" + rest,
-				general + "-not-58921fe2 NotIn(bank kube-system post quaymaster shop)" + rest}},
+			[]string{"fail-10s-5739cc20 In(bank shop)", "fail-20s-72231043 In(post)",
+				general + "-not-58921fe2 NotIn(bank kube-system post quaymaster shop)"}},
 		{"an excluded namespace has nothing of its own",
 			[]*policy.Policy{about(jobs, within("kube-system", "shop"), named("b"))},
-			[]string{"workloads-fail-10s-8d9001d3 In(shop)" + rest, general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)" + rest}},
+			[]string{"fail-10s-8d9001d3 In(shop)", general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)"}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -58,8 +58,13 @@ func TestNamespacesDecideForThemselves(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := lines(c.Validating.Webhooks); !slices.Equal(got, test.want) {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			var want []string
+			for _, w := range test.want {
+				want = append(want, "new-workloads-"+w+" | C batch/v1/jobs", "workloads-"+w+" | U batch/v1/jobs")
+			}
+			slices.Sort(want)
+			if got := lines(c.Validating.Webhooks); !slices.Equal(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 			if len(c.Warnings) > 0 {
 				t.Errorf("warnings %q", c.Warnings)
@@ -80,6 +85,16 @@ func TestBounds(t *testing.T) {
 	}
 	same := func(int) []edit { return []edit{patience(30 * time.Second)} }
 	different := func(i int) []edit { return []edit{patience(time.Duration(11+i) * time.Second)} }
+	dozen := func(i int) []edit { return []edit{patience(time.Duration(11+i%12) * time.Second)} }
+	own := func(kinds ...string) []*policy.Policy {
+		var all []*policy.Policy
+		for _, kind := range kinds {
+			for i := range maxForms {
+				all = append(all, about([]string{kind}, in(fmt.Sprintf("%s-%d", strings.ToLower(kind), i)), patience(time.Duration(11+i)*time.Second)))
+			}
+		}
+		return all
+	}
 	admin := about([]string{"Job"}, open, named("admin"))
 	tests := []struct {
 		reason   string
@@ -88,12 +103,17 @@ func TestBounds(t *testing.T) {
 		general  string
 		warning  string
 	}{
-		{"as many namespaces as a selector names", append(many(maxNamespaces, same), admin), 2, "workloads-ignore-10s-not", ""},
-		{"one more", append(many(maxNamespaces+1, same), admin), 1, "workloads-fail-30s.", "501 of them"},
-		{"nobody speaks of all namespaces", many(maxNamespaces, same), 1, "workloads-fail-30s-", ""},
-		{"and there are too many", many(maxNamespaces+1, same), 1, "workloads-fail-30s.", "501 of them"},
-		{"as many forms as one resource has", append(many(maxForms, different), admin), maxForms + 1, "workloads-ignore-10s-not", ""},
-		{"one more: the namespaces share, and nobody else does", append(many(maxForms+1, different), admin), 2, "workloads-ignore-10s-not", "strictest"},
+		{"as many namespaces as a selector names", append(many(maxNamespaces, same), admin), 4, "workloads-ignore-10s-not", ""},
+		{"one more", append(many(maxNamespaces+1, same), admin), 2, "workloads-fail-30s.", "501 of them"},
+		{"nobody speaks of all namespaces", many(maxNamespaces, same), 2, "workloads-fail-30s-", ""},
+		{"and there are too many", many(maxNamespaces+1, same), 2, "workloads-fail-30s.", "501 of them"},
+		{"as many forms as one resource has", append(many(maxForms, different), admin), 2 * (maxForms + 1), "workloads-ignore-10s-not", ""},
+		{"one more: the namespaces share, and nobody else does", append(many(maxForms+1, different), admin), 4, "workloads-ignore-10s-not", "strictest"},
+		{"as many names as can be said twice, for CREATE and for UPDATE", many(maxNames/2, dozen), 24, "new-workloads-fail-11s-", ""},
+		{"one more: the last webhook is for both", many(maxNames/2+1, dozen), 23, "workloads-fail-22s-", ""},
+		{"webhooks that can all be split", own("Pod", "ReplicationController", "Deployment", "StatefulSet", "CronJob", "Job"), 2 * 6 * maxForms, "new-workloads-fail-26s-", ""},
+		{"some are for both where others need them", own("Task", "Pod", "ReplicationController", "Deployment", "StatefulSet", "CronJob", "Job"), maxParts, "new-workloads-fail-11s-", ""},
+		{"as many names as can be said once", many(maxNames, dozen), 12, "workloads-fail-11s-", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -120,7 +140,7 @@ func TestStaysSmall(t *testing.T) {
 		in.Policies = append(in.Policies, about([]string{fmt.Sprintf("Kind%d", i)}, open, named(fmt.Sprintf("admin-%d", i))))
 	}
 	for i := range 400 {
-		p := about(nil, named("own"), func(p *policy.Policy) {
+		p := about([]string{"Pod", "Deployment", "StatefulSet", "CronJob", "Job"}, named("own"), func(p *policy.Policy) {
 			p.Kind, p.Namespace = "Policy", fmt.Sprintf("tenant-%03d-%s", i, strings.Repeat("x", 50))
 		}, patience(time.Duration(i%30+1)*time.Second))
 		for k := range 300 {
@@ -143,16 +163,17 @@ func TestStaysSmall(t *testing.T) {
 	}
 }
 
-// asked returns the webhooks that the API server calls about a resource in a
-// namespace, with their rules; matchPolicy Equivalent makes the version no matter.
-func asked(webhooks []admission.ValidatingWebhook, n name, namespace string) (found []admission.ValidatingWebhook, rules []admission.RuleWithOperations) {
+// asked returns the webhooks that the API server calls about an operation on a
+// resource in a namespace, with their rules; matchPolicy Equivalent makes the
+// version no matter.
+func asked(webhooks []admission.ValidatingWebhook, n name, namespace string, operation admission.OperationType) (found []admission.ValidatingWebhook, rules []admission.RuleWithOperations) {
 	for _, w := range webhooks {
 		selects := w.NamespaceSelector.MatchExpressions[0]
 		if slices.Contains(selects.Values, namespace) != (selects.Operator == "In") {
 			continue
 		}
 		for _, r := range w.Rules {
-			if slices.Contains(r.APIGroups, n.group) && slices.Contains(r.Resources, n.resource) {
+			if slices.Contains(r.APIGroups, n.group) && slices.Contains(r.Resources, n.resource) && slices.Contains(r.Operations, operation) {
 				found, rules = append(found, w), append(rules, r)
 			}
 		}
@@ -160,12 +181,24 @@ func asked(webhooks []admission.ValidatingWebhook, n name, namespace string) (fo
 	return found, rules
 }
 
+// validating returns mutating webhooks as if they were validating ones.
+func validating(webhooks []admission.MutatingWebhook) []admission.ValidatingWebhook {
+	var all []admission.ValidatingWebhook
+	for _, w := range webhooks {
+		all = append(all, admission.ValidatingWebhook{
+			Name: w.Name, Rules: w.Rules, FailurePolicy: w.FailurePolicy, TimeoutSeconds: w.TimeoutSeconds,
+			NamespaceSelector: w.NamespaceSelector, MatchConditions: w.MatchConditions,
+		})
+	}
+	return all
+}
+
 // expectation is what policies say of a resource in a namespace, found without
 // the code that is tested.
 type expectation struct {
-	spoken, closed bool
-	seconds        int32
-	operations     []string
+	closed, outside bool
+	seconds         int32
+	operations      []admission.OperationType
 }
 
 func expected(policies []*policy.Policy, r Resource, versions []string, namespace string) expectation {
@@ -180,58 +213,88 @@ func expected(policies []*policy.Policy, r Resource, versions []string, namespac
 			if !inside || !version || target.Kind != r.Kind {
 				continue
 			}
-			e.spoken = true
 			e.closed = e.closed || !p.FailOpen && !p.AuditOnly
+			e.outside = e.outside || r.Kind == "PodTemplate" || len(p.Rules) > 0 && r.Kind == "Job"
 			e.seconds = max(e.seconds, int32(cmp.Or(p.Timeout, 10*time.Second)/time.Second))
-			for _, o := range []string{"CREATE", "UPDATE"} {
-				if (len(target.Operations) == 0 || slices.Contains(target.Operations, o)) && !slices.Contains(e.operations, o) {
+			for _, o := range []admission.OperationType{admission.Create, admission.Update} {
+				if len(target.Operations) == 0 || slices.Contains(target.Operations, string(o)) {
 					e.operations = append(e.operations, o)
 				}
 			}
 		}
 	}
-	slices.Sort(e.operations)
 	return e
 }
 
-// TestOneCallAPhase: whatever policies say, each resource in each namespace is in
-// one webhook of each configuration if a policy speaks of it, and in none else;
-// and that webhook says what the policies say that can speak of that namespace.
+// differs says how the webhooks that are called about an operation on a resource
+// differ from what is expected; empty if they do not.
+func (e expectation) differs(webhooks []admission.ValidatingWebhook, operation admission.OperationType) string {
+	switch {
+	case !slices.Contains(e.operations, operation):
+		if len(webhooks) > 0 {
+			return "nobody speaks of it"
+		}
+		return ""
+	case len(webhooks) != 1:
+		return fmt.Sprintf("%d calls", len(webhooks))
+	case (*webhooks[0].FailurePolicy == admission.Fail) != e.closed:
+		return "fails otherwise"
+	case *webhooks[0].TimeoutSeconds != e.seconds:
+		return "waits otherwise"
+	case len(webhooks[0].MatchConditions) > 0 != (operation == admission.Update && !e.outside):
+		return "only an update is compared, and only where all images are in spec"
+	}
+	return ""
+}
+
+// anyPolicies returns policies that say all sorts of things.
+func anyPolicies(random *mathrand.Rand, namespaces []string) []*policy.Policy {
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	var policies []*policy.Policy
+	for i := range 1 + random.IntN(6) {
+		kinds := []string{pick("Job", "Deployment", "CronJob"), pick("Job", "CronJob", "PodTemplate")}
+		p := about(kinds, named(fmt.Sprint(i)), patience(time.Duration(random.IntN(4))*time.Second))
+		p.FailOpen, p.AuditOnly = random.IntN(2) == 0, random.IntN(4) == 0
+		if random.IntN(2) == 0 {
+			p.Kind, p.Namespace = "Policy", pick(namespaces...)
+		}
+		if random.IntN(8) == 0 {
+			extract("Job", "/metadata/annotations/image")(p)
+		}
+		for k := range p.Targets {
+			p.Targets[k].Version = pick("*", "*", "v1", "v1beta1")
+			switch random.IntN(4) {
+			case 0:
+				p.Targets[k].Namespaces = []string{pick(namespaces...), pick(namespaces...)}
+			case 1:
+				p.Targets[k].Operations = []string{pick("CREATE", "UPDATE")}
+			}
+		}
+		policies = append(policies, p)
+	}
+	return policies
+}
+
+// TestOneCallAPhase: whatever policies say, each operation on each resource in
+// each namespace is in one webhook of each configuration if a policy speaks of
+// it, and in none else; and that webhook says what the policies say that can
+// speak of that resource there.
 func TestOneCallAPhase(t *testing.T) {
 	random := mathrand.New(mathrand.NewPCG(3, 4))
 	namespaces := []string{"a", "b", "c", "d", "kube-system", "quaymaster"}
-	resources := []Resource{
-		{"batch", "v1", "jobs", "Job", true, nil}, {"apps", "v1", "deployments", "Deployment", true, nil},
-		{"batch", "v1", "cronjobs", "CronJob", true, nil}, {"batch", "v1beta1", "cronjobs", "CronJob", true, nil},
-	}
-	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	versions := map[string][]string{"Job": {"v1"}, "Deployment": {"v1"}, "CronJob": {"v1", "v1beta1"}, "PodTemplate": {"v1"}}
 	for range 400 {
-		var policies []*policy.Policy
-		for i := range 1 + random.IntN(6) {
-			p := about([]string{pick("Job", "Deployment", "CronJob"), pick("Job", "CronJob")}, named(fmt.Sprint(i)), patience(time.Duration(random.IntN(4))*time.Second))
-			p.FailOpen, p.AuditOnly = random.IntN(2) == 0, random.IntN(4) == 0
-			if random.IntN(2) == 0 {
-				p.Kind, p.Namespace = "Policy", pick(namespaces...)
-			}
-			for k := range p.Targets {
-				p.Targets[k].Version = pick("*", "*", "v1", "v1beta1")
-				switch random.IntN(4) {
-				case 0:
-					p.Targets[k].Namespaces = []string{pick(namespaces...), pick(namespaces...)}
-				case 1:
-					p.Targets[k].Operations = []string{pick("CREATE", "UPDATE")}
-				}
-			}
-			policies = append(policies, p)
-		}
+		policies := anyPolicies(random, namespaces)
 		in := input(t, policies...)
-		in.Resources, in.MutateControllers = resources, []string{"Job", "Deployment", "CronJob"}
+		in.Resources = slices.DeleteFunc(served(), func(r Resource) bool { return versions[r.Kind] == nil })
+		in.MutateControllers = []string{"Job", "Deployment", "CronJob"}
 		c, err := Build(in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		names := make(map[string]bool)
-		for _, w := range c.Validating.Webhooks {
+		mutating := validating(c.Mutating.Webhooks)
+		for _, w := range slices.Concat(c.Validating.Webhooks, mutating) {
 			if names[w.Name] {
 				t.Fatalf("two webhooks are called %s", w.Name)
 			}
@@ -240,34 +303,24 @@ func TestOneCallAPhase(t *testing.T) {
 				t.Fatal(errs)
 			}
 		}
-		if len(c.Mutating.Webhooks) != len(c.Validating.Webhooks) {
-			t.Fatal("the two configurations differ, though all kinds are changed")
-		}
-		for _, r := range resources {
-			versions := []string{"v1"}
-			if r.Kind == "CronJob" {
-				versions = []string{"v1", "v1beta1"}
-			}
+		for _, r := range in.Resources {
 			for _, namespace := range append(namespaces, "other") {
-				want := expected(policies, r, versions, namespace)
+				want := expected(policies, r, versions[r.Kind], namespace)
 				if namespace == "kube-system" || namespace == "quaymaster" {
 					want = expectation{}
 				}
-				webhooks, rules := asked(c.Validating.Webhooks, name{r.Group, r.Name}, namespace)
-				switch {
-				case !want.spoken && len(webhooks) > 0:
-					t.Fatalf("%s in %s: nobody speaks of it, and %d webhooks ask:\n%s", r.Kind, namespace, len(webhooks), strings.Join(lines(webhooks), "\n"))
-				case !want.spoken:
-				case len(webhooks) != 1:
-					t.Fatalf("%s in %s: %d calls:\n%s", r.Kind, namespace, len(webhooks), strings.Join(lines(c.Validating.Webhooks), "\n"))
-				default:
-					var operations []string
-					for _, o := range rules[0].Operations {
-						operations = append(operations, string(o))
+				for _, operation := range []admission.OperationType{admission.Create, admission.Update, admission.Delete} {
+					validates, _ := asked(c.Validating.Webhooks, name{r.Group, r.Name}, namespace, operation)
+					if reason := want.differs(validates, operation); reason != "" {
+						t.Fatalf("%s %s in %s: want %+v, %s:\n%s", operation, r.Kind, namespace, want, reason, strings.Join(lines(c.Validating.Webhooks), "\n"))
 					}
-					closed := *webhooks[0].FailurePolicy == admission.Fail
-					if closed != want.closed || *webhooks[0].TimeoutSeconds != want.seconds || !slices.Equal(operations, want.operations) {
-						t.Fatalf("%s in %s: want %+v, got %s", r.Kind, namespace, want, lines(webhooks)[0])
+					pinned := want
+					if r.Kind == "PodTemplate" {
+						pinned = expectation{}
+					}
+					mutates, _ := asked(mutating, name{r.Group, r.Name}, namespace, operation)
+					if reason := pinned.differs(mutates, operation); reason != "" {
+						t.Fatalf("%s %s in %s: to be changed, want %+v, %s:\n%s", operation, r.Kind, namespace, pinned, reason, strings.Join(lines(mutating), "\n"))
 					}
 				}
 			}
@@ -315,7 +368,7 @@ func TestVersions(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, namespace := range []string{"other", "shop"} {
-				_, rules := asked(c.Validating.Webhooks, name{"example.io", "foos"}, namespace)
+				_, rules := asked(c.Validating.Webhooks, name{"example.io", "foos"}, namespace, admission.Create)
 				got := ""
 				if len(rules) == 1 {
 					got = strings.Join(rules[0].APIVersions, ",")

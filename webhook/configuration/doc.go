@@ -7,14 +7,19 @@
 //
 // # One call a phase
 //
-// Each resource of a namespace stands in exactly one webhook of each
-// configuration, so that one admission costs one call to /mutate and one to
+// Each operation on a resource of a namespace stands in exactly one webhook of
+// each configuration, so that one admission costs one call to /mutate and one to
 // /validate, however many policies speak of it. That webhook fails closed if one
 // policy does that can speak of the resource there, and waits as long as the most
 // patient of them; what a single policy says about failing is honoured by the
 // engine, which knows them apart. A policy of which nothing enforces does not
 // close it: an audit never stops anybody. Resources that agree in this share a
 // webhook.
+//
+// Where all images are in spec, an update that leaves spec alone is not asked
+// about (matchConditions). The API server copies the object to find that out; so
+// UPDATE has a webhook with the condition, and CREATE, to which it would never say
+// no, a second one without it, which is equal in all else (see split.go).
 //
 // # Who decides where
 //

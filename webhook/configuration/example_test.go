@@ -31,6 +31,7 @@ func ExampleBuild() {
 	}
 	fmt.Println(configurations.Warnings[0].Policy)
 	// Output:
-	// workloads-fail-10s.validate.quaymaster.dev [CREATE UPDATE] [pods]
+	// new-workloads-fail-10s.validate.quaymaster.dev [CREATE] [pods]
+	// workloads-fail-10s.validate.quaymaster.dev [UPDATE] [pods]
 	// ClusterPolicy/signed
 }

@@ -1,0 +1,66 @@
+package configuration
+
+import (
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+)
+
+// split takes CREATE out of the webhooks that have a condition, into others that
+// have none and are else equal: to evaluate a condition the API server copies the
+// object, and this one says yes to every CREATE. Webhooks for namespaces are split
+// while maxNames and maxParts allow it; one that is not asks the same, and costs
+// the API server more.
+func split(whole []*group) []*group {
+	names, webhooks := maxNames, maxParts
+	for _, g := range whole {
+		if len(g.namespaces) > 0 {
+			names, webhooks = names-len(g.namespaces), webhooks-1
+		}
+	}
+	var all []*group
+	for _, g := range whole {
+		created, updated := g.created(), g.updated()
+		switch {
+		case !g.spec || len(created.parts) == 0:
+			all = append(all, g)
+		case len(updated.parts) == 0:
+			all = append(all, created)
+		case len(g.namespaces) == 0:
+			all = append(all, created, updated)
+		case len(g.namespaces) > names || webhooks < 1:
+			all = append(all, g)
+		default:
+			names, webhooks = names-len(g.namespaces), webhooks-1
+			all = append(all, created, updated)
+		}
+	}
+	slices.SortFunc(all, byName)
+	return all
+}
+
+// created returns the webhook for the CREATE of what is in g.
+func (g *group) created() *group {
+	created := g.only(admission.Create)
+	created.name, created.spec = "new-"+g.name, false
+	return created
+}
+
+// updated returns the webhook for the UPDATE of what is in g.
+func (g *group) updated() *group { return g.only(admission.Update) }
+
+// only returns g for one operation, with those parts that have it.
+func (g *group) only(operation admission.OperationType) *group {
+	narrowed := *g
+	narrowed.parts = nil
+	for _, p := range g.parts {
+		if slices.Contains(strings.Split(p.form.operations, ","), string(operation)) {
+			p.form.operations = string(operation)
+			narrowed.parts = append(narrowed.parts, p)
+		}
+	}
+	return &narrowed
+}
+
+func byName(a, b *group) int { return strings.Compare(a.name, b.name) }
