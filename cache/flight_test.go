@@ -215,11 +215,11 @@ func TestNobodyJoinsWorkThatHangs(t *testing.T) {
 		if got, err := f.Do(soon, "key", second); err == nil {
 			t.Errorf("work of a second ago was not joined: %q", got)
 		}
-		time.Sleep(2 * time.Second) // of the bubble's clock
+		time.Sleep(2 * time.Second) //nolint:forbidigo // of the bubble's clock
 		if got, err := f.Do(t.Context(), "key", second); got != "second" || err != nil {
 			t.Errorf("who came later got %q, %v, and waited for work that hangs", got, err)
 		}
-		time.Sleep(time.Minute) // the first work ends, and forgets nobody else's
+		time.Sleep(time.Minute) //nolint:forbidigo // of the bubble's clock: the first work ends, and forgets nobody else's
 		synctest.Wait()
 	})
 }
