@@ -52,7 +52,7 @@ it could not serve.`,
 // unless GOGC says otherwise. What the gateway keeps is small beside what its
 // requests leave behind: with Go's default of 100 it spends a fifth of its time on
 // collecting a few megabytes. GOMEMLIMIT bounds it all the same.
-const collectAt = 300
+const collectAt = 200
 
 // serve runs the gateway. Its log is the process's: libraries that log by
 // themselves write into it, so that each line is of one form.
