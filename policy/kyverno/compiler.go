@@ -79,7 +79,8 @@ func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
 	return compiled, nil
 }
 
-func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
+// read decodes a document strictly, and returns it as JSON.
+func read(text []byte, into any) ([]byte, error) {
 	if len(text) > maxDocument {
 		return nil, fmt.Errorf("the document of %d bytes %w of %d", len(text), jmespath.ErrTooLarge, maxDocument)
 	}
@@ -87,16 +88,29 @@ func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	return data, decode(data, into, "")
+}
+
+func readMetadata(raw json.RawMessage) (metadata, error) {
+	var meta metadata
+	if err := json.Unmarshal(raw, &meta); err != nil {
+		return meta, fail("metadata", "%w", readable(err))
+	}
+	return meta, nil
+}
+
+func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
 	var d document
-	if err := decode(data, &d, ""); err != nil {
+	data, err := read(text, &d)
+	if err != nil {
 		return nil, err
 	}
 	if !Recognises(d.APIVersion, d.Kind) {
 		return nil, fmt.Errorf("%s %s is no Kyverno policy: want ClusterPolicy or Policy of kyverno.io/v1 or v2beta1", d.APIVersion, d.Kind)
 	}
-	var meta metadata
-	if err := json.Unmarshal(d.Metadata, &meta); err != nil {
-		return nil, fail("metadata", "%w", readable(err))
+	meta, err := readMetadata(d.Metadata)
+	if err != nil {
+		return nil, err
 	}
 	p, err := newPolicyCompiler(c, d, meta)
 	if err != nil {

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/condition"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
@@ -71,23 +69,17 @@ func (c *Compiler) CompileException(text []byte, source string) (*policy.Excepti
 }
 
 func (c *Compiler) compileException(text []byte, source string) (*policy.Exception, error) {
-	if len(text) > maxDocument {
-		return nil, fmt.Errorf("the document of %d bytes %w of %d", len(text), jmespath.ErrTooLarge, maxDocument)
-	}
-	data, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return nil, err
-	}
 	var d exceptionDocument
-	if err := decode(data, &d, ""); err != nil {
+	data, err := read(text, &d)
+	if err != nil {
 		return nil, err
 	}
 	if !RecognisesException(d.APIVersion, d.Kind) {
 		return nil, fmt.Errorf("%s %s is no Kyverno exception: want PolicyException of kyverno.io/v2 or v2beta1", d.APIVersion, d.Kind)
 	}
-	var meta metadata
-	if err := json.Unmarshal(d.Metadata, &meta); err != nil {
-		return nil, fail("metadata", "%w", readable(err))
+	meta, err := readMetadata(d.Metadata)
+	if err != nil {
+		return nil, err
 	}
 	sum := sha256.Sum256(data)
 	out := &policy.Exception{Namespace: meta.Namespace, Name: meta.Name, Source: source, Hash: hex.EncodeToString(sum[:])}

@@ -5,8 +5,9 @@ import "time"
 // The bounds on what a caller may ask for.
 const (
 	// MaxBody is the size of a review, in bytes: an object and its former state of
-	// 3 MiB each, which is what the API server stores at most, and what it says
-	// about them.
+	// 3 MiB each, which is what the API server takes at most, and what it says about
+	// them. An object full of characters that JSON escapes grows beyond it on the
+	// way, and is denied.
 	MaxBody = 7 << 20
 	// MaxTimeout is the longest time that a webhook may be given.
 	MaxTimeout = 30 * time.Second
