@@ -65,6 +65,11 @@ func (p Pinned) Child(d Descriptor) Pinned {
 	return Pinned{ref: ref, descriptor: d}
 }
 
+// At returns the same digest under another repository.
+func (p Pinned) At(repository Repository) Pinned {
+	return Pinned{ref: p.ref.At(repository), descriptor: p.descriptor}
+}
+
 // String returns registry/path[:tag]@digest, the exact name for a runtime.
 func (p Pinned) String() string {
 	if p.IsZero() {

@@ -247,6 +247,14 @@ func (r Ref) Digest() Digest { return r.digest }
 // Written returns the reference as it stood in its source.
 func (r Ref) Written() string { return r.written }
 
+// At returns what r refers to under another repository: the same tag and digest,
+// written in the normalised form.
+func (r Ref) At(repository Repository) Ref {
+	r.repository = repository
+	r.written = r.String()
+	return r
+}
+
 // IsZero reports whether r is the zero Ref, which refers to nothing.
 func (r Ref) IsZero() bool { return r.repository.IsZero() }
 

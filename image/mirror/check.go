@@ -1,0 +1,106 @@
+package mirror
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// Check looks for what works otherwise than it reads: loops, entries that others
+// shadow, targets that are their source, and * that may stand for more than one
+// part of a host. (A source that no reference can have does not load.)
+func (s *Set) Check() []Finding {
+	var findings []Finding
+	for e := range s.entries() {
+		wildcard := false
+		for _, w := range e.ways {
+			findings = append(findings, s.checkShadow(w)...)
+			findings = append(findings, s.checkLoops(w)...)
+			for _, path := range w.identity {
+				findings = append(findings, e.finding(path,
+					fmt.Sprintf("the target is the source %s itself, and is left out", w.source),
+					"remove it: otherwise: Source leaves an image there"))
+			}
+			if w.source.IsWildcard() && !wildcard {
+				wildcard = true
+				findings = append(findings, e.finding(w.path,
+					fmt.Sprintf("* in %s may stand for more than one part of a host, as in %s", w.source, strings.Replace(w.source.String(), "*", "a.b", 1)),
+					"see that the target's names and its certificate allow for that"))
+			}
+		}
+	}
+	return findings
+}
+
+func (e *entry) finding(path, message, hint string) Finding {
+	return Finding{Where: e.document.Kind + "/" + e.document.Name + ": " + path, Message: message, Hint: hint}
+}
+
+// checkShadow looks for an earlier entry that takes all that the way speaks of.
+func (s *Set) checkShadow(w *way) []Finding {
+	var by *way
+	name := w.source.Sample()
+	s.sources.Visit(name.Registry(), name.Path(), func(other *way) bool {
+		if other == w {
+			return false
+		}
+		if other.source == w.source && other.entry.covers(w.entry) && len(other.targets) > 0 {
+			by = other
+		}
+		return by == nil
+	})
+	if by == nil {
+		return nil
+	}
+	return []Finding{w.entry.finding(w.path,
+		fmt.Sprintf("%s speaks of %s for the same subjects and comes first, by kind, name and place", by.entry.name, w.source),
+		"join both entries, or tell them apart by selectors")}
+}
+
+// covers reports whether an entry is for all for whom another one is.
+func (e *entry) covers(other *entry) bool {
+	return (e.pulls == AnyPull || e.pulls == other.pulls) && (e.selects.isEmpty() || e.selects.equals(other.selects))
+}
+
+// checkLoops looks for targets inside sources and for sources inside targets.
+func (s *Set) checkLoops(w *way) []Finding {
+	var findings []Finding
+	name := w.source.Sample()
+	for _, t := range w.targets {
+		to, err := t.Forward(name)
+		if err != nil {
+			continue
+		}
+		var within []string
+		s.sources.Visit(to.Registry(), to.Path(), func(other *way) bool {
+			within = append(within, other.entry.name+" ("+other.source.String()+")")
+			return len(within) < maxTargets
+		})
+		slices.Sort(within)
+		for _, other := range slices.Compact(within) {
+			findings = append(findings, w.entry.finding(t.path,
+				fmt.Sprintf("the target lies inside a source of %s: copies there are recognised and left alone, not copied again", other),
+				"make sure that this is meant"))
+		}
+	}
+	if by, ok := s.insideOf(name); ok {
+		findings = append(findings, w.entry.finding(w.path,
+			fmt.Sprintf("%s lies inside a target of %s: images there are copies, and are left alone", w.source, by),
+			"name the source of those copies instead"))
+	}
+	return findings
+}
+
+// insideOf returns the entry that has a name as a copy.
+func (s *Set) insideOf(name image.Repository) (string, bool) {
+	by := ""
+	s.targets.VisitCopies(name, func(r reverse, host string) bool {
+		if from, ok := r.Inverse(host, name.Path()); ok && from != name {
+			by = r.way.entry.name
+		}
+		return by == ""
+	})
+	return by, by != ""
+}

@@ -1,0 +1,82 @@
+package mirror
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// maxOrigins bounds the names of one copy. Only mirrors that lead in a circle have
+// more; Route then fails, so that nobody is judged by some of them.
+const maxOrigins = 256
+
+// Origins returns the sources' names of a reference that lies inside targets, each
+// once, in a stable order; none where it does not. A source that is itself a copy
+// is followed. Selectors are not asked: whoever could have been redirected is
+// judged.
+func (s *Set) Origins(ref image.Ref) []Origin {
+	origins, _ := s.origins(ref)
+	return origins
+}
+
+// origins also reports whether these are all.
+func (s *Set) origins(ref image.Ref) (origins []Origin, complete bool) {
+	if s == nil || ref.IsZero() {
+		return nil, true
+	}
+	complete = true
+	here := ref.Repository()
+	for next := 0; ; next++ {
+		s.targets.VisitCopies(here, func(r reverse, host string) bool {
+			from, ok := r.Inverse(host, here.Path())
+			if !ok || from == ref.Repository() {
+				return true
+			}
+			if complete = len(origins) < maxOrigins; !complete {
+				return false
+			}
+			origins = r.way.join(origins, from, ref)
+			return true
+		})
+		if next >= len(origins) || !complete {
+			return origins, complete
+		}
+		here = origins[next].Ref.Repository()
+	}
+}
+
+// join adds what the way says of a source's name. Of two ways to one name the
+// first gives its own, and both where to look.
+func (w *way) join(origins []Origin, from image.Repository, copied image.Ref) []Origin {
+	where := w.where(from, []image.Repository{copied.Repository()})
+	if len(where) == 0 {
+		where = []image.Repository{copied.Repository()} // the third place has no such name
+	}
+	for i := range origins {
+		if o := &origins[i]; o.Ref.Repository() == from {
+			o.Evidence = unique(append(o.Evidence, where...))
+			o.PullSecrets = unique(append(o.PullSecrets, w.entry.pullSecrets...))
+			return origins
+		}
+	}
+	return append(origins, Origin{
+		Ref: copied.At(from), Mirror: w.entry.name, Evidence: where, PullSecrets: slices.Clone(w.entry.pullSecrets),
+	})
+}
+
+// IsCopy reports whether copied is a name of ref at one of its targets; tags and
+// digests are the caller's to compare.
+func (s *Set) IsCopy(copied, ref image.Ref) bool {
+	if s == nil || copied.IsZero() || ref.IsZero() {
+		return false
+	}
+	found := false
+	s.targets.VisitCopies(copied.Repository(), func(r reverse, host string) bool {
+		if from, ok := r.Inverse(host, copied.Repository().Path()); ok && from == ref.Repository() {
+			to, err := r.Forward(from)
+			found = err == nil && to == copied.Repository()
+		}
+		return !found
+	})
+	return found
+}

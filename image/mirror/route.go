@@ -1,0 +1,123 @@
+package mirror
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// Route returns what the mirrors say of a reference: nil where none speaks of it,
+// and where it lies inside a target already. The longest source prefix wins, after
+// the more exact host. A target whose name for the image would be none, being too
+// long, is left out. An error means that an entry which names the reference could
+// not be asked, or that it has no other target.
+func (s *Set) Route(ref image.Ref, about Subject) (*Route, error) {
+	if s == nil || ref.IsZero() {
+		return nil, nil
+	}
+	if s.isInside(ref.Repository()) {
+		if _, complete := s.origins(ref); !complete {
+			return nil, fmt.Errorf("mirrors: %s is a copy of more than %d names, and cannot be judged by all of them: the mirrors lead in a circle", ref, maxOrigins)
+		}
+		return nil, nil
+	}
+	var chosen *way
+	var failure error
+	s.sources.Visit(ref.Registry(), ref.Repository().Path(), func(w *way) bool {
+		if !w.entry.pulls.includes(ref) || len(w.targets) == 0 {
+			return true
+		}
+		applies, err := w.entry.selects.match(about)
+		switch {
+		case err != nil:
+			failure = fmt.Errorf("mirrors: %s names %s and cannot be asked: %w", w.entry.name, ref, err)
+		case applies:
+			chosen = w
+		default:
+			return true
+		}
+		return false
+	})
+	if failure != nil || chosen == nil {
+		return nil, failure
+	}
+	return chosen.route(ref)
+}
+
+// isInside reports whether a name is one that a target has for some image.
+func (s *Set) isInside(copied image.Repository) bool {
+	inside := false
+	s.targets.VisitCopies(copied, func(r reverse, host string) bool {
+		from, ok := r.Inverse(host, copied.Path())
+		inside = ok && from != copied // another spelling of the source is no copy
+		return !inside
+	})
+	return inside
+}
+
+func (p Pulls) includes(ref image.Ref) bool {
+	switch p {
+	case ByDigest:
+		return !ref.Digest().IsZero()
+	case ByTagOnly:
+		return ref.Digest().IsZero()
+	}
+	return true
+}
+
+func (w *way) route(ref image.Ref) (*Route, error) {
+	e := w.entry
+	route := &Route{Mirror: e.name, When: e.when, Otherwise: e.otherwise, Resolve: e.resolve, PullSecrets: slices.Clone(e.pullSecrets)}
+	var copies []image.Repository
+	var errs []error
+	for _, t := range w.targets {
+		to, err := t.Forward(ref.Repository())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !slices.Contains(copies, to) {
+			copies = append(copies, to)
+			route.Candidates = append(route.Candidates, Candidate{Ref: ref.At(to), Fill: t.fill})
+		}
+	}
+	if len(copies) == 0 {
+		return nil, fmt.Errorf("mirrors: %s has no target for %s: %w", e.name, ref, errors.Join(errs...))
+	}
+	route.Evidence = w.where(ref.Repository(), copies)
+	if len(route.Evidence) == 0 {
+		return nil, fmt.Errorf("mirrors: %s has no place for the evidence of %s: its name there would be too long", e.name, ref)
+	}
+	return route, nil
+}
+
+// where returns the repositories of evidence, in order, none twice.
+func (w *way) where(from image.Repository, copies []image.Repository) []image.Repository {
+	var found []image.Repository
+	for _, e := range w.evidence {
+		switch {
+		case e.at != nil:
+			if at, err := e.at.Forward(from); err == nil {
+				found = append(found, at)
+			}
+		case e.side == Source:
+			found = append(found, from)
+		default:
+			found = append(found, copies...)
+		}
+	}
+	return unique(found)
+}
+
+// unique keeps the first of equal values.
+func unique[T comparable](values []T) []T {
+	var kept []T
+	for _, v := range values {
+		if !slices.Contains(kept, v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

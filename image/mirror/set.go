@@ -1,0 +1,285 @@
+package mirror
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror/internal/mapping"
+)
+
+// When says what a target must serve to be used.
+type When string
+
+// The choices.
+const (
+	// Verified: the digest that was proved. The default.
+	Verified When = "Verified"
+	// Present: the digest that was resolved, where no policy asks for proof.
+	Present When = "Present"
+	// Always: the target is not asked; the reference is pinned, so that the runtime
+	// refuses other bytes.
+	Always When = "Always"
+)
+
+// Otherwise says what becomes of an image that no target qualifies for.
+type Otherwise string
+
+// The choices.
+const (
+	// UseSource leaves the image where it was written. The default.
+	UseSource Otherwise = "Source"
+	Deny      Otherwise = "Deny"
+)
+
+// Side is one side of a mapping.
+type Side string
+
+// The sides.
+const (
+	Source Side = "Source"
+	Target Side = "Target"
+)
+
+// Pulls says which references are redirected.
+type Pulls string
+
+// The choices: by tag or digest (the default), by digest alone
+// (ImageDigestMirrorSet), by tag alone (ImageTagMirrorSet).
+const (
+	AnyPull   Pulls = ""
+	ByDigest  Pulls = "Digest"
+	ByTagOnly Pulls = "Tag"
+)
+
+// Candidate is one target's name for an image.
+type Candidate struct {
+	// Ref is the image at the target, with the source's tag and digest.
+	Ref image.Ref
+	// Fill: the target fills itself by requests for a tag and not by requests for a
+	// digest (ECR's pull-through cache), so the tag is fetched first.
+	Fill bool
+}
+
+// Route is what the mirrors say of one reference.
+type Route struct {
+	// Mirror names the document and the entry, as in RegistryMirror/hub[0]. Equal
+	// names mean equal settings, for as long as the Set is the same.
+	Mirror string
+	// Candidates are the targets in order; at least one.
+	Candidates []Candidate
+	When       When
+	Otherwise  Otherwise
+	// Resolve is the side whose answer for a tag counts.
+	Resolve Side
+	// Evidence are the repositories where signatures and attestations are looked
+	// for, in order; at least one, none twice.
+	Evidence []image.Repository
+	// PullSecrets are the Secrets to add to a pod that is redirected.
+	PullSecrets []string
+}
+
+// Origin is a source's name of an image that is named by its copy.
+type Origin struct {
+	// Ref is the source's name, with the copy's tag and digest.
+	Ref    image.Ref
+	Mirror string
+	// Evidence are the repositories where signatures and attestations are looked
+	// for, in order: the entry's own, with the copy as the only target.
+	Evidence []image.Repository
+	// PullSecrets are the entry's.
+	PullSecrets []string
+}
+
+// Subject is what the selectors of an entry ask of.
+type Subject struct {
+	Namespace string
+	// NamespaceLabels are unknown unless NamespaceKnown; an entry that selects by
+	// them then cannot be asked.
+	NamespaceLabels map[string]string
+	NamespaceKnown  bool
+	// Labels are the object's own.
+	Labels map[string]string
+	// Owners are the object's controllers.
+	Owners []Owner
+	// Bare: nothing is known of labels and owners.
+	Bare bool
+}
+
+// Owner is the kind of an owner.
+type Owner struct{ Group, Kind string }
+
+// Set is the mirrors of one moment. It is immutable; a nil Set redirects nothing.
+type Set struct {
+	documents []*Document
+	hash      string
+	sources   mapping.Index[*way]
+	targets   mapping.Index[reverse]
+}
+
+// Document is one compiled mapping document.
+type Document struct {
+	// Kind and Name of the document, as in RegistryMirror and hub; a ConfigMap's
+	// name has its namespace before it.
+	Kind, Name string
+	// Source says where it was read, for messages.
+	Source string
+	// Hash is the SHA-256 of its content, in hexadecimal: of its kind, name and
+	// specification, and not of its status.
+	Hash string
+
+	entries []*entry
+}
+
+// Finding is what a person should know of a mapping that works all the same.
+type Finding struct {
+	// Where is the document and the path in it.
+	Where   string
+	Message string
+	// Hint says what to do next.
+	Hint string
+}
+
+// entry is one rule of a document.
+type entry struct {
+	document *Document
+	// name is Route.Mirror; path is where it stands in the document.
+	name, path  string
+	ways        []*way
+	when        When
+	otherwise   Otherwise
+	resolve     Side
+	pulls       Pulls
+	pullSecrets []string
+	selects     selector
+}
+
+// way is one source of an entry with what leads from it.
+type way struct {
+	entry  *entry
+	source mapping.Source
+	path   string // of the source in the document
+	// targets in order, without those that are the source itself, which is asked
+	// anyway.
+	targets  []target
+	identity []string // the paths of those
+	evidence []evidence
+	// aliases are targets under other spellings of {host}, to recognise copies by.
+	aliases []*mapping.Mapping
+}
+
+type target struct {
+	*mapping.Mapping
+	fill bool
+	path string
+}
+
+// evidence is a side, or else a repository.
+type evidence struct {
+	side Side
+	at   *mapping.Mapping
+}
+
+// reverse is one way back from a target.
+type reverse struct {
+	*mapping.Mapping
+	way *way
+}
+
+// NewSet joins documents. Two of the same kind and name are an error, as is more
+// than MaxEntries.
+func NewSet(documents ...*Document) (*Set, error) {
+	s := &Set{documents: slices.Clone(documents)}
+	slices.SortFunc(s.documents, func(a, b *Document) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	sum, entries := sha256.New(), 0
+	for i, d := range s.documents {
+		if i > 0 && d.Kind == s.documents[i-1].Kind && d.Name == s.documents[i-1].Name {
+			return nil, fmt.Errorf("mirrors: %s %s is there twice: in %s and in %s", d.Kind, d.Name, s.documents[i-1].Source, d.Source)
+		}
+		fmt.Fprintf(sum, "%s\x00%s\x00%s\x00", d.Kind, d.Name, d.Hash)
+		if entries += len(d.entries); entries > MaxEntries {
+			return nil, fmt.Errorf("mirrors: more than %d entries", MaxEntries)
+		}
+		for _, e := range d.entries {
+			for _, w := range e.ways {
+				s.file(w)
+			}
+		}
+	}
+	s.hash = hex.EncodeToString(sum.Sum(nil))
+	return s, nil
+}
+
+func (s *Set) file(w *way) {
+	s.sources.AddSource(w.source, w)
+	for _, t := range w.targets {
+		s.targets.AddTarget(t.Mapping, reverse{t.Mapping, w})
+	}
+	for _, m := range w.aliases {
+		s.targets.AddTarget(m, reverse{m, w})
+	}
+}
+
+// Documents returns the documents, sorted by kind and name.
+func (s *Set) Documents() []*Document {
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.documents)
+}
+
+// Hash names the content of the set; equal sets have equal hashes.
+func (s *Set) Hash() string {
+	if s == nil {
+		return ""
+	}
+	return s.hash
+}
+
+// Denies reports whether an entry denies what no target qualifies for.
+func (s *Set) Denies() bool {
+	for e := range s.entries() {
+		if e.otherwise == Deny {
+			return true
+		}
+	}
+	return false
+}
+
+// Registries returns the hosts of the targets that are known without an image,
+// sorted.
+func (s *Set) Registries() []string {
+	var hosts []string
+	for e := range s.entries() {
+		for _, w := range e.ways {
+			for _, t := range w.targets {
+				if host, ok := t.Host(); ok {
+					hosts = append(hosts, host)
+				}
+			}
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// entries yields the entries in order.
+func (s *Set) entries() func(yield func(*entry) bool) {
+	return func(yield func(*entry) bool) {
+		if s == nil {
+			return
+		}
+		for _, d := range s.documents {
+			for _, e := range d.entries {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
