@@ -1,0 +1,265 @@
+package health
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Bounds, with their reason.
+const (
+	// maxRegistries bounds the memory: mirrors name a handful, but a template
+	// makes hosts of image names. Past it, who was not asked for longest is
+	// forgotten, those that answer first.
+	maxRegistries = 256
+	// maxProbes bounds how many registries are probed at once.
+	maxProbes = 8
+	// idleTime ends the probing of a registry that nobody asks about. Who asks
+	// again waits once more.
+	idleTime = 10 * time.Minute
+)
+
+// Config is what a Breaker cannot do without.
+type Config struct {
+	// Probe asks whether a registry (host or host:port) answers, as
+	// (*registry.Client).Ping does. It must heed its context.
+	Probe func(ctx context.Context, registry string) error
+}
+
+// Breaker knows which registries answer. It is safe for concurrent use. Close it
+// to end its probes.
+type Breaker struct {
+	probe       func(ctx context.Context, registry string) error
+	first, most time.Duration // of rests
+	timeout     time.Duration // of a probe
+	observer    func(State)   // may be nil
+	now         func() time.Time
+
+	live    context.Context // of the probes, which belong to no call
+	end     context.CancelFunc
+	slots   chan struct{}
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	entries map[string]*entry
+	// answering and resting hold the entries, those that were asked about last in
+	// front.
+	answering, resting *list.List
+}
+
+// Option changes a default of a Breaker.
+type Option func(*Breaker) error
+
+// WithRest sets how long a registry rests first (5 s unless set), and at most
+// (2 min unless set); the rest doubles with each probe that fails.
+func WithRest(first, most time.Duration) Option {
+	return func(b *Breaker) error {
+		if first <= 0 || most < first {
+			return fmt.Errorf("a rest of %s, at most %s: want more than nothing, and not less at most", first, most)
+		}
+		b.first, b.most = first, most
+		return nil
+	}
+}
+
+// WithProbeTimeout bounds a probe; 5 s unless set.
+func WithProbeTimeout(d time.Duration) Option {
+	return func(b *Breaker) error {
+		if d <= 0 {
+			return fmt.Errorf("a probe timeout of %s: want more than nothing", d)
+		}
+		b.timeout = d
+		return nil
+	}
+}
+
+// WithObserver has seen called for each change, in order. It must be quick and
+// not call the Breaker, which is locked meanwhile.
+func WithObserver(seen func(State)) Option {
+	return func(b *Breaker) error {
+		if seen == nil {
+			return errors.New("the observer is nil")
+		}
+		b.observer = seen
+		return nil
+	}
+}
+
+// WithClock replaces the clock that States speak by, for tests. Rests are counted
+// by the runtime's.
+func WithClock(now func() time.Time) Option {
+	return func(b *Breaker) error {
+		if now == nil {
+			return errors.New("the clock is nil")
+		}
+		b.now = now
+		return nil
+	}
+}
+
+// New makes a Breaker that knows of no registry.
+func New(config Config, with ...Option) (*Breaker, error) {
+	if config.Probe == nil {
+		return nil, errors.New("health of registries: want a probe")
+	}
+	b := &Breaker{
+		probe: config.Probe, first: 5 * time.Second, most: 2 * time.Minute, timeout: 5 * time.Second, now: time.Now,
+		slots: make(chan struct{}, maxProbes), entries: map[string]*entry{}, answering: list.New(), resting: list.New(),
+	}
+	for _, option := range with {
+		if err := option(b); err != nil {
+			return nil, fmt.Errorf("health of registries: %w", err)
+		}
+	}
+	b.live, b.end = context.WithCancel(context.Background())
+	return b, nil
+}
+
+// Close ends the probes and waits for those that run. The Breaker then stays as
+// it is.
+func (b *Breaker) Close() {
+	b.mu.Lock()
+	b.closed = true
+	for _, e := range b.entries {
+		e.stop()
+	}
+	b.mu.Unlock()
+	b.end()
+	b.running.Wait()
+}
+
+// Rest reports that the registry did not answer a moment ago, and why; it should
+// not be asked then. It never waits.
+func (b *Breaker) Rest(registry string) (why string, resting bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, ok := b.entries[registry]
+	if !ok {
+		return "", false
+	}
+	b.touch(e)
+	if !e.resting() {
+		return "", false
+	}
+	return reason(e.Err), true
+}
+
+// Told says how asking the registry ended. Silence opens; a success closes, also
+// one that was asked for before the rest began: it came after the silence, so the
+// registry lives, and the worst that can come of it is one more question. What is
+// told is never a probe, since who rests is not asked.
+func (b *Breaker) Told(registry string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	verdict := judge(err)
+	if b.closed || verdict == nothing {
+		return
+	}
+	e, ok := b.entries[registry]
+	if !ok {
+		if e = b.add(registry, verdict); e == nil {
+			return
+		}
+	}
+	b.touch(e)
+	switch {
+	case verdict == silent && !e.resting():
+		e.Err, e.rest = err, b.first
+		b.change(e, Open)
+		b.schedule(e)
+	case verdict == silent:
+		e.Err = err
+	case err == nil && e.resting():
+		b.change(e, Closed)
+	}
+}
+
+// States returns what is known, sorted by registry.
+func (b *Breaker) States() []State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	states := make([]State, 0, len(b.entries))
+	for _, e := range b.entries {
+		states = append(states, e.State)
+	}
+	slices.SortFunc(states, func(x, y State) int { return cmp.Compare(x.Registry, y.Registry) })
+	return states
+}
+
+// add makes room for a registry, and an entry that is closed; nil where those that
+// rest fill all the room and the new one answers.
+func (b *Breaker) add(registry string, verdict verdict) *entry {
+	if len(b.entries) >= maxRegistries {
+		oldest := b.answering.Back()
+		if oldest == nil && verdict == silent {
+			oldest = b.resting.Back()
+		}
+		if oldest == nil {
+			return nil
+		}
+		b.forget(oldest.Value.(*entry))
+	}
+	e := &entry{State: State{Registry: registry, Phase: Closed, Since: b.now()}}
+	e.place = b.answering.PushFront(e)
+	b.entries[registry] = e
+	if verdict == present {
+		b.tell(e.State)
+	}
+	return e
+}
+
+func (b *Breaker) forget(e *entry) {
+	e.stop()
+	e.turn++
+	b.answering.Remove(e.place)
+	b.resting.Remove(e.place)
+	delete(b.entries, e.Registry)
+	gone := e.State
+	gone.Phase, gone.Since = Forgotten, b.now()
+	b.tell(gone)
+}
+
+// touch notes that somebody asked.
+func (b *Breaker) touch(e *entry) {
+	e.asked = b.now()
+	b.answering.MoveToFront(e.place)
+	b.resting.MoveToFront(e.place)
+}
+
+// change moves an entry to another phase.
+func (b *Breaker) change(e *entry, to Phase) {
+	was := e.resting()
+	e.Phase = to
+	e.turn++
+	e.stop()
+	if is := e.resting(); is != was {
+		e.Since = b.now()
+		b.answering.Remove(e.place)
+		b.resting.Remove(e.place)
+		home := b.answering
+		if is {
+			home = b.resting
+		}
+		e.place = home.PushFront(e)
+	}
+	b.tell(e.State)
+}
+
+func (b *Breaker) tell(s State) {
+	if b.observer != nil {
+		b.observer(s)
+	}
+}
+
+func (e *entry) stop() {
+	if e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+	}
+}

@@ -1,0 +1,446 @@
+package health_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate/redirect"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/health"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+)
+
+var _ redirect.Health = (*health.Breaker)(nil)
+
+const mirror = "mirror.example"
+
+func down() error {
+	return &image.Error{Kind: image.Unavailable, Op: "ask", On: mirror, Err: errors.New("nobody there")}
+}
+
+// probes is a registry to be probed: alive or not, and how often it was asked.
+type probes struct {
+	alive atomic.Bool
+	count atomic.Int32
+}
+
+func (p *probes) probe(context.Context, string) error {
+	p.count.Add(1)
+	if !p.alive.Load() {
+		return errors.New("still nobody there")
+	}
+	return nil
+}
+
+func newBreaker(t testing.TB, probe func(context.Context, string) error, with ...health.Option) *health.Breaker {
+	t.Helper()
+	b, err := health.New(health.Config{Probe: probe}, with...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+// pass lets time pass in a bubble, and what is due happen.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // of the bubble's clock
+	synctest.Wait()
+}
+
+func rests(b *health.Breaker, name string) bool {
+	_, resting := b.Rest(name)
+	return resting
+}
+
+func TestNewRefuses(t *testing.T) {
+	good := health.Config{Probe: (&probes{}).probe}
+	for _, test := range []struct {
+		reason string
+		config health.Config
+		option health.Option
+	}{
+		{reason: "no probe"},
+		{"no rest", good, health.WithRest(0, time.Minute)},
+		{"a greatest rest below the first", good, health.WithRest(time.Minute, time.Second)},
+		{"no time for a probe", good, health.WithProbeTimeout(0)},
+		{"no observer", good, health.WithObserver(nil)},
+		{"no clock", good, health.WithClock(nil)},
+	} {
+		var with []health.Option
+		if test.option != nil {
+			with = append(with, test.option)
+		}
+		if _, err := health.New(test.config, with...); err == nil {
+			t.Errorf("%s: accepted", test.reason)
+		}
+	}
+	if _, err := health.New(good); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhatOpens: silence, and nothing else.
+func TestWhatOpens(t *testing.T) {
+	answered := func(kind image.Kind) error { return &image.Error{Kind: kind, Op: "ask", On: mirror} }
+	for _, test := range []struct {
+		reason string
+		err    error
+		opens  bool
+	}{
+		{"success", nil, false},
+		{"nobody answered", answered(image.Unavailable), true},
+		{"what is not understood", errors.New("odd"), true},
+		{"time ran out", context.DeadlineExceeded, true},
+		{"time ran out inside a failure", &image.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, true},
+		{"who asked left", context.Canceled, false},
+		{"who asked left, inside a failure", &image.Error{Kind: image.Unavailable, Err: context.Canceled}, false},
+		{"it is not there", answered(image.NotFound), false},
+		{"it is refused", answered(image.Refused), false},
+		{"it is too much", answered(image.Bound), false},
+		{"it contradicts itself", answered(image.Corrupt), false},
+		{"an error of the registry's own", &registry.Error{Kind: image.Unavailable, Status: 503}, true},
+		{"an answer to a credential that is in doubt", &registry.Error{Kind: image.Unavailable, Status: 404}, false},
+		{"a question that was never sent", &registry.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, false},
+		{"an answer that is late", &registry.Error{Kind: image.Unavailable, Err: fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)}, true},
+		{"wrapped", fmt.Errorf("ask: %w", &registry.Error{Kind: image.Unavailable, Status: 401}), false},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			b := newBreaker(t, (&probes{}).probe)
+			b.Told(mirror, test.err)
+			if why, resting := b.Rest(mirror); resting != test.opens || resting == (why == "") {
+				t.Errorf("resting %t, %q", resting, why)
+			}
+			if rests(b, "other.example") {
+				t.Error("another registry rests, too")
+			}
+		})
+	}
+}
+
+// TestRestsAndProbes: one failure, a rest, and one probe after each.
+func TestRestsAndProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p probes
+		b := newBreaker(t, p.probe)
+		b.Told(mirror, down())
+		for i, seconds := range []int{5, 10, 20, 40, 80, 120, 120} {
+			pass(time.Duration(seconds)*time.Second - time.Millisecond)
+			if n := int(p.count.Load()); n != i || !rests(b, mirror) {
+				t.Fatalf("before rest %d ends: %d probes, resting %t", i, n, rests(b, mirror))
+			}
+			pass(time.Millisecond)
+			if n := int(p.count.Load()); n != i+1 || !rests(b, mirror) {
+				t.Fatalf("after rest %d: %d probes, resting %t", i, n, rests(b, mirror))
+			}
+		}
+		p.alive.Store(true)
+		pass(2 * time.Minute)
+		if rests(b, mirror) {
+			t.Fatal("it rests although a probe was answered")
+		}
+		pass(time.Hour)
+		if n := p.count.Load(); n != 8 {
+			t.Errorf("%d probes, want 8: who answers is not probed", n)
+		}
+		p.alive.Store(false)
+		b.Told(mirror, down())
+		pass(5 * time.Second)
+		if n := p.count.Load(); n != 9 {
+			t.Error("the first rest is longer after an earlier one")
+		}
+	})
+}
+
+// TestAProbeStandsBesideRequests: nobody waits for it, it is one at a time, and
+// bounded.
+func TestAProbeStandsBesideRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most, count atomic.Int32
+		b := newBreaker(t, func(ctx context.Context, _ string) error {
+			count.Add(1)
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		b.Told(mirror, down())
+		pass(5 * time.Second)
+		began := time.Now()
+		for range 100 {
+			if !rests(b, mirror) {
+				t.Fatal("a request was let through beside the probe")
+			}
+			b.Told(mirror, down())
+		}
+		if time.Since(began) != 0 {
+			t.Error("a request waited for the probe")
+		}
+		if s := b.States(); s[0].Phase != health.HalfOpen {
+			t.Errorf("%+v", s)
+		}
+		pass(5*time.Second - time.Millisecond)
+		if running.Load() != 1 {
+			t.Error("the probe ended early")
+		}
+		pass(time.Millisecond)
+		if s := b.States(); running.Load() != 0 || s[0].Phase != health.Open {
+			t.Errorf("after its bound the probe runs, or counts as an answer: %+v", s)
+		}
+		pass(10 * time.Second)
+		if count.Load() != 2 || most.Load() != 1 {
+			t.Errorf("%d probes, %d at once", count.Load(), most.Load())
+		}
+	})
+}
+
+// TestASuccessThatIsToldCloses, and the probe that runs meanwhile changes nothing.
+func TestASuccessThatIsToldCloses(t *testing.T) {
+	for _, during := range []health.Phase{health.Open, health.HalfOpen} {
+		synctest.Test(t, func(t *testing.T) {
+			var count atomic.Int32
+			b := newBreaker(t, func(ctx context.Context, _ string) error {
+				count.Add(1)
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			b.Told(mirror, down())
+			if pass(time.Second); during == health.HalfOpen {
+				pass(5 * time.Second)
+			}
+			if s := b.States(); s[0].Phase != during {
+				t.Fatalf("%+v", s)
+			}
+			for _, err := range []error{&image.Error{Kind: image.NotFound}, context.Canceled} {
+				if b.Told(mirror, err); !rests(b, mirror) {
+					t.Fatalf("%v is no success", err)
+				}
+			}
+			before := count.Load()
+			b.Told(mirror, nil)
+			if rests(b, mirror) {
+				t.Fatal("it rests")
+			}
+			pass(time.Hour)
+			if rests(b, mirror) || count.Load() != before {
+				t.Errorf("a probe of before: resting %t, %d probes", rests(b, mirror), count.Load()-before)
+			}
+		})
+	}
+}
+
+// TestAProbeThatIsNotSent says nothing: it is due again after the same rest.
+func TestAProbeThatIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var count atomic.Int32
+		b := newBreaker(t, func(context.Context, string) error {
+			count.Add(1)
+			return &registry.Error{Op: "ping", Kind: image.Unavailable, Err: context.DeadlineExceeded}
+		})
+		b.Told(mirror, down())
+		pass(time.Minute)
+		if n := count.Load(); n != 12 || !rests(b, mirror) || !strings.Contains(b.States()[0].Err.Error(), "nobody there") {
+			t.Errorf("%d probes, %+v", n, b.States())
+		}
+	})
+}
+
+func TestAProbeThatPanicsFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreaker(t, func(context.Context, string) error { panic("boom") })
+		b.Told(mirror, down())
+		pass(5 * time.Second)
+		if why, resting := b.Rest(mirror); !resting || !strings.Contains(why, "boom") {
+			t.Errorf("%q, %t", why, resting)
+		}
+	})
+}
+
+// TestCloseEndsProbes: those that run, wait or are due; synctest fails for a
+// goroutine that is left.
+func TestCloseEndsProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended, began atomic.Int32
+		b := newBreaker(t, func(ctx context.Context, _ string) error {
+			began.Add(1)
+			<-ctx.Done()
+			ended.Add(1)
+			return ctx.Err()
+		})
+		for i := range 20 {
+			b.Told(fmt.Sprintf("r%d.example", i), down())
+		}
+		pass(time.Second)
+		b.Told(mirror, down())
+		pass(4 * time.Second)
+		if began.Load() != 8 {
+			t.Errorf("%d probes at once, want 8", began.Load())
+		}
+		b.Close()
+		if began.Load() != 8 || ended.Load() != 8 {
+			t.Errorf("%d probes began, %d ended", began.Load(), ended.Load())
+		}
+		pass(time.Hour)
+		if b.Told("late.example", down()); began.Load() != 8 || rests(b, "late.example") {
+			t.Error("a closed breaker goes on")
+		}
+		b.Close()
+	})
+}
+
+// TestRegistriesAreBounded: hosts that people invent do not push out those that
+// rest, and are forgotten in the end.
+func TestRegistriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p probes
+		b := newBreaker(t, p.probe)
+		b.Told(mirror, down())
+		for i := range 1000 {
+			b.Told(fmt.Sprintf("good%d.example", i), nil)
+		}
+		if n := len(b.States()); n != 256 || !rests(b, mirror) {
+			t.Errorf("%d states, resting %t", n, rests(b, mirror))
+		}
+		for i := range 1000 {
+			b.Told(fmt.Sprintf("bad%d.example", i), down())
+			if !rests(b, mirror) { // which is asked about all the time
+				t.Fatalf("forgotten after %d", i)
+			}
+		}
+		if n := len(b.States()); n != 256 {
+			t.Errorf("%d states", n)
+		}
+		if b.Told("good.example", nil); len(b.States()) != 256 || !rests(b, "bad999.example") {
+			t.Error("a registry that answers pushed out one that rests")
+		}
+		for range 20 {
+			pass(time.Minute)
+			b.Rest(mirror)
+		}
+		if s := b.States(); len(s) != 1 || s[0].Registry != mirror {
+			t.Errorf("%d are probed although nobody asks about them", len(s))
+		}
+	})
+}
+
+// TestStates are sorted, and tell since when; an observer is told of each change.
+func TestStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var seen []string
+		var p probes
+		start := time.Now()
+		b := newBreaker(t, p.probe, health.WithObserver(func(s health.State) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, fmt.Sprint(s.Registry, " ", s.Phase, " ", s.Since.Sub(start)))
+		}), health.WithRest(time.Second, 4*time.Second), health.WithProbeTimeout(time.Second))
+		b.Told("b.example", down())
+		pass(500 * time.Millisecond)
+		b.Told("a.example", nil)
+		b.Told("a.example", nil)
+		pass(500 * time.Millisecond)
+		var states []string
+		for _, s := range b.States() {
+			states = append(states, fmt.Sprint(s.Registry, " ", s.Phase, " ", s.Since.Sub(start), " ", s.Err))
+		}
+		if got, want := strings.Join(states, "\n"), "a.example closed 500ms <nil>\nb.example open 0s still nobody there"; got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		p.alive.Store(true)
+		pass(2 * time.Second)
+		want := "b.example open 0s\na.example closed 500ms\nb.example half-open 0s\nb.example open 0s\nb.example half-open 0s\nb.example closed 3s"
+		mu.Lock()
+		defer mu.Unlock()
+		if got := strings.Join(seen, "\n"); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// TestReasonIsOneLine: it goes into a verdict.
+func TestReasonIsOneLine(t *testing.T) {
+	b := newBreaker(t, (&probes{}).probe)
+	b.Told(mirror, errors.New("first\nsecond "+strings.Repeat("é", 1000)))
+	if why, _ := b.Rest(mirror); strings.Contains(why, "\n") || len(why) > 310 || !strings.HasPrefix(why, "first second é") {
+		t.Errorf("%q", why)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	b := newBreaker(t, func(_ context.Context, name string) error {
+		if strings.HasPrefix(name, "r1") {
+			return errors.New("dead")
+		}
+		return nil
+	}, health.WithRest(time.Microsecond, time.Millisecond), health.WithClock(time.Now))
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := range 500 {
+				name := fmt.Sprintf("r%d.example", (worker+i)%300)
+				b.Rest(name)
+				if i%3 == 0 {
+					b.Told(name, down())
+				} else {
+					b.Told(name, nil)
+				}
+				if i%50 == 0 {
+					b.States()
+				}
+			}
+		})
+	}
+	group.Wait()
+	if n := len(b.States()); n > 256 {
+		t.Errorf("%d states", n)
+	}
+}
+
+// TestRealRegistry: a registry that died, another server in its place, and the
+// registry again.
+func TestRealRegistry(t *testing.T) {
+	server := registrytest.Start(registrytest.Options{})
+	defer server.Close()
+	client, err := registry.New(registry.Config{}, registry.WithBackoff(time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	changes := make(chan health.State, 100)
+	b := newBreaker(t, client.Ping, health.WithRest(time.Millisecond, 2*time.Millisecond), health.WithObserver(func(s health.State) { changes <- s }))
+	server.SetFaults(registrytest.Fault{Kind: registrytest.Ping, Do: registrytest.HTML()}, registrytest.Fault{Do: registrytest.Status(502)})
+	_, err = client.Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
+	b.Told(server.Host(), err)
+	for range 5 { // open, half-open, open, half-open, open
+		if s := <-changes; s.Phase == health.Closed {
+			t.Fatalf("a page was taken for a registry: %+v", s)
+		}
+	}
+	server.SetFaults()
+	for s := range changes {
+		if s.Phase == health.Closed {
+			break
+		}
+	}
+	if server.Count("", registrytest.Ping) < 2 || rests(b, server.Host()) {
+		t.Error("it rests")
+	}
+}
+
+func BenchmarkRest(b *testing.B) {
+	breaker := newBreaker(b, (&probes{}).probe)
+	breaker.Told(mirror, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		breaker.Rest(mirror)
+	}
+}

@@ -1,0 +1,134 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry/internal/guard"
+)
+
+// Ping asks whether a registry answers at a host (host or host:port): nil where
+// its base endpoint, GET /v2/, answers as one, even if by wanting a credential.
+// None is sent. A page of a proxy or of a login is no registry's answer, with
+// whichever status. It asks once, without retries; a failure is an *Error:
+// image.Unavailable where nobody answered, image.Corrupt where somebody else did.
+func (c *Client) Ping(ctx context.Context, registry string) error {
+	// The repository is in no request; it makes of the name what references make of it.
+	repository, err := image.ParseRepository(registry + "/library/ping")
+	if err == nil && repository.Registry() != image.NormalRegistry(registry) {
+		err = fmt.Errorf("%q is not a host; write host or host:port", shorten(registry))
+	}
+	if err != nil {
+		return &Error{Op: opPing, Host: shorten(registry), Kind: image.Corrupt, Err: err}
+	}
+	q := question{op: opPing, method: http.MethodGet, repository: repository}
+	again, err := c.pingOnce(ctx, q)
+	if again {
+		_, err = c.pingOnce(ctx, q)
+	}
+	if failure, ok := errors.AsType[*Error](err); ok {
+		failure.Repository = ""
+	}
+	return err
+}
+
+const opPing = "ping"
+
+// pingOnce reports beside the outcome that the host was found to want, or not to
+// have, TLS, and can be asked so now.
+func (c *Client) pingOnce(ctx context.Context, q question) (again bool, err error) {
+	origin := c.schemes.origin(q.repository)
+	leave, err := c.lanes.enter(ctx, origin.Host)
+	if err != nil {
+		return false, q.fail(image.Unavailable, err)
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, q.method, origin.JoinPath("/v2/").String(), nil)
+	if err != nil {
+		return false, q.fail(image.Corrupt, err)
+	}
+	request.Header.Set("User-Agent", c.userAgent)
+	bare := &http.Client{ // no auth.Client: it would go for a token
+		Transport: &guard.Transport{
+			Base: sent{client: c, home: origin}, Home: origin, Realms: c.realms, Loopback: c.loopback,
+		},
+		CheckRedirect: guard.Redirect,
+	}
+	response, err := bare.Do(request)
+	if err != nil {
+		return !c.roads.describes(origin) && c.schemes.concede(origin, err), c.explain(ctx, q, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
+	c.meter.read(len(body))
+	if err != nil {
+		return false, c.explain(ctx, q, err)
+	}
+	if isRegistry(response, body) {
+		return false, nil
+	}
+	failure := q.fail(kindOfStatus(response.StatusCode), nil)
+	failure.Status = response.StatusCode
+	if response.StatusCode < http.StatusBadRequest || failure.Kind == image.Refused {
+		failure.Kind = image.Corrupt
+		failure.Err = errors.New("the answer (" + orNone(mediaTypeOf(response.Header)) + ") is not a registry's")
+		failure.Hint = "check that a proxy or a login page does not stand before it"
+	}
+	return c.schemes.learn(origin, response), failure
+}
+
+// isRegistry looks for signs of a registry: the version header that the docker
+// registry and most others send, the object that they answer with, and when a
+// credential is wanted, a challenge that clients know or the error body of the
+// distribution specification.
+func isRegistry(response *http.Response, body []byte) bool {
+	isNamed := slices.ContainsFunc(response.Header.Values("Docker-Distribution-Api-Version"), func(v string) bool {
+		return strings.HasPrefix(strings.TrimSpace(v), "registry/")
+	})
+	switch response.StatusCode {
+	case http.StatusOK:
+		if mediaTypeOf(response.Header) == "text/html" {
+			return false
+		}
+		var object map[string]json.RawMessage
+		return isNamed || json.Unmarshal(body, &object) == nil && object != nil
+	case http.StatusUnauthorized:
+		return isNamed || len(parseCodes(body)) > 0 || slices.ContainsFunc(response.Header.Values("WWW-Authenticate"), isChallenge)
+	case http.StatusForbidden:
+		return isNamed || len(parseCodes(body)) > 0
+	}
+	return false
+}
+
+// isChallenge reports whether a WWW-Authenticate header is one that a client of
+// registries can meet: Basic or Bearer, both of which name a realm.
+func isChallenge(header string) bool {
+	scheme, parameters, _ := strings.Cut(strings.TrimSpace(header), " ")
+	return (strings.EqualFold(scheme, "Basic") || strings.EqualFold(scheme, "Bearer")) &&
+		strings.Contains(strings.ToLower(parameters), "realm=")
+}
+
+// IsSilence reports whether a failure speaks against the registry as a whole:
+// nobody answered, or with an error of its own (429, 5xx). What it said of one
+// image or to one credential does not, nor what failed on this side: a credential
+// that could not be had, or a request that was never sent since others, to slow
+// hosts, filled the lanes.
+func (e *Error) IsSilence() bool {
+	if _, ours := errors.AsType[*credentialError](e.Err); ours || e.Kind != image.Unavailable {
+		return false
+	}
+	switch e.Err {
+	case context.DeadlineExceeded, context.Canceled: //nolint:errorlint // who waits for a lane has the bare error; an answer that is late is wrapped
+		return false
+	}
+	return e.Status < http.StatusBadRequest || e.Status >= http.StatusInternalServerError || isTemporaryStatus(e.Status)
+}
