@@ -1,0 +1,217 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// maxWaiting and maxWaitingBytes bound what waits to be written: a rollout's
+	// facts, through a short absence of the server.
+	maxWaiting, maxWaitingBytes = 1000, 8 << 20
+	// maxBatch and maxBatchBytes bound what is written in one round trip.
+	maxBatch, maxBatchBytes = 64, 2 << 20
+	// flushTime is how long a Close goes on writing.
+	flushTime = time.Second
+)
+
+// fact waits to be written.
+type fact struct {
+	key          string
+	value        []byte
+	written, end time.Time
+}
+
+// cost is what it holds in memory, about.
+func (f fact) cost() int { return len(f.key) + len(f.value) }
+
+// sealed is a fact as it is written.
+type sealed struct {
+	name  string
+	entry []byte
+	ttl   time.Duration
+}
+
+// queue holds facts in the order of coming; the oldest makes room.
+type queue struct {
+	mu      sync.Mutex
+	waiting []fact
+	bytes   int
+
+	woken chan struct{} // one place: the keeper has something to look at
+}
+
+func newQueue() *queue { return &queue{woken: make(chan struct{}, 1)} }
+
+// put adds a fact and returns how many had to go for it.
+func (q *queue) put(f fact) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	dropped := 0
+	for len(q.waiting) > 0 && (len(q.waiting) >= maxWaiting || q.bytes+f.cost() > maxWaitingBytes) {
+		q.shift()
+		dropped++
+	}
+	q.waiting = append(q.waiting, f)
+	q.bytes += f.cost()
+	q.stir()
+	return dropped
+}
+
+// take removes the oldest facts, as many as are written at once.
+func (q *queue) take() []fact {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var batch []fact
+	for bytes := 0; len(q.waiting) > 0 && len(batch) < maxBatch; {
+		if bytes += q.waiting[0].cost(); bytes > maxBatchBytes && len(batch) > 0 {
+			break
+		}
+		batch = append(batch, q.shift())
+	}
+	return batch
+}
+
+func (q *queue) shift() fact {
+	f := q.waiting[0]
+	q.waiting[0] = fact{} // its value is not held any longer
+	q.waiting = q.waiting[1:]
+	q.bytes -= f.cost()
+	return f
+}
+
+// clear removes all and returns how many there were.
+func (q *queue) clear() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.waiting)
+	q.waiting, q.bytes = nil, 0
+	return n
+}
+
+// stir has the keeper look again.
+func (q *queue) stir() {
+	select {
+	case q.woken <- struct{}{}:
+	default:
+	}
+}
+
+// keeper writes what waits, and tries the server while it rests, until Close.
+func (s *Store) keeper() {
+	defer close(s.stopped)
+	defer s.client.Close()
+	for !s.closed() {
+		if left, resting := s.rest.left(); resting {
+			s.sit(left)
+			continue
+		}
+		batch := s.queue.take()
+		if len(batch) > 0 {
+			s.write(batch)
+			continue
+		}
+		select {
+		case <-s.queue.woken:
+		case <-s.stop:
+		}
+	}
+	s.flush()
+}
+
+// sit waits for the end of a rest and then tries whether the server is back.
+func (s *Store) sit(left time.Duration) {
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		s.probe()
+	case <-s.stop:
+	}
+}
+
+// probe ends the rest if the server answers as a Recall needs it. Connecting may
+// take longer, since the connection is kept for the Recalls to come.
+func (s *Store) probe() {
+	defer s.contain(OpProbe, s.rest.again)
+	ctx, cancel := context.WithTimeout(context.Background(), slowTime)
+	defer cancel()
+	name := []string{s.prefix + "probe"}
+	_, err := s.fetch(ctx, name)
+	if err == nil {
+		quick, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		_, err = s.fetch(quick, name)
+	}
+	if err != nil {
+		s.rest.again(fmt.Errorf("probe: %w", err))
+		s.observer.Failed(OpProbe)
+		return
+	}
+	s.rest.end()
+}
+
+// write seals and writes a batch. What fails is not tried again: what is lost is
+// time.
+func (s *Store) write(batch []fact) {
+	defer s.contain(OpKeep, s.blame)
+	kept := 0
+	defer func() {
+		if kept > 0 {
+			s.observer.Kept(kept)
+		}
+		if lost := len(batch) - kept; lost > 0 {
+			s.observer.Dropped(lost)
+		}
+	}()
+	sealers, err := s.ring.get()
+	if err != nil {
+		s.fail(OpKeep, fmt.Errorf("%w: %w", errKeys, err), false)
+		return
+	}
+	now := s.now()
+	facts := make([]sealed, 0, len(batch))
+	for _, f := range batch {
+		if ttl := f.end.Sub(now); ttl >= time.Millisecond {
+			facts = append(facts, sealed{
+				name: sealers[0].name(s.prefix, f.key), entry: sealers[0].seal(f.key, f.value, f.written, f.end), ttl: ttl,
+			})
+		}
+	}
+	if len(facts) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), slowTime)
+	defer cancel()
+	var refused *refusedError
+	switch err := s.store(ctx, facts); {
+	case errors.As(err, &refused):
+		kept = len(facts) - refused.count
+		s.fail(OpKeep, err, false) // it still answers
+	case err != nil:
+		s.fail(OpKeep, fmt.Errorf("keep: %w", err), !errors.Is(err, errBusy))
+	default:
+		kept = len(facts)
+	}
+}
+
+// flush writes what waits when the Store is closed, unless the server rests.
+func (s *Store) flush() {
+	defer s.contain(OpKeep, s.blame)
+	for end := time.Now().Add(flushTime); time.Now().Before(end); {
+		if _, resting := s.rest.left(); resting {
+			break
+		}
+		batch := s.queue.take()
+		if len(batch) == 0 {
+			break
+		}
+		s.write(batch)
+	}
+	if n := s.queue.clear(); n > 0 {
+		s.observer.Dropped(n)
+	}
+}

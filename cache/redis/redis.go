@@ -1,0 +1,347 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Bounds of what is kept and asked for.
+const (
+	// MaxKeys bounds the keys that are asked for at once, as replicas ask one
+	// another: more questions than one image of any known policy raises.
+	MaxKeys = 64
+	// MaxKey bounds a key in bytes. One is two hashes, a digest, and a predicate
+	// type, which is a URL: a few hundred in all.
+	MaxKey = 1 << 10
+	// MaxValue bounds a value in bytes: a statement of the largest size that is
+	// shared.
+	MaxValue = 1 << 20
+	// maxPrefix bounds Config's prefix; it is paid for with each entry.
+	maxPrefix = 64
+)
+
+// Defaults of the options.
+const (
+	defaultPrefix  = "quaymaster:"
+	defaultTimeout = 50 * time.Millisecond
+	defaultMaxTTL  = 24 * time.Hour
+	// maxTimeout keeps a Recall well below any admission budget.
+	maxTimeout = 2 * time.Second
+	// maxMaxTTL is where an entry is no memory of a moment ago.
+	maxMaxTTL = 30 * 24 * time.Hour
+)
+
+// Config is what a Store cannot do without.
+type Config struct {
+	// Address is the server's host:port. A loopback address is connected to only
+	// if the host says so itself (localhost, 127.0.0.1).
+	Address string
+	// Username is the server's name for us; empty means its default user.
+	Username string
+	// Password returns the password; it is asked for each new connection, so that
+	// it may change, and must be quick. nil means that there is none.
+	Password func() (string, error)
+	// TLS is how the server is known; nil means a plain connection, over which a
+	// password travels readable. An empty ServerName means the host of Address.
+	TLS *tls.Config
+	// Keys returns the replicas' key, of at least 32 random bytes, and at most two
+	// former ones whose entries are still believed. It is asked at each use and must
+	// be quick.
+	Keys func() (current []byte, former [][]byte)
+}
+
+// Store is a memory that replicas share. It is safe for concurrent use, and is
+// what a gate takes as Store. Make one with New.
+type Store struct {
+	client   rueidis.Client
+	slots    chan struct{} // one for each connection
+	prefix   string
+	timeout  time.Duration
+	maxTTL   time.Duration
+	observer Observer
+	now      func() time.Time
+	ring     *ring
+	rest     *rest
+	queue    *queue
+
+	closing sync.Once
+	stop    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the keeper has ended
+}
+
+// Option changes a default of a Store.
+type Option func(*Store) error
+
+// WithPrefix sets what the name of each entry begins with, for a server that
+// others use too; "quaymaster:" unless set. Letters, digits and - _ . : / are
+// allowed, at most 64.
+func WithPrefix(prefix string) Option {
+	return func(s *Store) error {
+		if prefix == "" || len(prefix) > maxPrefix || strings.ContainsFunc(prefix, foreignToPrefix) {
+			return fmt.Errorf("prefix %q: want 1 to %d letters, digits and - _ . : /", prefix, maxPrefix)
+		}
+		s.prefix = prefix
+		return nil
+	}
+}
+
+// foreignToPrefix finds what would mean something else in the pattern of an ACL,
+// or to a cluster.
+func foreignToPrefix(r rune) bool {
+	own := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/", r)
+	return !own
+}
+
+// WithTimeout bounds a Recall, with connecting; 50 ms unless set, at most 2 s.
+func WithTimeout(d time.Duration) Option {
+	return func(s *Store) error {
+		if d <= 0 || d > maxTimeout {
+			return fmt.Errorf("timeout %s: want more than nothing and at most %s", d, maxTimeout)
+		}
+		s.timeout = d
+		return nil
+	}
+}
+
+// WithMaxTTL bounds the life of each entry, whoever wrote it; 24 h unless set, at
+// most 30 days.
+func WithMaxTTL(d time.Duration) Option {
+	return func(s *Store) error {
+		if d <= 0 || d > maxMaxTTL {
+			return fmt.Errorf("longest life %s: want more than nothing and at most %s", d, maxMaxTTL)
+		}
+		s.maxTTL = d
+		return nil
+	}
+}
+
+// WithObserver tells an observer how the memory does; nobody unless set.
+func WithObserver(observer Observer) Option {
+	return func(s *Store) error {
+		if observer == nil {
+			return errors.New("observer: want one")
+		}
+		s.observer = observer
+		return nil
+	}
+}
+
+// WithClock replaces the clock, for tests.
+func WithClock(now func() time.Time) Option {
+	return func(s *Store) error {
+		if now == nil {
+			return errors.New("clock: want one")
+		}
+		s.now = now
+		return nil
+	}
+}
+
+// New makes a Store, which must be closed. It does not connect: a server that is
+// down keeps nobody from starting.
+func New(config Config, with ...Option) (*Store, error) {
+	s := &Store{
+		slots: make(chan struct{}, connections), prefix: defaultPrefix, timeout: defaultTimeout, maxTTL: defaultMaxTTL,
+		observer: nobody{}, now: time.Now, queue: newQueue(),
+		stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	for _, option := range with {
+		if err := option(s); err != nil {
+			return nil, fmt.Errorf("shared memory: %w", err)
+		}
+	}
+	host, err := config.check()
+	if err != nil {
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	s.ring = &ring{keys: config.Keys}
+	if _, err := s.ring.get(); err != nil {
+		return nil, fmt.Errorf("shared memory: %w: %w", errKeys, err)
+	}
+	if s.client, err = newClient(config, host); err != nil {
+		return nil, fmt.Errorf("shared memory at %s: %w", config.Address, err)
+	}
+	s.rest = newRest(time.Now) // a clock that was replaced does not wake anybody
+	go s.keeper()
+	return s, nil
+}
+
+// check refuses what means nothing, and returns the host of the address.
+func (c Config) check() (string, error) {
+	host, port, err := net.SplitHostPort(c.Address)
+	if err != nil {
+		return "", fmt.Errorf("address: %w", err)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); host == "" || err != nil || n == 0 {
+		return "", fmt.Errorf("address %q: want host:port", c.Address)
+	}
+	if c.Username != "" && c.Password == nil {
+		return "", fmt.Errorf("user name %q without a password", c.Username)
+	}
+	if c.TLS != nil && c.TLS.InsecureSkipVerify {
+		return "", errors.New("TLS that believes any certificate: the password would go to whoever answers")
+	}
+	if c.Keys == nil {
+		return "", errors.New("want the replicas' keys")
+	}
+	return host, nil
+}
+
+// Status says how the server does.
+func (s *Store) Status() Status { return s.rest.state() }
+
+// Recall implements gate.Store: it asks the server for all keys in one round trip,
+// within the timeout. What is absent, not believed or not to be had is not in the
+// answer. Of more than MaxKeys keys, and of keys longer than MaxKey, it knows
+// nothing.
+func (s *Store) Recall(ctx context.Context, keys []string) (known map[string][]byte) {
+	defer s.contain(OpRecall, func(err error) {
+		known = nil
+		s.blame(err)
+	})
+	keys = fit(keys)
+	if _, resting := s.rest.left(); resting || len(keys) == 0 || s.closed() {
+		return nil
+	}
+	sealers, err := s.ring.get()
+	if err != nil {
+		s.fail(OpRecall, fmt.Errorf("%w: %w", errKeys, err), false)
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	entries, err := s.fetch(bounded, names(sealers, s.prefix, keys))
+	if err != nil {
+		if !gone(ctx) && !errors.Is(err, errBusy) { // else it was not the server's fault
+			s.fail(OpRecall, err, true)
+		}
+		return nil
+	}
+	s.rest.answered()
+	known = s.believe(sealers, keys, entries)
+	s.observer.Recalled(len(keys), len(known))
+	return known
+}
+
+// gone says whether the caller waits no longer. A connection notices a deadline a
+// moment before the context does.
+func gone(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
+}
+
+// believe opens the entries, which are those of all keys under each sealer in turn.
+func (s *Store) believe(sealers []*sealer, keys []string, entries []entry) map[string][]byte {
+	known := make(map[string][]byte, len(keys))
+	now := s.now()
+	for i, e := range entries {
+		key := keys[i%len(keys)]
+		if _, have := known[key]; have || !e.there {
+			continue
+		}
+		why := e.wrong
+		if why == "" {
+			var value []byte
+			if value, why = sealers[i/len(keys)].open(key, e.sealed, now, s.maxTTL); why == "" {
+				known[key] = value
+				continue
+			}
+		}
+		s.observer.Rejected(why)
+	}
+	return known
+}
+
+// names returns what the keys are called, under each sealer in turn.
+func names(sealers []*sealer, prefix string, keys []string) []string {
+	all := make([]string, 0, len(sealers)*len(keys))
+	for _, sealer := range sealers {
+		for _, key := range keys {
+			all = append(all, sealer.name(prefix, key))
+		}
+	}
+	return all
+}
+
+// fit leaves out keys that are too long, too many or there already.
+func fit(keys []string) []string {
+	fitting := make([]string, 0, min(len(keys), MaxKeys))
+	met := make(map[string]bool, cap(fitting))
+	for _, key := range keys {
+		if len(key) <= MaxKey && !met[key] && len(fitting) < MaxKeys {
+			met[key] = true
+			fitting = append(fitting, key)
+		}
+	}
+	return fitting
+}
+
+// Keep implements gate.Store: it keeps value under key for at most ttl, and no
+// longer than the longest life that was set. It does not wait: the value is
+// written a moment later, and what finds no room then drives out what waits
+// longest. A ttl of 0 or less, a key longer than MaxKey and a value of more than
+// MaxValue are not kept.
+func (s *Store) Keep(key string, value []byte, ttl time.Duration) {
+	defer s.contain(OpKeep, s.blame)
+	if ttl <= 0 {
+		return
+	}
+	if len(key) > MaxKey || len(value) > MaxValue || s.closed() {
+		s.observer.Dropped(1)
+		return
+	}
+	now := s.now()
+	dropped := s.queue.put(fact{key: key, value: append([]byte(nil), value...), written: now, end: now.Add(min(ttl, s.maxTTL))})
+	if dropped > 0 {
+		s.observer.Dropped(dropped)
+	}
+}
+
+// Close writes what waits, for at most a second or two, and ends all that the
+// Store runs. After it, Recall knows nothing and Keep keeps nothing.
+func (s *Store) Close() {
+	s.closing.Do(func() { close(s.stop) })
+	<-s.stopped
+}
+
+func (s *Store) closed() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// fail notes a failure, after which the server rests if it is to blame.
+func (s *Store) fail(op Op, err error, blamed bool) {
+	if blamed {
+		s.blame(err)
+	} else {
+		s.rest.noted(err)
+	}
+	s.observer.Failed(op)
+}
+
+// blame lets the server rest.
+func (s *Store) blame(err error) {
+	s.rest.begin(err)
+	s.queue.stir()
+}
+
+// contain keeps a panic of the library, or of an observer, from the caller. The
+// observer is not told: it may be the one.
+func (s *Store) contain(op Op, then func(error)) {
+	if r := recover(); r != nil {
+		then(fmt.Errorf("%s panicked: %v", op, r))
+	}
+}
