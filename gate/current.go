@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -17,7 +18,7 @@ type Current struct {
 	snapshot atomic.Pointer[Snapshot]
 }
 
-// Replace replaces policies and trust together; a nil one stays as it was.
+// Replace replaces policies, trust and mirrors together; a nil one stays as it was.
 func (c *Current) Replace(next Snapshot) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -28,6 +29,9 @@ func (c *Current) Replace(next Snapshot) {
 		if next.Prover == nil {
 			next.Prover = now.Prover
 		}
+		if next.Mirrors == nil {
+			next.Mirrors = now.Mirrors
+		}
 	}
 	c.snapshot.Store(&next)
 }
@@ -37,6 +41,9 @@ func (c *Current) ReplacePolicies(policies *policy.Set) { c.Replace(Snapshot{Pol
 
 // ReplaceProver replaces the trust.
 func (c *Current) ReplaceProver(prover Prover) { c.Replace(Snapshot{Prover: prover}) }
+
+// ReplaceMirrors replaces the mirrors.
+func (c *Current) ReplaceMirrors(mirrors *mirror.Set) { c.Replace(Snapshot{Mirrors: mirrors}) }
 
 // Ready returns nil once both policies and trust are there, else what is missing.
 func (c *Current) Ready() error {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/workload"
@@ -61,6 +63,8 @@ type Prover interface {
 type Snapshot struct {
 	Policies *policy.Set
 	Prover   Prover
+	// Mirrors may be nil.
+	Mirrors *mirror.Set
 }
 
 // State gives the current snapshot. It is asked once per request.
@@ -98,6 +102,9 @@ type options struct {
 
 	observer Observer // nil: nobody is told
 	peers    Peers    // nil: nobody is asked
+	store    Store    // nil: there is none
+	chooser  *redirect.Chooser
+	secrets  PullSecrets // nil: no Secret is added to pods
 }
 
 // Option changes a default of a Gate.

@@ -22,7 +22,7 @@ func (w *work) investigate(ctx context.Context, pinned image.Pinned, inquiries [
 		return w.look(ctx, pinned, inquiries)
 	})
 	for i, in := range inquiries {
-		w.record(in.key, answers[i])
+		w.add(in.place, in.key, answers[i])
 	}
 }
 
@@ -35,19 +35,21 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 		wg    sync.WaitGroup
 		gap   error
 	)
-	subject := pinned
+	// All inquiries of a search are about one place.
+	session, subject := inquiries[0].session, pinned
+	pinned = pinned.At(inquiries[0].none.repository)
 	if slices.Contains(want.Formats, attest.Notation) && !pinned.Descriptor().IsComplete() {
 		wg.Go(func() { // beside the search, so that it costs no round of its own
-			described, err := w.session.Describe(ctx, pinned)
+			described, err := session.Describe(ctx, pinned)
 			if err != nil {
 				gap = err
 				return
 			}
-			subject = described
+			subject = described.At(subject.Repository())
 		})
 	}
 	searching, discovered := w.gate.options.begin(ctx, PhaseDiscover)
-	found = attest.Find(searching, w.session, pinned, want)
+	found = attest.Find(searching, session, pinned, want)
 	wg.Wait()
 	discovered()
 

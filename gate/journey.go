@@ -41,6 +41,11 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 		broken[i] = safely(func() { plans[i] = trip.plan(ctx, request) })
 	}
 	trip.run(ctx, progress)
+	if err := safely(func() { trip.redirect(ctx, plans) }); err != nil {
+		for i := range broken {
+			broken[i] = errors.Join(broken[i], err)
+		}
+	}
 	for i, request := range requests {
 		if broken[i] == nil {
 			broken[i] = safely(func() { outcomes[i] = plans[i].settle(ctx, trip) })
@@ -92,22 +97,23 @@ type journey struct {
 	order    []*work
 }
 
-type workKey struct{ scope, ref string }
+// workKey names a work; mirrors are part of it, since they say where to look.
+type workKey struct{ scope, ref, way string }
 
 // accessKey names who wants to look at what: checks that are equal in it share
 // a session, and so their work.
 type accessKey struct {
-	ref                   image.Ref
-	credentials, identity string
+	ref                        image.Ref
+	credentials, identity, way string
 }
 
 // work returns the work on a check's reference under its credentials, which
 // checks of other containers, objects and policies share.
-func (j *journey) work(ctx context.Context, check *policy.Check, identity workload.Identity, identityKey string) task {
-	key := accessKey{ref: check.Image.Ref, credentials: credentialsKey(check.Credentials), identity: identityKey}
+func (j *journey) work(ctx context.Context, check *policy.Check, w *way, identity workload.Identity, identityKey string) task {
+	key := accessKey{ref: asWritten(check.Image).Ref, credentials: credentialsKey(check.Credentials), identity: identityKey, way: w.key()}
 	t, ok := j.tasks[key]
 	if !ok {
-		t.work, t.err = j.open(ctx, key.ref, Access{Credentials: check.Credentials, Workload: identity})
+		t.work, t.err = j.open(ctx, key.ref, w, Access{Credentials: check.Credentials, Workload: identity})
 		j.tasks[key] = t
 	}
 	if t.err == nil {
@@ -118,17 +124,27 @@ func (j *journey) work(ctx context.Context, check *policy.Check, identity worklo
 }
 
 // open opens a session, and returns the work of all sessions that see the same.
-func (j *journey) open(ctx context.Context, ref image.Ref, access Access) (*work, error) {
+func (j *journey) open(ctx context.Context, ref image.Ref, about *way, access Access) (*work, error) {
+	var evidence []image.Repository
+	if about != nil {
+		evidence, access.Workload = about.evidence, withSecrets(access.Workload, about.secrets)
+	}
 	session, err := j.gate.registries.Open(ctx, access, ref.Repository())
 	if err != nil {
 		return nil, fmt.Errorf("credentials: %w", late(ctx, err))
 	}
-	key := workKey{scope: session.Scope(), ref: ref.String()}
+	key := workKey{scope: session.Scope(), ref: ref.String(), way: about.key()}
 	w, ok := j.works[key]
 	if !ok {
 		w = &work{
 			gate: j.gate, prover: j.snapshot.Prover, generation: j.snapshot.Prover.Generation(),
-			session: session, scope: key.scope, ref: ref, answers: map[question]policy.Answer{},
+			session: session, scope: key.scope, ref: ref, way: about, answers: map[question]policy.Answer{},
+		}
+		w.home = place{repository: ref.Repository(), session: session}
+		w.place = &w.home
+		if len(evidence) > 0 {
+			places := j.places(w, evidence, access)
+			w.place, w.later, w.mirrorHash = places[0], places[1:], j.snapshot.Mirrors.Hash()
 		}
 		j.works[key] = w
 		j.order = append(j.order, w)

@@ -161,8 +161,10 @@ func (m *memory) hashed(a *verify.Authority) bool {
 // longer ago than "none" would be kept: enough to allow by, and not to deny by,
 // since a better statement may have come since.
 func (m *memory) recall(in *inquiry) (answer policy.Answer, old, ok bool) {
-	answer, old, ok = m.recallFacts(in.fact)
-	m.options.asked(LayerFacts, ok)
+	if !in.place.isLater { // a later place is asked for what is not remembered
+		answer, old, ok = m.recallFacts(in.fact)
+		m.options.asked(LayerFacts, ok)
+	}
 	if ok {
 		return answer, old, true
 	}
@@ -184,12 +186,17 @@ func (m *memory) keep(in *inquiry, answer policy.Answer) {
 	case len(answer.Facts) == 0:
 		m.nones.Put(in.none, answer, m.options.noneAge)
 	default:
-		m.keepFacts(in, proved{answer: answer, at: m.options.now()})
+		found := proved{answer: answer, at: m.options.now()}
+		if known, ok := m.facts.Get(in.fact); ok && in.place.isLater {
+			found.answer, found.at = merge(known.answer, answer), known.at
+		}
+		m.share(in.fact, found, m.keepFacts(in, found))
 	}
 }
 
-// keepFacts remembers facts for what is left of their time since they were found.
-func (m *memory) keepFacts(in *inquiry, found proved) {
+// keepFacts remembers facts for what is left of their time since they were found,
+// which it returns.
+func (m *memory) keepFacts(in *inquiry, found proved) time.Duration {
 	age := m.options.age
 	if in.authority.MaxAge > 0 {
 		age = min(age, in.authority.MaxAge)
@@ -202,6 +209,7 @@ func (m *memory) keepFacts(in *inquiry, found proved) {
 		}
 	}
 	m.facts.Put(in.fact, found, age)
+	return age
 }
 
 // askPeers asks the other replicas, together with whoever else asks them the same
@@ -209,6 +217,18 @@ func (m *memory) keepFacts(in *inquiry, found proved) {
 func (m *memory) askPeers(ctx context.Context, peers Peers, keys []string) map[string][]byte {
 	known, err := m.recalls.Do(ctx, strings.Join(keys, "\n"), func(ctx context.Context) (map[string][]byte, error) {
 		return peers.Recall(ctx, keys), nil
+	})
+	if err != nil { // who does not answer knows nothing
+		return nil
+	}
+	return known
+}
+
+// askStore asks the shared memory, together with whoever else asks it the same just
+// now.
+func (m *memory) askStore(ctx context.Context, store Store, keys []string) map[string][]byte {
+	known, err := m.recalls.Do(ctx, "store\n"+strings.Join(keys, "\n"), func(ctx context.Context) (map[string][]byte, error) {
+		return store.Recall(ctx, keys), nil
 	})
 	if err != nil { // who does not answer knows nothing
 		return nil

@@ -22,6 +22,7 @@ const (
 	LayerNone  Layer = "none"  // "none found"
 	LayerTags  Layer = "tags"  // digests behind tags
 	LayerPeers Layer = "peers" // proved claims of other replicas
+	LayerStore Layer = "store" // proved claims in the memory that replicas share
 )
 
 // Observer is told how the journey goes, for metrics and traces. It is called

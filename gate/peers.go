@@ -1,6 +1,9 @@
 package gate
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Peers are the other replicas, which may have proved a moment ago what is asked
 // now. Whoever implements it proves that the answers are theirs (a MAC under
@@ -47,27 +50,40 @@ func (g *Gate) Remembered(keys []string) map[string][]byte {
 }
 
 // askPeers answers from the memory of peers what it can, and returns the rest.
-// What they say goes through the own memory, so that it is believed no longer
-// than what is proved here.
 func (w *work) askPeers(ctx context.Context, missing []*inquiry) []*inquiry {
-	if w.gate.options.peers == nil || w.anew {
+	peers := w.gate.options.peers
+	if peers == nil {
 		return missing
 	}
+	return w.askOthers(missing, LayerPeers, decodeShared, func(keys []string) map[string][]byte {
+		return w.gate.memory.askPeers(ctx, peers, keys)
+	})
+}
+
+// askOthers answers inquiries by what others proved. What they say goes through
+// the own memory, so that it is believed no longer than what is proved here.
+func (w *work) askOthers(
+	missing []*inquiry, layer Layer, decode func([]byte, factKey, time.Time) (proved, error), ask func(keys []string) map[string][]byte,
+) []*inquiry {
 	var keys []string
 	for _, in := range missing {
-		if in.authority.MaxAge >= 0 && len(keys) < maxAsked {
+		if w.mayAdopt(in) && len(keys) < maxAsked {
 			keys = append(keys, in.fact.String())
 		}
 	}
 	if len(keys) == 0 {
 		return missing
 	}
-	known := w.gate.memory.askPeers(ctx, w.gate.options.peers, keys)
+	known := ask(keys)
 	var rest []*inquiry
 	for _, in := range missing {
-		raw, ok := known[in.fact.String()]
-		adopted := ok && in.authority.MaxAge >= 0 && w.adopt(in, raw)
-		w.gate.options.asked(LayerPeers, adopted)
+		adopted := false
+		if raw, ok := known[in.fact.String()]; ok && w.mayAdopt(in) {
+			if found, err := decode(raw, in.fact, w.gate.options.now()); err == nil {
+				adopted = w.adopt(in, found)
+			}
+		}
+		w.gate.options.asked(layer, adopted)
 		if !adopted {
 			rest = append(rest, in)
 		}
@@ -75,13 +91,14 @@ func (w *work) askPeers(ctx context.Context, missing []*inquiry) []*inquiry {
 	return rest
 }
 
-// adopt takes over what a peer knows about an inquiry.
-func (w *work) adopt(in *inquiry, raw []byte) bool {
-	shared, err := decodeShared(raw, in.fact, w.gate.options.now())
-	if err != nil {
-		return false
-	}
-	w.gate.memory.keepFacts(in, shared)
+// mayAdopt reports whether an inquiry may be answered by what others remember.
+func (w *work) mayAdopt(in *inquiry) bool {
+	return !w.anew && !in.place.isLater && in.authority.MaxAge >= 0
+}
+
+// adopt takes over what others know about an inquiry.
+func (w *work) adopt(in *inquiry, found proved) bool {
+	w.gate.memory.keepFacts(in, found)
 	answer, old, ok := w.gate.memory.recallFacts(in.fact)
 	if !ok {
 		return false

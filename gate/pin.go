@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -15,7 +16,7 @@ var errUnfinished = errors.New("the time for the request passed before it was lo
 // pins and wants verified should stand by now. What a transformation made of the
 // text cannot be pinned, and is proved again instead.
 func (p *planned) wantsPinned(check *policy.Check) bool {
-	return p.request.Pinning == PinDone && check.Skip == "" && check.MutateDigest && check.VerifyDigest &&
+	return (p.request.Pinning == PinDone || p.request.Pinning == PinNever) && check.Skip == "" && check.MutateDigest && check.VerifyDigest &&
 		check.Image.Ref.Digest().IsZero() && !p.isTransformed(check.Image)
 }
 
@@ -24,7 +25,7 @@ func (p *planned) wantsPinned(check *policy.Check) bool {
 // and so is one that admits what could not be looked at: nobody could look, and so
 // pin, a moment ago either.
 func (p *planned) slipped(check *policy.Check) bool {
-	return p.wantsPinned(check) && !check.Action.Admits() && (check.Policy == nil || !check.Policy.FailOpen)
+	return p.request.Pinning == PinDone && p.wantsPinned(check) && !check.Action.Admits() && (check.Policy == nil || !check.Policy.FailOpen)
 }
 
 // missing is the decision on an image that was to be pinned and is not.
@@ -58,14 +59,15 @@ func (p *planned) pin(out *Outcome) {
 	}
 	for i := range out.Verdicts {
 		v := &out.Verdicts[i]
-		if !v.Pin || v.Pinned.IsZero() || !v.Image.Ref.Digest().IsZero() {
+		text := v.text()
+		if text == "" {
 			continue
 		}
 		use, ok := p.useOf(v.Image)
 		err := fmt.Errorf("nobody knows what stands at %s", v.Image.Pointer)
 		if ok {
 			var operations []workload.Operation
-			if operations, err = workload.Pin(use, v.Pinned.Written()); err == nil {
+			if operations, err = workload.Pin(use, text); err == nil {
 				out.Patch = append(out.Patch, operations...)
 				continue
 			}
@@ -76,13 +78,34 @@ func (p *planned) pin(out *Outcome) {
 	}
 }
 
+// text is what should stand in the object instead of what was written; "" keeps
+// that.
+func (v *Verdict) text() string {
+	switch {
+	case v.Redirect != nil && !v.Redirect.Target.IsZero():
+		return v.Redirect.Target.String()
+	case v.Pin && !v.Pinned.IsZero() && v.Image.Ref.Digest().IsZero():
+		return v.Pinned.Written()
+	}
+	return ""
+}
+
+// unpinned is the decision on a proved image that nobody can pin.
+func unpinned(check *policy.Check, pinned image.Pinned) policy.Decision {
+	return policy.Decision{Check: check, Result: policy.Fail, Reasons: []policy.Reason{{
+		Code: policy.MissingDigest, Path: check.Entry,
+		Message: "missing digest for " + check.Image.Ref.Written() + ": the policy wants it pinned, and nobody can change the object here",
+		Hint:    "write " + pinned.Written(),
+	}}}
+}
+
 // notPinned adds to an image that was proved by its tag that the runtime resolves
 // the tag for itself, unless the tag is pinned.
 func (p *planned) notPinned(v *Verdict) {
-	if v.Answer != Allow || v.Pinned.IsZero() || !v.Image.Ref.Digest().IsZero() {
+	if v.Answer != Allow || v.Pinned.IsZero() || !v.Image.Ref.Digest().IsZero() || v.Redirect != nil && !v.Redirect.Target.IsZero() {
 		return
 	}
-	pins := v.Pin && p.request.Pinning != PinDone && !p.isTransformed(v.Image)
+	pins := v.Pin && p.request.Pinning != PinDone && p.request.Pinning != PinNever && !p.isTransformed(v.Image)
 	proves := slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool {
 		return d.Result == policy.Pass && d.Check.NeedsProof()
 	})

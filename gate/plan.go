@@ -25,6 +25,8 @@ type planned struct {
 	identity workload.Identity
 	started  time.Time
 	memory   *memory
+	mirrors  mirrors
+	verdicts []Verdict // of images, once concluded
 }
 
 // task is what is done for one check: its part of a work, or why there is none.
@@ -38,18 +40,23 @@ type task struct {
 func (j *journey) plan(ctx context.Context, request Request) *planned {
 	p := &planned{request: request, subject: request.subject(), former: formerOf(request), memory: j.gate.memory, started: j.gate.options.now()}
 	p.subject.Time = p.started
-	p.identity = workload.IdentityOf(request.Object)
-	p.identity.Namespace = p.subject.Namespace
+	if !request.Anonymous {
+		p.identity = workload.IdentityOf(request.Object)
+		p.identity.Namespace = p.subject.Namespace
+	}
+	p.mirrors = newMirrors(j, p)
 	standard, err := p.standard()
 	if err != nil {
 		p.malformed("", err)
 		return p
 	}
+	named := p.mirrors.named(standard)
 	p.plan = j.snapshot.Policies.Plan(ctx, p.subject, func(extractors []policy.Extractor) ([]policy.Image, error) {
 		if len(extractors) == 0 {
-			return standard, nil
+			return named, nil
 		}
-		return p.find(extractors)
+		found, err := p.find(extractors)
+		return p.mirrors.named(found), err
 	})
 	for i := range p.plan.Results {
 		if result := &p.plan.Results[i]; result.Err != nil {
@@ -61,11 +68,12 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	who := identityKey(p.identity)
 	for i := range p.plan.Checks {
 		check := &p.plan.Checks[i]
-		p.remember(check.Image)
+		p.remember(asWritten(check.Image))
 		if check.NeedsDigest() && !p.slipped(check) {
-			p.tasks[i] = j.work(ctx, check, p.identity, who)
+			p.tasks[i] = j.work(ctx, check, p.wayOf(check.Image), p.identity, who)
 		}
 	}
+	p.planMirrors(ctx, j, who)
 	return p
 }
 
@@ -158,19 +166,31 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	out := Outcome{
 		Subject: p.subject, Source: p.request.Object.Source(), Rules: p.plan.Results,
 		Reasons: p.reasons, Warnings: p.warnings,
-		PolicyHash: j.snapshot.Policies.Hash(), TrustGeneration: j.snapshot.Prover.Generation(),
+		PolicyHash: j.snapshot.Policies.Hash(), TrustGeneration: j.snapshot.Prover.Generation(), MirrorHash: j.snapshot.Mirrors.Hash(),
 		Verdicts: make([]Verdict, 0, len(p.images)),
 	}
-	for _, found := range p.images {
-		out.Verdicts = append(out.Verdicts, p.verdict(found))
+	for i := range p.images {
+		out.Verdicts = append(out.Verdicts, p.conclude(i))
 	}
 	slices.SortStableFunc(out.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.Image.Pointer, b.Image.Pointer) })
 	out.Cost = p.cost()
 	settleRules(&out)
 	settleOutcome(&out)
 	p.pin(&out)
+	p.addPullSecrets(&out)
 	out.Duration = j.gate.options.now().Sub(p.started)
 	return out
+}
+
+// conclude returns the verdict on the image at a position, the same each time.
+func (p *planned) conclude(i int) Verdict {
+	if p.verdicts == nil {
+		p.verdicts = make([]Verdict, len(p.images))
+		for at, found := range p.images {
+			p.verdicts[at] = p.verdict(found)
+		}
+	}
+	return p.verdicts[i]
 }
 
 // verdict collects the decisions about one image.
@@ -188,15 +208,16 @@ func (p *planned) verdict(found policy.Image) Verdict {
 		if w == nil || !w.finished {
 			continue
 		}
-		v.Cost, v.Duration = w.session.Cost(), w.duration
+		v.Cost, v.Duration = w.cost(), w.duration
 		switch {
-		case w.err != nil || check.Image.Ref != found.Ref:
+		case w.err != nil || asWritten(check.Image).Ref != found.Ref:
 		case v.Pinned.IsZero() || !firm && !check.Action.Admits():
 			v.Pinned, firm = w.pinned, !check.Action.Admits()
 		case v.Pinned.Digest() != w.pinned.Digest() && !check.Action.Admits():
 			differs = check
 		}
 	}
+	p.resolved(&v)
 	settle(&v)
 	if differs != nil && v.Answer == Allow {
 		v.disagree(differs)
@@ -223,6 +244,9 @@ func (p *planned) decide(i int) policy.Decision {
 	}
 	decision := t.work.decide(t.at)
 	if decision.Result == policy.Pass && p.wantsPinned(check) {
+		if p.request.Pinning == PinNever {
+			return unpinned(check, t.work.pinned)
+		}
 		return missing(check)
 	}
 	return decision
@@ -233,8 +257,8 @@ func (p *planned) cost() Cost {
 	total := Cost{RateLimitRemaining: -1}
 	for i, t := range p.tasks {
 		if t.work != nil && !slices.ContainsFunc(p.tasks[:i], func(before task) bool { return before.work == t.work }) {
-			total = total.Add(t.work.session.Cost())
+			total = total.Add(t.work.cost())
 		}
 	}
-	return total
+	return p.mirrors.cost(total)
 }

@@ -26,13 +26,17 @@ type family struct {
 // of platforms, or where a child was named and its index may be what was signed.
 func (w *work) widen(ctx context.Context) {
 	if w.asksPlatforms() {
-		w.children = w.family(ctx, w.pinned)
+		if w.children.index.IsZero() { // else an earlier place was asked about them
+			w.children = w.family(ctx, w.pinned)
+		}
 		w.proveChildren(ctx)
 	}
 	if w.ref.Digest().IsZero() || w.ref.Tag() == "" || !w.unproved() {
 		return
 	}
-	w.parent = w.parentOf(ctx)
+	if w.parent.index.IsZero() {
+		w.parent = w.parentOf(ctx)
+	}
 	if w.parent.err == nil && !w.parent.index.IsZero() {
 		var questions []policy.Question
 		for _, check := range w.checks {
@@ -103,7 +107,7 @@ func (w *work) parentOf(ctx context.Context) family {
 // family reads the manifest behind a digest; of a manifest that is no index, the
 // family is empty.
 func (w *work) family(ctx context.Context, pinned image.Pinned) family {
-	descriptor, body, err := w.session.Manifest(ctx, pinned.Repository(), pinned.Digest().String())
+	descriptor, body, err := w.manifest(ctx, pinned)
 	if err != nil {
 		return family{err: err}
 	}

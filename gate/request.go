@@ -3,6 +3,7 @@ package gate
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
@@ -20,6 +21,9 @@ const (
 	// PinDone: the object was pinned before, so that a tag without digest, where a
 	// policy pins and verifies digests, has slipped past.
 	PinDone Pinning = "done"
+	// PinNever: nobody can change the object, so that a tag without digest, where a
+	// policy pins and verifies digests, is refused by the name that it should have.
+	PinNever Pinning = "never"
 )
 
 // Request is one object that asks to run.
@@ -34,22 +38,50 @@ type Request struct {
 	// operation, and the namespace's labels. The object's own fields are filled
 	// in from Object.
 	Subject policy.Subject
+	// Anonymous: who asks may name any namespace, so the credentials that the
+	// object names for its pulls are not used.
+	Anonymous bool
 }
 
 // ForImage returns the request of a Pod in the namespace that runs nothing but
 // the image: how a bare reference is judged by policies that speak of objects.
 func ForImage(written, namespace string) (Request, error) {
-	pod, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"name": "image", "namespace": namespace},
-		"spec":     map[string]any{"containers": []any{map[string]any{"name": "image", "image": written}}},
+	return forPod("image", map[string]any{"name": "image", "namespace": namespace}, map[string]any{
+		"containers": []any{map[string]any{"name": "image", "image": written}},
 	})
+}
+
+// ForImages returns the request of a door that knows images, the namespace that
+// they are to run in, and nothing else, not even in which role: a Pod with a
+// container for each image, named after its position from 0 on. The namespace and
+// the account whose pull secrets are used may be empty: nobody knows the former,
+// and the latter is the namespace's own.
+func ForImages(namespace, serviceAccount string, images []string) (Request, error) {
+	containers := make([]any, len(images))
+	for i, written := range images {
+		containers[i] = map[string]any{"name": strconv.Itoa(i), "image": written}
+	}
+	spec := map[string]any{"containers": containers}
+	if serviceAccount != "" {
+		spec["serviceAccountName"] = serviceAccount
+	}
+	meta := map[string]any{}
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+	request, err := forPod("images", meta, spec)
+	request.Subject.Bare = true
+	return request, err
+}
+
+func forPod(of string, metadata, spec map[string]any) (Request, error) {
+	pod, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 	if err != nil {
-		return Request{}, fmt.Errorf("pod for image %q: %w", written, err)
+		return Request{}, fmt.Errorf("pod for %s: %w", of, err)
 	}
 	object, err := workload.Parse(pod)
 	if err != nil {
-		return Request{}, fmt.Errorf("pod for image %q: %w", written, err)
+		return Request{}, fmt.Errorf("pod for %s: %w", of, err)
 	}
 	return Request{Object: object}, nil
 }

@@ -16,6 +16,9 @@ func (s Snapshot) FailOpen(subject *policy.Subject) bool {
 	if s.Policies == nil {
 		return false
 	}
+	if s.Mirrors.Denies() && subject.Kind == "Pod" {
+		return false
+	}
 	for _, p := range s.Policies.Policies() {
 		if !p.FailOpen && !p.AuditOnly && mayConcern(p, subject) {
 			return false

@@ -3,6 +3,7 @@ package gate
 import (
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
@@ -34,6 +35,8 @@ type Verdict struct {
 	// Warnings are failures that do not deny: under audit, or admitted by the
 	// policy's failure setting.
 	Warnings []policy.Reason
+	// Redirect is what a mirror made of it; nil where none speaks of it.
+	Redirect *Redirect
 	// Pin says that a policy wants the reference pinned to the digest.
 	Pin      bool
 	Cost     Cost
@@ -42,6 +45,24 @@ type Verdict struct {
 
 // Matched reports whether any policy speaks of the image.
 func (v Verdict) Matched() bool { return len(v.Decisions) > 0 }
+
+// Redirect is what became of an image that a mirror speaks of.
+type Redirect struct {
+	// Mirror names the document and the entry, as in RegistryMirror/hub[0].
+	Mirror string
+	// Target is the image at the mirror that serves the digest; zero where it stays
+	// where it was written.
+	Target image.Pinned
+	// Attempts has an entry for each target in order; none where none was to be
+	// asked, and then Why says why.
+	Attempts []redirect.Attempt
+	Why      string
+	// Other is the digest that the tag stands for at the side whose answer does not
+	// count, where it differs from Verdict.Pinned; else zero.
+	Other image.Digest
+	// PullSecrets are the Secrets that the pod is given for the target.
+	PullSecrets []string
+}
 
 // Outcome is everything about one object.
 type Outcome struct {
@@ -61,9 +82,9 @@ type Outcome struct {
 	// PinHere and the answer is allow.
 	Patch []workload.Operation
 	// PolicyHash and TrustGeneration name the snapshot.
-	PolicyHash, TrustGeneration string
-	Cost                        Cost
-	Duration                    time.Duration
+	PolicyHash, TrustGeneration, MirrorHash string
+	Cost                                    Cost
+	Duration                                time.Duration
 }
 
 // Cost is what was asked of registries.

@@ -27,6 +27,14 @@ type work struct {
 
 	generation string // of the prover
 
+	way    *way     // what mirrors say of the reference; nil for nothing
+	home   place    // beside the image
+	place  *place   // where prove looks now
+	later  []*place // where it looks next
+	asking *asking  // the targets to ask beside; nil for none
+
+	mirrorHash string // of the snapshot's mirrors
+
 	checks   []*policy.Check
 	finished bool // kept by the journey: the other fields may be read
 
@@ -39,6 +47,7 @@ type work struct {
 	parent   family // the index that lists the named digest
 
 	mu      sync.Mutex
+	others  []Session // of places elsewhere
 	answers map[question]policy.Answer
 	old     map[question]bool // answered from an old memory
 	anew    bool              // the memory is not asked any more
@@ -75,6 +84,11 @@ func sourcesKey(sources []attest.Source) string {
 // run resolves the reference, answers all questions of its checks, and judges each
 // by the digest that was named.
 func (w *work) run(ctx context.Context) {
+	if w.asking != nil {
+		w.asking.begin(ctx)
+	}
+	compared := w.compareSource(ctx)
+	defer compared()
 	w.pinned, w.err = w.resolve(ctx)
 	if w.err != nil {
 		return
@@ -87,6 +101,7 @@ func (w *work) run(ctx context.Context) {
 	w.judge(ctx)
 	w.renew(ctx)
 	w.widen(ctx)
+	w.lookElsewhere(ctx)
 }
 
 // remember does what run does if memory knows the digest and facts that meet each
@@ -95,7 +110,7 @@ func (w *work) remember(ctx context.Context) bool {
 	if ctx.Err() != nil || w.asksPlatforms() {
 		return false
 	}
-	pinned, err := w.gate.memory.pin(w.scope, w.ref)
+	pinned, err := w.gate.memory.pin(w.tagScope(), w.ref)
 	if err != nil {
 		return false
 	}
@@ -193,7 +208,10 @@ func (w *work) resolve(ctx context.Context) (image.Pinned, error) {
 	if digest := w.ref.Digest(); !digest.IsZero() {
 		return w.ref.Pin(image.Descriptor{Digest: digest})
 	}
-	return w.gate.memory.resolve(ctx, w.scope, w.ref, w.session.Resolve)
+	if !w.countsTarget() {
+		return w.gate.memory.resolve(ctx, w.scope, w.ref, w.session.Resolve)
+	}
+	return w.resolveAtTarget(ctx)
 }
 
 // answersFor returns what was found out about one digest.
@@ -214,19 +232,26 @@ func (w *work) answersFor(digest image.Digest) policy.Answers {
 // and one proof for each authority.
 func (w *work) prove(ctx context.Context, pinned image.Pinned, questions []policy.Question) {
 	var missing []*inquiry
+	var asked map[question]bool
+	if w.place.isLater {
+		asked = map[question]bool{}
+	}
 	for _, q := range questions {
 		key := questionKey(pinned.Digest(), q)
-		if w.known(key) {
+		switch {
+		case asked[key], !w.place.isLater && w.known(key):
 			continue
+		case w.place.isLater:
+			asked[key] = true
 		}
 		in, answer, done := w.inquire(ctx, pinned, q, key)
-		w.record(key, answer) // a placeholder keeps the question from being asked twice
+		w.add(w.place, key, answer)
 		if !done {
 			missing = append(missing, in)
 		}
 	}
 	if len(missing) > 0 {
-		w.seek(ctx, pinned, w.askPeers(ctx, missing))
+		w.seek(ctx, pinned, w.askPeers(ctx, w.askStore(ctx, missing)))
 	}
 }
 
@@ -235,10 +260,10 @@ func (w *work) seek(ctx context.Context, pinned image.Pinned, missing []*inquiry
 	open := map[string][]*inquiry{}
 	var order []string
 	for _, in := range missing {
-		if open[in.key.sources] == nil {
-			order = append(order, in.key.sources)
+		if open[in.none.sources] == nil {
+			order = append(order, in.none.sources)
 		}
-		open[in.key.sources] = append(open[in.key.sources], in)
+		open[in.none.sources] = append(open[in.none.sources], in)
 	}
 	var group errgroup.Group
 	for _, sources := range order {
@@ -248,7 +273,7 @@ func (w *work) seek(ctx context.Context, pinned image.Pinned, missing []*inquiry
 	}
 	if err := group.Wait(); err != nil {
 		for _, in := range missing {
-			w.record(in.key, policy.Answer{Gaps: []error{err}})
+			w.add(in.place, in.key, policy.Answer{Gaps: []error{err}})
 		}
 	}
 }
@@ -288,6 +313,16 @@ func (w *work) record(key question, answer policy.Answer) {
 	w.answers[key] = answer
 }
 
+// add records what a place says: the first place's word, or more to it.
+func (w *work) add(from *place, key question, answer policy.Answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if from.isLater {
+		answer = merge(w.answers[key], answer)
+	}
+	w.answers[key] = answer
+}
+
 // inquiry is a question whose authority is resolved and whose answer is not
 // remembered.
 type inquiry struct {
@@ -296,6 +331,8 @@ type inquiry struct {
 	authority verify.Authority
 	fact      factKey
 	none      noneKey
+	place     *place
+	session   Session // for the place
 }
 
 // inquire resolves the authority of a question and asks the memory.
@@ -304,9 +341,16 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 	if err != nil {
 		return nil, policy.Answer{Gaps: []error{err}}, true // it names the authority
 	}
-	in := &inquiry{Question: q, key: key, authority: authority}
+	in := &inquiry{Question: q, key: key, authority: authority, place: w.place}
 	in.fact = w.factKey(pinned, hash, q)
-	in.none = noneKey{factKey: in.fact, repository: pinned.Repository(), sources: key.sources, scope: w.scope}
+	where := w.place
+	if len(q.Sources) > 0 { // the policy's own word; elsewhere, the workload's Secrets do not count
+		where = &w.home
+	}
+	if in.session, err = where.ask(ctx); err != nil {
+		return nil, policy.Answer{Gaps: []error{late(ctx, err)}}, true
+	}
+	in.none = noneKey{factKey: in.fact, repository: where.repository, sources: key.sources, scope: in.session.Scope()}
 	if authority.MaxAge >= 0 && !w.anew {
 		if answer, old, ok := w.gate.memory.recall(in); ok {
 			if old {

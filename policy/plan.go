@@ -72,7 +72,7 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 	if unreadable == nil && allUnchanged(images) {
 		return skipped(unchanged)
 	}
-	planned, err := m.rule.Plan(ctx, subject, images)
+	planned, err := planUnderAllNames(ctx, m.rule, subject, images)
 	if err != nil {
 		return failed(err)
 	}
@@ -99,6 +99,54 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 	}
 	s.except(ctx, checks, subject)
 	return checks, nil
+}
+
+// planUnderAllNames asks a rule about images by the names that stand in the object,
+// and where some are copies, again by those of their sources: whatever a rule makes
+// of names, it never sees two of one image.
+func planUnderAllNames(ctx context.Context, rule Rule, subject *Subject, images []Image) (RulePlan, error) {
+	isCopy := func(i Image) bool { return !i.Copy.IsZero() }
+	copies := slices.IndexFunc(images, isCopy)
+	if copies < 0 {
+		return rule.Plan(ctx, subject, images)
+	}
+	own := slices.DeleteFunc(slices.Clone(images), isCopy)
+	joined, err := rule.Plan(ctx, subject, own)
+	for turn := 0; err == nil; turn++ {
+		named, renamed := sourceNames(own, images, turn)
+		if !renamed {
+			break
+		}
+		var more RulePlan
+		if more, err = rule.Plan(ctx, subject, named); err != nil || more.Skip != "" {
+			continue
+		}
+		if joined.Skip != "" {
+			joined = RulePlan{}
+		}
+		joined.Checks = append(joined.Checks, slices.DeleteFunc(more.Checks, func(c Check) bool { return !isCopy(c.Image) })...)
+	}
+	return joined, err
+}
+
+// sourceNames returns the images with each copy under its source's name of that
+// turn, and whether there was one.
+func sourceNames(own, all []Image, turn int) (named []Image, renamed bool) {
+	named = slices.Clone(own)
+	for i := range named {
+		seen := 0
+		for _, other := range all {
+			if other.Copy.IsZero() || other.Pointer != named[i].Pointer || other.Copy != own[i].Ref {
+				continue
+			}
+			if seen == turn {
+				named[i], renamed = other, true
+				break
+			}
+			seen++
+		}
+	}
+	return named, renamed
 }
 
 // unchanged says why a rule is not asked again.

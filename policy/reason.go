@@ -37,6 +37,11 @@ const (
 	PolicyError     Code = "policy-error"         // the policy could not be asked
 	CannotProve     Code = "cannot-prove"         // trust or a key that the proof needs is missing
 	TimedOut        Code = "timed-out"            // the deadline passed first
+	Mirrored        Code = "mirrored"             // redirected to a mirror that serves the same digest
+	NotMirrored     Code = "not-mirrored"         // no mirror qualifies; it stays where it was written
+	NoMirror        Code = "no-mirror"            // no mirror qualifies, and the mapping denies that
+	MirrorDiffers   Code = "mirror-differs"       // the tag stands for another digest at the other side
+	NoPullSecret    Code = "no-pull-secret"       // a Secret that a mirror needs is not in the namespace
 	Internal        Code = "internal-error"       // a defect; denied to be safe
 	Malformed       Code = "malformed-reference"  // the reference cannot be read
 )

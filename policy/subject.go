@@ -24,6 +24,9 @@ type Subject struct {
 	Operation string
 	User      User
 	DryRun    bool
+	// Bare: of the object only its images and its namespace are known, so a rule
+	// that asks for more (labels, names, users) cannot be asked.
+	Bare bool
 	// Time is when the question is asked, for exceptions that end.
 	Time time.Time
 }
@@ -47,7 +50,11 @@ type Image struct {
 	Role string
 	// Pointer is where it is written, as a JSON pointer (RFC 6901).
 	Pointer string
-	Ref     image.Ref
+	// Ref is the name that policies judge.
+	Ref image.Ref
+	// Copy is what stands in the object where Ref is a source's name and Copy lies
+	// inside a mirror that serves it; zero where Ref itself stands there.
+	Copy image.Ref
 	// Unchanged: the object ran the very same text before this update, so nothing
 	// is asked about it.
 	Unchanged bool

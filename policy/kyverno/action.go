@@ -83,6 +83,9 @@ func (a actions) of(s *policy.Subject, own policy.Action) (policy.Action, error)
 }
 
 func (a actions) inherited(s *policy.Subject) (policy.Action, error) {
+	if s.Bare && s.Namespace == "" && len(a.overrides) > 0 {
+		return "", unknownHere("the object's namespace (validationFailureActionOverrides)")
+	}
 	for _, o := range a.overrides {
 		if len(o.namespaces) > 0 && !wildcard.Any(o.namespaces, s.Namespace) {
 			continue

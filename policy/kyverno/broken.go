@@ -199,6 +199,12 @@ func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image
 func speaks(targets []policy.Target, s *policy.Subject) bool {
 	for _, t := range targets {
 		kind := kindSelector{group: t.Group, version: t.Version, kind: t.Kind, subresource: t.Subresource}
+		if s.Bare {
+			if kind.matchesBare(s, false) && (s.Namespace == "" || len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace)) {
+				return true
+			}
+			continue
+		}
 		operations := t.Operations
 		if len(operations) == 0 {
 			operations = []string{"CREATE", "UPDATE"}

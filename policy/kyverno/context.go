@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/variable"
@@ -181,7 +182,8 @@ func requestOf(s *policy.Subject, template templateOf) (map[string]any, error) {
 }
 
 // imagesOf builds Kyverno's images variable: group, name of the container, and
-// the parts of the reference.
+// the parts of the reference. Of an image that a mirror serves they are those of
+// its source, and the parts of what stands in the object are under copy.
 func imagesOf(images []policy.Image) map[string]any {
 	groups := map[string]any{}
 	for _, i := range images {
@@ -191,24 +193,32 @@ func imagesOf(images []policy.Image) map[string]any {
 			members = map[string]any{}
 			groups[group] = members
 		}
-		path := i.Ref.Repository().Path()
-		if i.Ref.Registry() == "docker.io" {
-			path = strings.TrimPrefix(path, "library/")
-		}
-		base := i.Ref.Registry() + "/" + path
-		one := map[string]any{
-			"registry": i.Ref.Registry(), "path": path, "name": path[strings.LastIndexByte(path, '/')+1:],
-			"reference": base + ":" + i.Ref.Tag(), "referenceWithTag": base + ":" + i.Ref.Tag(), "jsonPointer": i.Pointer,
-		}
-		if tag := i.Ref.Tag(); tag != "" {
-			one["tag"] = tag
-		}
-		if digest := i.Ref.Digest(); !digest.IsZero() {
-			one["digest"], one["reference"] = digest.String(), base+"@"+digest.String()
+		one := partsOf(i.Ref)
+		if one["jsonPointer"] = i.Pointer; !i.Copy.IsZero() {
+			one["copy"] = partsOf(i.Copy)
 		}
 		members[name] = one
 	}
 	return groups
+}
+
+func partsOf(ref image.Ref) map[string]any {
+	path := ref.Repository().Path()
+	if ref.Registry() == "docker.io" {
+		path = strings.TrimPrefix(path, "library/")
+	}
+	base := ref.Registry() + "/" + path
+	one := map[string]any{
+		"registry": ref.Registry(), "path": path, "name": path[strings.LastIndexByte(path, '/')+1:],
+		"reference": base + ":" + ref.Tag(), "referenceWithTag": base + ":" + ref.Tag(),
+	}
+	if tag := ref.Tag(); tag != "" {
+		one["tag"] = tag
+	}
+	if digest := ref.Digest(); !digest.IsZero() {
+		one["digest"], one["reference"] = digest.String(), base+"@"+digest.String()
+	}
+	return one
 }
 
 func groupAndName(i policy.Image) (group, name string) {

@@ -173,6 +173,7 @@ func exceptionAnnotations(out *policy.Exception, annotations map[string]string) 
 type exceptionScope struct {
 	match      block
 	conditions *condition.Conditions // nil for none
+	reads      reading               // of conditions
 }
 
 func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, error) {
@@ -186,6 +187,7 @@ func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, er
 	}
 	conditions, problem := condition.Compile(c.options.Engine, d.Spec.Conditions)
 	scope.conditions = conditions
+	scope.reads.value(d.Spec.Conditions)
 	return scope, errors.Join(err, below("spec.conditions", problem), emptyConditions(d.Spec.Conditions, "spec.conditions"))
 }
 
@@ -194,6 +196,11 @@ func (e exceptionScope) Covers(_ context.Context, s *policy.Subject) (bool, erro
 	matched, err := e.match.matches(s, true)
 	if err != nil || !matched || e.conditions == nil {
 		return matched && err == nil, err
+	}
+	if s.Bare {
+		if err := e.reads.of(s); err != nil {
+			return false, err
+		}
 	}
 	request, err := requestOf(s, nil)
 	if err != nil {

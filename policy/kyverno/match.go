@@ -115,6 +115,9 @@ func (b block) matches(s *policy.Subject, excluding bool) (bool, error) {
 }
 
 func (f filter) matches(s *policy.Subject, excluding bool) (bool, error) {
+	if s.Bare {
+		return f.matchesBare(s, excluding)
+	}
 	d := f.Resources
 	if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return k.matches(s) }) {
 		return false, nil

@@ -353,6 +353,22 @@ func TestContextVariables(t *testing.T) {
 	}
 }
 
+// A copy is judged by its source's name; what stands in the object is beside it.
+func TestImagesOfACopy(t *testing.T) {
+	found := container("docker.io/org/app:v1")
+	found.Copy = container("mirror.example/hub/org/app:v1").Ref
+	for _, test := range []struct{ key, want string }{
+		{"{{ images.containers.web.registry }}", "docker.io"},
+		{"{{ images.containers.web.copy.registry }}", "mirror.example"},
+		{"{{ images.containers.web.copy.path }}", "hub/org/app"},
+	} {
+		p := compile(t, nil, "    verifyImages:", fmt.Sprintf("    preconditions: {all: [{key: %q, operator: Equals, value: %q}]}\n    verifyImages:", test.key, test.want))
+		if plan, err := ruleOf(t, p, "signed").Plan(t.Context(), pod("team"), []policy.Image{found}); err != nil || plan.Skip != "" {
+			t.Errorf("%s: %v %s", test.key, err, plan.Skip)
+		}
+	}
+}
+
 func TestPreconditions(t *testing.T) {
 	p := compile(t, nil, "    verifyImages:", "    preconditions: {any: [{key: '{{ request.object.metadata.labels.owner }}', operator: Equals, value: bob}]}\n    verifyImages:")
 	plan, err := ruleOf(t, p, "signed").Plan(t.Context(), pod("a"), []policy.Image{container("nginx")})

@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,10 @@ type compiledRule struct {
 	actions       actions
 	// asks says that something in the rule is evaluated on the context.
 	asks, hasPreconditions bool
+	// reads is what the expressions read of the subject; namespaced says that the
+	// policy is one of a namespace.
+	reads      reading
+	namespaced bool
 	// targets are what match may speak of.
 	targets []policy.Target
 }
@@ -36,7 +41,7 @@ type compiledRule struct {
 var _ policy.Selective = (*compiledRule)(nil)
 
 func (p *policyCompiler) compileRule(doc rule, path string) (*compiledRule, error) {
-	r := &compiledRule{name: doc.Name, path: path, actions: p.actions}
+	r := &compiledRule{name: doc.Name, path: path, actions: p.actions, reads: readingOf(doc), namespaced: p.out.Namespace != ""}
 	var errs []error
 	var err error
 	if r.match, err = compileBlock(doc.Match, path+".match"); err == nil && len(r.match.filters) == 0 {
@@ -133,28 +138,26 @@ func (r *compiledRule) Name() string { return r.name }
 func (r *compiledRule) Extractors(s *policy.Subject) []policy.Extractor { return r.extractors[s.Kind] }
 
 // Plan asks: does the rule apply to the subject, and what does each entry ask of
-// each image? The context is built only if some image is concerned.
+// each image? The context is built only if some image is concerned. What is not
+// known of the subject matters only then, too.
 func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	if s.Operation == "DELETE" {
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
 	}
-	concerned := r.mayConcern(images)
-	matched, err := r.match.matches(s, false)
-	if err != nil {
-		return r.unknown(concerned, err)
-	}
-	if !matched {
+	concerned := r.mayConcern(images) || r.findsElsewhere(s)
+	matched, unsure := r.match.matches(s, false)
+	if unsure == nil && !matched {
 		return policy.RulePlan{Skip: "the rule does not match the object"}, nil
 	}
 	excluded, err := r.exclude.matches(s, true)
-	if err != nil {
-		return r.unknown(concerned, err)
-	}
-	if excluded {
+	if err == nil && excluded {
 		return policy.RulePlan{Skip: "the rule excludes the object"}, nil
 	}
 	if !concerned {
 		return policy.RulePlan{}, nil
+	}
+	if err := cmp.Or(unsure, err, r.asksMore(s)); err != nil {
+		return policy.RulePlan{}, err
 	}
 	data := sync.OnceValues(func() (variable.Context, error) { return r.context(ctx, s, images) })
 	result, err := r.ask(data)
@@ -193,15 +196,6 @@ func (r *compiledRule) ask(base lazy) (condition.Result, error) {
 	}
 	result, err := r.preconditions.Evaluate(data)
 	return result, below(r.path+".preconditions", err)
-}
-
-// unknown: whether the rule applies is not known, which matters only if it speaks
-// of an image.
-func (r *compiledRule) unknown(concerned bool, err error) (policy.RulePlan, error) {
-	if concerned {
-		return policy.RulePlan{}, err
-	}
-	return policy.RulePlan{}, nil
 }
 
 // Targets returns the kinds that the rule matches.

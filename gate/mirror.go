@@ -1,0 +1,376 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate/redirect"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// PullSecrets knows which Secrets are there.
+type PullSecrets interface {
+	// Has reports whether a Secret exists. An error means that nobody could look.
+	Has(ctx context.Context, namespace, name string) (bool, error)
+}
+
+// WithMirrors redirects images as the snapshot's mirrors say; without it, mirrors
+// only add the names that an image is judged by. With secrets, pods are given the
+// pull secrets of mirrors that exist in their namespace; nil gives none.
+func WithMirrors(chooser *redirect.Chooser, secrets PullSecrets) Option {
+	return func(o *options) error {
+		if chooser == nil {
+			return errors.New("mirrors: want a chooser")
+		}
+		o.chooser, o.secrets = chooser, secrets
+		return nil
+	}
+}
+
+// mirrors is what the mirrors say of the images of one object.
+type mirrors struct {
+	set   *mirror.Set // nil: nothing
+	about mirror.Subject
+	ways  map[image.Ref]*way
+}
+
+// way is what the mirrors say of one reference as it stands in the object. A nil
+// way says nothing.
+type way struct {
+	name    string        // equal names mean equal ways, in one snapshot
+	route   *mirror.Route // where it could be had instead; nil: nowhere
+	err     error         // why that could not be asked
+	origins []mirror.Origin
+
+	evidence []image.Repository // where to look, in order; none: beside the image
+	secrets  []string
+	asking   *asking // the targets, where they are asked
+	digest   *work   // that resolves the reference where no check does
+}
+
+// newMirrors prepares what the selectors of mirrors ask for.
+func newMirrors(j *journey, p *planned) mirrors {
+	set := j.snapshot.Mirrors
+	if set == nil || len(set.Documents()) == 0 {
+		return mirrors{}
+	}
+	s := p.subject
+	about := mirror.Subject{
+		Namespace: s.Namespace, NamespaceLabels: s.NamespaceLabels, NamespaceKnown: s.NamespaceKnown, Bare: s.Bare,
+	}
+	about.Labels, about.Owners = describeObject(s.Object)
+	return mirrors{set: set, about: about, ways: map[image.Ref]*way{}}
+}
+
+// describeObject returns an object's labels and the kinds of its controllers.
+func describeObject(object map[string]any) (labels map[string]string, owners []mirror.Owner) {
+	metadata, _ := object["metadata"].(map[string]any)
+	named, _ := metadata["labels"].(map[string]any)
+	labels = make(map[string]string, len(named))
+	for name, value := range named {
+		if text, ok := value.(string); ok {
+			labels[name] = text
+		}
+	}
+	references, _ := metadata["ownerReferences"].([]any)
+	for _, entry := range references {
+		reference, _ := entry.(map[string]any)
+		version, _ := reference["apiVersion"].(string)
+		kind, _ := reference["kind"].(string)
+		if isController, _ := reference["controller"].(bool); isController {
+			group, _, ok := strings.Cut(version, "/")
+			if !ok {
+				group = "" // the core group
+			}
+			owners = append(owners, mirror.Owner{Group: group, Kind: kind})
+		}
+	}
+	return labels, owners
+}
+
+// of returns what the mirrors say of a reference, nil for nothing.
+func (m mirrors) of(ref image.Ref) *way {
+	if m.set == nil {
+		return nil
+	}
+	known, ok := m.ways[ref]
+	if !ok {
+		known = m.ask(ref)
+		m.ways[ref] = known
+	}
+	return known
+}
+
+func (m mirrors) ask(ref image.Ref) *way {
+	w := &way{origins: m.set.Origins(ref)}
+	if len(w.origins) > 0 {
+		w.name = "copy"
+		for _, origin := range w.origins {
+			w.evidence, w.secrets = union(w.evidence, origin.Evidence), union(w.secrets, origin.PullSecrets)
+		}
+		w.evidence = union(w.evidence, []image.Repository{ref.Repository()})
+		return w
+	}
+	w.route, w.err = m.set.Route(ref, m.about)
+	switch {
+	case w.route != nil:
+		w.name, w.evidence, w.secrets = w.route.Mirror, w.route.Evidence, w.route.PullSecrets
+	case w.err == nil:
+		return nil
+	}
+	return w
+}
+
+// union adds what is not there yet, in order.
+func union[T comparable](into, more []T) []T {
+	into = slices.Clip(into)
+	for _, one := range more {
+		if !slices.Contains(into, one) {
+			into = append(into, one)
+		}
+	}
+	return into
+}
+
+// named returns images under all the names that they are judged by: beside its own,
+// a copy bears those of its sources. All of them must allow it.
+func (m mirrors) named(images []policy.Image) []policy.Image {
+	if m.set == nil {
+		return images
+	}
+	all := slices.Clip(images)
+	for _, found := range images {
+		w := m.of(found.Ref)
+		if w == nil {
+			continue
+		}
+		for _, origin := range w.origins {
+			copied := found
+			copied.Ref, copied.Copy = origin.Ref, found.Ref
+			all = append(all, copied)
+		}
+	}
+	return all
+}
+
+// asWritten returns an image by the name that stands in the object.
+func asWritten(i policy.Image) policy.Image {
+	if !i.Copy.IsZero() {
+		i.Ref, i.Copy = i.Copy, image.Ref{}
+	}
+	return i
+}
+
+// wayOf returns what the mirrors say of what stands in the object.
+func (p *planned) wayOf(i policy.Image) *way { return p.mirrors.of(asWritten(i).Ref) }
+
+// cost adds what asking targets cost.
+func (m mirrors) cost(total Cost) Cost {
+	for _, w := range m.ways {
+		if w == nil {
+			continue
+		}
+		if w.digest != nil && len(w.digest.checks) == 0 {
+			total = total.Add(w.digest.cost())
+		}
+		if w.asking != nil {
+			total = total.Add(w.asking.cost())
+		}
+	}
+	return total
+}
+
+// asking is one route being asked on behalf of one workload.
+type asking struct {
+	question redirect.Question
+	chooser  *redirect.Chooser
+
+	once  sync.Once
+	early *redirect.Early
+
+	mu       sync.Mutex
+	sessions map[image.Repository]Session
+}
+
+// newAsking prepares to ask a route's targets.
+func (j *journey) newAsking(route *mirror.Route, identity workload.Identity) *asking {
+	a := &asking{chooser: j.gate.options.chooser, sessions: map[image.Repository]Session{}}
+	a.question = redirect.Question{Route: route, Open: func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if known, ok := a.sessions[repository]; ok {
+			return known, nil
+		}
+		session, err := j.gate.registries.Open(ctx, Access{Workload: withSecrets(identity, route.PullSecrets)}, repository)
+		if err != nil {
+			return nil, err
+		}
+		a.sessions[repository] = target{Session: session, fill: slices.ContainsFunc(route.Candidates, func(c mirror.Candidate) bool {
+			return c.Fill && c.Ref.Repository() == repository
+		})}
+		return a.sessions[repository], nil
+	}}
+	return a
+}
+
+// target is a session that asks for a digest, too: whether the registry has it. One
+// that is to fill itself is asked by GET, as a runtime does: it need not take a HEAD
+// for a pull.
+type target struct {
+	Session
+	fill bool
+}
+
+// Resolve implements redirect.Session.
+func (t target) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
+	if t.fill && ref.Digest().IsZero() {
+		descriptor, _, err := t.Manifest(ctx, ref.Repository(), ref.Tag())
+		if err != nil {
+			return image.Pinned{}, err
+		}
+		return ref.Pin(descriptor)
+	}
+	pinned, err := t.Session.Resolve(ctx, ref)
+	if err != nil || ref.Digest().IsZero() {
+		return pinned, err
+	}
+	return t.Describe(ctx, pinned)
+}
+
+// withSecrets adds what a mirror would give the pod to what it names itself.
+func withSecrets(identity workload.Identity, secrets []string) workload.Identity {
+	if identity.Namespace != "" {
+		identity.PullSecrets = union(identity.PullSecrets, secrets)
+	}
+	return identity
+}
+
+// begin asks the first target beside whatever else goes on.
+func (a *asking) begin(ctx context.Context) *redirect.Early {
+	a.once.Do(func() { a.early = a.chooser.Begin(ctx, a.question) })
+	return a.early
+}
+
+// begun returns what begin did, nil if nobody called it.
+func (a *asking) begun() *redirect.Early {
+	a.once.Do(func() {})
+	return a.early
+}
+
+func (a *asking) cost() Cost {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	total := Cost{RateLimitRemaining: -1}
+	for _, session := range a.sessions {
+		total = total.Add(session.Cost())
+	}
+	return total
+}
+
+// key names a way among those of one snapshot.
+func (w *way) key() string {
+	if w == nil {
+		return ""
+	}
+	return w.name
+}
+
+// plain returns the work that only resolves a reference of which no check asks
+// anything.
+func (j *journey) plain(ctx context.Context, ref image.Ref, about *way, identity workload.Identity, identityKey string) task {
+	key := accessKey{ref: ref, identity: identityKey, way: about.key()}
+	t, ok := j.tasks[key]
+	if !ok {
+		t.work, t.err = j.open(ctx, ref, about, Access{Workload: identity})
+		j.tasks[key] = t
+	}
+	return t
+}
+
+// resolved fills in the digest of an image that no check asks about.
+func (p *planned) resolved(v *Verdict) {
+	w := p.mirrors.of(v.Image.Ref)
+	if w == nil || w.digest == nil || !v.Pinned.IsZero() || !w.digest.finished || w.digest.err != nil {
+		return
+	}
+	v.Pinned, v.Cost, v.Duration = w.digest.pinned, w.digest.cost(), w.digest.duration
+}
+
+// countsTarget reports whether the target's answer for the tag counts.
+func (w *work) countsTarget() bool {
+	return w.asking != nil && w.asking.question.Route.Resolve == mirror.Target && w.ref.Digest().IsZero()
+}
+
+// tagScope is the scope of the tag's digest: of who asks, and whose answer counts.
+func (w *work) tagScope() string {
+	if !w.countsTarget() {
+		return w.scope
+	}
+	return w.scope + " at " + w.way.name + " of " + w.mirrorHash
+}
+
+// resolveAtTarget returns the digest that the tag stands for at the first target
+// that answers.
+func (w *work) resolveAtTarget(ctx context.Context) (image.Pinned, error) {
+	pinned, err := w.gate.memory.resolve(ctx, w.tagScope(), w.ref, func(ctx context.Context, ref image.Ref) (image.Pinned, error) {
+		found, _, err := w.asking.chooser.Resolve(ctx, w.asking.question, w.asking.begun())
+		if err != nil {
+			return image.Pinned{}, err
+		}
+		return ref.Pin(found)
+	})
+	if err != nil && w.way.route.Otherwise != mirror.Deny && ctx.Err() == nil {
+		return w.gate.memory.resolve(ctx, w.scope, w.ref, w.session.Resolve)
+	}
+	return pinned, err
+}
+
+// sourceTime is how long the source is waited for where its answer for the tag
+// does not count and is only told.
+const sourceTime = time.Second
+
+// compareSource asks the source what its tag stands for, where that is to be told,
+// and returns what waits for it.
+func (w *work) compareSource(ctx context.Context) (wait func()) {
+	if !w.countsTarget() || !slices.Contains(w.way.evidence, w.ref.Repository()) {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, sourceTime)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		_ = safely(func() { _, _ = w.gate.memory.resolve(ctx, w.scope, w.ref, w.session.Resolve) })
+	}()
+	return func() { <-done } // resolve heeds ctx
+}
+
+// manifest reads a manifest where the reference is resolved: at a target, if its
+// answer counts.
+func (w *work) manifest(ctx context.Context, pinned image.Pinned) (image.Descriptor, []byte, error) {
+	if !w.countsTarget() {
+		return w.session.Manifest(ctx, pinned.Repository(), pinned.Digest().String())
+	}
+	var err error
+	for _, candidate := range w.way.route.Candidates {
+		repository := candidate.Ref.Repository()
+		opened, failed := w.asking.question.Open(ctx, repository)
+		session, ok := opened.(Session)
+		if failed == nil && ok {
+			var descriptor image.Descriptor
+			var body []byte
+			if descriptor, body, failed = session.Manifest(ctx, repository, pinned.Digest().String()); failed == nil {
+				return descriptor, body, nil
+			}
+		}
+		err = errors.Join(err, failed)
+	}
+	return image.Descriptor{}, nil, err
+}

@@ -1,0 +1,166 @@
+package redirect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// key names what can be asked of a target, and by whom: for a tag, or whether it
+// has a digest.
+type key struct {
+	scope      string
+	repository image.Repository
+	tag        string
+	digest     image.Digest // zero if it is the tag that is asked for
+}
+
+// String returns the reference that is asked for.
+func (k key) String() string {
+	if k.digest.IsZero() {
+		return k.repository.String() + ":" + k.tag
+	}
+	return k.repository.String() + "@" + k.digest.String()
+}
+
+// fail says of a key that it could not be asked.
+func (k key) fail(kind image.Kind, err error) error {
+	return &image.Error{Kind: kind, Op: "ask", On: k.String(), Err: err}
+}
+
+// late says that the time for a candidate, or for the request, is over.
+func (k key) late(ctx context.Context) error {
+	return k.fail(image.Unavailable, context.Cause(ctx))
+}
+
+// known is an answer that is remembered. What failed never is.
+type known struct {
+	descriptor image.Descriptor
+	missing    bool
+}
+
+func (n known) answer(k key) answer {
+	if n.missing {
+		return answer{err: k.fail(image.NotFound, errors.New("it was not there a moment ago"))}
+	}
+	return answer{descriptor: n.descriptor}
+}
+
+// answer is what came of asking a key.
+type answer struct {
+	descriptor image.Descriptor
+	err        error
+	took       time.Duration
+	unknown    bool // only memory was asked, and does not know
+}
+
+func (a answer) isMissing() bool { return a.err != nil && image.KindOf(a.err) == image.NotFound }
+
+// opened is a session with its scope.
+type opened struct {
+	Session
+	scope string
+}
+
+// open opens a session. What panics there is a failure.
+func open(ctx context.Context, q Question, repository image.Repository) (s opened, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error, which is a defect: %v", p)
+		}
+		if err != nil {
+			err = fmt.Errorf("credentials for %s: %w", repository, err)
+		}
+	}()
+	if s.Session, err = q.Open(ctx, repository); err != nil {
+		return opened{}, err
+	}
+	s.scope = s.Scope()
+	return s, nil
+}
+
+// restingError says that a registry is left alone.
+type restingError struct{ registry, why string }
+
+// Error implements error.
+func (e *restingError) Error() string {
+	return e.registry + " did not answer a moment ago, and is not asked: " + e.why
+}
+
+// rest returns why a candidate is not asked, or nil.
+func (c *Chooser) rest(ref image.Ref) error { return c.restOf(ref.Repository()) }
+
+func (c *Chooser) restOf(repository image.Repository) error {
+	if c.health == nil {
+		return nil
+	}
+	if why, resting := c.health.Rest(repository.Registry()); resting {
+		return &restingError{registry: repository.Registry(), why: why}
+	}
+	return nil
+}
+
+// request asks a target, together with whoever else asks the same just now. The
+// work has the whole timeout, however little time this caller has: only so may
+// silence be held against the registry, and the answer serves who comes next.
+func (c *Chooser) request(ctx context.Context, s opened, k key) answer {
+	began := c.now()
+	descriptor, err := c.flights.Do(ctx, k, func(ctx context.Context) (image.Descriptor, error) {
+		return c.work(ctx, s, k)
+	})
+	if _, sorted := errors.AsType[image.Failure](err); err != nil && !sorted {
+		err = k.fail(image.Unavailable, err)
+	}
+	return answer{descriptor: descriptor, err: err, took: c.now().Sub(began)}
+}
+
+// work asks a target, remembers what it answered, and tells how it went. A panic
+// passes through, to the flight: it is our defect and says nothing of the registry.
+func (c *Chooser) work(ctx context.Context, s opened, k key) (image.Descriptor, error) {
+	if n, ok := c.known.Get(k); ok { // by work that ended before this began
+		got := n.answer(k)
+		return got.descriptor, got.err
+	}
+	ref, err := image.Parse(k.String())
+	if err != nil {
+		return image.Descriptor{}, k.fail(image.Corrupt, err)
+	}
+	pinned, err := s.Resolve(ctx, ref)
+	got := pinned.Descriptor()
+	switch {
+	case err != nil:
+		if image.KindOf(err) == image.NotFound {
+			c.known.Put(k, known{missing: true}, c.ages.missing)
+		}
+	case got.Digest.IsZero():
+		err = k.fail(image.Corrupt, errors.New("it was answered without a digest"))
+	case !k.digest.IsZero() && got.Digest != k.digest:
+		err = k.fail(image.Corrupt, fmt.Errorf("it was answered with another digest, %s", got.Digest))
+	default:
+		c.keep(k, got)
+	}
+	if c.health != nil {
+		c.health.Told(k.repository.Registry(), err)
+	}
+	if err != nil {
+		return image.Descriptor{}, err
+	}
+	return got, nil
+}
+
+func (c *Chooser) remembers(k key) bool {
+	_, ok := c.known.Get(k)
+	return ok
+}
+
+// keep remembers that a target has a digest, and what its tag stands for.
+func (c *Chooser) keep(k key, got image.Descriptor) {
+	if k.digest.IsZero() {
+		c.known.Put(k, known{descriptor: got}, c.ages.tag)
+		k.tag, k.digest = "", got.Digest
+	}
+	c.known.Put(k, known{descriptor: got}, c.ages.present)
+}

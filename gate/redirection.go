@@ -1,0 +1,398 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/gate/redirect"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// redirects reports whether a target is chosen for a route. What is only looked at
+// (a template, an object that nobody can change) is told what a pod would meet
+// where the mapping denies.
+func (p *planned) redirects(route *mirror.Route) bool {
+	switch p.request.Pinning {
+	case PinHere:
+		return true
+	case PinDone:
+		return false // nobody redirects any more
+	}
+	return route.Otherwise == mirror.Deny
+}
+
+// asks reports whether targets are asked anything: for the choice, or for the
+// digest that a pod would be judged by.
+func (p *planned) asks(route *mirror.Route) bool {
+	return p.redirects(route) || p.request.Pinning == PinLater && route.Resolve == mirror.Target
+}
+
+// planMirrors notes which targets are to be asked.
+func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
+	if p.mirrors.set == nil || j.gate.options.chooser == nil {
+		return
+	}
+	for _, found := range p.images {
+		w := p.mirrors.of(found.Ref)
+		if found.Unchanged || w == nil || w.route == nil || w.asking != nil || !p.asks(w.route) || p.isTransformed(found) {
+			continue
+		}
+		proves, tasks := p.tasksOf(found)
+		if w.route.When == mirror.Verified && !proves {
+			continue
+		}
+		w.asking = j.newAsking(w.route, p.identity)
+		for _, t := range tasks {
+			if t.err == nil {
+				t.work.asking = w.asking
+			}
+		}
+		if len(tasks) > 0 {
+			continue
+		}
+		if t := j.plain(ctx, found.Ref, w, p.identity, who); t.err == nil {
+			w.digest, t.work.asking = t.work, w.asking
+		} else {
+			w.err = t.err
+		}
+	}
+}
+
+// tasksOf returns what is done about an image, and whether a proof is among it.
+func (p *planned) tasksOf(found policy.Image) (proves bool, tasks []task) {
+	for i := range p.plan.Checks {
+		check := &p.plan.Checks[i]
+		if check.Image.Pointer != found.Pointer {
+			continue
+		}
+		proves = proves || check.NeedsProof()
+		if t := p.tasks[i]; t.work != nil || t.err != nil {
+			tasks = append(tasks, t)
+		}
+	}
+	return proves, tasks
+}
+
+// pending is an image whose target is to be chosen.
+type pending struct {
+	plan   *planned
+	at     int
+	asking *asking
+	choice redirect.Choice
+}
+
+// redirect chooses the targets of what is allowed so far: from memory where that
+// will do, the others at the same time.
+func (j *journey) redirect(ctx context.Context, plans []*planned) {
+	var open []*pending
+	for _, p := range plans {
+		if p == nil || p.mirrors.set == nil {
+			continue
+		}
+		for i := range p.images {
+			if one := p.seekTarget(i); one != nil {
+				open = append(open, one)
+			}
+		}
+	}
+	var group sync.WaitGroup
+	slots := make(chan struct{}, j.gate.options.images)
+	for _, one := range open {
+		digest := one.plan.verdicts[one.at].Pinned.Digest()
+		a := one.asking
+		if choice, ok := a.chooser.Remembered(ctx, a.question, digest); ok {
+			one.choice = choice
+			continue
+		}
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if err := safely(func() { one.choice = a.chooser.Choose(ctx, a.question, a.begun(), digest) }); err != nil {
+				one.choice = redirect.Choice{Attempts: []redirect.Attempt{{
+					Target: a.question.Route.Candidates[0].Ref, State: redirect.Failed, Err: err,
+				}}}
+			}
+		})
+	}
+	group.Wait() // Choose heeds ctx
+	for _, one := range open {
+		one.plan.redirected(one)
+	}
+	for _, p := range plans {
+		if p != nil && p.mirrors.set != nil {
+			p.lookForSecrets(ctx, j.gate.options.secrets)
+		}
+	}
+}
+
+// seekTarget says what the mirrors make of an image, as far as it is known
+// without asking a target; it returns what is to be asked.
+func (p *planned) seekTarget(i int) *pending {
+	v := p.conclude(i)
+	w := p.mirrors.of(v.Image.Ref)
+	if w == nil || v.Image.Unchanged || len(w.origins) > 0 {
+		return nil
+	}
+	if w.err != nil {
+		p.unrouted(&p.verdicts[i], w.err)
+		return nil
+	}
+	route := w.route
+	v.Redirect = &Redirect{Mirror: route.Mirror}
+	switch {
+	case p.request.Pinning == PinDone:
+		v.Redirect.Why = "the object is redirected before it comes here"
+	case !p.redirects(route):
+		v.Redirect.Why = "only pods are redirected, when they come"
+		if p.request.Pinning == PinNever {
+			v.Redirect.Why = "nobody can change the object here"
+		}
+	case p.isTransformed(v.Image):
+		v.Redirect.Why = "the reference was made by a transformation, so that its text cannot be replaced"
+	case v.Answer != Allow:
+		v.Redirect.Why = "the image is not allowed"
+	case w.asking == nil:
+		v.Redirect.Why = "no policy asks for a proof of the image, and when is Verified"
+	case v.Pinned.IsZero():
+		v.Redirect.Why = "its digest is not known: " + p.unresolved(w)
+	case route.When == mirror.Verified && !v.proved():
+		v.Redirect.Why = "the image was not proved, and when is Verified"
+	default:
+		p.verdicts[i] = v
+		return &pending{plan: p, at: i, asking: w.asking}
+	}
+	p.stay(&v, route, w.asking != nil && v.Pinned.IsZero())
+	p.verdicts[i] = v
+	return nil
+}
+
+// unresolved says why there is no digest.
+func (p *planned) unresolved(w *way) string {
+	if w.digest == nil {
+		return "nobody resolved it"
+	}
+	if !w.digest.finished {
+		return errUnfinished.Error()
+	}
+	return fmt.Sprint(w.digest.err)
+}
+
+// proved reports whether a policy's proof of the image holds.
+func (v *Verdict) proved() bool {
+	return slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool {
+		return d.Result == policy.Pass && d.Check.NeedsProof()
+	})
+}
+
+// unrouted says that an entry which names the image could not be asked.
+func (p *planned) unrouted(v *Verdict, err error) {
+	reason := policy.Reason{
+		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + err.Error(), Hint: "try again; if it stays so, check the mirror's selectors",
+	}
+	if !p.mirrors.set.Denies() {
+		v.Warnings = append(v.Warnings, reason)
+		return
+	}
+	v.unable(reason)
+}
+
+// unable takes an allowance back because of what could not be looked at.
+func (v *Verdict) unable(reason policy.Reason) {
+	if v.Answer == Allow {
+		v.Answer, v.Pin, v.Reasons = Unable, false, nil
+	}
+	v.Reasons = append(v.Reasons, reason)
+}
+
+// stay settles what no target qualifies for. It is silent if that could not be
+// found out.
+func (p *planned) stay(v *Verdict, route *mirror.Route, silent bool) {
+	if v.Answer != Allow {
+		return
+	}
+	said := policy.Reason{
+		Code: policy.NotMirrored, Path: route.Mirror, Message: "it stays at " + v.Image.Ref.Registry() + ": " + v.Redirect.words(),
+		Hint: "run \"quaymaster mirror " + v.Image.Ref.Written() + "\" for what each target answers",
+	}
+	switch {
+	case route.Otherwise != mirror.Deny:
+		if silent || len(v.Redirect.Attempts) > 0 {
+			v.Warnings = append(v.Warnings, said)
+		}
+		return
+	case p.request.Pinning == PinLater && p.isTransformed(v.Image):
+		return // its pods are asked about when they come
+	}
+	said.Code, said.Message = policy.NoMirror, "no mirror qualifies, and the mapping does not leave it at "+v.Image.Ref.Registry()+": "+v.Redirect.words()
+	if p.request.Pinning == PinDone {
+		said.Message = "it was not redirected: the mutating webhook did not run, or another one changed the image afterwards"
+		said.Hint = "check that the mutating webhook configuration is there and matches the object"
+	}
+	if silent {
+		v.unable(said)
+		return
+	}
+	v.Answer, v.Pin, v.Reasons = Deny, false, []policy.Reason{said}
+}
+
+// isSilent reports whether a target that could not be looked at might have
+// qualified.
+func (r *Redirect) isSilent() bool {
+	return slices.ContainsFunc(r.Attempts, func(a redirect.Attempt) bool {
+		return a.State == redirect.Failed || a.State == redirect.Resting
+	})
+}
+
+// words says why no target was chosen.
+func (r *Redirect) words() string {
+	if r.Why != "" {
+		return r.Why
+	}
+	said := make([]string, len(r.Attempts))
+	for i, a := range r.Attempts {
+		said[i] = a.Target.Repository().String() + " " + a.Words()
+	}
+	return strings.Join(said, "; ")
+}
+
+// redirected takes over what was chosen.
+func (p *planned) redirected(one *pending) {
+	v, route := &p.verdicts[one.at], one.asking.question.Route
+	r := v.Redirect
+	r.Target, r.Attempts = one.choice.Target, one.choice.Attempts
+	p.compare(v, route)
+	if r.Target.IsZero() || r.Target.Digest() != v.Pinned.Digest() {
+		r.Target = image.Pinned{}
+		p.stay(v, route, r.isSilent())
+		return
+	}
+	if p.request.Pinning == PinNever {
+		v.Answer, v.Pin = Deny, false
+		v.Reasons = []policy.Reason{{
+			Code: policy.NoMirror, Path: route.Mirror, Message: "the mapping does not leave it at " + v.Image.Ref.Registry() + ", and nobody can change the object here",
+			Hint: "write " + r.Target.String(),
+		}}
+		return
+	}
+	v.Reasons = append(v.Reasons, policy.Reason{Code: policy.Mirrored, Path: route.Mirror, Message: "redirected to " + r.Target.String()})
+}
+
+// compare notes that the tag stands for another digest at the side whose answer
+// does not count.
+func (p *planned) compare(v *Verdict, route *mirror.Route) {
+	if !v.Image.Ref.Digest().IsZero() {
+		return
+	}
+	var other image.Digest
+	side := string(mirror.Target)
+	if route.Resolve == mirror.Target {
+		side, other = string(mirror.Source), p.atSource(v.Image)
+	} else if i := slices.IndexFunc(v.Redirect.Attempts, func(a redirect.Attempt) bool {
+		return !a.Tag.IsZero() && a.Tag != v.Pinned.Digest()
+	}); i >= 0 {
+		other = v.Redirect.Attempts[i].Tag
+	}
+	if other.IsZero() || other == v.Pinned.Digest() {
+		return
+	}
+	v.Redirect.Other = other
+	v.Warnings = append(v.Warnings, policy.Reason{
+		Code: policy.MirrorDiffers, Path: route.Mirror, Expected: v.Pinned.Digest().String(), Found: other.String(),
+		Message: "the tag " + v.Image.Ref.Tag() + " stands for another digest at the " + strings.ToLower(side),
+		Hint:    "bring the mirror up to date, or name the image by digest",
+	})
+}
+
+// atSource returns the digest that the source's tag stands for, if it was asked.
+func (p *planned) atSource(found policy.Image) image.Digest {
+	w := p.mirrors.of(found.Ref).digest
+	if w == nil {
+		_, tasks := p.tasksOf(found)
+		if i := slices.IndexFunc(tasks, func(t task) bool { return t.work != nil }); i >= 0 {
+			w = tasks[i].work
+		}
+	}
+	if w == nil {
+		return image.Digest{}
+	}
+	known, err := p.memory.pin(w.scope, w.ref)
+	if err != nil {
+		return image.Digest{}
+	}
+	return known.Digest()
+}
+
+// lookForSecrets finds out which pull secrets the pod can be given.
+func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
+	if secrets == nil || p.request.Pinning != PinHere {
+		return
+	}
+	known := map[string]*policy.Reason{}
+	for i := range p.verdicts {
+		v := &p.verdicts[i]
+		if v.Redirect == nil || v.Redirect.Target.IsZero() {
+			continue
+		}
+		for _, name := range p.mirrors.of(v.Image.Ref).secrets {
+			missing, asked := known[name]
+			if !asked {
+				missing = p.lacks(ctx, secrets, name)
+				known[name] = missing
+			}
+			if missing != nil {
+				v.Warnings = append(v.Warnings, *missing)
+				continue
+			}
+			v.Redirect.PullSecrets = append(v.Redirect.PullSecrets, name)
+		}
+	}
+}
+
+// lacks says why a pod cannot be given a Secret, nil if it can or has it.
+func (p *planned) lacks(ctx context.Context, secrets PullSecrets, name string) *policy.Reason {
+	if slices.Contains(p.identity.PullSecrets, name) {
+		return nil
+	}
+	reason := policy.Reason{Code: policy.NoPullSecret, Hint: "create the Secret in the namespace, or give it to the service account"}
+	if !p.maySetSecrets() {
+		reason.Message = "the mirror wants the pull secret " + name + ", and the pull secrets of a pod that exists cannot be changed"
+		return &reason
+	}
+	there, err := secrets.Has(ctx, p.subject.Namespace, name)
+	switch {
+	case err != nil:
+		reason.Message = "the mirror wants the pull secret " + name + ", which could not be looked up: " + err.Error()
+	case !there:
+		reason.Message = "the mirror wants the pull secret " + name + ", which is not in the namespace " + p.subject.Namespace
+	default:
+		return nil
+	}
+	return &reason
+}
+
+// maySetSecrets reports whether the object's pull secrets can be set.
+func (p *planned) maySetSecrets() bool {
+	return p.subject.Operation == "CREATE" && p.subject.Subresource == "" || p.subject.Kind != "Pod"
+}
+
+// addPullSecrets completes the patch of an object with the Secrets of its mirrors.
+func (p *planned) addPullSecrets(out *Outcome) {
+	if len(out.Patch) == 0 || !p.maySetSecrets() {
+		return
+	}
+	var names []string
+	for i := range out.Verdicts {
+		if r := out.Verdicts[i].Redirect; r != nil && !r.Target.IsZero() {
+			names = union(names, r.PullSecrets)
+		}
+	}
+	if len(names) > 0 {
+		out.Patch = append(out.Patch, workload.AddPullSecrets(p.request.Object, names)...)
+	}
+}

@@ -1,0 +1,58 @@
+package policy_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// where asks about images whose registry is one, and skips where the first image
+// is of another, as a precondition does.
+type where struct{ registry string }
+
+func (where) Name() string                                  { return "where" }
+func (where) Extractors(*policy.Subject) []policy.Extractor { return nil }
+func (w where) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+	if images[0].Ref.Registry() != w.registry {
+		return policy.RulePlan{Skip: "another registry"}, nil
+	}
+	var plan policy.RulePlan
+	for _, i := range images {
+		if i.Ref.Registry() == w.registry {
+			plan.Checks = append(plan.Checks, policy.Check{Image: i})
+		}
+	}
+	return plan, nil
+}
+
+// TestACopyIsPlannedUnderEachName never shows a rule two names of one image, so
+// that what it says of one name cannot hide the other.
+func TestACopyIsPlannedUnderEachName(t *testing.T) {
+	copied := image.MustParse("mirror.example/hub/app:v1")
+	images := []policy.Image{{Pointer: "/a", Ref: copied}, {Pointer: "/b", Ref: image.MustParse("other.example/b")}}
+	for _, source := range []string{"docker.io/org/app:v1", "quay.example/app:v1"} {
+		images = append(images, policy.Image{Pointer: "/a", Ref: image.MustParse(source), Copy: copied})
+	}
+	for registry, want := range map[string][]string{
+		"mirror.example": {"mirror.example/hub/app:v1"},
+		"docker.io":      {"docker.io/org/app:v1"},
+		"quay.example":   {"quay.example/app:v1"},
+		"other.example":  nil, // it is never first, under no name
+	} {
+		set, err := policy.NewSet(&policy.Policy{Kind: "Test", Name: "a", Rules: []policy.Rule{where{registry}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := set.Plan(t.Context(), &policy.Subject{}, func([]policy.Extractor) ([]policy.Image, error) { return images, nil })
+		var got []string
+		for _, check := range plan.Checks {
+			got = append(got, check.Image.Ref.String())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: asked about %v, want %v", registry, got, want)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package workload
+
+// AddPullSecrets returns the operations that append Secrets to the
+// imagePullSecrets of the object's pod specification: those that stand there stay,
+// and none is added twice. They are none for an object without a pod specification.
+func AddPullSecrets(o Object, names []string) []Operation {
+	path, ok := podSpecs[o.Group()+"/"+o.Kind()]
+	if !ok {
+		return nil
+	}
+	spec, at, err := descend(o.content, path)
+	if err != nil || spec == nil {
+		return nil
+	}
+	at = at.child("imagePullSecrets")
+	there, isList := spec["imagePullSecrets"].([]any)
+	if !isList && spec["imagePullSecrets"] != nil {
+		return nil // of that shape the API server refuses it
+	}
+	known := map[string]bool{}
+	for _, entry := range there {
+		secret, _ := entry.(map[string]any)
+		name, _ := secret["name"].(string)
+		known[name] = true
+	}
+	var operations []Operation
+	for _, name := range names {
+		if known[name] {
+			continue
+		}
+		known[name] = true
+		if !isList {
+			operations, isList = append(operations, Operation{Op: "add", Path: string(at), Value: []any{}}), true
+		}
+		operations = append(operations, Operation{Op: "add", Path: string(at.child("-")), Value: map[string]any{"name": name}})
+	}
+	return operations
+}
