@@ -31,7 +31,7 @@ var layers = map[string]int{
 	"webhook/imagepolicy": 13, "webhook/externaldata": 13, "webhook/api": 13,
 	"deploy":        0,
 	"gate/gatetest": 13, "examples/demo": 13,
-	"cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "cmd/quaymaster/gateway": 15, "cmd/quaymaster": 16, "cmd/conformance": 14,
+	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "cmd/quaymaster/gateway": 15, "cmd/quaymaster": 16, "cmd/conformance": 14,
 }
 
 // forbidden imports hold for a package and all it reaches, unless direct.
@@ -86,6 +86,10 @@ var connecting = map[string]string{
 	"internal/dial/dialtest":  "a resolver for tests",
 	"webhook":                 "the gateway's listeners",
 	"webhook/admission":       "answers reviews; opens nothing",
+	"webhook/imagepolicy":     "answers reviews; opens nothing",
+	"webhook/externaldata":    "answers providers' requests; opens nothing",
+	"webhook/api":             "answers requests; opens nothing",
+	"cmd/quaymaster-node":     "asks a gateway",
 	"webhook/certificate":     "reads addresses; opens nothing",
 	"webhook/metrics":         "answers scrapes; delivers traces",
 	"webhook/peers":           "asks other replicas, through the guarded dialer",

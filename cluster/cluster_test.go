@@ -392,3 +392,37 @@ func ExampleLookups() {
 	// [pull other] <nil>
 	// secret shop/lost is not found
 }
+
+// TestPullSecretsAreThere: a Secret that is made beside its Pods is seen soon, and
+// "could not look" is neither answer.
+func TestPullSecretsAreThere(t *testing.T) {
+	now := &clock{time.Now()}
+	client := fake.NewClientset(objects()...)
+	has := cluster.PullSecrets{Lookups: newLookups(t, client, now)}
+	for _, row := range []struct {
+		reason, name string
+		want         bool
+	}{
+		{"one that is there", "pull", true},
+		{"one that is not", "later", false},
+		{"a name that nothing can have", "../pull", false},
+	} {
+		if got, err := has.Has(t.Context(), "shop", row.name); got != row.want || err != nil {
+			t.Errorf("%s: %t, %v", row.reason, got, err)
+		}
+	}
+	made := &core.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "later"}}
+	if _, err := client.CoreV1().Secrets("shop").Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	now.now = now.now.Add(6 * time.Second)
+	if got, err := has.Has(t.Context(), "shop", "later"); !got || err != nil {
+		t.Errorf("one that was made 6 s ago: %t, %v", got, err)
+	}
+	client.PrependReactor("get", "secrets", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New("no"))
+	})
+	if got, err := has.Has(t.Context(), "shop", "secret"); got || !errors.Is(err, cluster.ErrForbidden) {
+		t.Errorf("where nobody may look: %t, %v", got, err)
+	}
+}

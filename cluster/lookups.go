@@ -114,6 +114,21 @@ func (k Keys) Secret(ctx context.Context, namespace, name, key string) ([]byte, 
 	return bytes.Clone(value), nil
 }
 
+// PullSecrets is Lookups as who knows which Secrets are there.
+type PullSecrets struct{ *Lookups }
+
+// Has reports whether a Secret exists. One that is there is taken to be so for as
+// long as Lookups remembers, and one that is not for 5 s at most, so that a Secret
+// which is made beside its Pods is soon seen. An error is an *Error: nobody may
+// look, or nobody could.
+func (p PullSecrets) Has(ctx context.Context, namespace, name string) (bool, error) {
+	_, err := p.secrets.get(ctx, namespace, name)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // reader asks the API server.
 type reader struct{ client kubernetes.Interface }
 

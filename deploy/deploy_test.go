@@ -61,11 +61,15 @@ type definition struct {
 }
 
 type schema struct {
-	Type       string            `json:"type"`
-	Required   []string          `json:"required"`
-	MaxLength  int               `json:"maxLength"`
-	Properties map[string]schema `json:"properties"`
-	Preserve   bool              `json:"x-kubernetes-preserve-unknown-fields"`
+	Type        string            `json:"type"`
+	Format      string            `json:"format"`
+	Description string            `json:"description"`
+	Enum        []string          `json:"enum"`
+	Required    []string          `json:"required"`
+	MaxLength   int               `json:"maxLength"`
+	Properties  map[string]schema `json:"properties"`
+	Items       *schema           `json:"items"`
+	Preserve    bool              `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
 // kustomization is what is used of one.
@@ -102,7 +106,7 @@ func read(t *testing.T) []any {
 		t.Fatal(err)
 	}
 	definitions, err := filepath.Glob("crds/*.yaml")
-	if err != nil || len(definitions) != 3 {
+	if err != nil || len(definitions) != 4 {
 		t.Fatalf("definitions: %v, %v", definitions, err)
 	}
 	var objects []any
@@ -193,6 +197,12 @@ func TestRights(t *testing.T) {
 			secret := slices.Contains(rule.Resources, "secrets")
 			if secret && (role.Name != "quaymaster-pull-secrets" || !slices.Equal(rule.Verbs, []string{"get"})) {
 				t.Errorf("%s: secrets of all namespaces: %v", role.Name, rule.Verbs)
+			}
+			if tokens := slices.Contains(rule.Resources, "tokenreviews"); tokens && (role.Name != "quaymaster-tokenreview" || !slices.Equal(rule.Verbs, []string{"create"})) {
+				t.Errorf("%s: tokens: %v", role.Name, rule.Verbs)
+			}
+			if writes := slices.ContainsFunc(rule.Verbs, func(v string) bool { return v == "patch" || v == "update" || v == "create" }); writes && slices.Contains(rule.APIGroups, "config.openshift.io") {
+				t.Errorf("%s: may write OpenShift's: %v", role.Name, rule)
 			}
 			for _, verb := range []string{"delete", "deletecollection", "escalate", "bind", "impersonate"} {
 				if slices.Contains(rule.Verbs, verb) {
@@ -331,10 +341,42 @@ func TestConfigurationFits(t *testing.T) {
 	}
 }
 
-func TestKustomizationLeavesDefinitionsOut(t *testing.T) {
+// TestGatewayMayReadWhatItWatches: every kind of document that ships, and its status
+// where it is ours.
+func TestGatewayMayReadWhatItWatches(t *testing.T) {
+	may := map[string]bool{}
+	for _, role := range all[rbac.ClusterRole](t) {
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					may[role.Name+" "+verb+" "+resource+"."+rule.APIGroups[0]] = true
+				}
+			}
+		}
+	}
+	var wanted []string
+	for _, d := range all[definition](t) {
+		for _, verb := range []string{"get", "list", "watch"} {
+			wanted = append(wanted, verb+" "+d.Name)
+		}
+		if d.Spec.Group == "quaymaster.dev" {
+			wanted = append(wanted, "patch "+d.Spec.Names.Plural+"/status."+d.Spec.Group)
+		}
+	}
+	for _, right := range wanted {
+		if !may["quaymaster "+right] {
+			t.Errorf("the gateway may not %s", right)
+		}
+	}
+}
+
+func TestKustomizationLeavesOutWhatIsNotForAll(t *testing.T) {
 	for _, resource := range all[kustomization](t)[0].Resources {
-		if strings.HasPrefix(resource, "crds") {
-			t.Errorf("%s: the definitions belong only where Kyverno's are absent", resource)
+		if strings.HasPrefix(resource, "crds/kyverno") {
+			t.Errorf("%s: these definitions belong only where Kyverno's are absent", resource)
+		}
+		if resource == "tokenreview.yaml" {
+			t.Errorf("%s: it is for a door that is closed unless it is turned on", resource)
 		}
 		if _, err := os.Stat(resource); err != nil {
 			t.Error(err)

@@ -157,6 +157,9 @@ func gramAt(text string) uint32 { return binary.LittleEndian.Uint32([]byte(text[
 
 // candidates returns the rules that may speak of the subject, in their order.
 func (x *index) candidates(subject *Subject, standard func() ([]Image, error)) []ruleIn {
+	if subject.Bare && subject.Namespace == "" { // it may be in any
+		return x.members
+	}
 	if x.shards == nil {
 		return x.inNamespace(subject.Namespace)
 	}

@@ -56,3 +56,30 @@ func TestACopyIsPlannedUnderEachName(t *testing.T) {
 		}
 	}
 }
+
+// TestABareSubjectMayBeInAnyNamespace does not leave out a policy because nobody
+// knows the namespace.
+func TestABareSubjectMayBeInAnyNamespace(t *testing.T) {
+	p := &policy.Policy{Kind: "Policy", Namespace: "team", Name: "a", Rules: []policy.Rule{where{"docker.io"}}}
+	set, err := policy.NewSet(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reason  string
+		subject policy.Subject
+		want    int
+	}{
+		{"its namespace is not known", policy.Subject{Bare: true}, 1},
+		{"it is in another", policy.Subject{Bare: true, Namespace: "other"}, 0},
+		{"it is in that one", policy.Subject{Bare: true, Namespace: "team"}, 1},
+		{"it is in none", policy.Subject{}, 0},
+	} {
+		plan := set.Plan(t.Context(), &c.subject, func([]policy.Extractor) ([]policy.Image, error) {
+			return []policy.Image{{Pointer: "/a", Ref: image.MustParse("docker.io/org/app:v1")}}, nil
+		})
+		if len(plan.Checks) != c.want {
+			t.Errorf("%s: %d checks, want %d", c.reason, len(plan.Checks), c.want)
+		}
+	}
+}

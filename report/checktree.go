@@ -18,6 +18,7 @@ func (g grower) decision(d policy.Decision) *branch {
 	p := newPolicy(c.Policy)
 	sign, tint := resultMark(d.Result)
 	b := &branch{sign: sign, colour: tint, text: clean(p.String()) + ", rule " + clean(c.Rule) + ": " + resultWord(d)}
+	b.add("as", clean(judgedAs(c)))
 	b.add("source", clean(p.Source))
 	b.add("hash", clean(p.Hash))
 	b.add("entry", clean(c.Entry)+" ("+string(c.Action)+")")

@@ -49,7 +49,7 @@ func TestRecordDocNamesEveryField(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| [^|]+ \\|$")
 	for title, of := range map[string]any{
 		"VerdictList": report.List{}, "Summary": report.Summary{}, "Record": report.Record{}, "Object": report.Object{},
-		"Image": report.Image{}, "Decision": report.Decision{}, "Policy": report.Policy{}, "Rule": report.Rule{},
+		"Image": report.Image{}, "Mirror": report.Mirror{}, "Attempt": report.Attempt{}, "Decision": report.Decision{}, "Policy": report.Policy{}, "Rule": report.Rule{},
 		"Reason": policy.Reason{}, "Proof": report.Proof{}, "Signer": verify.Signer{}, "LogEntry": verify.LogEntry{},
 		"Found": report.Found{}, "Cost": report.Cost{},
 	} {
@@ -187,7 +187,7 @@ func codes(t *testing.T, dir string) map[string]string {
 }
 
 // agreeing are the codes that speak for an image, and need no advice.
-var agreeing = []policy.Code{policy.Verified, policy.SkippedByPolicy, policy.NotConcerned, policy.DigestPinned, policy.Excepted, policy.Unchanged}
+var agreeing = []policy.Code{policy.Verified, policy.SkippedByPolicy, policy.NotConcerned, policy.DigestPinned, policy.Excepted, policy.Unchanged, policy.Mirrored}
 
 func TestEveryCodeAgainstAnImageHasAHint(t *testing.T) {
 	for _, dir := range []string{"../policy", "../verify"} {

@@ -23,6 +23,10 @@ var hints = map[policy.Code]string{
 	policy.PolicyError:     "correct what the message names; until then the policy protects nothing by itself",
 	policy.CannotProve:     "check the keys and trusted roots that the policy names",
 	policy.TimedOut:        "try again; if it stays so, raise the time limit (--timeout) or bring the registry nearer",
+	policy.NotMirrored:     "quaymaster mirror IMAGE shows what each target answered; copy the image there by digest, or leave it",
+	policy.NoMirror:        "copy the image to a target of the mapping by digest, or let the mapping fall back (otherwise: Source)",
+	policy.MirrorDiffers:   "bring the mirror up to date, or name the image by digest; the digest that counts was used",
+	policy.NoPullSecret:    "create the Secret in the object's namespace, or take it from the mapping's pull secrets",
 	policy.Internal:        "this is a defect of quaymaster: please report it with the output of quaymaster explain",
 	policy.Malformed:       "write the image as [registry/]repository[:tag][@digest]",
 

@@ -15,15 +15,20 @@ import (
 // values are unchanged; characters that a terminal would act on are written as
 // JSON escapes.
 func JSON(w io.Writer, outcomes []gate.Outcome) error {
+	return writeJSON(w, "verdicts", NewList(outcomes))
+}
+
+// writeJSON writes an indented document that is safe for a terminal.
+func writeJSON(w io.Writer, what string, document any) error {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(NewList(outcomes)); err != nil {
-		return fmt.Errorf("write verdicts as JSON: %w", err)
+	if err := encoder.Encode(document); err != nil {
+		return fmt.Errorf("write %s as JSON: %w", what, err)
 	}
 	if _, err := w.Write(escapeJSON(buffer.Bytes())); err != nil {
-		return fmt.Errorf("write verdicts as JSON: %w", err)
+		return fmt.Errorf("write %s as JSON: %w", what, err)
 	}
 	return nil
 }

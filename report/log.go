@@ -29,6 +29,9 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 		attrs = append(attrs,
 			slog.String("answer", string(v.Answer)), slog.String("container", v.Image.Container),
 			slog.String("image", v.Image.Ref.Written()), slog.String("digest", v.Pinned.Digest().String()))
+		if v.Redirect != nil {
+			attrs = append(attrs, slog.String("mirror", v.Redirect.Mirror), slog.String("target", v.Redirect.Target.String()))
+		}
 		attrs = appendDecisions(attrs, v)
 		attrs = appendReasons(attrs, v.Reasons, v.Warnings)
 		attrs = append(attrs, slog.Int64("requests", v.Cost.Requests), slog.Float64("ms", milliseconds(v.Duration)))
@@ -49,7 +52,7 @@ func levelOf(answer gate.Answer, warnings int) slog.Level {
 }
 
 // maxAttrs is how many attributes a line has beside those about its object.
-const maxAttrs = 15
+const maxAttrs = 17
 
 // appendDecisions names the policies that spoke, and who signed.
 func appendDecisions(attrs []slog.Attr, v *gate.Verdict) []slog.Attr {

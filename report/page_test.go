@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/verify"
@@ -181,9 +182,12 @@ func foreign(s string) gate.Outcome {
 			Image: policy.Image{Container: s, Role: s, Pointer: s}, Answer: gate.Deny, Reasons: []policy.Reason{reason},
 			Decisions: []policy.Decision{decide(policy.Pass), decide(policy.Fail), decide(policy.Undecided), decide(policy.Skipped)},
 			Warnings:  []policy.Reason{reason},
+			Redirect: &gate.Redirect{Mirror: s, Why: s, PullSecrets: []string{s}, Attempts: []redirect.Attempt{
+				{State: redirect.State(s)}, {State: redirect.Failed, Err: errors.New(s)},
+			}},
 		}},
 		Rules:   []policy.RuleResult{{Policy: check.Policy, Rule: s, Skip: s}, {Policy: check.Policy, Rule: s, Err: errors.New(s)}},
-		Reasons: []policy.Reason{reason}, Warnings: []policy.Reason{reason}, PolicyHash: s, TrustGeneration: s,
+		Reasons: []policy.Reason{reason}, Warnings: []policy.Reason{reason}, PolicyHash: s, TrustGeneration: s, MirrorHash: s,
 	}
 }
 

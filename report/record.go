@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -37,7 +38,9 @@ type Record struct {
 	Warnings        []policy.Reason `json:"warnings,omitempty"`
 	PolicySetHash   string          `json:"policySetHash"`
 	TrustGeneration string          `json:"trustGeneration"`
-	Cost            Cost            `json:"cost"`
+	// MirrorSetHash names the content of the mirrors; empty where there are none.
+	MirrorSetHash string `json:"mirrorSetHash,omitempty"`
+	Cost          Cost   `json:"cost"`
 	// DurationMilliseconds is rounded to a microsecond.
 	DurationMilliseconds float64 `json:"durationMilliseconds"`
 }
@@ -67,7 +70,9 @@ type Image struct {
 	Digest image.Digest `json:"digest,omitzero"`
 	Pinned string       `json:"pinned,omitempty"`
 	// Pin says that a policy wants the reference replaced by Pinned.
-	Pin    bool        `json:"pin"`
+	Pin bool `json:"pin"`
+	// Mirror is what mirrors made of it; nil where none speaks of it.
+	Mirror *Mirror     `json:"mirror,omitempty"`
 	Answer gate.Answer `json:"answer"`
 	// Matched says that a policy speaks of the image.
 	Matched bool `json:"matched"`
@@ -80,13 +85,46 @@ type Image struct {
 	DurationMilliseconds float64    `json:"durationMilliseconds"`
 }
 
+// Mirror is what became of an image that a mirror speaks of.
+type Mirror struct {
+	// Name is the document and the entry, as in RegistryMirror/hub[0].
+	Name string `json:"name"`
+	// Target is the exact name at the mirror that was chosen; empty where the image
+	// stays where it was written.
+	Target string `json:"target,omitempty"`
+	// Attempts has an entry for each target in order; none where none was to be
+	// asked, and then Why says why.
+	Attempts []Attempt `json:"attempts"`
+	Why      string    `json:"why,omitempty"`
+	// OtherDigest is what the tag stands for at the side whose answer does not
+	// count, where it differs from the image's digest.
+	OtherDigest image.Digest `json:"otherDigest,omitzero"`
+	// PullSecrets are the Secrets that the pod is given for the target.
+	PullSecrets []string `json:"pullSecrets,omitempty"`
+}
+
+// Attempt is what one target answered.
+type Attempt struct {
+	Target string         `json:"target"`
+	State  redirect.State `json:"state"`
+	// TagDigest is the digest that the target's tag stands for.
+	TagDigest image.Digest `json:"tagDigest,omitzero"`
+	// Error says why it could not be looked at.
+	Error string `json:"error,omitempty"`
+	// DurationMilliseconds is rounded to a microsecond; 0 where memory knew.
+	DurationMilliseconds float64 `json:"durationMilliseconds"`
+}
+
 // Decision is what one entry of a rule came to.
 type Decision struct {
-	Policy Policy        `json:"policy"`
-	Rule   string        `json:"rule"`
-	Entry  string        `json:"entry,omitempty"`
-	Action policy.Action `json:"action"`
-	Result policy.Result `json:"result"`
+	Policy Policy `json:"policy"`
+	Rule   string `json:"rule"`
+	Entry  string `json:"entry,omitempty"`
+	// JudgedAs is the source's name that the entry speaks of, where the object names
+	// a mirror's copy of it.
+	JudgedAs string        `json:"judgedAs,omitempty"`
+	Action   policy.Action `json:"action"`
+	Result   policy.Result `json:"result"`
 	// Effect is what the result does to the image's answer.
 	Effect  Effect          `json:"effect"`
 	Reasons []policy.Reason `json:"reasons"`

@@ -27,7 +27,7 @@ func NewRecord(o gate.Outcome) Record {
 	record := Record{
 		Object: newObject(o), Answer: o.Answer, Images: []Image{},
 		Reasons: advised(o.Reasons), Warnings: advised(o.Warnings),
-		PolicySetHash: o.PolicyHash, TrustGeneration: o.TrustGeneration,
+		PolicySetHash: o.PolicyHash, TrustGeneration: o.TrustGeneration, MirrorSetHash: o.MirrorHash,
 		Cost: newCost(o.Cost), DurationMilliseconds: milliseconds(o.Duration),
 	}
 	for _, v := range inOrder(o.Verdicts) {
@@ -59,7 +59,7 @@ func newImage(v gate.Verdict) Image {
 	image := Image{
 		Container: v.Image.Container, Role: v.Image.Role, Pointer: v.Image.Pointer,
 		Written: v.Image.Ref.Written(), Reference: v.Image.Ref.String(),
-		Digest: v.Pinned.Digest(), Pinned: v.Pinned.String(), Pin: v.Pin,
+		Digest: v.Pinned.Digest(), Pinned: v.Pinned.String(), Pin: v.Pin, Mirror: newMirror(v.Redirect),
 		Answer: v.Answer, Matched: v.Matched(),
 		Reasons: advised(v.Reasons), Warnings: advised(v.Warnings),
 		Decisions: []Decision{},
@@ -76,7 +76,7 @@ func newImage(v gate.Verdict) Image {
 
 func newDecision(d policy.Decision) Decision {
 	decision := Decision{
-		Policy: newPolicy(d.Check.Policy), Rule: d.Check.Rule, Entry: d.Check.Entry,
+		Policy: newPolicy(d.Check.Policy), Rule: d.Check.Rule, Entry: d.Check.Entry, JudgedAs: judgedAs(d.Check),
 		Action: d.Check.Action, Result: d.Result, Effect: effect(d), Reasons: advised(d.Reasons),
 	}
 	for _, fact := range d.Facts {

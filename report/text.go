@@ -145,6 +145,7 @@ func (t *text) image(r Record, v Image, width int) {
 	} else {
 		t.detail(dim, "digest", v.Digest.Short())
 	}
+	t.mirror(v)
 	told := map[policy.Reason]bool{}
 	for _, effect := range []Effect{EffectDeny, EffectUnable, EffectAllow, EffectWarn} {
 		for _, d := range v.Decisions {
@@ -158,8 +159,14 @@ func (t *text) image(r Record, v Image, width int) {
 		}
 	}
 	for _, reason := range v.Reasons {
-		if !told[reason] {
+		if !told[reason] && !v.Mirror.isTold(reason) {
 			t.reasons("", []policy.Reason{reason})
+		}
+	}
+	for _, warning := range v.Warnings {
+		if !told[warning] && !v.Mirror.isTold(warning) {
+			t.detail(yellow, "warning", "of the image, not denied")
+			t.reasons("", []policy.Reason{warning})
 		}
 	}
 	if v.Answer != gate.Allow && t.options.Reproduce != nil {
@@ -173,6 +180,9 @@ func (t *text) image(r Record, v Image, width int) {
 // decision writes which policy spoke, and why it decided so.
 func (t *text) decision(d Decision) {
 	who := clean(d.Policy.String()) + ", rule " + clean(d.Rule)
+	if d.JudgedAs != "" {
+		who += ", judged as " + clean(d.JudgedAs)
+	}
 	switch d.Effect {
 	case EffectAllow:
 		for _, reason := range d.Reasons {
@@ -278,8 +288,8 @@ func (t *text) command(command string) {
 func (t *text) snapshots(records []Record) {
 	seen := map[string]bool{}
 	for _, r := range records {
-		for _, line := range []string{"policies " + clean(r.PolicySetHash), "trust " + clean(r.TrustGeneration)} {
-			if !seen[line] {
+		for _, line := range []string{"policies " + clean(r.PolicySetHash), "trust " + clean(r.TrustGeneration), "mirrors " + clean(r.MirrorSetHash)} {
+			if !seen[line] && (r.MirrorSetHash != "" || !strings.HasPrefix(line, "mirrors ")) {
 				seen[line] = true
 				for _, part := range wrap(line, t.width) {
 					t.line(t.paint(dim, part))

@@ -94,10 +94,12 @@ func (p *page) tree(b *branch, prefix, below string) {
 type grower struct {
 	verbose bool
 	digest  image.Digest // of the image that is being told
+	rulesOf []policy.RuleResult
 }
 
 func (g grower) outcome(o gate.Outcome) *branch {
 	record := NewRecord(o)
+	g.rulesOf = o.Rules
 	var root *branch
 	verdicts := inOrder(o.Verdicts)
 	if record.isBare() && len(verdicts) == 1 {
@@ -114,6 +116,7 @@ func (g grower) outcome(o gate.Outcome) *branch {
 	g.reasons(root, "", "", record.Warnings)
 	root.add("policy set", clean(o.PolicyHash))
 	root.add("trust", clean(o.TrustGeneration))
+	root.add("mirrors", clean(o.MirrorHash))
 	if g.verbose {
 		root.add("cost", record.Cost.String()+", "+duration(record.DurationMilliseconds))
 	}
@@ -140,6 +143,7 @@ func (g grower) verdict(v gate.Verdict, title string) *branch {
 	b.add("written", clean(v.Image.Ref.Written())+at)
 	b.add("means", clean(v.Image.Ref.String()))
 	b.add("digest", digestOf(v))
+	g.mirror(b, v)
 	if len(v.Decisions) == 0 {
 		b.add("policies", "none speaks of this image")
 	}
@@ -150,9 +154,11 @@ func (g grower) verdict(v gate.Verdict, title string) *branch {
 			told[r] = true
 		}
 	}
-	if len(v.Decisions) > 0 {
-		rest := slices.DeleteFunc(slices.Clone(v.Reasons), func(r policy.Reason) bool { return told[r] })
-		g.reasons(b, "", "", advised(rest))
+	mirror := newMirror(v.Redirect)
+	for _, reasons := range [][]policy.Reason{v.Reasons, v.Warnings} {
+		g.reasons(b, "", "", advised(slices.DeleteFunc(slices.Clone(reasons), func(r policy.Reason) bool {
+			return told[r] || mirror.isTold(r) || len(v.Decisions) == 0 && g.isToldElsewhere(r)
+		})))
 	}
 	if v.Pin && !v.Pinned.IsZero() {
 		b.add("pin", clean(v.Pinned.Written()))
@@ -161,6 +167,14 @@ func (g grower) verdict(v gate.Verdict, title string) *branch {
 		b.add("cost", newCost(v.Cost).String()+", "+duration(milliseconds(v.Duration)))
 	}
 	return b
+}
+
+// isToldElsewhere reports whether a reason of an image that no policy speaks of
+// says just that, or why a rule could not be asked.
+func (g grower) isToldElsewhere(r policy.Reason) bool {
+	return r.Code == policy.NotConcerned || r.Code == policy.Unchanged || slices.ContainsFunc(g.rulesOf, func(rule policy.RuleResult) bool {
+		return rule.Err != nil && r.Path == rule.Policy.ID()+"/"+rule.Rule
+	})
 }
 
 // digestOf says what the reference was resolved to, and how.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Object is a Kubernetes object as it was written: its content and where it
@@ -25,6 +27,20 @@ func Parse(raw []byte) (Object, error) {
 		return Object{}, fmt.Errorf("object: more than %d bytes (MaxInput)", MaxInput)
 	}
 	content, err := parseJSON(raw)
+	if err != nil {
+		return Object{}, fmt.Errorf("object: %w", err)
+	}
+	return newObject(content, "")
+}
+
+// ParseValue is Parse for what a jsontext.Decoder has read as one value, so that
+// its grammar and its UTF-8 are not checked a second time. It may panic on
+// anything else.
+func ParseValue(value jsontext.Value) (Object, error) {
+	if len(value) > MaxInput {
+		return Object{}, fmt.Errorf("object: more than %d bytes (MaxInput)", MaxInput)
+	}
+	content, err := build(value)
 	if err != nil {
 		return Object{}, fmt.Errorf("object: %w", err)
 	}

@@ -154,6 +154,9 @@ func listed(content map[string]any) ([]map[string]any, bool, error) {
 		if !ok {
 			return nil, false, fmt.Errorf("item %d: want an object, got %s", i+1, typeName(entry))
 		}
+		if len(item) == 0 { // all such are one
+			item = map[string]any{}
+		}
 		if item["kind"] == nil && itemKind != "" {
 			item["kind"] = itemKind
 			if item["apiVersion"] == nil {

@@ -438,6 +438,60 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestNothingIsShared: the objects without members that a reader makes are one,
+// and what a list fills in is written into none of them.
+func TestNothingIsShared(t *testing.T) {
+	objects, err := workload.Read(strings.NewReader(`{"apiVersion":"v1","kind":"PodList","items":[{},{"metadata":{},"spec":{}},{}]}`), "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []map[string]any{
+		{"apiVersion": "v1", "kind": "Pod"},
+		{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{}, "spec": map[string]any{}},
+		{"apiVersion": "v1", "kind": "Pod"},
+	} {
+		if got := objects[i].Content(); !reflect.DeepEqual(got, want) {
+			t.Errorf("item %d: got %v, want %v", i+1, got, want)
+		}
+	}
+}
+
+// FuzzParse: what is parsed is what encoding/json reads, whether or not its
+// grammar was checked before.
+func FuzzParse(f *testing.F) {
+	wide := `{"apiVersion":"v1","kind":"A","list":[` + strings.Repeat("0,", 100) + `1],"members":{`
+	for i := range 100 {
+		wide += fmt.Sprintf(`"m%d":{},`, i)
+	}
+	f.Add([]byte(wide + `"last":[]}}`))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"A","a\u00e9\n":["\"","\\\\","b"],"n":[-1.5e+3,0,1E-7,true,false,null],"":{"":""}}`))
+	f.Add([]byte(" {\"kind\" : \"A\",\r\n\t\"apiVersion\":\"v1\" , \"a\" : [ ] } "))
+	f.Add([]byte(`{"kind":"A","apiVersion":"v1","a":1,"a":2}`))
+	f.Add([]byte(`{"kind":"A","apiVersion":"v1","a":"\ud800"}`))
+	f.Add([]byte("{\"kind\":\"A\",\"apiVersion\":\"v1\",\"a\":\"\xff\"}"))
+	f.Add([]byte(`{"kind":"A","apiVersion":"v1","a":1e999}`))
+	f.Add([]byte(`{"kind":"A","apiVersion":"v1"}{}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		object, err := workload.Parse(raw)
+		if err != nil {
+			return
+		}
+		var want map[string]any
+		if err := json.Unmarshal(raw, &want); err != nil {
+			t.Fatalf("encoding/json refuses it: %v", err)
+		}
+		again, err := workload.ParseValue(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []map[string]any{object.Content(), again.Content()} {
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		}
+	})
+}
+
 func FuzzReadManifests(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: Pod\nspec: " + podSpec))
 	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}`))

@@ -26,8 +26,9 @@ func demoCommand(t terminal) *cobra.Command {
 		Short: "Sign, tamper and verify on this machine, without any set-up",
 		Long: `Demo starts a registry on loopback, signs images in every format under keys and
 a Sigstore that live for this run only, spoils some of them, applies the policies
-of examples/demo and prints the verdicts with their reasons. Then it starts the
-gateway on the same policies and sends it requests as an API server does.`,
+of examples/demo and prints the verdicts with their reasons. Then it starts a
+mirror, and shows which image would be pulled from there and which would not; and
+last the gateway on the same policies, with requests as an API server sends them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), t, keep) },
 	}
@@ -91,6 +92,9 @@ func runDemo(ctx context.Context, t terminal, keep bool) error {
 	}
 	if err := asExpected(scenes, outcomes); err != nil {
 		return err
+	}
+	if err := demoMirror(ctx, t, folder, registry.Host()); err != nil {
+		return fmt.Errorf("demo: mirror: %w", err)
 	}
 	if err := demoGateway(ctx, t, folder, registry.Host()); err != nil {
 		return fmt.Errorf("demo: %w", err)

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
 )
 
 // version is set by the linker in releases.
@@ -57,6 +59,9 @@ func run(ctx context.Context, args []string, t terminal) (code int) {
 			code = exitUnable
 		}
 	}()
+	if imageverifier.IsAsked(args) {
+		return nodeVerify(ctx, args, t.in, t.out, t.err)
+	}
 	root := rootCommand(t)
 	root.SetArgs(args)
 	root.SetIn(t.in)
@@ -91,7 +96,7 @@ Try it without any set-up:
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsagesWrapped 80"))
-	root.AddCommand(verifyCommand(t), explainCommand(t), serveCommand(t), demoCommand(t), versionCommand(t))
+	root.AddCommand(verifyCommand(t), explainCommand(t), mirrorCommand(t), serveCommand(t), demoCommand(t), versionCommand(t))
 	return root
 }
 

@@ -202,7 +202,8 @@ func TestExplainAndVersion(t *testing.T) {
 
 func TestDemo(t *testing.T) {
 	code, out, errs := quaymaster(t, "demo")
-	if code != 0 || !strings.Contains(out, "4 allowed, 4 denied") {
+	if code != 0 || !strings.Contains(out, "4 allowed, 4 denied") ||
+		!strings.Contains(out, "redirected to") || !strings.Contains(out, "not redirected (RegistryMirror/demo[0])") {
 		t.Errorf("exit status %d:\n%s%s", code, out, errs)
 	}
 }

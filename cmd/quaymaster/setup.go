@@ -16,7 +16,9 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -24,9 +26,10 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// setupFlags say what the gate rests on: policies, trust and registries.
+// setupFlags say what the gate rests on: policies, trust, mirrors and registries.
 type setupFlags struct {
 	policies, resources []string
+	mirrors             []string
 	trustedRoot         string
 	refreshTrust        bool
 	ociLayout           string
@@ -37,13 +40,20 @@ type setupFlags struct {
 }
 
 func (f *setupFlags) register(cmd *cobra.Command) {
+	f.registerOnline(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.ociLayout, "oci-layout", "", "OCI image layout `folder` or archive to read in place of registries")
+	flags.BoolVar(&f.offline, "offline", false, "open no connection; needs --oci-layout")
+}
+
+// registerOnline registers what concerns registries alone.
+func (f *setupFlags) registerOnline(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
 	flags.StringArrayVar(&f.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces that policies look up")
 	flags.StringVar(&f.trustedRoot, "trusted-root", "", "trusted_root.json `file` in place of the public-good instance's")
 	flags.BoolVar(&f.refreshTrust, "refresh-trust", false, "ask the public-good TUF repository for a newer trusted root first")
-	flags.StringVar(&f.ociLayout, "oci-layout", "", "OCI image layout `folder` or archive to read in place of registries")
-	flags.BoolVar(&f.offline, "offline", false, "open no connection; needs --oci-layout")
+	flags.StringArrayVar(&f.mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors, or of what is read as one; may be repeated")
 	flags.StringVar(&f.registryCA, "registry-ca", "", "PEM `file` of certificate authorities to trust for registries beside the system's")
 	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "`host[:port]` of a registry to ask without TLS; loopback hosts always are")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "time for the whole run")
@@ -52,6 +62,7 @@ func (f *setupFlags) register(cmd *cobra.Command) {
 // wired is an engine, and what was read to make it.
 type wired struct {
 	gate      *gate.Gate
+	mirrors   *mirror.Set // nil without --mirrors
 	resources *engine.Resources
 }
 
@@ -79,11 +90,29 @@ func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorit
 	if err != nil {
 		return nil, err
 	}
+	mirrors, options, err := f.redirects()
+	if err != nil {
+		return nil, err
+	}
 	engine, err := gate.New(gate.Config{
 		Registries: sources,
-		State:      gate.Fixed{Policies: set, Prover: prover},
-	}, gate.WithTimeout(f.timeout))
-	return &wired{gate: engine, resources: secrets}, err
+		State:      gate.Fixed{Policies: set, Prover: prover, Mirrors: mirrors},
+	}, append(options, gate.WithTimeout(f.timeout))...)
+	return &wired{gate: engine, mirrors: mirrors, resources: secrets}, err
+}
+
+// redirects reads the mirrors. Nobody can ask a target where images come from a
+// layout; there, mirrors only add the names that copies are judged by.
+func (f *setupFlags) redirects() (*mirror.Set, []gate.Option, error) {
+	mirrors, err := loadMirrors(f.mirrors)
+	if err != nil || mirrors == nil || f.ociLayout != "" {
+		return mirrors, nil, err
+	}
+	chooser, err := redirect.New()
+	if err != nil {
+		return nil, nil, err
+	}
+	return mirrors, []gate.Option{gate.WithMirrors(chooser, nil)}, nil
 }
 
 // policySet compiles the policy files and the flags that mean a policy.

@@ -3,18 +3,16 @@ package mirror
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
 )
 
 // Check looks for what works otherwise than it reads: loops, entries that others
-// shadow, targets that are their source, and * that may stand for more than one
-// part of a host. (A source that no reference can have does not load.)
+// shadow, and targets that are their source. (A source that no reference can have
+// does not load.)
 func (s *Set) Check() []Finding {
 	var findings []Finding
 	for e := range s.entries() {
-		wildcard := false
 		for _, w := range e.ways {
 			findings = append(findings, s.checkShadow(w)...)
 			findings = append(findings, s.checkLoops(w)...)
@@ -22,12 +20,6 @@ func (s *Set) Check() []Finding {
 				findings = append(findings, e.finding(path,
 					fmt.Sprintf("the target is the source %s itself, and is left out", w.source),
 					"remove it: otherwise: Source leaves an image there"))
-			}
-			if w.source.IsWildcard() && !wildcard {
-				wildcard = true
-				findings = append(findings, e.finding(w.path,
-					fmt.Sprintf("* in %s may stand for more than one part of a host, as in %s", w.source, strings.Replace(w.source.String(), "*", "a.b", 1)),
-					"see that the target's names and its certificate allow for that"))
 			}
 		}
 	}

@@ -43,6 +43,56 @@ func stored() object {
 	}
 }
 
+// small is a Pod of one container as an API server sends it that a client made.
+func small() object {
+	nothing := object{}
+	return object{
+		"kind": "Pod", "apiVersion": "v1",
+		"metadata": object{
+			"name": "web", "namespace": "shop", "uid": "0b3f2a52-6a51-4c1c-9d3f-2f6a4a0d7c11", "creationTimestamp": "2026-11-21T03:30:01Z",
+			"labels": object{"app": "web", "team": "shop"},
+			"managedFields": []any{object{
+				"manager": "client", "operation": "Update", "apiVersion": "v1", "time": "2026-11-21T03:30:01Z", "fieldsType": "FieldsV1",
+				"fieldsV1": object{
+					"f:metadata": object{"f:labels": object{".": nothing, "f:app": nothing, "f:team": nothing}},
+					"f:spec": object{
+						"f:containers": object{`k:{"name":"web"}`: object{
+							".": nothing, "f:args": nothing, "f:image": nothing, "f:imagePullPolicy": nothing, "f:name": nothing, "f:resources": nothing,
+							"f:env":                    object{".": nothing, `k:{"name":"STAGE"}`: object{".": nothing, "f:name": nothing, "f:value": nothing}},
+							"f:ports":                  object{".": nothing, `k:{"containerPort":8080,"protocol":"TCP"}`: object{".": nothing, "f:containerPort": nothing, "f:protocol": nothing}},
+							"f:terminationMessagePath": nothing, "f:terminationMessagePolicy": nothing,
+						}},
+						"f:dnsPolicy": nothing, "f:enableServiceLinks": nothing, "f:restartPolicy": nothing, "f:schedulerName": nothing,
+						"f:securityContext": nothing, "f:terminationGracePeriodSeconds": nothing,
+					},
+				},
+			}},
+		},
+		"spec": object{
+			"volumes": []any{object{"name": "kube-api-access-x7k2p", "projected": object{"defaultMode": 420, "sources": []any{
+				object{"serviceAccountToken": object{"expirationSeconds": 3607, "path": "token"}},
+				object{"configMap": object{"name": "kube-root-ca.crt", "items": []any{object{"key": "ca.crt", "path": "ca.crt"}}}},
+				object{"downwardAPI": object{"items": []any{object{"path": "namespace", "fieldRef": object{"apiVersion": "v1", "fieldPath": "metadata.namespace"}}}}},
+			}}}},
+			"containers": []any{object{
+				"name": "web", "image": "registry.example/shop/web:1", "args": []any{"--listen=:8080"},
+				"ports": []any{object{"containerPort": 8080, "protocol": "TCP"}}, "env": []any{object{"name": "STAGE", "value": "production"}},
+				"resources":              nothing,
+				"volumeMounts":           []any{object{"name": "kube-api-access-x7k2p", "readOnly": true, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}},
+				"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "imagePullPolicy": "IfNotPresent",
+			}},
+			"restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst", "serviceAccountName": "default",
+			"serviceAccount": "default", "securityContext": nothing, "schedulerName": "default-scheduler", "enableServiceLinks": true,
+			"tolerations": []any{
+				object{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+				object{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+			},
+			"priority": 0, "preemptionPolicy": "PreemptLowerPriority",
+		},
+		"status": object{"phase": "Pending", "qosClass": "BestEffort"},
+	}
+}
+
 // allowing admits everything without a look.
 type allowing struct{}
 

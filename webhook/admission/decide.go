@@ -37,6 +37,11 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	if q.mirror && h.config.Door == Mutate || q.request.subresource == "resize" && q.running {
 		return response{allowed: true}
 	}
+	if h.config.Door == Validate && q.isPod() && !q.old.IsZero() && !q.deleting {
+		if err := guard(h.copies, q.object, q.old); err != nil {
+			return q.tampered(err)
+		}
+	}
 	restored, err := h.restore(q)
 	if err != nil {
 		return q.refuse(err)
@@ -75,7 +80,7 @@ func (h *Handler) restore(q *question) ([]workload.Operation, error) {
 	if h.config.Door != Mutate || !q.isPod() || q.old.IsZero() {
 		return nil, nil
 	}
-	operations, err := restore(q.object, q.old)
+	operations, err := restore(h.copies, q.object, q.old)
 	if err != nil || len(operations) == 0 {
 		return nil, err
 	}
@@ -104,7 +109,7 @@ type decided struct {
 // ask waits for a turn and for the gate. It does not wait for a gate that misses
 // its time, which keeps its turn until it is done.
 func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
-	leave, err := h.queue.enter(ctx)
+	leave, err := h.queue.Enter(ctx)
 	if err != nil {
 		return QueueFull, err
 	}
@@ -112,6 +117,7 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	request.Subject.OldObject = q.old.Content()
 	result := make(chan decided, 1)
 	go func() {
+		deepen(0)
 		d := h.askSafely(ctx, request)
 		leave()
 		result <- d
@@ -130,6 +136,15 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	}
 	q.outcome = d.outcome
 	return d.cause, d.err
+}
+
+// deepen makes room on a new goroutine's stack for a gate's work at once, while
+// there is next to nothing on it to be moved; it would grow step by step else.
+//
+//go:noinline
+func deepen(i int) byte {
+	var room [gateStack]byte
+	return room[i]
 }
 
 // askSafely turns a panic into no decision: one on a goroutine of its own would
@@ -202,7 +217,7 @@ func labels(object workload.Object) map[string]string {
 // compose makes an answer of the gate's outcome.
 func (h *Handler) compose(q *question, restored []workload.Operation) (response, error) {
 	o := &q.outcome
-	notes := audit(o)
+	notes := notesOf(o)
 	switch {
 	case q.mirror:
 		return response{allowed: true, audit: notes}, nil
@@ -219,8 +234,8 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 		return answer, nil
 	}
 	answer.patch = append(restored, o.Patch...)
-	if q.isPod() && q.request.operation == opCreate && q.request.subresource == "" {
-		notes, err := record(q.object, o.Patch)
+	if q.isPod() && q.request.subresource == "" {
+		notes, err := record(h.copies, q.object, q.old, o.Patch)
 		if err != nil {
 			return response{}, err
 		}

@@ -9,5 +9,5 @@
 // An answer is a denial, never an HTTP error, wherever the request's UID could be
 // read: an error would be handed to the failurePolicy of the webhook, which
 // speaks for all policies at once. Annotations are records: none of them is read
-// for a decision.
+// for a decision about an image.
 package admission

@@ -22,11 +22,15 @@ type exchange struct {
 	options *options
 	buffers *sync.Pool
 	started time.Time
-	// decide answers a question; undecided answers for it.
-	decide    func(context.Context, *question) response
-	undecided func(*question, Cause) response
+	judge   judge
 
 	question question
+}
+
+// judge answers a question, or for one that nobody could decide.
+type judge interface {
+	decide(ctx context.Context, q *question) response
+	undecided(q *question, cause Cause) response
 }
 
 // httpError is an answer to what is no review.
@@ -128,7 +132,7 @@ func (x *exchange) unread(front []byte) (response, error) {
 	}
 	if q.cause == QueueFull {
 		q.describe()
-		return q.sign(x.undecided(q, QueueFull)), nil
+		return q.sign(x.judge.undecided(q, QueueFull)), nil
 	}
 	return q.sign(malformed(plain(q.err.Error(), maxField))), nil
 }
@@ -140,10 +144,10 @@ func (x *exchange) settle(ctx context.Context) (answer response) {
 	defer func() {
 		if p := recover(); p != nil {
 			q.cause, q.err = Panicked, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			answer = x.undecided(q, Panicked)
+			answer = x.judge.undecided(q, Panicked)
 		}
 	}()
-	return x.decide(ctx, q)
+	return x.judge.decide(ctx, q)
 }
 
 // check refuses what is not a review of the one version that is spoken.
@@ -178,7 +182,7 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if size < 0 {
 		size = MaxBody
 	}
-	free, err := x.options.queue.reserve(ctx, size)
+	free, err := x.options.queue.Reserve(ctx, size)
 	if err != nil {
 		return x.readHead(context.WithoutCancel(ctx), w, r, QueueFull, &httpError{status: http.StatusServiceUnavailable, err: err})
 	}

@@ -65,6 +65,7 @@ type options struct {
 	queue     *Queue
 	mutated   map[Kind]bool
 	reproduce Reproduce
+	copies    Copies
 }
 
 // Option changes a default of a Handler.
@@ -112,6 +113,18 @@ func WithReproduce(command Reproduce) Option {
 			return errors.New("reproduce: want a command")
 		}
 		o.reproduce = command
+		return nil
+	}
+}
+
+// WithCopies says which images are mirrors' copies of what was written; none is
+// unless set.
+func WithCopies(copies Copies) Option {
+	return func(o *options) error {
+		if copies == nil {
+			return errors.New("copies: want somebody who knows the mirrors")
+		}
+		o.copies = copies
 		return nil
 	}
 }
@@ -170,7 +183,7 @@ func apply(with []Option) (options, error) {
 // ServeHTTP answers one review. A panic becomes the answer that the policies want
 // for what could not be decided.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{door: h.config.Door, options: &h.options, buffers: &h.buffers, started: time.Now(), decide: h.decide, undecided: h.undecided}
+	x := &exchange{door: h.config.Door, options: &h.options, buffers: &h.buffers, started: time.Now(), judge: h}
 	x.serve(w, r)
 }
 

@@ -273,6 +273,14 @@ func patched(t testing.TB, o object, a answer) object {
 }
 
 func change(at any, op, path string, value any) error {
+	if list, isEnd := strings.CutSuffix(path, "/-"); isEnd && op == "add" {
+		found, err := follow(at, list)
+		if err != nil {
+			return err
+		}
+		entries, _ := found.([]any)
+		return change(at, "replace", list, append(slices.Clone(entries), value))
+	}
 	tokens := strings.Split(path, "/")[1:]
 	for i, token := range tokens {
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
@@ -322,6 +330,19 @@ func change(at any, op, path string, value any) error {
 		}
 	}
 	return errors.New("the whole object")
+}
+
+// follow returns the member of an object of objects.
+func follow(at any, path string) (any, error) {
+	for token := range strings.SplitSeq(path[1:], "/") {
+		parent, _ := at.(object)
+		value, ok := parent[token]
+		if !ok {
+			return nil, fmt.Errorf("no member %q", token)
+		}
+		at = value
+	}
+	return at, nil
 }
 
 // texts returns the images of an object by container.

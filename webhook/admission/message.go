@@ -120,7 +120,7 @@ func (p *page) verdict(v *gate.Verdict) {
 		d := &v.Decisions[i]
 		for _, reason := range d.Reasons {
 			if slices.Contains(v.Reasons, reason) && !admitted(d) {
-				p.reason(ruleOf(d), d.Check.Entry, reason)
+				p.reason(ruleOf(d)+judged(d), d.Check.Entry, reason)
 				told[reason] = true
 			}
 		}
@@ -143,6 +143,15 @@ func ruleOf(d *policy.Decision) string {
 		return plain(d.Check.Rule, maxField)
 	}
 	return plain(d.Check.Policy.ID(), maxField) + ", rule " + plain(d.Check.Rule, maxField)
+}
+
+// judged names the source under whose name a mirror's copy was judged; empty for
+// what was judged by its own.
+func judged(d *policy.Decision) string {
+	if d.Check.Image.Copy.IsZero() {
+		return ""
+	}
+	return ", as a copy of " + plain(d.Check.Image.Ref.Written(), maxField)
 }
 
 func (p *page) reason(rule, entry string, r policy.Reason) {
@@ -221,7 +230,7 @@ func warnings(o *gate.Outcome) []string {
 				}
 				if slices.Contains(v.Warnings, reason) && d.Check.Action != policy.Audit && d.Result != policy.Pass {
 					silent[reason] = true
-					add(v.Image.Container, v.Image.Ref.Written(), ruleOf(d), doubt(d.Result), sentence(reason))
+					add(v.Image.Container, v.Image.Ref.Written(), ruleOf(d)+judged(d), doubt(d.Result), sentence(reason))
 				}
 			}
 		}
@@ -245,15 +254,26 @@ func doubt(result policy.Result) string {
 	return ""
 }
 
-func sentence(r policy.Reason) string { return r.Message + " [" + string(r.Code) + "]" }
+func sentence(r policy.Reason) string {
+	text := r.Message
+	if r.Code == policy.MirrorDiffers && r.Expected != "" && r.Found != "" {
+		text += " (used " + short(r.Expected) + ", there " + short(r.Found) + ")"
+	}
+	return text + " [" + string(r.Code) + "]"
+}
+
+// short is the beginning of a digest: a warning has no room for two.
+func short(digest string) string {
+	const enough = len("sha256:") + 12
+	return digest[:min(len(digest), enough)]
+}
 
 // warning makes a text fit for an HTTP header.
 func warning(text string) string { return plain(text, maxWarning) }
 
-// audit are the notes for the API server's audit log: few, and the same for the
-// same outcome.
-func audit(o *gate.Outcome) map[string]string {
-	notes := map[string]string{"answer": string(o.Answer)}
+// notesOf are few, and the same for the same outcome.
+func notesOf(o *gate.Outcome) audit {
+	notes := audit{answer: string(o.Answer)}
 	if o.Answer == gate.Allow {
 		return notes
 	}
@@ -266,7 +286,7 @@ func audit(o *gate.Outcome) map[string]string {
 			codes[string(v.Reasons[0].Code)] = true
 		}
 	}
-	notes["codes"] = strings.Join(slices.Sorted(maps.Keys(codes)), ",")
+	notes.codes = strings.Join(slices.Sorted(maps.Keys(codes)), ",")
 	return notes
 }
 

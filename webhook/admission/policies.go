@@ -42,7 +42,7 @@ func NewPolicies(checker Checker, with ...Option) (*PolicyHandler, error) {
 
 // ServeHTTP answers one review.
 func (h *PolicyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{door: Compile, options: &h.options, buffers: &h.buffers, started: time.Now(), decide: h.decide, undecided: h.undecided}
+	x := &exchange{door: Compile, options: &h.options, buffers: &h.buffers, started: time.Now(), judge: h}
 	x.serve(w, r)
 }
 
@@ -59,7 +59,7 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 		return q.refuse(err)
 	}
 	defer fold()
-	object, err := workload.Parse(q.request.object)
+	object, err := workload.ParseValue(q.request.object)
 	if err != nil {
 		return q.refuse(err)
 	}
@@ -71,7 +71,7 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	if metadata["deletionTimestamp"] != nil && q.request.operation == opUpdate {
 		return response{allowed: true} // its finalizers go, and then it does
 	}
-	leave, err := h.options.queue.enter(ctx)
+	leave, err := h.options.queue.Enter(ctx)
 	if err != nil {
 		q.cause, q.err = QueueFull, err
 		return h.undecided(q, QueueFull)

@@ -114,7 +114,7 @@ func (q *question) check() error {
 // parse reads the objects and compares them with what the request says.
 func (q *question) parse() error {
 	var err error
-	if q.object, err = workload.Parse(q.request.object); err != nil {
+	if q.object, err = workload.ParseValue(q.request.object); err != nil {
 		return err
 	}
 	if err := q.agrees("object", q.object); err != nil {
@@ -123,7 +123,7 @@ func (q *question) parse() error {
 	if q.request.operation == opUpdate {
 		// What cannot be read any more is no excuse, and no reason to refuse: then
 		// every image is looked at.
-		if old, err := workload.Parse(q.request.oldObject); err == nil {
+		if old, err := workload.ParseValue(q.request.oldObject); err == nil {
 			if err := q.agrees("oldObject", old); err != nil {
 				return err
 			}

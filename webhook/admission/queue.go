@@ -58,8 +58,8 @@ func (q *Queue) Waiting() int64 { return q.waiting.Load() }
 
 var errQueueFull = errors.New("the gateway is at work on as many requests as it may, and none ended in time")
 
-// enter waits for a turn until ctx ends. The caller calls leave once.
-func (q *Queue) enter(ctx context.Context) (leave func(), err error) {
+// Enter waits for a turn until ctx ends. The caller calls leave once.
+func (q *Queue) Enter(ctx context.Context) (leave func(), err error) {
 	if err := q.acquire(ctx, q.requests, 1); err != nil {
 		return nil, err
 	}
@@ -70,8 +70,9 @@ func (q *Queue) enter(ctx context.Context) (leave func(), err error) {
 	}, nil
 }
 
-// reserve waits for memory for a body.
-func (q *Queue) reserve(ctx context.Context, size int64) (release func(), err error) {
+// Reserve waits for memory for a body of so many bytes until ctx ends. The caller
+// calls release once.
+func (q *Queue) Reserve(ctx context.Context, size int64) (release func(), err error) {
 	if err := q.acquire(ctx, q.bytes, size); err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package admission
 import (
 	"encoding/base64"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,9 +19,11 @@ type response struct {
 	// code, reason and message say why it is not allowed.
 	code            int
 	reason, message string
-	// audit are notes for the API server's audit log.
-	audit map[string]string
+	audit           audit
 }
+
+// audit are notes for the API server's audit log; empty ones are left out.
+type audit struct{ answer, codes string }
 
 // denied refuses a request.
 func denied(message string) response {
@@ -52,16 +52,14 @@ func (r *response) append(b []byte) []byte {
 	}
 	if r.allowed && len(r.patch) > 0 {
 		b = append(b, `,"patch":"`...)
-		b = base64.StdEncoding.AppendEncode(b, appendPatch(nil, r.patch))
+		b = base64.StdEncoding.AppendEncode(b, appendPatch(make([]byte, 0, roomFor(r.patch)), r.patch))
 		b = append(b, `","patchType":"JSONPatch"`...)
 	}
-	if len(r.audit) > 0 {
-		b = append(b, `,"auditAnnotations":{`...)
-		for i, name := range slices.Sorted(maps.Keys(r.audit)) {
-			b = separate(b, i)
-			b = quote(b, name)
-			b = append(b, ':')
-			b = quote(b, r.audit[name])
+	if r.audit.answer != "" {
+		b = append(b, `,"auditAnnotations":{"answer":`...)
+		b = quote(b, r.audit.answer)
+		if r.audit.codes != "" {
+			b = quote(append(b, `,"codes":`...), r.audit.codes)
 		}
 		b = append(b, '}')
 	}
@@ -73,6 +71,17 @@ func (r *response) append(b []byte) []byte {
 		b = append(b, ']')
 	}
 	return append(b, `}}`...)
+}
+
+// roomFor is about how long a patch is, in bytes.
+func roomFor(operations []workload.Operation) int {
+	const ofNames = 48
+	room := 2
+	for _, op := range operations {
+		text, _ := op.Value.(string)
+		room += ofNames + len(op.Path) + len(text) + len(text)/8
+	}
+	return room
 }
 
 // appendPatch encodes operations; nearly all of their values are texts.

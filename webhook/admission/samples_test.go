@@ -22,7 +22,7 @@ var samples = map[string]struct {
 	"pod-create":                     {true, true, gate.PinDone, 3, true},
 	"pod-create-dryrun":              {true, true, gate.PinDone, 3, true},
 	"pod-update-label":               {true, true, gate.PinDone, 0, false},
-	"pod-update-image":               {true, true, gate.PinDone, 1, false},
+	"pod-update-image":               {true, true, gate.PinDone, 1, true},
 	"pod-update-ephemeralcontainers": {true, true, gate.PinDone, 1, false},
 	"pod-delete":                     {},
 	"deployment-create":              {false, true, gate.PinLater, 0, false},

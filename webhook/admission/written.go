@@ -1,23 +1,26 @@
 package admission
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
-	"strings"
 
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 // WrittenAnnotation is where a Pod keeps what was written before its images were
-// pinned: a JSON object of container names and images. A volume's name has
-// "volume/" before it, which no container's may have.
+// pinned or redirected: a JSON object of container names and images. A volume's
+// name has "volume/" before it, which no container's may have. An ephemeral
+// container has no entry: the API server keeps the annotations of a Pod as they
+// are when one is added.
 //
 // It is a record for people and for the next update, where an image that is
 // written as before is put back to the one that runs already. Whatever it says,
-// it leads to no other image than that.
+// it leads to no other image than that. It is the gateway's: an update that
+// changes it is put right by Mutate and refused by Validate.
 const WrittenAnnotation = "quaymaster.dev/written"
 
 const (
@@ -45,20 +48,17 @@ func byPlace(uses []workload.Use) map[string]workload.Use {
 	return found
 }
 
-// isPinOf reports whether pinned is the text and a digest.
-func isPinOf(pinned, text string) bool {
-	digest, ok := strings.CutPrefix(pinned, text+"@")
-	if !ok || text == "" {
-		return false
-	}
-	_, err := image.ParseDigest(digest)
-	return err == nil
+// ran reports whether an image is what stood at its place before, in the same
+// role.
+func ran(before map[string]workload.Use, use workload.Use) bool {
+	former := before[place(use)]
+	return use.Text != "" && former.Text == use.Text && former.Role == use.Role
 }
 
 // restore returns the operations that put back the images that the Pod runs
 // already, where the update writes what was written for them. So a second
 // manager that applies the same manifest changes nothing.
-func restore(object, old workload.Object) ([]workload.Operation, error) {
+func restore(copies Copies, object, old workload.Object) ([]workload.Operation, error) {
 	written := recorded(old)
 	if len(written) == 0 {
 		return nil, nil
@@ -76,7 +76,7 @@ func restore(object, old workload.Object) ([]workload.Operation, error) {
 	for _, use := range now {
 		former := running[place(use)]
 		unique := asked[place(use)].Pointer == use.Pointer
-		if !unique || former.Role != use.Role || written[place(use)] != use.Text || !isPinOf(former.Text, use.Text) {
+		if !unique || former.Role != use.Role || written[place(use)] != use.Text || !became(copies, former.Text, use.Text) {
 			continue
 		}
 		pin, err := workload.Pin(use, former.Text)
@@ -89,30 +89,42 @@ func restore(object, old workload.Object) ([]workload.Operation, error) {
 }
 
 // record returns the operations that make the annotation say what was written,
-// given those that pin. An entry that was there before is kept where it agrees
-// with the image, so that a second call changes nothing, and goes where it does
-// not: somebody else wrote it.
-func record(object workload.Object, pins []workload.Operation) ([]workload.Operation, error) {
+// given those that the gate wants; old is zero at creation. An entry of an image
+// that ran before this update is what it was. Any other that was there before is
+// kept where it agrees with the image, so that a second call changes nothing, and
+// goes where it does not: somebody else wrote it.
+func record(copies Copies, object, old workload.Object, changes []workload.Operation) ([]workload.Operation, error) {
 	before, isThere := annotation(object)
-	if len(pins) == 0 && !isThere {
+	former, wasThere := annotation(old)
+	if len(changes) == 0 && !isThere && !wasThere {
 		return nil, nil
 	}
 	uses, err := workload.Extract(object)
 	if err != nil {
 		return nil, err
 	}
-	pinned := map[string]string{}
-	for _, op := range pins {
+	// Where old cannot be read, it vouches for nothing.
+	oldUses, _ := workload.Extract(old)
+	running := byPlace(oldUses)
+	isNew := func(use workload.Use) bool { return !ran(running, use) }
+	if len(changes) == 0 && isThere == wasThere && reflect.DeepEqual(before, former) && !slices.ContainsFunc(uses, isNew) {
+		return nil, nil
+	}
+	replaced := map[string]string{}
+	for _, op := range changes {
 		if text, ok := op.Value.(string); ok && op.Op == "replace" {
-			pinned[op.Path] = text
+			replaced[op.Path] = text
 		}
 	}
-	said, entries := recorded(object), map[string]string{}
+	was, said, entries := recorded(old), recorded(object), map[string]string{}
 	for name, use := range byPlace(uses) {
-		if text := said[name]; isPinOf(use.Text, text) {
+		after := cmp.Or(replaced[use.Pointer], use.Text)
+		switch text, known := was[name]; {
+		case known && after == use.Text && ran(running, use):
 			entries[name] = text
-		}
-		if isPinOf(pinned[use.Pointer], use.Text) {
+		case became(copies, use.Text, said[name]) && became(copies, after, said[name]):
+			entries[name] = said[name]
+		case became(copies, after, use.Text):
 			entries[name] = use.Text
 		}
 	}

@@ -80,6 +80,9 @@ func (in Input) ask() *questions {
 		}
 		q.policy(p)
 	}
+	if in.Mirrors != NoMirrors {
+		q.policy(in.mirrorsPolicy())
+	}
 	return q
 }
 

@@ -38,8 +38,16 @@ const notEnforced = "admissions.enforcer/disabled"
 // specUnchanged keeps the API server from asking about updates that leave spec
 // alone, as those of a finalizer: the engine looks at images that changed and at
 // nothing else. There is no oldObject at CREATE, which a webhook that was not
-// split (see split) lists as well. What has no spec is asked about.
-const specUnchanged = `request.operation != "UPDATE" || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec`
+// split (see split) lists as well. What has no spec is asked about. So is a change
+// of what a Pod keeps of the images as they were written: nobody but the gateway
+// writes that, and an update that forges it must be seen to be put right.
+const specUnchanged = `request.operation != "UPDATE" || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec || ` +
+	`(has(object.metadata.annotations) && "` + writtenAnnotation + `" in object.metadata.annotations ? object.metadata.annotations["` + writtenAnnotation + `"] : "") != ` +
+	`(has(oldObject.metadata.annotations) && "` + writtenAnnotation + `" in oldObject.metadata.annotations ? oldObject.metadata.annotations["` + writtenAnnotation + `"] : "")`
+
+// writtenAnnotation is where a Pod keeps what was written before its images were
+// changed; webhook/admission writes it.
+const writtenAnnotation = "quaymaster.dev/written"
 
 const namespaceLabel = "kubernetes.io/metadata.name"
 

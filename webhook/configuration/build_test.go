@@ -324,6 +324,58 @@ func TestMutating(t *testing.T) {
 	}
 }
 
+// TestMirrors: with mirrors Pods are asked about at both doors, whatever policies
+// say, and fail closed only where somebody wants that.
+func TestMirrors(t *testing.T) {
+	const open = "new-workloads-ignore-10s" + elsewhere + " | C /v1/pods; workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"
+	const closed = "new-workloads-fail-10s" + elsewhere + " | C /v1/pods; workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"
+	jobs := about([]string{"Job"})
+	tests := []struct {
+		reason      string
+		mirrors     Mirrors
+		policies    []*policy.Policy
+		controllers []string
+		want        string
+	}{
+		{"no mirrors", NoMirrors, nil, nil, ""},
+		{"mirrors alone", MirrorsOpen, nil, nil, open},
+		{"an entry denies", MirrorsClosed, nil, nil, closed},
+		{"a policy wants it", MirrorsOpen, []*policy.Policy{about([]string{"Pod"})}, nil, closed},
+		{"a policy that fails open does not", MirrorsOpen, []*policy.Policy{about([]string{"Pod"}, func(p *policy.Policy) { p.FailOpen = true })}, nil, open},
+		{"an entry that denies closes for a policy that fails open", MirrorsClosed,
+			[]*policy.Policy{about([]string{"Pod"}, func(p *policy.Policy) { p.FailOpen = true })}, nil, closed},
+		{"a policy on other kinds has nothing to do with it", MirrorsOpen, []*policy.Policy{jobs}, nil,
+			"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs; new-workloads-ignore-10s" + elsewhere + " | C /v1/pods; " +
+				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs; workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"},
+		{"controllers that are changed as Pods are", MirrorsOpen, nil, []string{"Deployment"},
+			"new-workloads-ignore-10s" + elsewhere + " | C /v1/pods | C apps/v1/deployments; " +
+				"workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers | U apps/v1/deployments"},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			in := input(t, test.policies...)
+			in.Mirrors, in.MutateControllers = test.mirrors, test.controllers
+			c, err := Build(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(lines(c.Validating.Webhooks), "; "); got != test.want {
+				t.Errorf("to be validated are\n%s\nwant\n%s", got, test.want)
+			}
+			mutating := validating(c.Mutating.Webhooks)
+			for i := range mutating {
+				mutating[i].Name = strings.TrimSuffix(mutating[i].Name, mutateSuffix) + validateSuffix
+			}
+			if got := strings.Join(lines(mutating), "; "); got != test.want && len(test.policies) == 0 {
+				t.Errorf("to be mutated are\n%s\nwant\n%s", got, test.want)
+			}
+			if len(c.Warnings) > 0 {
+				t.Errorf("warnings %q", c.Warnings)
+			}
+		})
+	}
+}
+
 func full(t *testing.T) Input {
 	in := input(t, about([]string{"Pod", "Deployment", "CronJob", "Task"}, named("signed")),
 		about([]string{"Job"}, named("patient"), open, patience(25*time.Second)), about([]string{"StatefulSet", "Nothing"}, in("shop")))
@@ -416,6 +468,7 @@ func TestRefusals(t *testing.T) {
 		{"a pattern of namespaces", func(in *Input) { in.ExcludedNamespaces = []string{"kube-*"} }, "no name of a namespace"},
 		{"a controller that is none", func(in *Input) { in.MutateControllers = []string{"Task"} }, "no kind of pod controller"},
 		{"all documents", func(in *Input) { in.Documents = []schema.GroupResource{{Group: "*", Resource: "*"}} }, "no custom resource"},
+		{"a choice about mirrors that is none", func(in *Input) { in.Mirrors = MirrorsClosed + 1 }, "no choice"},
 		{"an owner without UID", func(in *Input) { in.Owner.Name = "quaymaster" }, "UID"},
 	}
 	for _, test := range tests {

@@ -28,6 +28,10 @@ func TestSpecUnchanged(t *testing.T) {
 		containers := append([]any{map[string]any{"name": "web", "image": image, "ports": []any{map[string]any{"containerPort": int64(80)}}}}, more...)
 		return map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": label}}, "spec": map[string]any{"containers": containers}}
 	}
+	written := func(o map[string]any, annotations map[string]any) map[string]any {
+		return map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": o["spec"]}
+	}
+	says := func(text string) map[string]any { return map[string]any{writtenAnnotation: text, "other": "o"} }
 	debugger := map[string]any{"name": "debugger", "image": "busybox"}
 	bare := map[string]any{"metadata": map[string]any{}}
 	tests := []struct {
@@ -41,6 +45,12 @@ func TestSpecUnchanged(t *testing.T) {
 		{"one container less", "UPDATE", pod("a", "x"), pod("a", "x", debugger), true},
 		{"another label", "UPDATE", pod("a", "y"), pod("a", "x"), false},
 		{"nothing", "UPDATE", pod("a", "x"), pod("a", "x"), false},
+		{"another annotation", "UPDATE", written(pod("a", "x"), map[string]any{"other": "p"}), written(pod("a", "x"), map[string]any{"other": "o"}), false},
+		{"a record that stays", "UPDATE", written(pod("a", "x"), says(`{"web":"a"}`)), written(pod("a", "x"), says(`{"web":"a"}`)), false},
+		{"a record that is forged", "UPDATE", written(pod("a", "x"), says(`{"web":"b"}`)), written(pod("a", "x"), says(`{"web":"a"}`)), true},
+		{"a record that is taken away", "UPDATE", written(pod("a", "x"), map[string]any{"other": "o"}), written(pod("a", "x"), says(`{"web":"a"}`)), true},
+		{"and the last annotation with it", "UPDATE", pod("a", "x"), written(pod("a", "x"), says(`{"web":"a"}`)), true},
+		{"a record where there was none", "UPDATE", written(pod("a", "x"), says(`{"web":"a"}`)), pod("a", "x"), true},
 		{"no spec now", "UPDATE", bare, pod("a", "x"), true},
 		{"no spec before", "UPDATE", pod("a", "x"), bare, true},
 	}

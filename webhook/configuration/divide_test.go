@@ -282,12 +282,18 @@ func anyPolicies(random *mathrand.Rand, namespaces []string) []*policy.Policy {
 func TestOneCallAPhase(t *testing.T) {
 	random := mathrand.New(mathrand.NewPCG(3, 4))
 	namespaces := []string{"a", "b", "c", "d", "kube-system", "quaymaster"}
-	versions := map[string][]string{"Job": {"v1"}, "Deployment": {"v1"}, "CronJob": {"v1", "v1beta1"}, "PodTemplate": {"v1"}}
+	versions := map[string][]string{"Pod": {"v1"}, "Job": {"v1"}, "Deployment": {"v1"}, "CronJob": {"v1", "v1beta1"}, "PodTemplate": {"v1"}}
 	for range 400 {
 		policies := anyPolicies(random, namespaces)
 		in := input(t, policies...)
+		in.Mirrors = Mirrors(random.IntN(3))
 		in.Resources = slices.DeleteFunc(served(), func(r Resource) bool { return versions[r.Kind] == nil })
 		in.MutateControllers = []string{"Job", "Deployment", "CronJob"}
+		if in.Mirrors != NoMirrors { // they speak of Pods and of these controllers
+			mirrors := about([]string{"Pod", "Job", "Deployment", "CronJob"}, named("mirrors"))
+			mirrors.FailOpen = in.Mirrors == MirrorsOpen
+			policies = append(policies, mirrors)
+		}
 		c, err := Build(in)
 		if err != nil {
 			t.Fatal(err)

@@ -17,9 +17,17 @@
 // webhook.
 //
 // Where all images are in spec, an update that leaves spec alone is not asked
-// about (matchConditions). The API server copies the object to find that out; so
+// about (matchConditions), unless it changes the annotation that keeps the images
+// as they were written. The API server copies the object to find that out; so
 // UPDATE has a webhook with the condition, and CREATE, to which it would never say
 // no, a second one without it, which is equal in all else (see split.go).
+//
+// # Mirrors
+//
+// Where mirrors are, Pods are asked about at both doors, also if no policy speaks of
+// them: an image may be redirected. That alone never closes a webhook, for an image
+// that is not redirected is pulled from where it was written; an entry that denies
+// what no target qualifies for does.
 //
 // # Who decides where
 //

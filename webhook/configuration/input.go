@@ -40,8 +40,10 @@ type Input struct {
 	// MutateControllers are the kinds of pod controllers that are pinned like
 	// Pods, as in Deployment.
 	MutateControllers []string
-	// Documents are the resources of policies and exceptions, which the policy
-	// door looks at. Those that the API server does not serve do no harm. None
+	// Mirrors says what mirrors ask for; unless set, there are none.
+	Mirrors Mirrors
+	// Documents are the resources of policies, exceptions and mirrors, which the
+	// policy door looks at. Those that the API server does not serve do no harm. None
 	// means that nobody asks it.
 	Documents []schema.GroupResource
 	// Owner goes away with the release, and takes the configurations along; it is
@@ -119,6 +121,9 @@ func (in Input) check() error {
 		if !slices.Contains(controllers(), kind) {
 			errs = append(errs, fmt.Errorf("mutateControllers: %q is no kind of pod controller: want %s", kind, strings.Join(controllers(), ", ")))
 		}
+	}
+	if in.Mirrors < NoMirrors || in.Mirrors > MirrorsClosed {
+		errs = append(errs, fmt.Errorf("mirrors: %d is no choice", in.Mirrors))
 	}
 	for _, d := range in.Documents {
 		if d.Group == "" || d.Resource == "" || strings.ContainsAny(d.Group+d.Resource, "*/") {

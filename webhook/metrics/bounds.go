@@ -10,6 +10,10 @@ const (
 	// maxPolicies bounds the policies that have; a cluster of a thousand is
 	// measured. Further ones are "other".
 	maxPolicies = 2000
+	// maxMirrors bounds the documents of mirrors that have, and maxTargets the
+	// registries of their targets: both are an administrator's.
+	maxMirrors = 200
+	maxTargets = 200
 	// maxWords bounds the values of a label whose words are the gateway's own.
 	maxWords = 32
 	// maxLabel bounds a label's value, in bytes: a DNS name has 253, the name of a

@@ -35,6 +35,8 @@ type Metrics struct {
 	registrySeconds prometheus.Histogram
 	policies        *prometheus.GaugeVec
 	broken          *prometheus.GaugeVec
+	shared          *prometheus.CounterVec
+	mirrors         mirrorSeries
 
 	phases map[gate.Phase]prometheus.Observer
 	doors  *label
@@ -58,6 +60,8 @@ func New(build Build) *Metrics {
 		registrySeconds: prometheus.NewHistogram(histogramOpts("registry_request_duration_seconds", "From an HTTP request to a registry to the beginning of its answer.")),
 		policies:        gauges("policies", "Policies in the cluster and in folders, by state.", "state"),
 		broken:          gauges("policy_broken", "1 for each policy that is broken.", "policy"),
+		shared:          counters("shared_memory_total", "Entries of the memory that replicas share, by what became of them.", "result"),
+		mirrors:         newMirrorSeries(),
 		phases:          map[gate.Phase]prometheus.Observer{},
 		doors:           newLabel(maxWords), words: newLabel(4 * maxWords), hosts: newLabel(maxHosts), known: newLabel(maxPolicies),
 	}
@@ -69,9 +73,10 @@ func New(build Build) *Metrics {
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
 	m.registry.MustRegister(
 		m.requests, m.requestSeconds, m.answers, m.panics, m.open, m.decisions, phaseSeconds, m.memory,
-		m.registries, m.registrySeconds, m.policies, m.broken, info,
+		m.registries, m.registrySeconds, m.policies, m.broken, m.shared, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	m.registry.MustRegister(m.mirrors.collectors()...)
 	return m
 }
 
@@ -184,4 +189,10 @@ func (m *Metrics) Asked(layer gate.Layer, known bool) {
 		result = "hit"
 	}
 	m.memory.WithLabelValues(m.words.value(string(layer)), result).Inc()
+}
+
+// SharedMemory records what became of so many entries of the memory that replicas
+// share, in a word of that memory's own.
+func (m *Metrics) SharedMemory(result string, entries int) {
+	m.shared.WithLabelValues(m.words.value(result)).Add(float64(max(entries, 0)))
 }

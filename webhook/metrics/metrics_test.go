@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -41,7 +42,31 @@ func busy(t *testing.T) *Metrics {
 	m.Asked(gate.LayerFacts, false)
 	m.RegistryAnswered("registry.example", 200, time.Millisecond)
 	m.Decided(decided("signed", policy.Pass))
+	m.SetMirrors([]Mirror{{"RegistryMirror/hub", MirrorActive}, {"RegistryMirror/typo", MirrorBroken}, {"RegistryMirror/old", MirrorOutdated}})
+	m.SetTargets([]string{"mirror.example", "other.example:5000"})
+	m.TargetChanged("mirror.example", true)
+	m.Decided(mirrored(t, "RegistryMirror/hub[1]", true, ""))
+	m.SharedMemory("hit", 2)
 	return m
+}
+
+// mirrored is the outcome of an image that a mirror speaks of.
+func mirrored(t *testing.T, mirror string, chosen bool, code policy.Code) gate.Outcome {
+	t.Helper()
+	v := gate.Verdict{Redirect: &gate.Redirect{Mirror: mirror}, Reasons: []policy.Reason{{Code: code}}, Answer: gate.Allow}
+	if code == policy.NoMirror || code == policy.MissingDigest {
+		v.Answer = gate.Deny
+	}
+	if chosen {
+		ref, err := image.Parse("mirror.example/app@sha256:" + strings.Repeat("a", 64))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Redirect.Target, err = ref.Pin(image.Descriptor{Digest: ref.Digest()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return gate.Outcome{Verdicts: []gate.Verdict{v}}
 }
 
 func decided(name string, result policy.Result) gate.Outcome {
@@ -84,6 +109,16 @@ func TestSeries(t *testing.T) {
 		`quaymaster_certificate_expiry_timestamp_seconds 1.8e+09`,
 		`quaymaster_events_dropped_total 5`,
 		`quaymaster_build_info{go="go`,
+		`quaymaster_mirrors{state="active"} 1`,
+		`quaymaster_mirrors{state="outdated"} 1`,
+		`quaymaster_mirrors{state="broken"} 1`,
+		`quaymaster_mirror_broken{mirror="RegistryMirror/old"} 1`,
+		`quaymaster_mirror_broken{mirror="RegistryMirror/typo"} 1`,
+		`quaymaster_redirects_total{mirror="RegistryMirror/hub",outcome="chosen"} 1`,
+		`quaymaster_mirror_target_resting{registry="mirror.example"} 1`,
+		`quaymaster_mirror_target_resting{registry="other.example:5000"} 0`,
+		`quaymaster_mirror_target_transitions_total{registry="mirror.example",to="resting"} 1`,
+		`quaymaster_shared_memory_total{result="hit"} 2`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no series %s", want)
@@ -107,6 +142,15 @@ func TestHostileLabels(t *testing.T) {
 		policies = append(policies, Policy{fmt.Sprintf("ClusterPolicy/p%05d", i), Broken})
 	}
 	m.SetPolicies(policies)
+	var mirrors []Mirror
+	var targets []string
+	for i := range 3 * maxMirrors {
+		mirrors = append(mirrors, Mirror{fmt.Sprintf("RegistryMirror/m%05d", i), MirrorBroken})
+		targets = append(targets, fmt.Sprintf("target%05d.example", i))
+	}
+	m.SetMirrors(mirrors)
+	m.SetTargets(targets)
+	m.TargetChanged(targets[0], true)
 	hostile := []string{"", "\xff\xfe", "a\nb", "a\"} 1\nquaymaster_faked 1", strings.Repeat("x", maxLabel+1), "\x00"}
 	for i := range 1000 {
 		hostile = append(hostile, fmt.Sprintf("host%d.example:5000", i))
@@ -120,6 +164,9 @@ func TestHostileLabels(t *testing.T) {
 		m.Begin(t.Context(), gate.Phase(text))
 		m.Decided(decided(text, policy.Fail))
 		m.Decided(decided("p00000", policy.Result(text)))
+		m.Decided(mirrored(t, text, false, policy.Code(text)))
+		m.TargetChanged(text, true)
+		m.SharedMemory(text, 1)
 		_, done := m.Enter(httptest.NewRequest(http.MethodPost, "/", nil), text)
 		done(len(text))
 	}
@@ -132,6 +179,12 @@ func TestHostileLabels(t *testing.T) {
 		"quaymaster_decisions_total":         4*maxWords + 2,
 		"quaymaster_requests_total":          (maxWords + 1) * 2,
 		"quaymaster_policy_broken":           maxPolicies,
+		"quaymaster_mirror_broken":           maxMirrors,
+		"quaymaster_mirror_target_resting":   maxTargets,
+		"quaymaster_redirects_total":         1,
+		"quaymaster_shared_memory_total":     4*maxWords + 1,
+		// What is no target is other.
+		"quaymaster_mirror_target_transitions_total": 2,
 	} {
 		if n := strings.Count(text, "\n"+metric+"{"); n > most || n == 0 {
 			t.Errorf("%s has %d series, want 1 to %d", metric, n, most)
@@ -160,6 +213,44 @@ func TestGonePoliciesLeaveNoSeries(t *testing.T) {
 	m.Decided(decided("signed", policy.Pass))
 	if text := scrape(t, m); !strings.Contains(text, `policy="other"`) || !strings.Contains(text, `quaymaster_policies{state="broken"} 0`) {
 		t.Error("a late decision of a policy that is gone is not other")
+	}
+}
+
+func TestGoneMirrorsLeaveNoSeries(t *testing.T) {
+	m := busy(t)
+	m.SetMirrors([]Mirror{{"RegistryMirror/next", MirrorActive}})
+	m.SetTargets([]string{"next.example"})
+	text := scrape(t, m)
+	for _, gone := range []string{"RegistryMirror/hub", "RegistryMirror/typo", `registry="mirror.example"`} {
+		if strings.Contains(text, gone) {
+			t.Errorf("%s is gone and has series still", gone)
+		}
+	}
+	m.TargetChanged("mirror.example", false)
+	if text := scrape(t, m); !strings.Contains(text, `quaymaster_mirror_target_transitions_total{registry="other",to="answering"} 1`) || strings.Contains(text, `resting{registry="other"`) {
+		t.Error("a late change of a target that is gone is not other")
+	}
+}
+
+func TestRedirectOutcomes(t *testing.T) {
+	for _, c := range []struct {
+		reason  string
+		chosen  bool
+		code    policy.Code
+		outcome string
+	}{
+		{"a target serves it", true, policy.Verified, "chosen"},
+		{"it stays where it is", false, policy.NotMirrored, "not-mirrored"},
+		{"it is denied for that", false, policy.NoMirror, "denied"},
+		{"it is denied for something else", false, policy.MissingDigest, ""},
+	} {
+		m := New(Build{})
+		m.SetMirrors([]Mirror{{"RegistryMirror/hub", MirrorActive}})
+		m.Decided(mirrored(t, "RegistryMirror/hub[0]", c.chosen, c.code))
+		text := scrape(t, m)
+		if c.outcome == "" && strings.Contains(text, "\nquaymaster_redirects_total{") || c.outcome != "" && !strings.Contains(text, `quaymaster_redirects_total{mirror="RegistryMirror/hub",outcome="`+c.outcome+`"} 1`) {
+			t.Errorf("%s: not counted as %q", c.reason, c.outcome)
+		}
 	}
 }
 

@@ -19,10 +19,12 @@ func (m *Metrics) Admitted(door, cause string, allowed bool) {
 	m.answers.WithLabelValues(m.doors.value(door), m.words.value(cause), answer).Inc()
 }
 
-// Decided records what the policies said about each image of an object. A
+// Decided records what the policies and the mirrors said about each image of an
+// object. A
 // failure that only warns or is audited is "fail" like any other.
 func (m *Metrics) Decided(outcome gate.Outcome) {
 	for i := range outcome.Verdicts {
+		m.redirected(&outcome.Verdicts[i])
 		for _, d := range outcome.Verdicts[i].Decisions {
 			if d.Check == nil || d.Check.Policy == nil {
 				continue

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -37,7 +38,10 @@ func (c *Configuration) check() error {
 	if _, err := labels.Parse(c.Policies.Selector); err != nil {
 		found.refuse(true, "policies.selector: %w", err)
 	}
-	c.Listen.check(&found)
+	c.Listen.check(c.Doors, &found)
+	c.Doors.API.check(c.Standalone, &found)
+	c.Mirrors.check(c.Standalone, &found)
+	c.SharedMemory.check(c, &found)
 	c.Webhooks.check(&found)
 	c.Registries.check(&found)
 	c.checkCertificate(&found)
@@ -57,7 +61,7 @@ func (c *Configuration) checkCertificate(found *complaints) {
 	found.refuse(c.Certificate.Folder != "" && !c.Standalone, "certificate.folder is for running standalone; in a cluster the certificate is in a Secret")
 }
 
-func (l Listen) check(found *complaints) {
+func (l Listen) check(doors Doors, found *complaints) {
 	for _, named := range [][2]string{{"listen.address", l.Address}, {"listen.plain", l.Plain}} {
 		_, _, err := net.SplitHostPort(named[1])
 		found.refuse(err != nil, "%s: want host:port: %w", named[0], err)
@@ -67,8 +71,9 @@ func (l Listen) check(found *complaints) {
 		found.refuse(err != nil || !address.Addr().IsLoopback(), "listen.profiling: %q: want a loopback address such as 127.0.0.1:6060; profiles tell much", l.Profiling)
 	}
 	found.refuse(len(l.ClientNames)+len(l.ClientDoors) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientDoors need listen.clientCA")
+	found.refuse(l.Socket != "" && !filepath.IsAbs(l.Socket), "listen.socket: %q: want an absolute path", l.Socket)
 	for _, door := range l.ClientDoors {
-		found.refuse(!slices.Contains(doorPaths(), door), "listen.clientDoors: there is no door %q: want some of %s", door, strings.Join(doorPaths(), ", "))
+		found.refuse(!slices.Contains(doors.paths(), door), "listen.clientDoors: there is no door %q, or it is not turned on: want some of %s", door, strings.Join(doors.paths(), ", "))
 	}
 }
 

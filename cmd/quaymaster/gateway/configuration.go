@@ -28,20 +28,23 @@ type Configuration struct {
 	// Run without a cluster: policies come from folders, and nothing is written.
 	Standalone bool `json:"standalone,omitempty"`
 
-	Kubernetes  Kubernetes  `json:"kubernetes,omitzero"`
-	Listen      Listen      `json:"listen,omitzero"`
-	Webhooks    Webhooks    `json:"webhooks,omitzero"`
-	Certificate Certificate `json:"certificate,omitzero"`
-	Policies    Policies    `json:"policies,omitzero"`
-	Exceptions  Exceptions  `json:"exceptions,omitzero"`
-	Registries  Registries  `json:"registries,omitzero"`
-	Trust       Trust       `json:"trust,omitzero"`
-	Ages        Ages        `json:"ages,omitzero"`
-	Limits      Limits      `json:"limits,omitzero"`
-	Events      Events      `json:"events,omitzero"`
-	Peers       Peers       `json:"peers,omitzero"`
-	Log         Log         `json:"log,omitzero"`
-	Traces      Traces      `json:"traces,omitzero"`
+	Kubernetes   Kubernetes   `json:"kubernetes,omitzero"`
+	Listen       Listen       `json:"listen,omitzero"`
+	Webhooks     Webhooks     `json:"webhooks,omitzero"`
+	Certificate  Certificate  `json:"certificate,omitzero"`
+	Policies     Policies     `json:"policies,omitzero"`
+	Exceptions   Exceptions   `json:"exceptions,omitzero"`
+	Mirrors      Mirrors      `json:"mirrors,omitzero"`
+	Doors        Doors        `json:"doors,omitzero"`
+	Registries   Registries   `json:"registries,omitzero"`
+	Trust        Trust        `json:"trust,omitzero"`
+	Ages         Ages         `json:"ages,omitzero"`
+	Limits       Limits       `json:"limits,omitzero"`
+	Events       Events       `json:"events,omitzero"`
+	Peers        Peers        `json:"peers,omitzero"`
+	SharedMemory SharedMemory `json:"sharedMemory,omitzero"`
+	Log          Log          `json:"log,omitzero"`
+	Traces       Traces       `json:"traces,omitzero"`
 }
 
 // Kubernetes says how the API server is reached.
@@ -71,9 +74,13 @@ type Listen struct {
 	// Common names that a caller's certificate may have. Default: any that the
 	// authorities signed.
 	ClientNames []string `json:"clientNames,omitempty"`
-	// Doors that ask for a client certificate, of /mutate, /validate and /policies.
-	// Default: these three. The door of the replicas asks for their key.
+	// Doors that ask for a client certificate: /mutate, /validate, /policies, and
+	// those of doors that are turned on. Default: all of them. The door of the
+	// replicas asks for their key.
 	ClientDoors []string `json:"clientDoors,omitempty"`
+	// Path of a unix socket, made with mode 0600, at which /api/v1/verify is
+	// answered without a token: who may open the file may ask. Default: none.
+	Socket string `json:"socket,omitempty"`
 }
 
 // Webhooks says how the API server is told to ask.
@@ -199,6 +206,8 @@ type Ages struct {
 	None Duration `json:"none,omitempty"`
 	// Secrets and service accounts. Default 30s.
 	Secret Duration `json:"secret,omitempty"`
+	// That a mirror's target serves a digest. Default 5m.
+	Mirror Duration `json:"mirror,omitempty"`
 }
 
 // Limits bounds the work.
@@ -305,6 +314,9 @@ func (c *Configuration) fill() {
 	if c.Kubernetes.Burst == 0 {
 		c.Kubernetes.Burst = 100
 	}
+	if c.Doors.API.TokenReview && len(c.Doors.API.Audiences) == 0 {
+		c.Doors.API.Audiences = []string{"quaymaster"}
+	}
 	if c.Limits.Requests == 0 {
 		c.Limits.Requests = 256
 	}
@@ -317,6 +329,7 @@ func (c *Configuration) fill() {
 	}{
 		{&c.Listen.DrainDelay, 5 * time.Second}, {&c.Ages.Tag, 30 * time.Second},
 		{&c.Ages.Fact, time.Hour}, {&c.Ages.None, 10 * time.Second}, {&c.Ages.Secret, 30 * time.Second},
+		{&c.Ages.Mirror, 5 * time.Minute},
 	} {
 		if *d.to == 0 {
 			*d.to = Duration(d.usual)

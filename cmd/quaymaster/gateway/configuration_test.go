@@ -34,6 +34,18 @@ func TestConfigurationsThatContradictThemselves(t *testing.T) {
 		{"webhooks without TLS", "webhooks: {url: 'https://h'}\n", "webhooks: {url: 'http://h'}\n", "https"},
 		{"a selector that is none", "policies: {selector: 'a=b'}\n", "policies: {selector: 'a=='}\n", ""},
 		{"a level that is none", "log: {level: debug}\n", "log: {level: loud}\n", "unknown level"},
+		{"mirrors of a cluster without one", "standalone: true\npolicies: {folders: [p]}\nmirrors: {files: [m]}\n", "standalone: true\npolicies: {folders: [p]}\nmirrors: {configMaps: [a/b]}\n", "mirrors.files"},
+		{"OpenShift's sets without a cluster", "mirrors: {openShift: true}\n", "standalone: true\npolicies: {folders: [p]}\nmirrors: {openShift: true}\n", "a cluster's"},
+		{"a ConfigMap without a namespace", "mirrors: {configMaps: [a/b]}\n", "mirrors: {configMaps: [b]}\n", "namespace/name"},
+		{"everybody's tokens", "doors: {api: {tokenReview: true, groups: [ci]}}\n", "doors: {api: {tokenReview: true}}\n", "name who may ask"},
+		{"token reviews without a cluster", "doors: {api: {tokenReview: true, users: [ci]}}\n", "standalone: true\npolicies: {folders: [p]}\ndoors: {api: {tokenReview: true, users: [ci]}}\n", "without a cluster"},
+		{"audiences of nobody", "doors: {api: {tokenReview: true, users: [ci], audiences: [a]}}\n", "doors: {api: {tokens: f, audiences: [a]}}\n", "tokenReview"},
+		{"users that nothing lets in", "doors: {api: {tokens: f, users: [ci]}}\n", "doors: {api: {users: [ci]}}\n", "open nothing"},
+		{"a door that is not turned on", "doors: {imageReview: true}\nlisten: {clientCA: ca, clientDoors: [/imagereview]}\n", "listen: {clientCA: ca, clientDoors: [/imagereview]}\n", "not turned on"},
+		{"a socket somewhere", "listen: {socket: /run/q.sock}\n", "listen: {socket: q.sock}\n", "absolute"},
+		{"a password for no server", "sharedMemory: {address: 'h:6379', passwordFile: f}\n", "sharedMemory: {passwordFile: f}\n", "without an address"},
+		{"an authority without TLS", "sharedMemory: {address: 'h:6379', tls: true, caFile: f}\n", "sharedMemory: {address: 'h:6379', caFile: f}\n", "tls"},
+		{"a shared memory under a key of this process", "standalone: true\npolicies: {folders: [p]}\ncertificate: {folder: f}\nsharedMemory: {address: 'h:6379'}\n", "standalone: true\npolicies: {folders: [p]}\nsharedMemory: {address: 'h:6379'}\n", "certificate.folder"},
 		{"another kind", "", "kind: Other\n", ""},
 	} {
 		if _, err := Parse([]byte(head + c.good)); err != nil {
@@ -56,6 +68,9 @@ func TestDefaultsAreSafe(t *testing.T) {
 	c, err := Load("")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.Doors.ImageReview || c.Doors.ExternalData || c.Doors.API.isOpen() || c.Listen.Socket != "" || c.Mirrors.OpenShift || c.SharedMemory.Address != "" {
+		t.Errorf("a door or a server that nobody asked for: %+v", c)
 	}
 	if c.Standalone || c.Webhooks.Disabled || len(c.Exceptions.Namespaces) > 0 || len(c.Registries.Providers) > 0 || c.Trust.Refresh {
 		t.Errorf("a default that admits or connects more than it must: %+v", c)
@@ -87,13 +102,17 @@ func TestConfigurationIsDocumented(t *testing.T) {
 
 func manual(t *testing.T) string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "configuration.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
 	types := map[string]*ast.StructType{}
 	comments := map[string]string{}
-	for _, d := range file.Decls {
+	var declarations []ast.Decl
+	for _, name := range []string{"configuration.go", "settings.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		declarations = append(declarations, file.Decls...)
+	}
+	for _, d := range declarations {
 		declaration, ok := d.(*ast.GenDecl)
 		if !ok || declaration.Tok != token.TYPE {
 			continue

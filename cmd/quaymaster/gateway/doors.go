@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook"
@@ -17,9 +18,28 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-// doorPaths are the doors that the API server calls.
-func doorPaths() []string {
-	return []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath}
+// The paths of the doors that are closed unless they are turned on.
+const (
+	imageReviewPath = "/imagereview"
+	dataVerifyPath  = "/externaldata/verify"
+	dataMutatePath  = "/externaldata/mutate"
+	apiPath         = "/api/v1/verify"
+)
+
+// paths are the doors that are open: those that the API server calls, and those
+// that are turned on.
+func (d Doors) paths() []string {
+	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath}
+	if d.ImageReview {
+		list = append(list, imageReviewPath)
+	}
+	if d.ExternalData {
+		list = append(list, dataVerifyPath, dataMutatePath)
+	}
+	if d.API.isOpen() {
+		list = append(list, apiPath)
+	}
+	return list
 }
 
 // failure lets the current policies say what becomes of what was not decided.
@@ -40,12 +60,14 @@ type doorParts struct {
 	checker    admission.Checker
 	recorder   admission.Recorder
 	queue      *admission.Queue
+	copies     admission.Copies
 }
 
 // newDoors makes the doors by their paths.
 func newDoors(c Configuration, p doorParts) (map[string]http.Handler, error) {
 	shared := []admission.Option{admission.WithRecorder(p.recorder), admission.WithQueue(p.queue)}
-	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...))
+	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...),
+		admission.WithCopies(p.copies), admission.WithReproduce(reproduce(c)))
 	if p.roles != nil {
 		objects = append(objects, admission.WithRoles(p.roles))
 	}
@@ -64,8 +86,16 @@ func newDoors(c Configuration, p doorParts) (map[string]http.Handler, error) {
 	return doors, err
 }
 
+// reproduce says with which command a person sees why an image was denied.
+func reproduce(c Configuration) admission.Reproduce {
+	if c.Standalone {
+		return engine.ExplainFromFolders(c.Policies.Folders)
+	}
+	return engine.ExplainFromCluster
+}
+
 // guard has the doors ask for client certificates, where the settings want it.
-func (l Listen) guard(doors map[string]webhook.Door) error {
+func (l Listen) guard(open []string, doors map[string]webhook.Door) error {
 	if l.ClientCA == "" {
 		return nil
 	}
@@ -79,12 +109,12 @@ func (l Listen) guard(doors map[string]webhook.Door) error {
 	}
 	asking := l.ClientDoors
 	if len(asking) == 0 {
-		asking = doorPaths()
+		asking = open
 	}
 	for _, path := range asking {
 		door, ok := doors[path]
 		if !ok {
-			return fmt.Errorf("listen.clientDoors: there is no door %s: want one of %s", path, strings.Join(doorPaths(), ", "))
+			return fmt.Errorf("listen.clientDoors: there is no door %s: want one of %s", path, strings.Join(open, ", "))
 		}
 		door.Callers = callers
 		doors[path] = door

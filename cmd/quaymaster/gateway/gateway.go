@@ -69,11 +69,15 @@ type gateway struct {
 	trust         *trusted
 	certificates  *certificates
 	policies      *policies
+	mirrors       *mirrors
+	targets       *targets // registries of mirrors
 	registry      *registry.Client
 	around        surroundings
 	cluster       *inTheCluster // nil when running standalone
 	queue         *admission.Queue
 	entrances     map[string]*entrance
+	engineMade    *gate.Gate // once the doors are open
+	socket        *socket    // nil unless there is one
 	server        *webhook.Server
 	// needed is what must be known before a door is opened; open is closed when
 	// they are.
@@ -154,7 +158,8 @@ func (g *gateway) read(context.Context) error {
 		return err
 	}
 	g.policies = newPolicies(found, g.state, g.metrics, g.log)
-	g.needed = append(g.needed, need{"policies", "the policies are not loaded yet", g.policies.known})
+	g.mirrors = newMirrors(g.state, g.metrics, g.log, &g.policies.changed)
+	g.needed = append(g.needed, need{"policies", "the policies are not loaded yet", g.policies.known}, need{"mirrors", "the mirrors are not loaded yet", g.mirrors.known})
 	if g.cluster != nil {
 		if err := g.watch(); err != nil {
 			return err
@@ -167,7 +172,28 @@ func (g *gateway) read(context.Context) error {
 		}
 		g.tasks = append(g.tasks, follow)
 	}
-	return nil
+	return g.readMirrors()
+}
+
+// readMirrors loads the mirrors of files, and follows those and the ConfigMaps.
+func (g *gateway) readMirrors() error {
+	settings := g.configuration.Mirrors
+	if len(settings.Files) > 0 {
+		g.mirrors.await(mirrorsInFiles)
+		followed := &mirrorFiles{paths: settings.Files, into: g.mirrors}
+		if err := followed.load(); err != nil {
+			return err
+		}
+		g.tasks = append(g.tasks, forever("mirrors in files", followed.follow))
+	}
+	if len(settings.ConfigMaps) > 0 {
+		g.mirrors.await(mirrorsInConfigMaps)
+		named := &mirrorConfigMaps{names: settings.ConfigMaps, lookup: g.around.configMaps, into: g.mirrors}
+		g.tasks = append(g.tasks, forever("mirrors in ConfigMaps", named.follow))
+	}
+	g.mirrors.mu.Lock()
+	defer g.mirrors.mu.Unlock()
+	return g.mirrors.publish("") // there may be nothing to wait for
 }
 
 // dial prepares the way to registries.
@@ -178,7 +204,11 @@ func (g *gateway) dial(context.Context) error {
 	}
 	g.registry = client
 	g.ends = append(g.ends, client.Close)
-	return nil
+	g.targets, err = newTargets(client.Ping, g.metrics, g.log, g.mirrors.teller.status)
+	if err == nil {
+		g.ends = append(g.ends, g.targets.Close)
+	}
+	return err
 }
 
 // observe prepares traces.
@@ -213,6 +243,14 @@ func (g *gateway) run(ctx context.Context) error {
 		slog.Int("processors", runtime.GOMAXPROCS(0)), slog.String("memoryLimit", memoryLimit()))
 	if err := g.server.Listen(ctx); err != nil {
 		return err
+	}
+	if at := g.configuration.Listen.Socket; at != "" {
+		made, err := listenSocket(ctx, at)
+		if err != nil {
+			return err
+		}
+		g.socket = made
+		g.tasks = append(g.tasks, task{name: "socket", run: g.openSocket})
 	}
 	g.log.Info("listening", slog.String("doors", g.server.Address().String()), slog.String("plain", g.server.PlainAddress().String()))
 	return runAll(ctx, front{task: task{name: "doors", run: g.server.Run}, open: g.open}, append(g.tasks, task{name: "opening", run: g.openDoors}))

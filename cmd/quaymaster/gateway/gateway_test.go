@@ -68,7 +68,7 @@ func TestStandaloneAdmitsAndPins(t *testing.T) {
 func TestReadinessNamesWhatIsThere(t *testing.T) {
 	r := newDock(t).start(t, "")
 	status, page := get(t, "http://"+r.plain+"/readyz")
-	if want := "ok: drain\nok: certificate\nok: trust\nok: policies\nok: doors\n"; status != http.StatusOK || page != want {
+	if want := "ok: drain\nok: certificate\nok: trust\nok: policies\nok: mirrors\nok: doors\n"; status != http.StatusOK || page != want {
 		t.Errorf("HTTP %d:\n%s", status, page)
 	}
 }
@@ -356,7 +356,7 @@ current-context: c
 	if status != http.StatusServiceUnavailable {
 		t.Errorf("ready without an API server: HTTP %d", status)
 	}
-	for _, name := range []string{"certificate", "namespaces", "policies", "watch", "doors"} {
+	for _, name := range []string{"certificate", "namespaces", "policies", "mirrors", "watch", "doors"} {
 		if !strings.Contains(page, "not ready: "+name+": ") {
 			t.Errorf("no word of %s:\n%s", name, page)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,9 +80,11 @@ func (g *gateway) record() error {
 func (g *gateway) watch() error {
 	p, client := g.policies, g.cluster.client
 	p.await(fromCluster)
-	p.teller.leads = g.cluster.leader.Leads
+	m := g.mirrors
+	m.await(mirrorsInCluster)
+	p.teller.leads, m.teller.leads = g.cluster.leader.Leads, g.cluster.leader.Leads
 	if g.cluster.events != nil {
-		p.teller.events = g.cluster.events
+		p.teller.events, m.teller.events = g.cluster.events, g.cluster.events
 	}
 	if g.configuration.Policies.WriteStatus {
 		status, err := record.NewStatus(record.StatusOptions{Client: client.Dynamic, Failed: g.failed("the status of a policy was not written")})
@@ -92,14 +95,41 @@ func (g *gateway) watch() error {
 		g.tasks = append(g.tasks, forever("status", status.Run))
 	}
 	watcher, err := document.New(document.Options{
-		Kinds: documentKinds(), Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: p, Observer: documentLog{g.log},
+		Kinds:   append(documentKinds(), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
+		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: &sorter{policies: p, mirrors: m}, Observer: documentLog{g.log},
 	})
 	if err != nil {
 		return err
 	}
-	g.needed = append(g.needed, need{"watch", "the policies in the cluster are not listed yet", watcher.Ready()})
+	g.needed = append(g.needed, need{"watch", "the policies and mirrors in the cluster are not listed yet", watcher.Ready()})
 	g.tasks = append(g.tasks, forever("policies", watcher.Run))
 	return nil
+}
+
+// sorter is the document.Consumer of policies and of mirrors.
+type sorter struct {
+	policies, mirrors document.Consumer
+	told              bool
+}
+
+// Changed implements document.Consumer: each is told what is its own, and for the
+// first time that there is nothing.
+func (s *sorter) Changed(ctx context.Context, upserts []document.Document, deletes []document.Key) {
+	isMirrors := func(key document.Key) bool { return key.Group != policyGroup }
+	mine := func(mirrors bool) ([]document.Document, []document.Key) {
+		return slices.DeleteFunc(slices.Clone(upserts), func(d document.Document) bool { return isMirrors(d.Key) != mirrors }),
+			slices.DeleteFunc(slices.Clone(deletes), func(key document.Key) bool { return isMirrors(key) != mirrors })
+	}
+	// Mirrors first: a policy that comes with one is not to be asked without it.
+	for _, to := range []struct {
+		consumer document.Consumer
+		mirrors  bool
+	}{{s.mirrors, true}, {s.policies, false}} {
+		if own, gone := mine(to.mirrors); !s.told || len(own)+len(gone) > 0 {
+			to.consumer.Changed(ctx, own, gone)
+		}
+	}
+	s.told = true
 }
 
 // lead is what one replica does for all: it keeps the webhook configurations,
@@ -119,6 +149,12 @@ func (g *gateway) lead(ctx context.Context) error {
 			beside.Go(func() { g.cluster.members.Sweep(ctx) })
 		}
 		g.policies.tellAll()
+		g.mirrors.tellAll()
+		status := &mirrorStatus{
+			client: g.cluster.client.Dynamic, reports: func() []mirrorReport { return g.mirrors.reports(g.targets.States()) },
+			changed: g.mirrors.teller.status, failed: g.failed("the status of a mirror was not written"),
+		}
+		beside.Go(func() { status.run(ctx) })
 		if g.configuration.Webhooks.Disabled {
 			<-ctx.Done()
 			return
@@ -131,7 +167,7 @@ func (g *gateway) lead(ctx context.Context) error {
 func (g *gateway) configure(ctx context.Context, beside *sync.WaitGroup) {
 	kept := &webhooks{
 		settings: g.configuration.Webhooks, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
-		bundle: g.certificates.Bundle, policies: g.activePolicies, documents: documentResources(),
+		bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
 	}
 	changed := make(chan struct{}, 1)
 	reconciler, err := kept.reconciler(changed)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
 	"github.com/quaymaster/quaymaster/registry"
@@ -123,6 +124,11 @@ func newCompiler(c Policies, configMaps kyverno.Lookup) (*kyverno.Compiler, erro
 		return nil, err
 	}
 	return kyverno.New(kyverno.Options{Engine: expressions, Lookup: configMaps, SecretNamespace: c.SecretNamespace})
+}
+
+// newChooser makes what asks the targets of mirrors.
+func newChooser(c Ages, health redirect.Health) (*redirect.Chooser, error) {
+	return redirect.New(redirect.WithHealth(health), redirect.WithAges(time.Duration(c.Mirror), time.Duration(c.Tag), time.Duration(c.None)))
 }
 
 // newGate makes the engine.

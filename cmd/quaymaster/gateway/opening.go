@@ -5,6 +5,7 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"net/http"
 	"sync/atomic"
 
@@ -50,7 +51,8 @@ func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // furnish makes the server, with entrances in place of doors.
 func (g *gateway) furnish(context.Context) error {
 	g.entrances = map[string]*entrance{}
-	for _, path := range doorPaths() {
+	open := g.configuration.Doors.paths()
+	for _, path := range open {
 		g.entrances[path] = &entrance{}
 	}
 	if g.cluster != nil {
@@ -60,7 +62,7 @@ func (g *gateway) furnish(context.Context) error {
 	for path, entrance := range g.entrances {
 		places[path] = webhook.Door{Handler: entrance}
 	}
-	if err := g.configuration.Listen.guard(places); err != nil {
+	if err := g.configuration.Listen.guard(open, places); err != nil {
 		return err
 	}
 	var err error
@@ -110,6 +112,7 @@ func (g *gateway) openDoors(ctx context.Context) error {
 		case <-n.known:
 		}
 	}
+	g.engineMade = engine
 	for path, door := range doors {
 		g.entrances[path].door.Store(&door)
 	}
@@ -126,20 +129,34 @@ func (g *gateway) openDoors(ctx context.Context) error {
 
 // doors makes the handlers behind the entrances.
 func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler, error) {
-	told := recorder{log: g.log, metrics: g.metrics}
-	if g.cluster != nil && g.cluster.events != nil {
-		told.events = g.cluster.events
-	}
+	told := g.recorder()
 	doors, err := newDoors(g.configuration, doorParts{
 		decider: engine, namespaces: g.around.namespaces, roles: g.around.roles, failure: failure{g.state},
-		checker: g.policies.catalog, recorder: told, queue: g.queue,
+		checker: checker{g.policies.catalog}, recorder: told, queue: g.queue, copies: copies{g.state},
 	})
-	if err != nil || g.cluster == nil {
-		return doors, err
+	if err != nil {
+		return nil, err
+	}
+	others, err := g.otherDoors(engine, told)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(doors, others)
+	if g.cluster == nil {
+		return doors, nil
 	}
 	// Who may ask here is a matter of the key.
 	doors[peers.Path], err = peers.NewDoor(peers.DoorConfig{Key: key, Memory: engine})
 	return doors, err
+}
+
+// recorder tells of each answer.
+func (g *gateway) recorder() recorder {
+	told := recorder{log: g.log, metrics: g.metrics}
+	if g.cluster != nil && g.cluster.events != nil {
+		told.events = g.cluster.events
+	}
+	return told
 }
 
 // engine makes the gate, with its view of registries and of other replicas.
@@ -153,7 +170,19 @@ func (g *gateway) engine(key []byte, observers metrics.Observers) (*gate.Gate, e
 	if err != nil {
 		return nil, err
 	}
-	options := []gate.Option{gate.WithObserver(observers)}
+	chooser, err := newChooser(g.configuration.Ages, g.targets)
+	if err != nil {
+		return nil, err
+	}
+	options := []gate.Option{gate.WithObserver(observers), gate.WithMirrors(chooser, g.around.pulls)}
+	if g.configuration.SharedMemory.Address != "" {
+		shared, err := newSharedMemory(g.configuration.SharedMemory, key, g.metrics)
+		if err != nil {
+			return nil, err
+		}
+		g.ends = append(g.ends, shared.Close)
+		options = append(options, gate.WithStore(shared))
+	}
 	if g.cluster != nil && g.cluster.members != nil {
 		asked, err := g.peers(key)
 		if err != nil {

@@ -3,12 +3,14 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	core "k8s.io/api/core/v1"
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
 	"github.com/quaymaster/quaymaster/registry/keychain"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -24,20 +26,21 @@ type surroundings struct {
 	accounts   keychain.Accounts
 	namespaces admission.Namespaces
 	roles      admission.Roles // nil: nobody knows
-	files      *files          // nil in a cluster: what is looked up is there
+	pulls      gate.PullSecrets
+	files      *files // nil in a cluster: what is looked up is there
 }
 
 // inCluster looks things up at the API server.
 func inCluster(lookups *cluster.Lookups, namespaces *cluster.Namespaces, roles *cluster.Roles) surroundings {
 	return surroundings{
 		configMaps: lookups, keys: cluster.Keys{Lookups: lookups}, secrets: lookups, accounts: lookups,
-		namespaces: namespaces, roles: roles,
+		namespaces: namespaces, roles: roles, pulls: cluster.PullSecrets{Lookups: lookups},
 	}
 }
 
 // inFiles looks things up in what folders hold at the moment.
 func inFiles(files *files) surroundings {
-	return surroundings{configMaps: files, keys: files, secrets: fileSecrets{files}, namespaces: files, files: files}
+	return surroundings{configMaps: files, keys: files, secrets: fileSecrets{files}, namespaces: files, pulls: fileSecrets{files}, files: files}
 }
 
 // files are resources that are replaced as a whole when a folder changes.
@@ -97,4 +100,13 @@ func (s fileSecrets) Secret(_ context.Context, namespace, name string) (string, 
 		kind = string(core.SecretTypeDockerConfigJson) // a file may leave out what the API server insists on
 	}
 	return kind, data, err
+}
+
+// Has implements gate.PullSecrets. Whether a cluster has one that is in no file,
+// nobody knows.
+func (s fileSecrets) Has(_ context.Context, namespace, name string) (bool, error) {
+	if _, _, err := s.files.current.Load().SecretOf(namespace, name); err != nil {
+		return false, fmt.Errorf("no file has the Secret %s/%s: %s", namespace, name, inFolder)
+	}
+	return true, nil
 }

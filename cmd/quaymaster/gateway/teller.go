@@ -16,17 +16,21 @@ import (
 // versions of them are understood.
 func documentKinds() []document.Kind {
 	return []document.Kind{
-		{Group: "kyverno.io", Resource: "clusterpolicies", Versions: []string{"v1", "v2beta1"}},
-		{Group: "kyverno.io", Resource: "policies", Versions: []string{"v1", "v2beta1"}},
-		{Group: "kyverno.io", Resource: exceptionsResource, Versions: []string{"v2", "v2beta1"}},
+		{Group: policyGroup, Resource: "clusterpolicies", Versions: []string{"v1", "v2beta1"}},
+		{Group: policyGroup, Resource: "policies", Versions: []string{"v1", "v2beta1"}},
+		{Group: policyGroup, Resource: exceptionsResource, Versions: []string{"v2", "v2beta1"}},
 	}
 }
 
-const exceptionsResource = "policyexceptions"
+const (
+	policyGroup        = "kyverno.io"
+	exceptionsResource = "policyexceptions"
+)
 
-// documentResources are the same, for the door that looks at them.
+// documentResources are the same and our own mirrors, for the door that looks at
+// them.
 func documentResources() []schema.GroupResource {
-	var list []schema.GroupResource
+	list := []schema.GroupResource{{Group: mirrorGroup, Resource: mirrorResource}}
 	for _, kind := range documentKinds() {
 		list = append(list, schema.GroupResource{Group: kind.Group, Resource: kind.Resource})
 	}
@@ -93,5 +97,5 @@ func (d documentLog) Served(kind schema.GroupVersionResource, served bool) {
 
 // Failed implements document.Observer.
 func (d documentLog) Failed(err error) {
-	d.log.Warn("policies cannot be watched; those that were active stay so", slog.String("error", err.Error()))
+	d.log.Warn("policies and mirrors cannot be watched; those that were active stay so", slog.String("error", err.Error()))
 }

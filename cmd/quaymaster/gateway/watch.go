@@ -35,16 +35,32 @@ func (g *gateway) watchOne(ctx context.Context, of watcher, name string, changed
 		if err != nil {
 			g.log.Debug("a watch cannot be opened", slog.String("name", name), slog.String("error", err.Error()))
 		} else {
-			for range opened.ResultChan() { // the first says what there is
-				changed()
+			if follow(ctx, opened, changed) > 0 {
 				pause = soonest
 			}
-			opened.Stop()
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 			pause = min(2*pause, latest)
+		}
+	}
+}
+
+// follow calls changed for each event, of which the first says what there is, until
+// the watch or ctx ends. It returns how many came.
+func follow(ctx context.Context, opened watch.Interface, changed func()) (events int) {
+	defer opened.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return events
+		case _, ok := <-opened.ResultChan():
+			if !ok {
+				return events
+			}
+			events++
+			changed()
 		}
 	}
 }

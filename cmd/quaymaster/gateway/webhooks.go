@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
@@ -24,6 +25,7 @@ type webhooks struct {
 	log       *slog.Logger
 	bundle    func() []byte
 	policies  func() *policy.Set // nil until they are known
+	mirrors   func() *mirror.Set // nil until they are known
 	documents []schema.GroupResource
 	served    []configuration.Resource // as discovery last said; only one goroutine asks
 	orphans   bool                     // it was said that nothing owns the configurations
@@ -31,9 +33,9 @@ type webhooks struct {
 
 // Input implements configuration.Source.
 func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
-	set := w.policies()
-	if set == nil {
-		return configuration.Input{}, errors.New("the policies are not known yet")
+	set, mirrors := w.policies(), w.mirrors()
+	if set == nil || mirrors == nil {
+		return configuration.Input{}, errors.New("the policies and mirrors are not known yet")
 	}
 	lists, failed, err := w.discover()
 	if err != nil {
@@ -48,8 +50,19 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 		Policies: set.Policies(), Resources: w.served, Failed: failed, CABundle: w.bundle(),
 		Endpoint:  w.endpoint(),
 		Namespace: w.namespace, ExcludedNamespaces: *w.settings.ExcludedNamespaces,
-		MutateControllers: w.settings.MutateControllers, Documents: w.documents, Owner: owner,
+		MutateControllers: w.settings.MutateControllers, Mirrors: asked(mirrors), Documents: w.documents, Owner: owner,
 	}, nil
+}
+
+// asked says what mirrors ask for.
+func asked(set *mirror.Set) configuration.Mirrors {
+	switch {
+	case len(set.Documents()) == 0:
+		return configuration.NoMirrors
+	case set.Denies():
+		return configuration.MirrorsClosed
+	}
+	return configuration.MirrorsOpen
 }
 
 // endpoint is where the API server finds the gateway.

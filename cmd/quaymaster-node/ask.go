@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+const (
+	// maxAnswer bounds the record, in bytes: one image that many policies speak of
+	// comes to some hundred KiB.
+	maxAnswer = 4 << 20
+	// maxFile bounds files of certificates, keys and tokens, in bytes.
+	maxFile = 1 << 20
+	// maxToken bounds a token, in bytes, and maxHeader the header of an answer.
+	maxToken  = 8 << 10
+	maxHeader = 64 << 10
+	// verifyPath is the door that is asked.
+	verifyPath = "/api/v1/verify"
+)
+
+// ask puts the question to the gateway; it is an imageverifier.Look.
+func ask(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
+	if settings.Gateway == nil {
+		return imageverifier.Verdict{}, errors.New("the settings name no gateway")
+	}
+	raw, err := post(ctx, settings, question)
+	if err != nil {
+		return imageverifier.Verdict{}, fmt.Errorf("ask the gateway: %w", err)
+	}
+	return imageverifier.Judge(raw, question, settings.RequireMatch)
+}
+
+// post sends the question and returns the gateway's record.
+func post(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) ([]byte, error) {
+	transport, base, err := transportOf(settings.Gateway)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(map[string]any{"images": []string{question.Image}, "namespace": settings.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+verifyPath, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "quaymaster-node")
+	if settings.Gateway.TokenFile != "" {
+		token, err := tokenOf(settings.Gateway.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	// A redirect is an answer like any other, and not the one that is wanted.
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	return read(response)
+}
+
+// read takes a record and nothing else.
+func read(response *http.Response) ([]byte, error) {
+	raw, err := limit.ReadAll(response.Body, maxAnswer, "the answer")
+	if err != nil {
+		return nil, err
+	}
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	isJSON := err == nil && kind == "application/json"
+	switch {
+	case response.StatusCode != http.StatusOK && isJSON:
+		var problem struct {
+			Message string `json:"message"`
+		}
+		if json.Unmarshal(raw, &problem) == nil && problem.Message != "" {
+			return nil, fmt.Errorf("HTTP %d: %s", response.StatusCode, problem.Message)
+		}
+		return nil, fmt.Errorf("HTTP %d", response.StatusCode)
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("HTTP %d", response.StatusCode)
+	case !isJSON:
+		return nil, fmt.Errorf("the answer is of type %q: want application/json", response.Header.Get("Content-Type"))
+	}
+	return raw, nil
+}
+
+// transportOf returns the way to the gateway, which no proxy of the environment
+// changes, and the URL that its paths are under.
+func transportOf(g *imageverifier.Gateway) (*http.Transport, string, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
+	if g.Socket != "" {
+		var dialer net.Dialer
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", g.Socket)
+		}
+		return transport, "http://gateway", nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if g.CAFile != "" {
+		text, err := imageverifier.ReadFile(g.CAFile, maxFile)
+		if err != nil {
+			return nil, "", fmt.Errorf("caFile %s: %w", g.CAFile, err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, "", fmt.Errorf("caFile %s: no certificate in it", g.CAFile)
+		}
+	}
+	if g.CertificateFile != "" {
+		certificate, err := imageverifier.ReadFile(g.CertificateFile, maxFile)
+		if err != nil {
+			return nil, "", fmt.Errorf("certificateFile %s: %w", g.CertificateFile, err)
+		}
+		key, err := imageverifier.ReadFile(g.KeyFile, maxFile)
+		if err != nil {
+			return nil, "", fmt.Errorf("keyFile %s: %w", g.KeyFile, err)
+		}
+		pair, err := tls.X509KeyPair(certificate, key)
+		if err != nil {
+			return nil, "", fmt.Errorf("certificateFile %s: %w", g.CertificateFile, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	transport.TLSClientConfig = config
+	return transport, strings.TrimRight(g.URL, "/"), nil
+}
+
+// tokenOf reads a token. An error does not tell what is in the file.
+func tokenOf(path string) (string, error) {
+	text, err := imageverifier.ReadFile(path, maxToken)
+	if err != nil {
+		return "", fmt.Errorf("tokenFile %s: %w", path, err)
+	}
+	token := strings.TrimSpace(string(text))
+	isOdd := func(c rune) bool { return c <= ' ' || c > '~' }
+	if token == "" || strings.ContainsFunc(token, isOdd) {
+		return "", errors.New("tokenFile " + path + ": want one token and nothing else")
+	}
+	return token, nil
+}

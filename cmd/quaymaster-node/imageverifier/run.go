@@ -1,0 +1,84 @@
+package imageverifier
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Process is what a verifier may touch of the process around it.
+type Process struct {
+	// In has the descriptor, Out gets the reason and Err what containerd logs when
+	// it debugs.
+	In       io.Reader
+	Out, Err io.Writer
+	// Env looks up a variable of the environment.
+	Env func(string) string
+}
+
+// Look finds out whether an image may be pulled. An error denies.
+type Look func(ctx context.Context, settings *Settings, question Question) (Verdict, error)
+
+// Run answers one question of containerd's and returns the exit status, in time
+// also where standard input, a file or look itself never comes to an end.
+func Run(ctx context.Context, args []string, p Process, look Look) int {
+	started := time.Now()
+	verdict, err := judge(ctx, args, p, look)
+	if err != nil {
+		verdict = Verdict{Reason: "denied, since nobody could say: " + err.Error()}
+	}
+	fmt.Fprintf(p.Err, "quaymaster: answered in %s\n", time.Since(started).Round(time.Millisecond))
+	fmt.Fprintln(p.Out, line("quaymaster: "+verdict.Reason))
+	if verdict.Allowed {
+		return Allow
+	}
+	return Deny
+}
+
+// judge finds out the verdict within the settings' time.
+func judge(ctx context.Context, args []string, p Process, look Look) (Verdict, error) {
+	type result struct {
+		verdict Verdict
+		err     error
+	}
+	started := time.Now()
+	settings, err := ReadSettings(Path(p.Env))
+	if err != nil {
+		return Verdict{}, err
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, started.Add(settings.timeout), fmt.Errorf("no answer within %s", settings.timeout))
+	defer cancel()
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if broken := recover(); broken != nil {
+				r = result{err: fmt.Errorf("internal error: %v", broken)}
+			}
+			done <- r
+		}()
+		r.verdict, r.err = consider(ctx, settings, args, p, look)
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil && ctx.Err() != nil {
+			r.err = context.Cause(ctx)
+		}
+		return r.verdict, r.err
+	case <-ctx.Done():
+		return Verdict{}, context.Cause(ctx)
+	}
+}
+
+func consider(ctx context.Context, settings *Settings, args []string, p Process, look Look) (Verdict, error) {
+	question, err := Read(args, p.In)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if settings.IsUnverified(question) {
+		return Verdict{Allowed: true, Reason: "allowed without proof: the node's settings name this very digest"}, nil
+	}
+	fmt.Fprintf(p.Err, "quaymaster: asked about %s\n", line(question.Image))
+	return look(ctx, settings, question)
+}

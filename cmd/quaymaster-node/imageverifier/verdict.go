@@ -1,0 +1,114 @@
+package imageverifier
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// The version and kind of the record that is understood: docs/record.md.
+const (
+	recordVersion = "quaymaster.dev/v1alpha1"
+	recordKind    = "VerdictList"
+	allowed       = "allow"
+)
+
+// Verdict is what is said about the one image that was asked about.
+type Verdict struct {
+	Allowed bool
+	// Reason is for people.
+	Reason string
+}
+
+// record is what is read of the versioned record. Members that are not known are
+// left alone, as its contract wants; a name that stands twice is refused.
+type record struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Items      []struct {
+		Answer  string   `json:"answer"`
+		Reasons []reason `json:"reasons"`
+		Images  []struct {
+			Written   string   `json:"written"`
+			Reference string   `json:"reference"`
+			Digest    string   `json:"digest"`
+			Answer    string   `json:"answer"`
+			Matched   bool     `json:"matched"`
+			Reasons   []reason `json:"reasons"`
+		} `json:"images"`
+	} `json:"items"`
+}
+
+type reason struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Judge reads a record as the answer to a question. An error means that it is
+// none: another version, another image, another digest, something missing. With
+// requireMatch an image that no policy speaks of is not allowed.
+func Judge(raw []byte, q Question, requireMatch bool) (Verdict, error) {
+	var r record
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return Verdict{}, fmt.Errorf("the answer is no record: %w", err)
+	}
+	if r.APIVersion != recordVersion || r.Kind != recordKind {
+		return Verdict{}, fmt.Errorf("the answer is %q of %q: want %s of %s", r.Kind, r.APIVersion, recordKind, recordVersion)
+	}
+	if len(r.Items) != 1 || len(r.Items[0].Images) > 1 {
+		return Verdict{}, errors.New("the answer is not about one image")
+	}
+	item := r.Items[0]
+	if len(item.Images) == 0 && item.Answer == allowed {
+		return Verdict{}, errors.New("the answer is about no image")
+	}
+	if len(item.Images) == 0 {
+		// What is not about the image itself can only deny.
+		return Verdict{Reason: tell(item.Answer, item.Reasons)}, nil
+	}
+	about := item.Images[0]
+	ref, err := image.Parse(about.Reference)
+	switch {
+	case about.Written != q.Image:
+		return Verdict{}, fmt.Errorf("the answer is about %q, and %s was asked about", about.Written, q.Image)
+	case err != nil || ref.Repository() != q.Ref.Repository() || ref.Digest() != q.Digest:
+		return Verdict{}, fmt.Errorf("the answer is about %q, and %s was asked about", about.Reference, q.Image)
+	case about.Digest != "" && about.Digest != q.Digest.String():
+		return Verdict{}, fmt.Errorf("the answer is about digest %q, and %s was asked about", about.Digest, q.Digest)
+	}
+	switch {
+	case item.Answer != allowed || about.Answer != allowed:
+		if about.Answer == allowed {
+			return Verdict{Reason: tell(item.Answer, item.Reasons)}, nil
+		}
+		return Verdict{Reason: tell(about.Answer, append(about.Reasons, item.Reasons...))}, nil
+	case requireMatch && !about.Matched:
+		return Verdict{Reason: "no policy speaks of " + q.Image + ", and requireMatch is set"}, nil
+	}
+	return Verdict{Allowed: true, Reason: tell(allowed, about.Reasons)}, nil
+}
+
+// tell puts an answer and its most telling reasons into words.
+func tell(answer string, reasons []reason) string {
+	words := map[string]string{allowed: "allowed", "deny": "denied", "unable": "could not be verified"}
+	text, ok := words[answer]
+	if !ok {
+		text = fmt.Sprintf("not allowed (%q)", answer)
+	}
+	const most = 3
+	var told []string
+	for _, r := range reasons[:min(len(reasons), most)] {
+		told = append(told, strings.TrimSpace(r.Code+": "+r.Message))
+	}
+	if len(reasons) > most {
+		told = append(told, fmt.Sprintf("and %d more", len(reasons)-most))
+	}
+	if len(told) == 0 {
+		return text
+	}
+	return text + ": " + strings.Join(told, "; ")
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// demoMirror starts a mirror of the demo's registry that serves one of two signed
+// images as it is, and other bytes under the name of the second, and tells from
+// where each would be pulled.
+func demoMirror(ctx context.Context, t terminal, folder, registry string) error {
+	server, err := registrytest.Listen(registrytest.Options{})
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	copies := gatetest.New(server, nil)
+	copies.Build("copies/shop/web", "v1", "web")
+	copies.Build("copies/shop/api", "v1", "api, as somebody changed it")
+	file := filepath.Join(folder, "mirrors.yaml")
+	mapping := fmt.Sprintf(`apiVersion: quaymaster.dev/v1alpha1
+kind: RegistryMirror
+metadata: {name: demo}
+spec:
+  mirrors:
+    - sources: [%q]
+      targets: [{location: %q}]
+`, registry, server.Host()+"/copies")
+	if err := os.WriteFile(file, []byte(mapping), 0o600); err != nil {
+		return err
+	}
+	setup := demoSetup(folder)
+	setup.mirrors = []string{file}
+	requests := make([]gate.Request, 2)
+	for i, name := range []string{"web", "api"} {
+		if requests[i], err = gate.ForImage(registry+"/shop/"+name+":v1", "default"); err != nil {
+			return err
+		}
+	}
+	wired, err := setup.wire(ctx, t, &authorityFlags{}, requests)
+	if err != nil {
+		return err
+	}
+	outcomes := wired.gate.DecideAll(ctx, requests, nil)
+	fmt.Fprintf(t.out, "\nA mirror on %s: web is there byte by byte, and other bytes are under the name of api.\n\n", server.Host())
+	if err := report.Text(t.out, outcomes, report.TextOptions{Color: t.color()}); err != nil {
+		return err
+	}
+	for i, redirected := range []bool{true, false} {
+		if outcomes[i].Answer != gate.Allow || outcomes[i].Verdicts[0].Redirect == nil || outcomes[i].Verdicts[0].Redirect.Target.IsZero() == redirected {
+			return fmt.Errorf("%s: redirected was to be %t", outcomes[i].Verdicts[0].Image.Ref, redirected)
+		}
+	}
+	return nil
+}

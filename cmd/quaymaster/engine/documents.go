@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Bounds of the files of documents.
+const (
+	// maxDocumentFiles bounds the files of all folders.
+	maxDocumentFiles = 1000
+	// maxDocumentBytes bounds the bytes of all of them: hundreds of times what a
+	// mapping of a large site takes.
+	maxDocumentBytes = 64 << 20
+)
+
+// ReadDocuments reads the objects in files, and in folders with all below them: the
+// names that end in .yaml, .yml or .json, and are not hidden. Links are followed,
+// for that is how a mounted ConfigMap is laid out.
+func ReadDocuments(paths []string) ([]workload.Object, error) {
+	names, err := documentNames(paths)
+	if err != nil {
+		return nil, err
+	}
+	var objects []workload.Object
+	total := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if total += len(text); total > maxDocumentBytes {
+			return nil, fmt.Errorf("the files exceed the bound of %d bytes", maxDocumentBytes)
+		}
+		found, err := workload.Read(bytes.NewReader(text), name)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
+}
+
+// documentNames returns the files, each once, in order.
+func documentNames(paths []string) ([]string, error) {
+	var names []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			names = append(names, path)
+			continue
+		}
+		err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			hidden := at != path && entry.Name()[0] == '.'
+			switch {
+			case entry.IsDir() && hidden:
+				return filepath.SkipDir
+			case entry.IsDir() || hidden || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(at)):
+				return nil
+			}
+			names = append(names, at)
+			if len(names) > maxDocumentFiles {
+				return errors.New("too many files")
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if len(names) > maxDocumentFiles {
+		return nil, fmt.Errorf("more than %d files", maxDocumentFiles)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}

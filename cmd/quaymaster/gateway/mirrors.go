@@ -1,0 +1,265 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
+)
+
+// The sources of mirrors. Of two documents that say the same, the one of the source
+// that sorts first holds: files are the operator's.
+const (
+	mirrorsInFiles      = "files"
+	mirrorsInConfigMaps = "in-configmaps"
+	mirrorsInCluster    = "in-cluster"
+)
+
+// mirrorDocument is a document of a mapping and what became of it.
+type mirrorDocument struct {
+	key, source string
+	text        []byte
+	// good is the last version that could be used; nil if none could since the
+	// start. It is used for as long as the newest cannot be: without it, copies would
+	// be judged by fewer names, and an image that is denied by its source's name would
+	// come in by its copy's.
+	good *mirror.Document
+	// err says why the newest version cannot be used, and clash which other document
+	// it cannot stand beside.
+	err, clash error
+	object     record.Object // zero unless it is a RegistryMirror of the cluster
+}
+
+// why says what is wrong; nil if nothing is.
+func (d *mirrorDocument) why() error { return errors.Join(d.err, d.clash) }
+
+// state is what metrics and people are told.
+func (d *mirrorDocument) state() metrics.MirrorState {
+	switch {
+	case d.why() == nil:
+		return metrics.MirrorActive
+	case d.good != nil && d.clash == nil:
+		return metrics.MirrorOutdated
+	}
+	return metrics.MirrorBroken
+}
+
+// id names the document as the record of a verdict does. One that cannot stand
+// beside another of its name is named by where it is.
+func (d *mirrorDocument) id() string {
+	switch {
+	case d.clash != nil:
+	case d.good != nil:
+		return d.good.Kind + "/" + d.good.Name
+	case d.object.Name != "":
+		return "RegistryMirror/" + d.object.Name
+	}
+	return d.source
+}
+
+// mirrorMetrics counts documents and targets.
+type mirrorMetrics interface {
+	SetMirrors(mirrors []metrics.Mirror)
+	SetTargets(registries []string)
+}
+
+// mirrors brings the mappings to whoever rests on them. Its sources tell of changes
+// from goroutines of their own.
+type mirrors struct {
+	state   *gate.Current
+	metrics mirrorMetrics
+	log     *slog.Logger
+	teller  mirrorTeller
+	changed *signal
+	known   chan struct{} // closed once there is a first set
+
+	mu        sync.Mutex
+	awaited   map[string]bool // sources that have not told all that they have
+	documents map[string]*mirrorDocument
+	current   *mirror.Set
+	said      map[string]string // what was told of each document, by its key
+	advised   map[string]bool   // findings that were told
+	absent    map[string]bool   // ConfigMaps of which it was told that they are not there
+}
+
+func newMirrors(state *gate.Current, to mirrorMetrics, log *slog.Logger, changed *signal) *mirrors {
+	return &mirrors{
+		state: state, metrics: to, log: log, teller: mirrorTeller{log: log, status: &signal{}}, changed: changed, known: make(chan struct{}),
+		awaited: map[string]bool{}, documents: map[string]*mirrorDocument{}, said: map[string]string{}, advised: map[string]bool{}, absent: map[string]bool{},
+	}
+}
+
+func (m *mirrors) keys() []string { return slices.Sorted(maps.Keys(m.documents)) }
+
+// await has nothing published before the source has told all that it has.
+func (m *mirrors) await(source string) { m.awaited[source] = true }
+
+// put compiles a version of a document. The caller holds the lock.
+func (m *mirrors) put(next mirrorDocument) {
+	have := m.documents[next.key]
+	if have != nil && have.source == next.source && have.object == next.object && have.err == nil && bytes.Equal(have.text, next.text) {
+		return
+	}
+	made, err := compileMirror(next.text, next.source)
+	if next.err = err; err == nil {
+		next.good = made
+	} else if have != nil {
+		next.good = have.good
+	}
+	m.documents[next.key] = &next
+}
+
+// fail notes that a document cannot be read, and keeps the version that there is.
+// The caller holds the lock.
+func (m *mirrors) fail(key, source string, err error) {
+	next := mirrorDocument{key: key, source: source, err: err}
+	if have := m.documents[key]; have != nil {
+		next.good, next.object = have.good, have.object
+	}
+	m.documents[key] = &next
+}
+
+// replace makes these all documents of a source. The caller holds the lock.
+func (m *mirrors) replace(source string, documents []mirrorDocument) {
+	kept := map[string]bool{}
+	for _, d := range documents {
+		kept[d.key] = true
+		m.put(d)
+	}
+	maps.DeleteFunc(m.documents, func(key string, _ *mirrorDocument) bool {
+		return strings.HasPrefix(key, source+"/") && !kept[key]
+	})
+}
+
+// publish makes the documents the current set. The caller holds the lock.
+func (m *mirrors) publish(source string) error {
+	delete(m.awaited, source)
+	if len(m.awaited) > 0 {
+		return nil // half of the mirrors would judge copies by half of their names
+	}
+	set, err := m.join()
+	if err != nil {
+		return err
+	}
+	m.current = set
+	m.state.ReplaceMirrors(set)
+	m.metrics.SetTargets(set.Registries())
+	m.tell()
+	select {
+	case <-m.known:
+	default:
+		close(m.known)
+	}
+	m.changed.tell()
+	m.log.Info("mirrors", slog.Int("documents", len(m.documents)), slog.Int("used", len(set.Documents())), slog.String("hash", set.Hash()))
+	return nil
+}
+
+// join makes a set of all documents that can be used. One that cannot stand beside
+// those before it is left out.
+func (m *mirrors) join() (*mirror.Set, error) {
+	var all []*mirror.Document
+	for _, key := range m.keys() {
+		d := m.documents[key]
+		if d.clash = nil; d.good != nil {
+			all = append(all, d.good)
+		}
+	}
+	if set, err := mirror.NewSet(all...); err == nil {
+		return set, nil
+	}
+	all = nil
+	set, err := mirror.NewSet()
+	if err != nil {
+		return nil, fmt.Errorf("mirrors: %w", err)
+	}
+	for _, key := range m.keys() {
+		d := m.documents[key]
+		if d.good == nil {
+			continue
+		}
+		joined, err := mirror.NewSet(append(slices.Clone(all), d.good)...)
+		if err != nil {
+			d.clash = fmt.Errorf("%s: %w", d.source, err)
+			continue
+		}
+		all, set = append(all, d.good), joined
+	}
+	return set, nil
+}
+
+// tell tells metrics, the log and the cluster what is new of each document.
+func (m *mirrors) tell() {
+	list := make([]metrics.Mirror, 0, len(m.documents))
+	said := make(map[string]string, len(m.documents))
+	for _, key := range m.keys() {
+		d := m.documents[key]
+		list = append(list, metrics.Mirror{ID: d.id(), State: d.state()})
+		said[key] = fmt.Sprint(d.state(), " ", d.object.UID, " ", d.why())
+		if m.said[key] != said[key] {
+			m.teller.write(d)
+			m.teller.announce(d)
+		}
+	}
+	m.said = said
+	m.metrics.SetMirrors(list)
+	m.teller.status.tell()
+	advised := map[string]bool{}
+	for _, finding := range m.current.Check() {
+		text := finding.Where + ": " + finding.Message
+		if advised[text] = true; !m.advised[text] {
+			m.log.Warn("a mirror does not do what it seems to say", slog.String("where", finding.Where), slog.String("message", finding.Message), slog.String("hint", finding.Hint))
+		}
+	}
+	m.advised = advised
+}
+
+// tellAll tells the cluster what became of each document: a replica that begins to
+// lead does not know what the one before it told.
+func (m *mirrors) tellAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range m.keys() {
+		m.teller.announce(m.documents[key])
+	}
+}
+
+// set is the current one; nil until it is known.
+func (m *mirrors) set() *mirror.Set {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.current
+}
+
+// compileMirror compiles a document. One that the compiler trips over is broken, and
+// does not end the process.
+func compileMirror(text []byte, source string) (made *mirror.Document, err error) {
+	defer func() { err = orPanicked(err, recover()) }()
+	return mirror.Parse(text, source)
+}
+
+// checker refuses broken mirrors, and broken policies as another one does.
+type checker struct {
+	policies interface{ Check(raw []byte) error }
+}
+
+// Check implements admission.Checker.
+func (c checker) Check(raw []byte) error {
+	if !isMirror(raw) {
+		return c.policies.Check(raw)
+	}
+	_, err := compileMirror(raw, "the request")
+	if errors.Is(err, mirror.ErrNoMapping) {
+		return nil
+	}
+	return err
+}

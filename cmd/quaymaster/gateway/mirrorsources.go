@@ -1,0 +1,241 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/policy/kyverno"
+)
+
+const (
+	// mirrorGroup and mirrorResource are those of our own mirrors.
+	mirrorGroup    = "quaymaster.dev"
+	mirrorResource = "registrymirrors"
+
+	// fileInterval is how often files are read again, and configMapInterval how
+	// often ConfigMaps are looked up, which are remembered as long.
+	fileInterval      = time.Second
+	configMapInterval = cluster.DefaultConfigMapTTL
+	// configMapRetry is the pause before one that could not be looked up at the
+	// start is looked up again.
+	configMapRetry = time.Second
+)
+
+// mirrorKinds are the custom resources that mirrors are written as, and which
+// versions of them are understood.
+func mirrorKinds(openShift bool) []document.Kind {
+	kinds := []document.Kind{{Group: mirrorGroup, Resource: mirrorResource, Versions: []string{"v1alpha1"}}}
+	if openShift {
+		kinds = append(kinds,
+			document.Kind{Group: "config.openshift.io", Resource: "imagedigestmirrorsets", Versions: []string{"v1"}},
+			document.Kind{Group: "config.openshift.io", Resource: "imagetagmirrorsets", Versions: []string{"v1"}})
+	}
+	return kinds
+}
+
+// isMirror reports whether a document is one of our own mirrors.
+func isMirror(raw []byte) bool {
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	group := func() string { name, _, _ := strings.Cut(head.APIVersion, "/"); return name }
+	return json.Unmarshal(raw, &head) == nil && group() == mirrorGroup && head.Kind == "RegistryMirror"
+}
+
+// Changed implements document.Consumer.
+func (m *mirrors) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range upserts {
+		next := mirrorDocument{key: mirrorsInCluster + "/" + d.Key.String(), source: "the cluster: " + d.Key.String(), text: d.Raw}
+		if d.Key.Group == mirrorGroup {
+			next.object = record.Object{
+				Resource: schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
+				Name:     d.Key.Name, UID: types.UID(d.UID),
+			}
+		}
+		m.put(next)
+	}
+	for _, key := range deletes {
+		delete(m.documents, mirrorsInCluster+"/"+key.String())
+	}
+	m.published(mirrorsInCluster)
+}
+
+// published publishes, and logs why it could not.
+func (m *mirrors) published(source string) {
+	if err := m.publish(source); err != nil {
+		m.log.Error("the mirrors cannot be used; those that were active stay so", slog.String("error", err.Error()))
+	}
+}
+
+// mirrorFiles are files of mirrors that are followed.
+type mirrorFiles struct {
+	paths []string
+	into  *mirrors
+	last  string // the hash of what they held
+}
+
+// load reads the files and, if they changed, swaps their documents. Files that
+// cannot be read change nothing.
+func (f *mirrorFiles) load() error {
+	objects, err := engine.ReadDocuments(f.paths)
+	if err != nil {
+		return fmt.Errorf("mirrors.files: %w", err)
+	}
+	h := sha256.New()
+	var documents []mirrorDocument
+	for i, object := range objects {
+		text, err := json.Marshal(object.Content())
+		if err != nil {
+			return fmt.Errorf("mirrors.files: %s: %w", object.Source(), err)
+		}
+		fmt.Fprintf(h, "%q %d\n%s\n", object.Source(), len(text), text)
+		if _, err := compileMirror(text, object.Source()); errors.Is(err, mirror.ErrNoMapping) {
+			continue // a ConfigMap that is there for something else
+		}
+		documents = append(documents, mirrorDocument{
+			key: fmt.Sprintf("%s/%s#%06d", mirrorsInFiles, object.Source(), i), source: object.Source(), text: text,
+		})
+	}
+	sum := hex.EncodeToString(h.Sum(nil))
+	if sum == f.last {
+		return nil
+	}
+	f.into.mu.Lock()
+	defer f.into.mu.Unlock()
+	f.into.replace(mirrorsInFiles, documents)
+	if err := f.into.publish(mirrorsInFiles); err != nil {
+		return err
+	}
+	f.last = sum
+	return nil
+}
+
+// follow loads again until ctx ends, and tells of each error that is new.
+func (f *mirrorFiles) follow(ctx context.Context) {
+	ticker := time.NewTicker(fileInterval)
+	defer ticker.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := ""
+		if err := f.load(); err != nil {
+			now = err.Error()
+		}
+		if now != "" && now != said {
+			f.into.log.Error("the mirrors in files cannot be read; those that were active stay so", slog.String("error", now))
+		}
+		said = now
+	}
+}
+
+// mirrorConfigMaps are ConfigMaps of pairs, looked up by their names.
+type mirrorConfigMaps struct {
+	names  []string // namespace/name
+	lookup kyverno.Lookup
+	into   *mirrors
+	told   bool
+}
+
+// follow looks them up until ctx ends. The first round is not over before there is
+// an answer about each.
+func (c *mirrorConfigMaps) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := configMapInterval
+		if !c.look(ctx) && !c.told {
+			pause = configMapRetry
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// look reports whether there was an answer about each.
+func (c *mirrorConfigMaps) look(ctx context.Context) bool {
+	type found struct {
+		text []byte
+		err  error
+	}
+	all := make(map[string]found, len(c.names))
+	for _, name := range c.names {
+		namespace, short, _ := strings.Cut(name, "/")
+		var f found
+		content, err := c.lookup.ConfigMap(ctx, namespace, short)
+		if f.err = err; err == nil {
+			f.text, f.err = json.Marshal(content)
+		}
+		all[name] = f
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	m, complete := c.into, true
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.stamp(mirrorsInConfigMaps)
+	for name, f := range all {
+		key, source := mirrorsInConfigMaps+"/"+name, "ConfigMap "+name
+		switch {
+		case f.err == nil:
+			m.put(mirrorDocument{key: key, source: source, text: f.text})
+		case errors.Is(f.err, cluster.ErrNotFound):
+			delete(m.documents, key)
+			m.missing(name)
+		case errors.Is(f.err, cluster.ErrUnavailable):
+			complete = false
+			m.log.Warn("a ConfigMap of mirrors could not be looked up; what it said stays", slog.String("configMap", name), slog.String("error", f.err.Error()))
+		default:
+			m.fail(key, source, f.err)
+		}
+	}
+	if (complete || c.told) && (!c.told || m.stamp(mirrorsInConfigMaps) != before) {
+		c.told = true
+		m.published(mirrorsInConfigMaps)
+	}
+	return complete
+}
+
+// missing tells once of a ConfigMap that is not there. The caller holds the lock.
+func (m *mirrors) missing(name string) {
+	key := mirrorsInConfigMaps + "/" + name
+	if !m.absent[key] {
+		m.absent[key] = true
+		m.log.Warn("a ConfigMap of mirrors is not there", slog.String("configMap", name))
+	}
+}
+
+// stamp says what a source holds, so that a change is seen. The caller holds the
+// lock.
+func (m *mirrors) stamp(source string) string {
+	h := sha256.New()
+	for _, key := range m.keys() {
+		if d := m.documents[key]; strings.HasPrefix(key, source+"/") {
+			delete(m.absent, key)
+			fmt.Fprintf(h, "%q %q %v\n", key, d.text, d.err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,212 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/webhook/api"
+	"github.com/quaymaster/quaymaster/webhook/externaldata"
+	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
+)
+
+// copies lets the current mirrors say what is a copy of what.
+type copies struct{ state *gate.Current }
+
+// IsCopy implements admission.Copies.
+func (c copies) IsCopy(copied, written image.Ref) bool {
+	now, err := c.state.Snapshot(context.Background())
+	return err == nil && now.Mirrors.IsCopy(copied, written)
+}
+
+// otherDoors makes those doors that are turned on, by their paths.
+func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.Handler, error) {
+	made := map[string]http.Handler{}
+	if g.configuration.Doors.ImageReview {
+		door, err := imagepolicy.New(imagepolicy.Config{
+			Decider: engine, Namespaces: g.around.namespaces, Failure: failure{g.state}, Queue: newTurns(g.configuration.Limits),
+		}, imagepolicy.WithRecorder(imageRecorder{told}))
+		if err != nil {
+			return nil, err
+		}
+		made[imageReviewPath] = door
+	}
+	if g.configuration.Doors.ExternalData {
+		queue := newTurns(g.configuration.Limits)
+		for path, door := range map[string]externaldata.Door{dataVerifyPath: externaldata.Verify, dataMutatePath: externaldata.Mutate} {
+			handler, err := externaldata.New(externaldata.Config{
+				Door: door, Decider: engine, Namespaces: g.around.namespaces, Queue: queue,
+			}, externaldata.WithRecorder(dataRecorder{told}))
+			if err != nil {
+				return nil, err
+			}
+			made[path] = handler
+		}
+	}
+	if settings := g.configuration.Doors.API; settings.isOpen() {
+		whose, err := g.authenticator(settings)
+		if err != nil {
+			return nil, err
+		}
+		options := []api.Option{api.WithNamespaces(g.around.namespaces), api.WithRecorder(apiRecorder{told, "api"})}
+		if len(settings.Users)+len(settings.Groups) > 0 {
+			options = append(options, api.WithCallers(settings.Users, settings.Groups))
+		}
+		if made[apiPath], err = api.New(api.Config{Authenticator: whose, Decider: engine}, options...); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// authenticator knows the tokens of the file, and asks the API server for others.
+func (g *gateway) authenticator(c API) (api.Authenticator, error) {
+	var all anyOf
+	if c.Tokens != "" {
+		file, err := api.NewTokenFile(c.Tokens, nil)
+		if err != nil {
+			return nil, fmt.Errorf("doors.api.tokens: %w", err)
+		}
+		all = append(all, file)
+	}
+	if c.TokenReview {
+		tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: g.cluster.client.Typed, Audiences: c.Audiences})
+		if err != nil {
+			return nil, err
+		}
+		g.ends = append(g.ends, tokens.Close)
+		all = append(all, tokens)
+	}
+	return all, nil
+}
+
+// anyOf knows whom one of several knows, who are asked in turn.
+type anyOf []api.Authenticator
+
+// Authenticate implements api.Authenticator. Where nobody knows the token and one
+// could not look, nobody can say that it is unknown.
+func (all anyOf) Authenticate(ctx context.Context, token string) (user string, groups []string, err error) {
+	var errs []error
+	for _, one := range all {
+		user, groups, err := one.Authenticate(ctx, token)
+		if err == nil && user != "" {
+			return user, groups, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", nil, errors.Join(errs...)
+}
+
+// maxReviewBytes bounds the bodies that a door beside the webhooks holds at once.
+const maxReviewBytes = 32 << 20
+
+// turns bounds the work of such a door; it implements imagepolicy.Queue and
+// externaldata.Queue.
+type turns struct{ requests, bytes *semaphore.Weighted }
+
+func newTurns(c Limits) turns {
+	return turns{requests: semaphore.NewWeighted(int64(c.Requests)), bytes: semaphore.NewWeighted(maxReviewBytes)}
+}
+
+// Reserve implements imagepolicy.Queue.
+func (t turns) Reserve(ctx context.Context, size int64) (release func(), err error) {
+	if err := t.bytes.Acquire(ctx, size); err != nil {
+		return nil, err
+	}
+	return func() { t.bytes.Release(size) }, nil
+}
+
+// Enter implements imagepolicy.Queue.
+func (t turns) Enter(ctx context.Context) (leave func(), err error) {
+	if err := t.requests.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return func() { t.requests.Release(1) }, nil
+}
+
+// imageRecorder tells of image reviews.
+type imageRecorder struct{ recorder }
+
+// Record implements imagepolicy.Recorder.
+func (r imageRecorder) Record(ctx context.Context, review imagepolicy.Review) {
+	const door = "imagereview"
+	r.metrics.Admitted(door, string(review.Cause), review.Allowed)
+	if review.Cause == imagepolicy.Decided {
+		r.decided(ctx, door, review.Outcome, slog.String("namespace", review.Namespace))
+		return
+	}
+	r.undecided(ctx, door, string(review.Cause), review.Err, slog.String("namespace", review.Namespace))
+}
+
+// dataRecorder tells of external data.
+type dataRecorder struct{ recorder }
+
+// Record implements externaldata.Recorder.
+func (r dataRecorder) Record(ctx context.Context, batch externaldata.Batch) {
+	door := string(batch.Door)
+	if len(batch.Items) == 0 {
+		r.metrics.Admitted(door, string(externaldata.Malformed), false)
+		r.undecided(ctx, door, string(externaldata.Malformed), batch.Err)
+	}
+	for i := range batch.Items {
+		item := &batch.Items[i]
+		r.metrics.Admitted(door, string(item.Cause), item.Allowed)
+		if item.Cause == externaldata.Decided {
+			r.decided(ctx, door, item.Outcome)
+			continue
+		}
+		r.undecided(ctx, door, string(item.Cause), item.Err, slog.String("key", cut(item.Key, maxTargetMessage)))
+	}
+}
+
+// apiRecorder tells of calls of the API.
+type apiRecorder struct {
+	recorder
+	door string
+}
+
+// Record implements api.Recorder.
+func (r apiRecorder) Record(ctx context.Context, call api.Call) {
+	about := []slog.Attr{slog.String("user", call.User), slog.String("namespace", call.Namespace)}
+	if call.Cause != api.Decided {
+		r.metrics.Admitted(r.door, string(call.Cause), false)
+		r.undecided(ctx, r.door, string(call.Cause), call.Err, about...)
+		return
+	}
+	allowed := true
+	for _, outcome := range call.Outcomes {
+		allowed = allowed && outcome.Answer == gate.Allow
+		r.decided(ctx, r.door, outcome, about...)
+	}
+	r.metrics.Admitted(r.door, string(call.Cause), allowed)
+}
+
+// decided tells of an outcome at a door that is no webhook. There is no object that
+// an event could regard.
+func (r recorder) decided(ctx context.Context, door string, outcome gate.Outcome, about ...slog.Attr) {
+	r.metrics.Decided(outcome)
+	report.Log(ctx, r.log, outcome, append([]slog.Attr{slog.String("door", door)}, about...)...)
+}
+
+// undecided tells of a request that nobody judged. What strangers can bring about
+// does not fill the log.
+func (r recorder) undecided(ctx context.Context, door, cause string, err error, about ...slog.Attr) {
+	level := slog.LevelWarn
+	switch api.Cause(cause) {
+	case api.Malformed, api.Unauthenticated, api.Forbidden, api.WrongMethod, api.TooLarge, api.WrongMediaType, api.TooMany:
+		level = slog.LevelDebug
+	}
+	about = append([]slog.Attr{slog.String("door", door), slog.String("cause", cause)}, about...)
+	if err != nil {
+		about = append(about, slog.String("error", err.Error()))
+	}
+	r.log.LogAttrs(ctx, level, "not decided", about...)
+}

@@ -1,0 +1,243 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/webhook/api"
+)
+
+const ciToken = "0123456789abcdef0123456789abcdef"
+
+// post asks a door in JSON.
+func post(t *testing.T, client *http.Client, url, token string, body any) (status int, text string) {
+	t.Helper()
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(encoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}
+
+func imageReview(image string) map[string]any {
+	return map[string]any{"apiVersion": "imagepolicy.k8s.io/v1alpha1", "kind": "ImageReview", "spec": map[string]any{
+		"containers": []any{map[string]any{"image": image}}, "namespace": "shop",
+	}}
+}
+
+func apiQuery(image string) map[string]any {
+	return map[string]any{"images": []string{image}, "namespace": "shop"}
+}
+
+func TestOtherDoorsAreClosedUnlessTurnedOn(t *testing.T) {
+	r := newDock(t).start(t, "")
+	for _, path := range []string{imageReviewPath, dataVerifyPath, dataMutatePath, apiPath} {
+		if status, text := post(t, r.client, "https://"+r.doors+path, ciToken, map[string]any{}); status != http.StatusNotFound {
+			t.Errorf("%s: HTTP %d: %s", path, status, text)
+		}
+	}
+}
+
+func TestImageReviewDoor(t *testing.T) {
+	d := newDock(t)
+	r := d.start(t, "doors: {imageReview: true}\n")
+	for _, c := range []struct {
+		reason, image, want string
+	}{
+		{"a signed image by digest", d.signed.ByDigest(), `"allowed":true`},
+		{"an unsigned image", d.unsigned.ByDigest(), `"allowed":false`},
+	} {
+		if status, text := post(t, r.client, "https://"+r.doors+imageReviewPath, "", imageReview(c.image)); status != http.StatusOK || !strings.Contains(text, c.want) {
+			t.Errorf("%s: HTTP %d: %s", c.reason, status, text)
+		}
+	}
+	if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_admissions_total{answer="deny",cause="decided",door="imagereview"} 1`) {
+		t.Error("the metrics do not count the door's denials")
+	}
+}
+
+func TestExternalDataDoors(t *testing.T) {
+	d := newDock(t)
+	r := d.start(t, "doors: {externalData: true}\n")
+	ask := func(path string, keys ...string) string {
+		status, text := post(t, r.client, "https://"+r.doors+path, "", map[string]any{
+			"apiVersion": "externaldata.gatekeeper.sh/v1beta1", "kind": "ProviderRequest", "request": map[string]any{"keys": keys},
+		})
+		if status != http.StatusOK {
+			t.Fatalf("%s: HTTP %d: %s", path, status, text)
+		}
+		return text
+	}
+	if text := ask(dataMutatePath, d.signed.Name); !strings.Contains(text, d.signed.Manifest.Digest) {
+		t.Errorf("a signed image is not pinned: %s", text)
+	}
+	if text := ask(dataVerifyPath, d.signed.ByDigest(), d.unsigned.ByDigest()); !strings.Contains(text, d.signed.ByDigest()) || !strings.Contains(text, "no signature found") {
+		t.Errorf("a signed and an unsigned image: %s", text)
+	}
+}
+
+func TestAPIDoor(t *testing.T) {
+	d := newDock(t)
+	d.write(t, "tokens", ciToken+",ci\n"+strings.ToUpper(ciToken)+",other\n")
+	tokens := filepath.Join(d.folder, "tokens")
+	r := d.start(t, "doors: {api: {tokens: "+tokens+", users: [ci]}}\n")
+	for _, c := range []struct {
+		reason, token, image string
+		status               int
+		want                 string
+	}{
+		{"a signed image", ciToken, d.signed.Name, http.StatusOK, `"answer":"allow"`},
+		{"an unsigned image: a denial is an answer", ciToken, d.unsigned.Name, http.StatusOK, `"answer":"deny"`},
+		{"a token that nobody knows", ciToken + "0", d.signed.Name, http.StatusUnauthorized, ""},
+		{"no token", "", d.signed.Name, http.StatusUnauthorized, ""},
+		{"a user that is not named", strings.ToUpper(ciToken), d.signed.Name, http.StatusForbidden, ""},
+		{"the word that stands for the socket", socketToken, d.signed.Name, http.StatusUnauthorized, ""},
+	} {
+		status, text := post(t, r.client, "https://"+r.doors+apiPath, c.token, apiQuery(c.image))
+		if compact := strings.ReplaceAll(text, `": "`, `":"`); status != c.status || !strings.Contains(compact, c.want) {
+			t.Errorf("%s: HTTP %d: %s", c.reason, status, text)
+		}
+	}
+	if strings.Contains(r.log.String(), ciToken) {
+		t.Error("the log has a token")
+	}
+}
+
+func TestDoorsThatAreTurnedOnAskForCertificates(t *testing.T) {
+	d := newDock(t)
+	authority, pair := apiServer(t, "kube-apiserver")
+	d.write(t, "callers.crt", string(authority))
+	r := d.start(t, "doors: {imageReview: true}\nlisten: {clientCA: "+filepath.Join(d.folder, "callers.crt")+"}\n")
+	own, err := os.ReadFile(filepath.Join(d.folder, "certificate", "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, shown := range map[int][]tls.Certificate{http.StatusOK: {pair}, http.StatusForbidden: nil} {
+		if got, text := post(t, clientOf(own, shown...), "https://"+r.doors+imageReviewPath, "", imageReview(d.signed.ByDigest())); got != status {
+			t.Errorf("%d certificates: HTTP %d: %s", len(shown), got, text)
+		}
+	}
+}
+
+func TestSocket(t *testing.T) {
+	d := newDock(t)
+	folder := t.TempDir()
+	path := filepath.Join(folder, "node.sock")
+	if err := os.WriteFile(path, nil, 0o600); err != nil { // left behind
+		t.Fatal(err)
+	}
+	r := d.start(t, "listen: {socket: "+path+"}\n")
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Perm() != 0o600 || info.Mode().Type() != os.ModeSocket {
+		t.Fatalf("the socket: %v, %v", info.Mode(), err)
+	}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+	defer client.CloseIdleConnections()
+	for image, want := range map[string]string{d.signed.Name: `"answer":"allow"`, d.unsigned.Name: `"answer":"deny"`} {
+		eventually(t, func() error {
+			status, text := post(t, client, "http://node"+apiPath, "", apiQuery(image))
+			if status != http.StatusOK || !strings.Contains(strings.ReplaceAll(text, `": "`, `":"`), want) {
+				return fmt.Errorf("%s: HTTP %d: %s", image, status, text)
+			}
+			return nil
+		})
+	}
+	if status, _ := post(t, client, "http://node/mutate", "", map[string]any{}); status != http.StatusNotFound {
+		t.Errorf("another door answers at the socket: HTTP %d", status)
+	}
+	if status, _ := post(t, r.client, "https://"+r.doors+apiPath, socketToken, apiQuery(d.signed.Name)); status != http.StatusNotFound {
+		t.Errorf("the socket opens the API to the network: HTTP %d", status)
+	}
+	client.CloseIdleConnections()
+	if err := r.end(t); err != nil {
+		t.Error(err)
+	}
+	left, err := os.ReadDir(folder)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestSharedMemoryCostsTimeAlone: nobody listens at its address.
+func TestSharedMemoryCostsTimeAlone(t *testing.T) {
+	d := newDock(t)
+	r := d.start(t, "sharedMemory: {address: '"+freeAddress(t)+"'}\n")
+	if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name); !got.Allowed {
+		t.Error(got.Status.Message)
+	}
+	if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.unsigned.Name); got.Allowed {
+		t.Error("an unsigned image is admitted")
+	}
+	eventually(t, func() error {
+		if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_shared_memory_total{result="failed"}`) {
+			return errors.New("the failure is not counted")
+		}
+		return nil
+	})
+}
+
+// knows is an api.Authenticator of one token.
+type knows struct {
+	token string
+	err   error
+}
+
+func (k knows) Authenticate(_ context.Context, token string) (string, []string, error) {
+	if k.err == nil && token == k.token {
+		return k.token, nil, nil
+	}
+	return "", nil, k.err
+}
+
+func TestAnyOf(t *testing.T) {
+	down := errors.New("could not look")
+	for _, c := range []struct {
+		reason, token string
+		all           anyOf
+		user          string
+		err           error
+	}{
+		{"the first knows it", "a", anyOf{knows{"a", nil}, knows{"b", down}}, "a", nil},
+		{"the second does", "b", anyOf{knows{"a", nil}, knows{"b", nil}}, "b", nil},
+		{"the second does, and the first cannot look", "b", anyOf{knows{"a", down}, knows{"b", nil}}, "b", nil},
+		{"nobody does", "c", anyOf{knows{"a", nil}, knows{"b", nil}}, "", nil},
+		{"nobody does, and one could not look", "c", anyOf{knows{"a", nil}, knows{"b", down}}, "", down},
+	} {
+		user, _, err := c.all.Authenticate(t.Context(), c.token)
+		if user != c.user || !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+			t.Errorf("%s: %q, %v", c.reason, user, err)
+		}
+	}
+}
+
+var _ api.Authenticator = anyOf{}

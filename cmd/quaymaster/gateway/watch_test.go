@@ -1,0 +1,187 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	registration "k8s.io/api/admissionregistration/v1"
+	core "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	discoveryfake "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/certificate"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+)
+
+func getOptions() metav1.GetOptions { return metav1.GetOptions{} }
+
+// nobody is a prover that proves nothing.
+type nobody struct{ gate.Prover }
+
+// after waits on the bubble's clock, until all others wait.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// watching is a gateway with nothing but a client.
+func watching(client *fake.Clientset) *gateway {
+	return &gateway{log: slog.New(slog.DiscardHandler), cluster: &inTheCluster{client: &cluster.Client{Typed: client}}, configuration: Configuration{Namespace: "quaymaster"}}
+}
+
+// TestWatchTellsAtOnce: a change is told in no time, and one after a watch that broke
+// as soon as it is opened again.
+func TestWatchTellsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		broken := 2
+		client.PrependWatchReactor("mutatingwebhookconfigurations", func(kubetesting.Action) (bool, watch.Interface, error) {
+			if broken--; broken >= 0 {
+				return true, nil, errors.New("connection refused")
+			}
+			return false, nil, nil
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		told := make(chan struct{}, 10)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			watching(client).watchConfigurations(ctx, func() { told <- struct{}{} })
+		}()
+		after(soonest + 2*soonest) // two tries failed
+		begun := time.Now()
+		for range 2 {
+			made := &registration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: configuration.Name}}
+			if _, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, made, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			<-told
+			if err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, configuration.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			<-told
+		}
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("told of four changes after %s", took)
+		}
+		stop()
+		<-done
+	})
+}
+
+// TestDeletedConfigurationIsMendedByTheWatch: long before anybody looks by himself.
+func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
+	for _, watched := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(&rbac.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "quaymaster", UID: "u1"}})
+			client.Discovery().(*discoveryfake.FakeDiscovery).Resources = []*metav1.APIResourceList{{
+				GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"create", "update"}}},
+			}}
+			g := watching(client)
+			store := secretStore{secrets: client.CoreV1().Secrets("quaymaster"), name: "c"}
+			own, err := certificate.NewOwn(certificate.OwnConfig{Store: store, Where: "Secret", Names: []string{"quaymaster.quaymaster.svc"}, Log: g.log})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := own.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			policies, err := policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "p", Targets: []policy.Target{{Group: "*", Version: "*", Kind: "Pod"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mirrors, err := mirror.NewSet()
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept := &webhooks{
+				settings:  Webhooks{Service: "quaymaster", Owner: "quaymaster", ExcludedNamespaces: &[]string{}},
+				namespace: "quaymaster", client: g.cluster.client, log: g.log, bundle: own.Bundle,
+				policies: func() *policy.Set { return policies }, mirrors: func() *mirror.Set { return mirrors },
+			}
+			changed := make(chan struct{}, 1)
+			reconciler, err := kept.reconciler(changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go reconciler.Run(ctx)
+			if watched {
+				go g.watchConfigurations(ctx, func() {
+					select {
+					case changed <- struct{}{}:
+					default:
+					}
+				})
+			}
+			after(5 * time.Second)
+			api := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+			if err := api.Delete(ctx, configuration.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			after(2 * time.Second)
+			if _, err := api.Get(ctx, configuration.Name, metav1.GetOptions{}); (err == nil) != watched {
+				t.Errorf("2 s after it was deleted, watched %t: %v", watched, err)
+			}
+			stop()
+			synctest.Wait()
+		})
+	}
+}
+
+// TestCertificateOfAnotherReplicaIsServedAtOnce: it changed the Secret.
+func TestCertificateOfAnotherReplicaIsServedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		g := watching(client)
+		g.configuration.Certificate.Secret = "c"
+		made := func() *certificate.Own {
+			store := secretStore{secrets: client.CoreV1().Secrets("quaymaster"), name: "c"}
+			own, err := certificate.NewOwn(certificate.OwnConfig{Store: store, Where: "Secret", Names: []string{"quaymaster.quaymaster.svc"}, Log: g.log})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return own
+		}
+		ours, others := made(), made()
+		g.certificates = &certificates{Source: ours.Source, own: ours}
+		if err := ours.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go g.watchSecret(ctx)
+		synctest.Wait()
+		before := slices.Clone(ours.Bundle())
+		// Another replica finds no Secret and makes a new authority.
+		if err := client.CoreV1().Secrets("quaymaster").Delete(ctx, "c", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := others.Refresh(ctx); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if string(ours.Bundle()) == string(before) {
+			t.Error("the authority is the old one still")
+		}
+		secret, err := client.CoreV1().Secrets("quaymaster").Get(ctx, "c", metav1.GetOptions{})
+		if err != nil || secret.Type != core.SecretTypeTLS {
+			t.Errorf("the Secret: %v", err)
+		}
+		stop()
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// mirrorFlags say which mapping is asked, and for whom.
+type mirrorFlags struct {
+	setup          setupFlags
+	namespace      string
+	labels         []string
+	check, offline bool
+	verbose        bool
+	output         string
+}
+
+func mirrorCommand(t terminal) *cobra.Command {
+	var f mirrorFlags
+	cmd := &cobra.Command{
+		Use:   "mirror IMAGE... --mirrors FILE | --check --mirrors FILE",
+		Short: "Show where images would be redirected, and why",
+		Long: `Mirror shows for each image which mapping names it, the targets in order, what
+each answered, which one was chosen and why, and where evidence is looked for.
+For an image that lies inside a target it shows the sources' names that it is
+judged by. Nothing is changed.
+
+Without --policy the targets are asked for the digest that the reference stands
+for; whether that digest is proved is left open. With --policy the image is
+judged as a Pod that runs it, in the namespace of -n, and redirected only if the
+verdict and the mapping let it.
+
+With --check nobody is asked: the mapping is searched for loops, for entries that
+others shadow, and for targets that are their own source. A prefix that no reference
+can have does not load at all.
+
+Exit status: 0 if each image has a target or may stay where it is, 1 if one is
+denied or --check has a finding, 3 if nobody could look, 2 for wrong use.`,
+		Example: `  quaymaster mirror nginx:1.27 --mirrors mirrors.yaml
+  quaymaster mirror nginx:1.27 --mirrors mirrors.yaml --policy policies/ -n shop
+  quaymaster mirror --check --mirrors mirrors.yaml`,
+		RunE: func(cmd *cobra.Command, images []string) error {
+			mirrors, err := f.read(images)
+			if err != nil {
+				return err
+			}
+			if f.check {
+				return f.lint(t, mirrors)
+			}
+			return f.show(cmd, t, mirrors, images)
+		},
+	}
+	flags := cmd.Flags()
+	f.setup.registerOnline(cmd)
+	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` that the images run in")
+	flags.StringArrayVarP(&f.labels, "label", "l", nil, "`key=value` of the pod that runs them; may be repeated")
+	flags.BoolVar(&f.check, "check", false, "search the mapping for mistakes, and ask nobody")
+	flags.BoolVar(&f.offline, "offline", false, "show the mapping alone, and ask nobody")
+	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell durations too")
+	return cmd
+}
+
+// read refuses flags that mean nothing together, and reads the mapping.
+func (f *mirrorFlags) read(images []string) (*mirror.Set, error) {
+	switch {
+	case f.output != "text" && f.output != "json":
+		return nil, fmt.Errorf("-o %s: want text or json", f.output)
+	case len(f.setup.mirrors) == 0:
+		return nil, errors.New("which mapping? give --mirrors FILE")
+	case f.check && len(images) > 0:
+		return nil, errors.New("--check is about the mapping as a whole, and takes no image")
+	case f.check && len(f.setup.policies) > 0, f.offline && len(f.setup.policies) > 0:
+		return nil, errors.New("--policy asks registries, and --check and --offline ask nobody")
+	case !f.check && len(images) == 0:
+		return nil, errors.New("nothing to show: name an image, or --check")
+	}
+	return loadMirrors(f.setup.mirrors)
+}
+
+// lint writes what is wrong with the mapping.
+func (f *mirrorFlags) lint(t terminal, mirrors *mirror.Set) error {
+	found := report.Findings{APIVersion: report.APIVersion, Kind: "FindingList", Items: []report.Finding{}}
+	for _, one := range mirrors.Check() {
+		found.Items = append(found.Items, report.Finding{Where: one.Where, Message: one.Message, Hint: one.Hint})
+	}
+	if err := f.write(t, found); err != nil {
+		return err
+	}
+	if len(found.Items) > 0 {
+		return status(exitDenied)
+	}
+	return nil
+}
+
+// show writes what becomes of each image.
+func (f *mirrorFlags) show(cmd *cobra.Command, t terminal, mirrors *mirror.Set, images []string) error {
+	refs, requests, err := f.requests(images)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), max(f.setup.timeout, 0))
+	defer cancel()
+	look, err := f.look(ctx, t, mirrors, requests)
+	if err != nil {
+		return err
+	}
+	list := report.Redirections{APIVersion: report.APIVersion, Kind: "RedirectionList", Items: make([]report.Redirection, len(images))}
+	for i, ref := range refs {
+		list.Items[i] = look.at(ctx, ref, requests[i], i)
+	}
+	if err := f.write(t, list); err != nil {
+		return err
+	}
+	has := func(result report.Redirect) bool {
+		return slices.ContainsFunc(list.Items, func(r report.Redirection) bool { return r.Result == result })
+	}
+	switch {
+	case has(report.DeniedThere):
+		return status(exitDenied)
+	case has(report.UnableThere):
+		return status(exitUnable)
+	}
+	return nil
+}
+
+// writer is a document that knows its forms.
+type writer interface {
+	Text(w io.Writer, options report.TreeOptions) error
+	JSON(w io.Writer) error
+}
+
+func (f *mirrorFlags) write(t terminal, what writer) error {
+	if f.output == "json" {
+		return what.JSON(t.out)
+	}
+	return what.Text(t.out, report.TreeOptions{Color: t.color(), Verbose: f.verbose})
+}
+
+// requests makes a Pod of each image, with the labels.
+func (f *mirrorFlags) requests(images []string) ([]image.Ref, []gate.Request, error) {
+	labels := map[string]any{}
+	for _, label := range f.labels {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			return nil, nil, fmt.Errorf("--label %s: want key=value", label)
+		}
+		labels[key] = value
+	}
+	refs, requests := make([]image.Ref, len(images)), make([]gate.Request, len(images))
+	for i, written := range images {
+		var err error
+		if refs[i], err = image.Parse(written); err != nil {
+			return nil, nil, err
+		}
+		pod, err := json.Marshal(map[string]any{
+			"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": "image", "namespace": f.namespace, "labels": labels},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "image", "image": written}}},
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		object, err := workload.Parse(pod)
+		if err != nil {
+			return nil, nil, err
+		}
+		requests[i] = gate.Request{Object: object}
+	}
+	return refs, requests, nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// nodeVerify answers a question of containerd's and returns the exit status. It is
+// called where the arguments are containerd's (imageverifier.IsAsked), which sends
+// no command.
+func nodeVerify(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := imageverifier.Process{In: stdin, Out: stdout, Err: stderr, Env: os.Getenv}
+	look := func(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
+		return lookLocally(ctx, settings, question, terminal{in: stdin, out: stdout, err: stderr, env: os.Getenv})
+	}
+	return imageverifier.Run(ctx, args, p, look)
+}
+
+// lookLocally proves an image by the files that a node's settings name.
+func lookLocally(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question, t terminal) (imageverifier.Verdict, error) {
+	local := settings.Local
+	if local == nil {
+		return imageverifier.Verdict{}, errors.New("the settings have no section local; quaymaster-node asks a gateway")
+	}
+	request, err := gate.ForImage(question.Image, settings.Namespace)
+	if err != nil {
+		return imageverifier.Verdict{}, err
+	}
+	// containerd names an image and no workload.
+	request.Anonymous, request.Subject.Bare = true, true
+	setup := setupFlags{
+		policies: local.Policies, resources: local.Resources, mirrors: local.Mirrors, trustedRoot: local.TrustedRoot,
+		registryCA: local.RegistryCA, plainHTTP: local.PlainHTTP, timeout: time.Minute, // ctx ends before
+	}
+	authorities := authorityFlags{keys: local.Keys, ignoreTlog: local.IgnoreTlog, platforms: "index", digestAlgorithm: "sha256"}
+	requests := []gate.Request{request}
+	wired, err := setup.wire(ctx, t, &authorities, requests)
+	if err != nil {
+		return imageverifier.Verdict{}, err
+	}
+	wired.resources.DescribeNamespaces(requests)
+	return nodeVerdict(wired.gate.Decide(ctx, requests[0]), settings, question)
+}
+
+// nodeVerdict takes an outcome for an answer only if it is about that very image.
+func nodeVerdict(o gate.Outcome, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
+	words := map[gate.Answer]string{gate.Allow: "allowed", gate.Deny: "denied", gate.Unable: "could not be verified"}
+	reasons := o.Reasons
+	if len(o.Verdicts) == 1 {
+		reasons = append(o.Verdicts[0].Reasons, reasons...)
+	}
+	told := words[o.Answer]
+	if len(reasons) > 0 {
+		told += ": " + reasonText(reasons[0])
+	}
+	switch {
+	case o.Answer != gate.Allow:
+		return imageverifier.Verdict{Reason: told}, nil
+	case len(o.Verdicts) != 1:
+		return imageverifier.Verdict{}, fmt.Errorf("%d images were judged, and one was asked about", len(o.Verdicts))
+	}
+	v := &o.Verdicts[0]
+	switch {
+	case v.Image.Ref.Digest() != question.Digest || !v.Pinned.IsZero() && v.Pinned.Digest() != question.Digest:
+		return imageverifier.Verdict{}, fmt.Errorf("%s was judged, and %s was asked about", v.Image.Ref, question.Image)
+	case settings.RequireMatch && !v.Matched():
+		return imageverifier.Verdict{Reason: "no policy speaks of " + question.Image + ", and requireMatch is set"}, nil
+	}
+	return imageverifier.Verdict{Allowed: true, Reason: told}, nil
+}
+
+func reasonText(r policy.Reason) string { return string(r.Code) + ": " + r.Message }

@@ -1,0 +1,146 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/redirect"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+func newMirror(r *gate.Redirect) *Mirror {
+	if r == nil {
+		return nil
+	}
+	return &Mirror{
+		Name: r.Mirror, Target: r.Target.String(), Attempts: NewAttempts(r.Attempts), Why: r.Why,
+		OtherDigest: r.Other, PullSecrets: slices.Clone(r.PullSecrets),
+	}
+}
+
+// NewAttempts records what targets answered, in their order.
+func NewAttempts(attempts []redirect.Attempt) []Attempt {
+	recorded := make([]Attempt, len(attempts))
+	for i, a := range attempts {
+		recorded[i] = Attempt{
+			Target: a.Target.String(), State: a.State, TagDigest: a.Tag, DurationMilliseconds: milliseconds(a.Took),
+		}
+		if a.Err != nil {
+			recorded[i].Error = a.Err.Error()
+		}
+	}
+	return recorded
+}
+
+// judgedAs returns the source's name that a check speaks of, where the object
+// names a copy.
+func judgedAs(c *policy.Check) string {
+	if c.Image.Copy.IsZero() {
+		return ""
+	}
+	return c.Image.Ref.String()
+}
+
+// String says what became of the image, in one line that is safe for a terminal.
+func (m Mirror) String() string {
+	if m.Target == "" {
+		return "not redirected (" + clean(m.Name) + ")"
+	}
+	return "redirected to " + clean(m.Target) + " by " + clean(m.Name)
+}
+
+// String says what a target answered, in one line that is safe for a terminal.
+func (a Attempt) String() string {
+	text := clean(string(a.State))
+	switch a.State {
+	case redirect.Missing, redirect.Differs:
+		text = "does not have the digest"
+	case redirect.Failed:
+		text = "could not be looked at"
+	case redirect.Resting:
+		text = "did not answer a moment ago, and was not asked"
+	case redirect.NotAsked:
+		text = "not asked"
+	}
+	if !a.TagDigest.IsZero() {
+		text += "; its tag stands for " + a.TagDigest.Short()
+	}
+	if a.Error != "" && a.State != redirect.Missing && a.State != redirect.Differs { // those have said it
+		text += ": " + clean(a.Error)
+	}
+	return text
+}
+
+// mark returns the sign and the colour of what a target answered.
+func (a Attempt) mark() (string, colour) {
+	switch a.State {
+	case redirect.Chosen:
+		return "✓", green
+	case redirect.Missing, redirect.Differs:
+		return "✗", red
+	case redirect.NotAsked:
+		return "-", dim
+	default:
+		return "?", yellow
+	}
+}
+
+// isTold reports whether a mirror's line says what a reason says.
+func (m *Mirror) isTold(r policy.Reason) bool {
+	return m != nil && (r.Code == policy.Mirrored || r.Code == policy.NotMirrored || r.Code == policy.MirrorDiffers && !m.OtherDigest.IsZero())
+}
+
+// mirror writes where the image is redirected, and what the targets answered
+// that were not chosen.
+func (t *text) mirror(v Image) {
+	m := v.Mirror
+	if m == nil {
+		return
+	}
+	shown := *m
+	if place, digest, ok := strings.Cut(m.Target, "@"); ok && !t.options.Verbose {
+		if parsed, err := image.ParseDigest(digest); err == nil {
+			shown.Target = place + "@" + parsed.Short()
+		}
+	}
+	t.detail(dim, "mirror", shown.String())
+	t.detail(dim, "because", clean(m.Why))
+	for _, a := range m.Attempts {
+		if t.options.Verbose || a.State != redirect.Chosen && a.State != redirect.NotAsked {
+			t.detail(dim, "asked", clean(a.Target)+": "+a.String())
+		}
+	}
+	if !m.OtherDigest.IsZero() {
+		t.detail(yellow, "differs", "the tag stands for "+v.Digest.Short()+" here, and for "+m.OtherDigest.Short()+" at the other side")
+	}
+	if t.options.Verbose && len(m.PullSecrets) > 0 {
+		t.detail(dim, "secrets", clean(strings.Join(m.PullSecrets, ", ")))
+	}
+}
+
+// mirror grows what the mirrors made of an image.
+func (g grower) mirror(b *branch, v gate.Verdict) {
+	m := newMirror(v.Redirect)
+	if m == nil {
+		return
+	}
+	child := b.add("mirror", m.String())
+	child.add("because", clean(m.Why))
+	for _, a := range m.Attempts {
+		text := clean(a.Target) + ": " + a.String()
+		if g.verbose {
+			text += ", " + duration(a.DurationMilliseconds)
+		}
+		attempt := child.add("target", text)
+		attempt.sign, attempt.colour = a.mark()
+	}
+	if !m.OtherDigest.IsZero() {
+		child.add("counts", v.Pinned.Digest().String())
+		child.add("differs", m.OtherDigest.String()+", which the tag stands for at the other side")
+	}
+	for _, secret := range m.PullSecrets {
+		child.add("secret", clean(secret))
+	}
+}

@@ -1,0 +1,206 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Redirections is the document that "quaymaster mirror -o json" writes;
+// docs/mirrors.md describes it.
+type Redirections struct {
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"` // RedirectionList
+	Items      []Redirection `json:"items"`
+}
+
+// Redirection is where one reference would be redirected, and why.
+type Redirection struct {
+	// Written is the reference as it was given, Reference what it means.
+	Written   string   `json:"written"`
+	Reference string   `json:"reference"`
+	Result    Redirect `json:"result"`
+	// Why says why the result is not a target; it may be empty.
+	Why string `json:"why,omitempty"`
+	// Mapping is the entry that names the reference, as in RegistryMirror/hub[0];
+	// When, Otherwise and Resolve are its settings.
+	Mapping   string `json:"mapping,omitempty"`
+	When      string `json:"when,omitempty"`
+	Otherwise string `json:"otherwise,omitempty"`
+	Resolve   string `json:"resolve,omitempty"`
+	// Digest is what the side that counts says of the tag, OtherDigest what the
+	// other side says where it differs.
+	Digest      image.Digest `json:"digest,omitzero"`
+	OtherDigest image.Digest `json:"otherDigest,omitzero"`
+	// Target is the exact name at the target that was chosen.
+	Target     string      `json:"target,omitempty"`
+	Candidates []Candidate `json:"candidates,omitempty"`
+	// Evidence are the repositories where evidence is looked for, in order.
+	Evidence    []string `json:"evidence,omitempty"`
+	PullSecrets []string `json:"pullSecrets,omitempty"`
+	// Origins are the sources' names that the reference is judged by, where it lies
+	// inside a target.
+	Origins []Origin `json:"origins,omitempty"`
+	// Answer is the policies', where they were asked, with Reasons.
+	Answer  gate.Answer     `json:"answer,omitempty"`
+	Reasons []policy.Reason `json:"reasons,omitempty"`
+}
+
+// Candidate is a target, and what it answered.
+type Candidate struct {
+	Attempt
+	// Fill: it fills itself by tag, so the tag is fetched first.
+	Fill bool `json:"fill,omitempty"`
+}
+
+// Origin is a source's name of a copy.
+type Origin struct {
+	Reference string   `json:"reference"`
+	Mapping   string   `json:"mapping"`
+	Evidence  []string `json:"evidence"`
+}
+
+// Redirect is what becomes of a reference.
+type Redirect string
+
+// The results.
+const (
+	Redirected  Redirect = "redirected" // to Target
+	StaysThere  Redirect = "source"     // no target qualifies, and it stays where it is written
+	DeniedThere Redirect = "denied"     // no target qualifies and the mapping denies that, or a policy denies it
+	UnableThere Redirect = "unable"     // could not look
+	IsCopy      Redirect = "copy"       // it lies inside a target, and is left alone
+	NotMapped   Redirect = "not-mapped" // no mapping speaks of it
+	OnlyListed  Redirect = "listed"     // nobody was asked
+)
+
+// Text writes a tree for each reference.
+func (r Redirections) Text(w io.Writer, options TreeOptions) error {
+	p := page{coloured: options.Color, width: pageWidth(options.Width)}
+	for _, one := range r.Items {
+		p.tree(one.branch(options.Verbose), "", "")
+	}
+	if _, err := io.WriteString(w, p.String()); err != nil {
+		return fmt.Errorf("write redirections as text: %w", err)
+	}
+	return nil
+}
+
+// JSON writes the document, indented, as JSON escapes what a terminal would act on.
+func (r Redirections) JSON(w io.Writer) error { return writeJSON(w, "redirections", r) }
+
+// branch tells one reference.
+func (r Redirection) branch(verbose bool) *branch {
+	b := &branch{text: clean(r.Written) + ": " + r.Result.words(r.Target)}
+	b.sign, b.colour = r.Result.mark()
+	b.add("means", clean(r.Reference))
+	b.add("because", clean(r.Why))
+	b.add("mapping", clean(r.Mapping))
+	if r.Mapping != "" {
+		b.add("asks", "when: "+clean(r.When)+", otherwise: "+clean(r.Otherwise)+", resolve: "+clean(r.Resolve))
+	}
+	if !r.Digest.IsZero() {
+		b.add("digest", r.Digest.String())
+	}
+	if !r.OtherDigest.IsZero() {
+		b.add("differs", r.OtherDigest.String()+", which the tag stands for at the other side")
+	}
+	for _, c := range r.Candidates {
+		text := clean(c.Target)
+		if c.Fill {
+			text += " (filled by tag)"
+		}
+		if r.Result != OnlyListed {
+			text += ": " + c.String()
+		}
+		if verbose && c.DurationMilliseconds > 0 {
+			text += ", " + duration(c.DurationMilliseconds)
+		}
+		child := b.add("target", text)
+		if r.Result != OnlyListed {
+			child.sign, child.colour = c.mark()
+		}
+	}
+	b.add("evidence", clean(strings.Join(r.Evidence, ", then ")))
+	b.add("secrets", clean(strings.Join(r.PullSecrets, ", ")))
+	for _, o := range r.Origins {
+		child := b.add("judged as", clean(o.Reference)+", by "+clean(o.Mapping))
+		child.add("evidence", clean(strings.Join(o.Evidence, ", then ")))
+	}
+	if r.Answer != "" {
+		child := b.add("policies", string(r.Answer))
+		grower{}.reasons(child, "", "", r.Reasons)
+	}
+	return b
+}
+
+// words says what becomes of a reference.
+func (r Redirect) words(target string) string {
+	switch r {
+	case Redirected:
+		return "becomes " + clean(target)
+	case StaysThere:
+		return "stays where it is written"
+	case DeniedThere:
+		return "denied"
+	case IsCopy:
+		return "lies inside a target, and is left alone"
+	case NotMapped:
+		return "no mapping speaks of it"
+	case OnlyListed:
+		return "nobody was asked"
+	default:
+		return "nobody could look"
+	}
+}
+
+func (r Redirect) mark() (string, colour) {
+	switch r {
+	case Redirected:
+		return "✓", green
+	case DeniedThere:
+		return "✗", red
+	case UnableThere:
+		return "?", yellow
+	default:
+		return "-", dim
+	}
+}
+
+// Findings is the document that "quaymaster mirror --check -o json" writes.
+type Findings struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"` // FindingList
+	Items      []Finding `json:"items"`
+}
+
+// Finding is what a person should know of a mapping.
+type Finding struct {
+	// Where is the document and the path in it.
+	Where   string `json:"where"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Text writes a block for each finding, and their count.
+func (f Findings) Text(w io.Writer, options TreeOptions) error {
+	p := page{coloured: options.Color, width: pageWidth(options.Width)}
+	for _, one := range f.Items {
+		b := &branch{sign: "✗", colour: red, text: clean(one.Where)}
+		b.add("because", clean(one.Message))
+		b.add("next", clean(one.Hint))
+		p.tree(b, "", "")
+	}
+	p.line(p.paint(bold, count(len(f.Items), "finding")))
+	if _, err := io.WriteString(w, p.String()); err != nil {
+		return fmt.Errorf("write findings as text: %w", err)
+	}
+	return nil
+}
+
+// JSON writes the document, indented.
+func (f Findings) JSON(w io.Writer) error { return writeJSON(w, "findings", f) }

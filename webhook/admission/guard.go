@@ -1,0 +1,95 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Copies knows where mirrors keep what others serve; *mirror.Set is one.
+type Copies interface {
+	// IsCopy reports whether copied lies where a mirror keeps what written names. Of
+	// tags and digests it says nothing.
+	IsCopy(copied, written image.Ref) bool
+}
+
+// became reports whether a text is what was made of the written one: the text and
+// a digest, or a mirror's copy of it by digest. copies may be nil.
+func became(copies Copies, now, written string) bool {
+	if isPinOf(now, written) {
+		return true
+	}
+	if copies == nil || now == "" || written == "" {
+		return false
+	}
+	copied, err := image.Parse(now)
+	if err != nil || copied.Digest().IsZero() {
+		return false
+	}
+	from, err := image.Parse(written)
+	if err != nil || from.Tag() != copied.Tag() || !from.Digest().IsZero() && from.Digest() != copied.Digest() {
+		return false
+	}
+	return copies.IsCopy(copied, from)
+}
+
+// isPinOf reports whether pinned is the text and a digest.
+func isPinOf(pinned, text string) bool {
+	digest, ok := strings.CutPrefix(pinned, text+"@")
+	if !ok || text == "" {
+		return false
+	}
+	_, err := image.ParseDigest(digest)
+	return err == nil
+}
+
+// guard returns why an update may not leave the annotation as it does: an entry of
+// an image that ran before is another one or gone, or one came that does not agree
+// with its image. What is stale, as of an image that changed, is nobody's fault.
+func guard(copies Copies, object, old workload.Object) error {
+	after, isThere := annotation(object)
+	before, wasThere := annotation(old)
+	if isThere == wasThere && reflect.DeepEqual(after, before) {
+		return nil
+	}
+	uses, err := workload.Extract(object)
+	if err != nil {
+		return nil //nolint:nilerr // the gate says what is wrong
+	}
+	oldUses, _ := workload.Extract(old) // what cannot be read vouches for nothing
+	said, was := recorded(object), recorded(old)
+	if isThere && said == nil {
+		return fmt.Errorf("%s: it is no JSON object of container names and images", WrittenAnnotation)
+	}
+	now, running := byPlace(uses), byPlace(oldUses)
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		entry, known := was[name]
+		text, has := said[name]
+		if known && ran(running, now[name]) && (!has || text != entry) {
+			return fmt.Errorf("%s: the entry of %s was %s, and the image is the same as before", WrittenAnnotation, quoted(name), quoted(entry))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		entry, known := was[name]
+		if known && entry == said[name] || became(copies, now[name].Text, said[name]) {
+			continue
+		}
+		return fmt.Errorf("%s: the entry %s of %s does not agree with the image", WrittenAnnotation, quoted(said[name]), quoted(name))
+	}
+	return nil
+}
+
+func quoted(s string) string { return strconv.Quote(plain(s, maxField)) }
+
+// tampered refuses an update that changes the record.
+func (q *question) tampered(err error) response {
+	q.cause, q.err = Malformed, err
+	return denied(q.title() + ": " + wordDenied + "\n  why: " + err.Error() +
+		"\n  next: leave the annotation as it was; it is the gateway's record of what was written")
+}

@@ -1,0 +1,160 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/webhook/api"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// people know tokens: "ci-token" and "dev-token", and of "lost-token" nobody can
+// say whose it is.
+type people struct{}
+
+func (people) Authenticate(_ context.Context, token string) (string, []string, error) {
+	switch token {
+	case "ci-token":
+		return "ci", []string{"builders"}, nil
+	case "dev-token":
+		return "dev", nil, nil
+	case "lost-token":
+		return "", nil, errors.New("10.0.0.1:6443: connection refused")
+	case "broken-token":
+		panic("the authenticator fell")
+	}
+	return "", nil, nil
+}
+
+// judge is a gate that allows everything, and denies images whose name has "bad"
+// in it; it keeps what it was asked.
+type judge struct {
+	mu       sync.Mutex
+	requests []gate.Request
+	// before, if set, is called with each call's context.
+	before func(ctx context.Context)
+}
+
+func (j *judge) DecideAll(ctx context.Context, requests []gate.Request, _ func(int, int)) []gate.Outcome {
+	j.mu.Lock()
+	j.requests = append(j.requests, requests...)
+	j.mu.Unlock()
+	if j.before != nil {
+		j.before(ctx)
+	}
+	outcomes := make([]gate.Outcome, len(requests))
+	for i, request := range requests {
+		o := gate.Outcome{
+			Answer: gate.Allow, Source: request.Object.Source(),
+			Subject: &policy.Subject{Kind: request.Object.Kind(), Version: request.Object.Version(), Namespace: request.Subject.Namespace, Name: request.Object.Name()},
+		}
+		uses, err := workload.Extract(request.Object)
+		if err != nil {
+			o.Answer = gate.Deny
+		}
+		for _, use := range uses {
+			ref, err := image.Parse(use.Image)
+			if err != nil {
+				continue
+			}
+			v := gate.Verdict{Image: policy.Image{Container: use.Container, Pointer: use.Pointer, Role: string(use.Role), Ref: ref}, Answer: gate.Allow}
+			if strings.Contains(use.Image, "bad") {
+				v.Answer, o.Answer = gate.Deny, gate.Deny
+				v.Reasons = []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
+			}
+			o.Verdicts = append(o.Verdicts, v)
+		}
+		outcomes[i] = o
+	}
+	return outcomes
+}
+
+// book keeps calls.
+type book struct {
+	mu    sync.Mutex
+	calls []api.Call
+}
+
+func (b *book) Record(_ context.Context, call api.Call) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = append(b.calls, call)
+}
+
+func (b *book) last(t testing.TB) api.Call {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.calls) == 0 {
+		t.Fatal("nothing was recorded")
+	}
+	return b.calls[len(b.calls)-1]
+}
+
+func newDoor(t testing.TB, decider api.Decider, with ...api.Option) *api.Handler {
+	t.Helper()
+	return must(api.New(api.Config{Authenticator: people{}, Decider: decider}, with...))(t)
+}
+
+// call is one request; change may be nil.
+func call(handler http.Handler, body string, change func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/verify", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer ci-token")
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+// manifests makes a request one of YAML.
+func manifests(r *http.Request) { r.Header.Set("Content-Type", "application/yaml") }
+
+func listOf(t testing.TB, w *httptest.ResponseRecorder) report.List {
+	t.Helper()
+	if w.Code != http.StatusOK {
+		t.Fatalf("HTTP %d: %s", w.Code, w.Body)
+	}
+	var list report.List
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	if list.APIVersion != report.APIVersion || list.Kind != report.Kind {
+		t.Fatalf("no record: %s", w.Body)
+	}
+	return list
+}
+
+func errorOf(t testing.TB, w *httptest.ResponseRecorder) api.Error {
+	t.Helper()
+	var e api.Error
+	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	if e.APIVersion != report.APIVersion || e.Kind != api.ErrorKind || e.Status != w.Code || e.Message == "" {
+		t.Fatalf("HTTP %d, no error: %s", w.Code, w.Body)
+	}
+	return e
+}

@@ -1,0 +1,120 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// ErrorKind is the kind of the document that says why nobody judged; its version
+// is report.APIVersion.
+const ErrorKind = "Error"
+
+// Error is the body of every answer that is not 200.
+type Error struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Status is the HTTP status, Reason the cause and Message a sentence for people,
+	// whose wording may change.
+	Status  int    `json:"status"`
+	Reason  Cause  `json:"reason"`
+	Message string `json:"message"`
+}
+
+// problem is why a request is not judged.
+type problem struct {
+	cause Cause
+	// message is for the caller; err, which may say more, for the log.
+	message string
+	err     error
+}
+
+// Error implements error.
+func (p *problem) Error() string {
+	if p.err == nil {
+		return p.message
+	}
+	return p.message + ": " + p.err.Error()
+}
+
+// Unwrap returns what is for the log.
+func (p *problem) Unwrap() error { return p.err }
+
+func problemf(cause Cause, format string, args ...any) error {
+	return &problem{cause: cause, message: fmt.Sprintf(format, args...)}
+}
+
+// causeOf returns the cause of an error; one that is no problem is a defect.
+func causeOf(err error) Cause {
+	if err == nil {
+		return Decided
+	}
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p.cause
+	}
+	return Panicked
+}
+
+// refuse answers what is not judged.
+func refuse(w http.ResponseWriter, err error) {
+	cause, message := causeOf(err), "an internal error"
+	if p, ok := errors.AsType[*problem](err); ok {
+		message = plain(p.message)
+	}
+	status := statuses[cause]
+	switch status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="quaymaster"`)
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", http.MethodPost)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	}
+	body, err := json.Marshal(Error{APIVersion: report.APIVersion, Kind: ErrorKind, Status: status, Reason: cause, Message: message})
+	if err != nil {
+		body = nil // the status says enough
+	}
+	write(w, status, append(body, '\n'))
+}
+
+func write(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // who does not listen any more needs no answer
+}
+
+// encode writes the record.
+func encode(outcomes []gate.Outcome) ([]byte, error) {
+	var body bytes.Buffer
+	if err := report.JSON(&body, outcomes); err != nil {
+		return nil, &problem{cause: Panicked, message: "an internal error; the gateway's log has it", err: err}
+	}
+	return body.Bytes(), nil
+}
+
+// plain makes a message of foreign text one short line that a terminal does not
+// act on.
+func plain(s string) string {
+	if len(s) > maxMessage {
+		s = s[:maxMessage] + "..."
+	}
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(s, "?"))
+}

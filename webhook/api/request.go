@@ -1,0 +1,259 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	jsonv1 "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Query is the body of a request that names images.
+type Query struct {
+	// Images are references, as in a Pod; at least 1 and at most MaxImages.
+	Images []string `json:"images"`
+	// Namespace is where they are to run; "default" unless given.
+	Namespace string `json:"namespace,omitzero"`
+}
+
+const (
+	jsonType = "application/json"
+	yamlType = "application/yaml"
+	// manifestName stands in messages and in the record for the body.
+	manifestName = "body"
+)
+
+// read reads what is asked. The caller calls free once it has been judged.
+func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (requests []gate.Request, free func(), err error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != jsonType && kind != yamlType {
+		return nil, nil, problemf(WrongMediaType, "want a body of type %s with images, or %s with manifests", jsonType, yamlType)
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, nil, problemf(WrongMediaType, "want a body that is not compressed")
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	free, err = x.handler.queue.unfold(ctx, costOf(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			free()
+		}
+	}()
+	done, err := x.handler.queue.parse(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	if kind == jsonType {
+		requests, err = x.readQuery(body, r.URL.RawQuery)
+	} else {
+		requests, err = x.readManifests(body, r.URL.RawQuery)
+	}
+	return requests, free, err
+}
+
+// readBody reads all of the body, which must come soon.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > MaxBody {
+		return nil, tooLarge()
+	}
+	// The server sets it anew for the next request. Where it cannot be set, the
+	// server's own deadline for a request holds.
+	err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return nil, fmt.Errorf("deadline of a body: %w", err)
+	}
+	body, err := limit.ReadAll(r.Body, MaxBody, "body")
+	if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
+		return nil, tooLarge()
+	}
+	if err != nil {
+		return nil, &problem{cause: Malformed, message: "the body could not be read to its end", err: err}
+	}
+	return body, nil
+}
+
+func tooLarge() error {
+	return problemf(TooLarge, "the body has more than %d bytes; split it", MaxBody)
+}
+
+// costOf estimates what a body takes once it is read: a map, of which flow style
+// and JSON write the brace and block style begins a line, has room for eight
+// members from the first on, and every value is an interface.
+func costOf(body []byte) int64 {
+	const ofMap, ofValue = 352, 48
+	count := func(c byte) int64 { return int64(bytes.Count(body, []byte{c})) }
+	return int64(len(body)) + ofMap*(count('{')+count('\n')) + ofValue*(count(',')+count('[')+count(':'))
+}
+
+// readQuery reads a body of images.
+func (x *exchange) readQuery(body []byte, rawQuery string) ([]gate.Request, error) {
+	if rawQuery != "" {
+		return nil, problemf(Malformed, "the URL has a query; the namespace of images is a member of the body")
+	}
+	var q Query
+	if err := json.Unmarshal(body, &q, json.RejectUnknownMembers(true)); err != nil {
+		return nil, problemf(Malformed, `want a body such as {"images": ["registry.example/app:v1"], "namespace": "shop"}: %v`, err)
+	}
+	if err := x.setNamespace(q.Namespace); err != nil {
+		return nil, err
+	}
+	if len(q.Images) == 0 {
+		return nil, problemf(Malformed, "images: want at least one")
+	}
+	if len(q.Images) > MaxImages {
+		return nil, tooMany("images", len(q.Images), MaxImages)
+	}
+	requests := make([]gate.Request, 0, len(q.Images))
+	for i, written := range q.Images {
+		if _, err := image.Parse(written); err != nil {
+			return nil, problemf(Malformed, "images[%d]: %v", i, err)
+		}
+		request, err := gate.ForImage(written, x.call.Namespace)
+		if err != nil {
+			return nil, problemf(Malformed, "images[%d]: %v", i, err)
+		}
+		request.Anonymous = true
+		// Of a workload that is only named, nobody knows labels or who asks for it.
+		request.Subject.Bare, request.Subject.Namespace = true, x.call.Namespace
+		requests = append(requests, request)
+	}
+	return requests, nil
+}
+
+// readManifests reads a body of objects. Their namespace is their own; the query's
+// is for those that name none.
+func (x *exchange) readManifests(body []byte, rawQuery string) ([]gate.Request, error) {
+	values, err := url.ParseQuery(rawQuery)
+	if err != nil || len(values) > 1 || len(values) == 1 && len(values["namespace"]) != 1 {
+		return nil, problemf(Malformed, "the URL's query: want nothing, or namespace=NAME")
+	}
+	if err := x.setNamespace(values.Get("namespace")); err != nil {
+		return nil, err
+	}
+	if err := refuseAliases(body); err != nil {
+		return nil, err
+	}
+	objects, err := workload.Read(bytes.NewReader(body), manifestName)
+	if err != nil {
+		return nil, problemf(Malformed, "%v", err)
+	}
+	if len(objects) == 0 {
+		return nil, problemf(Malformed, "no object is in the body")
+	}
+	if len(objects) > MaxObjects {
+		return nil, tooMany("objects", len(objects), MaxObjects)
+	}
+	images := 0
+	requests := make([]gate.Request, 0, len(objects))
+	for _, object := range objects {
+		request := gate.Request{Object: object, Anonymous: true}
+		if request.Subject.Namespace = object.Namespace(); request.Subject.Namespace == "" {
+			request.Subject.Namespace = x.call.Namespace
+		}
+		if !isNamespace(request.Subject.Namespace) {
+			return nil, problemf(Malformed, "%s: metadata.namespace %q is no name of a namespace", object.Source(), request.Subject.Namespace)
+		}
+		if uses, err := workload.Extract(object); err == nil { // else the gate says so
+			images += len(uses)
+		}
+		requests = append(requests, request)
+	}
+	if images > MaxImages {
+		return nil, tooMany("images", images, MaxImages)
+	}
+	return requests, nil
+}
+
+func tooMany(what string, n, most int) error {
+	return problemf(TooLarge, "%d %s, more than %d; split them", n, what, most)
+}
+
+// setNamespace notes the namespace that is asked about.
+func (x *exchange) setNamespace(name string) error {
+	if name == "" {
+		name = "default"
+	}
+	if !isNamespace(name) {
+		return problemf(Malformed, "namespace: %q is no name of a namespace", name)
+	}
+	x.call.Namespace = name
+	return nil
+}
+
+func isNamespace(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
+
+// refuseAliases refuses aliases of YAML, by which a few lines become megabytes.
+func refuseAliases(body []byte) error {
+	if trimmed := bytes.TrimLeft(body, " \t\r\n\ufeff"); len(trimmed) > 0 && trimmed[0] == '{' && isJSON(trimmed) {
+		return nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(body))
+	for {
+		var document yaml.Node
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return problemf(Malformed, "YAML: %v", err)
+		}
+		if hasAlias(&document) {
+			return problemf(Malformed, "the YAML has aliases (*name); write out what they stand for, or send JSON")
+		}
+	}
+}
+
+// isJSON tells JSON from YAML's flow style by the first value, as package workload
+// does.
+func isJSON(b []byte) bool {
+	var raw jsonv1.RawMessage
+	return jsonv1.NewDecoder(bytes.NewReader(b)).Decode(&raw) == nil
+}
+
+func hasAlias(n *yaml.Node) bool {
+	if n.Kind == yaml.AliasNode {
+		return true
+	}
+	for _, child := range n.Content {
+		if hasAlias(child) {
+			return true
+		}
+	}
+	return false
+}
+
+// namespaceName is the label that the API server gives every namespace.
+const namespaceName = "kubernetes.io/metadata.name"
+
+// withName adds the label that a namespace always has, where it is missing.
+func withName(labels map[string]string, name string) map[string]string {
+	if labels[namespaceName] == name {
+		return labels
+	}
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[namespaceName] = name
+	return labels
+}

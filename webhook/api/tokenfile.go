@@ -1,0 +1,170 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+// TokenFile knows the tokens of a file: lines of token,name, or of Kubernetes'
+// static token file, token,name,uid,"group1,group2"; lines that begin with # are
+// comments. It is safe for concurrent use. Make one with NewTokenFile.
+//
+// A file that changes counts within a second. One that cannot be read any more is
+// could-not-look, for a token that was taken out of it must not live on.
+type TokenFile struct {
+	path string
+	now  func() time.Time
+
+	mu     sync.Mutex
+	read   time.Time // when the file was looked at
+	sum    [sha256.Size]byte
+	tokens []holder
+	err    error
+}
+
+// holder is whom a token belongs to; the token itself is not kept.
+type holder struct {
+	sum    [sha256.Size]byte
+	user   string
+	groups []string
+}
+
+// NewTokenFile reads a file of tokens. It refuses one that others than its owner
+// and group may read, or others than its owner may write (a Secret's volume wants
+// defaultMode: 0440), tokens of less than 16 characters, and the same token twice.
+// Now is the clock; nil means time.Now.
+func NewTokenFile(path string, now func() time.Time) (*TokenFile, error) {
+	if now == nil {
+		now = time.Now
+	}
+	f := &TokenFile{path: path, now: now}
+	_, err := f.current()
+	return f, err
+}
+
+// Authenticate implements Authenticator. It takes as long for a token that is
+// nearly right as for one that is not, and compares with all.
+func (f *TokenFile) Authenticate(_ context.Context, token string) (user string, groups []string, err error) {
+	tokens, err := f.current()
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256([]byte(token))
+	found := -1
+	for i := range tokens {
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], tokens[i].sum[:]), i, found)
+	}
+	if found < 0 {
+		return "", nil, nil
+	}
+	return tokens[found].user, slices.Clone(tokens[found].groups), nil
+}
+
+// current returns the tokens of the file, which is looked at once a second.
+func (f *TokenFile) current() ([]holder, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	if since := now.Sub(f.read); since >= 0 && since < fileAge {
+		return f.tokens, f.err
+	}
+	f.read = now
+	content, err := readTokens(f.path)
+	if sum := sha256.Sum256(content); err == nil && (f.err != nil || f.tokens == nil || sum != f.sum) {
+		f.sum = sum
+		f.tokens, err = parseTokens(content)
+	}
+	if f.err = err; err != nil {
+		f.tokens, f.err = nil, fmt.Errorf("token file %s: %w", f.path, err)
+	}
+	return f.tokens, f.err
+}
+
+func readTokens(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil {
+		return nil, bare(err)
+	}
+	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o027 != 0 {
+		return nil, fmt.Errorf("its mode is %s: want a file that only its owner and group may read (0440, 0400 or 0600)", mode)
+	}
+	return limit.ReadAll(file, maxTokenFile, "the file")
+}
+
+// bare is an error without the path, which is told already.
+func bare(err error) error {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// parseTokens reads lines of tokens. Its errors name lines, and no token.
+func parseTokens(content []byte) ([]holder, error) {
+	reader := csv.NewReader(bytes.NewReader(content))
+	reader.FieldsPerRecord, reader.Comment, reader.TrimLeadingSpace = -1, '#', true
+	lines, err := reader.ReadAll()
+	if err != nil {
+		if p, ok := errors.AsType[*csv.ParseError](err); ok {
+			return nil, fmt.Errorf("line %d: %w", p.Line, p.Err)
+		}
+		return nil, errors.New("it is no list of token,name")
+	}
+	if len(lines) == 0 || len(lines) > maxTokens {
+		return nil, fmt.Errorf("%d tokens: want at least 1 and at most %d", len(lines), maxTokens)
+	}
+	tokens := make([]holder, 0, len(lines))
+	for i, fields := range lines {
+		one, err := newHolder(fields)
+		if err != nil {
+			return nil, fmt.Errorf("token %d: %w", i+1, err)
+		}
+		if slices.ContainsFunc(tokens, func(other holder) bool { return other.sum == one.sum }) {
+			return nil, fmt.Errorf("token %d stands twice", i+1)
+		}
+		tokens = append(tokens, one)
+	}
+	return tokens, nil
+}
+
+func newHolder(fields []string) (holder, error) {
+	if len(fields) < 2 || len(fields) > 4 {
+		return holder{}, errors.New(`want token,name or token,name,uid,"groups"`)
+	}
+	token, user := strings.TrimSpace(fields[0]), strings.TrimSpace(fields[1])
+	isOdd := func(c rune) bool { return c <= ' ' || c > '~' }
+	switch {
+	case len(token) < minToken || len(token) > maxToken:
+		return holder{}, fmt.Errorf("want at least %d characters, and at most %d, that nobody can guess", minToken, maxToken)
+	case strings.ContainsFunc(token, isOdd):
+		return holder{}, errors.New("a token is of ASCII characters without spaces")
+	case user == "":
+		return holder{}, errors.New("the name is empty")
+	}
+	one := holder{sum: sha256.Sum256([]byte(token)), user: user}
+	if len(fields) == 4 {
+		for group := range strings.SplitSeq(fields[3], ",") {
+			if group = strings.TrimSpace(group); group != "" {
+				one.groups = append(one.groups, group)
+			}
+		}
+	}
+	return one, nil
+}

@@ -1,0 +1,133 @@
+package externaldata
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// Words for the answers. Could-not-look is never the same as no.
+const (
+	wordDenied = "denied"
+	wordUnable = "could not be verified"
+)
+
+// sentences say to a person why there is no decision.
+var sentences = map[Cause]string{
+	QueueFull: "the gateway is at work on as many requests as it may",
+	TimedOut:  "the time for an answer ran out",
+	Panicked:  "an internal error, which is a defect; the gateway's log has it",
+}
+
+// answer makes an item of what became of a key.
+func (h *Handler) answer(i *Item, image string) item {
+	switch {
+	case i.Cause == Malformed:
+		return item{Key: i.Key, Error: wordDenied + ": " + plain(i.Err.Error(), maxField) + " [" + string(policy.Malformed) + "]"}
+	case i.Cause != Decided:
+		return item{Key: i.Key, Error: wordUnable + ": " + sentences[i.Cause] + "; next: try again; if it stays so, ask who runs the gateway"}
+	case i.Outcome.Answer != gate.Allow || len(i.Outcome.Verdicts) > 1:
+		return item{Key: i.Key, Error: denial(&i.Outcome)}
+	}
+	value := image
+	if h.config.Door == Mutate {
+		value = written(&i.Outcome, image)
+	} else if len(i.Outcome.Verdicts) == 1 && !i.Outcome.Verdicts[0].Pinned.IsZero() {
+		value = i.Outcome.Verdicts[0].Pinned.Written()
+	}
+	return item{Key: i.Key, Value: value}
+}
+
+// pointer is where the image of a request stands.
+const pointer = "/spec/containers/0/image"
+
+// written returns what the gate writes in place of the image; else the image.
+func written(o *gate.Outcome, image string) string {
+	for _, operation := range o.Patch {
+		if text, ok := operation.Value.(string); ok && operation.Op == "replace" && operation.Path == pointer {
+			return text
+		}
+	}
+	return image
+}
+
+// denial says in one line why an image is refused, by whom, and what to do.
+func denial(o *gate.Outcome) string {
+	word := wordDenied
+	if o.Answer == gate.Unable {
+		word = wordUnable
+	}
+	reasons := slices.Clone(o.Reasons)
+	for i := range o.Verdicts {
+		if o.Verdicts[i].Answer != gate.Allow {
+			reasons = append(reasons, o.Verdicts[i].Reasons...)
+		}
+	}
+	if len(reasons) == 0 {
+		return word
+	}
+	first := reasons[0]
+	parts := []string{word + ": " + plain(first.Message, maxField) + " [" + string(first.Code) + "]" + ruleOf(o, first)}
+	next := first.Hint
+	if next == "" {
+		next = report.Hint(first.Code)
+	}
+	for _, detail := range []struct{ label, text string }{{"expected", first.Expected}, {"found", first.Found}, {"next", next}, {"also", codes(reasons)}} {
+		if detail.text != "" {
+			parts = append(parts, detail.label+": "+plain(detail.text, maxField))
+		}
+	}
+	return plain(strings.Join(parts, "; "), maxError)
+}
+
+// codes returns those of the other reasons, each once.
+func codes(reasons []policy.Reason) string {
+	found := []string{string(reasons[0].Code)}
+	for _, reason := range reasons[1:] {
+		if !slices.Contains(found, string(reason.Code)) {
+			found = append(found, string(reason.Code))
+		}
+	}
+	return strings.Join(found[1:], ", ")
+}
+
+// ruleOf names the policy and the rule that gave a reason; empty if none did.
+func ruleOf(o *gate.Outcome, reason policy.Reason) string {
+	for i := range o.Verdicts {
+		for j := range o.Verdicts[i].Decisions {
+			d := &o.Verdicts[i].Decisions[j]
+			if d.Check.Policy != nil && slices.Contains(d.Reasons, reason) {
+				return " (" + plain(d.Check.Policy.ID(), maxField) + ", rule " + plain(d.Check.Rule, maxField) + ")"
+			}
+		}
+	}
+	return ""
+}
+
+// plain makes a text that somebody else wrote fit for one line: without control
+// characters, and of at most so many bytes.
+func plain(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) <= most {
+		return s
+	}
+	const mark = "..."
+	cut := most - len(mark)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + mark
+}

@@ -1,0 +1,202 @@
+package externaldata
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+)
+
+// exchange is one HTTP request.
+type exchange struct {
+	handler *Handler
+	started time.Time
+	items   []Item
+	err     error
+}
+
+// answer reads the request and decides it. Without items there is a system error.
+func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]item, string) {
+	release, body, err := x.read(ctx, w, r)
+	if errors.Is(err, errBusy) {
+		return nil, x.unread(err, sentences[QueueFull])
+	}
+	if err != nil {
+		return nil, x.unread(err, err.Error())
+	}
+	defer release()
+	keys, err := decode(body)
+	if err != nil {
+		return nil, x.unread(err, err.Error())
+	}
+	return x.settle(ctx, keys), ""
+}
+
+// unread notes why a request could not be read, and returns what the caller may
+// know of it.
+func (x *exchange) unread(err error, say string) string {
+	x.err = err
+	return plain(say, maxError)
+}
+
+// record tells the recorder, whose panics are its own.
+func (x *exchange) record(ctx context.Context) {
+	defer func() { _ = recover() }()
+	x.handler.recorder.Record(ctx, Batch{Door: x.handler.config.Door, Items: x.items, Err: x.err, Duration: time.Since(x.started)})
+}
+
+// settle decides the keys that can be read and answers all of them.
+func (x *exchange) settle(ctx context.Context, keys []string) []item {
+	x.items = make([]Item, len(keys))
+	parsed := make([]key, len(keys))
+	var asked []int
+	for i, text := range keys {
+		x.items[i].Key, x.items[i].Cause = text, Malformed
+		if parsed[i], x.items[i].Err = x.handler.keys.parse(text); x.items[i].Err == nil {
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) > 0 {
+		questions := make([]key, len(asked))
+		for n, i := range asked {
+			questions[n] = parsed[i]
+		}
+		j := x.ask(ctx, questions)
+		for n, i := range asked {
+			x.items[i].Cause, x.items[i].Err = j.cause, j.err
+			if j.cause == Decided {
+				x.items[i].Outcome, x.items[i].Err = j.outcomes[n], j.labels[questions[n].namespace].err
+			}
+		}
+	}
+	answers := make([]item, len(keys))
+	for i := range x.items {
+		answers[i] = x.handler.answer(&x.items[i], parsed[i].image)
+		x.items[i].Allowed = answers[i].Error == ""
+	}
+	return answers
+}
+
+// errBusy says that there was no memory for the body.
+var errBusy = errors.New("no room for the request")
+
+// read reads the body, once there is room for it. What it returns is good until
+// release.
+func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (release func(), body []byte, err error) {
+	if r.Method != http.MethodPost {
+		return nil, nil, errors.New("want POST, got " + strconv.Quote(plain(r.Method, maxField)))
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, nil, fmt.Errorf("want a body of type application/json, got %q", plain(r.Header.Get("Content-Type"), maxField))
+	}
+	size := r.ContentLength
+	if size > MaxBody {
+		return nil, nil, fmt.Errorf("the body has %d bytes, more than %d (MaxBody)", size, MaxBody)
+	}
+	if size < 0 {
+		size = MaxBody
+	}
+	free, err := x.handler.config.Queue.Reserve(ctx, size)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", errBusy, err)
+	}
+	buffer, _ := x.handler.buffers.Get().(*bytes.Buffer)
+	if buffer == nil {
+		buffer = &bytes.Buffer{}
+	}
+	release = func() {
+		if buffer.Cap() <= keptBuffer {
+			buffer.Reset()
+			x.handler.buffers.Put(buffer)
+		}
+		free()
+	}
+	defer cutOff(ctx, w)()
+	if _, err = buffer.ReadFrom(io.LimitReader(r.Body, MaxBody+1)); err != nil {
+		err = fmt.Errorf("read the body: %w", err)
+	} else if buffer.Len() > MaxBody {
+		err = fmt.Errorf("the body has more than %d bytes (MaxBody)", MaxBody)
+	}
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return release, buffer.Bytes(), nil
+}
+
+// cutOff ends the reading of a body when ctx ends.
+func cutOff(ctx context.Context, w http.ResponseWriter) (stop func()) {
+	done := make(chan struct{})
+	unset := context.AfterFunc(ctx, func() {
+		defer close(done)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // where there is none, the server's own holds
+	})
+	return func() {
+		if !unset() {
+			<-done // w is not to be used once the handler has returned
+		}
+	}
+}
+
+// judged is what the goroutine that asks the gate brings back.
+type judged struct {
+	outcomes []gate.Outcome
+	labels   map[string]labelled
+	cause    Cause
+	err      error
+}
+
+// ask waits for a turn and for the gate. It does not wait for a gate that misses
+// its time, which keeps its turn until it is done.
+func (x *exchange) ask(ctx context.Context, keys []key) judged {
+	leave, err := x.handler.config.Queue.Enter(ctx)
+	if err != nil {
+		return judged{cause: QueueFull, err: err}
+	}
+	result := make(chan judged, 1)
+	go func() {
+		j := x.handler.judge(ctx, keys)
+		leave()
+		result <- j
+	}()
+	select {
+	case j := <-result:
+		return j
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case j := <-result:
+		return j
+	case <-late.C:
+		return judged{cause: TimedOut, err: fmt.Errorf("decide: %w", context.Cause(ctx))}
+	}
+}
+
+// judge turns a panic into no decision: one on a goroutine of its own would end
+// the process, and with it every answer.
+func (h *Handler) judge(ctx context.Context, keys []key) (j judged) {
+	defer func() {
+		if p := recover(); p != nil {
+			j = judged{cause: Panicked, err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+		}
+	}()
+	requests, labels, err := h.requests(ctx, keys)
+	if err != nil {
+		return judged{cause: Panicked, err: err}
+	}
+	outcomes := h.config.Decider.DecideAll(ctx, requests, nil)
+	if len(outcomes) != len(keys) {
+		return judged{cause: Panicked, err: fmt.Errorf("%d outcomes for %d keys", len(outcomes), len(keys))}
+	}
+	return judged{outcomes: outcomes, labels: labels, cause: Decided}
+}

@@ -1,0 +1,268 @@
+package externaldata_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/cosign"
+	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+	"github.com/quaymaster/quaymaster/webhook/externaldata"
+)
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// harbor has a registry on loopback, a signer and a real gate.
+type harbor struct {
+	*gatetest.Yard
+	client *registry.Client
+	signer *verifytest.Signer
+	state  gate.Fixed
+}
+
+func newHarbor(t testing.TB) *harbor {
+	t.Helper()
+	server := registrytest.Start(registrytest.Options{})
+	t.Cleanup(server.Close)
+	sigstore := must(verifytest.New(verifytest.Options{}))(t)
+	snapshot := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t).Snapshot()
+	h := &harbor{
+		Yard: gatetest.New(server, sigstore), client: must(registry.New(registry.Config{}))(t),
+		signer: must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
+	}
+	t.Cleanup(h.client.Close)
+	h.state.Prover = prover{Snapshot: snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(snapshot)}}
+	return h
+}
+
+type prover struct {
+	*trust.Snapshot
+	verify.ByFormat
+}
+
+type session struct {
+	*registry.Client
+	meter *registry.Meter
+}
+
+func (session) Scope() string { return "" }
+
+func (s session) Cost() gate.Cost {
+	return gate.Cost{Requests: s.meter.Requests(), RateLimitRemaining: -1}
+}
+
+// Open implements gate.Registries.
+func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+	meter := &registry.Meter{}
+	return session{Client: h.client.With(meter), meter: meter}, nil
+}
+
+// signedImages wants the harbor's images below shop signed; changes replace texts
+// in it, two by two.
+const signedImages = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: signed}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: by-key
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    verifyImages:
+    - imageReferences: ["HOST/shop/*"]
+      attestors:
+      - entries:
+        - keys: {publicKeys: KEY, rekor: {ignoreTlog: true}}
+`
+
+// gate returns a gate with the policy.
+func (h *harbor) gate(t testing.TB, changes ...string) *gate.Gate {
+	t.Helper()
+	engine := must(jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader}))(t)
+	compiler := must(kyverno.New(kyverno.Options{Engine: engine}))(t)
+	key := string(must(json.Marshal(string(h.signer.PublicPEM())))(t))
+	text := strings.NewReplacer(changes...).Replace(signedImages)
+	text = strings.NewReplacer("HOST", h.Registry.Host(), "KEY", key).Replace(text)
+	h.state.Policies = must(policy.NewSet(must(compiler.Compile([]byte(text), "test.yaml"))(t)))(t)
+	return must(gate.New(gate.Config{Registries: h, State: h.state}))(t)
+}
+
+// signed builds an image and signs it.
+func (h *harbor) signed(t testing.TB, name string) gatetest.Image {
+	t.Helper()
+	built := h.Build("shop/"+name, "1", name)
+	if err := h.SignLegacy(built, verifytest.Claim{Signer: h.signer, NoLog: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+// namespaces are those that are there.
+type namespaces map[string]map[string]string
+
+func (n namespaces) Labels(_ context.Context, name string) (map[string]string, error) {
+	labels, ok := n[name]
+	if !ok {
+		return nil, errors.New("namespace " + name + " is not there")
+	}
+	return labels, nil
+}
+
+// queue has room for so many at once, and is empty handed when closed.
+type queue struct{ full, dry bool }
+
+var errFull = errors.New("full")
+
+func (q queue) Reserve(context.Context, int64) (func(), error) {
+	if q.dry {
+		return nil, errFull
+	}
+	return func() {}, nil
+}
+
+func (q queue) Enter(context.Context) (func(), error) {
+	if q.full {
+		return nil, errFull
+	}
+	return func() {}, nil
+}
+
+// recorder keeps what it is told.
+type recorder struct {
+	mu      sync.Mutex
+	batches []externaldata.Batch
+}
+
+func (r *recorder) Record(_ context.Context, batch externaldata.Batch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batches = append(r.batches, batch)
+}
+
+func (r *recorder) last(t testing.TB) externaldata.Batch {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.batches) == 0 {
+		t.Fatal("nothing was recorded")
+	}
+	return r.batches[len(r.batches)-1]
+}
+
+// decide is a Decider that answers each request by itself.
+type decide func(ctx context.Context, request gate.Request) gate.Outcome
+
+func (d decide) DecideAll(ctx context.Context, requests []gate.Request, _ func(int, int)) []gate.Outcome {
+	var out []gate.Outcome
+	for _, request := range requests {
+		out = append(out, d(ctx, request))
+	}
+	return out
+}
+
+func allow(context.Context, gate.Request) gate.Outcome { return gate.Outcome{Answer: gate.Allow} }
+
+func configOf(which externaldata.Door, decider externaldata.Decider) externaldata.Config {
+	return externaldata.Config{Door: which, Decider: decider, Namespaces: namespaces{"shop": {"team": "a"}}, Queue: queue{}}
+}
+
+func door(t testing.TB, which externaldata.Door, decider externaldata.Decider, with ...externaldata.Option) *externaldata.Handler {
+	t.Helper()
+	return must(externaldata.New(configOf(which, decider), with...))(t)
+}
+
+// response is a ProviderResponse as Gatekeeper reads it.
+type response struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Response   struct {
+		Idempotent bool `json:"idempotent"`
+		Items      []struct {
+			Key   string `json:"key"`
+			Value any    `json:"value"`
+			Error string `json:"error"`
+		} `json:"items"`
+		SystemError string `json:"systemError"`
+	} `json:"response"`
+}
+
+// request makes a body as Gatekeeper does.
+func request(t testing.TB, keys ...string) []byte {
+	t.Helper()
+	return must(json.Marshal(map[string]any{
+		"apiVersion": "externaldata.gatekeeper.sh/v1beta1", "kind": "ProviderRequest", "request": map[string]any{"keys": keys},
+	}))(t)
+}
+
+func post(handler http.Handler, body []byte) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/externaldata/verify", bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+// read reads an answer and holds it against the contract.
+func read(t testing.TB, w *httptest.ResponseRecorder) response {
+	t.Helper()
+	var r response
+	decoder := json.NewDecoder(bytes.NewReader(w.Body.Bytes()))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	if r.APIVersion != "externaldata.gatekeeper.sh/v1beta1" || r.Kind != "ProviderResponse" || !r.Response.Idempotent ||
+		(w.Code == http.StatusOK) != (r.Response.SystemError == "") || (len(r.Response.Items) == 0) != (r.Response.SystemError != "") {
+		t.Fatalf("HTTP %d: %s", w.Code, w.Body)
+	}
+	for _, item := range r.Response.Items {
+		text, isText := item.Value.(string)
+		if (item.Error == "") != (isText && text != "") || len(item.Error) > 1<<10 || strings.Contains(item.Error, "\n") {
+			t.Errorf("an item is a value or an error: %+v", item)
+		}
+	}
+	return r
+}
+
+// send asks and returns the values and errors, in the order of the keys.
+func send(t testing.TB, handler http.Handler, keys ...string) (values, errs []string) {
+	t.Helper()
+	r := read(t, post(handler, request(t, keys...)))
+	if len(r.Response.Items) != len(keys) {
+		t.Fatalf("%d items for %d keys: %s", len(r.Response.Items), len(keys), r.Response.SystemError)
+	}
+	for i, item := range r.Response.Items {
+		if item.Key != keys[i] {
+			t.Errorf("item %d is of %q, want %q", i, item.Key, keys[i])
+		}
+		value, _ := item.Value.(string)
+		values, errs = append(values, value), append(errs, item.Error)
+	}
+	return values, errs
+}

@@ -1,0 +1,86 @@
+package externaldata
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+)
+
+// The only version of the protocol.
+const (
+	apiVersion   = "externaldata.gatekeeper.sh/v1beta1"
+	requestKind  = "ProviderRequest"
+	responseKind = "ProviderResponse"
+)
+
+// providerRequest is what Gatekeeper sends.
+type providerRequest struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Request    struct {
+		Keys []string `json:"keys"`
+	} `json:"request"`
+}
+
+// providerResponse is what it is told.
+type providerResponse struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Response   struct {
+		// Idempotent: the same key has the same value, however often and in whatever
+		// order it is asked. Gatekeeper mutates by nothing else.
+		Idempotent  bool   `json:"idempotent"`
+		Items       []item `json:"items"`
+		SystemError string `json:"systemError,omitempty"`
+	} `json:"response"`
+}
+
+// item is the answer for a key: a value or an error.
+type item struct {
+	Key   string `json:"key"`
+	Value string `json:"value,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// decode reads a request. A member that stands twice, or of another type, is an
+// error; members that nobody reads are skipped.
+func decode(body []byte) ([]string, error) {
+	var r providerRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("read the ProviderRequest: %w", err)
+	}
+	if r.APIVersion != apiVersion || r.Kind != requestKind {
+		return nil, fmt.Errorf("want %s of %s, got %s of %s", requestKind, apiVersion,
+			strconv.Quote(plain(r.Kind, maxField)), strconv.Quote(plain(r.APIVersion, maxField)))
+	}
+	switch keys := r.Request.Keys; {
+	case len(keys) == 0:
+		return nil, errors.New("request.keys is empty or missing")
+	case len(keys) > MaxKeys:
+		return nil, fmt.Errorf("request.keys: %d keys are more than %d", len(keys), MaxKeys)
+	}
+	return r.Request.Keys, nil
+}
+
+// write sends items, or why there are none: also by the status, since a template
+// may look at either.
+func write(w http.ResponseWriter, items []item, systemError string) {
+	r := providerResponse{APIVersion: apiVersion, Kind: responseKind}
+	r.Response.Idempotent, r.Response.Items, r.Response.SystemError = true, items, systemError
+	status := http.StatusOK
+	if systemError != "" {
+		status = http.StatusBadRequest
+	}
+	body, err := json.Marshal(r)
+	if err != nil { // a key is text that was read as JSON, and all others are plain
+		status = http.StatusInternalServerError
+		body = []byte(`{"apiVersion":"` + apiVersion + `","kind":"` + responseKind + `","response":{"systemError":"the answer cannot be written"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // who does not listen any more needs no answer
+}

@@ -1,0 +1,277 @@
+package imagepolicy
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// Words for the answers. Could-not-look is never the same as no.
+const (
+	wordDenied = "denied"
+	wordUnable = "could not be verified"
+)
+
+// sentences say to a person why there is no decision.
+var sentences = map[Cause]string{
+	QueueFull: "the gateway is at work on as many requests as it may",
+	TimedOut:  "the time for an answer ran out",
+	Panicked:  "an internal error, which is a defect; the gateway's log has it",
+}
+
+// answer is the status of a review.
+type answer struct {
+	allowed bool
+	reason  string            // empty where it is allowed, as the contract wants it
+	audit   map[string]string // without the prefix that the API server adds
+}
+
+// status is an ImageReview as it is answered.
+type status struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Status     struct {
+		Allowed          bool              `json:"allowed"`
+		Reason           string            `json:"reason,omitempty"`
+		AuditAnnotations map[string]string `json:"auditAnnotations,omitempty"`
+	} `json:"status"`
+}
+
+// write sends the answer, whatever the request was.
+func (a answer) write(w http.ResponseWriter) {
+	s := status{APIVersion: apiVersion, Kind: kind}
+	s.Status.Allowed, s.Status.Reason, s.Status.AuditAnnotations = a.allowed, a.reason, a.audit
+	body, err := json.Marshal(s, json.Deterministic(true))
+	if err != nil { // all texts are plain
+		body = []byte(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","status":{"allowed":false}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // who does not listen any more needs no answer
+}
+
+// decided makes an answer of an outcome.
+func decided(o *gate.Outcome) answer {
+	a := answer{allowed: o.Answer == gate.Allow, audit: audit(o)}
+	if !a.allowed {
+		a.reason = denial(o)
+	}
+	return a
+}
+
+// denial says of all images at once which are refused, by whom, why, and what to
+// write in their place.
+func denial(o *gate.Outcome) string {
+	var p page
+	p.line(0, "%s", summary(o))
+	for _, reason := range o.Reasons {
+		p.reason("", reason, true)
+	}
+	for _, v := range inOrder(o.Verdicts) {
+		if v.Answer != gate.Allow {
+			p.verdict(v)
+		}
+	}
+	return p.bounded(maxReason)
+}
+
+// summary counts, or says what became of a review against no image of which
+// anything speaks by itself.
+func summary(o *gate.Outcome) string {
+	count := map[gate.Answer]int{}
+	for i := range o.Verdicts {
+		count[o.Verdicts[i].Answer]++
+	}
+	denied, unable := len(o.Verdicts)-count[gate.Allow]-count[gate.Unable], count[gate.Unable]
+	var parts []string
+	if denied > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s", denied, wordDenied))
+	}
+	if unable > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s", unable, wordUnable))
+	}
+	switch {
+	case len(parts) > 0:
+		of := fmt.Sprintf("of %d images ", len(o.Verdicts))
+		if len(o.Verdicts) == 1 {
+			of = "of 1 image "
+		}
+		return of + strings.Join(parts, ", ")
+	case o.Answer == gate.Deny:
+		return wordDenied
+	}
+	return wordUnable
+}
+
+// inOrder returns the verdicts in the order of the review.
+func inOrder(verdicts []gate.Verdict) []*gate.Verdict {
+	sorted := make([]*gate.Verdict, len(verdicts))
+	for i := range verdicts {
+		sorted[i] = &verdicts[i]
+	}
+	position := func(v *gate.Verdict) int {
+		n, err := strconv.Atoi(v.Image.Container)
+		if err != nil {
+			return maxImages
+		}
+		return n
+	}
+	slices.SortStableFunc(sorted, func(a, b *gate.Verdict) int { return position(a) - position(b) })
+	return sorted
+}
+
+// page is a text of lines, some of which begin with an image.
+type page struct {
+	lines []string
+	heads []bool
+}
+
+func (p *page) line(depth int, format string, args ...any) {
+	p.lines = append(p.lines, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
+	p.heads = append(p.heads, depth == 1)
+}
+
+func (p *page) verdict(v *gate.Verdict) {
+	word := wordDenied
+	if v.Answer == gate.Unable {
+		word = wordUnable
+	}
+	p.line(1, "%s: %s", plain(v.Image.Ref.Written(), maxField), word)
+	use := names(v)
+	for i, reason := range v.Reasons {
+		if i == maxReasons {
+			p.line(2, "... and %d more reasons", len(v.Reasons)-i)
+			break
+		}
+		p.reason(ruleOf(v, reason), reason, i == 0 && use == "")
+	}
+	if use != "" {
+		p.line(2, "use %s", use)
+	}
+}
+
+// maxReasons bounds the reasons against one image; the most telling stand first.
+const maxReasons = 4
+
+// names returns what to write in place of an image against which nothing speaks
+// but its name.
+func names(v *gate.Verdict) string {
+	if v.Pinned.IsZero() || len(v.Reasons) == 0 ||
+		slices.ContainsFunc(v.Reasons, func(r policy.Reason) bool { return r.Code != policy.MissingDigest && r.Code != policy.NotPinned }) {
+		return ""
+	}
+	text := plain(v.Pinned.Written(), maxField)
+	if to := v.Redirect; to != nil && !to.Target.IsZero() {
+		text += ", or its copy " + plain(to.Target.String(), maxField) + " (" + plain(to.Mirror, maxField) + ")"
+	}
+	return text
+}
+
+// ruleOf names the policy and the rule that gave a reason; empty if none did.
+func ruleOf(v *gate.Verdict, reason policy.Reason) string {
+	for i := range v.Decisions {
+		d := &v.Decisions[i]
+		if d.Check.Policy != nil && slices.Contains(d.Reasons, reason) {
+			return plain(d.Check.Policy.ID(), maxField) + ", rule " + plain(d.Check.Rule, maxField) + ": "
+		}
+	}
+	return ""
+}
+
+func (p *page) reason(rule string, r policy.Reason, advise bool) {
+	p.line(2, "%s%s [%s]", rule, plain(r.Message, maxField), r.Code)
+	next := r.Hint
+	if next == "" {
+		next = report.Hint(r.Code)
+	}
+	if !advise {
+		next = ""
+	}
+	for _, detail := range []struct{ label, text string }{{"expected", r.Expected}, {"found", r.Found}, {"next", next}} {
+		if detail.text != "" {
+			p.line(3, "%s: %s", detail.label, plain(detail.text, maxField))
+		}
+	}
+}
+
+// bounded joins whole lines up to most bytes, and counts what is left out.
+func (p *page) bounded(most int) string {
+	const tail = 40 // for the line that counts
+	size, fit := 0, 0
+	for fit < len(p.lines) && size+len(p.lines[fit])+1 <= most-tail {
+		size += len(p.lines[fit]) + 1
+		fit++
+	}
+	if fit == len(p.lines) {
+		return strings.Join(p.lines, "\n")
+	}
+	left := 0
+	for _, head := range p.heads[fit:] {
+		if head {
+			left++
+		}
+	}
+	last := fmt.Sprintf("  ... and %d more lines", len(p.lines)-fit)
+	if left > 0 {
+		last = fmt.Sprintf("  ... and %d more images", left)
+	}
+	return strings.Join(append(slices.Clone(p.lines[:fit]), last), "\n")
+}
+
+// audit are notes for the API server's audit log: the answer, the codes that speak
+// against images, and by position the exact name of each image whose digest was
+// asked for.
+func audit(o *gate.Outcome) map[string]string {
+	notes := map[string]string{"answer": string(o.Answer)}
+	codes := map[string]bool{}
+	for _, reason := range o.Reasons {
+		codes[string(reason.Code)] = true
+	}
+	for _, v := range inOrder(o.Verdicts) {
+		if v.Answer != gate.Allow && len(v.Reasons) > 0 {
+			codes[string(v.Reasons[0].Code)] = true
+		}
+		if v.Pinned.IsZero() || len(notes) > maxAudited {
+			continue
+		}
+		notes["digest-"+v.Image.Container] = plain(v.Pinned.String(), maxField)
+	}
+	if o.Answer != gate.Allow {
+		notes["codes"] = strings.Join(slices.Sorted(maps.Keys(codes)), ",")
+	}
+	return notes
+}
+
+// plain makes a text that somebody else wrote fit for one line: without control
+// characters, and of at most so many bytes.
+func plain(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) <= most {
+		return s
+	}
+	const mark = "..."
+	cut := most - len(mark)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + mark
+}

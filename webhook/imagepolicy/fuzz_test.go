@@ -1,0 +1,39 @@
+package imagepolicy_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/api/imagepolicy/v1alpha1"
+
+	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
+)
+
+// FuzzReview holds that whatever is sent, the answer keeps the contract, and that
+// what is allowed is a review whose images the gate was asked about, all of them.
+func FuzzReview(f *testing.F) {
+	f.Add(review(f, "shop", "nginx:1", "registry.example/a@sha256:0"))
+	f.Add([]byte(`{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","spec":{"containers":[{"image":"a"},{"image":"\n"}],"namespace":"shop"}}`))
+	f.Add([]byte(`{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","spec":null}`))
+	kept := &recorder{}
+	handler := door(f, decide(allow), imagepolicy.WithRecorder(kept))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		kept.reviews = nil
+		if !read(t, post(handler, body)).Allowed {
+			return
+		}
+		var sent v1alpha1.ImageReview
+		if err := json.Unmarshal(body, &sent); err != nil {
+			return // stricter than we where it does not matter
+		}
+		told := kept.last(t)
+		if len(sent.Spec.Containers) != len(told.Images) || sent.Spec.Namespace != told.Namespace {
+			t.Fatalf("sent %+v, asked %+v", sent.Spec, told)
+		}
+		for i, container := range sent.Spec.Containers {
+			if container.Image != told.Images[i] {
+				t.Errorf("sent %q, asked %q", container.Image, told.Images[i])
+			}
+		}
+	})
+}

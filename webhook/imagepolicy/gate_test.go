@@ -1,0 +1,96 @@
+package imagepolicy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
+)
+
+// TestRealGate is what a pod's images come to, by policies, a registry and
+// signatures that are real.
+func TestRealGate(t *testing.T) {
+	h := newHarbor(t)
+	good, other := h.signed(t, "good"), h.signed(t, "other")
+	bad := h.Build("shop/bad", "1", "bad")
+	elsewhere := h.Build("tools/x", "1", "x")
+	noDigest := []string{"imageReferences", "mutateDigest: false\n      verifyDigest: false\n      imageReferences"}
+	for _, c := range []struct {
+		images  []string
+		changes []string
+		allowed bool
+		says    []string
+		reason  string
+	}{
+		{[]string{good.ByDigest()}, nil, true, nil, "signed, by digest"},
+		{[]string{bad.ByDigest()}, nil, false, []string{"of 1 image 1 denied", bad.ByDigest() + ": denied", "[unsigned]", "ClusterPolicy/signed, rule by-key", "next: "}, "not signed"},
+		{[]string{good.Name}, nil, false, []string{"[missing-digest]", "use " + good.Name + "@" + good.Manifest.Digest}, "signed, by a tag that nobody pins"},
+		{[]string{good.Name}, noDigest, true, nil, "signed, by a tag that the policy leaves alone"},
+		{[]string{bad.Name}, noDigest, false, []string{"[unsigned]"}, "not signed, by a tag that the policy leaves alone"},
+		{[]string{good.ByDigest(), other.ByDigest()}, nil, true, nil, "all signed"},
+		{[]string{good.ByDigest(), bad.ByDigest(), good.Name, "::"}, nil, false, []string{
+			"[malformed-reference]", bad.ByDigest() + ": denied", "use " + good.Name + "@" + good.Manifest.Digest,
+		}, "one denial names all that is wrong"},
+		{[]string{elsewhere.Name}, nil, true, nil, "no policy speaks of the image"},
+		{[]string{h.Registry.Host() + "/shop/gone:1"}, nil, false, []string{"could not be verified", "[image-not-found]"}, "an image that is not there"},
+		{[]string{good.ByDigest()}, []string{"kinds: [Pod]", "kinds: [Pod], selector: {matchLabels: {a: b}}"}, false, []string{"could not be verified", "the object's labels"}, "a rule that asks for labels"},
+		{[]string{elsewhere.Name}, []string{"kinds: [Pod]", "kinds: [Pod], selector: {matchLabels: {a: b}}"}, true, nil, "the same rule, of other images"},
+		{[]string{good.ByDigest()}, []string{"kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {team: a}}"}, true, nil, "a rule for the namespace's labels"},
+		{[]string{bad.ByDigest()}, []string{"kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {team: a}}"}, false, []string{"[unsigned]"}, "not signed, by the same rule"},
+		{[]string{bad.ByDigest()}, []string{"kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {team: b}}"}, true, nil, "a rule for the labels of other namespaces"},
+		{[]string{bad.ByDigest()}, []string{"kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}"}, false, []string{"[unsigned]"}, "a rule for the namespace by its name's label"},
+		{[]string{bad.ByDigest()}, []string{"validationFailureAction: Enforce", "validationFailureAction: Audit"}, true, nil, "a policy that audits"},
+		{[]string{good.Name}, []string{"validationFailureAction: Enforce", "validationFailureAction: Audit"}, true, nil, "a policy that audits, and would have the image pinned"},
+	} {
+		kept := &recorder{}
+		status := send(t, door(t, h.gate(t, c.changes...), imagepolicy.WithRecorder(kept)), "shop", c.images...)
+		if status.Allowed != c.allowed {
+			t.Errorf("%s: allowed %t: %s", c.reason, status.Allowed, status.Reason)
+		}
+		for _, text := range c.says {
+			if !strings.Contains(status.Reason, text) {
+				t.Errorf("%s: %q is not in\n%s", c.reason, text, status.Reason)
+			}
+		}
+		told := kept.last(t)
+		if told.Cause != imagepolicy.Decided || told.Allowed != c.allowed || (told.Outcome.Answer == gate.Allow) != c.allowed || told.Namespace != "shop" || len(told.Images) != len(c.images) {
+			t.Errorf("%s: told %+v", c.reason, told)
+		}
+	}
+}
+
+// TestUnknownNamespace holds that labels which could not be read are no match and
+// no miss.
+func TestUnknownNamespace(t *testing.T) {
+	h := newHarbor(t)
+	good := h.signed(t, "good")
+	kept := &recorder{}
+	byLabel := h.gate(t, "kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {team: b}}")
+	status := send(t, door(t, byLabel, imagepolicy.WithRecorder(kept)), "gone", good.ByDigest())
+	if status.Allowed || !strings.Contains(status.Reason, "labels of the object's namespace") || kept.last(t).Err == nil {
+		t.Errorf("%+v, %v", status, kept.last(t).Err)
+	}
+	if status := send(t, door(t, h.gate(t)), "gone", good.ByDigest()); !status.Allowed {
+		t.Errorf("nobody asks for labels: %s", status.Reason)
+	}
+}
+
+func TestAudit(t *testing.T) {
+	h := newHarbor(t)
+	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
+	g := h.gate(t)
+	status := send(t, door(t, g), "shop", good.ByDigest(), bad.Name)
+	if status.Allowed || status.AuditAnnotations["answer"] != "deny" || status.AuditAnnotations["codes"] != "unsigned" ||
+		!strings.HasSuffix(status.AuditAnnotations["digest-0"], "@"+good.Manifest.Digest) || !strings.HasSuffix(status.AuditAnnotations["digest-1"], "@"+bad.Manifest.Digest) {
+		t.Errorf("%v", status.AuditAnnotations)
+	}
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = good.ByDigest()
+	}
+	status = send(t, door(t, g), "shop", many...)
+	if !status.Allowed || len(status.AuditAnnotations) != 33 {
+		t.Errorf("%t with %d annotations", status.Allowed, len(status.AuditAnnotations))
+	}
+}

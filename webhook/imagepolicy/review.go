@@ -1,0 +1,68 @@
+package imagepolicy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+)
+
+// The only version of the protocol.
+const (
+	apiVersion = "imagepolicy.k8s.io/v1alpha1"
+	kind       = "ImageReview"
+)
+
+// review is what is read of an ImageReview.
+type review struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Spec       struct {
+		Containers []struct {
+			Image string `json:"image"`
+		} `json:"containers"`
+		Namespace string `json:"namespace"`
+	} `json:"spec"`
+}
+
+// question is what a review asks.
+type question struct {
+	namespace string
+	images    []string
+}
+
+// decode reads a review. A member that stands twice, or of another type, is an
+// error; members that nobody reads are skipped.
+func decode(body []byte) (question, error) {
+	var r review
+	if err := json.Unmarshal(body, &r); err != nil {
+		return question{}, fmt.Errorf("read the ImageReview: %w", err)
+	}
+	if r.APIVersion != apiVersion || r.Kind != kind {
+		return question{}, fmt.Errorf("want %s of %s, got %s of %s", kind, apiVersion,
+			strconv.Quote(plain(r.Kind, maxField)), strconv.Quote(plain(r.APIVersion, maxField)))
+	}
+	q := question{namespace: r.Spec.Namespace}
+	if !isNamespace.MatchString(q.namespace) {
+		return question{}, fmt.Errorf("spec.namespace: %s is no name of a namespace", strconv.Quote(plain(q.namespace, maxField)))
+	}
+	// Nothing to run is nothing to ask, and more likely a list by another name.
+	if len(r.Spec.Containers) == 0 {
+		return q, errors.New("spec.containers is empty or missing")
+	}
+	if len(r.Spec.Containers) > maxImages {
+		return q, fmt.Errorf("spec.containers: %d images are more than %d", len(r.Spec.Containers), maxImages)
+	}
+	for i, container := range r.Spec.Containers {
+		if container.Image == "" || len(container.Image) > maxImage {
+			return q, fmt.Errorf("spec.containers[%d].image: want 1 to %d bytes, got %d", i, maxImage, len(container.Image))
+		}
+		q.images = append(q.images, container.Image)
+	}
+	return q, nil
+}
+
+// isNamespace is a label of DNS (RFC 1123), as the API server wants it.
+var isNamespace = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)

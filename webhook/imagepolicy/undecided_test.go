@@ -1,0 +1,207 @@
+package imagepolicy_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
+)
+
+func doorThat(t testing.TB, config imagepolicy.Config, with ...imagepolicy.Option) *imagepolicy.Handler {
+	t.Helper()
+	return must(imagepolicy.New(config, with...))(t)
+}
+
+// TestUndecided holds that silence is a denial unless the policies admit it.
+func TestUndecided(t *testing.T) {
+	silent := decide(func(ctx context.Context, _ gate.Request) gate.Outcome {
+		<-ctx.Done()
+		<-time.After(time.Minute) // longer than anybody waits
+		return gate.Outcome{Answer: gate.Allow}
+	})
+	broken := decide(func(context.Context, gate.Request) gate.Outcome { panic("broken") })
+	for _, c := range []struct {
+		config imagepolicy.Config
+		cause  imagepolicy.Cause
+		says   string
+		reason string
+	}{
+		{imagepolicy.Config{Decider: decide(allow), Queue: queue{full: true}}, imagepolicy.QueueFull, "as many requests as it may", "no turn"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: queue{dry: true}}, imagepolicy.QueueFull, "as many requests as it may", "no memory for the body"},
+		{imagepolicy.Config{Decider: silent, Queue: queue{}}, imagepolicy.TimedOut, "ran out", "a gate that misses its time"},
+		{imagepolicy.Config{Decider: broken, Queue: queue{}}, imagepolicy.Panicked, "a defect", "a gate that panics"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: angry{}}, imagepolicy.Panicked, "a defect", "a queue that panics"},
+	} {
+		for _, open := range []bool{false, true} {
+			c.config.Namespaces, c.config.Failure = namespaces{"shop": nil}, failure(open)
+			kept := &recorder{}
+			handler := doorThat(t, c.config, imagepolicy.WithRecorder(kept), imagepolicy.WithTimeout(50*time.Millisecond))
+			status := send(t, handler, "shop", "a")
+			if status.Allowed != open || !open && !strings.Contains(status.Reason, c.says) {
+				t.Errorf("%s, failing open %t: %+v", c.reason, open, status)
+			}
+			if told := kept.last(t); told.Cause != c.cause || told.Err == nil || told.Allowed != open {
+				t.Errorf("%s, failing open %t: told %+v", c.reason, open, told)
+			}
+		}
+	}
+}
+
+// angry is a queue that panics.
+type angry struct{ queue }
+
+func (angry) Reserve(context.Context, int64) (func(), error) { panic("angry") }
+
+// TestFailureThatFails holds that a setting that cannot be had admits nothing.
+func TestFailureThatFails(t *testing.T) {
+	config := configOf(decide(allow))
+	config.Queue, config.Failure = queue{full: true}, unset{}
+	if status := send(t, doorThat(t, config), "shop", "a"); status.Allowed {
+		t.Error("admitted")
+	}
+}
+
+type unset struct{}
+
+func (unset) FailOpen(*policy.Subject) bool { panic("unset") }
+
+// TestMalformed holds that what is no review is denied, whatever the policies say
+// about silence: who writes it would choose.
+func TestMalformed(t *testing.T) {
+	config := configOf(decide(allow))
+	config.Failure = failure(true)
+	kept := &recorder{}
+	handler := doorThat(t, config, imagepolicy.WithRecorder(kept))
+	const head = `{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview",`
+	for _, c := range []struct {
+		method, media, body, says, reason string
+	}{
+		{"", "", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}}`, "", "a review"},
+		{"", "", head + `"metadata":{"creationTimestamp":null},"spec":{"containers":[{"image":"a"}],"annotations":{"x.image-policy.k8s.io/y":"z"},"namespace":"shop"},"status":{"allowed":false}}`, "", "a review with all its members"},
+		{"", "application/json; charset=utf-8", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}}`, "", "a media type with a parameter"},
+		{"GET", "", "", "want POST", "another method"},
+		{"", "text/plain", "{}", "application/json", "another media type"},
+		{"", "", ``, "read the ImageReview", "nothing"},
+		{"", "", `null`, "want ImageReview", "null"},
+		{"", "", `[]`, "read the ImageReview", "a list"},
+		{"", "", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}`, "read the ImageReview", "half a review"},
+		{"", "", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}} {}`, "read the ImageReview", "something after it"},
+		{"", "", `{"apiVersion":"imagepolicy.k8s.io/v1","kind":"ImageReview","spec":{"containers":[{"image":"a"}],"namespace":"shop"}}`, `"imagepolicy.k8s.io/v1"`, "another version"},
+		{"", "", `{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"Pod","spec":{"containers":[{"image":"a"}],"namespace":"shop"}}`, `"Pod"`, "another kind"},
+		{"", "", head + `"spec":{"containers":[],"namespace":"shop"}}`, "empty or missing", "no container"},
+		{"", "", head + `"spec":{"container":[{"image":"a"}],"namespace":"shop"}}`, "empty or missing", "a misspelt list"},
+		{"", "", head + `"spec":{"Containers":[{"image":"a"}],"namespace":"shop"}}`, "empty or missing", "a list in another case"},
+		{"", "", head + `"spec":{"containers":[{"image":"a"}],"containers":[],"namespace":"shop"}}`, "read the ImageReview", "a list that stands twice"},
+		{"", "", head + `"spec":{"containers":[{"image":"a"},{"image":"b","image":"a"}],"namespace":"shop"}}`, "read the ImageReview", "an image that stands twice"},
+		{"", "", head + `"spec":{"containers":[{"image":"a"},{}],"namespace":"shop"}}`, "containers[1].image", "a container without image"},
+		{"", "", head + `"spec":{"containers":[{"image":1}],"namespace":"shop"}}`, "read the ImageReview", "an image that is a number"},
+		{"", "", head + `"spec":{"containers":[{"image":"` + strings.Repeat("a", 1025) + `"}],"namespace":"shop"}}`, "got 1025", "an image that is too long"},
+		{"", "", head + `"spec":{"containers":[{"image":"a"}]}}`, "spec.namespace", "no namespace"},
+		{"", "", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop/../kube-system"}}`, "spec.namespace", "no name of a namespace"},
+		{"", "", head + `"spec":{"containers":[` + strings.Repeat(`{"image":"a"},`, 1000) + `{"image":"a"}],"namespace":"shop"}}`, "1001 images", "too many images"},
+		{"", "", head + strings.Repeat(" ", imagepolicy.MaxBody) + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}}`, "MaxBody", "a body that is too large"},
+	} {
+		for _, sized := range []bool{true, false} {
+			var body io.Reader = strings.NewReader(c.body)
+			if !sized {
+				body = io.MultiReader(body)
+			}
+			r := httptest.NewRequest(http.MethodPost, "/imagereview", body)
+			if c.method != "" {
+				r.Method = c.method
+			}
+			r.Header.Set("Content-Type", "application/json")
+			if c.media != "" {
+				r.Header.Set("Content-Type", c.media)
+			}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			status := read(t, w)
+			if status.Allowed != (c.says == "") || !strings.Contains(status.Reason, c.says) {
+				t.Errorf("%s, sized %t: %+v", c.reason, sized, status)
+			}
+			want := imagepolicy.Malformed
+			if c.says == "" {
+				want = imagepolicy.Decided
+			}
+			if told := kept.last(t); told.Cause != want {
+				t.Errorf("%s: told %s, %v", c.reason, told.Cause, told.Err)
+			}
+		}
+	}
+}
+
+// TestSlowBody holds that a body which does not arrive is not waited for.
+func TestSlowBody(t *testing.T) {
+	server := httptest.NewServer(door(t, decide(allow), imagepolicy.WithTimeout(50*time.Millisecond)))
+	t.Cleanup(server.Close)
+	never, end := io.Pipe()
+	t.Cleanup(func() { _ = end.Close() })
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, never))(t)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body := must(io.ReadAll(answer.Body))(t)
+	if !bytes.Contains(body, []byte(`"allowed":false`)) {
+		t.Errorf("%s", body)
+	}
+}
+
+func TestNew(t *testing.T) {
+	for reason, change := range map[string]func(*imagepolicy.Config){
+		"no decider": func(c *imagepolicy.Config) { c.Decider = nil }, "no namespaces": func(c *imagepolicy.Config) { c.Namespaces = nil },
+		"no failure setting": func(c *imagepolicy.Config) { c.Failure = nil }, "no queue": func(c *imagepolicy.Config) { c.Queue = nil },
+	} {
+		config := configOf(decide(allow))
+		change(&config)
+		if _, err := imagepolicy.New(config); err == nil {
+			t.Errorf("%s: want an error", reason)
+		}
+	}
+	for reason, option := range map[string]imagepolicy.Option{
+		"no recorder": imagepolicy.WithRecorder(nil), "no time": imagepolicy.WithTimeout(0), "more than the API server waits": imagepolicy.WithTimeout(30 * time.Second),
+	} {
+		if _, err := imagepolicy.New(configOf(decide(allow)), option); err == nil {
+			t.Errorf("%s: want an error", reason)
+		}
+	}
+}
+
+// TestRecorderThatPanics holds that what is told changes no answer.
+func TestRecorderThatPanics(t *testing.T) {
+	if status := send(t, door(t, decide(allow), imagepolicy.WithRecorder(upset{})), "shop", "a"); !status.Allowed {
+		t.Errorf("%+v", status)
+	}
+}
+
+type upset struct{}
+
+func (upset) Record(context.Context, imagepolicy.Review) { panic("upset") }
+
+// TestRequest holds what the gate is asked.
+func TestRequest(t *testing.T) {
+	var asked gate.Request
+	status := send(t, door(t, decide(func(_ context.Context, request gate.Request) gate.Outcome {
+		asked = request
+		return gate.Outcome{Answer: gate.Allow}
+	})), "shop", "a", "b")
+	s := asked.Subject
+	if !status.Allowed || asked.Pinning != gate.PinNever || asked.Anonymous || !s.Bare || s.Kind != "Pod" || s.Namespace != "shop" ||
+		!s.NamespaceKnown || s.NamespaceLabels["team"] != "a" || s.NamespaceLabels["kubernetes.io/metadata.name"] != "shop" || s.Time.IsZero() {
+		t.Errorf("%+v", asked)
+	}
+	if asked.Object.Namespace() != "shop" {
+		t.Errorf("in %q", asked.Object.Namespace())
+	}
+}

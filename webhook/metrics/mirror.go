@@ -1,0 +1,144 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// mirrorSeries are the collectors of mirrors and of their targets.
+type mirrorSeries struct {
+	documents   *prometheus.GaugeVec
+	broken      *prometheus.GaugeVec
+	redirects   *prometheus.CounterVec
+	resting     *prometheus.GaugeVec
+	transitions *prometheus.CounterVec
+
+	known   *label // documents
+	targets *label
+}
+
+func newMirrorSeries() mirrorSeries {
+	return mirrorSeries{
+		documents:   gauges("mirrors", "Documents of mirrors in the cluster and in files, by state.", "state"),
+		broken:      gauges("mirror_broken", "1 for each document of mirrors that is broken, whether or not an older version of it is used.", "mirror"),
+		redirects:   counters("redirects_total", "Images that a mirror speaks of, by document and outcome.", "mirror", "outcome"),
+		resting:     gauges("mirror_target_resting", "1 while a target's registry is not asked, for it did not answer.", "registry"),
+		transitions: counters("mirror_target_transitions_total", "Changes of a target's registry, by what it became.", "registry", "to"),
+		known:       newLabel(maxMirrors), targets: newLabel(maxTargets),
+	}
+}
+
+func (s *mirrorSeries) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.documents, s.broken, s.redirects, s.resting, s.transitions}
+}
+
+// MirrorState is what became of a document of mirrors.
+type MirrorState string
+
+// The states.
+const (
+	MirrorActive MirrorState = "active"
+	// MirrorOutdated: it cannot be used, and the last version that could holds.
+	MirrorOutdated MirrorState = "outdated"
+	// MirrorBroken: it cannot be used, and there is no other version.
+	MirrorBroken MirrorState = "broken"
+)
+
+// Mirror is one document of mirrors and its state.
+type Mirror struct {
+	// ID is kind and name, as in RegistryMirror/hub.
+	ID    string
+	State MirrorState
+}
+
+// SetMirrors says which documents there are. The series of those that are gone go
+// with them. One caller at a time.
+func (m *Metrics) SetMirrors(mirrors []Mirror) {
+	s := &m.mirrors
+	count := map[MirrorState]int{MirrorActive: 0, MirrorOutdated: 0, MirrorBroken: 0}
+	var ids []string
+	for _, mirror := range mirrors {
+		if _, ok := count[mirror.State]; !ok {
+			continue
+		}
+		count[mirror.State]++
+		ids = append(ids, mirror.ID)
+	}
+	slices.Sort(ids)
+	for _, id := range s.known.set(ids) {
+		s.redirects.DeletePartialMatch(prometheus.Labels{"mirror": id})
+	}
+	for state, n := range count {
+		s.documents.WithLabelValues(string(state)).Set(float64(n))
+	}
+	s.broken.Reset()
+	for _, mirror := range mirrors {
+		if mirror.State != MirrorActive && s.known.knows(mirror.ID) {
+			s.broken.WithLabelValues(mirror.ID).Set(1)
+		}
+	}
+}
+
+// SetTargets says which registries are targets. The series of those that are gone
+// go with them, and a new one is taken to answer. One caller at a time.
+func (m *Metrics) SetTargets(registries []string) {
+	s := &m.mirrors
+	sorted := slices.Sorted(slices.Values(registries))
+	for _, registry := range s.targets.set(sorted) {
+		s.resting.DeleteLabelValues(registry)
+		s.transitions.DeletePartialMatch(prometheus.Labels{"registry": registry})
+	}
+	for _, registry := range sorted {
+		if s.targets.knows(registry) {
+			s.resting.WithLabelValues(registry).Add(0) // so that it is shown
+		}
+	}
+}
+
+// TargetChanged records that a target's registry is not asked any more, or is
+// asked again.
+func (m *Metrics) TargetChanged(registry string, resting bool) {
+	s := &m.mirrors
+	to, value := "answering", 0.0
+	if resting {
+		to, value = "resting", 1
+	}
+	if !s.targets.knows(registry) {
+		s.transitions.WithLabelValues(other, to).Inc()
+		return
+	}
+	s.transitions.WithLabelValues(registry, to).Inc()
+	s.resting.WithLabelValues(registry).Set(value)
+}
+
+// redirected records what a mirror made of an image.
+func (m *Metrics) redirected(v *gate.Verdict) {
+	if v.Redirect == nil {
+		return
+	}
+	id, _, _ := strings.Cut(v.Redirect.Mirror, "[") // all entries of a document are one series
+	if !m.mirrors.known.knows(id) {
+		id = other
+	}
+	if outcome := redirectOutcome(v); outcome != "" {
+		m.mirrors.redirects.WithLabelValues(id, outcome).Inc()
+	}
+}
+
+// redirectOutcome is empty for an image that is denied whatever mirrors have.
+func redirectOutcome(v *gate.Verdict) string {
+	switch {
+	case !v.Redirect.Target.IsZero():
+		return "chosen"
+	case slices.ContainsFunc(v.Reasons, func(r policy.Reason) bool { return r.Code == policy.NoMirror }):
+		return "denied"
+	case v.Answer == gate.Deny, v.Answer == gate.Unable:
+		return ""
+	}
+	return string(policy.NotMirrored)
+}
