@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -365,7 +366,7 @@ func TestATargetThatFillsItselfByTag(t *testing.T) {
 		t.Fatalf("%s %+v", out.Answer, out.Verdicts[0].Redirect)
 	}
 	asked := q.first.Registry.Requests()
-	if len(asked) == 0 || asked[0].Method != "GET" || asked[0].Repository != "hub/app" || asked[0].Reference != "v1" {
+	if len(asked) == 0 || asked[0].Method != http.MethodGet || asked[0].Repository != "hub/app" || asked[0].Reference != "v1" {
 		t.Errorf("asked %+v, want a GET of the tag first", asked)
 	}
 }

@@ -197,7 +197,7 @@ func TestMirrorUsage(t *testing.T) {
 		{"a label without a value", "key=value", []string{"-l", "x", "--mirrors", good, "nginx"}},
 		{"a reference that is none", "NGINX", []string{"--mirrors", good, "NGINX"}},
 		{"a missing file", "no-such-file", []string{"--mirrors", "no-such-file", "nginx"}},
-		{"an unknown field", "spec.mirrors[0].whn", []string{"--mirrors", f.mapping(t, "typo", "      whn: Always\n", f.targets("near")...), "nginx"}},
+		{"an unknown field", "spec.mirrors[0].wen", []string{"--mirrors", f.mapping(t, "typo", "      wen: Always\n", f.targets("near")...), "nginx"}},
 		{"a mapping that cannot be inverted", "traced", []string{"--mirrors", f.mapping(t, "lost", "", "near.example/fixed\n          path: Template\n          template: app"), "nginx"}},
 		{"the same mapping twice", "twice", []string{"--mirrors", good, "--mirrors", good, "nginx"}},
 		{"a file without a mapping", "policy.yaml", []string{"--mirrors", f.path("policy.yaml"), "nginx"}},
