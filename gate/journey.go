@@ -97,8 +97,9 @@ type journey struct {
 	order    []*work
 }
 
-// workKey names a work; mirrors are part of it, since they say where to look.
-type workKey struct{ scope, ref, way string }
+// workKey names a work; mirrors are part of it, since they say where to look, and
+// with them the workload: the scope says nothing of what it sees there.
+type workKey struct{ scope, ref, way, identity string }
 
 // accessKey names who wants to look at what: checks that are equal in it share
 // a session, and so their work.
@@ -113,7 +114,7 @@ func (j *journey) work(ctx context.Context, check *policy.Check, w *way, identit
 	key := accessKey{ref: asWritten(check.Image).Ref, credentials: credentialsKey(check.Credentials), identity: identityKey, way: w.key()}
 	t, ok := j.tasks[key]
 	if !ok {
-		t.work, t.err = j.open(ctx, key.ref, w, Access{Credentials: check.Credentials, Workload: identity})
+		t.work, t.err = j.open(ctx, key, w, Access{Credentials: check.Credentials, Workload: identity})
 		j.tasks[key] = t
 	}
 	if t.err == nil {
@@ -124,16 +125,18 @@ func (j *journey) work(ctx context.Context, check *policy.Check, w *way, identit
 }
 
 // open opens a session, and returns the work of all sessions that see the same.
-func (j *journey) open(ctx context.Context, ref image.Ref, about *way, access Access) (*work, error) {
+func (j *journey) open(ctx context.Context, who accessKey, about *way, access Access) (*work, error) {
 	var evidence []image.Repository
+	ref, key := who.ref, workKey{ref: who.ref.String(), way: who.way}
 	if about != nil {
 		evidence, access.Workload = about.evidence, withSecrets(access.Workload, about.secrets)
+		key.identity = who.identity
 	}
 	session, err := j.gate.registries.Open(ctx, access, ref.Repository())
 	if err != nil {
 		return nil, fmt.Errorf("credentials: %w", late(ctx, err))
 	}
-	key := workKey{scope: session.Scope(), ref: ref.String(), way: about.key()}
+	key.scope = session.Scope()
 	w, ok := j.works[key]
 	if !ok {
 		w = &work{
@@ -143,6 +146,7 @@ func (j *journey) open(ctx context.Context, ref image.Ref, about *way, access Ac
 		w.home = place{repository: ref.Repository(), session: session}
 		w.place = &w.home
 		if len(evidence) > 0 {
+			evidence, w.unasked = bounded(evidence, ref.Repository())
 			places := j.places(w, evidence, access)
 			w.place, w.later, w.mirrorHash = places[0], places[1:], j.snapshot.Mirrors.Hash()
 		}

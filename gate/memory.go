@@ -188,7 +188,7 @@ func (m *memory) keep(in *inquiry, answer policy.Answer) {
 	default:
 		found := proved{answer: answer, at: m.options.now()}
 		if known, ok := m.facts.Get(in.fact); ok && in.place.isLater {
-			found.answer, found.at = merge(known.answer, answer), known.at
+			found.answer, found.at = merge(known.answer, answer, in.none.repository), known.at
 		}
 		m.share(in.fact, found, m.keepFacts(in, found))
 	}

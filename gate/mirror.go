@@ -46,7 +46,7 @@ type mirrors struct {
 type way struct {
 	name    string        // equal names mean equal ways, in one snapshot
 	route   *mirror.Route // where it could be had instead; nil: nowhere
-	err     error         // why that could not be asked
+	err     error         // why that, or all that it is a copy of, could not be asked
 	origins []mirror.Origin
 
 	evidence []image.Repository // where to look, in order; none: beside the image
@@ -58,7 +58,7 @@ type way struct {
 // newMirrors prepares what the selectors of mirrors ask for.
 func newMirrors(j *journey, p *planned) mirrors {
 	set := j.snapshot.Mirrors
-	if set == nil || len(set.Documents()) == 0 {
+	if set.IsEmpty() {
 		return mirrors{}
 	}
 	s := p.subject
@@ -109,8 +109,8 @@ func (m mirrors) of(ref image.Ref) *way {
 }
 
 func (m mirrors) ask(ref image.Ref) *way {
-	w := &way{origins: m.set.Origins(ref)}
-	if len(w.origins) > 0 {
+	w := &way{}
+	if w.origins, w.err = m.set.Trace(ref); len(w.origins) > 0 {
 		w.name = "copy"
 		for _, origin := range w.origins {
 			w.evidence, w.secrets = union(w.evidence, origin.Evidence), union(w.secrets, origin.PullSecrets)
@@ -191,33 +191,56 @@ func (m mirrors) cost(total Cost) Cost {
 type asking struct {
 	question redirect.Question
 	chooser  *redirect.Chooser
+	who      string // the workload's identityKey
+	chooses  bool   // a target is chosen, and not asked for its digest alone
 
 	once  sync.Once
 	early *redirect.Early
 
 	mu       sync.Mutex
+	choosing map[image.Digest]func() redirect.Choice // beside the proof
 	sessions map[image.Repository]Session
+	failed   map[image.Repository]error // sessions that could not be had
 }
 
 // newAsking prepares to ask a route's targets.
-func (j *journey) newAsking(route *mirror.Route, identity workload.Identity) *asking {
-	a := &asking{chooser: j.gate.options.chooser, sessions: map[image.Repository]Session{}}
+func (j *journey) newAsking(route *mirror.Route, identity workload.Identity, who string) *asking {
+	a := &asking{chooser: j.gate.options.chooser, who: who, sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
+	access := Access{Workload: withSecrets(identity, route.PullSecrets)}
 	a.question = redirect.Question{Route: route, Open: func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if known, ok := a.sessions[repository]; ok {
-			return known, nil
+		if known, err := a.opened(repository); known != nil || err != nil {
+			return known, err
 		}
-		session, err := j.gate.registries.Open(ctx, Access{Workload: withSecrets(identity, route.PullSecrets)}, repository)
-		if err != nil {
-			return nil, err
-		}
-		a.sessions[repository] = target{Session: session, fill: slices.ContainsFunc(route.Candidates, func(c mirror.Candidate) bool {
-			return c.Fill && c.Ref.Repository() == repository
-		})}
-		return a.sessions[repository], nil
+		session, err := j.gate.registries.Open(ctx, access, repository) // unlocked: it may wait
+		return a.keep(repository, session, err)
 	}}
 	return a
+}
+
+// opened returns the session for a repository, or why there is none; neither where
+// nobody wanted one yet.
+func (a *asking) opened(repository image.Repository) (Session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sessions[repository], a.failed[repository]
+}
+
+// keep keeps the first session for a repository. A failure is kept for the request,
+// too: credentials that do not come are waited for once.
+func (a *asking) keep(repository image.Repository, session Session, err error) (Session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known := a.sessions[repository]; known != nil {
+		return known, nil
+	}
+	if err != nil {
+		a.failed[repository] = err
+		return nil, err
+	}
+	a.sessions[repository] = target{Session: session, fill: slices.ContainsFunc(a.question.Route.Candidates, func(c mirror.Candidate) bool {
+		return c.Fill && c.Ref.Repository() == repository
+	})}
+	return a.sessions[repository], nil
 }
 
 // target is a session that asks for a digest, too: whether the registry has it. One
@@ -258,6 +281,44 @@ func (a *asking) begin(ctx context.Context) *redirect.Early {
 	return a.early
 }
 
+// beside chooses the target of a digest while the proof is looked for: if a target
+// lags behind, or does not answer, the others are asked meanwhile.
+func (a *asking) beside(ctx context.Context, digest image.Digest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.choosing[digest] != nil {
+		return
+	}
+	if a.choosing == nil {
+		a.choosing = map[image.Digest]func() redirect.Choice{}
+	}
+	done := make(chan struct{})
+	var choice redirect.Choice
+	var err error
+	go func() {
+		defer close(done)
+		err = safely(func() { choice = a.chooser.Choose(ctx, a.question, a.begun(), digest) })
+	}()
+	a.choosing[digest] = func() redirect.Choice {
+		<-done // Choose heeds ctx
+		if err != nil {
+			panic(err)
+		}
+		return choice
+	}
+}
+
+// choose returns the target of a digest.
+func (a *asking) choose(ctx context.Context, digest image.Digest) redirect.Choice {
+	a.mu.Lock()
+	wait := a.choosing[digest]
+	a.mu.Unlock()
+	if wait != nil {
+		return wait()
+	}
+	return a.chooser.Choose(ctx, a.question, a.begun(), digest)
+}
+
 // begun returns what begin did, nil if nobody called it.
 func (a *asking) begun() *redirect.Early {
 	a.once.Do(func() {})
@@ -288,7 +349,7 @@ func (j *journey) plain(ctx context.Context, ref image.Ref, about *way, identity
 	key := accessKey{ref: ref, identity: identityKey, way: about.key()}
 	t, ok := j.tasks[key]
 	if !ok {
-		t.work, t.err = j.open(ctx, ref, about, Access{Workload: identity})
+		t.work, t.err = j.open(ctx, key, about, Access{Workload: identity})
 		j.tasks[key] = t
 	}
 	return t
@@ -309,11 +370,13 @@ func (w *work) countsTarget() bool {
 }
 
 // tagScope is the scope of the tag's digest: of who asks, and whose answer counts.
+// The source's scope says nothing of who may see a target, so the workload itself
+// is named.
 func (w *work) tagScope() string {
 	if !w.countsTarget() {
 		return w.scope
 	}
-	return w.scope + " at " + w.way.name + " of " + w.mirrorHash
+	return w.scope + " at " + w.way.name + " of " + w.mirrorHash + " for " + w.asking.who
 }
 
 // resolveAtTarget returns the digest that the tag stands for at the first target
@@ -347,7 +410,11 @@ func (w *work) compareSource(ctx context.Context) (wait func()) {
 	go func() {
 		defer close(done)
 		defer cancel()
-		_ = safely(func() { _, _ = w.gate.memory.resolve(ctx, w.scope, w.ref, w.session.Resolve) })
+		_ = safely(func() {
+			if said, err := w.gate.memory.resolve(ctx, w.scope, w.ref, w.session.Resolve); err == nil {
+				w.source = said.Digest()
+			}
+		})
 	}()
 	return func() { <-done } // resolve heeds ctx
 }

@@ -72,6 +72,17 @@ spec:
 
 func (q *quays) mirroredBy(t *testing.T, set *mirror.Set, r policy.Rule, secrets gate.PullSecrets, options ...gate.Option) *gate.Gate {
 	t.Helper()
+	return q.mirroredFor(t, q.harbor, set, r, secrets, options...)
+}
+
+// mirroredAt makes a gate that asks other registries than the harbor.
+func (q *quays) mirroredAt(t *testing.T, at gate.Registries, set *mirror.Set, r policy.Rule, options ...gate.Option) *gate.Gate {
+	t.Helper()
+	return q.mirroredFor(t, at, set, r, nil, options...)
+}
+
+func (q *quays) mirroredFor(t *testing.T, at gate.Registries, set *mirror.Set, r policy.Rule, secrets gate.PullSecrets, options ...gate.Option) *gate.Gate {
+	t.Helper()
 	var policies []*policy.Policy
 	if r != nil {
 		policies = append(policies, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{r}})
@@ -79,8 +90,8 @@ func (q *quays) mirroredBy(t *testing.T, set *mirror.Set, r policy.Rule, secrets
 	state := gate.Fixed{Policies: must(policy.NewSet(policies...))(t), Mirrors: set, Prover: prover{Snapshot: q.snapshot, ByFormat: verify.ByFormat{
 		attest.Cosign: cosign.New(q.snapshot), attest.Bundle: bundle.New(q.snapshot),
 	}}}
-	options = append(options, gate.WithMirrors(must(redirect.New())(t), secrets))
-	return must(gate.New(gate.Config{Registries: q.harbor, State: state}, options...))(t)
+	options = append([]gate.Option{gate.WithMirrors(must(redirect.New())(t), secrets)}, options...)
+	return must(gate.New(gate.Config{Registries: at, State: state}, options...))(t)
 }
 
 // only asks about images whose judged name begins with a prefix.

@@ -17,7 +17,7 @@ var errUnfinished = errors.New("the time for the request passed before it was lo
 // text cannot be pinned, and is proved again instead.
 func (p *planned) wantsPinned(check *policy.Check) bool {
 	return (p.request.Pinning == PinDone || p.request.Pinning == PinNever) && check.Skip == "" && check.MutateDigest && check.VerifyDigest &&
-		check.Image.Ref.Digest().IsZero() && !p.isTransformed(check.Image)
+		check.Image.Ref.Digest().IsZero() && !p.isTransformed(asWritten(check.Image))
 }
 
 // slipped reports whether a check fails by that without any proof. A policy that

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
@@ -40,20 +41,23 @@ func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
 	}
 	for _, found := range p.images {
 		w := p.mirrors.of(found.Ref)
-		if found.Unchanged || w == nil || w.route == nil || w.asking != nil || !p.asks(w.route) || p.isTransformed(found) {
+		if found.Unchanged || w == nil || w.route == nil || !p.asks(w.route) || p.isTransformed(found) {
 			continue
 		}
 		proves, tasks := p.tasksOf(found)
 		if w.route.When == mirror.Verified && !proves {
 			continue
 		}
-		w.asking = j.newAsking(w.route, p.identity)
+		if w.asking == nil { // another container may have the same image
+			w.asking = j.newAsking(w.route, p.identity, who)
+			w.asking.chooses = p.redirects(w.route)
+		}
 		for _, t := range tasks {
 			if t.err == nil {
 				t.work.asking = w.asking
 			}
 		}
-		if len(tasks) > 0 {
+		if len(tasks) > 0 || w.digest != nil {
 			continue
 		}
 		if t := j.plain(ctx, found.Ref, w, p.identity, who); t.err == nil {
@@ -87,8 +91,8 @@ type pending struct {
 	choice redirect.Choice
 }
 
-// redirect chooses the targets of what is allowed so far: from memory where that
-// will do, the others at the same time.
+// redirect chooses the targets of what is allowed so far: from memory in turn, as
+// long as that takes no time, the others at the same time.
 func (j *journey) redirect(ctx context.Context, plans []*planned) {
 	var open []*pending
 	for _, p := range plans {
@@ -103,21 +107,16 @@ func (j *journey) redirect(ctx context.Context, plans []*planned) {
 	}
 	var group sync.WaitGroup
 	slots := make(chan struct{}, j.gate.options.images)
+	started := time.Now()
 	for _, one := range open {
-		digest := one.plan.verdicts[one.at].Pinned.Digest()
-		a := one.asking
-		if choice, ok := a.chooser.Remembered(ctx, a.question, digest); ok {
-			one.choice = choice
+		// Credentials may have to be waited for even so, but not one after another.
+		if time.Since(started) < patience && one.remembered(ctx) {
 			continue
 		}
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			if err := safely(func() { one.choice = a.chooser.Choose(ctx, a.question, a.begun(), digest) }); err != nil {
-				one.choice = redirect.Choice{Attempts: []redirect.Attempt{{
-					Target: a.question.Route.Candidates[0].Ref, State: redirect.Failed, Err: err,
-				}}}
-			}
+			one.choose(ctx)
 		})
 	}
 	group.Wait() // Choose heeds ctx
@@ -131,20 +130,44 @@ func (j *journey) redirect(ctx context.Context, plans []*planned) {
 	}
 }
 
+// remembered chooses the target as far as memory knows.
+func (one *pending) remembered(ctx context.Context) (known bool) {
+	a := one.asking
+	err := safely(func() { one.choice, known = a.chooser.Remembered(ctx, a.question, one.digest()) })
+	return known && err == nil
+}
+
+// digest is what the target must serve.
+func (one *pending) digest() image.Digest { return one.plan.verdicts[one.at].Pinned.Digest() }
+
+// choose chooses the target. A panic is could-not-look.
+func (one *pending) choose(ctx context.Context) {
+	a := one.asking
+	err := safely(func() { one.choice = a.choose(ctx, one.digest()) })
+	if err != nil {
+		one.choice = redirect.Choice{Attempts: []redirect.Attempt{{
+			Target: a.question.Route.Candidates[0].Ref, State: redirect.Failed, Err: err,
+		}}}
+	}
+}
+
 // seekTarget says what the mirrors make of an image, as far as it is known
 // without asking a target; it returns what is to be asked.
 func (p *planned) seekTarget(i int) *pending {
 	v := p.conclude(i)
 	w := p.mirrors.of(v.Image.Ref)
-	if w == nil || v.Image.Unchanged || len(w.origins) > 0 {
+	switch {
+	case w == nil || v.Image.Unchanged:
 		return nil
-	}
-	if w.err != nil {
-		p.unrouted(&p.verdicts[i], w.err)
+	case w.err != nil:
+		p.unrouted(&p.verdicts[i], w)
+		return nil
+	case len(w.origins) > 0:
 		return nil
 	}
 	route := w.route
 	v.Redirect = &Redirect{Mirror: route.Mirror}
+	unasked := w.asking == nil || route.When == mirror.Verified && !v.asksProof()
 	switch {
 	case p.request.Pinning == PinDone:
 		v.Redirect.Why = "the object is redirected before it comes here"
@@ -157,7 +180,7 @@ func (p *planned) seekTarget(i int) *pending {
 		v.Redirect.Why = "the reference was made by a transformation, so that its text cannot be replaced"
 	case v.Answer != Allow:
 		v.Redirect.Why = "the image is not allowed"
-	case w.asking == nil:
+	case unasked:
 		v.Redirect.Why = "no policy asks for a proof of the image, and when is Verified"
 	case v.Pinned.IsZero():
 		v.Redirect.Why = "its digest is not known: " + p.unresolved(w)
@@ -167,7 +190,7 @@ func (p *planned) seekTarget(i int) *pending {
 		p.verdicts[i] = v
 		return &pending{plan: p, at: i, asking: w.asking}
 	}
-	p.stay(&v, route, w.asking != nil && v.Pinned.IsZero())
+	p.stay(&v, route, !unasked && v.Pinned.IsZero())
 	p.verdicts[i] = v
 	return nil
 }
@@ -190,12 +213,26 @@ func (v *Verdict) proved() bool {
 	})
 }
 
-// unrouted says that an entry which names the image could not be asked.
-func (p *planned) unrouted(v *Verdict, err error) {
+// asksProof reports whether a policy asks for a proof of the image.
+func (v *Verdict) asksProof() bool {
+	return slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool { return d.Check.NeedsProof() })
+}
+
+// unrouted says that an entry which names the image could not be asked. That is
+// could-not-look where it may have been one that denies, and of a copy always: it
+// was judged by some of its names only.
+func (p *planned) unrouted(v *Verdict, w *way) {
 	reason := policy.Reason{
-		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + err.Error(), Hint: "try again; if it stays so, check the mirror's selectors",
+		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + w.err.Error(), Hint: "try again; if it stays so, check the mirror's selectors",
 	}
-	if !p.mirrors.set.Denies() {
+	denies := p.mirrors.set.Denies()
+	switch {
+	case len(w.origins) > 0:
+		denies, reason.Hint = true, "let fewer registries share a target, as by {host} in its location"
+	case w.route != nil:
+		denies = w.route.Otherwise == mirror.Deny
+	}
+	if !denies {
 		v.Warnings = append(v.Warnings, reason)
 		return
 	}
@@ -318,8 +355,11 @@ func (p *planned) atSource(found policy.Image) image.Digest {
 			w = tasks[i].work
 		}
 	}
-	if w == nil {
+	if w == nil || !w.finished {
 		return image.Digest{}
+	}
+	if !w.source.IsZero() {
+		return w.source
 	}
 	known, err := p.memory.pin(w.scope, w.ref)
 	if err != nil {
@@ -330,8 +370,8 @@ func (p *planned) atSource(found policy.Image) image.Digest {
 
 // lookForSecrets finds out which pull secrets the pod can be given.
 func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
-	if secrets == nil || p.request.Pinning != PinHere {
-		return
+	if secrets == nil || p.request.Pinning != PinHere || p.request.Anonymous {
+		return // whose pod it will be is not known, nor what is there a stranger's to know
 	}
 	known := map[string]*policy.Reason{}
 	for i := range p.verdicts {

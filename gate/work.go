@@ -27,13 +27,15 @@ type work struct {
 
 	generation string // of the prover
 
-	way    *way     // what mirrors say of the reference; nil for nothing
-	home   place    // beside the image
-	place  *place   // where prove looks now
-	later  []*place // where it looks next
-	asking *asking  // the targets to ask beside; nil for none
+	way     *way     // what mirrors say of the reference; nil for nothing
+	home    place    // beside the image
+	place   *place   // where prove looks now
+	later   []*place // where it looks next
+	unasked int      // places beyond the bound
+	asking  *asking  // the targets to ask beside; nil for none
 
-	mirrorHash string // of the snapshot's mirrors
+	mirrorHash string       // of the snapshot's mirrors
+	source     image.Digest // what the source's tag stands for, where that is only told
 
 	checks   []*policy.Check
 	finished bool // kept by the journey: the other fields may be read
@@ -92,6 +94,9 @@ func (w *work) run(ctx context.Context) {
 	w.pinned, w.err = w.resolve(ctx)
 	if w.err != nil {
 		return
+	}
+	if w.asking != nil && w.asking.chooses {
+		w.asking.beside(ctx, w.pinned.Digest())
 	}
 	var questions []policy.Question
 	for _, check := range w.checks {
@@ -318,7 +323,7 @@ func (w *work) add(from *place, key question, answer policy.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if from.isLater {
-		answer = merge(w.answers[key], answer)
+		answer = merge(w.answers[key], answer, from.repository)
 	}
 	w.answers[key] = answer
 }

@@ -137,25 +137,44 @@ func (s *Set) speaking(ctx context.Context, p *Policy, rule string, subject *Sub
 	return list
 }
 
-// covering returns the exception that leaves each of the images alone, by its
-// pointer: the narrowest. Where one that lists images leaves an image of the
-// object alone, those that list none do not widen it to the other images.
-func covering(speaking []*Exception, images []Image) map[string]*Exception {
-	covered := map[string]*Exception{}
+// called is an image at its place by one of its names.
+type called struct {
+	pointer string
+	name    image.Ref
+}
+
+func calledOf(i Image) called { return called{i.Pointer, i.Ref} }
+
+// covering returns the exception that leaves each of the images alone: the
+// narrowest. Where one that lists images leaves an image of the object alone, those
+// that list none do not widen it to the other images. What a copy's source is
+// called leaves the copy alone, which is how a redirected image stays excepted; what
+// the copy is called says nothing of its source, whose own policies are to be met.
+func covering(speaking []*Exception, images []Image) map[called]*Exception {
+	covered := map[called]*Exception{}
+	cover := func(name called, e *Exception) {
+		if covered[name] == nil {
+			covered[name] = e
+		}
+	}
 	for _, e := range speaking {
 		if len(e.Images) == 0 && len(covered) > 0 && byName(covered) {
 			break
 		}
 		for _, i := range images {
-			if covered[i.Pointer] == nil && (len(e.Images) == 0 || e.lists(i.Ref)) {
-				covered[i.Pointer] = e
+			if len(e.Images) > 0 && !e.lists(i.Ref) {
+				continue
+			}
+			cover(calledOf(i), e)
+			if !i.Copy.IsZero() {
+				cover(called{i.Pointer, i.Copy}, e)
 			}
 		}
 	}
 	return covered
 }
 
-func byName(covered map[string]*Exception) bool {
+func byName(covered map[called]*Exception) bool {
 	for _, e := range covered {
 		if len(e.Images) > 0 {
 			return true
@@ -179,7 +198,7 @@ func (s *Set) except(ctx context.Context, checks []Check, subject *Subject) {
 	}
 	covered := covering(speaking, images)
 	for i := range checks {
-		if e := covered[checks[i].Image.Pointer]; e != nil && checks[i].Skip == "" {
+		if e := covered[calledOf(checks[i].Image)]; e != nil && checks[i].Skip == "" {
 			checks[i].Skip, checks[i].Exception = e.words(), e
 		}
 	}
@@ -197,12 +216,12 @@ func (s *Set) excepted(ctx context.Context, p *Policy, rule string, subject *Sub
 	}
 	covered := covering(speaking, images)
 	for _, i := range images {
-		if !i.Unchanged && covered[i.Pointer] == nil {
+		if !i.Unchanged && covered[calledOf(i)] == nil {
 			return nil
 		}
 	}
 	for _, i := range images {
-		if e := covered[i.Pointer]; e != nil {
+		if e := covered[calledOf(i)]; e != nil {
 			return e
 		}
 	}

@@ -2,7 +2,9 @@ package policy_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -81,5 +83,82 @@ func TestABareSubjectMayBeInAnyNamespace(t *testing.T) {
 		if len(plan.Checks) != c.want {
 			t.Errorf("%s: %d checks, want %d", c.reason, len(plan.Checks), c.want)
 		}
+	}
+}
+
+// TestAnExceptionSpeaksOfTheNamesThatItLists is not stretched from a copy to what it
+// is a copy of.
+func TestAnExceptionSpeaksOfTheNamesThatItLists(t *testing.T) {
+	copied := image.MustParse("mirror.example/hub/app:v1")
+	images := []policy.Image{{Pointer: "/a", Ref: copied}}
+	for _, source := range []string{"docker.io/org/app:v1", "quay.example/app:v1"} {
+		images = append(images, policy.Image{Pointer: "/a", Ref: image.MustParse(source), Copy: copied})
+	}
+	base, err := policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{rule{name: "signed", patterns: []string{"*"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reason string
+		lists  []string
+		asked  []string
+	}{
+		{"the copy", []string{"mirror.example/*"}, []string{"docker.io/org/app:v1", "quay.example/app:v1"}},
+		{"a source: what is redirected stays excepted", []string{"docker.io/org/*"}, []string{"quay.example/app:v1"}},
+		{"every name", []string{"mirror.example/*", "docker.io/*", "quay.example/*"}, nil},
+		{"no name, and so all", nil, nil},
+		{"another image", []string{"other.example/*"}, []string{"mirror.example/hub/app:v1", "docker.io/org/app:v1", "quay.example/app:v1"}},
+	} {
+		set, err := base.With(exception("x", func(e *policy.Exception) { e.Images = c.lists }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked []string
+		for _, check := range set.Plan(t.Context(), &policy.Subject{Kind: "Pod", Time: now}, finder(images...)).Checks {
+			if check.Skip == "" {
+				asked = append(asked, check.Image.Ref.String())
+			}
+		}
+		if !slices.Equal(asked, c.asked) {
+			t.Errorf("%s: asked about %v, want %v", c.reason, asked, c.asked)
+		}
+	}
+}
+
+// reading asks about each image if the object's own text begins with a registry, as
+// a precondition on request.object does.
+type reading struct{ where }
+
+func (r reading) Plan(_ context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+	spec, _ := s.Object["spec"].(map[string]any)
+	containers, _ := spec["containers"].([]any)
+	first, _ := containers[0].(map[string]any)
+	if text, _ := first["image"].(string); !strings.HasPrefix(text, r.registry) {
+		return policy.RulePlan{Skip: "another registry"}, nil
+	}
+	return policy.RulePlan{Checks: []policy.Check{{Image: images[0]}}}, nil
+}
+
+// TestAnObjectReadsAsItsCopysSource does not let a precondition on the object's text
+// hide a copy from what is asked of its source.
+func TestAnObjectReadsAsItsCopysSource(t *testing.T) {
+	copied, source := image.MustParse("mirror.example/hub/app:v1"), image.MustParse("docker.io/org/app:v1")
+	object := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "mirror.example/hub/app:v1"}}}}
+	images := []policy.Image{
+		{Pointer: "/spec/containers/0/image", Ref: copied},
+		{Pointer: "/spec/containers/0/image", Ref: source, Copy: copied},
+	}
+	for registry, want := range map[string]int{"mirror.example": 1, "docker.io": 1, "quay.example": 0} {
+		set, err := policy.NewSet(&policy.Policy{Kind: "Test", Name: "a", Rules: []policy.Rule{reading{where{registry}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := set.Plan(t.Context(), &policy.Subject{Object: object}, finder(images...))
+		if len(plan.Checks) != want {
+			t.Errorf("%s: %d checks, want %d", registry, len(plan.Checks), want)
+		}
+	}
+	if text := fmt.Sprint(object); strings.Contains(text, "docker.io") {
+		t.Errorf("the object was changed: %s", text)
 	}
 }

@@ -118,7 +118,7 @@ func planUnderAllNames(ctx context.Context, rule Rule, subject *Subject, images 
 			break
 		}
 		var more RulePlan
-		if more, err = rule.Plan(ctx, subject, named); err != nil || more.Skip != "" {
+		if more, err = rule.Plan(ctx, subject.named(own, named), named); err != nil || more.Skip != "" {
 			continue
 		}
 		if joined.Skip != "" {

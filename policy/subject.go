@@ -1,6 +1,10 @@
 package policy
 
 import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -29,6 +33,49 @@ type Subject struct {
 	Bare bool
 	// Time is when the question is asked, for exceptions that end.
 	Time time.Time
+}
+
+// named returns the subject as it would read with images written by other names, so
+// that what a rule reads in the object agrees with the images that it is given.
+func (s *Subject) named(own, others []Image) *Subject {
+	renamed := *s
+	for i, other := range others {
+		if other.Ref == own[i].Ref {
+			continue
+		}
+		path := strings.Split(strings.TrimPrefix(other.Pointer, "/"), "/")
+		if object, ok := rewritten(renamed.Object, path, own[i].Ref.Written(), other.Ref.Written()).(map[string]any); ok {
+			renamed.Object = object
+		}
+	}
+	return &renamed
+}
+
+// rewritten returns a value with another text at a path, if the old one stands there.
+// What is on the way is copied, and the rest shared.
+func rewritten(value any, path []string, old, text string) any {
+	if len(path) == 0 {
+		if value == any(old) {
+			return text
+		}
+		return value
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
+		if member, ok := value[key]; ok {
+			value = maps.Clone(value)
+			value[key] = rewritten(member, path[1:], old, text)
+		}
+		return value
+	case []any:
+		if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(value) {
+			value = slices.Clone(value)
+			value[i] = rewritten(value[i], path[1:], old, text)
+		}
+		return value
+	}
+	return value
 }
 
 // User is who asks.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/examples/demo"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
@@ -251,7 +252,7 @@ func tryAgain(folder string, keep bool) func(report.Record, report.Image) string
 		return nil
 	}
 	return func(_ report.Record, image report.Image) string {
-		return fmt.Sprintf("quaymaster explain %s %s", demoFlags(folder), quote(image.Written))
+		return fmt.Sprintf("quaymaster explain %s %s", demoFlags(folder), engine.Quote(image.Written))
 	}
 }
 

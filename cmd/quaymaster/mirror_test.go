@@ -237,6 +237,27 @@ func TestVerifyWithMirrors(t *testing.T) {
 	}
 }
 
+// TestMirrorsOfAList: as kubectl get -o yaml writes them.
+func TestMirrorsOfAList(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "list.yaml")
+	const empty = "apiVersion: v1\nkind: List\nmetadata: {resourceVersion: ''}\n"
+	const one = empty + `items:
+- apiVersion: quaymaster.dev/v1alpha1
+  kind: RegistryMirror
+  metadata: {name: hub, uid: a, generation: 1, managedFields: [{manager: kubectl}]}
+  spec: {mirrors: [{sources: [docker.io], targets: [{location: near.example/hub}]}]}
+  status: {conditions: [], targets: []}
+`
+	for text, refused := range map[string]bool{one: false, empty + "items: []\n": true} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if set, err := loadMirrors([]string{path}); (err != nil) != refused || !refused && len(set.Documents()) != 1 {
+			t.Errorf("%s\n%v", text, err)
+		}
+	}
+}
+
 // mirrorBranch returns the branch of a tree that tells of mirrors; what stands
 // around it differs with the keys of each run.
 func mirrorBranch(output string) string {

@@ -1,15 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/image/mirror"
 )
 
 // loadMirrors compiles the mappings in files and folders; nil for no names. A
-// file without any is an error, because whoever named it meant something.
+// name without any is an error, because whoever gave it meant something.
 func loadMirrors(names []string) (*mirror.Set, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -17,21 +18,11 @@ func loadMirrors(names []string) (*mirror.Set, error) {
 	var documents []*mirror.Document
 	var faults []error
 	for _, name := range names {
-		paths, err := manifestFiles(name)
+		found, err := readMirrors(name)
 		if err != nil {
-			return nil, fmt.Errorf("--mirrors: %w", err)
+			faults = append(faults, fmt.Errorf("--mirrors: %w", err))
 		}
-		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return nil, fmt.Errorf("--mirrors: %w", err)
-			}
-			found, err := mirror.ParseFile(text, path)
-			if err != nil {
-				faults = append(faults, fmt.Errorf("--mirrors: %w", err))
-			}
-			documents = append(documents, found...)
-		}
+		documents = append(documents, found...)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -41,4 +32,31 @@ func loadMirrors(names []string) (*mirror.Set, error) {
 		return nil, fmt.Errorf("--mirrors: %w", err)
 	}
 	return set, nil
+}
+
+// readMirrors compiles those of one file or folder.
+func readMirrors(name string) ([]*mirror.Document, error) {
+	objects, err := engine.ReadDocuments([]string{name})
+	if err != nil {
+		return nil, err
+	}
+	var documents []*mirror.Document
+	var faults []error
+	for _, object := range objects {
+		text, err := json.Marshal(object.Content())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", object.Source(), err)
+		}
+		switch found, err := mirror.Parse(text, object.Source()); {
+		case errors.Is(err, mirror.ErrNoMapping): // it may be there for policies
+		case err != nil:
+			faults = append(faults, err)
+		default:
+			documents = append(documents, found)
+		}
+	}
+	if len(documents)+len(faults) == 0 {
+		return nil, fmt.Errorf("%s: there is no mapping in it: want a RegistryMirror, an ImageDigestMirrorSet, an ImageTagMirrorSet or a ConfigMap of registries", name)
+	}
+	return documents, errors.Join(faults...)
 }

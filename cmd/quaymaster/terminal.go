@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/report"
 )
 
@@ -101,7 +102,7 @@ func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 		}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			for _, value := range list.GetSlice() {
-				flags = append(flags, "--"+f.Name+" "+quote(value))
+				flags = append(flags, "--"+f.Name+" "+engine.Quote(value))
 			}
 			return
 		}
@@ -109,23 +110,13 @@ func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 			flags = append(flags, "--"+f.Name+"="+f.Value.String())
 			return
 		}
-		flags = append(flags, "--"+f.Name+" "+quote(f.Value.String()))
+		flags = append(flags, "--"+f.Name+" "+engine.Quote(f.Value.String()))
 	})
 	return func(record report.Record, image report.Image) string {
 		words := append([]string{"quaymaster explain"}, flags...)
 		if file, _, ofFile := strings.Cut(record.Object.Source, ", document"); ofFile {
-			return strings.Join(append(words, "-f", quote(file)), " ") // policies see the object, not the image alone
+			return strings.Join(append(words, "-f", engine.Quote(file)), " ") // policies see the object, not the image alone
 		}
-		return strings.Join(append(words, quote(image.Written)), " ")
+		return strings.Join(append(words, engine.Quote(image.Written)), " ")
 	}
-}
-
-// quote makes a word of s for a shell.
-func quote(s string) string {
-	if s != "" && strings.IndexFunc(s, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,", r)
-	}) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

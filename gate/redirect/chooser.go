@@ -126,7 +126,9 @@ func (c *Chooser) Begin(ctx context.Context, q Question) *Early {
 	if !asks {
 		return nil
 	}
-	s, err := open(ctx, q, k.repository)
+	opening, cancel := c.share(ctx)
+	defer cancel()
+	s, err := open(opening, q, k.repository)
 	if err != nil {
 		return nil // Choose will find out, and say so
 	}
@@ -188,6 +190,15 @@ func (e *Early) has(repository image.Repository) bool {
 func (c *Chooser) Choose(ctx context.Context, q Question, early *Early, digest image.Digest) Choice {
 	choice, _ := (&round{Chooser: c, Question: q, early: early, digest: digest, asks: true}).choose(ctx)
 	return choice
+}
+
+// Rest reports that a registry is not asked, since it did not answer a moment ago,
+// and why.
+func (c *Chooser) Rest(registry string) (why string, resting bool) {
+	if c.health == nil {
+		return "", false
+	}
+	return c.health.Rest(registry)
 }
 
 // Remembered is Choose as far as memory knows, without asking anybody.

@@ -76,11 +76,8 @@ func (r *round) look(ctx context.Context, candidate mirror.Candidate, attempt *A
 		attempt.State = Chosen
 		return true
 	}
-	if r.asks {
-		var cancel context.CancelFunc
-		ctx, cancel = r.share(ctx)
-		defer cancel()
-	}
+	ctx, cancel := r.share(ctx)
+	defer cancel()
 	s, err := open(ctx, r.Question, repository)
 	switch {
 	case err != nil && r.always(): // it is chosen whatever it says
@@ -203,8 +200,20 @@ func (c *Chooser) share(ctx context.Context) (context.Context, context.CancelFun
 
 // bound ends a wait, and says so.
 func bound(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, most, fmt.Errorf("no answer within %s: %w", most.Round(time.Millisecond), context.DeadlineExceeded))
+	return context.WithTimeoutCause(ctx, most, unanswered(most))
 }
+
+// unanswered is how long was waited in vain. It is put into words only if somebody
+// asks: most waits end well.
+type unanswered time.Duration
+
+// Error implements error.
+func (u unanswered) Error() string {
+	return fmt.Sprintf("no answer within %s: %v", time.Duration(u).Round(time.Millisecond), context.DeadlineExceeded)
+}
+
+// Unwrap says that it is a deadline.
+func (unanswered) Unwrap() error { return context.DeadlineExceeded }
 
 // conclude sets the state that an answer by itself leads to.
 func (a *Attempt) conclude(got answer) {

@@ -1,13 +1,15 @@
 package mirror
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// maxOrigins bounds the names of one copy. Only mirrors that lead in a circle have
-// more; Route then fails, so that nobody is judged by some of them.
+// maxOrigins bounds the names of one copy. Mirrors that lead in a circle have more,
+// and so may a target that hundreds of registries share; Trace and Route then fail,
+// so that nobody is judged by some of them.
 const maxOrigins = 256
 
 // Origins returns the sources' names of a reference that lies inside targets, each
@@ -17,6 +19,16 @@ const maxOrigins = 256
 func (s *Set) Origins(ref image.Ref) []Origin {
 	origins, _ := s.origins(ref)
 	return origins
+}
+
+// Trace is Origins for whoever judges by them: an error says that there are more
+// than it returns.
+func (s *Set) Trace(ref image.Ref) ([]Origin, error) {
+	origins, complete := s.origins(ref)
+	if !complete {
+		return origins, fmt.Errorf("mirrors: %s is a copy of more than %d names, and cannot be judged by all of them: the mirrors lead in a circle, or too many registries share a target", ref, maxOrigins)
+	}
+	return origins, nil
 }
 
 // origins also reports whether these are all.

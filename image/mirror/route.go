@@ -18,10 +18,8 @@ func (s *Set) Route(ref image.Ref, about Subject) (*Route, error) {
 		return nil, nil
 	}
 	if s.isInside(ref.Repository()) {
-		if _, complete := s.origins(ref); !complete {
-			return nil, fmt.Errorf("mirrors: %s is a copy of more than %d names, and cannot be judged by all of them: the mirrors lead in a circle", ref, maxOrigins)
-		}
-		return nil, nil
+		_, err := s.Trace(ref)
+		return nil, err
 	}
 	var chosen *way
 	var failure error

@@ -225,6 +225,9 @@ func (s *Set) file(w *way) {
 	}
 }
 
+// IsEmpty reports whether the set has no document.
+func (s *Set) IsEmpty() bool { return s == nil || len(s.documents) == 0 }
+
 // Documents returns the documents, sorted by kind and name.
 func (s *Set) Documents() []*Document {
 	if s == nil {

@@ -210,6 +210,7 @@ func TestHiddenCopies(t *testing.T) {
 		"{sources: [ghcr.io, ghcr.example], targets: [{location: m.corp/github}]}",
 		"{sources: [quay.io/team], targets: [{location: m.corp/team, path: ReplacePrefix}], namespaceSelector: {matchLabels: {a: b}}}",
 		"{sources: [m.corp/team], targets: [{location: outer.corp}]}",
+		"{sources: ['*.io'], targets: [{location: 'w.corp/{host}'}]}",
 	))
 	for _, test := range []struct{ reason, ref, want string }{
 		{"plain", ecr + "/hub/library/nginx:1", "docker.io/library/nginx:1"},
@@ -223,6 +224,8 @@ func TestHiddenCopies(t *testing.T) {
 		{"a mirror at Docker Hub, under an alias", "index.docker.io/mirror/library/nginx:1", "docker.io/library/nginx:1"},
 		{"the host in the path", "m.corp/docker.io/library/nginx:1", "docker.io/library/nginx:1"},
 		{"an alias in the path", "m.corp/index.docker.io/library/nginx:1", "docker.io/library/nginx:1"},
+		{"an alias that * stands for", "w.corp/index.docker.io/nginx:1", "docker.io/library/nginx:1"},
+		{"what * stands for", "w.corp/gcr.io/nginx:1", "gcr.io/nginx:1"},
 		{"IPv4 as IPv6", "[::ffff:10.0.0.5]:5000/quay/a:1", "quay.io/a:1"},
 		{"and in digits", "[::ffff:a00:5]:5000/quay/a:1", "quay.io/a:1"},
 		{"with the digest", "m.corp/github/a:1" + digest, "ghcr.io/a:1" + digest + " ghcr.example/a:1" + digest},
@@ -310,6 +313,12 @@ func TestCircle(t *testing.T) {
 	}
 	if got := redirects(t, s, "b.corp/n"); !strings.Contains(got, "circle") {
 		t.Errorf("a copy with too many names: %s", got)
+	}
+	if _, err := s.Trace(image.MustParse("b.corp/n")); err == nil {
+		t.Error("a copy with too many names is judged by some of them")
+	}
+	if origins, err := set(t, own("a", "{sources: [quay.io], targets: [{location: a.corp}]}")).Trace(image.MustParse("a.corp/n")); err != nil || len(origins) != 1 {
+		t.Errorf("a copy with one name: %v %v", origins, err)
 	}
 }
 

@@ -190,11 +190,13 @@ func (f *Folder) names() ([]string, error) {
 			names = append(names, path)
 			continue
 		}
-		err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+		// The separator has a folder that is a link entered; a walk would stop at it.
+		root := filepath.Clean(path) + string(filepath.Separator)
+		err = filepath.WalkDir(root, func(at string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
-			hidden := at != path && entry.Name()[0] == '.'
+			hidden := at != root && entry.Name()[0] == '.'
 			switch {
 			case entry.IsDir() && hidden:
 				return filepath.SkipDir

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
 
@@ -123,6 +124,30 @@ func TestImagesAreAskedAbout(t *testing.T) {
 	}
 	if c := calls.last(t); c.User != "ci" || c.Namespace != "shop" || len(c.Outcomes) != 3 {
 		t.Errorf("recorded %+v", c)
+	}
+}
+
+// mirrored is a gate that gives a pod a pull secret of the mirror it is sent to,
+// and lacks another one.
+type mirrored struct{}
+
+func (mirrored) DecideAll(context.Context, []gate.Request, func(int, int)) []gate.Outcome {
+	return []gate.Outcome{{Answer: gate.Allow, Subject: &policy.Subject{}, Verdicts: []gate.Verdict{{
+		Answer:   gate.Allow,
+		Redirect: &gate.Redirect{Mirror: "RegistryMirror/near[0]", PullSecrets: []string{"there"}},
+		Warnings: []policy.Reason{{Code: policy.NoPullSecret, Message: "the pull secret absent is not in the namespace"}, {Code: policy.MirrorDiffers, Message: "another digest"}},
+	}}}}
+}
+
+// TestWhichSecretsAreThereIsNotTold: who asks may name any namespace.
+func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
+	calls := &book{}
+	image := listOf(t, call(newDoor(t, mirrored{}, api.WithRecorder(calls)), `{"images": ["nginx"], "namespace": "others"}`, nil)).Items[0].Images[0]
+	if image.Mirror == nil || len(image.Mirror.PullSecrets) > 0 || len(image.Warnings) != 1 || image.Warnings[0].Code != policy.MirrorDiffers {
+		t.Errorf("told: %+v, warnings %v", image.Mirror, image.Warnings)
+	}
+	if v := calls.last(t).Outcomes[0].Verdicts[0]; len(v.Redirect.PullSecrets) != 1 || len(v.Warnings) != 2 {
+		t.Error("the log does not have it either")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 )
 
@@ -96,10 +98,29 @@ func write(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body) // who does not listen any more needs no answer
 }
 
+// withhold leaves out which pull secrets of mirrors are in a namespace, since who
+// asks may name any.
+func withhold(outcomes []gate.Outcome) []gate.Outcome {
+	told := slices.Clone(outcomes)
+	for i := range told {
+		told[i].Verdicts = slices.Clone(told[i].Verdicts)
+		for j := range told[i].Verdicts {
+			v := &told[i].Verdicts[j]
+			v.Warnings = slices.DeleteFunc(slices.Clone(v.Warnings), func(r policy.Reason) bool { return r.Code == policy.NoPullSecret })
+			if v.Redirect != nil {
+				redirect := *v.Redirect
+				redirect.PullSecrets = nil
+				v.Redirect = &redirect
+			}
+		}
+	}
+	return told
+}
+
 // encode writes the record.
 func encode(outcomes []gate.Outcome) ([]byte, error) {
 	var body bytes.Buffer
-	if err := report.JSON(&body, outcomes); err != nil {
+	if err := report.JSON(&body, withhold(outcomes)); err != nil {
 		return nil, &problem{cause: Panicked, message: "an internal error; the gateway's log has it", err: err}
 	}
 	return body.Bytes(), nil

@@ -20,6 +20,7 @@ type exchange struct {
 	handler *Handler
 	started time.Time
 	items   []Item
+	cause   Cause // where there are no items
 	err     error
 }
 
@@ -27,30 +28,30 @@ type exchange struct {
 func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]item, string) {
 	release, body, err := x.read(ctx, w, r)
 	if errors.Is(err, errBusy) {
-		return nil, x.unread(err, sentences[QueueFull])
+		return nil, x.unread(QueueFull, err, sentences[QueueFull])
 	}
 	if err != nil {
-		return nil, x.unread(err, err.Error())
+		return nil, x.unread(Malformed, err, err.Error())
 	}
 	defer release()
 	keys, err := decode(body)
 	if err != nil {
-		return nil, x.unread(err, err.Error())
+		return nil, x.unread(Malformed, err, err.Error())
 	}
 	return x.settle(ctx, keys), ""
 }
 
 // unread notes why a request could not be read, and returns what the caller may
 // know of it.
-func (x *exchange) unread(err error, say string) string {
-	x.err = err
+func (x *exchange) unread(cause Cause, err error, say string) string {
+	x.cause, x.err = cause, err
 	return plain(say, maxError)
 }
 
 // record tells the recorder, whose panics are its own.
 func (x *exchange) record(ctx context.Context) {
 	defer func() { _ = recover() }()
-	x.handler.recorder.Record(ctx, Batch{Door: x.handler.config.Door, Items: x.items, Err: x.err, Duration: time.Since(x.started)})
+	x.handler.recorder.Record(ctx, Batch{Door: x.handler.config.Door, Items: x.items, Cause: x.cause, Err: x.err, Duration: time.Since(x.started)})
 }
 
 // settle decides the keys that can be read and answers all of them.

@@ -198,6 +198,25 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// TestCauseOfNoItems: a queue that is full is no fault of who asks.
+func TestCauseOfNoItems(t *testing.T) {
+	for cause, c := range map[externaldata.Cause]struct {
+		queue queue
+		body  string
+	}{
+		externaldata.QueueFull: {queue{dry: true}, string(request(t, "a"))},
+		externaldata.Malformed: {queue{}, "[]"},
+	} {
+		kept := &recorder{}
+		config := configOf(externaldata.Verify, decide(allow))
+		config.Queue = c.queue
+		r := read(t, post(must(externaldata.New(config, externaldata.WithRecorder(kept)))(t), []byte(c.body)))
+		if batch := kept.last(t); r.Response.SystemError == "" || batch.Cause != cause || len(batch.Items) > 0 {
+			t.Errorf("%s: recorded as %q, answered %+v", cause, batch.Cause, r)
+		}
+	}
+}
+
 func TestNew(t *testing.T) {
 	for reason, option := range map[string]externaldata.Option{
 		"no recorder": externaldata.WithRecorder(nil), "no time": externaldata.WithTimeout(0), "unknown keys": externaldata.WithKeys("some"),

@@ -26,9 +26,10 @@ const (
 // Batch is what became of one request.
 type Batch struct {
 	Door Door
-	// Items are the keys in their order; none where the request could not be read,
-	// and then Err says why.
+	// Items are the keys in their order; none where the request could not be read:
+	// then Cause is Malformed or QueueFull, and Err says why.
 	Items []Item
+	Cause Cause
 	// Err may say more than the caller may know, and so may that of an Item.
 	Err error
 	// Duration is from the first byte of the request that was read to the answer.

@@ -185,6 +185,25 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestSettingsOfSomebodyElse: who owns the file says whom to believe.
+func TestSettingsOfSomebodyElse(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	path := filepath.Join(t.TempDir(), "node.yaml")
+	if err := os.WriteFile(path, []byte("gateway: {url: \"https://gateway.test:9443\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for owner, refused := range map[int]bool{0: false, 1000: true} {
+		if err := os.Chown(path, owner, -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := imageverifier.ReadSettings(path); (err != nil) != refused {
+			t.Errorf("a file of the user %d: %v", owner, err)
+		}
+	}
+}
+
 func TestReadSettings(t *testing.T) {
 	gateway := "gateway: {url: \"https://gateway.test:9443\"}\n"
 	for _, row := range []struct {
@@ -200,6 +219,8 @@ func TestReadSettings(t *testing.T) {
 		{"writable by the group", gateway, 0o664, true},
 		{"an unknown member", gateway + "allowAll: true\n", 0o600, true},
 		{"a member twice", gateway + gateway, 0o600, true},
+		{"a member in another case", strings.ToUpper(gateway[:1]) + gateway[1:], 0o600, true},
+		{"a member in two cases", gateway + "requireMatch: true\nrequirematch: false\n", 0o600, true},
 		{"no YAML", "gateway: [", 0o600, true},
 		{"plain HTTP", "gateway: {url: \"http://gateway.test\"}\n", 0o600, true},
 		{"a URL with a path", "gateway: {url: \"https://gateway.test/api\"}\n", 0o600, true},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -89,7 +90,8 @@ func Path(env func(string) string) string {
 }
 
 // ReadSettings reads a file of settings. A member that is not known is an error,
-// and so is a file that others than its owner may write: it says whom to believe.
+// and so is a file that others than root, and the user that this process runs as,
+// may write: it says whom to believe.
 func ReadSettings(path string) (*Settings, error) {
 	s, err := readSettings(path)
 	if err != nil {
@@ -107,9 +109,14 @@ func readSettings(path string) (*Settings, error) {
 		return nil, err
 	} else if info.Mode().Perm()&0o022 != 0 {
 		return nil, fmt.Errorf("its mode is %s: others than its owner may write it; want 0644 or less", info.Mode())
+	} else if owner, known := ownerOf(info); known && owner != 0 && owner != os.Geteuid() {
+		return nil, fmt.Errorf("its owner is the user %d: want root, or the user that containerd runs as", owner)
+	}
+	if text, err = yaml.YAMLToJSONStrict(text); err != nil {
+		return nil, err
 	}
 	s := &Settings{timeout: DefaultTimeout}
-	if err := yaml.UnmarshalStrict(text, s); err != nil {
+	if err := json.Unmarshal(text, s, json.RejectUnknownMembers(true)); err != nil { // unlike YAML's, in one case only
 		return nil, err
 	}
 	if s.Timeout != "" {

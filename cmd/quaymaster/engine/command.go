@@ -28,8 +28,14 @@ func ExplainFromFolders(folders []string) func(namespace string, image policy.Im
 }
 
 // ExplainFromCluster is the same for the policies of a cluster, which kubectl gets.
+// Without its mirrors a copy would be judged under its own name alone; what is no
+// copy needs none.
 func ExplainFromCluster(namespace string, image policy.Image) string {
-	return "kubectl get clusterpolicies.kyverno.io,policies.kyverno.io -A -o yaml | quaymaster explain --policy /dev/stdin" + explained(namespace, image)
+	command := "kubectl get clusterpolicies.kyverno.io,policies.kyverno.io -A -o yaml | quaymaster explain --policy /dev/stdin"
+	if !image.Copy.IsZero() {
+		command += " --mirrors <(kubectl get registrymirrors.quaymaster.dev -o yaml)" // of bash and zsh
+	}
+	return command + explained(namespace, image)
 }
 
 func explained(namespace string, image policy.Image) string {

@@ -24,6 +24,9 @@ func TestExplain(t *testing.T) {
 			"quaymaster explain --policy p --namespace shop mirror.example/nginx:1"},
 		{"a cluster", ExplainFromCluster("shop", written),
 			"kubectl get clusterpolicies.kyverno.io,policies.kyverno.io -A -o yaml | quaymaster explain --policy /dev/stdin --namespace shop nginx:1"},
+		{"a copy is judged by its source's name, which the mirrors know", ExplainFromCluster("shop", policy.Image{Ref: ref("nginx:1"), Copy: ref("mirror.example/nginx:1")}),
+			"kubectl get clusterpolicies.kyverno.io,policies.kyverno.io -A -o yaml | quaymaster explain --policy /dev/stdin" +
+				" --mirrors <(kubectl get registrymirrors.quaymaster.dev -o yaml) --namespace shop mirror.example/nginx:1"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.reason, c.got, c.want)

@@ -60,6 +60,9 @@ func documentNames(paths []string) ([]string, error) {
 			names = append(names, path)
 			continue
 		}
+		if path, err = filepath.EvalSymlinks(path); err != nil { // WalkDir follows no link
+			return nil, err
+		}
 		err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err

@@ -26,6 +26,13 @@ func TestReadDocuments(t *testing.T) {
 	if objects, err := ReadDocuments([]string{folder, filepath.Join(folder, "b.yaml")}); err != nil || len(objects) != 3 {
 		t.Errorf("%d objects, %v", len(objects), err)
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Fatal(err)
+	}
+	if objects, err := ReadDocuments([]string{link}); err != nil || len(objects) != 3 {
+		t.Errorf("a link to the folder: %d objects, %v", len(objects), err)
+	}
 	write("c.json", "{")
 	for reason, path := range map[string]string{"a file that is none": folder, "a file that is not there": filepath.Join(folder, "d.yaml")} {
 		if _, err := ReadDocuments([]string{path}); err == nil {

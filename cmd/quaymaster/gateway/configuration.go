@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -282,7 +283,15 @@ func Load(path string) (Configuration, error) {
 // contradicts itself.
 func Parse(text []byte) (Configuration, error) {
 	var c Configuration
-	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+	if err := yaml.UnmarshalStrict(text, &Configuration{}); err != nil { // it tells best what is wrong
+		return c, err
+	}
+	text, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return c, err
+	}
+	// But it takes a field in any case, so that clientca: "" would undo clientCA.
+	if err := json.Unmarshal(text, &c, json.RejectUnknownMembers(true)); err != nil {
 		return c, err
 	}
 	if c.APIVersion != APIVersion || c.Kind != Kind {

@@ -33,7 +33,7 @@ type dock struct {
 	folder           string
 }
 
-func newDock(t *testing.T) *dock {
+func newDock(t testing.TB) *dock {
 	t.Helper()
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
@@ -51,7 +51,7 @@ func newDock(t *testing.T) *dock {
 }
 
 // write replaces a file in one step, as a mounted ConfigMap is replaced.
-func (d *dock) write(t *testing.T, name, content string) {
+func (d *dock) write(t testing.TB, name, content string) {
 	t.Helper()
 	path := filepath.Join(d.folder, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -116,10 +116,12 @@ type running struct {
 // start runs a gateway with more settings, and waits until its doors are open.
 func (d *dock) start(t *testing.T, settings string) *running {
 	t.Helper()
+	if !strings.Contains(settings, "ages:") {
+		settings += "ages: {tag: 1ms, none: 1ms}\n"
+	}
 	c, err := Parse([]byte(head + strings.ReplaceAll(`standalone: true
 policies: {folders: [FOLDER/policies]}
 certificate: {folder: FOLDER/certificate}
-ages: {tag: 1ms, none: 1ms}
 `, "FOLDER", d.folder) + settings))
 	if err != nil {
 		t.Fatal(err)

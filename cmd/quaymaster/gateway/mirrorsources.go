@@ -101,7 +101,8 @@ func (f *mirrorFiles) load() error {
 	}
 	h := sha256.New()
 	var documents []mirrorDocument
-	for i, object := range objects {
+	twins := map[string]int{}
+	for _, object := range objects {
 		text, err := json.Marshal(object.Content())
 		if err != nil {
 			return fmt.Errorf("mirrors.files: %s: %w", object.Source(), err)
@@ -110,9 +111,13 @@ func (f *mirrorFiles) load() error {
 		if _, err := compileMirror(text, object.Source()); errors.Is(err, mirror.ErrNoMapping) {
 			continue // a ConfigMap that is there for something else
 		}
+		// By name and not by place: a version that cannot be used leaves its own
+		// last one, wherever documents moved to.
+		name := object.Kind() + "/" + object.Namespace() + "/" + object.Name()
 		documents = append(documents, mirrorDocument{
-			key: fmt.Sprintf("%s/%s#%06d", mirrorsInFiles, object.Source(), i), source: object.Source(), text: text,
+			key: fmt.Sprintf("%s/%s#%06d", mirrorsInFiles, name, twins[name]), source: object.Source(), text: text,
 		})
+		twins[name]++
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
 	if sum == f.last {

@@ -2,12 +2,9 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/gate"
@@ -32,7 +29,7 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 	made := map[string]http.Handler{}
 	if g.configuration.Doors.ImageReview {
 		door, err := imagepolicy.New(imagepolicy.Config{
-			Decider: engine, Namespaces: g.around.namespaces, Failure: failure{g.state}, Queue: newTurns(g.configuration.Limits),
+			Decider: engine, Namespaces: g.around.namespaces, Failure: failure{g.state}, Queue: g.queue,
 		}, imagepolicy.WithRecorder(imageRecorder{told}))
 		if err != nil {
 			return nil, err
@@ -40,10 +37,9 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 		made[imageReviewPath] = door
 	}
 	if g.configuration.Doors.ExternalData {
-		queue := newTurns(g.configuration.Limits)
 		for path, door := range map[string]externaldata.Door{dataVerifyPath: externaldata.Verify, dataMutatePath: externaldata.Mutate} {
 			handler, err := externaldata.New(externaldata.Config{
-				Door: door, Decider: engine, Namespaces: g.around.namespaces, Queue: queue,
+				Door: door, Decider: engine, Namespaces: g.around.namespaces, Queue: g.queue,
 			}, externaldata.WithRecorder(dataRecorder{told}))
 			if err != nil {
 				return nil, err
@@ -69,7 +65,7 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 
 // authenticator knows the tokens of the file, and asks the API server for others.
 func (g *gateway) authenticator(c API) (api.Authenticator, error) {
-	var all anyOf
+	var all api.AnyOf
 	if c.Tokens != "" {
 		file, err := api.NewTokenFile(c.Tokens, nil)
 		if err != nil {
@@ -86,50 +82,6 @@ func (g *gateway) authenticator(c API) (api.Authenticator, error) {
 		all = append(all, tokens)
 	}
 	return all, nil
-}
-
-// anyOf knows whom one of several knows, who are asked in turn.
-type anyOf []api.Authenticator
-
-// Authenticate implements api.Authenticator. Where nobody knows the token and one
-// could not look, nobody can say that it is unknown.
-func (all anyOf) Authenticate(ctx context.Context, token string) (user string, groups []string, err error) {
-	var errs []error
-	for _, one := range all {
-		user, groups, err := one.Authenticate(ctx, token)
-		if err == nil && user != "" {
-			return user, groups, nil
-		}
-		errs = append(errs, err)
-	}
-	return "", nil, errors.Join(errs...)
-}
-
-// maxReviewBytes bounds the bodies that a door beside the webhooks holds at once.
-const maxReviewBytes = 32 << 20
-
-// turns bounds the work of such a door; it implements imagepolicy.Queue and
-// externaldata.Queue.
-type turns struct{ requests, bytes *semaphore.Weighted }
-
-func newTurns(c Limits) turns {
-	return turns{requests: semaphore.NewWeighted(int64(c.Requests)), bytes: semaphore.NewWeighted(maxReviewBytes)}
-}
-
-// Reserve implements imagepolicy.Queue.
-func (t turns) Reserve(ctx context.Context, size int64) (release func(), err error) {
-	if err := t.bytes.Acquire(ctx, size); err != nil {
-		return nil, err
-	}
-	return func() { t.bytes.Release(size) }, nil
-}
-
-// Enter implements imagepolicy.Queue.
-func (t turns) Enter(ctx context.Context) (leave func(), err error) {
-	if err := t.requests.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	return func() { t.requests.Release(1) }, nil
 }
 
 // imageRecorder tells of image reviews.
@@ -153,8 +105,8 @@ type dataRecorder struct{ recorder }
 func (r dataRecorder) Record(ctx context.Context, batch externaldata.Batch) {
 	door := string(batch.Door)
 	if len(batch.Items) == 0 {
-		r.metrics.Admitted(door, string(externaldata.Malformed), false)
-		r.undecided(ctx, door, string(externaldata.Malformed), batch.Err)
+		r.metrics.Admitted(door, string(batch.Cause), false)
+		r.undecided(ctx, door, string(batch.Cause), batch.Err)
 	}
 	for i := range batch.Items {
 		item := &batch.Items[i]

@@ -15,7 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/webhook/api"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
 const ciToken = "0123456789abcdef0123456789abcdef"
@@ -119,7 +120,7 @@ func TestAPIDoor(t *testing.T) {
 		{"a token that nobody knows", ciToken + "0", d.signed.Name, http.StatusUnauthorized, ""},
 		{"no token", "", d.signed.Name, http.StatusUnauthorized, ""},
 		{"a user that is not named", strings.ToUpper(ciToken), d.signed.Name, http.StatusForbidden, ""},
-		{"the word that stands for the socket", socketToken, d.signed.Name, http.StatusUnauthorized, ""},
+		{"the word that stands for the socket", socketUser, d.signed.Name, http.StatusUnauthorized, ""},
 	} {
 		status, text := post(t, r.client, "https://"+r.doors+apiPath, c.token, apiQuery(c.image))
 		if compact := strings.ReplaceAll(text, `": "`, `":"`); status != c.status || !strings.Contains(compact, c.want) {
@@ -175,7 +176,7 @@ func TestSocket(t *testing.T) {
 	if status, _ := post(t, client, "http://node/mutate", "", map[string]any{}); status != http.StatusNotFound {
 		t.Errorf("another door answers at the socket: HTTP %d", status)
 	}
-	if status, _ := post(t, r.client, "https://"+r.doors+apiPath, socketToken, apiQuery(d.signed.Name)); status != http.StatusNotFound {
+	if status, _ := post(t, r.client, "https://"+r.doors+apiPath, socketUser, apiQuery(d.signed.Name)); status != http.StatusNotFound {
 		t.Errorf("the socket opens the API to the network: HTTP %d", status)
 	}
 	client.CloseIdleConnections()
@@ -206,38 +207,40 @@ func TestSharedMemoryCostsTimeAlone(t *testing.T) {
 	})
 }
 
-// knows is an api.Authenticator of one token.
-type knows struct {
-	token string
-	err   error
-}
-
-func (k knows) Authenticate(_ context.Context, token string) (string, []string, error) {
-	if k.err == nil && token == k.token {
-		return k.token, nil, nil
+// TestAFolderThatIsALink: policies that are not read deny nothing.
+func TestAFolderThatIsALink(t *testing.T) {
+	d := newDock(t)
+	folder := filepath.Join(d.folder, "policies")
+	if err := os.Rename(folder, folder+"-1"); err != nil {
+		t.Fatal(err)
 	}
-	return "", nil, k.err
+	if err := os.Symlink("policies-1", folder); err != nil {
+		t.Fatal(err)
+	}
+	r := d.start(t, "")
+	if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.unsigned.Name); got.Allowed {
+		t.Error("an unsigned image is admitted")
+	}
+	if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name); !got.Allowed {
+		t.Error(got.Status.Message)
+	}
 }
 
-func TestAnyOf(t *testing.T) {
-	down := errors.New("could not look")
-	for _, c := range []struct {
-		reason, token string
-		all           anyOf
-		user          string
-		err           error
-	}{
-		{"the first knows it", "a", anyOf{knows{"a", nil}, knows{"b", down}}, "a", nil},
-		{"the second does", "b", anyOf{knows{"a", nil}, knows{"b", nil}}, "b", nil},
-		{"the second does, and the first cannot look", "b", anyOf{knows{"a", down}, knows{"b", nil}}, "b", nil},
-		{"nobody does", "c", anyOf{knows{"a", nil}, knows{"b", nil}}, "", nil},
-		{"nobody does, and one could not look", "c", anyOf{knows{"a", nil}, knows{"b", down}}, "", down},
-	} {
-		user, _, err := c.all.Authenticate(t.Context(), c.token)
-		if user != c.user || !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
-			t.Errorf("%s: %q, %v", c.reason, user, err)
+// TestWhichSecretsAreThereIsNotTold: a namespace with the mirror's pull secret and
+// one without it are the same to a caller of the API.
+func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
+	d := newDock(t)
+	server := registrytest.Start(registrytest.Options{})
+	t.Cleanup(server.Close)
+	copied := gatetest.New(server, d.Sigstore).Build("signed", "v1", "1")
+	d.write(t, "policies/secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: near-pull, namespace: victim}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: e30=}\n")
+	d.write(t, "mirrors/near.yaml", mirrorText("near", d.Registry.Host(), server.Host(), ", when: Present, pullSecrets: [near-pull]"))
+	d.write(t, "tokens", ciToken+",ci\n")
+	r := d.start(t, "doors: {api: {tokens: "+filepath.Join(d.folder, "tokens")+"}}\nmirrors: {files: ["+filepath.Join(d.folder, "mirrors")+"]}\n")
+	for _, namespace := range []string{"victim", "shop"} {
+		status, text := post(t, r.client, "https://"+r.doors+apiPath, ciToken, map[string]any{"images": []string{d.signed.Name}, "namespace": namespace})
+		if status != http.StatusOK || !strings.Contains(text, copied.Name+"@") || strings.Contains(text, "pull-secret") || strings.Contains(text, "near-pull") {
+			t.Errorf("%s: HTTP %d: %s", namespace, status, text)
 		}
 	}
 }
-
-var _ api.Authenticator = anyOf{}

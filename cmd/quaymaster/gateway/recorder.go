@@ -41,10 +41,14 @@ func (r recorder) Record(ctx context.Context, review admission.Review) {
 		return
 	}
 	r.metrics.Decided(review.Outcome)
-	if r.events == nil || review.DryRun || review.Door == admission.Mutate && review.Allowed {
-		return // the validating door speaks of what comes in, once
+	if r.events == nil || review.DryRun {
+		return
 	}
-	for _, event := range eventsOf(review) {
+	events := ofMirrors(review)
+	if review.Door != admission.Mutate || !review.Allowed { // else the validating door speaks of what comes in, once
+		events = append(events, ofPolicies(review)...)
+	}
+	for _, event := range events {
 		r.events.Record(event)
 	}
 }
@@ -80,9 +84,9 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 	r.log.LogAttrs(ctx, level, what, about...)
 }
 
-// eventsOf returns an event for each image and policy that speaks against it, and
+// ofPolicies returns an event for each image and policy that speaks against it, and
 // for each policy that could not be asked.
-func eventsOf(review admission.Review) []record.Event {
+func ofPolicies(review admission.Review) []record.Event {
 	var events []record.Event
 	for i := range review.Outcome.Verdicts {
 		v := &review.Outcome.Verdicts[i]
@@ -93,7 +97,8 @@ func eventsOf(review admission.Review) []record.Event {
 				continue
 			}
 			told[p] = true
-			events = append(events, eventOf(review, p, d.Result, imageNote(review, v, d)))
+			note := imageNote(review, v, "policy "+p.ID()+"/"+d.Check.Rule, d.Reasons[0])
+			events = append(events, eventOf(review, d.Result, policyOf(p), note))
 		}
 	}
 	told := map[*policy.Policy]bool{}
@@ -103,15 +108,50 @@ func eventsOf(review admission.Review) []record.Event {
 		}
 		told[rule.Policy] = true
 		note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + " could not be asked: " + rule.Err.Error()
-		events = append(events, eventOf(review, rule.Policy, policy.Undecided, note))
+		events = append(events, eventOf(review, policy.Undecided, policyOf(rule.Policy), note))
+	}
+	return events
+}
+
+// ofMirrors returns an event for each image that a mirror speaks against, and for
+// each tag that stands for two digests. The first door alone asks what a tag stands
+// for, so that no other says it again.
+func ofMirrors(review admission.Review) []record.Event {
+	var events []record.Event
+	add := func(v *gate.Verdict, result policy.Result, name string, reason policy.Reason) {
+		who := "mirror"
+		if reason.Path != "" {
+			who += " " + reason.Path
+		}
+		event := eventOf(review, result, mirrorOf(reason.Path), imageNote(review, v, who, reason))
+		event.Reason = name
+		events = append(events, event)
+	}
+	for i := range review.Outcome.Verdicts {
+		v := &review.Outcome.Verdicts[i]
+		for _, reason := range v.Reasons {
+			switch {
+			case reason.Code != policy.NoMirror && reason.Code != policy.NotMirrored:
+			case v.Answer == gate.Deny:
+				add(v, policy.Fail, "MirrorViolation", reason)
+			case v.Answer == gate.Unable:
+				add(v, policy.Undecided, "MirrorError", reason)
+			}
+		}
+		for _, reason := range v.Warnings {
+			if reason.Code == policy.MirrorDiffers {
+				reason.Message += ": " + reason.Found + ", and " + reason.Expected + " is used"
+				add(v, policy.Fail, "MirrorDiffers", reason)
+			}
+		}
 	}
 	return events
 }
 
 // eventOf regards the object, also one that will not exist: its namespace is where
 // the event can be read, and an image's name is not for all others. Only what has
-// no name regards the policy.
-func eventOf(review admission.Review, p *policy.Policy, result policy.Result, note string) record.Event {
+// no name regards what speaks against it.
+func eventOf(review admission.Review, result policy.Result, speaker core.ObjectReference, note string) record.Event {
 	event := record.Event{Type: core.EventTypeWarning, Reason: "PolicyViolation", Action: "Admitted", Regarding: objectOf(review), Note: note}
 	if result == policy.Undecided {
 		event.Reason = "PolicyError"
@@ -120,7 +160,7 @@ func eventOf(review admission.Review, p *policy.Policy, result policy.Result, no
 		event.Action = "Denied"
 	}
 	if event.Regarding.Name == "" {
-		event.Regarding = policyOf(p)
+		event.Regarding = speaker
 	}
 	return event
 }
@@ -137,11 +177,18 @@ func policyOf(p *policy.Policy) core.ObjectReference {
 	return core.ObjectReference{APIVersion: "kyverno.io/v1", Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
 
+// mirrorOf returns the document of an entry, as in RegistryMirror/hub[0].
+func mirrorOf(entry string) core.ObjectReference {
+	kind, name, _ := strings.Cut(entry, "/")
+	name, _, _ = strings.Cut(name, "[")
+	return core.ObjectReference{APIVersion: mirrorGroup + "/v1alpha1", Kind: kind, Name: name}
+}
+
 func nameOf(review admission.Review) string {
 	return review.Kind + " " + strings.TrimPrefix(review.Namespace+"/"+review.Name, "/")
 }
 
-func imageNote(review admission.Review, v *gate.Verdict, d policy.Decision) string {
+func imageNote(review admission.Review, v *gate.Verdict, who string, reason policy.Reason) string {
 	return nameOf(review) + ": container " + v.Image.Container + ", image " + v.Image.Ref.Written() +
-		", policy " + d.Check.Policy.ID() + "/" + d.Check.Rule + ": " + string(d.Reasons[0].Code) + ": " + d.Reasons[0].Message
+		", " + who + ": " + string(reason.Code) + ": " + reason.Message
 }

@@ -3,7 +3,9 @@ package gateway
 import (
 	"net"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Mirrors says where images are redirected to. RegistryMirror resources of the
@@ -102,8 +104,11 @@ func (s SharedMemory) check(c *Configuration, found *complaints) {
 		found.refuse(s != (SharedMemory{}), "sharedMemory: without an address nothing is shared")
 		return
 	}
-	_, _, err := net.SplitHostPort(s.Address)
+	host, port, err := net.SplitHostPort(s.Address)
 	found.refuse(err != nil, "sharedMemory.address: want host:port: %w", err)
+	_, malformed := strconv.ParseUint(port, 10, 16)
+	found.refuse(err == nil && (host == "" || malformed != nil), "sharedMemory.address: %q: want host:port", s.Address)
+	found.refuse(s.Timeout > Duration(2*time.Second), "sharedMemory.timeout: want at most 2s")
 	found.refuse(s.CAFile != "" && !s.TLS, "sharedMemory.caFile is for sharedMemory.tls")
 	found.refuse(s.Username != "" && s.PasswordFile == "", "sharedMemory.username without a passwordFile")
 	found.refuse(c.Standalone && c.Certificate.Folder == "", "sharedMemory: entries are sealed with the replicas' key; running standalone, set certificate.folder, or nobody could read them after a restart")

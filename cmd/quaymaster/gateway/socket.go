@@ -89,22 +89,8 @@ func (s *socket) serve(ctx context.Context, door http.Handler) error {
 	return errors.Join(err, s.remove())
 }
 
-// ownerOnly is the API for who may open the socket: that is all that is asked.
-type ownerOnly struct{ door http.Handler }
-
-// socketToken stands for the permission of the file; it opens no other door.
-const socketToken = "unix-socket"
-
-// ServeHTTP implements http.Handler.
-func (o ownerOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.Header.Set("Authorization", "Bearer "+socketToken)
-	o.door.ServeHTTP(w, r)
-}
-
-// Authenticate implements api.Authenticator.
-func (ownerOnly) Authenticate(context.Context, string) (user string, groups []string, err error) {
-	return socketToken, nil, nil
-}
+// socketUser is who asks at the socket: the permission of the file says who may.
+const socketUser = "unix-socket"
 
 // openSocket answers at listen.socket until ctx ends. The doors are open by then.
 func (g *gateway) openSocket(ctx context.Context) error {
@@ -113,10 +99,10 @@ func (g *gateway) openSocket(ctx context.Context) error {
 		return errors.Join(g.socket.listener.Close(), g.socket.remove())
 	case <-g.open:
 	}
-	door, err := api.New(api.Config{Authenticator: ownerOnly{}, Decider: g.engineMade},
+	door, err := api.New(api.Config{Decider: g.engineMade}, api.WithoutTokens(socketUser),
 		api.WithNamespaces(g.around.namespaces), api.WithRecorder(apiRecorder{g.recorder(), "socket"}))
 	if err != nil {
 		return err
 	}
-	return g.socket.serve(ctx, ownerOnly{door})
+	return g.socket.serve(ctx, door)
 }

@@ -119,6 +119,9 @@ func (s Source) name(wildcard, part string, which middle) (image.Repository, boo
 	host, path := s.host, part
 	if host == "" {
 		host = wildcard + s.suffix
+		if image.NormalRegistry(host) == dockerHub {
+			host = dockerHub // what * stands for may be another name of it
+		}
 	}
 	if which == rest && s.prefix != "" {
 		path = s.prefix

@@ -1,0 +1,17 @@
+//go:build unix
+
+package imageverifier
+
+import (
+	"os"
+	"syscall"
+)
+
+// ownerOf returns the user that a file belongs to, if the system says.
+func ownerOf(info os.FileInfo) (user int, known bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(stat.Uid), true
+}
