@@ -62,12 +62,7 @@ func (s *scene) tryNamespaced(t *testing.T) {
 	must(t, err)
 	text = strings.Replace(text, "kind: ClusterPolicy", "kind: Policy", 1)
 	s.put(t, strings.Replace(text, "name: inside", "name: inside\n  namespace: answers-inside", 1))
-	eventually(t, func(ctx context.Context) error { // the API server watches its webhook configurations
-		if _, err := inside.dryRun(ctx, pod("probe", bare.Name)); err == nil {
-			return errors.New("an unsigned image is admitted where the policy is")
-		}
-		return nil
-	})
+	s.awaitGuard(t, inside, bare.Name, true) // the API server watches its webhook configurations
 	_, err = inside.dryRun(t.Context(), pod("bare", bare.Name))
 	denied(t, "where the policy is", err, "unsigned")
 	if err == nil || !strings.Contains(err.Error(), "Policy/answers-inside/inside") {

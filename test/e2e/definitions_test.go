@@ -47,18 +47,19 @@ func TestDefinitions(t *testing.T) {
 	resource := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	remove := func(ctx context.Context, names ...string) {
 		for _, name := range names {
-			_ = resource.Delete(ctx, name+".kyverno.io", meta.DeleteOptions{})
+			_ = resource.Delete(ctx, name, meta.DeleteOptions{})
 		}
 		eventually(t, func(ctx context.Context) error {
 			for _, name := range names {
-				if _, err := resource.Get(ctx, name+".kyverno.io", meta.GetOptions{}); !apierrors.IsNotFound(err) {
+				if _, err := resource.Get(ctx, name, meta.GetOptions{}); !apierrors.IsNotFound(err) {
 					return errors.Join(fmt.Errorf("the definition of %s is still there", name), err)
 				}
 			}
 			return nil
 		})
 	}
-	remove(t.Context(), "clusterpolicies", "policies", "policyexceptions")
+	all := []string{"clusterpolicies.kyverno.io", "policies.kyverno.io", "policyexceptions.kyverno.io", "registrymirrors.quaymaster.dev"}
+	remove(t.Context(), all...)
 	s.endLead(t)
 	s.gateway = s.start(t, gateway.Configuration{})
 	must(t, s.gateway.Ready(t.Context()))
@@ -74,11 +75,11 @@ func TestDefinitions(t *testing.T) {
 	if pruned := s.pruned(t); !slices.Equal(pruned, []string{"policies.kyverno.io"}) {
 		t.Errorf("it warns that fields are lost of %v", pruned)
 	}
-	remove(t.Context(), "policies")
+	remove(t.Context(), "policies.kyverno.io")
 
 	_, err = s.plane.Install(t.Context())
 	must(t, err)
-	s.awaitWatched(t, "clusterpolicies.kyverno.io", "policies.kyverno.io", "policyexceptions.kyverno.io")
+	s.awaitWatched(t, all...)
 	s.enforce(t, harbour.Policy{Name: "definitions", Namespaces: []string{s.namespace}})
 	_, err = s.dryRun(t.Context(), pod("bare", bare.Name))
 	denied(t, "an unsigned image, once there are policies", err, "unsigned")

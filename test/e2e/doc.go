@@ -3,11 +3,15 @@
 //
 // etcd, kube-apiserver and kube-controller-manager are built once from Go
 // modules (test/tools, by package peers) and run on loopback with certificates
-// of their own. There are no nodes: pods are admitted and stay Pending.
+// of their own. There are no nodes: pods are admitted and stay Pending. Other callers
+// are real, too: containerd's code that runs image verifiers, and the API server's
+// plugin for images. redis-server is the system's; where it is not installed, the one
+// test that needs it says so and is skipped.
 //
 //   - controlplane: the API server, identities for it, manifests in it
 //   - gateway: quaymaster serve, its configuration, log and metrics
-//   - harbour: a registry with signed and unsigned images, and policies for them
+//   - harbour: a registry with signed and unsigned images, policies for them, and
+//     copies in another
 //   - balancer: what a Service is in front of several replicas
 //   - process: a child that never outlives the test
 //   - noop, bench: make bench-admission

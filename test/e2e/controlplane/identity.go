@@ -34,19 +34,30 @@ func (c *ControlPlane) User(name string, groups ...string) (*rest.Config, error)
 // ServiceAccount returns a configuration for a service account that exists, by
 // a token as pods get it.
 func (c *ControlPlane) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
-	client, err := kubernetes.NewForConfig(c.admin)
+	token, err := c.Token(ctx, namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	seconds := int64(tokenSeconds)
-	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name,
-		&authentication.TokenRequest{Spec: authentication.TokenRequestSpec{ExpirationSeconds: &seconds}}, meta.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("get a token of the service account %s/%s: %w", namespace, name, err)
-	}
 	config := c.anonymous()
-	config.BearerToken = answer.Status.Token
+	config.BearerToken = token
 	return config, nil
+}
+
+// Token returns a token of a service account that exists, for audiences, or else for
+// the API server.
+func (c *ControlPlane) Token(ctx context.Context, namespace, name string, audiences ...string) (string, error) {
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return "", err
+	}
+	seconds := int64(tokenSeconds)
+	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authentication.TokenRequest{
+		Spec: authentication.TokenRequestSpec{ExpirationSeconds: &seconds, Audiences: audiences},
+	}, meta.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get a token of the service account %s/%s: %w", namespace, name, err)
+	}
+	return answer.Status.Token, nil
 }
 
 func (c *ControlPlane) anonymous() *rest.Config {

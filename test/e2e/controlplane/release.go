@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -14,6 +15,23 @@ import (
 
 // The gateway's service account, as deploy/ names it.
 const releaseNamespace, releaseAccount = "quaymaster", "quaymaster"
+
+// tokenReview is what lets the gateway ask whose a token is.
+const tokenReview = "quaymaster-tokenreview"
+
+// AllowTokenReview applies what deploy/ holds for doors.api.tokenReview, and nothing
+// else does.
+func (c *ControlPlane) AllowTokenReview(ctx context.Context) error {
+	checkout, err := peers.Checkout()
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(filepath.Join(checkout, "deploy", "tokenreview.yaml"))
+	if err != nil {
+		return err
+	}
+	return c.ApplyYAML(ctx, string(content))
+}
 
 // Install applies what the product's deploy folder holds but for its pods, which
 // nothing here would run, and returns the identity of the gateway: its service
@@ -27,9 +45,10 @@ func (c *ControlPlane) Install(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("install the release: %w", err)
 	}
-	// The kinds of kustomize are no objects of the cluster.
+	// The kinds of kustomize are no objects of the cluster, and what is for one door
+	// alone is for who opens it.
 	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
-		return object.GetKind() == "Deployment" || object.GetKind() == "Kustomization"
+		return object.GetKind() == "Deployment" || object.GetKind() == "Kustomization" || object.GetName() == tokenReview
 	})
 	if err := c.Apply(ctx, objects...); err != nil {
 		return nil, fmt.Errorf("install the release: %w", err)

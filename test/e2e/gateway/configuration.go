@@ -20,6 +20,11 @@ type Configuration struct {
 	Exceptions struct {
 		Namespaces []string `json:"namespaces,omitempty"`
 	} `json:"exceptions,omitzero"`
+	Mirrors struct {
+		Files      []string `json:"files,omitempty"`
+		ConfigMaps []string `json:"configMaps,omitempty"`
+	} `json:"mirrors,omitzero"`
+	Doors      Doors `json:"doors,omitzero"`
 	Registries struct {
 		// Hosts by name and port.
 		Hosts       map[string]Host `json:"hosts,omitempty"`
@@ -36,6 +41,10 @@ type Configuration struct {
 		Disabled bool   `json:"disabled,omitempty"`
 		Address  string `json:"address,omitempty"`
 	} `json:"peers,omitzero"`
+	SharedMemory struct {
+		Address string `json:"address,omitempty"`
+		Timeout string `json:"timeout,omitempty"`
+	} `json:"sharedMemory,omitzero"`
 	Log struct {
 		Level string `json:"level,omitempty"`
 	} `json:"log,omitzero"`
@@ -51,6 +60,23 @@ type Listen struct {
 	ClientCA    string   `json:"clientCA,omitempty"`
 	ClientNames []string `json:"clientNames,omitempty"`
 	ClientDoors []string `json:"clientDoors,omitempty"`
+	Socket      string   `json:"socket,omitempty"`
+}
+
+// Doors are those that are closed unless they are turned on.
+type Doors struct {
+	ImageReview  bool `json:"imageReview,omitempty"`
+	ExternalData bool `json:"externalData,omitempty"`
+	API          API  `json:"api,omitzero"`
+}
+
+// API says who may ask at /api/v1/verify.
+type API struct {
+	Tokens      string   `json:"tokens,omitempty"`
+	TokenReview bool     `json:"tokenReview,omitempty"`
+	Audiences   []string `json:"audiences,omitempty"`
+	Users       []string `json:"users,omitempty"`
+	Groups      []string `json:"groups,omitempty"`
 }
 
 // Webhooks says how the API server is told to ask.
@@ -83,6 +109,7 @@ type Ages struct {
 	Fact   string `json:"fact,omitempty"`
 	None   string `json:"none,omitempty"`
 	Secret string `json:"secret,omitempty"`
+	Mirror string `json:"mirror,omitempty"`
 }
 
 // PlainHTTP says that registries are asked without TLS.

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -27,6 +28,9 @@ import (
 
 // readyTimeout is how long a gateway may take to get ready, on a busy machine.
 const readyTimeout = time.Minute
+
+// maxLine bounds one line of the metrics, in bytes.
+const maxLine = 1 << 20
 
 // noProxy is a proxy that nobody runs: loopback needs none, and whoever wants
 // more fails at once.
@@ -160,11 +164,15 @@ func (g *Gateway) metrics(ctx context.Context) ([]Sample, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, errors.New(response.Status)
 	}
+	return Samples(response.Body)
+}
+
+// Samples reads metrics in the text format.
+func Samples(from io.Reader) ([]Sample, error) {
 	var samples []Sample
-	for lines := bufio.NewScanner(response.Body); ; {
-		if !lines.Scan() {
-			return samples, lines.Err()
-		}
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
 		if line := lines.Text(); line != "" && line[0] != '#' {
 			sample, err := parseSample(line)
 			if err != nil {
@@ -173,6 +181,7 @@ func (g *Gateway) metrics(ctx context.Context) ([]Sample, error) {
 			samples = append(samples, sample)
 		}
 	}
+	return samples, lines.Err()
 }
 
 // parseSample reads a line of the text format: name{label="value",...} number.

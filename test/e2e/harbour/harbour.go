@@ -7,7 +7,9 @@ package harbour
 
 import (
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -71,6 +73,29 @@ func (h *Harbour) SignedBy(signer *verifytest.Signer, repository, tag string) (g
 
 // Pinned is the name that admission writes: by tag and digest.
 func Pinned(image gatetest.Image) string { return image.Name + "@" + image.Manifest.Digest }
+
+// maxManifest bounds a manifest that is copied, in bytes.
+const maxManifest = 1 << 20
+
+// CopyTo puts an image's manifest, and nothing else, into another harbour, as a
+// mirror that leaves signatures behind. What an image consists of is pulled by
+// nobody here.
+func (h *Harbour) CopyTo(other *Harbour, image gatetest.Image, repository, tag string) (gatetest.Image, error) {
+	url := "http://" + h.Registry.Host() + "/v2/" + image.Repository + "/manifests/" + image.Manifest.Digest
+	response, err := http.Get(url) //nolint:noctx // loopback, in the same process
+	if err != nil {
+		return gatetest.Image{}, fmt.Errorf("copy %s: %w", image.Name, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxManifest))
+	if err != nil || response.StatusCode != http.StatusOK {
+		return gatetest.Image{}, fmt.Errorf("copy %s: %s, %w", image.Name, response.Status, err)
+	}
+	return gatetest.Image{
+		Name: other.Registry.Host() + "/" + repository + ":" + tag, Repository: repository,
+		Manifest: other.Registry.PutManifest(repository, tag, image.Manifest.MediaType, body),
+	}, nil
+}
 
 // Policy is a ClusterPolicy with one rule: images are signed with the signer's
 // key. Only Name is required.

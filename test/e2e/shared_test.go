@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/test/e2e/gateway"
+	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/process"
+)
+
+// redisServer is the program that replicas share a memory by, as Debian installs it.
+const redisServer = "redis-server"
+
+// redis runs one on loopback, which keeps nothing on disk.
+func redis(t *testing.T) (*process.Process, string) {
+	t.Helper()
+	path, err := exec.LookPath(redisServer)
+	if err != nil {
+		t.Skipf("%s is not installed: the memory that replicas share is NOT tested here (apt-get install %s)", redisServer, redisServer)
+	}
+	address, err := process.FreeAddress(t.Context())
+	must(t, err)
+	host, port, err := net.SplitHostPort(address)
+	must(t, err)
+	server, err := process.Start(process.Options{
+		Path: path, Folder: t.TempDir(), Args: []string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no"},
+	})
+	must(t, err)
+	t.Cleanup(server.Kill)
+	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
+	defer cancel()
+	must(t, server.Await(ctx, func(ctx context.Context) error {
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	}))
+	return server, address
+}
+
+// TestSharedMemory: what one replica proved, another knows by the store that they
+// share; without it the other looks for itself.
+func TestSharedMemory(t *testing.T) {
+	server, address := redis(t)
+	s := unguarded(t, "shared")
+	alone := func(c *gateway.Configuration) { c.Peers.Disabled = true }
+	strangers := s.replicas(t, 2, alone)
+	sharing := s.replicas(t, 2, func(c *gateway.Configuration) {
+		alone(c)
+		c.SharedMemory.Address, c.SharedMemory.Timeout = address, "500ms" // on a busy machine
+	})
+	s.gateway = sharing[0]
+	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	for _, g := range append(strangers, sharing...) {
+		s.isEnforcing(t, g)
+	}
+	built := 0
+	second := func(replicas []*gateway.Gateway, name func(gatetest.Image) string) (first, then int) {
+		t.Helper()
+		built++
+		image, err := s.harbour.Signed("shop/cold", fmt.Sprint(built))
+		must(t, err)
+		var cost [2]int
+		for i, g := range replicas {
+			s.harbour.Registry.Reset()
+			p := pod(fmt.Sprint("cold-", built), name(image))
+			door := s.caller(t, g)
+			if p.Spec.Containers[0].Image == image.Name {
+				must(t, s.admitBetween(t.Context(), p, door, door))
+			} else {
+				said, err := door.ask(t.Context(), "/validate", s.reviewOf(p, "ann"))
+				must(t, err)
+				if !said.Allowed {
+					t.Errorf("by digest: %s", said.Result.Message)
+				}
+			}
+			cost[i] = s.harbour.Registry.Count("")
+		}
+		return cost[0], cost[1]
+	}
+	byTag := func(image gatetest.Image) string { return image.Name }
+
+	alike, apart := second(strangers, byTag)
+	if alike < 2 || apart != alike {
+		t.Errorf("replicas that share nothing: %d requests by the first and %d by the second", alike, apart)
+	}
+	if first, then := second(sharing, byTag); first != alike || then > 1 {
+		t.Errorf("by tag: %d requests by the first replica and %d by the second, want %d and at most 1", first, then, alike)
+	}
+	if first, then := second(sharing, gatetest.Image.ByDigest); first == 0 || then != 0 {
+		t.Errorf("by digest: %d requests by the first replica and %d by the second, want none", first, then)
+	}
+
+	// What is denied is denied by either.
+	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	for i, g := range sharing {
+		said, err := s.caller(t, g).ask(t.Context(), "/mutate", s.reviewOf(pod("bare", bare.Name), "ann"))
+		if err != nil || said.Allowed {
+			t.Errorf("an unsigned image at replica %d: %+v, %v", i, said, err)
+		}
+	}
+	server.Kill()
+	if first, then := second(sharing, byTag); first != alike || then != alike {
+		t.Errorf("without the store: %d requests by the first replica and %d by the second, want %d each", first, then, alike)
+	}
+}
+
+// isEnforcing waits until a gateway denies what is unsigned.
+func (s *scene) isEnforcing(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
+	bare := s.harbour.Unsigned("probe/enforcing", "1.0")
+	door := s.caller(t, g)
+	eventually(t, func(ctx context.Context) error {
+		said, err := door.ask(ctx, "/validate", s.reviewOf(pod("enforcing", bare.ByDigest()), "ann"))
+		if err == nil && said.Allowed {
+			err = errAdmitted
+		}
+		return err
+	})
+}
