@@ -18,16 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/registry/registrytest"
-	"github.com/quaymaster/quaymaster/verify"
-	"github.com/quaymaster/quaymaster/verify/cosign"
-	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
@@ -146,14 +140,10 @@ func serve(t testing.TB, handler http.Handler, more string) (settings string, se
 	return write(t, "node.yaml", "gateway: {url: \""+server.URL+"\", caFile: "+ca+", tokenFile: "+token+"}\n"+more), server
 }
 
-// harbor is a gate with real parts, behind the real door: a registry on loopback,
-// a signer, the product's client and verifier.
+// harbor is a gate with real parts, behind the real door, whose one rule it is.
 type harbor struct {
-	*gatetest.Yard
-	client    *registry.Client
-	signer    *verifytest.Signer
-	authority *verify.Authority
-	door      http.Handler
+	*gatetest.Harbor
+	door http.Handler
 
 	mu     sync.Mutex
 	opened []gate.Access
@@ -161,48 +151,21 @@ type harbor struct {
 
 func newHarbor(t testing.TB) *harbor {
 	t.Helper()
-	server := registrytest.Start(registrytest.Options{})
-	t.Cleanup(server.Close)
-	sigstore := must(verifytest.New(verifytest.Options{}))(t)
-	snapshot := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t).Snapshot()
-	h := &harbor{
-		Yard: gatetest.New(server, sigstore), client: must(registry.New(registry.Config{}))(t),
-		signer: must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
-	}
-	t.Cleanup(h.client.Close)
-	h.authority = &verify.Authority{Name: "key", Key: &verify.Key{Ref: string(h.signer.PublicPEM())}, Log: verify.Log{Ignore: true}}
+	h := &harbor{Harbor: must(gatetest.NewHarbor())(t)}
+	t.Cleanup(h.Close)
 	set := must(policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
-	judge := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{
-		Policies: set, Prover: prover{Snapshot: snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(snapshot)}},
-	}}))(t)
+	judge := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}}))(t)
 	tokens := must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
 	h.door = must(api.New(api.Config{Authenticator: tokens, Decider: judge}))(t)
 	return h
 }
 
-type prover struct {
-	*trust.Snapshot
-	verify.ByFormat
-}
-
-type session struct {
-	*registry.Client
-	meter *registry.Meter
-}
-
-func (session) Scope() string { return "" }
-
-func (s session) Cost() gate.Cost {
-	return gate.Cost{Requests: s.meter.Requests(), RateLimitRemaining: -1}
-}
-
-// Open implements gate.Registries.
-func (h *harbor) Open(_ context.Context, access gate.Access, _ image.Repository) (gate.Session, error) {
+// Open implements gate.Registries, and notes who is asked for.
+func (h *harbor) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {
 	h.mu.Lock()
 	h.opened = append(h.opened, access)
 	h.mu.Unlock()
-	meter := &registry.Meter{}
-	return session{Client: h.client.With(meter), meter: meter}, nil
+	return h.Harbor.Open(ctx, access, repository)
 }
 
 // Name, Extractors and Plan make the harbor a rule: images in shop/ are signed by
@@ -217,7 +180,7 @@ func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Imag
 		}
 		plan.Checks = append(plan.Checks, policy.Check{
 			Entry: "verifyImages[0]", Image: found, Action: policy.Enforce, Required: true,
-			Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: h.authority}}}},
+			Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: h.Authority}}}},
 		})
 	}
 	return plan, nil
@@ -226,7 +189,7 @@ func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Imag
 // sign signs an image as cosign does.
 func (h *harbor) sign(t testing.TB, built gatetest.Image) gatetest.Image {
 	t.Helper()
-	if err := h.SignLegacy(built, verifytest.Claim{Signer: h.signer, NoLog: true}, nil); err != nil {
+	if err := h.SignLegacy(built, verifytest.Claim{Signer: h.Signer, NoLog: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return built

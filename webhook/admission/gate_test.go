@@ -7,29 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/registry/registrytest"
-	"github.com/quaymaster/quaymaster/verify"
-	"github.com/quaymaster/quaymaster/verify/cosign"
-	"github.com/quaymaster/quaymaster/verify/trust"
-	"github.com/quaymaster/quaymaster/verify/verifytest"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// harbor has a real gate, a registry on loopback and a signer.
+// harbor has a real gate, whose one rule it is.
 type harbor struct {
-	*gatetest.Yard
-	client *registry.Client
-	signer *verifytest.Signer
-	// authority is the signer, for the rule that the harbor is.
-	authority *verify.Authority
-	state     gate.Fixed
-	gate      *gate.Gate
+	*gatetest.Harbor
+	gate *gate.Gate
 }
 
 func must[T any](value T, err error) func(testing.TB) T {
@@ -44,17 +31,8 @@ func must[T any](value T, err error) func(testing.TB) T {
 
 func newHarbor(t testing.TB) *harbor {
 	t.Helper()
-	server := registrytest.Start(registrytest.Options{})
-	t.Cleanup(server.Close)
-	sigstore := must(verifytest.New(verifytest.Options{}))(t)
-	snapshot := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t).Snapshot()
-	h := &harbor{
-		Yard: gatetest.New(server, sigstore), client: must(registry.New(registry.Config{}))(t),
-		signer: must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
-	}
-	t.Cleanup(h.client.Close)
-	h.authority = &verify.Authority{Name: "key", Key: &verify.Key{Ref: string(h.signer.PublicPEM())}, Log: verify.Log{Ignore: true}}
-	h.state.Prover = prover{Snapshot: snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(snapshot)}}
+	h := &harbor{Harbor: must(gatetest.NewHarbor())(t)}
+	t.Cleanup(h.Close)
 	h.gate = h.gateOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}})
 	return h
 }
@@ -62,30 +40,7 @@ func newHarbor(t testing.TB) *harbor {
 // gateOf returns a gate with a memory of its own.
 func (h *harbor) gateOf(t testing.TB, policies ...*policy.Policy) *gate.Gate {
 	t.Helper()
-	h.state.Policies = must(policy.NewSet(policies...))(t)
-	return must(gate.New(gate.Config{Registries: h, State: h.state}))(t)
-}
-
-type prover struct {
-	*trust.Snapshot
-	verify.ByFormat
-}
-
-type session struct {
-	*registry.Client
-	meter *registry.Meter
-}
-
-func (session) Scope() string { return "" }
-
-func (s session) Cost() gate.Cost {
-	return gate.Cost{Requests: s.meter.Requests(), RateLimitRemaining: -1}
-}
-
-// Open implements gate.Registries.
-func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
-	meter := &registry.Meter{}
-	return session{Client: h.client.With(meter), meter: meter}, nil
+	return must(h.Gate(policies...))(t)
 }
 
 // Name, Extractors and Plan make the harbor a rule: every image is signed by its
@@ -97,20 +52,15 @@ func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Imag
 	for _, found := range images {
 		plan.Checks = append(plan.Checks, policy.Check{
 			Entry: "verifyImages[0]", Image: found, Action: policy.Enforce, MutateDigest: true, VerifyDigest: true, Required: true,
-			Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: h.authority}}}},
+			Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: h.Authority}}}},
 		})
 	}
 	return plan, nil
 }
 
-// signed builds an image and signs it.
 func (h *harbor) signed(t testing.TB, name string) string {
 	t.Helper()
-	built := h.Build("shop/"+name, "1", name)
-	if err := h.SignLegacy(built, verifytest.Claim{Signer: h.signer, NoLog: true}, nil); err != nil {
-		t.Fatal(err)
-	}
-	return built.Name
+	return must(h.Signed(name))(t).Name
 }
 
 // TestRealGate is the journey of a Pod through both doors.

@@ -60,7 +60,7 @@ func (h *harbor) policies(t testing.TB, count int, asked *int) []*policy.Policy 
 		default:
 			pattern = fmt.Sprintf("*/team-%d/app:*", i)
 		}
-		text := strings.NewReplacer("NAME", fmt.Sprintf("team-%d", i), "PATTERN", pattern, "KEY", fmt.Sprintf("%q", h.signer.PublicPEM())).Replace(signedBy)
+		text := strings.NewReplacer("NAME", fmt.Sprintf("team-%d", i), "PATTERN", pattern, "KEY", fmt.Sprintf("%q", h.Signer.PublicPEM())).Replace(signedBy)
 		p := must(compiler.Compile([]byte(text), "team.yaml"))(t)
 		for n, rule := range p.Rules {
 			p.Rules[n] = counted{rule.(policy.Selective), asked}

@@ -3,7 +3,6 @@ package externaldata_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -11,21 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
-	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
-	"github.com/quaymaster/quaymaster/policy/kyverno"
-	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/registry/registrytest"
-	"github.com/quaymaster/quaymaster/verify"
-	"github.com/quaymaster/quaymaster/verify/cosign"
-	"github.com/quaymaster/quaymaster/verify/trust"
-	"github.com/quaymaster/quaymaster/verify/verifytest"
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
 )
 
@@ -39,49 +26,14 @@ func must[T any](value T, err error) func(testing.TB) T {
 	}
 }
 
-// harbor has a registry on loopback, a signer and a real gate.
-type harbor struct {
-	*gatetest.Yard
-	client *registry.Client
-	signer *verifytest.Signer
-	state  gate.Fixed
-}
+// harbor is a real gate's, and fails the test on errors.
+type harbor struct{ *gatetest.Harbor }
 
 func newHarbor(t testing.TB) *harbor {
 	t.Helper()
-	server := registrytest.Start(registrytest.Options{})
-	t.Cleanup(server.Close)
-	sigstore := must(verifytest.New(verifytest.Options{}))(t)
-	snapshot := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t).Snapshot()
-	h := &harbor{
-		Yard: gatetest.New(server, sigstore), client: must(registry.New(registry.Config{}))(t),
-		signer: must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
-	}
-	t.Cleanup(h.client.Close)
-	h.state.Prover = prover{Snapshot: snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(snapshot)}}
+	h := &harbor{must(gatetest.NewHarbor())(t)}
+	t.Cleanup(h.Close)
 	return h
-}
-
-type prover struct {
-	*trust.Snapshot
-	verify.ByFormat
-}
-
-type session struct {
-	*registry.Client
-	meter *registry.Meter
-}
-
-func (session) Scope() string { return "" }
-
-func (s session) Cost() gate.Cost {
-	return gate.Cost{Requests: s.meter.Requests(), RateLimitRemaining: -1}
-}
-
-// Open implements gate.Registries.
-func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
-	meter := &registry.Meter{}
-	return session{Client: h.client.With(meter), meter: meter}, nil
 }
 
 // signedImages wants the harbor's images below shop signed; changes replace texts
@@ -104,23 +56,13 @@ spec:
 // gate returns a gate with the policy.
 func (h *harbor) gate(t testing.TB, changes ...string) *gate.Gate {
 	t.Helper()
-	engine := must(jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader}))(t)
-	compiler := must(kyverno.New(kyverno.Options{Engine: engine}))(t)
-	key := string(must(json.Marshal(string(h.signer.PublicPEM())))(t))
 	text := strings.NewReplacer(changes...).Replace(signedImages)
-	text = strings.NewReplacer("HOST", h.Registry.Host(), "KEY", key).Replace(text)
-	h.state.Policies = must(policy.NewSet(must(compiler.Compile([]byte(text), "test.yaml"))(t)))(t)
-	return must(gate.New(gate.Config{Registries: h, State: h.state}))(t)
+	return must(h.Gate(must(h.Policy(text))(t)))(t)
 }
 
-// signed builds an image and signs it.
 func (h *harbor) signed(t testing.TB, name string) gatetest.Image {
 	t.Helper()
-	built := h.Build("shop/"+name, "1", name)
-	if err := h.SignLegacy(built, verifytest.Claim{Signer: h.signer, NoLog: true}, nil); err != nil {
-		t.Fatal(err)
-	}
-	return built
+	return must(h.Signed(name))(t)
 }
 
 // namespaces are those that are there.
