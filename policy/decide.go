@@ -46,6 +46,11 @@ func Decide(check *Check, answers Answers) Decision {
 			Hint:    "name the image by digest, or let the policy pin it (mutateDigest)",
 		}}}
 	}
+	if !check.NeedsProof() && check.Deny != nil { // its own words come before what it lacks
+		if judged := attestations(check, answers); judged.result != Pass {
+			return Decision{Check: check, Result: judged.result, Reasons: judged.reasons}
+		}
+	}
 	if !check.NeedsProof() && check.Required {
 		return Decision{Check: check, Result: Fail, Reasons: []Reason{{
 			Code: PolicyError, Path: check.Entry, Message: "the policy requires a proof and names nobody who could give one",

@@ -11,6 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/policy/sigstore"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -26,6 +28,8 @@ func loadPolicies(names []string, known *engine.Resources) ([]*policy.Policy, er
 	if err != nil {
 		return nil, err
 	}
+	roots := &trustroot.Roots{}
+	reads := dialects{kyverno: compiler, roots: roots, sigstore: sigstore.New(sigstore.Options{TrustRoots: roots, Lookup: known, Now: time.Now})}
 	var policies []*policy.Policy
 	var faults []error
 	for _, name := range names {
@@ -34,7 +38,7 @@ func loadPolicies(names []string, known *engine.Resources) ([]*policy.Policy, er
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
 		for _, object := range objects {
-			compiled, err := compilePolicy(compiler, object, known)
+			compiled, err := reads.compile(object, known)
 			if err != nil {
 				faults = append(faults, err)
 			} else if compiled != nil {
@@ -45,24 +49,37 @@ func loadPolicies(names []string, known *engine.Resources) ([]*policy.Policy, er
 	return policies, errors.Join(faults...)
 }
 
-// compilePolicy compiles one document, or keeps it as a resource and returns
-// nil.
-func compilePolicy(compiler *kyverno.Compiler, object workload.Object, known *engine.Resources) (*policy.Policy, error) {
-	apiVersion := object.Version()
-	if object.Group() != "" {
-		apiVersion = object.Group() + "/" + apiVersion
-	}
-	switch {
-	case kyverno.Recognises(apiVersion, object.Kind()):
-		content, err := json.Marshal(object.Content())
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", object.Source(), err)
-		}
-		return compiler.Compile(content, object.Source())
-	case engine.IsResource(object):
+// dialects are those that policies are written in.
+type dialects struct {
+	kyverno  *kyverno.Compiler
+	sigstore *sigstore.Compiler
+	roots    *trustroot.Roots // of ClusterImagePolicies, which ask for them by name
+}
+
+// compile compiles one document, or keeps it for the others and returns nil.
+func (d dialects) compile(object workload.Object, known *engine.Resources) (*policy.Policy, error) {
+	version, kind := object.APIVersion(), object.Kind()
+	if engine.IsResource(object) {
 		return nil, known.Add(object)
 	}
-	return nil, fmt.Errorf("%s: %s %s is not a policy that this version reads: it takes ClusterPolicy and Policy of kyverno.io/v1 and v2beta1", object.Source(), apiVersion, object.Kind())
+	content, err := json.Marshal(object.Content())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", object.Source(), err)
+	}
+	switch {
+	case kyverno.Recognises(version, kind):
+		return d.kyverno.Compile(content, object.Source())
+	case sigstore.Recognises(version, kind):
+		return d.sigstore.Compile(content, object.Source())
+	case trustroot.Recognises(version, kind):
+		root, err := trustroot.Parse(content, object.Source())
+		if err == nil {
+			d.roots.Put(root)
+		}
+		return nil, err
+	}
+	return nil, fmt.Errorf("%s: %s %s is not a policy that this version reads: it takes ClusterPolicy and Policy of kyverno.io/v1 and v2beta1, and ClusterImagePolicy and TrustRoot of policy.sigstore.dev",
+		object.Source(), version, kind)
 }
 
 // loadResources reads ConfigMaps, Secrets and Namespaces.

@@ -43,7 +43,9 @@ ages: {tag: 1h, none: 1h}
 	go func() { ended <- g.run(ctx) }()
 	b.Cleanup(func() {
 		stop()
-		<-ended
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
 		g.close()
 	})
 	select {

@@ -43,9 +43,9 @@ func dryRun(t *testing.T, r *road) {
 	r.write(t, "tokens", ciToken+",ci\n")
 	g := r.open(t, "", "doors: {api: {tokens: "+filepath.Join(r.folder, "tokens")+", users: [ci]}}\n")
 	dry := func(request object) { request["dryRun"] = true }
-	real, would := g.create(t, podOf(r.signed.Name)), g.admit(t, "/mutate", podOf(r.signed.Name), nil, dry)
+	made, would := g.create(t, podOf(r.signed.Name)), g.admit(t, "/mutate", podOf(r.signed.Name), nil, dry)
 	admitted(t, "a dry run", would, at(r.near, r.signed), "")
-	same(t, "it is answered as the real one", would.stored, real.stored)
+	same(t, "it is answered as the real one", would.stored, made.stored)
 	admitted(t, "a dry run of what is denied", g.admit(t, "/mutate", podOf(r.unsigned.Name), nil, dry), "", "unsigned")
 	for image, want := range map[string]string{r.signed.Name: `"target": "` + at(r.near, r.signed) + `"`, r.unsigned.Name: `"answer": "deny"`} {
 		if status, text := post(t, g.client, "https://"+g.doors+apiPath, ciToken, apiQuery(image)); status != http.StatusOK || !strings.Contains(text, want) {

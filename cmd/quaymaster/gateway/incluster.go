@@ -21,6 +21,7 @@ type inTheCluster struct {
 	events  *record.Events // nil where none are written
 	leader  *lease.Leader
 	members *lease.Members // nil where other replicas are not asked
+	defined signal         // a CustomResourceDefinition came, changed or went
 }
 
 // reach prepares what is asked of the cluster, or of files in its place.
@@ -97,6 +98,7 @@ func (g *gateway) watch() error {
 	watcher, err := document.New(document.Options{
 		Kinds:   append(documentKinds(), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
 		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: &sorter{policies: p, mirrors: m}, Observer: documentLog{g.log},
+		Defined: g.cluster.defined.tell,
 	})
 	if err != nil {
 		return err
@@ -175,15 +177,15 @@ func (g *gateway) configure(ctx context.Context, beside *sync.WaitGroup) {
 		g.log.Error("the webhook configurations cannot be kept", slog.String("error", err.Error()))
 		return
 	}
+	tell := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
 	beside.Go(func() { notice(ctx, changed, &g.policies.changed, g.certificates) })
-	beside.Go(func() {
-		g.watchConfigurations(ctx, func() {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		})
-	})
+	beside.Go(func() { g.watchConfigurations(ctx, tell) })
+	beside.Go(func() { watchDefinitions(ctx, &g.cluster.defined, tell) })
 	reconciler.Run(ctx)
 }
 

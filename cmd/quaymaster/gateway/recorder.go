@@ -98,7 +98,11 @@ func ofPolicies(review admission.Review) []record.Event {
 			}
 			told[p] = true
 			note := imageNote(review, v, "policy "+p.ID()+"/"+d.Check.Rule, d.Reasons[0])
-			events = append(events, eventOf(review, d.Result, policyOf(p), note))
+			reason := "PolicyViolation"
+			if d.Result == policy.Undecided {
+				reason = "PolicyError"
+			}
+			events = append(events, eventOf(review, reason, policyOf(p), note))
 		}
 	}
 	told := map[*policy.Policy]bool{}
@@ -108,7 +112,7 @@ func ofPolicies(review admission.Review) []record.Event {
 		}
 		told[rule.Policy] = true
 		note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + " could not be asked: " + rule.Err.Error()
-		events = append(events, eventOf(review, policy.Undecided, policyOf(rule.Policy), note))
+		events = append(events, eventOf(review, "PolicyError", policyOf(rule.Policy), note))
 	}
 	return events
 }
@@ -118,30 +122,24 @@ func ofPolicies(review admission.Review) []record.Event {
 // for, so that no other says it again.
 func ofMirrors(review admission.Review) []record.Event {
 	var events []record.Event
-	add := func(v *gate.Verdict, result policy.Result, name string, reason policy.Reason) {
-		who := "mirror"
-		if reason.Path != "" {
-			who += " " + reason.Path
-		}
-		event := eventOf(review, result, mirrorOf(reason.Path), imageNote(review, v, who, reason))
-		event.Reason = name
-		events = append(events, event)
+	add := func(v *gate.Verdict, name string, reason policy.Reason) {
+		who := strings.TrimSpace("mirror " + reason.Path)
+		events = append(events, eventOf(review, name, mirrorOf(reason.Path), imageNote(review, v, who, reason)))
 	}
 	for i := range review.Outcome.Verdicts {
 		v := &review.Outcome.Verdicts[i]
 		for _, reason := range v.Reasons {
 			switch {
-			case reason.Code != policy.NoMirror && reason.Code != policy.NotMirrored:
-			case v.Answer == gate.Deny:
-				add(v, policy.Fail, "MirrorViolation", reason)
-			case v.Answer == gate.Unable:
-				add(v, policy.Undecided, "MirrorError", reason)
+			case reason.Code == policy.NotMirrored, reason.Code == policy.NoMirror && v.Answer == gate.Unable:
+				add(v, "MirrorError", reason)
+			case reason.Code == policy.NoMirror:
+				add(v, "MirrorViolation", reason)
 			}
 		}
 		for _, reason := range v.Warnings {
 			if reason.Code == policy.MirrorDiffers {
 				reason.Message += ": " + reason.Found + ", and " + reason.Expected + " is used"
-				add(v, policy.Fail, "MirrorDiffers", reason)
+				add(v, "MirrorDiffers", reason)
 			}
 		}
 	}
@@ -151,11 +149,8 @@ func ofMirrors(review admission.Review) []record.Event {
 // eventOf regards the object, also one that will not exist: its namespace is where
 // the event can be read, and an image's name is not for all others. Only what has
 // no name regards what speaks against it.
-func eventOf(review admission.Review, result policy.Result, speaker core.ObjectReference, note string) record.Event {
-	event := record.Event{Type: core.EventTypeWarning, Reason: "PolicyViolation", Action: "Admitted", Regarding: objectOf(review), Note: note}
-	if result == policy.Undecided {
-		event.Reason = "PolicyError"
-	}
+func eventOf(review admission.Review, reason string, speaker core.ObjectReference, note string) record.Event {
+	event := record.Event{Type: core.EventTypeWarning, Reason: reason, Action: "Admitted", Regarding: objectOf(review), Note: note}
 	if !review.Allowed {
 		event.Action = "Denied"
 	}
@@ -177,11 +172,15 @@ func policyOf(p *policy.Policy) core.ObjectReference {
 	return core.ObjectReference{APIVersion: "kyverno.io/v1", Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
 
-// mirrorOf returns the document of an entry, as in RegistryMirror/hub[0].
+// mirrorOf returns the RegistryMirror of an entry, as in RegistryMirror/hub[0]; zero
+// where it is another's.
 func mirrorOf(entry string) core.ObjectReference {
-	kind, name, _ := strings.Cut(entry, "/")
+	name, ours := strings.CutPrefix(entry, "RegistryMirror/")
+	if !ours {
+		return core.ObjectReference{}
+	}
 	name, _, _ = strings.Cut(name, "[")
-	return core.ObjectReference{APIVersion: mirrorGroup + "/v1alpha1", Kind: kind, Name: name}
+	return core.ObjectReference{APIVersion: mirrorGroup + "/v1alpha1", Kind: "RegistryMirror", Name: name}
 }
 
 func nameOf(review admission.Review) string {

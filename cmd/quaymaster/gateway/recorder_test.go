@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/cluster/record"
@@ -19,6 +21,57 @@ type tally struct {
 func (c *tally) Admitted(string, string, bool) { c.admitted++ }
 func (c *tally) Decided(gate.Outcome)          { c.decided++ }
 func (c *tally) Record(event record.Event)     { c.events = append(c.events, event) }
+
+// TestEventsOfMirrors: what a mirror denies, could not find out or finds to differ is
+// an event; that an image is or is not redirected is none.
+func TestEventsOfMirrors(t *testing.T) {
+	const here, there = "sha256:aa", "sha256:bb"
+	about := func(code policy.Code) policy.Reason {
+		return policy.Reason{Code: code, Path: "RegistryMirror/hub[0]", Message: "so it is", Expected: here, Found: there}
+	}
+	asked := policy.Decision{Check: &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "one"}}, Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.MissingDigest}}}
+	unasked := about(policy.NotMirrored)
+	unasked.Path = ""
+	base := admission.Review{Door: admission.Mutate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "app", Cause: admission.Decided}
+	for _, c := range []struct {
+		reason  string
+		verdict gate.Verdict
+		change  func(*admission.Review)
+		events  []string // reason, action, kind that it regards, and the end of its note
+	}{
+		{"no target qualifies", gate.Verdict{Answer: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, nil,
+			[]string{"MirrorViolation Denied Pod mirror RegistryMirror/hub[0]: no-mirror: so it is"}},
+		{"a target could not be asked", gate.Verdict{Answer: gate.Unable, Reasons: []policy.Reason{about(policy.NoMirror)}}, nil,
+			[]string{"MirrorError Denied Pod mirror RegistryMirror/hub[0]: no-mirror: so it is"}},
+		{"no entry could be asked", gate.Verdict{Answer: gate.Unable, Reasons: []policy.Reason{unasked}}, nil,
+			[]string{"MirrorError Denied Pod mirror: not-mirrored: so it is"}},
+		{"what a policy denies is another event", gate.Verdict{Answer: gate.Deny, Decisions: []policy.Decision{asked}, Reasons: []policy.Reason{{Code: policy.MissingDigest}, unasked}}, nil,
+			[]string{"MirrorError Denied Pod mirror: not-mirrored: so it is", "PolicyViolation Denied Pod policy ClusterPolicy/one/: missing-digest: "}},
+		{"the tag differs, at the first door, which alone knows", gate.Verdict{Answer: gate.Allow, Decisions: []policy.Decision{asked}, Warnings: []policy.Reason{about(policy.MirrorDiffers)}}, nil,
+			[]string{"MirrorDiffers Admitted Pod mirror RegistryMirror/hub[0]: mirror-differs: so it is: sha256:bb, and sha256:aa is used"}},
+		{"the object has no name", gate.Verdict{Answer: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, func(r *admission.Review) { r.Name = "" },
+			[]string{"MirrorViolation Denied RegistryMirror mirror RegistryMirror/hub[0]: no-mirror: so it is"}},
+		{"a dry run", gate.Verdict{Answer: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, func(r *admission.Review) { r.DryRun = true }, nil},
+		{"it is redirected", gate.Verdict{Answer: gate.Allow, Reasons: []policy.Reason{about(policy.Mirrored)}}, nil, nil},
+		{"it stays where it is", gate.Verdict{Answer: gate.Allow, Warnings: []policy.Reason{about(policy.NotMirrored)}}, nil, nil},
+	} {
+		review, told := base, &tally{}
+		review.Allowed = c.verdict.Answer == gate.Allow
+		review.Outcome = gate.Outcome{Answer: c.verdict.Answer, Verdicts: []gate.Verdict{c.verdict}}
+		if c.change != nil {
+			c.change(&review)
+		}
+		recorder{log: slog.New(slog.DiscardHandler), metrics: told, events: told}.Record(t.Context(), review)
+		var got []string
+		for _, e := range told.events {
+			_, note, _ := strings.Cut(e.Note, ", image , ")
+			got = append(got, e.Reason+" "+e.Action+" "+e.Regarding.Kind+" "+note)
+		}
+		if !slices.Equal(got, c.events) {
+			t.Errorf("%s: events %q, want %q", c.reason, got, c.events)
+		}
+	}
+}
 
 func TestRecorder(t *testing.T) {
 	one, two := &policy.Policy{Kind: "ClusterPolicy", Name: "one"}, &policy.Policy{Kind: "Policy", Namespace: "shop", Name: "two"}

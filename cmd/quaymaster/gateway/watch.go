@@ -75,6 +75,29 @@ func (g *gateway) watchConfigurations(ctx context.Context, changed func()) {
 	both.Wait()
 }
 
+// discoveryLag is how much later than of a definition an API server may speak of its
+// kind in discovery.
+const discoveryLag = 2 * time.Second
+
+// watchDefinitions tells of changes of CustomResourceDefinitions until ctx ends, so
+// that a kind which a policy named before it was there is asked about soon: at once,
+// and again when discovery must know.
+func watchDefinitions(ctx context.Context, of changing, changed func()) {
+	next := of.Changed()
+	var again <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next:
+			next, again = of.Changed(), time.After(discoveryLag)
+		case <-again:
+			again = nil
+		}
+		changed()
+	}
+}
+
 // watchSecret has the certificate looked at when its Secret changes, so that all
 // replicas serve the same soon.
 func (g *gateway) watchSecret(ctx context.Context) {

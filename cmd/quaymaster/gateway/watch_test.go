@@ -143,6 +143,39 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 	}
 }
 
+// TestKindThatComesIsToldAtOnce: and once more when discovery knows of it; nothing is
+// told where no definition changes.
+func TestKindThatComesIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var defined signal
+		told := 0
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			watchDefinitions(ctx, &defined, func() { told++ })
+		}()
+		for _, step := range []struct {
+			reason string
+			do     func()
+			told   int
+		}{
+			{"nothing changed", func() { after(time.Hour) }, 0},
+			{"one changed", func() { defined.tell(); synctest.Wait() }, 1},
+			{"it changed again before discovery knew", func() { after(discoveryLag / 2); defined.tell(); synctest.Wait() }, 2},
+			{"discovery may not know yet", func() { after(discoveryLag - time.Millisecond) }, 2},
+			{"discovery knows", func() { after(time.Millisecond) }, 3},
+			{"nothing changes any more", func() { after(time.Hour) }, 3},
+		} {
+			if step.do(); told != step.told {
+				t.Errorf("%s: told %d times, want %d", step.reason, told, step.told)
+			}
+		}
+		stop()
+		<-done
+	})
+}
+
 // TestCertificateOfAnotherReplicaIsServedAtOnce: it changed the Secret.
 func TestCertificateOfAnotherReplicaIsServedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

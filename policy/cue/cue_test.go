@@ -1,0 +1,141 @@
+package cue_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy/cue"
+)
+
+func decode(t *testing.T, text string) any {
+	t.Helper()
+	var data any
+	if err := json.Unmarshal([]byte(text), &data); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestHolds(t *testing.T) {
+	for _, c := range []struct {
+		policy, data string
+		want         bool
+		why, reason  string
+	}{
+		{`predicate: score: >=7`, `{"predicate":{"score":8}}`, true, "", "a bound"},
+		{`predicate: score: >=7`, `{"predicate":{"score":6}}`, false, "predicate.score", "below the bound"},
+		{`predicate: builder: id: =~"^https://ci"`, `{"predicate":{"builder":{"id":"https://ci/1"}}}`, true, "", "an expression"},
+		{`predicate: builder: id: =~"^https://ci"`, `{"predicate":{"builder":{}}}`, false, "predicate", "the field is missing, and unification would leave it open"},
+		{`predicate: builder: id: "https://ci"`, `{"predicate":{"builder":{}}}`, false, "predicate.builder.id is missing", "the field is missing, and unification would supply it"},
+		{`predicate: builder: id: *"https://ci" | string`, `{"predicate":{}}`, false, "predicate.builder is missing", "a default is not what the statement says"},
+		{`predicate: extra?: int`, `{"predicate":{}}`, true, "", "an optional field"},
+		{`predicate: extra?: int`, `{"predicate":{"extra":"x"}}`, false, "extra", "an optional field of another type"},
+		{`predicate: must!: int`, `{"predicate":{}}`, false, "must", "a required field"},
+		{"import \"time\"\nbefore: time.Parse(time.RFC3339, \"2049-10-09T17:10:27Z\")\npredicate: at: <before", `{"predicate":{"at":"2030-01-01T00:00:00Z"}}`, true, "", "a time before one of the policy's own"},
+		{"import \"time\"\nbefore: time.Parse(time.RFC3339, \"2049-10-09T17:10:27Z\")\npredicate: at: <before", `{"predicate":{"at":"2050-01-01T00:00:00Z"}}`, false, "predicate.at", "a time after it"},
+		{"limit: 3\npredicate: n: <=limit", `{"predicate":{"n":3}}`, true, "", "a field of the policy's own"},
+		{"limit: 3\npredicate: n: <=limit", `{"predicate":{"n":4}}`, false, "predicate.n", "beyond it"},
+		{"#P: {a: int}\npredicate: #P", `{"predicate":{"a":1}}`, true, "", "a definition"},
+		{"#P: {a: int}\npredicate: #P", `{"predicate":{"a":1,"b":2}}`, false, "b", "a definition is closed"},
+		{`predicate: list: [...{severity: !="CRITICAL"}]`, `{"predicate":{"list":[{"severity":"LOW"}]}}`, true, "", "every element"},
+		{`predicate: list: [...{severity: !="CRITICAL"}]`, `{"predicate":{"list":[{"severity":"LOW"},{"severity":"CRITICAL"}]}}`, false, "predicate.list.1", "one element"},
+		{`predicate: list: [{a: 1}, ...]`, `{"predicate":{"list":[]}}`, false, "predicate.list", "an element is missing"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			condition, err := cue.Compile(c.policy, cue.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, why, err := condition.Holds(decode(t, c.data))
+			if err != nil || held != c.want || !strings.Contains(why, c.why) || held != (why == "") {
+				t.Errorf("%t %q %v; want %t %q", held, why, err, c.want, c.why)
+			}
+		})
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	statement := cue.Options{Absent: []string{"_type", "subject"}}
+	for _, c := range []struct{ policy, want, reason string }{
+		{"", "is empty", "nothing"},
+		{"package p\n", "says nothing", "no field"},
+		{"predicate: {", "expected", "no CUE"},
+		{"a: 1\na: 2", "conflicting", "a contradiction"},
+		{"predicate: nothing", "nothing", "an unknown name"},
+		{"import \"tool/http\"\npredicate: http.Get", "cannot be imported", "the network"},
+		{"import \"tool/file\"\npredicate: file.Read", "cannot be imported", "files"},
+		{"import \"net\"\npredicate: a: net.IP", "cannot be imported", "the network's package"},
+		{"import \"example.com/x\"\npredicate: x.a", "cannot be imported", "a package of somebody's"},
+		{"import \"strings\"\npredicate: a: strings.Repeat(\"x\", 1000000000)", "any amount", "memory by a function"},
+		{"predicate: a: 1000000000*\"x\"", "any amount", "memory by a product"},
+		{"import \"list\"\npredicate: a: list.Range(0, 1000000000, 1)", "any amount", "a long list"},
+		{strings.Repeat(" ", 65<<10), "exceeds the bound", "size"},
+		{"subject: [{name: \"x\"}]\npredicate: {}", "not handed on", "the subject"},
+		{"\"_type\": \"x\"\npredicate: {}", "not handed on", "the type"},
+		{"#S: {subject: [...]}\n#S", "not handed on", "the subject, by a definition"},
+		{"[string]: _\npredicate: {}", "not written out", "any member"},
+	} {
+		if _, err := cue.Compile(c.policy, statement); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q", c.reason, err, c.want)
+		}
+	}
+	for _, allowed := range []string{"predicate: subject: \"x\"", "_type: 1\npredicate: {}", "#S: {predicate: [string]: _}\n#S"} {
+		if _, err := cue.Compile(allowed, statement); err != nil {
+			t.Errorf("%q: %v", allowed, err)
+		}
+	}
+}
+
+func TestHoldsIsBounded(t *testing.T) {
+	slow := "predicate: {n: [...int], sums: len([for a in n for b in n for c in n for d in n for e in n {a+b+c+d+e}])}"
+	condition, err := cue.Compile(slow, cue.Options{Time: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := make([]any, 12) // short enough to end soon after the test
+	for i := range n {
+		n[i] = i
+	}
+	if _, _, err := condition.Holds(map[string]any{"predicate": map[string]any{"n": n}}); err == nil || !strings.Contains(err.Error(), "took longer") {
+		t.Errorf("slow: %v", err)
+	}
+	fast, err := cue.Compile("predicate: _", cue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := fast.Holds(map[string]any{"predicate": strings.Repeat("x", 5<<20)}); err == nil || !strings.Contains(err.Error(), "exceeds the bound") {
+		t.Errorf("large: %v", err)
+	}
+	if _, _, err := fast.Holds("text"); err == nil {
+		t.Error("data that is no object was judged")
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	for _, seed := range []string{"predicate: score: >=7", "import \"time\"\na: time.Time", "#A: {b?: int}\npredicate: #A", "[=~\"x\"]: 1", "a: [for x in [1] {x}]"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		condition, err := cue.Compile(text, cue.Options{Absent: []string{"subject"}, Time: time.Second})
+		if err != nil {
+			return
+		}
+		if _, why, _ := condition.Holds(map[string]any{"predicate": map[string]any{"score": 1}}); len(why) > 1000 {
+			t.Errorf("%d bytes of words", len(why))
+		}
+	})
+}
+
+func Example() {
+	condition, err := cue.Compile(`predicate: builder: id: =~"^https://ci.example/"`, cue.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	holds, _, err := condition.Holds(map[string]any{"predicate": map[string]any{"builder": map[string]any{"id": "https://ci.example/7"}}})
+	fmt.Println(holds, err)
+	// Output: true <nil>
+}

@@ -1,0 +1,12 @@
+// Package rego answers: does a document say what a policy in Rego wants of it?
+//
+// The language is Open Policy Agent's (1.17), in its version 0 syntax as
+// policy-controller reads it (import rego.v1 makes it the newer one). The policy
+// is a module of the package sigstore with the rule isCompliant, which is true,
+// or a set or list of objects with result, error and warning of which each result
+// must be true. The document is input.
+//
+// Functions that reach out, read the machine or are different each time are not
+// there; time.now_ns is the time that the caller gives. A policy is bounded in
+// size, and evaluation in time, by interrupting it.
+package rego

@@ -1,0 +1,305 @@
+package sigstore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+const (
+	// publicRekor stands for any log of the trusted root, of which the public root
+	// has several.
+	publicRekor = "https://rekor.sigstore.dev"
+)
+
+// signer is a compiled authority: one that decides by itself (static), or any of
+// several keys, or an identity.
+type signer struct {
+	path, name string
+	static     *static
+	// any are authorities of which one must have signed, as far as they are known
+	// without the TrustRoots that refs name.
+	any          []verify.Authority
+	refs         refs
+	sources      []attest.Source
+	secrets      []string // names, in the namespace of the object
+	attestations []statement
+}
+
+// refs are the names of TrustRoots; empty means the gateway's own root.
+type refs struct{ ca, log, tsa string }
+
+// short is the authority's place in the policy, for verdicts.
+func (s *signer) short() string { return strings.TrimPrefix(s.path, "spec.") }
+
+// nameOf returns an authority's name; without one it is named by its place.
+func nameOf(doc authority, i int) string { return cmp.Or(doc.Name, "authority-"+strconv.Itoa(i)) }
+
+func (c *Compiler) signer(doc authority, i int) (*signer, error) {
+	s := &signer{path: "spec.authorities[" + strconv.Itoa(i) + "]", name: nameOf(doc, i)}
+	kinds := 0
+	for _, is := range []bool{doc.Key != nil, doc.Keyless != nil, doc.Static != nil} {
+		if is {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		return s, field.Fail(s.path, "want one of key, keyless and static, found %d", kinds)
+	}
+	if doc.Static != nil {
+		s.static = doc.Static
+		return s, checkStatic(doc, s.path)
+	}
+	var errs [5]error
+	if doc.Key != nil {
+		s.any, errs[0] = c.keys(*doc.Key, s.path+".key")
+	} else {
+		s.any, errs[0] = keylessAuthority(*doc.Keyless, s.path+".keyless")
+	}
+	errs[1] = s.terms(doc)
+	s.sources, errs[2] = s.source(doc.Source)
+	s.attestations, errs[3] = c.statements(doc.Attestations, s.path)
+	errs[4] = s.bundleRefs(doc)
+	return s, errors.Join(errs[:]...)
+}
+
+func checkStatic(doc authority, path string) error {
+	var errs []error
+	if doc.Static.Action != "pass" && doc.Static.Action != "fail" {
+		errs = append(errs, field.Fail(path+".static.action", "unknown action %q: want pass or fail", doc.Static.Action))
+	}
+	for _, beside := range []struct {
+		name string
+		is   bool
+	}{
+		{"attestations", len(doc.Attestations) > 0}, {"source", len(doc.Source) > 0}, {"ctlog", doc.CTLog != nil},
+		{"rfc3161timestamp", doc.RFC3161Timestamp != nil}, {"signatureFormat", doc.SignatureFormat != ""},
+	} {
+		if beside.is {
+			errs = append(errs, field.Fail(path+"."+beside.name, "says nothing beside static, for which nothing is proved"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// keys compiles a key; each PEM block of data is a key of its own, of which any
+// will do.
+func (c *Compiler) keys(doc keyRef, path string) ([]verify.Authority, error) {
+	if doc.HashAlgorithm != "" && !slices.Contains([]string{"sha224", "sha256", "sha384", "sha512"}, doc.HashAlgorithm) {
+		return nil, field.Fail(path+".hashAlgorithm", "unknown algorithm %q: want sha224, sha256, sha384 or sha512", doc.HashAlgorithm)
+	}
+	if err := doc.oneWay(path); err != nil {
+		return nil, err
+	}
+	var references []string
+	switch {
+	case doc.KMS != "":
+		if !isKMS(doc.KMS) {
+			return nil, field.Fail(path+".kms", "%q: want awskms://, azurekms://, gcpkms:// or hashivault://", doc.KMS)
+		}
+		references = []string{doc.KMS}
+	case doc.SecretRef != nil:
+		namespace := cmp.Or(doc.SecretRef.Namespace, c.options.Namespace)
+		switch {
+		case doc.SecretRef.Name == "":
+			return nil, field.Fail(path+".secretRef.name", "is empty")
+		case namespace != c.options.Namespace:
+			return nil, field.Fail(path+".secretRef.namespace", "keys are read from Secrets of namespace %s alone, found %q", c.options.Namespace, namespace)
+		}
+		references = []string{"k8s://" + namespace + "/" + doc.SecretRef.Name}
+	default:
+		var err error
+		if references, err = field.PEM(doc.Data, path+".data", field.PublicKey); err != nil {
+			return nil, err
+		}
+	}
+	name := strings.TrimPrefix(path, "spec.")
+	var list []verify.Authority
+	for i, reference := range references {
+		a := verify.Authority{Name: name, Key: &verify.Key{Ref: reference, Hash: doc.HashAlgorithm}}
+		if len(references) > 1 {
+			a.Name = fmt.Sprintf("%s.data[%d]", name, i)
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+func (k keyRef) oneWay(path string) error {
+	ways := 0
+	for _, is := range []bool{k.Data != "", k.KMS != "", k.SecretRef != nil} {
+		if is {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return field.Fail(path, "want one of data, kms and secretRef, found %d", ways)
+	}
+	return nil
+}
+
+func isKMS(text string) bool {
+	return slices.ContainsFunc([]string{"awskms://", "azurekms://", "gcpkms://", "hashivault://"}, func(scheme string) bool {
+		return strings.HasPrefix(text, scheme)
+	})
+}
+
+func keylessAuthority(doc keyless, path string) ([]verify.Authority, error) {
+	a := verify.Authority{Name: strings.TrimPrefix(path, "spec."), Keyless: &verify.Keyless{CT: verify.CT{Ignore: doc.InsecureIgnoreSCT}}}
+	var errs []error
+	if doc.URL != "" {
+		errs = append(errs, field.URL(doc.URL, path+".url"))
+	}
+	if doc.CACert != nil {
+		place := path + ".ca-cert"
+		if doc.URL != "" {
+			errs = append(errs, field.Fail(place, "stands beside url: want one of them"))
+		}
+		errs = append(errs, doc.CACert.oneWay(place))
+		switch {
+		case doc.CACert.KMS != "":
+			errs = append(errs, field.Fail(place+".kms", "a certificate is in no KMS: want data"))
+		case doc.CACert.SecretRef != nil:
+			errs = append(errs, field.Unsupported(place+".secretRef", "a certificate in a Secret"))
+		case doc.CACert.HashAlgorithm != "":
+			errs = append(errs, field.Fail(place+".hashAlgorithm", "says nothing about a certificate"))
+		case doc.CACert.Data != "":
+			blocks, err := field.PEM(doc.CACert.Data, place+".data", field.Certificate)
+			errs = append(errs, err)
+			a.Keyless.Roots = []byte(strings.Join(blocks, ""))
+		}
+	}
+	if len(doc.Identities) == 0 {
+		errs = append(errs, field.Fail(path+".identities", "is empty, so that anybody with a certificate could sign: say who must"))
+	}
+	for i, one := range doc.Identities {
+		identity, err := one.compile(path + ".identities[" + strconv.Itoa(i) + "]")
+		errs = append(errs, err)
+		a.Keyless.Identities = append(a.Keyless.Identities, identity)
+	}
+	return []verify.Authority{a}, errors.Join(errs...)
+}
+
+func (i identity) compile(path string) (verify.Identity, error) {
+	var out verify.Identity
+	var errs [2]error
+	out.Issuer, errs[0] = matcher(i.Issuer, i.IssuerRegExp, path, "issuer")
+	out.Subject, errs[1] = matcher(i.Subject, i.SubjectRegExp, path, "subject")
+	return out, errors.Join(errs[:]...)
+}
+
+// matcher compiles a text or an expression, which must match the whole text. One
+// of them is required: an identity of which half is left open is one that anybody
+// can get.
+func matcher(text, expression, path, name string) (verify.Matcher, error) {
+	switch {
+	case text != "" && expression != "":
+		return verify.Matcher{}, field.Fail(path+"."+name, "stands beside %sRegExp: want one of them", name)
+	case text != "":
+		return verify.Exactly(text), nil
+	case expression != "":
+		m, err := verify.Expression(expression)
+		return m, field.Below(path+"."+name+"RegExp", err)
+	}
+	return verify.Matcher{}, field.Fail(path+"."+name, "is missing, so that any %s would do: name it, or write %sRegExp: .+ if that is meant", name, name)
+}
+
+// terms reads what is asked of log, time and format. A log that is not named is
+// not asked about a key; a certificate of a short life is worth nothing without a
+// trusted time, which the log gives unless a timestamp authority is named.
+func (s *signer) terms(doc authority) error {
+	var errs []error
+	var common verify.Authority
+	if doc.Keyless != nil {
+		s.refs.ca = doc.Keyless.TrustRootRef
+	}
+	logged := false
+	if doc.CTLog != nil {
+		logged = doc.CTLog.URL != "" || doc.CTLog.TrustRootRef != ""
+		s.refs.log = doc.CTLog.TrustRootRef
+		if doc.CTLog.URL != "" {
+			errs = append(errs, field.URL(doc.CTLog.URL, s.path+".ctlog.url"))
+		}
+		if doc.CTLog.URL != publicRekor || s.refs.log != "" || s.refs.ca != "" {
+			common.Log.URL = doc.CTLog.URL
+		}
+	}
+	if doc.RFC3161Timestamp != nil {
+		s.refs.tsa = doc.RFC3161Timestamp.TrustRootRef
+		common.Timestamp.Required = true
+	}
+	common.Log.Ignore = !logged && (doc.Key != nil || doc.RFC3161Timestamp != nil)
+	switch doc.SignatureFormat {
+	case "":
+	case "legacy":
+		common.Formats = []attest.Format{attest.Cosign}
+	case "bundle":
+		common.Formats = []attest.Format{attest.Bundle}
+	default:
+		errs = append(errs, field.Fail(s.path+".signatureFormat", "unknown format %q: want legacy or bundle", doc.SignatureFormat))
+	}
+	for i := range s.any {
+		a := &s.any[i]
+		a.Log, a.Timestamp, a.Formats = common.Log, common.Timestamp, common.Formats
+	}
+	return errors.Join(errs...)
+}
+
+// bundleRefs: a bundle is proved against one root, as in policy-controller.
+func (s *signer) bundleRefs(doc authority) error {
+	if doc.SignatureFormat != "bundle" || doc.Keyless == nil {
+		return nil
+	}
+	var errs []error
+	if s.refs.log != "" && s.refs.log != s.refs.ca {
+		errs = append(errs, field.Fail(s.path+".ctlog.trustRootRef", "%q: a bundle is proved against one root, want keyless.trustRootRef, %q", s.refs.log, s.refs.ca))
+	}
+	if s.refs.tsa != "" && s.refs.tsa != s.refs.ca {
+		errs = append(errs, field.Fail(s.path+".rfc3161timestamp.trustRootRef", "%q: a bundle is proved against one root, want keyless.trustRootRef, %q", s.refs.tsa, s.refs.ca))
+	}
+	return errors.Join(errs...)
+}
+
+// source is where evidence is kept; none means beside the image.
+func (s *signer) source(list []source) ([]attest.Source, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	path := s.path + ".source"
+	if len(list) > 1 {
+		return nil, field.Fail(path, "want one source, found %d", len(list))
+	}
+	path += "[0]"
+	if list[0].OCI == "" {
+		return nil, field.Fail(path+".oci", "is empty")
+	}
+	repository, err := image.ParseRepository(list[0].OCI)
+	if err != nil {
+		return nil, field.Below(path+".oci", err)
+	}
+	for i, secret := range list[0].SignaturePullSecrets {
+		if secret.Name == "" || strings.Contains(secret.Name, "/") {
+			return nil, field.Fail(fmt.Sprintf("%s.signaturePullSecrets[%d].name", path, i), "%q: want the name of a Secret in the object's namespace", secret.Name)
+		}
+		s.secrets = append(s.secrets, secret.Name)
+	}
+	if i := strings.IndexFunc(list[0].TagPrefix, notInTag); i >= 0 || len(list[0].TagPrefix) > maxTagPrefix {
+		return nil, field.Fail(path+".tagPrefix", "%q: want the beginning of a tag, of at most %d letters", list[0].TagPrefix, maxTagPrefix)
+	}
+	return []attest.Source{{Repository: repository, TagPrefix: list[0].TagPrefix}}, nil
+}
+
+// maxTagPrefix leaves room for sha256-<64 letters>.sig in the 128 of a tag.
+const maxTagPrefix = 52
+
+func notInTag(r rune) bool {
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-", r)
+}

@@ -1,0 +1,82 @@
+package sigstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+)
+
+// Broken returns a policy that stands for a document which does not compile, so
+// that what it means to protect is undecided and not admitted: pods and what
+// makes pods, for which images are meant cannot be known. Its action is what the
+// document says, if that can be read. It is nil for what is no document at all.
+func Broken(document []byte, source string, why error) *policy.Policy {
+	if len(document) > field.MaxDocument {
+		return nil
+	}
+	data, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		return nil
+	}
+	var d struct {
+		Metadata json.RawMessage `json:"metadata"`
+		Spec     json.RawMessage `json:"spec"`
+	}
+	var meta struct {
+		Name string `json:"name"`
+	}
+	var settings struct {
+		Mode any `json:"mode"`
+	}
+	_ = json.Unmarshal(data, &d) // what cannot be read stays empty
+	_ = json.Unmarshal(d.Metadata, &meta)
+	_ = json.Unmarshal(d.Spec, &settings)
+	sum := sha256.Sum256(data)
+	hash := hex.EncodeToString(sum[:])
+	if meta.Name == "" {
+		meta.Name = "unnamed-" + hash[:8]
+	}
+	everything, _ := compileMatch(nil)
+	r := &brokenRule{why: why, match: everything}
+	return &policy.Policy{
+		Kind: kind, Name: meta.Name, Source: source, Hash: hash, Broken: why,
+		AuditOnly: settings.Mode == "warn", Rules: []policy.Rule{r}, Targets: r.Targets(),
+	}
+}
+
+// brokenRule cannot be asked.
+type brokenRule struct {
+	why   error
+	match []selected
+}
+
+var _ policy.Selective = (*brokenRule)(nil)
+
+// Name returns the rule's name.
+func (r *brokenRule) Name() string { return ruleName }
+
+// Extractors returns none: nothing is asked of the images.
+func (r *brokenRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
+
+// Targets returns what the rule may speak of.
+func (r *brokenRule) Targets() []policy.Target { return targets(r.match) }
+
+// ImagePatterns returns false: which images are meant is not known.
+func (r *brokenRule) ImagePatterns() ([]string, bool) { return nil, false }
+
+// Plan returns why the policy is broken, for subjects that it may speak of.
+func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image) (policy.RulePlan, error) {
+	if s.Operation == "DELETE" {
+		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
+	}
+	if matched, _ := matches(r.match, s); matched {
+		return policy.RulePlan{}, r.why
+	}
+	return policy.RulePlan{Skip: "the policy is broken, and does not speak of the object"}, nil
+}

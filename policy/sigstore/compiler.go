@@ -1,0 +1,154 @@
+package sigstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+)
+
+// maxEntries bounds the globs, authorities and matches of a policy: all are looked
+// at for each object.
+const maxEntries = 200
+
+// TrustRoots answers for TrustRoots by name.
+type TrustRoots interface {
+	// TrustedRoot returns the trusted_root.json that a TrustRoot stands for now. An
+	// error means that nobody knows: what is asked of it is undecided. It is asked
+	// within requests, and so must answer from memory.
+	TrustedRoot(name string) ([]byte, error)
+}
+
+// FieldError says what is wrong with a document, and where in it.
+type FieldError = field.Error
+
+// Lookup reads what a policy names from the cluster.
+type Lookup interface {
+	// ConfigMap returns the object as JSON. A ConfigMap that is not there is an
+	// error.
+	ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error)
+}
+
+// Options are what a Compiler needs.
+type Options struct {
+	// TrustRoots answers for trustRootRef; without it a policy that has one cannot
+	// be asked.
+	TrustRoots TrustRoots
+	// Lookup reads ConfigMaps; without it a policy that needs one cannot be asked.
+	Lookup Lookup
+	// Namespace is where the Secrets of keys are, and ConfigMaps that are named
+	// without a namespace; empty means "cosign-system", as in policy-controller.
+	Namespace string
+	// OptIn confines all policies to namespaces with the label
+	// policy.sigstore.dev/include: "true", as policy-controller's webhooks are. The
+	// default is every namespace.
+	OptIn bool
+	// Now is the clock of policies in Rego; nil means that they have none, and one
+	// that reads it is refused.
+	Now func() time.Time
+}
+
+// Compiler compiles policies. It is immutable and safe for concurrent use.
+type Compiler struct{ options Options }
+
+// New makes a Compiler.
+func New(options Options) *Compiler {
+	options.Namespace = cmp.Or(options.Namespace, "cosign-system")
+	return &Compiler{options: options}
+}
+
+// Compile compiles one document, YAML or JSON. Source says where it was read.
+// Errors are about fields (*FieldError), all that were found joined; a policy
+// with an error never becomes active in part.
+func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
+	compiled, err := c.compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("policy in %s: %w", source, err)
+	}
+	compiled.Source = source
+	return compiled, nil
+}
+
+func (c *Compiler) compile(text []byte) (*policy.Policy, error) {
+	var d document
+	data, err := field.Read(text, &d)
+	if err != nil {
+		return nil, err
+	}
+	if !Recognises(d.APIVersion, d.Kind) {
+		return nil, fmt.Errorf("%s %s is no ClusterImagePolicy of policy.sigstore.dev/v1beta1 or v1alpha1", d.APIVersion, d.Kind)
+	}
+	name, err := field.ReadName(d.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.rule(d.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", d.Kind, name, err)
+	}
+	sum := sha256.Sum256(data)
+	return &policy.Policy{
+		Kind: d.Kind, Name: name, Hash: hex.EncodeToString(sum[:]),
+		AuditOnly: r.action != policy.Enforce, Rules: []policy.Rule{r}, Targets: r.targets,
+	}, nil
+}
+
+func (c *Compiler) rule(s spec) (*rule, error) {
+	r := &rule{compiler: c, action: policy.Enforce}
+	var errs []error
+	switch s.Mode {
+	case "", "enforce":
+	case "warn":
+		r.action = policy.Warn
+	default:
+		errs = append(errs, field.Fail("spec.mode", "unknown mode %q: want enforce or warn", s.Mode))
+	}
+	if s.Policy != nil {
+		var err error
+		r.overall, err = c.overall(*s.Policy, s.Authorities)
+		errs = append(errs, err)
+	}
+	for _, list := range []struct {
+		name      string
+		n, fewest int
+	}{{"images", len(s.Images), 1}, {"authorities", len(s.Authorities), 1}, {"match", len(s.Match), 0}} {
+		if list.n < list.fewest || list.n > maxEntries {
+			errs = append(errs, field.Fail("spec."+list.name, "want %d to %d entries, found %d", list.fewest, maxEntries, list.n))
+		}
+	}
+	for i, pattern := range s.Images {
+		g, err := parseGlob(pattern.Glob, "spec.images["+strconv.Itoa(i)+"].glob")
+		errs = append(errs, err)
+		r.globs = append(r.globs, g)
+	}
+	var err error
+	r.match, err = compileMatch(s.Match)
+	errs = append(errs, err)
+	r.targets = targets(r.match)
+	if err := errors.Join(append(errs, c.signers(r, s.Authorities))...); err != nil {
+		return nil, err
+	}
+	return r, r.shape()
+}
+
+func (c *Compiler) signers(r *rule, list []authority) error {
+	var errs []error
+	names := map[string]bool{}
+	for i, doc := range list {
+		made, err := c.signer(doc, i)
+		errs = append(errs, err)
+		if names[made.name] {
+			errs = append(errs, field.Fail(made.path+".name", "%q is the name of an earlier authority", made.name))
+		}
+		names[made.name] = true
+		r.signers = append(r.signers, made)
+	}
+	return errors.Join(errs...)
+}

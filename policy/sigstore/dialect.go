@@ -1,0 +1,30 @@
+package sigstore
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// The names of the dialect.
+const (
+	group = "policy.sigstore.dev"
+	kind  = "ClusterImagePolicy"
+)
+
+// Policies is the dialect of policies as package catalog wants one.
+type Policies struct{ *Compiler }
+
+// Recognises is the function of that name.
+func (Policies) Recognises(apiVersion, kind string) bool { return Recognises(apiVersion, kind) }
+
+// Broken is the function of that name.
+func (Policies) Broken(document []byte, source string, why error) *policy.Policy {
+	return Broken(document, source, why)
+}
+
+// Recognises reports whether a document of this apiVersion and kind is a policy
+// of this dialect.
+func Recognises(apiVersion, named string) bool {
+	return slices.Contains([]string{group + "/v1beta1", group + "/v1alpha1"}, apiVersion) && named == kind
+}

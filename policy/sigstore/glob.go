@@ -1,0 +1,103 @@
+package sigstore
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/reference"
+
+	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+)
+
+// glob is a pattern for image references: `*` stands for any run of characters
+// without a slash, `**` for any run.
+type glob struct {
+	// text is the pattern with its registry spelt as image.Ref spells it.
+	text string
+	re   *regexp.Regexp
+	// open says that the registry has a wildcard, so that it may stand for any of
+	// Docker Hub's names.
+	open bool
+}
+
+const dockerHub = "docker.io/"
+
+// parseGlob refuses what could match no reference. Of two globs policy-controller
+// says that they mean images of Docker Hub alone.
+func parseGlob(text, path string) (glob, error) {
+	switch text {
+	case "":
+		return glob{}, field.Fail(path, "is empty")
+	case "*":
+		text = dockerHub + "library/*"
+	case "*/*":
+		text = dockerHub + "*/*"
+	}
+	if i := strings.IndexFunc(text, notInGlob); i >= 0 {
+		return glob{}, field.Fail(path, "%q: a glob has letters, digits and - _ : / * . @ alone, and no %q", text, text[i:i+1])
+	}
+	if why := reference.Unmatchable(text); why != "" {
+		return glob{}, field.Fail(path, "%q can match no image reference: %s", text, why)
+	}
+	g := glob{text: reference.Normal(text)}
+	first, _, _ := strings.Cut(g.text, "/")
+	g.open = strings.Contains(first, "*")
+	quoted := regexp.QuoteMeta(g.text)
+	quoted = strings.NewReplacer(`\*\*`, `.*`, `\*`, `[^/]*`).Replace(quoted)
+	re, err := regexp.Compile(`\A(?:` + quoted + `)\z`)
+	if err != nil {
+		return glob{}, field.Fail(path, "%q: %w", text, err)
+	}
+	g.re = re
+	return g, nil
+}
+
+func notInGlob(r rune) bool {
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_:/*.@", r)
+}
+
+// concerns reports whether the glob speaks of an image. Where a reference has
+// several spellings, one that the glob matches is enough: who writes the
+// reference must not choose whether it is looked at.
+func (g glob) concerns(ref image.Ref) bool {
+	untagged := reference.Untagged(g.text)
+	for _, base := range g.bases(ref) {
+		tag, digest := ref.Tag(), ref.Digest()
+		switch {
+		case untagged && g.re.MatchString(base):
+			return true
+		case tag != "" && g.re.MatchString(base+":"+tag):
+			return true
+		// A glob for every tag speaks of an image that is named by digest alone, too.
+		case tag == "" && g.re.MatchString(base+":"):
+			return true
+		case digest.IsZero():
+		case g.re.MatchString(base + "@" + digest.String()), tag != "" && g.re.MatchString(base+":"+tag+"@"+digest.String()):
+			return true
+		}
+	}
+	return false
+}
+
+// bases are the spellings of registry and path: images of Docker Hub with and
+// without the registry, official ones with and without library/.
+func (g glob) bases(ref image.Ref) []string {
+	full := ref.Repository().String()
+	path, hub := strings.CutPrefix(full, dockerHub)
+	if !hub {
+		return []string{full}
+	}
+	paths := []string{path}
+	if official, ok := strings.CutPrefix(path, "library/"); ok {
+		paths = append(paths, official)
+	}
+	var list []string
+	for _, p := range paths {
+		list = append(list, dockerHub+p, p)
+		if g.open {
+			list = append(list, "index."+dockerHub+p)
+		}
+	}
+	return list
+}

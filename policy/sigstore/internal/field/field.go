@@ -1,0 +1,176 @@
+package field
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// MaxDocument bounds a document; the API server takes 3 MiB of JSON.
+	MaxDocument = 3 << 20
+	// maxBlocks bounds the PEM blocks in one text; each key is an authority.
+	maxBlocks = 100
+)
+
+// The types of PEM blocks.
+const (
+	PublicKey   = "PUBLIC KEY"
+	Certificate = "CERTIFICATE"
+)
+
+// Error says what is wrong with a document, and where in it.
+type Error struct {
+	// Path is dotted, with indices in brackets: spec.authorities[0].key.data.
+	Path string
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return e.Err.Error()
+	}
+	return e.Path + ": " + e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Fail makes an Error of a message.
+func Fail(path, format string, args ...any) error {
+	return &Error{Path: path, Err: fmt.Errorf(format, args...)}
+}
+
+// Below puts the path of a field before an error.
+func Below(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Path: path, Err: err}
+}
+
+// Unsupported is the error for a field that this version cannot honour.
+func Unsupported(path, what string) error {
+	return Fail(path, "%s is not supported in this version, and without it the policy would mean something else: remove it or keep the policy in policy-controller", what)
+}
+
+// Read decodes a document strictly, and returns it as JSON. Fields that are
+// unknown, there twice or different in case are errors with their path.
+func Read(text []byte, into any) ([]byte, error) {
+	if len(text) > MaxDocument {
+		return nil, fmt.Errorf("the document of %d bytes exceeds the bound of %d", len(text), MaxDocument)
+	}
+	data, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, err
+	}
+	strict, err := kjson.UnmarshalStrict(data, into)
+	if err != nil {
+		return data, readable(err)
+	}
+	var errs []error
+	for _, problem := range strict {
+		errs = append(errs, fieldProblem(problem.Error()))
+	}
+	return data, errors.Join(errs...)
+}
+
+// fieldProblem takes the path out of a message such as: unknown field "a.b".
+func fieldProblem(message string) error {
+	what, quoted, ok := strings.Cut(message, ` "`)
+	if !ok {
+		return errors.New(message)
+	}
+	return Fail(strings.TrimSuffix(quoted, `"`), "%s", what)
+}
+
+// readable takes the Go types out of a message of encoding/json.
+func readable(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return Fail(wrong.Field, "want %s, found %s", wanted(wrong.Type), wrong.Value)
+	}
+	return err
+}
+
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "a list"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	}
+	return "an object"
+}
+
+// ReadName returns the name in metadata, of which the API server may know more
+// fields than anybody here.
+func ReadName(raw json.RawMessage) (string, error) {
+	var meta struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal(raw, &meta); err != nil {
+		return "", Fail("metadata", "%w", readable(err))
+	}
+	if meta.Name == "" {
+		return "", Fail("metadata.name", "is empty")
+	}
+	return meta.Name, nil
+}
+
+// URL wants the address of a service.
+func URL(text, path string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return Fail(path, "%q: want https://host[/path]", text)
+	}
+	return nil
+}
+
+// PEM splits PEM into its blocks, all of one type. A block that is broken
+// is an error and not passed over: it may be a signer. Between certificates
+// there may be text, as OpenSSL writes it; between keys there may not.
+func PEM(text, path, kind string) ([]string, error) {
+	var blocks []string
+	wanted := strings.Count(text, "-----BEGIN ")
+	for rest := []byte(text); ; {
+		left := strings.TrimSpace(string(rest))
+		if kind == PublicKey && left != "" && !strings.HasPrefix(left, "-----BEGIN ") {
+			return nil, Fail(path, "want PEM blocks of type %s and nothing else, found %q", kind, Shorten(left))
+		}
+		block, after := pem.Decode(rest)
+		if block == nil {
+			break
+		}
+		if block.Type != kind {
+			return nil, Fail(path, "a PEM block is of type %q: want %s", block.Type, kind)
+		}
+		blocks = append(blocks, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: block.Bytes})))
+		rest = after
+	}
+	switch {
+	case wanted == 0:
+		return nil, Fail(path, "want a PEM block of type %s, found %q", kind, Shorten(text))
+	case len(blocks) != wanted:
+		return nil, Fail(path, "%d of %d PEM blocks are broken", wanted-len(blocks), wanted)
+	case len(blocks) > maxBlocks:
+		return nil, Fail(path, "%d PEM blocks are more than %d", len(blocks), maxBlocks)
+	}
+	return blocks, nil
+}
+
+// Shorten cuts a text for a message.
+func Shorten(s string) string {
+	const most = 60
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}

@@ -1,0 +1,179 @@
+package sigstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+)
+
+// resource is a kind of object that policy-controller looks at.
+type resource struct{ name, group, kind string }
+
+// resources are all of them.
+func resources() []resource {
+	return []resource{
+		{"pods", "", "Pod"}, {"replicasets", "apps", "ReplicaSet"}, {"deployments", "apps", "Deployment"},
+		{"statefulsets", "apps", "StatefulSet"}, {"daemonsets", "apps", "DaemonSet"},
+		{"jobs", "batch", "Job"}, {"cronjobs", "batch", "CronJob"},
+	}
+}
+
+// includeLabel on a namespace says that it opted in.
+const includeLabel = group + "/include"
+
+// selected is one entry of match.
+type selected struct {
+	resource
+	labels *labelSelector
+}
+
+// compileMatch reads match; none means every resource. An entry that could match
+// nothing is an error: its policy would not be what its author believes.
+func compileMatch(list []matchResource) ([]selected, error) {
+	var out []selected
+	var errs []error
+	for _, r := range resources() {
+		if len(list) == 0 {
+			out = append(out, selected{resource: r})
+		}
+	}
+	for i, m := range list {
+		path := "spec.match[" + strconv.Itoa(i) + "]"
+		at := slices.IndexFunc(resources(), func(r resource) bool { return r.name == m.Resource })
+		switch {
+		case m.Resource == "":
+			errs = append(errs, field.Fail(path+".resource", "is missing, and so would match nothing"))
+			continue
+		case at < 0:
+			errs = append(errs, field.Fail(path+".resource", "unknown resource %q: want pods, replicasets, deployments, statefulsets, daemonsets, jobs or cronjobs", m.Resource))
+			continue
+		}
+		r := resources()[at]
+		// policy-controller looks for daemonsets in the core group.
+		if m.Group != r.group && (m.Group != "" || r.name != "daemonsets") {
+			errs = append(errs, field.Fail(path+".group", "%q has no %s, and so would match nothing: want %q", m.Group, r.name, r.group))
+		}
+		if m.Version != "v1" && m.Version != "*" {
+			errs = append(errs, field.Fail(path+".version", "%q would match nothing: want v1 or *", m.Version))
+		}
+		errs = append(errs, m.Selector.validate(path+".selector"))
+		out = append(out, selected{resource: r, labels: m.Selector})
+	}
+	return out, errors.Join(errs...)
+}
+
+// targets returns what the entries may speak of.
+func targets(list []selected) []policy.Target {
+	var out []policy.Target
+	add := func(t policy.Target) {
+		if !slices.ContainsFunc(out, func(have policy.Target) bool {
+			return have.Kind == t.Kind && have.Group == t.Group && have.Subresource == t.Subresource
+		}) {
+			out = append(out, t)
+		}
+	}
+	for _, s := range list {
+		t := policy.Target{Group: s.group, Version: "*", Kind: s.kind}
+		add(t)
+		if s.kind == "Pod" { // containers that are added later are the pod's
+			t.Subresource = ephemeral
+			add(t)
+		}
+	}
+	return out
+}
+
+const ephemeral = "ephemeralcontainers"
+
+// is reports whether a subject is of the kind.
+func (r resource) is(s *policy.Subject) bool {
+	return r.kind == s.Kind && r.group == s.Group && (s.Subresource == "" || r.kind == "Pod" && s.Subresource == ephemeral)
+}
+
+// matches reports whether one of the entries matches. An error means that it
+// depends on what nobody knows.
+func matches(list []selected, s *policy.Subject) (bool, error) {
+	var unknown error
+	for _, entry := range list {
+		switch {
+		case !entry.is(s):
+		case entry.labels == nil:
+			return true, nil
+		case s.Bare && !entry.labels.empty():
+			unknown = errors.New("only images and their namespace are known here, and the policy selects by the object's labels; the admission webhook knows the whole object")
+		case entry.labels.matches(labelsOf(s)):
+			return true, nil
+		}
+	}
+	return false, unknown
+}
+
+// optedIn reports whether the subject's namespace is labelled for verification.
+func optedIn(s *policy.Subject) (bool, error) {
+	if !s.NamespaceKnown {
+		return false, fmt.Errorf("policies hold for namespaces with the label %s alone, and the labels of the object's namespace are not known; on the command line, give the Namespace with --resource FILE", includeLabel)
+	}
+	return s.NamespaceLabels[includeLabel] == "true", nil
+}
+
+func labelsOf(s *policy.Subject) map[string]string {
+	meta, _ := s.Object["metadata"].(map[string]any)
+	object, _ := meta["labels"].(map[string]any)
+	labels := make(map[string]string, len(object))
+	for key, value := range object {
+		if text, ok := value.(string); ok {
+			labels[key] = text
+		}
+	}
+	return labels
+}
+
+func (s *labelSelector) empty() bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
+
+// validate refuses selectors that could not be evaluated.
+func (s *labelSelector) validate(path string) error {
+	if s == nil {
+		return nil
+	}
+	for i, e := range s.MatchExpressions {
+		place := path + ".matchExpressions[" + strconv.Itoa(i) + "]"
+		switch {
+		case e.Key == "":
+			return field.Fail(place+".key", "is empty")
+		case !slices.Contains([]string{"In", "NotIn", "Exists", "DoesNotExist"}, e.Operator):
+			return field.Fail(place+".operator", "unknown operator %q: want In, NotIn, Exists or DoesNotExist", e.Operator)
+		case (len(e.Values) > 0) != (e.Operator == "In" || e.Operator == "NotIn"):
+			return field.Fail(place+".values", "In and NotIn want values, Exists and DoesNotExist none")
+		}
+	}
+	return nil
+}
+
+// matches as Kubernetes does.
+func (s *labelSelector) matches(labels map[string]string) bool {
+	for key, value := range s.MatchLabels {
+		if got, ok := labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		value, has := labels[e.Key]
+		held := has
+		switch e.Operator {
+		case "In":
+			held = has && slices.Contains(e.Values, value)
+		case "NotIn":
+			held = !has || !slices.Contains(e.Values, value)
+		case "DoesNotExist":
+			held = !has
+		}
+		if !held {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,121 @@
+package sigstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Unmatched is what becomes of images that no ClusterImagePolicy names:
+// policy-controller's no-match-policy.
+type Unmatched string
+
+// The choices. The empty one is policy-controller's default, which denies.
+const (
+	UnmatchedDeny  Unmatched = "deny"
+	UnmatchedWarn  Unmatched = "warn"
+	UnmatchedAllow Unmatched = "allow"
+)
+
+// NoMatch returns the policy about images that none of the given policies names;
+// nil for UnmatchedAllow. Policies of other dialects, and broken ones, name no
+// image here. It is to be made anew whenever the policies change.
+func (c *Compiler) NoMatch(choice Unmatched, policies []*policy.Policy) (*policy.Policy, error) {
+	r := &noMatchRule{options: c.options, action: policy.Enforce}
+	switch choice {
+	case "", UnmatchedDeny:
+	case UnmatchedWarn:
+		r.action = policy.Warn
+	case UnmatchedAllow:
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("no-match-policy: unknown value %q: want deny, warn or allow", string(choice))
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", r.action)
+	r.everything, _ = compileMatch(nil)
+	for _, p := range policies {
+		for _, one := range p.Rules {
+			if ours, ok := one.(*rule); ok {
+				r.rules = append(r.rules, ours)
+				fmt.Fprintf(h, "%s=%s\n", p.ID(), p.Hash)
+			}
+		}
+	}
+	return &policy.Policy{
+		Kind: kind, Name: noMatchName, Source: "the setting no-match-policy", Hash: hex.EncodeToString(h.Sum(nil)),
+		AuditOnly: r.action != policy.Enforce, Rules: []policy.Rule{r}, Targets: r.Targets(),
+	}, nil
+}
+
+// noMatchName is no name that an object can have.
+const noMatchName = "(no match)"
+
+// noMatchRule refuses what no other rule names.
+type noMatchRule struct {
+	options    Options
+	action     policy.Action
+	rules      []*rule
+	everything []selected
+}
+
+var _ policy.Selective = (*noMatchRule)(nil)
+
+// Name returns the rule's name.
+func (r *noMatchRule) Name() string { return "no-match-policy" }
+
+// Extractors returns none: images stand at the places of a pod specification.
+func (r *noMatchRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
+
+// Targets returns pods and what makes pods.
+func (r *noMatchRule) Targets() []policy.Target { return targets(r.everything) }
+
+// ImagePatterns returns false: it speaks of what others do not name.
+func (r *noMatchRule) ImagePatterns() ([]string, bool) { return nil, false }
+
+// Plan refuses each image that no policy names. Where it depends on what nobody
+// knows whether one does, the rule cannot be asked.
+func (r *noMatchRule) Plan(_ context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+	skip, err := r.options.skips(s)
+	if skip != "" {
+		return policy.RulePlan{Skip: skip}, nil
+	}
+	if matched, _ := matches(r.everything, s); !matched {
+		return policy.RulePlan{Skip: "policies speak of pods and of what makes pods"}, nil
+	}
+	var plan policy.RulePlan
+	for _, i := range images {
+		named, unsure := r.named(i, s)
+		switch {
+		case i.Unchanged || named:
+			continue
+		case err != nil || unsure != nil:
+			return policy.RulePlan{}, fmt.Errorf("whether a policy names %s: %w", i.Ref, cmp.Or(err, unsure))
+		}
+		plan.Checks = append(plan.Checks, policy.Check{
+			Entry: "no-match-policy", Image: i, Action: r.action, Required: true,
+			Deny: refuse{}, DenyMessage: "no ClusterImagePolicy names " + i.Ref.String(),
+		})
+	}
+	return plan, nil
+}
+
+func (r *noMatchRule) named(i policy.Image, s *policy.Subject) (bool, error) {
+	var unknown error
+	known := slices.ContainsFunc(r.rules, func(one *rule) bool {
+		if !one.concerns(i) {
+			return false
+		}
+		matched, err := matches(one.match, s)
+		if err != nil {
+			unknown = err
+		}
+		return matched
+	})
+	return known, unknown
+}

@@ -1,0 +1,50 @@
+package sigstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/sigstore"
+)
+
+// TestOverall: a policy over static authorities and the object.
+func TestOverall(t *testing.T) {
+	const pass = "  authorities: [{name: a, static: {action: pass}}]\n"
+	for _, c := range []struct {
+		spec   string
+		want   policy.Result // empty: cannot be asked
+		change func(*policy.Subject)
+		reason string
+	}{
+		{"  policy: {includeTypeMeta: true, type: cue, data: 'typemeta: kind: \"Pod\"'}\n" + pass, policy.Pass, nil, "pods alone, and a pod"},
+		{"  policy: {includeTypeMeta: true, type: cue, data: 'typemeta: kind: \"Pod\"'}\n" + pass, policy.Fail, func(s *policy.Subject) { s.Group, s.Kind = "apps", "Deployment" }, "pods alone, and a deployment"},
+		{"  policy: {includeTypeMeta: true, type: cue, data: 'typemeta: apiVersion: \"apps/v1\"'}\n" + pass, policy.Pass, func(s *policy.Subject) { s.Group, s.Kind = "apps", "Deployment" }, "the version of a group"},
+		{"  policy: {includeObjectMeta: true, type: cue, data: 'metadata: labels: app: \"web\"'}\n" + pass, policy.Pass, nil, "a label"},
+		{"  policy: {includeObjectMeta: true, type: cue, data: 'metadata: labels: app: \"db\"'}\n" + pass, policy.Fail, nil, "another label"},
+		{"  policy: {includeObjectMeta: true, type: cue, data: 'metadata: labels: team: string'}\n" + pass, policy.Fail, nil, "a label that is missing"},
+		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, policy.Pass, func(s *policy.Subject) { s.Object["spec"] = map[string]any{} }, "the specification"},
+		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, policy.Fail, func(s *policy.Subject) { s.Object["spec"] = map[string]any{"hostNetwork": true} }, "another specification"},
+		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, "", func(s *policy.Subject) { s.Bare, s.Object = true, nil }, "an object that nobody knows"},
+		{"  policy: {type: cue, data: 'authorityMatches: a: static: true'}\n" + pass, policy.Pass, nil, "the authority that passes"},
+		{"  policy: {type: cue, data: 'authorityMatches: b: static: true'}\n" + pass, policy.Fail, nil, "another authority"},
+		{"  policy: {type: cue, data: 'authorityMatches: _'}\n" + strings.Replace(pass, "pass", "fail", 1), policy.Fail, nil, "no authority passes"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := pod("prod")
+			if c.change != nil {
+				c.change(s)
+			}
+			made := plan(t, s, "ghcr.io/org/app:v1", compile(t, sigstore.Options{}, head+c.spec))
+			if c.want == "" {
+				if outcome(made) != "error" {
+					t.Errorf("%+v", made)
+				}
+				return
+			}
+			if d := policy.Decide(&made.Checks[0], answers()); d.Result != c.want {
+				t.Errorf("%s %+v; want %s", d.Result, d.Reasons, c.want)
+			}
+		})
+	}
+}

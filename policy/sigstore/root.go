@@ -1,0 +1,100 @@
+package sigstore
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+
+	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
+
+	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// names returns the TrustRoots that are named, each once.
+func (r refs) names() []string {
+	var list []string
+	for _, name := range []string{r.ca, r.log, r.tsa} {
+		if name != "" && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// rooted returns the authorities with what the TrustRoots say. An authority that
+// takes nothing from the gateway's own root gets one root, of parts of those that
+// it names; one that does gets what it names in its place.
+func (s *signer) rooted(roots map[string]*prototrust.TrustedRoot) ([]verify.Authority, error) {
+	if len(s.refs.names()) == 0 {
+		return s.any, nil
+	}
+	list := slices.Clone(s.any)
+	for i := range list {
+		var err error
+		if a := &list[i]; a.Keyless != nil && s.refs.ca == "" {
+			err = s.beside(a, roots)
+		} else {
+			a.TrustedRoot, err = s.compose(roots)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// beside puts a log's keys and a timestamp authority's chain beside the gateway's
+// own root.
+func (s *signer) beside(a *verify.Authority, roots map[string]*prototrust.TrustedRoot) error {
+	if s.refs.log != "" {
+		var keys bytes.Buffer
+		for _, log := range roots[s.refs.log].GetTlogs() {
+			der := log.GetPublicKey().GetRawBytes()
+			if _, err := x509.ParsePKIXPublicKey(der); err != nil {
+				return fmt.Errorf("the TrustRoot %s: the key of the log %s: %w", s.refs.log, log.GetBaseUrl(), err)
+			}
+			_ = pem.Encode(&keys, &pem.Block{Type: field.PublicKey, Bytes: der}) // a Buffer takes everything
+		}
+		if a.Log.Keys = keys.Bytes(); len(a.Log.Keys) == 0 {
+			return fmt.Errorf("the TrustRoot %s has no transparency log", s.refs.log)
+		}
+	}
+	if s.refs.tsa == "" {
+		return nil
+	}
+	authorities := roots[s.refs.tsa].GetTimestampAuthorities()
+	if len(authorities) != 1 {
+		return fmt.Errorf("the TrustRoot %s has %d timestamp authorities: want one, or name the root of the certificate authority, too", s.refs.tsa, len(authorities))
+	}
+	var chain bytes.Buffer
+	for _, c := range authorities[0].GetCertChain().GetCertificates() {
+		_ = pem.Encode(&chain, &pem.Block{Type: field.Certificate, Bytes: c.GetRawBytes()})
+	}
+	a.Timestamp.Chain = chain.Bytes()
+	return nil
+}
+
+// compose makes one root: certificates of keyless.trustRootRef, logs of
+// ctlog.trustRootRef, timestamp authorities of rfc3161timestamp.trustRootRef; what
+// is not named is taken from the first that is.
+func (s *signer) compose(roots map[string]*prototrust.TrustedRoot) ([]byte, error) {
+	first := s.refs.names()[0]
+	log, tsa := first, first
+	if s.refs.log != "" {
+		log = s.refs.log
+	}
+	if s.refs.tsa != "" {
+		tsa = s.refs.tsa
+	}
+	return trustroot.Marshal(&prototrust.TrustedRoot{
+		MediaType:              trustroot.MediaType,
+		CertificateAuthorities: roots[s.refs.ca].GetCertificateAuthorities(),
+		Ctlogs:                 roots[s.refs.ca].GetCtlogs(),
+		Tlogs:                  roots[log].GetTlogs(),
+		TimestampAuthorities:   roots[tsa].GetTimestampAuthorities(),
+	})
+}
