@@ -31,6 +31,9 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 			slog.String("image", v.Image.Ref.Written()), slog.String("digest", v.Pinned.Digest().String()))
 		if v.Redirect != nil {
 			attrs = append(attrs, slog.String("mirror", v.Redirect.Mirror), slog.String("target", v.Redirect.Target.String()))
+			if !v.Redirect.Other.IsZero() {
+				attrs = append(attrs, slog.String("otherDigest", v.Redirect.Other.String()))
+			}
 		}
 		attrs = appendDecisions(attrs, v)
 		attrs = appendReasons(attrs, v.Reasons, v.Warnings)
@@ -52,7 +55,7 @@ func levelOf(answer gate.Answer, warnings int) slog.Level {
 }
 
 // maxAttrs is how many attributes a line has beside those about its object.
-const maxAttrs = 17
+const maxAttrs = 19
 
 // appendDecisions names the policies that spoke, and who signed.
 func appendDecisions(attrs []slog.Attr, v *gate.Verdict) []slog.Attr {

@@ -37,7 +37,7 @@ type Definitions interface {
 	Definition(ctx context.Context, name string) ([]byte, error)
 }
 
-// Options are what a Watcher needs; all but Observer is required.
+// Options are what a Watcher needs; all but Observer and Defined is required.
 type Options struct {
 	// Kinds are the resources that matter, at most 50.
 	Kinds       []Kind
@@ -46,6 +46,9 @@ type Options struct {
 	Definitions Definitions
 	Consumer    Consumer
 	Observer    Observer
+	// Defined is called when any CustomResourceDefinition came, changed or went, also
+	// one of no Kind, and for those that are there at the start. It must return quickly.
+	Defined func()
 }
 
 // Watcher watches documents. Make one with New and run it once.
@@ -150,6 +153,9 @@ func (w *Watcher) definitionsChanged(changes []mirror.Change[string]) {
 	}
 	w.mu.Unlock()
 	w.nudge()
+	if w.options.Defined != nil {
+		w.options.Defined()
+	}
 }
 
 func (w *Watcher) nudge() {

@@ -297,6 +297,45 @@ func TestChangesOfWhatCounts(t *testing.T) {
 	})
 }
 
+// TestToldOfEveryDefinition: also of one whose documents do not matter, and of no
+// document.
+func TestToldOfEveryDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("clusterpolicies.kyverno.io", keepsAll, "v1")
+		options, told := w.options(), 0
+		options.Defined = func() { told++ }
+		watcher, err := document.New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); watcher.Run(ctx) }()
+		for _, step := range []struct {
+			reason string
+			do     func()
+			told   bool
+		}{
+			{"what is there at the start", func() {}, true},
+			{"nothing changed", func() {}, false},
+			{"another's came", func() { w.define("others.example.com", prunes, "v1") }, true},
+			{"it changed, as when it is established", func() { w.define("others.example.com", prunes, "v1", "v2") }, true},
+			{"a document came", func() { w.create(cluster1, "a", "x") }, false},
+			{"another's went", func() { w.undefine("others.example.com") }, true},
+		} {
+			step.do()
+			synctest.Wait()
+			if told > 0 != step.told {
+				t.Errorf("%s: told %d times, want that it is told %t", step.reason, told, step.told)
+			}
+			told = 0
+		}
+		stop()
+		<-done
+	})
+}
+
 func TestDefinitionsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -206,9 +206,9 @@ func (p *page) bounded(most int) string {
 // audits is for its owners.
 func warnings(o *gate.Outcome) []string {
 	var found []string
-	add := func(parts ...string) {
+	add := func(end string, parts ...string) {
 		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-		if text := warning(strings.Join(parts, ": ")); !slices.Contains(found, text) {
+		if text := warningWith(end, strings.Join(parts, ": ")); !slices.Contains(found, text) {
 			found = append(found, text)
 		}
 	}
@@ -216,7 +216,7 @@ func warnings(o *gate.Outcome) []string {
 		path := rule.Policy.ID() + "/" + rule.Rule
 		admitted := slices.ContainsFunc(o.Warnings, func(r policy.Reason) bool { return r.Path == path })
 		if rule.Err != nil && admitted && !rule.Policy.AuditOnly {
-			add(rule.Policy.ID()+", rule "+rule.Rule, wordUnable, rule.Err.Error())
+			add("", rule.Policy.ID()+", rule "+rule.Rule, wordUnable, rule.Err.Error())
 		}
 	}
 	for i := range o.Verdicts {
@@ -230,13 +230,13 @@ func warnings(o *gate.Outcome) []string {
 				}
 				if slices.Contains(v.Warnings, reason) && d.Check.Action != policy.Audit && d.Result != policy.Pass {
 					silent[reason] = true
-					add(v.Image.Container, v.Image.Ref.Written(), ruleOf(d)+judged(d), doubt(d.Result), sentence(reason))
+					add(ending(reason), v.Image.Container, v.Image.Ref.Written(), ruleOf(d)+judged(d), doubt(d.Result), reason.Message)
 				}
 			}
 		}
 		for _, reason := range v.Warnings {
 			if !silent[reason] {
-				add(v.Image.Container, v.Image.Ref.Written(), sentence(reason))
+				add(ending(reason), v.Image.Container, v.Image.Ref.Written(), reason.Message)
 			}
 		}
 	}
@@ -254,12 +254,13 @@ func doubt(result policy.Result) string {
 	return ""
 }
 
-func sentence(r policy.Reason) string {
-	text := r.Message
+// ending is what a warning says behind the reason's message, however long that is.
+func ending(r policy.Reason) string {
+	code := " [" + string(r.Code) + "]"
 	if r.Code == policy.MirrorDiffers && r.Expected != "" && r.Found != "" {
-		text += " (used " + short(r.Expected) + ", there " + short(r.Found) + ")"
+		return " (used " + short(r.Expected) + ", there " + short(r.Found) + ")" + code
 	}
-	return text + " [" + string(r.Code) + "]"
+	return code
 }
 
 // short is the beginning of a digest: a warning has no room for two.
@@ -269,7 +270,13 @@ func short(digest string) string {
 }
 
 // warning makes a text fit for an HTTP header.
-func warning(text string) string { return plain(text, maxWarning) }
+func warning(text string) string { return warningWith("", text) }
+
+// warningWith is a warning with a short end, which is never cut off.
+func warningWith(end, text string) string {
+	end = plain(end, maxWarning/2)
+	return plain(text, maxWarning-len(end)) + end
+}
 
 // notesOf are few, and the same for the same outcome.
 func notesOf(o *gate.Outcome) audit {

@@ -117,6 +117,40 @@ func TestTheCommandThatReproduces(t *testing.T) {
 	golden(t, "reproduce", a.Response.Status.Message)
 }
 
+// TestWarningKeepsItsEnd: what is too long is cut before the code, and what is not is
+// not cut.
+func TestWarningKeepsItsEnd(t *testing.T) {
+	const bound = 256
+	mirrored := policy.Reason{Code: policy.NotMirrored}
+	differs := policy.Reason{
+		Code: policy.MirrorDiffers, Expected: "sha256:" + strings.Repeat("a", 64), Found: "sha256:" + strings.Repeat("b", 64),
+	}
+	for _, row := range []struct {
+		reason  string
+		about   policy.Reason
+		message string
+		end     string
+		whole   bool
+	}{
+		{"short", mirrored, "it stays", ": it stays [not-mirrored]", true},
+		{"long", mirrored, strings.Repeat("x", bound), "xx... [not-mirrored]", false},
+		{"long, of two bytes a character", mirrored, strings.Repeat("ö", bound), "ö... [not-mirrored]", false},
+		{"both digests, short", differs, "it differs", ": it differs (used sha256:aaaaaaaaaaaa, there sha256:bbbbbbbbbbbb) [mirror-differs]", true},
+		{"both digests, long", differs, strings.Repeat("x", bound), "xx... (used sha256:aaaaaaaaaaaa, there sha256:bbbbbbbbbbbb) [mirror-differs]", false},
+	} {
+		row.about.Message = row.message
+		v := verdict("web", gate.Allow)
+		v.Warnings = []policy.Reason{row.about}
+		decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome {
+			return gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{v}}
+		}}
+		got := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil)).Response.Warnings
+		if len(got) != 1 || !strings.HasSuffix(got[0], row.end) || len(got[0]) > bound || !row.whole && len(got[0]) < bound-1 {
+			t.Errorf("%s: %q, want one that ends in %q", row.reason, got, row.end)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	many := []gate.Verdict{}
 	for i := range 30 {

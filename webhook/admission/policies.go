@@ -13,13 +13,13 @@ import (
 
 // Checker compiles documents.
 type Checker interface {
-	// Check returns why a document is a broken policy, each error with the field's
+	// Check returns why a document is a broken policy or mirror, each error with the field's
 	// path; nil for one that compiles and for one that is not ours. The bytes are
 	// the checker's until it returns.
 	Check(raw []byte) error
 }
 
-// PolicyHandler is the door that refuses broken policies, so that who writes one
+// PolicyHandler is the door that refuses broken policies and mirrors, so that who writes one
 // sees it at once. It is safe for concurrent use.
 type PolicyHandler struct {
 	checker Checker
@@ -79,26 +79,37 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	defer leave()
 	if err := h.checker.Check(q.request.object); err != nil {
 		q.cause, q.err = Decided, err
-		return denied(broken(q.title(), err))
+		return denied(broken(q, err))
 	}
 	q.cause = Decided
 	return response{allowed: true}
 }
 
-// undecided refuses: a policy that comes in unseen may be broken.
-func (h *PolicyHandler) undecided(q *question, cause Cause) response {
-	return denied(q.title() + ": the policy could not be checked\n  why: " + sentences[cause] + "\n  next: try again; if it stays so, ask who runs the gateway")
+// document is what people call a document of the request's kind.
+func (q *question) document() string {
+	switch q.request.kind {
+	case "RegistryMirror":
+		return "mirror"
+	case "PolicyException":
+		return "policy exception"
+	}
+	return "policy"
 }
 
-// broken says what is wrong with a policy, an error a line.
-func broken(title string, err error) string {
+// undecided refuses: what comes in unseen may be broken.
+func (h *PolicyHandler) undecided(q *question, cause Cause) response {
+	return denied(q.title() + ": the " + q.document() + " could not be checked\n  why: " + sentences[cause] + "\n  next: try again; if it stays so, ask who runs the gateway")
+}
+
+// broken says what is wrong with a document, an error a line.
+func broken(q *question, err error) string {
 	var p page
-	p.line(0, "%s: the policy is broken", title)
+	p.line(0, "%s: the %s is broken", q.title(), q.document())
 	for line := range strings.Lines(err.Error()) {
 		if line = strings.TrimSpace(line); line != "" {
 			p.line(2, "%s", plain(line, maxField))
 		}
 	}
-	p.line(2, "next: correct the field; nothing of a policy is left out in silence")
+	p.line(2, "next: correct the field; nothing of a %s is left out in silence", q.document())
 	return p.bounded(maxMessage)
 }

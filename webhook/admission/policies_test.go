@@ -76,3 +76,31 @@ func TestPolicies(t *testing.T) {
 		t.Errorf("a check that panics: %+v", a.Response)
 	}
 }
+
+// TestBrokenDocumentIsCalledWhatItIs: who writes a mirror is not told of a policy.
+func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
+	for kind, row := range map[string]struct{ version, is string }{
+		"ClusterPolicy":   {"kyverno.io/v1", "policy"},
+		"Policy":          {"kyverno.io/v1", "policy"},
+		"PolicyException": {"kyverno.io/v2", "policy exception"},
+		"RegistryMirror":  {"quaymaster.dev/v1alpha1", "mirror"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			document := object{"apiVersion": row.version, "kind": kind, "metadata": object{"name": "hub"}, "spec": object{"rules": "broken"}}
+			for said, checker := range map[string]admission.Checker{
+				kind + " hub: the " + row.is + " is broken\n":            checker{},
+				"nothing of a " + row.is + " is left out in silence":     checker{},
+				kind + " hub: the " + row.is + " could not be checked\n": broken{},
+			} {
+				handler, err := admission.NewPolicies(checker)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a := send(t, handler, review(t, "CREATE", document, nil, nil))
+				if message := a.Response.Status.Message; a.Response.Allowed || !strings.Contains(message, said) {
+					t.Errorf("%q, want %q in it", message, said)
+				}
+			}
+		})
+	}
+}
