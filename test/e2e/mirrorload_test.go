@@ -85,7 +85,7 @@ func TestMirrorsUnderLoad(t *testing.T) {
 	more()
 	m.near.Registry.SetFaults()
 	m.reflect(t, func(ctx context.Context) error {
-		return m.plane.ApplyYAML(ctx, document(t, "mirror-load", m.entry("", nil)))
+		return m.plane.ApplyYAML(ctx, document(t, "mirror-load", m.entry("", evidence)))
 	})
 	more()
 	stop()
