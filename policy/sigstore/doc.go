@@ -4,9 +4,9 @@
 // It compiles documents of policy.sigstore.dev/v1beta1 and v1alpha1 into package
 // policy's form: of the authorities of a policy any suffices, of policies that
 // name an image all must hold. Every field is honoured, refused with its path,
-// or on the list of Ignored. TrustRoot documents (v1alpha1) are read by
-// ParseTrustRoot and kept in Roots, which a policy asks by name for each request,
-// so that a changed root takes effect with the next one.
+// or on the list of Ignored. TrustRoot documents (v1alpha1) are
+// package trustroot's, whose Roots a policy asks by name for each request, so that a
+// changed root takes effect with the next one.
 //
 // Where policy-controller is known to be unsafe, the safe side is taken:
 // identities are compared whole and never left half open, keyless signatures

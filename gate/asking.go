@@ -1,0 +1,160 @@
+package gate
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/gate/redirect"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// asking is one route being asked on behalf of one workload.
+type asking struct {
+	question redirect.Question
+	chooser  *redirect.Chooser
+	who      string // the workload's identityKey
+	chooses  bool   // a target is chosen, and not asked for its digest alone
+
+	once  sync.Once
+	early *redirect.Early
+
+	mu       sync.Mutex
+	choosing map[image.Digest]func() redirect.Choice // beside the proof
+	sessions map[image.Repository]Session
+	failed   map[image.Repository]error // sessions that could not be had
+}
+
+// newAsking prepares to ask a route's targets.
+func (j *journey) newAsking(route *mirror.Route, identity workload.Identity, who string) *asking {
+	a := &asking{chooser: j.gate.options.chooser, who: who, sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
+	access := Access{Workload: withSecrets(identity, route.PullSecrets)}
+	a.question = redirect.Question{Route: route, Open: func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
+		if known, err := a.opened(repository); known != nil || err != nil {
+			return known, err
+		}
+		session, err := j.gate.registries.Open(ctx, access, repository) // unlocked: it may wait
+		return a.keep(repository, session, err)
+	}}
+	return a
+}
+
+// opened returns the session for a repository, or why there is none; neither where
+// nobody wanted one yet.
+func (a *asking) opened(repository image.Repository) (Session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sessions[repository], a.failed[repository]
+}
+
+// keep keeps the first session for a repository. A failure is kept for the request,
+// too: credentials that do not come are waited for once.
+func (a *asking) keep(repository image.Repository, session Session, err error) (Session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known := a.sessions[repository]; known != nil {
+		return known, nil
+	}
+	if err != nil {
+		a.failed[repository] = err
+		return nil, err
+	}
+	a.sessions[repository] = target{Session: session, fill: slices.ContainsFunc(a.question.Route.Candidates, func(c mirror.Candidate) bool {
+		return c.Fill && c.Ref.Repository() == repository
+	})}
+	return a.sessions[repository], nil
+}
+
+// target is a session that asks for a digest, too: whether the registry has it. One
+// that is to fill itself is asked by GET, as a runtime does: it need not take a HEAD
+// for a pull.
+type target struct {
+	Session
+	fill bool
+}
+
+// Resolve implements redirect.Session.
+func (t target) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
+	if t.fill && ref.Digest().IsZero() {
+		descriptor, _, err := t.Manifest(ctx, ref.Repository(), ref.Tag())
+		if err != nil {
+			return image.Pinned{}, err
+		}
+		return ref.Pin(descriptor)
+	}
+	pinned, err := t.Session.Resolve(ctx, ref)
+	if err != nil || ref.Digest().IsZero() {
+		return pinned, err
+	}
+	return t.Describe(ctx, pinned)
+}
+
+// withSecrets adds what a mirror would give the pod to what it names itself.
+func withSecrets(identity workload.Identity, secrets []string) workload.Identity {
+	if identity.Namespace != "" {
+		identity.PullSecrets = union(identity.PullSecrets, secrets)
+	}
+	return identity
+}
+
+// begin asks the first target beside whatever else goes on.
+func (a *asking) begin(ctx context.Context) *redirect.Early {
+	a.once.Do(func() { a.early = a.chooser.Begin(ctx, a.question) })
+	return a.early
+}
+
+// beside chooses the target of a digest while the proof is looked for: if a target
+// lags behind, or does not answer, the others are asked meanwhile.
+func (a *asking) beside(ctx context.Context, digest image.Digest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.choosing[digest] != nil {
+		return
+	}
+	if a.choosing == nil {
+		a.choosing = map[image.Digest]func() redirect.Choice{}
+	}
+	done := make(chan struct{})
+	var choice redirect.Choice
+	var err error
+	go func() {
+		defer close(done)
+		err = safely(func() { choice = a.chooser.Choose(ctx, a.question, a.begun(), digest) })
+	}()
+	a.choosing[digest] = func() redirect.Choice {
+		<-done // Choose heeds ctx
+		if err != nil {
+			panic(err)
+		}
+		return choice
+	}
+}
+
+// choose returns the target of a digest.
+func (a *asking) choose(ctx context.Context, digest image.Digest) redirect.Choice {
+	a.mu.Lock()
+	wait := a.choosing[digest]
+	a.mu.Unlock()
+	if wait != nil {
+		return wait()
+	}
+	return a.chooser.Choose(ctx, a.question, a.begun(), digest)
+}
+
+// begun returns what begin did, nil if nobody called it.
+func (a *asking) begun() *redirect.Early {
+	a.once.Do(func() {})
+	return a.early
+}
+
+func (a *asking) cost() Cost {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	total := Cost{RateLimitRemaining: -1}
+	for _, session := range a.sessions {
+		total = total.Add(session.Cost())
+	}
+	return total
+}

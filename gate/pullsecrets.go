@@ -1,0 +1,78 @@
+package gate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// lookForSecrets finds out which pull secrets the pod can be given.
+func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
+	if secrets == nil || p.request.Pinning != PinHere || p.request.Anonymous {
+		return // whose pod it will be is not known, nor what is there a stranger's to know
+	}
+	known := map[string]*policy.Reason{}
+	for i := range p.verdicts {
+		v := &p.verdicts[i]
+		if v.Redirect == nil || v.Redirect.Target.IsZero() {
+			continue
+		}
+		for _, name := range p.mirrors.of(v.Image.Ref).secrets {
+			missing, asked := known[name]
+			if !asked {
+				missing = p.lacks(ctx, secrets, name)
+				known[name] = missing
+			}
+			if missing != nil {
+				v.Warnings = append(v.Warnings, *missing)
+				continue
+			}
+			v.Redirect.PullSecrets = append(v.Redirect.PullSecrets, name)
+		}
+	}
+}
+
+// lacks says why a pod cannot be given a Secret, nil if it can or has it.
+func (p *planned) lacks(ctx context.Context, secrets PullSecrets, name string) *policy.Reason {
+	if slices.Contains(p.identity.PullSecrets, name) {
+		return nil
+	}
+	reason := policy.Reason{Code: policy.NoPullSecret, Hint: "create the Secret in the namespace, or give it to the service account"}
+	if !p.maySetSecrets() {
+		reason.Message = "the mirror wants the pull secret " + name + ", and the pull secrets of a pod that exists cannot be changed"
+		return &reason
+	}
+	there, err := secrets.Has(ctx, p.subject.Namespace, name)
+	switch {
+	case err != nil:
+		reason.Message = "the mirror wants the pull secret " + name + ", which could not be looked up: " + err.Error()
+	case !there:
+		reason.Message = "the mirror wants the pull secret " + name + ", which is not in the namespace " + p.subject.Namespace
+	default:
+		return nil
+	}
+	return &reason
+}
+
+// maySetSecrets reports whether the object's pull secrets can be set.
+func (p *planned) maySetSecrets() bool {
+	return p.subject.Operation == "CREATE" && p.subject.Subresource == "" || p.subject.Kind != "Pod"
+}
+
+// addPullSecrets completes the patch of an object with the Secrets of its mirrors.
+func (p *planned) addPullSecrets(out *Outcome) {
+	if len(out.Patch) == 0 || !p.maySetSecrets() {
+		return
+	}
+	var names []string
+	for i := range out.Verdicts {
+		if r := out.Verdicts[i].Redirect; r != nil && !r.Target.IsZero() {
+			names = union(names, r.PullSecrets)
+		}
+	}
+	if len(names) > 0 {
+		out.Patch = append(out.Patch, workload.AddPullSecrets(p.request.Object, names)...)
+	}
+}
