@@ -53,6 +53,13 @@ type Check struct {
 	Requirements []Requirement
 	// Attestations that must all be found, proved and agreed with.
 	Attestations []Attestation
+	// Asks are what a Judge wants to know beside what the parts above ask.
+	Asks []Question
+	// Judge has the last word, for all checks of the rule that have the same one;
+	// nil where the parts above decide. Filled in by Set.Plan.
+	Judge Judge
+	// WantsData asks for the image's own manifests and configuration.
+	WantsData bool
 	// Deny refuses when it holds for the predicates of all attestations
 	// together, by their names; nil for none.
 	Deny Condition
@@ -138,6 +145,19 @@ func (c *Check) Validate() error {
 		}
 		for j := range a.Signers {
 			errs = append(errs, a.Signers[j].validate())
+		}
+	}
+	if c.Judge == nil && len(c.Asks) > 0 {
+		errs = append(errs, errors.New("questions that nobody judges"))
+	}
+	if c.Judge != nil && c.Platforms != PlatformIndex {
+		errs = append(errs, errors.New("a rule with expressions is asked about what the reference names, not about its platforms"))
+	}
+	for i := range c.Asks {
+		if c.Asks[i].Authority == nil {
+			errs = append(errs, errors.New("a question names no authority"))
+		} else if err := c.Asks[i].Authority.Validate(); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

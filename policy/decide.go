@@ -30,20 +30,34 @@ type Decision struct {
 	Facts []verify.Fact
 }
 
-// Decide judges a check by the answers to its questions. A check that is
-// skipped or asks for no proof needs no answers.
-func Decide(check *Check, answers Answers) Decision {
-	if check.Exception != nil {
-		return Decision{Check: check, Result: Skipped, Reasons: []Reason{{Code: Excepted, Path: check.Entry, Message: check.Skip}}}
-	}
-	if check.Skip != "" {
-		return Decision{Check: check, Result: Skipped, Reasons: []Reason{{Code: SkippedByPolicy, Path: check.Entry, Message: check.Skip}}}
-	}
-	if check.VerifyDigest && !check.MutateDigest && check.Image.Ref.Digest().IsZero() {
+// Decided returns the decision about a check that needs no answers: it is left
+// alone, or names an image by tag where only digests will do.
+func Decided(check *Check) (Decision, bool) {
+	switch {
+	case check.Exception != nil:
+		return Decision{Check: check, Result: Skipped, Reasons: []Reason{{Code: Excepted, Path: check.Entry, Message: check.Skip}}}, true
+	case check.Skip != "":
+		return Decision{Check: check, Result: Skipped, Reasons: []Reason{{Code: SkippedByPolicy, Path: check.Entry, Message: check.Skip}}}, true
+	case check.VerifyDigest && !check.MutateDigest && check.Image.Ref.Digest().IsZero():
 		return Decision{Check: check, Result: Fail, Reasons: []Reason{{
 			Code: MissingDigest, Path: check.Entry,
 			Message: "missing digest for " + check.Image.Ref.Written(),
 			Hint:    "name the image by digest, or let the policy pin it (mutateDigest)",
+		}}}, true
+	}
+	return Decision{}, false
+}
+
+// Decide judges a check by the answers to its questions. A check that is
+// skipped or asks for no proof needs no answers. One with a Judge is undecided:
+// its judge is to be asked.
+func Decide(check *Check, answers Answers) Decision {
+	if decision, ok := Decided(check); ok {
+		return decision
+	}
+	if check.Judge != nil {
+		return Decision{Check: check, Result: Undecided, Reasons: []Reason{{
+			Code: Internal, Path: check.Entry, Message: "the policy's expressions were not asked, which is a defect",
 		}}}
 	}
 	if !check.NeedsProof() && check.Deny != nil { // its own words come before what it lacks

@@ -26,6 +26,13 @@ type RuleResult struct {
 	Err error
 	// Exception is why Skip says so, where it is one; else nil.
 	Exception *Exception
+	// Judge has the last word on the rule's checks; nil where they decide. Then
+	// Ruling, filled in by the gate, is what it holds against the object itself,
+	// Action what that does, and AuditAnnotations are its words for the audit log.
+	Judge            Judge
+	Action           Action
+	Ruling           Ruling
+	AuditAnnotations map[string]string
 }
 
 // Finder returns the images that a rule speaks of: those at the standard places,
@@ -49,30 +56,28 @@ func (s *Set) Plan(ctx context.Context, subject *Subject, find Finder) Plan {
 	}
 	var plan Plan
 	for _, member := range s.index.candidates(subject, standard) {
-		checks, result := s.planRule(ctx, member, subject, looked)
+		checks, results := s.planRule(ctx, member, subject, looked)
 		plan.Checks = append(plan.Checks, checks...)
-		if result != nil {
-			plan.Results = append(plan.Results, *result)
-		}
+		plan.Results = append(plan.Results, results...)
 	}
 	return plan
 }
 
-func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Finder) ([]Check, *RuleResult) {
+func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Finder) ([]Check, []RuleResult) {
 	images, unreadable := find(m.rule.Extractors(subject))
-	skipped := func(why string) ([]Check, *RuleResult) {
-		return nil, &RuleResult{Policy: m.policy, Rule: m.rule.Name(), Skip: why}
+	skipped := func(why string) ([]Check, []RuleResult) {
+		return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: why}}
 	}
-	failed := func(err error) ([]Check, *RuleResult) {
+	failed := func(err error) ([]Check, []RuleResult) {
 		if e := s.excepted(ctx, m.policy, m.rule.Name(), subject, images); e != nil {
-			return nil, &RuleResult{Policy: m.policy, Rule: m.rule.Name(), Skip: e.words(), Exception: e}
+			return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: e.words(), Exception: e}}
 		}
-		return nil, &RuleResult{Policy: m.policy, Rule: m.rule.Name(), Err: fmt.Errorf("policy %s, rule %s: %w", m.policy.ID(), m.rule.Name(), err)}
+		return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Err: fmt.Errorf("policy %s, rule %s: %w", m.policy.ID(), m.rule.Name(), err)}}
 	}
-	if unreadable == nil && allUnchanged(images) {
+	if unreadable == nil && allUnchanged(images) && !speaksOfObject(m.rule) {
 		return skipped(unchanged)
 	}
-	planned, err := planUnderAllNames(ctx, m.rule, subject, images)
+	planned, judges, err := planUnderAllNames(ctx, m.rule, subject, images)
 	if err != nil {
 		return failed(err)
 	}
@@ -85,9 +90,10 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 	asked := len(planned.Checks)
 	checks := slices.DeleteFunc(planned.Checks, func(c Check) bool { return c.Image.Unchanged })
 	switch {
+	case len(checks) > 0 || speaksOfObject(m.rule):
 	case asked == 0:
 		return skipped("it names none of the images")
-	case len(checks) == 0:
+	default:
 		return skipped(unchanged)
 	}
 	for i := range checks {
@@ -98,35 +104,73 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 		}
 	}
 	s.except(ctx, checks, subject)
-	return checks, nil
+	return checks, s.ruled(ctx, m, subject, images, judges)
+}
+
+// ruled returns a result for each judge of a rule, unless an exception leaves the
+// whole object alone.
+func (s *Set) ruled(ctx context.Context, m ruleIn, subject *Subject, images []Image, judges []RulePlan) []RuleResult {
+	if len(judges) == 0 {
+		return nil
+	}
+	if e := s.excepted(ctx, m.policy, m.rule.Name(), subject, images); e != nil {
+		return []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: e.words(), Exception: e}}
+	}
+	results := make([]RuleResult, len(judges))
+	for i, planned := range judges {
+		results[i] = RuleResult{Policy: m.policy, Rule: m.rule.Name(), Judge: planned.Judge, Action: planned.Action}
+	}
+	return results
+}
+
+func speaksOfObject(rule Rule) bool {
+	of, ok := rule.(OfObject)
+	return ok && of.SpeaksOfObject()
 }
 
 // planUnderAllNames asks a rule about images by the names that stand in the object,
 // and where some are copies, again by those of their sources: whatever a rule makes
-// of names, it never sees two of one image.
-func planUnderAllNames(ctx context.Context, rule Rule, subject *Subject, images []Image) (RulePlan, error) {
+// of names, it never sees two of one image. It also returns the plans that have a
+// judge, one for each time that the rule was asked.
+func planUnderAllNames(ctx context.Context, rule Rule, subject *Subject, images []Image) (RulePlan, []RulePlan, error) {
 	isCopy := func(i Image) bool { return !i.Copy.IsZero() }
 	copies := slices.IndexFunc(images, isCopy)
 	if copies < 0 {
-		return rule.Plan(ctx, subject, images)
+		return planJudged(ctx, rule, subject, images)
 	}
 	own := slices.DeleteFunc(slices.Clone(images), isCopy)
-	joined, err := rule.Plan(ctx, subject, own)
+	joined, judges, err := planJudged(ctx, rule, subject, own)
 	for turn := 0; err == nil; turn++ {
 		named, renamed := sourceNames(own, images, turn)
 		if !renamed {
 			break
 		}
-		var more RulePlan
-		if more, err = rule.Plan(ctx, subject.named(own, named), named); err != nil || more.Skip != "" {
+		var (
+			more   RulePlan
+			judged []RulePlan
+		)
+		if more, judged, err = planJudged(ctx, rule, subject.named(own, named), named); err != nil || more.Skip != "" {
 			continue
 		}
 		if joined.Skip != "" {
 			joined = RulePlan{}
 		}
 		joined.Checks = append(joined.Checks, slices.DeleteFunc(more.Checks, func(c Check) bool { return !isCopy(c.Image) })...)
+		judges = append(judges, judged...)
 	}
-	return joined, err
+	return joined, judges, err
+}
+
+// planJudged asks a rule, and gives its judge to each of its checks.
+func planJudged(ctx context.Context, rule Rule, subject *Subject, images []Image) (RulePlan, []RulePlan, error) {
+	planned, err := rule.Plan(ctx, subject, images)
+	if err != nil || planned.Skip != "" || planned.Judge == nil {
+		return planned, nil, err
+	}
+	for i := range planned.Checks {
+		planned.Checks[i].Judge = planned.Judge
+	}
+	return planned, []RulePlan{planned}, nil
 }
 
 // sourceNames returns the images with each copy under its source's name of that
@@ -159,12 +203,12 @@ func allUnchanged(images []Image) bool {
 // NeedsDigest reports whether the check cannot be decided without asking a
 // registry for the image's digest.
 func (c *Check) NeedsDigest() bool {
-	return c.Skip == "" && (c.NeedsProof() || c.MutateDigest && c.Image.Ref.Digest().IsZero())
+	return c.Skip == "" && (c.NeedsProof() || c.WantsData || c.MutateDigest && c.Image.Ref.Digest().IsZero())
 }
 
 // NeedsProof reports whether the check asks for signatures or attestations.
 func (c *Check) NeedsProof() bool {
-	return c.Skip == "" && len(c.Requirements)+len(c.Attestations) > 0
+	return c.Skip == "" && len(c.Requirements)+len(c.Attestations)+len(c.Asks) > 0
 }
 
 // Questions returns what would have to be proved, one for each authority and kind
@@ -173,7 +217,7 @@ func (c *Check) Questions() []Question {
 	if c.Skip != "" {
 		return nil
 	}
-	var questions []Question
+	questions := slices.Clone(c.Asks)
 	for i := range c.Requirements {
 		questions = c.Requirements[i].questions(questions, signatureOf(c))
 	}

@@ -117,6 +117,11 @@ type RulePlan struct {
 	// Checks, one for each image and entry of the rule that concerns it. An
 	// image that no entry concerns has none.
 	Checks []Check
+	// Judge has the last word on them, and is asked even where there are none; nil
+	// where the checks decide.
+	Judge Judge
+	// Action is what a ruling of Judge against the object itself does.
+	Action Action
 }
 
 // Set is the policies of one moment, sorted by ID.
