@@ -41,6 +41,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 		broken[i] = safely(func() { plans[i] = trip.plan(ctx, request) })
 	}
 	trip.run(ctx, progress)
+	trip.judge(ctx, plans)
 	if err := safely(func() { trip.redirect(ctx, plans) }); err != nil {
 		for i := range broken {
 			broken[i] = errors.Join(broken[i], err)
@@ -172,7 +173,7 @@ func identityKey(i workload.Identity) string {
 }
 
 // run does all the work: what memory knows at once, the rest several references
-// at a time. A work that does not heed the deadline is left alone.
+// at a time.
 func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 	finished := 0
 	finish := func(w *work) {
@@ -190,9 +191,15 @@ func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 			open = append(open, w)
 		}
 	}
+	j.runAll(ctx, open, finish)
+}
+
+// runAll does works that memory does not answer, several at a time, and tells of
+// each that it is finished. One that does not heed the deadline is left alone.
+func (j *journey) runAll(ctx context.Context, works []*work, finish func(*work)) {
 	slots := make(chan struct{}, j.gate.options.images)
-	done := make(chan *work, len(open))
-	for _, w := range open {
+	done := make(chan *work, len(works))
+	for _, w := range works {
 		go func() {
 			slots <- struct{}{}
 			w.runSafely(ctx)
@@ -202,10 +209,11 @@ func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 	}
 	over := ctx.Done()
 	var enough <-chan time.Time
-	for finished < len(j.order) {
+	for left := len(works); left > 0; {
 		select {
 		case w := <-done:
 			finish(w)
+			left--
 		case <-over:
 			over, enough = nil, time.After(patience)
 		case <-enough:

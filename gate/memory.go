@@ -23,6 +23,7 @@ const (
 	maxTags     = 50_000
 	maxHashes   = 10_000
 	refBytes    = 8 << 20
+	dataBytes   = 16 << 20
 	answerBytes = 1 << 10
 )
 
@@ -60,6 +61,7 @@ type memory struct {
 	tags     *cache.Cache[tagKey, image.Descriptor]
 	hashes   *cache.Cache[*verify.Authority, hashed]
 	refs     *cache.Cache[string, image.Ref]
+	data     *cache.Cache[dataKey, policy.ImageData]
 	resolves *cache.Flight[tagKey, image.Descriptor]
 	searches *cache.Flight[string, []policy.Answer]
 	recalls  *cache.Flight[string, map[string][]byte]
@@ -100,6 +102,12 @@ func newMemory(o options) (*memory, error) {
 	}); err != nil {
 		return nil, err
 	}
+	if m.data, err = cache.New(cache.Options[dataKey, policy.ImageData]{
+		MaxCost: dataBytes, MaxTTL: o.age, Now: o.now,
+		Cost: func(_ dataKey, d policy.ImageData) int { return dataCost(d) },
+	}); err != nil {
+		return nil, err
+	}
 	if m.resolves, err = cache.NewFlight[tagKey, image.Descriptor](o.timeout); err != nil {
 		return nil, err
 	}
@@ -119,6 +127,17 @@ func costOf(a policy.Answer) int {
 	}
 	return cost
 }
+
+func dataCost(d policy.ImageData) int {
+	cost := answerBytes + len(d.Index)
+	for _, child := range d.Children {
+		cost += answerBytes + len(child.Manifest) + len(child.Config)
+	}
+	return cost
+}
+
+// keepData remembers what an image says of itself.
+func (m *memory) keepData(key dataKey, data policy.ImageData) { m.data.Put(key, data, m.options.age) }
 
 // parse reads a reference. Its meaning never changes, and the same few are read
 // again and again.

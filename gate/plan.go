@@ -27,6 +27,8 @@ type planned struct {
 	memory   *memory
 	mirrors  mirrors
 	verdicts []Verdict // of images, once concluded
+	// judged are the decisions of judges, by the check's place in the plan.
+	judged map[int]policy.Decision
 }
 
 // task is what is done for one check: its part of a work, or why there is none.
@@ -174,6 +176,7 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	}
 	slices.SortStableFunc(out.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.Image.Pointer, b.Image.Pointer) })
 	out.Cost = p.cost()
+	p.annotate(&out)
 	settleRules(&out)
 	settleOutcome(&out)
 	p.pin(&out)
@@ -217,6 +220,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 			differs = check
 		}
 	}
+	policy.Require(v.Decisions)
 	p.resolved(&v)
 	settle(&v)
 	if differs != nil && v.Answer == Allow {
@@ -235,6 +239,8 @@ func (p *planned) decide(i int) policy.Decision {
 	switch {
 	case p.slipped(check):
 		return missing(check)
+	case check.Judge != nil:
+		return p.pinnedAs(check, t, p.judgedAs(i))
 	case t.err != nil:
 		return undecided(errorReason(t.err, check.Entry))
 	case t.work == nil:
@@ -242,14 +248,18 @@ func (p *planned) decide(i int) policy.Decision {
 	case !t.work.finished:
 		return undecided(policy.LookReason(outOfTime{errUnfinished}, check.Entry))
 	}
-	decision := t.work.decide(t.at)
-	if decision.Result == policy.Pass && p.wantsPinned(check) {
-		if p.request.Pinning == PinNever {
-			return unpinned(check, t.work.pinned)
-		}
-		return missing(check)
+	return p.pinnedAs(check, t, t.work.decide(t.at))
+}
+
+// pinnedAs takes back a pass where a tag stands that should have been pinned.
+func (p *planned) pinnedAs(check *policy.Check, t task, decision policy.Decision) policy.Decision {
+	if decision.Result != policy.Pass || !p.wantsPinned(check) {
+		return decision
 	}
-	return decision
+	if p.request.Pinning == PinNever && t.work != nil {
+		return unpinned(check, t.work.pinned)
+	}
+	return missing(check)
 }
 
 // cost sums what the object's references cost, each once.

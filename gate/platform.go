@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,12 +38,15 @@ func (w *work) widen(ctx context.Context) {
 	if w.parent.index.IsZero() {
 		w.parent = w.parentOf(ctx)
 	}
-	if w.parent.err == nil && !w.parent.index.IsZero() {
-		var questions []policy.Question
-		for _, check := range w.checks {
-			questions = append(questions, check.Questions()...)
+	if w.parent.err != nil || w.parent.index.IsZero() || len(w.parent.children) == 0 {
+		return
+	}
+	w.prove(ctx, w.parent.index, w.questions())
+	w.upward = make([]policy.Decision, len(w.checks))
+	for i, check := range w.checks {
+		if check.NeedsProof() && check.Platforms == policy.PlatformIndex {
+			w.upward[i] = w.ask(ctx, check, w.parent.index)
 		}
-		w.prove(ctx, w.parent.index, questions)
 	}
 }
 
@@ -156,16 +160,25 @@ func (w *work) decide(i int) policy.Decision {
 	case policy.PlatformAny:
 		return w.any(check, own)
 	}
-	if own.Result != policy.Pass && !w.parent.index.IsZero() && len(w.parent.children) > 0 {
-		if proved := policy.Decide(check, w.answersFor(w.parent.index.Digest())); proved.Result == policy.Pass {
-			proved.Reasons = append(proved.Reasons, policy.Reason{
-				Code: policy.Verified, Path: check.Entry,
-				Message: "the proved index " + w.parent.index.Digest().Short() + " lists this platform",
-			})
-			return proved
-		}
+	if w.provedUpward(i) {
+		return w.listed(w.upward[i])
 	}
 	return own
+}
+
+// provedUpward reports whether a check is met by the index that lists the named
+// digest, and not by the digest itself.
+func (w *work) provedUpward(i int) bool {
+	return w.own[i].Result != policy.Pass && i < len(w.upward) && w.upward[i].Result == policy.Pass
+}
+
+// listed adds to a decision about the index that it lists what was named.
+func (w *work) listed(proved policy.Decision) policy.Decision {
+	proved.Reasons = append(slices.Clip(proved.Reasons), policy.Reason{
+		Code: policy.Verified, Path: proved.Check.Entry,
+		Message: "the proved index " + w.parent.index.Digest().Short() + " lists this platform",
+	})
+	return proved
 }
 
 // each wants every child proved; a manifest that is no index stands for itself.

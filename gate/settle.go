@@ -28,7 +28,7 @@ func settle(v *Verdict) {
 				v.Reasons = append(v.Reasons, decision.Reasons...)
 			}
 			v.Answer = Deny
-		case policy.Undecided:
+		default: // undecided, or a word that nobody knows
 			if decision.Check.Action.Admits() || decision.Check.Policy.FailOpen && mayFailOpen(decision) {
 				v.Warnings = append(v.Warnings, decision.Reasons...)
 				continue
@@ -55,8 +55,10 @@ var closed = []policy.Code{
 
 // mayFailOpen reports whether a failure setting may admit what could not be
 // looked at.
-func mayFailOpen(decision policy.Decision) bool {
-	return !slices.ContainsFunc(decision.Reasons, func(r policy.Reason) bool { return slices.Contains(closed, r.Code) })
+func mayFailOpen(decision policy.Decision) bool { return admitsSilence(decision.Reasons) }
+
+func admitsSilence(reasons []policy.Reason) bool {
+	return !slices.ContainsFunc(reasons, func(r policy.Reason) bool { return slices.Contains(closed, r.Code) })
 }
 
 // isSilence reports whether a rule could not be asked because nobody answered,
@@ -86,44 +88,67 @@ func agreeing(v *Verdict) []policy.Reason {
 	return reasons
 }
 
-// settleRules files the rules that could not be asked. Whether such a rule speaks
-// of an image is not known, so no image of the object is allowed meanwhile.
+// settleRules files the rules that could not be asked, and what judges hold against
+// the object itself. Whether a rule that could not be asked speaks of an image is
+// not known, and one that the object fails speaks of all: no image of the object is
+// allowed then.
 func settleRules(o *Outcome) {
-	var open []policy.Reason
-	for _, rule := range o.Rules {
-		if rule.Err == nil {
-			continue
-		}
-		reason := errorReason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)
-		if rule.Policy.AuditOnly || rule.Policy.FailOpen && (rule.Policy.Broken != nil || isSilence(rule.Err)) {
-			o.Warnings = append(o.Warnings, reason)
-			continue
-		}
-		open = append(open, reason)
+	var against []policy.Reason
+	answer := Allow
+	for i := range o.Rules {
+		reasons, is := o.againstObject(&o.Rules[i])
+		against, answer = append(against, reasons...), worse(answer, is)
 	}
-	if len(open) == 0 {
+	if answer == Allow {
 		return
 	}
 	if !slices.ContainsFunc(o.Verdicts, func(v Verdict) bool { return !v.Image.Unchanged }) {
-		o.Reasons = append(o.Reasons, open...)
+		o.Reasons, o.against = append(o.Reasons, against...), answer
 	}
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
 		if v.Image.Unchanged {
 			continue
 		}
-		switch v.Answer {
-		case Allow:
-			v.Answer, v.Pin, v.Reasons = Unable, false, open
-		case Unable:
-			v.Reasons = append(v.Reasons, open...)
+		if v.Answer == Allow {
+			v.Pin, v.Reasons = false, nil
 		}
+		if v.Answer == Deny {
+			continue // its own reasons are enough
+		}
+		v.Answer, v.Reasons = worse(v.Answer, answer), append(v.Reasons, against...)
 	}
+}
+
+// againstObject returns what a rule holds against the object, and what that means;
+// what is admitted all the same becomes a warning.
+func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Answer) {
+	if rule.Err != nil {
+		reason := errorReason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)
+		if rule.Policy.AuditOnly || rule.Policy.FailOpen && (rule.Policy.Broken != nil || isSilence(rule.Err)) {
+			o.Warnings = append(o.Warnings, reason)
+			return nil, Allow
+		}
+		return []policy.Reason{reason}, Unable
+	}
+	ruling := rule.Ruling
+	if ruling.Passes() {
+		return nil, Allow
+	}
+	looked := ruling.Result == policy.Fail
+	if rule.Action.Admits() || !looked && rule.Policy.FailOpen && admitsSilence(ruling.Reasons) {
+		o.Warnings = append(o.Warnings, ruling.Reasons...)
+		return nil, Allow
+	}
+	if looked {
+		return ruling.Reasons, Deny
+	}
+	return ruling.Reasons, Unable
 }
 
 // settleOutcome sums up: the worst answer about the object or one of its images.
 func settleOutcome(o *Outcome) {
-	o.Answer = Allow
+	o.Answer = worse(Allow, o.against)
 	for _, reason := range o.Reasons {
 		if reason.Code == policy.Malformed {
 			o.Answer = worse(o.Answer, Deny)

@@ -72,12 +72,15 @@ type Outcome struct {
 	Source   string
 	Answer   Answer
 	Verdicts []Verdict
-	// Rules are the rules that asked for no check.
+	// Rules are the rules that asked for no check, and those with a judge.
 	Rules []policy.RuleResult
 	// Reasons speak of the object as a whole: a rule that could not be asked, an
 	// image that cannot be read.
 	Reasons  []policy.Reason
 	Warnings []policy.Reason
+	// AuditAnnotations are words of policies for the audit log, by the policy's ID and
+	// their key with a slash between.
+	AuditAnnotations map[string]string
 	// Patch pins the images whose policies want it; none unless the request is
 	// PinHere and the answer is allow.
 	Patch []workload.Operation
@@ -85,6 +88,8 @@ type Outcome struct {
 	PolicyHash, TrustGeneration, MirrorHash string
 	Cost                                    Cost
 	Duration                                time.Duration
+
+	against Answer // what judges hold against the object itself
 }
 
 // Cost is what was asked of registries.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,10 +45,14 @@ type work struct {
 	pinned   image.Pinned
 	own      []policy.Decision // of the checks, by the digest that was named
 	err      error             // why there is no digest
+	partial  bool              // memory alone was asked, and does not know everything
+	data     policy.ImageData  // where a check wants it
+	dataErr  error
 	duration time.Duration
 
-	children family // of an index, where a policy asks for platforms
-	parent   family // the index that lists the named digest
+	children family            // of an index, where a policy asks for platforms
+	parent   family            // the index that lists the named digest
+	upward   []policy.Decision // of the checks, by that index; none where it was not asked
 
 	mu      sync.Mutex
 	others  []Session // of places elsewhere
@@ -98,16 +104,28 @@ func (w *work) run(ctx context.Context) {
 	if w.asking != nil && w.asking.chooses {
 		w.asking.beside(ctx, w.pinned.Digest())
 	}
-	var questions []policy.Question
-	for _, check := range w.checks {
-		questions = append(questions, check.Questions()...)
-	}
-	w.prove(ctx, w.pinned, questions)
+	fetched := w.fetchData(ctx)
+	defer fetched() // whatever becomes of the proofs
+	w.prove(ctx, w.pinned, w.questions())
+	fetched()
 	w.judge(ctx)
 	w.renew(ctx)
 	w.widen(ctx)
 	w.lookElsewhere(ctx)
 }
+
+// questions returns what all checks ask.
+func (w *work) questions() []policy.Question {
+	var questions []policy.Question
+	for _, check := range w.checks {
+		questions = append(questions, check.Questions()...)
+	}
+	return questions
+}
+
+// errNotAsked is the gap in an answer that memory does not know, where the facts
+// that it does know may be enough.
+var errNotAsked = errors.New("memory does not know, and nobody else was asked; this is a defect")
 
 // remember does what run does if memory knows the digest and facts that meet each
 // check. What it found out by then, run need not ask again.
@@ -116,31 +134,49 @@ func (w *work) remember(ctx context.Context) bool {
 		return false
 	}
 	pinned, err := w.gate.memory.pin(w.tagScope(), w.ref)
-	if err != nil {
+	if err != nil || !w.recallData(pinned) {
 		return false
 	}
-	for _, check := range w.checks {
-		for _, q := range check.Questions() {
-			key := questionKey(pinned.Digest(), q)
-			if w.known(key) {
-				continue
-			}
-			answer, ok := w.recall(ctx, pinned, key, q)
-			if !ok {
-				return false
-			}
-			w.record(key, answer)
-		}
-	}
 	w.pinned = pinned
+	var unknown []question
+	for _, q := range w.questions() {
+		key := questionKey(pinned.Digest(), q)
+		if w.known(key) {
+			continue
+		}
+		answer, ok := w.recall(ctx, pinned, key, q)
+		if !ok {
+			unknown = append(unknown, key)
+			answer.Gaps = []error{errNotAsked}
+		}
+		w.record(key, answer)
+	}
+	w.partial = len(unknown) > 0
 	w.judge(ctx)
 	if w.unproved() {
+		w.forget(unknown)
 		return false
 	}
 	if w.ref.Digest().IsZero() {
 		w.gate.options.asked(LayerTags, true)
 	}
 	return true
+}
+
+// forget drops answers that only say that memory does not know.
+func (w *work) forget(keys []question) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range keys {
+		delete(w.answers, key)
+	}
+}
+
+// forgetGaps drops every answer that says that memory does not know.
+func (w *work) forgetGaps() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.answers, func(_ question, a policy.Answer) bool { return slices.Contains(a.Gaps, errNotAsked) })
 }
 
 // recall returns facts about a digest that memory knows. An authority whose key
@@ -178,9 +214,8 @@ func (w *work) judge(ctx context.Context) {
 		w.late(ctx)
 	}
 	w.own = make([]policy.Decision, len(w.checks))
-	answers := w.answersFor(w.pinned.Digest())
 	for i, check := range w.checks {
-		w.own[i] = policy.Decide(check, answers)
+		w.own[i] = w.ask(ctx, check, w.pinned)
 	}
 }
 

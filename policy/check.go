@@ -32,6 +32,16 @@ const (
 	PlatformAny   Platforms = "any"  // the index, or at least one platform
 )
 
+// Data says how much of an image's own content a check reads.
+type Data string
+
+// The choices.
+const (
+	NoData   Data = ""
+	DataOne  Data = "one"  // of one platform: linux/amd64, else the first that runs linux
+	DataEach Data = "each" // of every platform that the index lists
+)
+
 // Check is what one entry of a rule asks of one image. All of its parts must
 // hold; a check without requirements and attestations proves nothing and only
 // speaks of the digest.
@@ -58,8 +68,8 @@ type Check struct {
 	// Judge has the last word, for all checks of the rule that have the same one;
 	// nil where the parts above decide. Filled in by Set.Plan.
 	Judge Judge
-	// WantsData asks for the image's own manifests and configuration.
-	WantsData bool
+	// WantsData asks for the image's own manifests and configurations.
+	WantsData Data
 	// Deny refuses when it holds for the predicates of all attestations
 	// together, by their names; nil for none.
 	Deny Condition

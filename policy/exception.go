@@ -24,6 +24,9 @@ type Exception struct {
 
 // ExceptedRule names rules of a policy.
 type ExceptedRule struct {
+	// Kind is the policy's; empty means ClusterPolicy and Policy, which Kyverno's
+	// older exceptions tell apart by the name alone.
+	Kind string
 	// Policy is the name of a cluster-wide policy, or namespace/name.
 	Policy string
 	// Rules are patterns for names of rules; at least one.

@@ -39,9 +39,10 @@ func (s *Set) With(exceptions ...*Exception) (*Set, error) {
 	}
 	with := *s
 	with.exceptions = sorted
-	if with.hash = s.policiesHash; len(sorted) > 0 {
-		with.hash = hex.EncodeToString(h.Sum(nil))
+	if with.rulesHash = s.policiesHash; len(sorted) > 0 {
+		with.rulesHash = hex.EncodeToString(h.Sum(nil))
 	}
+	with.hash = with.overrides.join(with.rulesHash)
 	return &with, nil
 }
 
@@ -103,7 +104,16 @@ func (e *Exception) names(p *Policy, rule string) bool {
 	if p.Namespace != "" {
 		name = p.Namespace + "/" + p.Name
 	}
-	return slices.ContainsFunc(e.Rules, func(r ExceptedRule) bool { return r.Policy == name && wildcard.Any(r.Rules, rule) })
+	return slices.ContainsFunc(e.Rules, func(r ExceptedRule) bool {
+		return r.Policy == name && r.isOf(p.Kind) && wildcard.Any(r.Rules, rule)
+	})
+}
+
+func (r ExceptedRule) isOf(kind string) bool {
+	if r.Kind == "" {
+		return kind == "ClusterPolicy" || kind == "Policy"
+	}
+	return r.Kind == kind
 }
 
 // lists reports whether the exception speaks of an image by name.

@@ -81,6 +81,8 @@ func TestExceptions(t *testing.T) {
 		{"of another rule", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Rules[0].Rules = []string{"other"} })}, "", ""},
 		{"of the same rule in another policy", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Rules[0].Policy = "q" })}, "", ""},
 		{"of a policy of that name in a namespace", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Rules[0].Policy = "team/p" })}, "", ""},
+		{"of a policy of that name and another kind", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Rules[0].Kind = "ImageValidatingPolicy" })}, "", ""},
+		{"of the policy by its kind", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Rules[0].Kind = "ClusterPolicy" })}, "x", "x"},
 		{"by a wildcard", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Rules[0].Rules = []string{"sig*"} })}, "x", "x"},
 		{"a is excepted, and b is not", []*policy.Exception{exception("x", images("registry.test/a:*"))}, "x", ""},
 		{"a broader one does not widen a narrower one", []*policy.Exception{exception("all", nil), exception("x", images("registry.test/a:*"))}, "x", ""},

@@ -43,8 +43,8 @@ type ImageData struct {
 	Descriptor image.Descriptor
 	// Index is the image index in JSON, if the digest names one; else nil.
 	Index []byte
-	// Children are the images: the manifest itself, or each that the index lists
-	// for a platform.
+	// Children are the images: the manifest itself, or those that the index lists
+	// for platforms, as far as Check.WantsData asks.
 	Children []ImageManifest
 }
 
@@ -72,7 +72,7 @@ type Ruling struct {
 }
 
 // Passes reports whether nothing is held against it.
-func (r Ruling) Passes() bool { return r.Result == "" || r.Result == Pass || r.Result == Skipped }
+func (r Ruling) Passes() bool { return r.Result == "" || r.Result == Pass }
 
 // OfObject is a Rule that may say something of objects whose images are none, or
 // did not change: its judge is asked about them with no image given.

@@ -203,7 +203,7 @@ func allUnchanged(images []Image) bool {
 // NeedsDigest reports whether the check cannot be decided without asking a
 // registry for the image's digest.
 func (c *Check) NeedsDigest() bool {
-	return c.Skip == "" && (c.NeedsProof() || c.WantsData || c.MutateDigest && c.Image.Ref.Digest().IsZero())
+	return c.Skip == "" && (c.NeedsProof() || c.WantsData != NoData || c.MutateDigest && c.Image.Ref.Digest().IsZero())
 }
 
 // NeedsProof reports whether the check asks for signatures or attestations.

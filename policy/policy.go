@@ -128,9 +128,11 @@ type RulePlan struct {
 type Set struct {
 	policies   []*Policy
 	exceptions []*Exception
-	// hash names the policies and exceptions; policiesHash the policies alone.
-	hash, policiesHash string
-	index              *index
+	overrides  *overrides // nil for none
+	// hash names everything; rulesHash the policies and exceptions, policiesHash the
+	// policies alone.
+	hash, rulesHash, policiesHash string
+	index                         *index
 }
 
 // NewSet joins policies. Two with the same ID are an error: one of them would
@@ -153,7 +155,7 @@ func NewSet(policies ...*Policy) (*Set, error) {
 		return nil, err
 	}
 	hash := hex.EncodeToString(h.Sum(nil))
-	return &Set{policies: sorted, hash: hash, policiesHash: hash, index: newIndex(sorted)}, nil
+	return &Set{policies: sorted, hash: hash, rulesHash: hash, policiesHash: hash, index: newIndex(sorted)}, nil
 }
 
 // Policies returns the policies, sorted by ID. The slice is not to be changed.

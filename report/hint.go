@@ -14,6 +14,7 @@ var hints = map[policy.Code]string{
 	policy.Denied:          "read the policy's deny condition against the statements; a new build must not meet it",
 	policy.MissingDigest:   "name the image by digest, or let the policy pin it (mutateDigest)",
 	policy.NotPinned:       "name the image by digest, or let the policy pin it (mutateDigest)",
+	policy.Unverified:      "let an expression of the policy verify the image, or say required: false",
 	policy.TooFewSigners:   "let the missing signers sign the same digest; two signatures by one key count once",
 	policy.ImageNotFound:   "check the name and the tag",
 	policy.AccessRefused:   "log in to the registry, or give a pull secret that may read the repository",

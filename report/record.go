@@ -170,6 +170,10 @@ type Rule struct {
 	Skipped string `json:"skipped,omitempty"`
 	// Error says why the rule could not be asked.
 	Error string `json:"error,omitempty"`
+	// Result is what the rule says of the object itself: pass, fail or undecided.
+	// Empty where it says nothing of it.
+	Result  policy.Result   `json:"result,omitempty"`
+	Reasons []policy.Reason `json:"reasons,omitempty"`
 }
 
 // Proof is one claim that was proved, by one signature.

@@ -38,6 +38,9 @@ func NewRecord(o gate.Outcome) Record {
 		if r.Err != nil {
 			rule.Error = r.Err.Error()
 		}
+		if r.Judge != nil {
+			rule.Result, rule.Reasons = cmp.Or(r.Ruling.Result, policy.Pass), advised(r.Ruling.Reasons)
+		}
 		record.Rules = append(record.Rules, rule)
 	}
 	return record

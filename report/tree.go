@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -173,7 +174,7 @@ func (g grower) verdict(v gate.Verdict, title string) *branch {
 // says just that, or why a rule could not be asked.
 func (g grower) isToldElsewhere(r policy.Reason) bool {
 	return r.Code == policy.NotConcerned || r.Code == policy.Unchanged || slices.ContainsFunc(g.rulesOf, func(rule policy.RuleResult) bool {
-		return rule.Err != nil && r.Path == rule.Policy.ID()+"/"+rule.Rule
+		return rule.Err != nil && r.Path == rule.Policy.ID()+"/"+rule.Rule || slices.Contains(advised(rule.Ruling.Reasons), r)
 	})
 }
 
@@ -200,12 +201,27 @@ func (g grower) rules(b *branch, rules []policy.RuleResult) {
 			child := &branch{sign: "?", colour: yellow, text: who + ": could not be asked"}
 			child.add("because", clean(r.Err.Error()))
 			b.below = append(b.below, child)
+		case r.Judge != nil:
+			child := answered(answerOf(r.Ruling), who+": "+string(cmp.Or(r.Ruling.Result, policy.Pass))+", for the object itself")
+			g.reasons(child, "", "", advised(r.Ruling.Reasons))
+			b.below = append(b.below, child)
 		default:
 			child := &branch{sign: "-", colour: dim, text: who + ": does not apply"}
 			child.add("because", clean(r.Skip))
 			b.below = append(b.below, child)
 		}
 	}
+}
+
+// answerOf is what a ruling would mean if nothing admitted it.
+func answerOf(r policy.Ruling) gate.Answer {
+	switch {
+	case r.Passes():
+		return gate.Allow
+	case r.Result == policy.Fail:
+		return gate.Deny
+	}
+	return gate.Unable
 }
 
 // reasons grows reasons; those that differ by their evidence alone are one. What

@@ -17,13 +17,15 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/bundle"
 	"github.com/quaymaster/quaymaster/verify/cosign"
+	"github.com/quaymaster/quaymaster/verify/notation"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 // Harbor is what a gate of real parts is made of: a yard, the product's client and
-// verifier of cosign's signatures, and one signer.
+// verifiers, and one signer.
 type Harbor struct {
 	*Yard
 	Client *registry.Client
@@ -53,10 +55,16 @@ func NewHarbor() (*Harbor, error) {
 		return nil, fmt.Errorf("harbor: %w", err)
 	}
 	snapshot := store.Snapshot()
+	notary, err := notation.New(notation.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("harbor: %w", err)
+	}
 	return &Harbor{
 		Yard: New(registrytest.Start(registrytest.Options{}), sigstore), Client: client, Signer: signer,
 		Authority: &verify.Authority{Name: "key", Key: &verify.Key{Ref: string(signer.PublicPEM())}, Log: verify.Log{Ignore: true}},
-		Prover:    prover{Snapshot: snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(snapshot)}},
+		Prover: prover{Snapshot: snapshot, ByFormat: verify.ByFormat{
+			attest.Cosign: cosign.New(snapshot), attest.Bundle: bundle.New(snapshot), attest.Notation: notary,
+		}},
 	}, nil
 }
 

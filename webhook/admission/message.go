@@ -218,6 +218,14 @@ func warnings(o *gate.Outcome) []string {
 		if rule.Err != nil && admitted && !rule.Policy.AuditOnly {
 			add("", rule.Policy.ID()+", rule "+rule.Rule, wordUnable, rule.Err.Error())
 		}
+		if rule.Action == policy.Audit {
+			continue
+		}
+		for _, reason := range rule.Ruling.Reasons {
+			if slices.Contains(o.Warnings, reason) {
+				add(ending(reason), rule.Policy.ID()+", rule "+rule.Rule, doubt(rule.Ruling.Result), reason.Message)
+			}
+		}
 	}
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -35,6 +36,9 @@ func (m *Metrics) Decided(outcome gate.Outcome) {
 	for _, rule := range outcome.Rules {
 		if rule.Policy != nil && rule.Err != nil {
 			m.decisions.WithLabelValues(m.policy(rule.Policy), string(policy.Undecided)).Inc()
+		}
+		if rule.Policy != nil && rule.Judge != nil {
+			m.decisions.WithLabelValues(m.policy(rule.Policy), m.words.value(string(cmp.Or(rule.Ruling.Result, policy.Pass)))).Inc()
 		}
 	}
 }

@@ -107,7 +107,14 @@ func ofPolicies(review admission.Review) []record.Event {
 	}
 	told := map[*policy.Policy]bool{}
 	for _, rule := range review.Outcome.Rules {
-		if rule.Err == nil || rule.Policy == nil || told[rule.Policy] {
+		if rule.Policy == nil || told[rule.Policy] {
+			continue
+		}
+		if !rule.Ruling.Passes() && len(rule.Ruling.Reasons) > 0 {
+			told[rule.Policy] = true
+			events = append(events, ofRuling(review, rule))
+		}
+		if rule.Err == nil {
 			continue
 		}
 		told[rule.Policy] = true
@@ -115,6 +122,16 @@ func ofPolicies(review admission.Review) []record.Event {
 		events = append(events, eventOf(review, "PolicyError", policyOf(rule.Policy), note))
 	}
 	return events
+}
+
+// ofRuling returns an event about what a rule holds against the object itself.
+func ofRuling(review admission.Review, rule policy.RuleResult) record.Event {
+	reason := "PolicyViolation"
+	if rule.Ruling.Result == policy.Undecided {
+		reason = "PolicyError"
+	}
+	note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + ": " + rule.Ruling.Reasons[0].Message
+	return eventOf(review, reason, policyOf(rule.Policy), note)
 }
 
 // ofMirrors returns an event for each image that a mirror speaks against, and for
@@ -169,7 +186,7 @@ func objectOf(review admission.Review) core.ObjectReference {
 }
 
 func policyOf(p *policy.Policy) core.ObjectReference {
-	return core.ObjectReference{APIVersion: "kyverno.io/v1", Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
+	return core.ObjectReference{APIVersion: apiVersionOf(p.Kind), Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
 
 // mirrorOf returns the RegistryMirror of an entry, as in RegistryMirror/hub[0]; zero

@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// The codes of overrides.
+const (
+	OverrideAllowed Code = "override-allowed" // an ImageOverride allows what policies would not
+	OverrideDenied  Code = "override-denied"  // an ImageOverride denies it, whatever policies say
+)
+
+// OverrideEffect says what an override does.
+type OverrideEffect string
+
+// The effects. Deny outweighs Allow, and every policy.
+const (
+	OverrideAllow OverrideEffect = "Allow"
+	OverrideDeny  OverrideEffect = "Deny"
+)
+
+// Override is the operators' word on a bad day: images that run, or do not,
+// whatever policies say of them, until it ends. It is immutable once it is in a
+// Set.
+type Override struct {
+	// Name is the document's; Source says where it was read, Hash is the SHA-256 of
+	// its content in hexadecimal.
+	Name, Source, Hash string
+	Effect             OverrideEffect
+	// Reason is the author's words.
+	Reason string
+	// Expires is when it ends. Zero is for a broken one alone: it holds until it is
+	// mended or removed.
+	Expires time.Time
+	// Namespaces are patterns (* and ?) for namespaces; none means all of them, and
+	// what is in none.
+	Namespaces []string
+	// An image is meant if any of the entries below fits.
+	Digests []image.Digest
+	// Repositories are names as image.Repository spells them, or patterns (* and ?)
+	// for such names.
+	Repositories []string
+	Signers      []OverrideSigner
+	// Broken is why only a part of the document could be read. What could be read
+	// denies; a broken override never allows.
+	Broken error
+}
+
+// OverrideSigner is a signer in the words of an override: a key, or an identity.
+type OverrideSigner struct {
+	// KeyFingerprint is the SHA-256 of the PKIX public key in hexadecimal; empty for
+	// an identity.
+	KeyFingerprint string
+	// Identity is what a certificate must say.
+	Identity verify.Identity
+	// Authority is how the signer is proved. An Allow needs it; a Deny goes by what
+	// policies ask, and has none.
+	Authority *verify.Authority
+}
+
+// Is reports whether a fact was proved by this signer's signature.
+func (s *OverrideSigner) Is(signer verify.Signer) bool {
+	if s.KeyFingerprint != "" {
+		return s.KeyFingerprint == signer.KeyFingerprint
+	}
+	return signer.KeyFingerprint == "" && s.Identity.Match(signer.Issuer, []string{signer.Subject})
+}
+
+// MayBe reports whether what an authority proves may be of this signer.
+func (s *OverrideSigner) MayBe(authority *verify.Authority) bool {
+	return (s.KeyFingerprint != "") == (authority.Key != nil)
+}
+
+// String returns a short name.
+func (s *OverrideSigner) String() string {
+	if s.KeyFingerprint != "" {
+		return verify.Signer{KeyFingerprint: s.KeyFingerprint}.String()
+	}
+	return s.Identity.String()
+}
+
+// ID returns kind/name, unique in a Set.
+func (o *Override) ID() string { return "ImageOverride/" + o.Name }
+
+func (o *Override) validate() error {
+	var errs []error
+	wrong := func(is bool, what string) {
+		if is {
+			errs = append(errs, fmt.Errorf("override %s (%s): %s", o.Name, o.Source, what))
+		}
+	}
+	wrong(o.Name == "", "it has no name")
+	wrong(o.Effect != OverrideAllow && o.Effect != OverrideDeny, "the effect is neither Allow nor Deny")
+	wrong(o.Effect == OverrideAllow && o.Broken != nil, "a broken one allows nothing")
+	wrong(o.Reason == "" && o.Broken == nil, "it says no reason")
+	wrong(o.Expires.IsZero() && o.Broken == nil, "it has no end")
+	wrong(len(o.Digests)+len(o.Repositories)+len(o.Signers) == 0, "it names no image")
+	for i := range o.Signers {
+		wrong(o.Effect == OverrideAllow && o.Signers[i].Authority == nil, "nobody can prove who signed: "+o.Signers[i].String())
+	}
+	return errors.Join(errs...)
+}
+
+// standing says whether an override speaks of a subject.
+type standing int
+
+const (
+	silent standing = iota
+	doubtful
+	speaks
+)
+
+// about says whether the override speaks of the subject. A subject of which only
+// images are known may be in any namespace: that is doubtful for a Deny, and no
+// reason to allow.
+func (o *Override) about(s *Subject) standing {
+	switch {
+	case !o.Expires.IsZero() && !s.Time.Before(o.Expires):
+		return silent
+	case len(o.Namespaces) == 0 || wildcard.Any(o.Namespaces, s.Namespace):
+		return speaks
+	case s.Bare && s.Namespace == "" && o.Effect == OverrideDeny:
+		return doubtful
+	}
+	return silent
+}
+
+// Overruling is an override that speaks of an image.
+type Overruling struct {
+	Override *Override
+	// By is what fits the image: a digest, a repository or a signer, in words.
+	By string
+	// ByName: it is the repository, and not what the image is or who signed it.
+	ByName bool
+	// Doubtful: whether it speaks of the object is not known, since nobody said in
+	// which namespace the image is to run.
+	Doubtful bool
+}
+
+// Reason says which override decides, by what, why and until when.
+func (o *Overruling) Reason() Reason {
+	code, verb, hint := OverrideAllowed, "allows", ""
+	if o.Override.Effect == OverrideDeny {
+		code, verb, hint = OverrideDenied, "denies", "ask who wrote the override; it ends by itself, or is removed with: kubectl delete imageoverride "+o.Override.Name
+	}
+	text := fmt.Sprintf("the override %s %s %s until %s: %s", o.Override.Name, verb, o.By, o.Override.end(), cmp.Or(o.Override.Reason, "no reason can be read"))
+	return Reason{Code: code, Path: o.Override.ID(), Message: text, Hint: hint}
+}
+
+func (o *Override) end() string {
+	if o.Expires.IsZero() {
+		return "it is mended (the document is broken)"
+	}
+	return o.Expires.UTC().Format(time.RFC3339)
+}

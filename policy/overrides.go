@@ -1,0 +1,232 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// overrides are those of a set, found by what they name.
+type overrides struct {
+	all          []*Override // sorted by name
+	hash         string
+	digests      map[image.Digest][]*Override
+	repositories map[string][]*Override // by name
+	patterns     []overridePattern
+	digesting    []*Override // that name digests
+	signing      []*Override // that name signers
+}
+
+type overridePattern struct {
+	pattern  string
+	override *Override
+}
+
+// WithOverrides returns a set of the same policies and exceptions with these
+// overrides. Two with one name are an error, and so is one that says too little.
+func (s *Set) WithOverrides(list ...*Override) (*Set, error) {
+	with := *s
+	with.overrides = nil
+	if len(list) > 0 {
+		made, err := newOverrides(list)
+		if err != nil {
+			return nil, err
+		}
+		with.overrides = made
+	}
+	with.hash = with.overrides.join(with.rulesHash)
+	return &with, nil
+}
+
+// Overrides returns the overrides, sorted by name. The slice is not to be changed.
+func (s *Set) Overrides() []*Override {
+	if s.overrides == nil {
+		return nil
+	}
+	return s.overrides.all
+}
+
+func newOverrides(list []*Override) (*overrides, error) {
+	x := &overrides{
+		all: slices.Clone(list), digests: map[image.Digest][]*Override{}, repositories: map[string][]*Override{},
+	}
+	slices.SortStableFunc(x.all, func(a, b *Override) int { return strings.Compare(a.Name, b.Name) })
+	h := sha256.New()
+	var errs []error
+	for i, o := range x.all {
+		errs = append(errs, o.validate())
+		if i > 0 && o.Name == x.all[i-1].Name {
+			errs = append(errs, fmt.Errorf("override %s is defined twice: in %s and in %s", o.Name, x.all[i-1].Source, o.Source))
+		}
+		fmt.Fprintf(h, "%s=%s\n", o.ID(), o.Hash)
+		x.file(o)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	x.hash = hex.EncodeToString(h.Sum(nil))
+	return x, nil
+}
+
+func (x *overrides) file(o *Override) {
+	for _, digest := range o.Digests {
+		x.digests[digest] = append(x.digests[digest], o)
+	}
+	for _, name := range o.Repositories {
+		if wildcard.Contains(name) {
+			x.patterns = append(x.patterns, overridePattern{pattern: name, override: o})
+		} else {
+			x.repositories[name] = append(x.repositories[name], o)
+		}
+	}
+	if len(o.Digests) > 0 {
+		x.digesting = append(x.digesting, o)
+	}
+	if len(o.Signers) > 0 {
+		x.signing = append(x.signing, o)
+	}
+}
+
+// join adds the overrides to the hash of a set without them.
+func (x *overrides) join(hash string) string {
+	if x == nil {
+		return hash
+	}
+	sum := sha256.Sum256([]byte(hash + "\noverride " + x.hash))
+	return hex.EncodeToString(sum[:])
+}
+
+// Overriding is the overrides of a set as they stand for one subject. A nil one
+// says nothing.
+type Overriding struct {
+	set     *overrides
+	subject *Subject
+}
+
+// Overriding returns the overrides for a subject, nil where none is in force for
+// it.
+func (s *Set) Overriding(subject *Subject) *Overriding {
+	if s.overrides == nil || !slices.ContainsFunc(s.overrides.all, func(o *Override) bool { return o.about(subject) != silent }) {
+		return nil
+	}
+	return &Overriding{set: s.overrides, subject: subject}
+}
+
+// WantsDigest reports whether an override of that effect goes by digests.
+func (o *Overriding) WantsDigest(effect OverrideEffect) bool {
+	return slices.ContainsFunc(o.set.digesting, func(one *Override) bool { return o.has(one, effect) })
+}
+
+// WantsSigner reports whether an override of that effect goes by signers.
+func (o *Overriding) WantsSigner(effect OverrideEffect) bool {
+	return slices.ContainsFunc(o.set.signing, func(one *Override) bool { return o.has(one, effect) })
+}
+
+// Authorities returns the signers whom an Allow believes.
+func (o *Overriding) Authorities() []*verify.Authority {
+	var list []*verify.Authority
+	for _, one := range o.set.signing {
+		if !o.has(one, OverrideAllow) {
+			continue
+		}
+		for i := range one.Signers {
+			list = append(list, one.Signers[i].Authority)
+		}
+	}
+	return list
+}
+
+// MayBeDenied reports whether a signer who is denied may be found by asking an
+// authority.
+func (o *Overriding) MayBeDenied(authority *verify.Authority) bool {
+	return slices.ContainsFunc(o.set.signing, func(one *Override) bool {
+		return o.has(one, OverrideDeny) && slices.ContainsFunc(one.Signers, func(s OverrideSigner) bool { return s.MayBe(authority) })
+	})
+}
+
+func (o *Overriding) has(one *Override, effect OverrideEffect) bool {
+	return one.Effect == effect && one.about(o.subject) != silent
+}
+
+// Overridden is what is known of an image that overrides may speak of.
+type Overridden struct {
+	// Names are all names that the image is judged by.
+	Names []image.Ref
+	// Digests are what it is: the digest that it is named by or resolved to and, to
+	// be denied, those that an index lists.
+	Digests []image.Digest
+	// Facts are what was proved of it.
+	Facts []verify.Fact
+}
+
+// Says returns the override of an effect that speaks of the image, nil if none
+// does. Of several, it is one that is not in doubt, then one that goes by the name,
+// which asks for the least, then the first by name.
+func (o *Overriding) Says(effect OverrideEffect, about Overridden) *Overruling {
+	var found *Overruling
+	offer := func(one *Override, by string, byName bool) {
+		is := one.about(o.subject)
+		if one.Effect != effect || is == silent {
+			return
+		}
+		said := &Overruling{Override: one, By: by, ByName: byName, Doubtful: is == doubtful}
+		if found == nil || said.before(found) {
+			found = said
+		}
+	}
+	for _, digest := range about.Digests {
+		for _, one := range o.set.digests[digest] {
+			offer(one, "digest "+digest.String(), false)
+		}
+	}
+	for _, fact := range about.Facts {
+		for _, one := range o.set.signing {
+			for i := range one.Signers {
+				if one.Signers[i].Is(fact.Signer) {
+					offer(one, "what is signed by "+fact.Signer.String(), false)
+				}
+			}
+		}
+	}
+	for _, name := range about.Names {
+		for _, spelling := range repositorySpellings(name) {
+			for _, one := range o.set.repositories[spelling] {
+				offer(one, "repository "+spelling, true)
+			}
+			for _, p := range o.set.patterns {
+				if wildcard.Match(p.pattern, spelling) {
+					offer(p.override, "repositories "+p.pattern, true)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// before orders what speaks of one image.
+func (o *Overruling) before(other *Overruling) bool {
+	if o.Doubtful != other.Doubtful {
+		return other.Doubtful
+	}
+	if o.ByName != other.ByName {
+		return o.ByName
+	}
+	return o.Override.Name < other.Override.Name
+}
+
+// repositorySpellings are the names of a repository: Docker Hub's official images
+// are there with and without library/.
+func repositorySpellings(ref image.Ref) []string {
+	name := ref.Repository().String()
+	if official, ok := strings.CutPrefix(name, "docker.io/library/"); ok {
+		return []string{name, "docker.io/" + official}
+	}
+	return []string{name}
+}
