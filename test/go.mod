@@ -1,6 +1,6 @@
 module github.com/quaymaster/quaymaster/test
 
-go 1.26.0
+go 1.26.2
 
 require (
 	github.com/digitorus/timestamp v0.0.0-20231217203849-220c5c2851b7

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/tuf"
@@ -23,6 +24,11 @@ type TUF struct {
 	Root []byte
 	// Target is the name of the trusted root; empty means trusted_root.json.
 	Target string
+	// Targets is the folder of the targets in the repository; empty means targets.
+	Targets string
+	// Files are the repository itself, by their paths in it, for Fetch: nothing is
+	// dialled then. Nil means that it is at URL.
+	Files map[string][]byte
 	// CachePath is a directory for the repository's metadata, which guards
 	// against rollback over a restart; empty means to keep none.
 	CachePath string
@@ -59,7 +65,7 @@ func (t *TUF) fetch(ctx context.Context) ([]byte, error) {
 		RepositoryBaseURL: t.URL,
 		CachePath:         t.CachePath,
 		DisableLocalCache: t.CachePath == "",
-		Fetcher:           fetcher{ctx: ctx, client: t.Client},
+		Fetcher:           fetcher{ctx: ctx, tuf: t},
 	})
 	if err != nil {
 		return nil, err
@@ -67,20 +73,67 @@ func (t *TUF) fetch(ctx context.Context) ([]byte, error) {
 	return client.GetTarget(cmp.Or(t.Target, "trusted_root.json"))
 }
 
-// fetcher is go-tuf's Fetcher on the given client. It holds the context of one
-// refresh, because go-tuf passes none.
+// Fetch asks the repository for its trusted root once, in a minute at most, and
+// returns it if it can be read. Without a Root the repository has to be a copy of
+// the public-good one, wherever it is. Interval has no meaning here. Run it beside
+// the requests: nothing is kept but what CachePath is for.
+func (t *TUF) Fetch(ctx context.Context) (text []byte, err error) {
+	filled := *t
+	filled.URL = cmp.Or(t.URL, tuf.DefaultMirror)
+	origin := "TUF repository " + filled.URL
+	if len(filled.Root) == 0 {
+		filled.Root = tuf.DefaultRoot()
+	}
+	switch {
+	case t.Files != nil && t.URL != "":
+		return nil, errors.New("trust: TUF wants a URL or files, and not both")
+	case t.Files != nil:
+		filled.URL, origin = carried, "TUF repository of a document"
+	case t.Client == nil:
+		return nil, errors.New("trust: TUF wants an HTTP client")
+	}
+	defer func() { // whoever answers there is anybody that a policy names
+		if recovered := recover(); recovered != nil {
+			text, err = nil, fmt.Errorf("%s: its metadata cannot be read: %v", origin, recovered)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, rootTimeout)
+	defer cancel()
+	if text, err = filled.fetch(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", origin, err)
+	}
+	if _, err := parseRoot(origin, text); err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+const (
+	// carried stands for the address of a repository that has none.
+	carried = "https://repository.invalid"
+	// packed is the folder that a repository has in the archives of TUF's tools,
+	// which policy-controller's TrustRoots carry.
+	packed = "repository/"
+)
+
+// fetcher is go-tuf's Fetcher on the given client, or on files. It holds the
+// context of one refresh, because go-tuf passes none.
 type fetcher struct {
-	ctx    context.Context
-	client *http.Client
+	ctx context.Context
+	tuf *TUF
 }
 
 // DownloadFile implements go-tuf's Fetcher.
 func (f fetcher) DownloadFile(address string, most int64, _ time.Duration) ([]byte, error) {
+	address = f.tuf.locate(address)
+	if f.tuf.Files != nil {
+		return f.tuf.file(address, most)
+	}
 	request, err := http.NewRequestWithContext(f.ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := f.client.Do(request)
+	response, err := f.tuf.Client.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +144,34 @@ func (f fetcher) DownloadFile(address string, most int64, _ time.Duration) ([]by
 	data, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	if err != nil {
 		return nil, err
+	}
+	if int64(len(data)) > most {
+		return nil, &metadata.ErrDownloadLengthMismatch{Msg: fmt.Sprintf("%s has more than the expected %d bytes", address, most)}
+	}
+	return data, nil
+}
+
+// locate puts the folder of the targets into an address of one.
+func (t *TUF) locate(address string) string {
+	if t.Targets == "" {
+		return address
+	}
+	base := strings.TrimRight(t.URL, "/") + "/"
+	if target, ok := strings.CutPrefix(address, base+"targets/"); ok {
+		return base + strings.Trim(t.Targets, "/") + "/" + target
+	}
+	return address
+}
+
+// file answers for an address in a repository that is carried along.
+func (t *TUF) file(address string, most int64) ([]byte, error) {
+	name := strings.TrimPrefix(address, carried+"/")
+	data, ok := t.Files[name]
+	if !ok {
+		data, ok = t.Files[packed+name]
+	}
+	if !ok {
+		return nil, &metadata.ErrDownloadHTTP{StatusCode: http.StatusNotFound, URL: address}
 	}
 	if int64(len(data)) > most {
 		return nil, &metadata.ErrDownloadLengthMismatch{Msg: fmt.Sprintf("%s has more than the expected %d bytes", address, most)}
