@@ -1,0 +1,195 @@
+package cel
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/quaymaster/quaymaster/policy/cel/internal/price"
+)
+
+// Inputs are what the expressions of one document are evaluated with.
+type Inputs struct {
+	// Variables are the values of declared variables: decoded JSON, which is read in
+	// place and must not change meanwhile, ref.Val, or func() any, which is called
+	// when the variable is first read. A variable without a value is a run-time error.
+	Variables map[string]any
+	// Functions are what the declared functions do. Calling one that is missing is
+	// an *UnknownError.
+	Functions map[string]Call
+	// Outside answers the libraries that reach outside.
+	Outside Outside
+	// Namespace is that of the policy, for the resource library of a Namespaced
+	// environment.
+	Namespace string
+	// Now is the clock of time.now, which is read once; nil means that calling it
+	// is an *UnknownError.
+	Now func() time.Time
+	// Random is the source of random(); nil means that calling it is an
+	// *UnknownError.
+	Random io.Reader
+}
+
+// Activation is one evaluation of a document's expressions: the inputs, and what
+// its variables were found to be. It is for one goroutine.
+type Activation struct {
+	scope  *Scope
+	inputs Inputs
+	ctx    context.Context // of the evaluation that runs now
+	now    time.Time
+	lazy   map[string]any
+	asked  map[string]answer
+	memo   []memo
+	// cost is what the expression that runs now has cost, spent what all have.
+	cost, spent uint64
+	exceeded    bool
+	step        uint64 // what a step of a loop costs
+	loops       uint
+	worlds      worlds
+}
+
+// memo is what a variable was found to be.
+type memo struct {
+	value ref.Val
+	// world is that in which the value holds; zero is every one.
+	world int
+}
+
+// NewActivation begins an evaluation.
+func (s *Scope) NewActivation(inputs Inputs) *Activation {
+	return &Activation{scope: s, inputs: inputs}
+}
+
+// Names that no expression can write.
+const (
+	selfName      = "@activation"
+	meterName     = "@meter"
+	interruptName = "#interrupted"
+)
+
+var _ interpreter.Activation = (*Activation)(nil)
+
+// Parent implements the activation of cel-go.
+func (a *Activation) Parent() interpreter.Activation { return nil }
+
+// ResolveName implements the activation of cel-go.
+func (a *Activation) ResolveName(name string) (any, bool) {
+	switch name {
+	case selfName:
+		return a, true
+	case meterName:
+		return (*meter)(a), true
+	case interruptName:
+		return a.interrupted(), true
+	case variablesName:
+		return (*variables)(a), true
+	}
+	if value, ok := a.inputs.Variables[name]; ok {
+		lazy, ok := value.(func() any)
+		if !ok {
+			return value, true
+		}
+		return a.once(name, lazy), true
+	}
+	return a.resolveLibrary(name)
+}
+
+func (a *Activation) once(name string, lazy func() any) any {
+	value, ok := a.lazy[name]
+	if !ok {
+		value = lazy()
+		if a.lazy == nil {
+			a.lazy = map[string]any{}
+		}
+		a.lazy[name] = value
+	}
+	return value
+}
+
+// interrupted is asked after each step of a loop.
+func (a *Activation) interrupted() bool {
+	if a.cost += a.step; a.cost > price.MaxCost {
+		a.exceeded = true
+		return true
+	}
+	a.loops++
+	return a.loops%checkEvery == 0 && a.ctx.Err() != nil
+}
+
+// meter is what the calls of an expression pay from.
+type meter Activation
+
+var _ price.Meter = (*meter)(nil)
+
+// Charge implements price.Meter.
+func (a *meter) Charge(cost uint64) error {
+	if a.cost += cost; a.cost > price.MaxCost {
+		a.exceeded = true
+		return &BudgetError{What: "the cost of an expression", Most: price.MaxCost}
+	}
+	return a.ctx.Err()
+}
+
+// run evaluates once, in the world that is set.
+func (a *Activation) run(p *Program) (ref.Val, error) {
+	if err := a.ctx.Err(); err != nil {
+		return nil, err
+	}
+	cost, step := a.cost, a.step
+	a.cost, a.step = p.step, p.step
+	value, _, err := p.prog.Eval(a)
+	a.spent += a.cost
+	a.cost, a.step = cost, step
+	switch ended := a.ctx.Err(); {
+	case ended != nil:
+		return nil, ended
+	case a.exceeded:
+		return nil, &BudgetError{What: "the cost of an expression", Most: price.MaxCost}
+	case a.spent > maxTotalCost:
+		return nil, &BudgetError{What: "the cost of all expressions of a document", Most: maxTotalCost}
+	}
+	return value, err
+}
+
+// final reports whether nothing more can be evaluated.
+func (a *Activation) final(err error) bool {
+	if err == nil {
+		return false
+	}
+	return a.exceeded || a.spent > maxTotalCost || a.ctx.Err() != nil
+}
+
+// variable evaluates a variable, or returns what it was.
+func (a *Activation) variable(name string) ref.Val {
+	i, ok := a.scope.index[name]
+	if !ok {
+		return types.NewErr("there is no variable %s", name)
+	}
+	if a.memo == nil {
+		a.memo = make([]memo, len(a.scope.variables))
+	}
+	if m := a.memo[i]; m.value != nil && (m.world == 0 || m.world == a.worlds.current) {
+		a.worlds.touched = a.worlds.touched || m.world != 0
+		return m.value
+	}
+	before := a.worlds.touched
+	a.worlds.touched = false
+	p := a.scope.variables[i]
+	value, err := a.run(p)
+	if err != nil {
+		value = types.WrapErr(&EvalError{Path: p.path, Err: err})
+	}
+	if a.final(err) {
+		return value
+	}
+	a.memo[i] = memo{value: value}
+	if a.worlds.touched {
+		a.memo[i].world = a.worlds.current
+	}
+	a.worlds.touched = a.worlds.touched || before
+	return value
+}

@@ -1,0 +1,66 @@
+package cel
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/cel/internal/price"
+)
+
+// CompileError says why an expression cannot be compiled.
+type CompileError struct {
+	// Path is the field that holds the expression, as in
+	// spec.validations[0].expression.
+	Path string
+	// Err says what is wrong; where the fault has a place in the text, it shows the
+	// line with a caret below.
+	Err error
+}
+
+// Error implements error.
+func (e *CompileError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *CompileError) Unwrap() error { return e.Err }
+
+// EvalError says why an evaluation has no value. It wraps an *UnknownError when
+// something could not be looked at, a *BudgetError when the expression cost too
+// much, and the context's error when that ended.
+type EvalError struct {
+	// Path is the field that holds the expression.
+	Path string
+	Err  error
+}
+
+// Error implements error.
+func (e *EvalError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *EvalError) Unwrap() error { return e.Err }
+
+// UnknownError says that the value depends on what could not be looked at. It is
+// neither false nor a fault of the expression.
+type UnknownError struct {
+	// Gaps are what could not be looked at; there is at least one.
+	Gaps []error
+}
+
+// Error implements error.
+func (e *UnknownError) Error() string {
+	texts := make([]string, 0, len(e.Gaps))
+	for _, gap := range e.Gaps {
+		texts = append(texts, gap.Error())
+	}
+	return "could not look: " + strings.Join(texts, "; ")
+}
+
+// Unwrap returns the gaps.
+func (e *UnknownError) Unwrap() []error { return e.Gaps }
+
+// BudgetError says that an evaluation was stopped because it cost too much.
+type BudgetError = price.ExceededError
+
+// errNotSupplied is the gap where a library was declared and nobody answers for it.
+func errNotSupplied(what string) error {
+	return &UnknownError{Gaps: []error{errors.New(what + " is not available here")}}
+}

@@ -1,0 +1,187 @@
+package price
+
+import (
+	"fmt"
+	"regexp"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// Meter is what an evaluation pays from.
+type Meter interface {
+	// Charge takes a cost off, or returns why the evaluation has to stop.
+	Charge(cost uint64) error
+}
+
+// List prices the functions of an environment. It is immutable.
+type List struct {
+	bindings map[string]*functions.Overload
+	meter    string
+}
+
+// New makes the list of an environment. Evaluations supply their Meter as the
+// variable of that name; without one they pay nothing, as when constants are
+// computed while a program is made.
+func New(env *celgo.Env, meter string) (*List, error) {
+	l := &List{bindings: map[string]*functions.Overload{}, meter: meter}
+	for _, declared := range env.Functions() {
+		all, err := declared.Bindings()
+		if err != nil {
+			return nil, fmt.Errorf("price the functions: %w", err)
+		}
+		for _, one := range all {
+			l.bindings[one.Operator] = one
+		}
+	}
+	return l, nil
+}
+
+// Call returns the call with its price, or as it is when it costs no more than its
+// place in the expression. A constant regular expression that is none is an error.
+func (l *List) Call(call interpreter.InterpretableCall) (interpreter.Interpretable, error) {
+	price := priceOf(call)
+	if price == nil {
+		return call, nil
+	}
+	p := &pricedCall{InterpretableCall: call, arguments: call.Args(), price: price, meter: l.meter}
+	implemented, err := l.implement(p)
+	if err != nil {
+		return nil, err
+	}
+	if !implemented {
+		return call, nil
+	}
+	return p, nil
+}
+
+// pricedCall is a call whose cost depends on the size of its arguments.
+type pricedCall struct {
+	interpreter.InterpretableCall
+	arguments []interpreter.Interpretable
+	price     price
+	meter     string
+	trait     int
+	run       functions.FunctionOp
+}
+
+// Function hides the name, so that no optimizer takes the price away.
+func (c *pricedCall) Function() string { return c.InterpretableCall.Function() + " (priced)" }
+
+// OverloadID hides the overload for the same reason.
+func (c *pricedCall) OverloadID() string { return "" }
+
+// Eval implements interpreter.Interpretable.
+func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
+	var few [3]ref.Val
+	arguments := few[:0]
+	for _, argument := range c.arguments {
+		value := argument.Eval(vars)
+		arguments = append(arguments, value)
+	}
+	for _, value := range arguments {
+		if types.IsUnknownOrError(value) {
+			return value
+		}
+	}
+	if c.trait != 0 && !arguments[0].Type().HasTrait(c.trait) {
+		return types.NewErrWithNodeID(c.ID(), "no such overload: %s", c.InterpretableCall.Function())
+	}
+	cost, err := c.price(arguments)
+	if err == nil {
+		err = c.charge(vars, cost)
+	}
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	value := c.run(arguments...)
+	if err := c.charge(vars, shallow(value)); err != nil {
+		return types.WrapErr(err)
+	}
+	return types.LabelErrNode(c.ID(), value)
+}
+
+// charge takes the cost off the meter. What is small is paid for by the loop around
+// it.
+func (c *pricedCall) charge(vars interpreter.Activation, cost uint64) error {
+	if cost < cheap {
+		return nil
+	}
+	found, _ := vars.ResolveName(c.meter)
+	meter, ok := found.(Meter)
+	if !ok {
+		return nil
+	}
+	return meter.Charge(cost)
+}
+
+// implement finds what a call does.
+func (l *List) implement(c *pricedCall) (bool, error) {
+	function := c.InterpretableCall.Function()
+	switch function {
+	case operators.Equals:
+		c.run = func(v ...ref.Val) ref.Val { return types.Equal(v[0], v[1]) }
+		return true, nil
+	case operators.NotEquals:
+		c.run = func(v ...ref.Val) ref.Val { return types.Bool(types.Equal(v[0], v[1]) != types.True) }
+		return true, nil
+	case overloads.Matches, findName, findAllName:
+		compiled, err := constantPattern(c.arguments)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", function, err)
+		}
+		if compiled != nil && function == overloads.Matches {
+			c.run = matcher(compiled)
+			return true, nil
+		}
+	}
+	bound, ok := l.bindings[c.InterpretableCall.OverloadID()]
+	if !ok {
+		bound, ok = l.bindings[function]
+	}
+	if !ok || bound.NonStrict {
+		return false, nil
+	}
+	c.trait = bound.OperandTrait
+	switch arity := len(c.arguments); {
+	case arity == 1 && bound.Unary != nil:
+		c.run = func(v ...ref.Val) ref.Val { return bound.Unary(v[0]) }
+	case arity == 2 && bound.Binary != nil:
+		c.run = func(v ...ref.Val) ref.Val { return bound.Binary(v[0], v[1]) }
+	case arity > 0 && bound.Function != nil:
+		c.run = bound.Function
+	}
+	return c.run != nil, nil
+}
+
+// constantPattern compiles a regular expression that is constant, once, and returns
+// nil for one that is not.
+func constantPattern(arguments []interpreter.Interpretable) (*regexp.Regexp, error) {
+	if len(arguments) < 2 {
+		return nil, nil
+	}
+	constant, ok := arguments[1].(interpreter.InterpretableConst)
+	if !ok {
+		return nil, nil
+	}
+	text, ok := constant.Value().(types.String)
+	if !ok {
+		return nil, nil // refused when it is called
+	}
+	return regexp.Compile(string(text))
+}
+
+func matcher(compiled *regexp.Regexp) functions.FunctionOp {
+	return func(v ...ref.Val) ref.Val {
+		text, ok := v[0].(types.String)
+		if !ok {
+			return types.MaybeNoSuchOverloadErr(v[0])
+		}
+		return types.Bool(compiled.MatchString(string(text)))
+	}
+}

@@ -1,0 +1,173 @@
+package cel
+
+import (
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// Read is what an expression may read of a declared variable.
+type Read struct {
+	Variable string
+	// Field is the first field or constant key that is read, and empty when the
+	// variable is used as a whole, or with a key that is computed.
+	Field string
+}
+
+// FunctionCall is one place in a document's expressions that calls a function.
+type FunctionCall struct {
+	Function string
+	// Arguments are as written; a receiver comes first.
+	Arguments []Argument
+}
+
+// Argument is the expression of an argument.
+type Argument struct {
+	scope *Scope
+	expr  ast.Expr
+	bound names
+}
+
+// look is what is known of an expression without evaluating it.
+type look struct {
+	reads []Read
+	calls []FunctionCall
+	root  ast.Expr
+	nodes int
+}
+
+type names []string
+
+func (n names) has(name string) bool {
+	for _, one := range n {
+		if one == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Reads returns what the expression may read, directly and through the variables it
+// reads, each once: a superset of what an evaluation reads. Names that the
+// expression binds itself are not among them.
+func (p *Program) Reads() []Read {
+	var reads []Read
+	seen := map[Read]bool{}
+	p.closure(func(each *Program) {
+		for _, read := range each.look.reads {
+			if !seen[read] {
+				seen[read] = true
+				reads = append(reads, read)
+			}
+		}
+	})
+	return reads
+}
+
+// Calls returns the places where the expression, or a variable that it may read,
+// calls the function.
+func (p *Program) Calls(function string) []FunctionCall {
+	var calls []FunctionCall
+	p.closure(func(each *Program) {
+		for _, call := range each.look.calls {
+			if call.Function != function {
+				continue
+			}
+			arguments := make([]Argument, len(call.Arguments))
+			for i, argument := range call.Arguments {
+				arguments[i] = argument
+				arguments[i].scope = p.scope
+			}
+			calls = append(calls, FunctionCall{Function: function, Arguments: arguments})
+		}
+	})
+	return calls
+}
+
+// closure visits the program, and the variables that it may read, each once.
+func (p *Program) closure(visit func(*Program)) {
+	seen := map[*Program]bool{}
+	var follow func(*Program)
+	follow = func(each *Program) {
+		if seen[each] {
+			return
+		}
+		seen[each] = true
+		visit(each)
+		for _, read := range each.look.reads {
+			if read.Variable != variablesName {
+				continue
+			}
+			for name, i := range p.scope.index {
+				if read.Field == name || read.Field == "" {
+					follow(p.scope.variables[i])
+				}
+			}
+		}
+	}
+	follow(p)
+}
+
+// Fields returns which fields of a declared variable the argument may be made of,
+// as in attestors.a, attestors["a"], [attestors.a, attestors.b], their sum, either
+// of two, or a variable that is one of these. Known is false when the argument is
+// made of anything else: then nothing can be said.
+func (a Argument) Fields(variable string) (fields []string, known bool) {
+	return a.fields(variable, a.expr, a.bound)
+}
+
+func (a Argument) fields(variable string, e ast.Expr, bound names) ([]string, bool) {
+	if read, ok := readOf(e, bound); ok {
+		switch {
+		case read.Field == "":
+			return nil, false
+		case read.Variable == variable:
+			return []string{read.Field}, true
+		case read.Variable == variablesName:
+			i, ok := a.scope.index[read.Field]
+			if !ok {
+				return nil, false
+			}
+			return a.fields(variable, a.scope.variables[i].look.root, nil)
+		}
+		return nil, false
+	}
+	switch e.Kind() {
+	case ast.ListKind:
+		return a.union(variable, e.AsList().Elements(), bound)
+	case ast.CallKind:
+		call := e.AsCall()
+		switch call.FunctionName() {
+		case operators.Add:
+			return a.union(variable, call.Args(), bound)
+		case operators.Conditional:
+			return a.union(variable, call.Args()[1:], bound)
+		}
+	}
+	return nil, false
+}
+
+func (a Argument) union(variable string, parts []ast.Expr, bound names) (all []string, known bool) {
+	seen := names{}
+	for _, part := range parts {
+		fields, ok := a.fields(variable, part, bound)
+		if !ok {
+			return nil, false
+		}
+		for _, field := range fields {
+			if !seen.has(field) {
+				seen = append(seen, field)
+			}
+		}
+	}
+	return seen, true
+}
+
+// Constant returns the text of an argument that is a string literal.
+func (a Argument) Constant() (text string, ok bool) {
+	if a.expr.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	literal, ok := a.expr.AsLiteral().(types.String)
+	return string(literal), ok
+}

@@ -1,0 +1,56 @@
+package cel
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+const (
+	// variablesName is the variable that holds the document's own.
+	variablesName = "variables"
+	variablesType = "quaymaster.variables"
+)
+
+// provider knows types with fields beside those of the environment.
+type provider struct {
+	types.Provider
+	objects map[string]map[string]*types.FieldType
+}
+
+// FindStructType implements types.Provider.
+func (p *provider) FindStructType(name string) (*types.Type, bool) {
+	if _, ok := p.objects[name]; ok {
+		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
+	}
+	return p.Provider.FindStructType(name)
+}
+
+// FindStructFieldNames implements types.Provider.
+func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
+	fields, ok := p.objects[name]
+	if !ok {
+		return p.Provider.FindStructFieldNames(name)
+	}
+	return slices.Sorted(maps.Keys(fields)), true
+}
+
+// FindStructFieldType implements types.Provider.
+func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	fields, ok := p.objects[name]
+	if !ok {
+		return p.Provider.FindStructFieldType(name, field)
+	}
+	is, ok := fields[field]
+	return is, ok
+}
+
+// NewValue keeps expressions from making values of these types themselves.
+func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
+	if _, ok := p.objects[name]; ok {
+		return types.NewErr("%s cannot be made by an expression", name)
+	}
+	return p.Provider.NewValue(name, fields)
+}

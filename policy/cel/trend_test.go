@@ -1,0 +1,115 @@
+package cel
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+func TestTrend(t *testing.T) {
+	tests := []struct {
+		expression string
+		want       trend
+	}{
+		{"n('a') > 0", rising}, {"0 < n('a')", rising}, {"n('a') < 2", falling}, {"2 >= n('a')", falling}, {"!(n('a') > 0)", falling},
+		{"object.a == 1", steady}, {"n('a') == 1", unsteady}, {"n('a') > n('b')", unsteady}, {"n('a') > 0 && n('b') > 0", rising},
+		{"n('a') > 0 || n('b') < 1", unsteady}, {"object.a ? n('a') > 0 : n('b') > 1", rising}, {"n('a') > 0 ? true : false", unsteady},
+		{"object.l.map(i, n(i)).all(e, e > 0)", rising}, {"object.l.all(i, n(i) > 0)", rising}, {"object.l.exists(i, n(i) < 1)", falling},
+		{"object.l.map(i, n(i)).sum() > 3", rising}, {"object.l.exists_one(i, n(i) > 0)", unsteady}, {"object.l.filter(i, n(i) > 0).size() > 0", unsteady},
+		{"variables.rising", rising}, {"variables.steady && object.a", steady}, {"!variables.rising", falling}, {"has(variables.rising)", steady},
+		{"variables.list.all(e, e > 0)", rising}, {"dyn(variables) == 1", unsteady}, {"n(string(n('a'))) > 0", unsteady}, {"n('a') - 1 > 0", rising}, {"1 - n('a') > 0", falling},
+		{"[n('a')].all(i, e, e > 0)", unsteady}, {"cel.bind(x, n('a'), x > 0)", rising}, {"random() == 'a'", unsteady}, {"{'a': n('a')}.a > 0", unsteady}, {"size(object.l) > 0", steady},
+	}
+	s := trendScope(t)
+	for _, test := range tests {
+		p, err := s.Compile("e", test.expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.trend != test.want {
+			t.Errorf("%s goes %d, want %d", test.expression, p.trend, test.want)
+		}
+	}
+}
+
+func trendScope(t *testing.T) *Scope {
+	t.Helper()
+	e, err := NewEnv(Options{
+		Variables: []Variable{{Name: "object", Type: celgo.DynType}},
+		Functions: []Function{{Name: "n", Overloads: []Overload{{ID: "n_string", Arguments: []*celgo.Type{celgo.StringType}, Result: celgo.IntType}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.NewScope()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range [][2]string{{"rising", "n('v') > 0"}, {"steady", "object.a"}, {"list", "object.l.map(i, n(i))"}} {
+		if err := s.Declare("v", v[0], v[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// TestTrendAgreesWithEveryWorld makes expressions up, and compares what is said of
+// those that go one way with what every combination of counts says.
+func TestTrendAgreesWithEveryWorld(t *testing.T) {
+	s := trendScope(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	in := Inputs{
+		Variables: map[string]any{"object": map[string]any{"a": true, "l": []any{"a", "b"}}},
+		Functions: map[string]Call{"n": func(context.Context, []ref.Val) (any, error) {
+			return Count{Lower: 0, Upper: 2, Gaps: []error{context.DeadlineExceeded}}, nil
+		}},
+	}
+	shortened := 0
+	for range 1000 {
+		expression := makeUp(random, 4)
+		p, err := s.Compile("e", expression)
+		if err != nil {
+			t.Fatalf("%s: %v", expression, err)
+		}
+		if p.trend == unsteady {
+			continue
+		}
+		short, shortErr := p.Eval(t.Context(), s.NewActivation(in))
+		every := *p
+		every.trend = unsteady
+		full, fullErr := every.Eval(t.Context(), s.NewActivation(in))
+		if !agree(short, shortErr, full, fullErr) {
+			t.Errorf("%s: %v, %v by its ends; %v, %v in every world", expression, short, shortErr, full, fullErr)
+		}
+		shortened++
+	}
+	if shortened < 100 {
+		t.Errorf("only %d expressions go one way", shortened)
+	}
+}
+
+// makeUp writes a bool expression over at most four counts.
+func makeUp(random *rand.Rand, depth int) string {
+	pick := func(all ...string) string { return all[random.IntN(len(all))] }
+	if depth == 0 {
+		return pick("n('a')", "n('b')", "n('c')", "1", "2", "variables.list.sum()") + pick(" > ", " < ", " >= ", " <= ") + pick("0", "1", "n('a')", "n('b')", "n('c') + 1", "object.missing")
+	}
+	part := func() string { return "(" + makeUp(random, random.IntN(depth)) + ")" }
+	switch random.IntN(8) {
+	case 0, 1:
+		return part() + " && " + part()
+	case 2, 3:
+		return part() + " || " + part()
+	case 4:
+		return "!" + part()
+	case 5:
+		return pick("object.a", "object.missing", part()) + " ? " + part() + " : " + part()
+	case 6:
+		return "object.l." + pick("all", "exists", "exists_one") + "(i, n(i) > " + pick("0", "1") + pick(" && ", " || ") + part() + ")"
+	default:
+		return pick("variables.list", "[n('a'), 1]", "object.l.map(i, n(i) + 1)") + pick(".all", ".exists") + "(e, e " + pick("> ", "< ", "== ") + pick("0", "1", "n('b')") + ")"
+	}
+}
