@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/policy/convert"
+)
+
+// convertFlags say how a policy of another system is read.
+type convertFlags struct {
+	from, root   string
+	dropIdentity bool
+}
+
+func convertCommand(t terminal) *cobra.Command {
+	var f convertFlags
+	cmd := &cobra.Command{
+		Use:   "convert FILE",
+		Short: "Say a policy of another system as ImageValidatingPolicies",
+		Long: `Convert reads a policy of another system and writes ImageValidatingPolicies
+(policies.kyverno.io/v1) that say the same, as YAML, with comments where the
+meaning is subtle. FILE may be - for standard input.
+
+What can be read: Connaisseur's application values (connaisseur), notation's
+trustpolicy.json (notation), containers' policy.json (containers), OpenShift's
+ImagePolicy and ClusterImagePolicy (openshift), Ratify's Verifier and Executor
+(ratify), Kyverno's verifyImages (kyverno) and policy-controller's
+ClusterImagePolicy (sigstore). Which one it is, is seen from the content, or said
+by --from.
+
+Nothing is dropped: a part that an ImageValidatingPolicy cannot say is refused
+with its path, and nothing is written then. docs/convert.md has a table for each
+format.
+
+Exit status: 0 if the policy was converted, 2 if it cannot be carried or read.`,
+		Example: `  quaymaster convert values.yaml > policies.yaml
+  quaymaster convert trustpolicy.json --root ~/.config/notation
+  quaymaster convert /etc/containers/policy.json --root / --insecure-drop-signed-identity`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			data, err := readPolicy(t, args[0])
+			if err != nil {
+				return err
+			}
+			return f.convert(t, data, args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.from, "from", "", "`format` of the file: connaisseur, notation, containers, openshift, ratify, kyverno or sigstore (default: seen from the content)")
+	flags.StringVar(&f.root, "root", "", "`folder` in which files are looked up that the policy names: / for this machine's own; for notation the one that truststore/ lies in")
+	flags.BoolVar(&f.dropIdentity, "insecure-drop-signed-identity", false,
+		"accept that the image name in a signature (signedIdentity) is not compared with the image's own, so that a signature made for one repository counts in another")
+	return cmd
+}
+
+// readPolicy reads the file, or standard input for -.
+func readPolicy(t terminal, name string) ([]byte, error) {
+	if name == "-" {
+		return readBounded(t.in, "standard input")
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readBounded(file, name)
+}
+
+func readBounded(r io.Reader, name string) ([]byte, error) {
+	data, err := limit.ReadAll(r, convert.MaxInput, name)
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	return data, nil
+}
+
+func (f *convertFlags) convert(t terminal, data []byte, name string) error {
+	options := convert.Options{From: convert.Format(f.from), DropSignedIdentity: f.dropIdentity}
+	if f.root != "" {
+		root, err := os.OpenRoot(f.root)
+		if err != nil {
+			return fmt.Errorf("--root: %w", err)
+		}
+		defer root.Close()
+		options.Files = root.FS()
+	}
+	out, err := convert.Convert(data, options)
+	if err != nil {
+		return fmt.Errorf("convert %s: %w", name, err)
+	}
+	_, err = t.out.Write(out)
+	return err
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestConvert(t *testing.T) {
+	samples := filepath.Join("..", "..", "policy", "convert", "testdata")
+	golden, err := os.ReadFile(filepath.Join(samples, "notation-global.golden.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, root := filepath.Join(samples, "notation-global.json"), filepath.Join(samples, "root")
+	policy, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args     []string
+		in       string
+		code     int
+		out, err string
+	}{
+		"a file":                   {args: []string{file, "--root", root}, out: string(golden)},
+		"standard input":           {args: []string{"-", "--root", root, "--from", "notation"}, in: string(policy), out: string(golden)},
+		"what cannot be carried":   {args: []string{"-"}, in: string(policy), code: exitUsage, err: "trustPolicies[1].trustStores[0]: names the trust store ca:wabbit: give --root"},
+		"another format":           {args: []string{file, "--from", "cosign"}, code: exitUsage, err: `no format is called "cosign": want one of connaisseur, notation`},
+		"nothing known":            {args: []string{"-"}, in: "hello: world", code: exitUsage, err: "what policy is this?"},
+		"no file":                  {args: []string{"nothing.json"}, code: exitUsage, err: "no such file"},
+		"no root":                  {args: []string{file, "--root", "nothing"}, code: exitUsage, err: "--root"},
+		"a root that does not fit": {args: []string{file, "--root", samples}, code: exitUsage, err: "the trust store truststore/x509/ca/wabbit cannot be read"},
+		"too much":                 {args: []string{"-"}, in: strings.Repeat("#", 1<<20+1), code: exitUsage, err: "standard input is larger than 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := run(context.Background(), append([]string{"convert"}, c.args...),
+				terminal{in: strings.NewReader(c.in), out: &out, err: &errs, env: func(string) string { return "" }})
+			if code != c.code {
+				t.Errorf("status %d, want %d: %s", code, c.code, errs.String())
+			}
+			if out.String() != c.out {
+				t.Errorf("out is %q, want %q", out.String(), c.out)
+			}
+			if !strings.Contains(errs.String(), c.err) || c.err == "" && errs.Len() > 0 {
+				t.Errorf("error output %q lacks %q", errs.String(), c.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,225 @@
+package constraint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+const (
+	// maxRules bounds the rules of one constraint: each is compared with each object.
+	maxRules = 200
+	// maxNames bounds the names of each kind in a rule.
+	maxNames = 500
+)
+
+// FieldError says what is wrong with a constraint, and where in the document.
+type FieldError struct {
+	// Path is dotted, with indices in brackets: spec.matchConstraints.resourceRules[0].resources[0].
+	Path string
+	Err  error
+}
+
+func (e *FieldError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+func (e *FieldError) Unwrap() error { return e.Err }
+
+func fail(path, format string, args ...any) error {
+	return &FieldError{Path: path, Err: fmt.Errorf(format, args...)}
+}
+
+// Constraint is a compiled matchConstraints. It is immutable.
+type Constraint struct {
+	rules, excluded   []rule
+	namespace, object labels.Selector // nil: everything
+	exact             bool
+}
+
+// rule is a compiled rule with operations.
+type rule struct {
+	groups, versions []string
+	operations       []admission.OperationType
+	kinds            []kind
+	names            []string
+	scope            admission.ScopeType
+}
+
+// kind is a resource in the words of objects; name, kind and subresource may be *.
+type kind struct {
+	group, name, subresource string // group may be *
+	cluster                  bool
+}
+
+// Compile reads the constraint at a path. Resources knows kinds beside Known; it may
+// be nil. Errors are about fields, all that were found joined: a constraint without
+// rules would speak of everything, and a resource whose kind nobody knows of nothing.
+func Compile(doc *admission.MatchResources, path string, resources Resources) (*Constraint, error) {
+	if doc == nil || len(doc.ResourceRules) == 0 {
+		return nil, fail(path+".resourceRules", "is empty: say which resources are meant")
+	}
+	c := &Constraint{}
+	var errs [5]error
+	c.rules, errs[0] = compileRules(doc.ResourceRules, path+".resourceRules", resources)
+	c.excluded, errs[1] = compileRules(doc.ExcludeResourceRules, path+".excludeResourceRules", resources)
+	c.namespace, errs[2] = selector(doc.NamespaceSelector, path+".namespaceSelector")
+	c.object, errs[3] = selector(doc.ObjectSelector, path+".objectSelector")
+	switch {
+	case doc.MatchPolicy == nil || *doc.MatchPolicy == "" || *doc.MatchPolicy == admission.Equivalent:
+	case *doc.MatchPolicy == admission.Exact:
+		c.exact = true
+	default:
+		errs[4] = fail(path+".matchPolicy", "unknown value %q: want Exact or Equivalent", *doc.MatchPolicy)
+	}
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func compileRules(docs []admission.NamedRuleWithOperations, path string, resources Resources) ([]rule, error) {
+	if len(docs) > maxRules {
+		return nil, fail(path, "%d rules are more than %d", len(docs), maxRules)
+	}
+	var list []rule
+	var errs []error
+	for i := range docs {
+		r, err := compileRule(&docs[i], path+"["+strconv.Itoa(i)+"]", resources)
+		errs = append(errs, err)
+		list = append(list, r)
+	}
+	return list, errors.Join(errs...)
+}
+
+func compileRule(doc *admission.NamedRuleWithOperations, path string, resources Resources) (rule, error) {
+	r := rule{groups: doc.APIGroups, versions: doc.APIVersions, operations: doc.Operations, names: doc.ResourceNames, scope: admission.AllScopes}
+	var errs []error
+	for _, list := range []struct {
+		name   string
+		length int
+	}{{"apiGroups", len(doc.APIGroups)}, {"apiVersions", len(doc.APIVersions)}, {"operations", len(doc.Operations)}, {"resources", len(doc.Resources)}} {
+		if list.length == 0 || list.length > maxNames {
+			errs = append(errs, fail(path+"."+list.name, "want 1 to %d entries, found %d", maxNames, list.length))
+		}
+	}
+	for i, o := range doc.Operations {
+		if !slices.Contains([]admission.OperationType{"*", admission.Create, admission.Update, admission.Delete, admission.Connect}, o) {
+			errs = append(errs, fail(path+".operations["+strconv.Itoa(i)+"]", "unknown operation %q: want CREATE, UPDATE, DELETE, CONNECT or *", o))
+		}
+	}
+	if doc.Scope != nil {
+		r.scope = *doc.Scope
+	}
+	if !slices.Contains([]admission.ScopeType{admission.AllScopes, admission.ClusterScope, admission.NamespacedScope}, r.scope) {
+		errs = append(errs, fail(path+".scope", "unknown scope %q: want Cluster, Namespaced or *", r.scope))
+	}
+	if len(doc.ResourceNames) > maxNames {
+		errs = append(errs, fail(path+".resourceNames", "%d are more than %d", len(doc.ResourceNames), maxNames))
+	}
+	for i, text := range doc.Resources {
+		kinds, err := kindsOf(text, doc.APIGroups, resources)
+		if err != nil {
+			errs = append(errs, &FieldError{Path: path + ".resources[" + strconv.Itoa(i) + "]", Err: err})
+		}
+		r.kinds = append(r.kinds, kinds...)
+	}
+	return r, errors.Join(errs...)
+}
+
+func selector(doc *meta.LabelSelector, path string) (labels.Selector, error) {
+	if doc == nil || len(doc.MatchLabels)+len(doc.MatchExpressions) == 0 {
+		return nil, nil
+	}
+	s, err := meta.LabelSelectorAsSelector(doc)
+	if err != nil {
+		return nil, &FieldError{Path: path, Err: err}
+	}
+	return s, nil
+}
+
+var errNamespaceUnknown = errors.New("the policy selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE")
+
+// lacking is the error where only images are known.
+func lacking(what string) error {
+	return fmt.Errorf("only images and their namespace are known here, and the policy selects by %s; the admission webhook knows the whole object", what)
+}
+
+// Matches reports whether the constraint speaks of the subject. An error means that
+// this depends on what nobody knows: neither yes nor no. What is known for certain
+// decides first.
+func (c *Constraint) Matches(s *policy.Subject) (bool, error) {
+	matched, unsure := c.anyOf(c.rules, s, false)
+	if !matched && unsure == nil {
+		return false, nil
+	}
+	excluded, unsureExcluded := c.anyOf(c.excluded, s, true)
+	if excluded && unsureExcluded == nil {
+		return false, nil
+	}
+	inNamespace, unsureNamespace := c.matchesNamespace(s)
+	ofObject, unsureObject := c.matchesObject(s)
+	if unsureNamespace == nil && !inNamespace || unsureObject == nil && !ofObject {
+		return false, nil
+	}
+	if err := cmp.Or(unsure, unsureExcluded, unsureNamespace, unsureObject); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// anyOf reports whether one of the rules matches.
+func (c *Constraint) anyOf(rules []rule, s *policy.Subject, excluding bool) (bool, error) {
+	var unknown error
+	for i := range rules {
+		matched, err := c.matches(&rules[i], s, excluding)
+		if err != nil {
+			unknown = err
+		} else if matched {
+			return true, nil
+		}
+	}
+	return false, unknown
+}
+
+func (c *Constraint) matches(r *rule, s *policy.Subject, excluding bool) (bool, error) {
+	isKind := func(k kind) bool { return k.is(s, r.scope) }
+	if !slices.ContainsFunc(r.kinds, isKind) || c.exact && !has(r.versions, s.Version) || !has(r.groups, s.Group) {
+		return false, nil
+	}
+	if s.Bare {
+		return r.matchesBare(excluding)
+	}
+	if !has(r.operations, admission.OperationType(s.Operation)) {
+		return false, nil
+	}
+	if len(r.names) == 0 {
+		return true, nil
+	}
+	return slices.ContainsFunc(r.names, func(name string) bool { return isNamed(s, name, excluding) }), nil
+}
+
+// matchesBare: a pod of which nobody knows whether it is created or changed. A rule
+// about either means it, and an exclusion means it only if it is about both.
+func (r *rule) matchesBare(excluding bool) (bool, error) {
+	creates, updates := has(r.operations, admission.Create), has(r.operations, admission.Update)
+	switch {
+	case !creates && !updates:
+		return false, nil
+	case len(r.names) > 0:
+		return false, lacking("the object's name")
+	case excluding && creates != updates:
+		return false, lacking("the operation")
+	}
+	return true, nil
+}
+
+func has[T ~string](list []T, item T) bool {
+	return slices.Contains(list, item) || slices.Contains(list, "*")
+}

@@ -1,0 +1,211 @@
+package constraint_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+)
+
+// widgets knows one kind more.
+type widgets struct{}
+
+func (widgets) Named(group, name string) []constraint.Resource {
+	if name != "widgets" || group != "*" && group != "example.com" {
+		return nil
+	}
+	return []constraint.Resource{{Name: "widgets", Group: "example.com", Kind: "Widget", Cluster: true}}
+}
+
+func read(t testing.TB, text string) *admission.MatchResources {
+	t.Helper()
+	var doc admission.MatchResources
+	if err := yaml.UnmarshalStrict([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return &doc
+}
+
+func compile(t testing.TB, text string) *constraint.Constraint {
+	t.Helper()
+	c, err := constraint.Compile(read(t, text), "spec.matchConstraints", widgets{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// rules writes one rule about resources, with more fields.
+func rules(resources, more string) string {
+	return fmt.Sprintf("resourceRules: [{apiGroups: ['*'], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [%s]%s}]\n", resources, more)
+}
+
+func pod(change ...func(*policy.Subject)) *policy.Subject {
+	s := &policy.Subject{
+		Object:  map[string]any{"metadata": map[string]any{"labels": map[string]any{"env": "prod"}, "generateName": "web-"}},
+		Version: "v1", Kind: "Pod", Namespace: "shop", Operation: "CREATE",
+		NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"},
+	}
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+func TestMatches(t *testing.T) {
+	named := func(s *policy.Subject) { s.Name = "web" }
+	bare := func(s *policy.Subject) { s.Bare, s.Object = true, nil }
+	nowhere := func(s *policy.Subject) { s.Namespace, s.NamespaceKnown = "", false }
+	deployment := func(s *policy.Subject) { s.Group, s.Kind = "apps", "Deployment" }
+	widget := func(s *policy.Subject) { s.Group, s.Kind, s.Namespace = "example.com", "Widget", "" }
+	namespace := func(s *policy.Subject) { s.Kind, s.Namespace, s.NamespaceKnown = "Namespace", "", false }
+	ephemeral := func(s *policy.Subject) { s.Subresource, s.Operation = "ephemeralcontainers", "UPDATE" }
+	unlabelled := func(s *policy.Subject) { s.OldObject, s.Object = s.Object, map[string]any{} }
+	unknown := func(s *policy.Subject) { s.NamespaceKnown = false }
+	other := func(s *policy.Subject) { s.Version = "v2" }
+	for _, c := range []struct {
+		reason, text string
+		subject      *policy.Subject
+		want         string // yes, no, or a word of why nobody knows
+	}{
+		{"the resource", rules("pods", ""), pod(), "yes"},
+		{"another resource", rules("deployments", ""), pod(), "no"},
+		{"one of several", rules("deployments, pods", ""), pod(deployment), "yes"},
+		{"any resource", rules("'*'", ""), pod(deployment), "yes"},
+		{"any resource, and no subresource", rules("'*'", ""), pod(ephemeral), "no"},
+		{"any subresource", rules("'*/*'", ""), pod(ephemeral), "yes"},
+		{"containers that are added to pods", rules("pods", ""), pod(ephemeral), "yes"},
+		{"named for themselves", rules("pods/ephemeralcontainers", ""), pod(ephemeral), "yes"},
+		{"and nothing else", rules("pods/ephemeralcontainers", ""), pod(), "no"},
+		{"another group", strings.Replace(rules("pods", ""), "'*'", "apps", 1) + "", pod(), "refused"},
+		{"a kind that the cluster has", rules("widgets", ""), pod(widget), "yes"},
+		{"another version is an equivalent one", rules("pods", ""), pod(other), "yes"},
+		{"unless it says so", rules("pods", "") + "matchPolicy: Exact\n", pod(other), "no"},
+		{"another operation", rules("pods", ""), pod(func(s *policy.Subject) { s.Operation = "DELETE" }), "no"},
+		{"the name", rules("pods", ", resourceNames: [web]"), pod(named), "yes"},
+		{"another name", rules("pods", ", resourceNames: [other]"), pod(named), "no"},
+		{"a generated name", rules("pods", ", resourceNames: [web]"), pod(), "yes"},
+		{"another generated name", rules("pods", ", resourceNames: [other]"), pod(), "no"},
+		{"in a namespace", rules("'*'", ", scope: Namespaced"), pod(), "yes"},
+		{"in none", rules("'*'", ", scope: Cluster"), pod(), "no"},
+		{"a file names no namespace", rules("pods", ", scope: Namespaced"), pod(nowhere), "yes"},
+		{"of the cluster", rules("widgets", ", scope: Cluster"), pod(widget), "yes"},
+		{"excluded", rules("pods", "") + "exclude" + strings.ToUpper(rules("pods", "")[:1]) + rules("pods", "")[1:], pod(), "no"},
+		{"excluded by name", rules("pods", "") + "excludeR" + rules("pods", ", resourceNames: [web]")[1:], pod(named), "no"},
+		{"a generated name excludes nothing", rules("pods", "") + "excludeR" + rules("pods", ", resourceNames: [web]")[1:], pod(), "yes"},
+		{"labels", rules("pods", "") + "objectSelector: {matchLabels: {env: prod}}\n", pod(), "yes"},
+		{"other labels", rules("pods", "") + "objectSelector: {matchLabels: {env: dev}}\n", pod(), "no"},
+		{"labels that are taken away", rules("pods", "") + "objectSelector: {matchLabels: {env: prod}}\n", pod(unlabelled), "yes"},
+		{"an empty selector", rules("pods", "") + "objectSelector: {}\nnamespaceSelector: {}\n", pod(unknown), "yes"},
+		{"the namespace's labels", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(), "yes"},
+		{"other labels of it", rules("pods", "") + "namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}\n", pod(), "no"},
+		{"labels that nobody knows", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(unknown), "not known"},
+		{"of a file without a namespace", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(nowhere), "not known"},
+		{"a Namespace's own labels", rules("namespaces", "") + "namespaceSelector: {matchLabels: {env: prod}}\n", pod(namespace), "yes"},
+		{"what is in no namespace", rules("widgets", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(widget, unknown), "yes"},
+		{"labels do not matter where the kind is another", rules("deployments", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(unknown), "no"},
+		{"only images are known", rules("pods", ""), pod(bare), "yes"},
+		{"and a name is asked for", rules("pods", ", resourceNames: [web]"), pod(bare), "only images"},
+		{"and labels", rules("pods", "") + "objectSelector: {matchLabels: {env: prod}}\n", pod(bare), "only images"},
+		{"and a namespace", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(bare, nowhere), "only images"},
+		{"the images of containers that may be added", rules("pods/ephemeralcontainers", ""), pod(bare), "yes"},
+		{"updates are excluded", rules("pods", "") + "excludeR" + strings.Replace(rules("pods", ""), "CREATE, UPDATE", "UPDATE", 1)[1:], pod(bare), "only images"},
+	} {
+		if c.want == "refused" {
+			if _, err := constraint.Compile(read(t, c.text), "a", widgets{}); err == nil {
+				t.Errorf("%s: it compiles", c.reason)
+			}
+			continue
+		}
+		matched, err := compile(t, c.text).Matches(c.subject)
+		switch {
+		case err != nil && (c.want == "yes" || c.want == "no" || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
+		case err == nil && (c.want != "yes" && c.want != "no" || matched != (c.want == "yes")):
+			t.Errorf("%s: %t, want %s", c.reason, matched, c.want)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, c := range []struct{ reason, text, path string }{
+		{"no rules", "{}", ".resourceRules"},
+		{"no resources", rules("", ""), ".resourceRules[0].resources"},
+		{"a kind", rules("Pod", ""), ".resourceRules[0].resources[0]"},
+		{"a resource that nobody knows", rules("gadgets", ""), ".resourceRules[0].resources[0]"},
+		{"a subresource of nothing", rules("'/status'", ""), ".resourceRules[0].resources[0]"},
+		{"an unknown scope", rules("pods", ", scope: All"), ".resourceRules[0].scope"},
+		{"an unknown operation", strings.Replace(rules("pods", ""), "CREATE", "MAKE", 1), ".resourceRules[0].operations[0]"},
+		{"no group", strings.Replace(rules("pods", ""), "['*']", "[]", 1), ".resourceRules[0].apiGroups"},
+		{"an unknown policy", rules("pods", "") + "matchPolicy: Other\n", ".matchPolicy"},
+		{"a selector that cannot be asked", rules("pods", "") + "objectSelector: {matchExpressions: [{key: a, operator: Is}]}\n", ".objectSelector"},
+		{"an exclusion that is none", rules("pods", "") + "excludeR" + rules("podz", "")[1:], ".excludeResourceRules[0].resources[0]"},
+	} {
+		_, err := constraint.Compile(read(t, c.text), "spec", widgets{})
+		field, ok := errors.AsType[*constraint.FieldError](err)
+		if !ok || !strings.Contains(err.Error(), "spec"+c.path) || field.Path == "" {
+			t.Errorf("%s: %v; want %s", c.reason, err, c.path)
+		}
+	}
+	if _, err := constraint.Compile(nil, "spec", nil); err == nil {
+		t.Error("nothing matches everything")
+	}
+}
+
+func TestTargets(t *testing.T) {
+	kinds := func(list []policy.Target) string {
+		var out []string
+		for _, target := range list {
+			out = append(out, strings.Join([]string{target.Group, target.Version, target.Kind, target.Subresource, strings.Join(target.Operations, "+")}, "/"))
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	for _, c := range []struct{ reason, text, want string }{
+		{"pods, and containers that are added", rules("pods", ""), "/*/Pod// /*/Pod/ephemeralcontainers/"},
+		{"several", rules("deployments, cronjobs", ""), "apps/*/Deployment// batch/*/CronJob//"},
+		{"one operation", strings.Replace(rules("jobs", ""), "CREATE, UPDATE", "CREATE", 1), "batch/*/Job//CREATE"},
+		{"deletions bring no images", strings.Replace(rules("jobs", ""), "CREATE, UPDATE", "DELETE", 1), ""},
+		{"exact versions", rules("jobs", "") + "matchPolicy: Exact\n", "batch/v1/Job//"},
+		{"everything", rules("'*'", ""), "*/*/*//"},
+	} {
+		if got := kinds(compile(t, c.text).Targets()); got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+	}
+	if list, ok := constraint.Rough(read(t, rules("pods, gadgets", "")), nil); !ok || len(list) != 2 {
+		t.Errorf("what can be read of a broken one: %v %t", list, ok)
+	}
+	if _, ok := constraint.Rough(read(t, rules("pods", ", scope: All")), nil); ok {
+		t.Error("a broken one that says nothing certain")
+	}
+}
+
+func TestNameOf(t *testing.T) {
+	for kind, want := range map[string]string{"Pod": "pods", "Policy": "policies", "Ingress": "ingresses", "": "", "Widget": "widgets"} {
+		if got := constraint.NameOf("", kind); got != want {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+}
+
+func Example() {
+	doc := &admission.MatchResources{ResourceRules: []admission.NamedRuleWithOperations{{RuleWithOperations: admission.RuleWithOperations{
+		Operations: []admission.OperationType{admission.Create},
+		Rule:       admission.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+	}}}}
+	c, err := constraint.Compile(doc, "spec.matchConstraints", nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(c.Matches(&policy.Subject{Group: "apps", Version: "v1", Kind: "Deployment", Operation: "CREATE"}))
+	// Output: true <nil>
+}

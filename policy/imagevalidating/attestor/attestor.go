@@ -1,0 +1,262 @@
+package attestor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Options are what attestors are compiled with.
+type Options struct {
+	// Scope compiles the expressions of the document; nil refuses them.
+	Scope *cel.Scope
+	// Images compiles those that speak of the one image that is asked about, as the
+	// text image; nil refuses them. Only subjectExpression may.
+	Images *cel.Scope
+	// Roots answers for TUF repositories; nil means that none is read, so that an
+	// attestor which needs one cannot be asked.
+	Roots Roots
+	// Namespace of a namespaced policy, in which its k8s:// keys must be; empty for
+	// a policy of the whole cluster.
+	Namespace string
+}
+
+// Activations are what expressions are evaluated with.
+type Activations struct {
+	// Object is of Options.Scope; it may be nil for an attestor that is Static.
+	Object *cel.Activation
+	// Image is of Options.Images; it may be nil unless the attestor is PerImage.
+	Image *cel.Activation
+}
+
+// Attestor is somebody whom a policy names. It is safe for concurrent use.
+type Attestor struct {
+	// Name is what expressions call it: attestors.<name>.
+	Name string
+	// Notary: it proves notation's signatures and signed referrers; else it proves
+	// cosign's signatures and in-toto statements, in either format.
+	Notary bool
+	// Sources are where its evidence is kept; none means beside the image.
+	Sources []attest.Source
+	// TUF is the repository that its trusted root is in; nil for none.
+	TUF *TUF
+
+	secrets []string
+	path    string
+	options Options
+	doc     *v1alpha1.Attestor
+	slots   []slot
+	// static is what the attestor means if that never changes; else nil.
+	static []*verify.Authority
+	last   atomic.Pointer[variant]
+
+	mu       sync.Mutex
+	variants map[[sha256.Size]byte]*variant
+	bytes    int
+}
+
+// variant is what an attestor means for what its expressions, and the TUF
+// repository, said.
+type variant struct {
+	values      []string
+	authorities []*verify.Authority
+}
+
+// Compile reads spec.attestors; path is where the list stands. Errors are about
+// fields, with their paths, all that were found joined.
+func Compile(path string, list []v1alpha1.Attestor, o Options) ([]*Attestor, error) {
+	if len(list) > maxEntries {
+		return nil, fail(path, "%d are more than %d", len(list), maxEntries)
+	}
+	var out []*Attestor
+	var errs []error
+	names := map[string]bool{}
+	for i := range list {
+		place := fmt.Sprintf("%s[%d]", path, i)
+		switch name := list[i].Name; {
+		case name == "":
+			errs = append(errs, fail(place+".name", "is empty"))
+		case names[name]:
+			errs = append(errs, fail(place+".name", "%q is the name of an earlier attestor", name))
+		}
+		names[list[i].Name] = true
+		a, err := compile(place, &list[i], o)
+		errs = append(errs, err)
+		out = append(out, a)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func compile(path string, doc *v1alpha1.Attestor, o Options) (*Attestor, error) {
+	a := &Attestor{Name: doc.Name, Notary: doc.Notary != nil, path: path, options: o, doc: doc.DeepCopy()}
+	b := &builder{options: o, name: "attestors." + doc.Name}
+	authorities, err := b.build(a.doc, path)
+	if err != nil {
+		return nil, err
+	}
+	if a.Sources, a.secrets, err = source(doc.Cosign, path+".cosign.source"); err != nil {
+		return nil, err
+	}
+	if a.slots, a.TUF = b.slots, b.tuf; len(a.slots) == 0 && a.TUF == nil {
+		if a.static, err = pointers(authorities); err != nil {
+			return nil, below(path, err)
+		}
+	}
+	if a.TUF != nil && o.Roots != nil {
+		o.Roots.Want(*a.TUF)
+	}
+	return a, nil
+}
+
+// PerImage reports whether the attestor means something else for each image, so
+// that Authorities wants the activation of one.
+func (a *Attestor) PerImage() bool {
+	return slices.ContainsFunc(a.slots, func(s slot) bool { return s.perImage })
+}
+
+// Static reports whether the attestor has no expressions, so that Authorities needs
+// no activation.
+func (a *Attestor) Static() bool { return len(a.slots) == 0 }
+
+// Secrets returns the pull secrets of the attestor's source as namespace/name. They
+// are in the namespace of the object; it is an error if that is not known.
+func (a *Attestor) Secrets(namespace string) ([]string, error) {
+	if len(a.secrets) > 0 && namespace == "" {
+		return nil, fmt.Errorf("%s.cosign.source.PullSecrets are in the object's namespace, and it is not known", a.path)
+	}
+	var list []string
+	for _, name := range a.secrets {
+		list = append(list, namespace+"/"+name)
+	}
+	return list, nil
+}
+
+// Authorities returns whom the attestor stands for, of whom any suffices: several
+// keys are several authorities, and yet one attestor. Equal values give equal
+// pointers. An error says why the attestor cannot be asked, with the path of what
+// is at fault; it means that nobody knows, and never that nothing was signed.
+func (a *Attestor) Authorities(ctx context.Context, in Activations) ([]*verify.Authority, error) {
+	if a.static != nil {
+		return a.static, nil
+	}
+	values, err := a.evaluate(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if last := a.last.Load(); last != nil && slices.Equal(last.values, values) {
+		return last.authorities, nil
+	}
+	key := keyOf(values)
+	v := a.known(key)
+	if v == nil {
+		b := &builder{options: a.options, name: "attestors." + a.Name, asking: true, values: values}
+		if a.TUF != nil {
+			b.root, b.values = values[len(values)-1], values[:len(values)-1]
+		}
+		authorities, err := b.build(a.doc, a.path)
+		if err != nil {
+			return nil, err
+		}
+		list, err := pointers(authorities)
+		if err != nil {
+			return nil, below(a.path, err)
+		}
+		v = a.remember(key, &variant{values: values, authorities: list})
+	}
+	a.last.Store(v)
+	return v.authorities, nil
+}
+
+// evaluate returns what the expressions say, in their order, and after them what
+// the TUF repository said.
+func (a *Attestor) evaluate(ctx context.Context, in Activations) ([]string, error) {
+	values := make([]string, 0, len(a.slots)+1)
+	for _, s := range a.slots {
+		text, err := s.evaluate(ctx, in)
+		switch {
+		case err != nil:
+			return nil, err
+		case text == "":
+			return nil, fail(s.path, "yields an empty text")
+		case len(text) > maxRoot:
+			return nil, fail(s.path, "yields %d bytes, more than %d", len(text), maxRoot)
+		}
+		values = append(values, text)
+	}
+	if a.TUF == nil {
+		return values, nil
+	}
+	if a.options.Roots == nil {
+		return nil, fail(a.path+".cosign.tuf", "no TUF repository is read here: give the trusted root itself, in trustedRoot")
+	}
+	root, err := a.options.Roots.TrustedRoot(*a.TUF)
+	if err != nil {
+		return nil, below(a.path+".cosign.tuf", err)
+	}
+	return append(values, root), nil
+}
+
+func (a *Attestor) known(key [sha256.Size]byte) *variant {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.variants[key]
+}
+
+// remember keeps a variant, unless one of its values is there already, and returns
+// the one that is kept.
+func (a *Attestor) remember(key [sha256.Size]byte, v *variant) *variant {
+	size := 0
+	for _, value := range v.values {
+		size += len(value)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if have, ok := a.variants[key]; ok {
+		return have
+	}
+	if a.variants == nil || len(a.variants) >= maxVariants || a.bytes+size > maxVariantBytes {
+		a.variants, a.bytes = map[[sha256.Size]byte]*variant{}, 0 // making them again is cheap
+	}
+	a.variants[key] = v
+	a.bytes += size
+	return v
+}
+
+func keyOf(values []string) (key [sha256.Size]byte) {
+	h := sha256.New()
+	for _, value := range values {
+		h.Write(binary.AppendUvarint(nil, uint64(len(value)))) // a hash takes everything
+		h.Write([]byte(value))
+	}
+	h.Sum(key[:0])
+	return key
+}
+
+// pointers checks authorities for the last time.
+func pointers(list []verify.Authority) ([]*verify.Authority, error) {
+	out := make([]*verify.Authority, 0, len(list))
+	for i := range list {
+		if err := list[i].Validate(); err != nil {
+			return nil, err
+		}
+		out = append(out, &list[i])
+	}
+	if len(out) == 0 {
+		return nil, errors.New("the attestor stands for nobody")
+	}
+	return out, nil
+}

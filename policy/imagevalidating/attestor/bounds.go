@@ -1,0 +1,32 @@
+package attestor
+
+// Bounds on what is read and kept, each with its reason.
+const (
+	// maxEntries bounds attestors, attestations, identities, extensions and
+	// annotations: all of a policy's are looked at for each object.
+	maxEntries = 100
+	// maxKeys bounds the keys of one attestor: each is an authority of its own.
+	maxKeys = 32
+	// maxCertificates bounds the certificates in one text: building chains grows
+	// with their number (CVE-2026-32280).
+	maxCertificates = 32
+	// maxPEM bounds keys and certificates in PEM, in bytes.
+	maxPEM = 256 << 10
+	// maxRoot bounds a trusted_root.json, in bytes, as Kyverno does.
+	maxRoot = 1 << 20
+	// maxFirstRoot bounds the first root.json of a TUF repository, in bytes, as
+	// go-tuf does those that it fetches.
+	maxFirstRoot = 512_000
+	// maxRegexp bounds a regular expression, in bytes: compiling one costs some
+	// hundred times as much memory.
+	maxRegexp = 4 << 10
+	// maxTagPrefix leaves room for sha256-<64 letters>.sig in the 128 of a tag.
+	maxTagPrefix = 52
+	// maxVariants and maxVariantBytes bound what one attestor remembers of what its
+	// expressions said: one entry for each tenant or image, in a usual policy.
+	maxVariants     = 256
+	maxVariantBytes = 8 << 20
+	// maxRepositories bounds the TUF repositories that are read beside requests:
+	// one for each private Sigstore that somebody trusts.
+	maxRepositories = 64
+)

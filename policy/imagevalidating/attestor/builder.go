@@ -1,0 +1,131 @@
+package attestor
+
+import (
+	"context"
+	"maps"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// builder walks an attestor. When the document is read it compiles the expressions
+// and finds all mistakes that do not depend on what they say; when the policy is
+// asked it walks the same way again, with what they said.
+type builder struct {
+	options Options
+	name    string // for verdicts
+	asking  bool
+	slots   []slot   // when read: the expressions in the order of the walk
+	values  []string // when asked: what they said, in that order
+	root    string   // when asked: what the TUF repository said
+	tuf     *TUF
+}
+
+func (b *builder) build(doc *v1alpha1.Attestor, path string) ([]verify.Authority, error) {
+	if err := one(path, "cosign and notary", doc.Cosign != nil, doc.Notary != nil); err != nil {
+		return nil, err
+	}
+	if doc.Notary != nil {
+		a, err := b.notary(doc.Notary, path+".notary")
+		return []verify.Authority{a}, err
+	}
+	return b.cosign(doc.Cosign, path+".cosign")
+}
+
+// slot is an expression of an attestor, and where it stands.
+type slot struct {
+	path     string
+	program  *cel.Program
+	perImage bool
+}
+
+// evaluate returns what the expression says. Errors have its path.
+func (s slot) evaluate(ctx context.Context, in Activations) (string, error) {
+	activation := in.Object
+	if s.perImage {
+		activation = in.Image
+	}
+	if activation == nil {
+		return "", fail(s.path, "there is nothing to evaluate the expression with")
+	}
+	return s.program.Text(ctx, activation)
+}
+
+// expression returns what an expression says. Open reports that this is not known
+// before the policy is asked. Its type may be open until then, too.
+func (b *builder) expression(text, path string) (value string, open bool, err error) {
+	if b.asking {
+		value, b.values = b.values[0], b.values[1:]
+		return value, false, nil
+	}
+	if b.options.Scope == nil {
+		return "", true, fail(path, "expressions are not understood here")
+	}
+	program, err := b.options.Scope.Compile(path, text, celgo.StringType, celgo.DynType)
+	if err == nil {
+		b.slots = append(b.slots, slot{path: path, program: program})
+	}
+	return "", true, err
+}
+
+// imageExpression is an expression that may speak of the image that is asked about.
+// One that does not is the same for all of them.
+func (b *builder) imageExpression(text, path string) (value string, open bool, err error) {
+	if b.asking || b.options.Images == nil {
+		return b.expression(text, path)
+	}
+	if b.options.Scope != nil {
+		if program, err := b.options.Scope.Compile(path, text, celgo.StringType, celgo.DynType); err == nil {
+			b.slots = append(b.slots, slot{path: path, program: program})
+			return "", true, nil
+		}
+	}
+	program, err := b.options.Images.Compile(path, text, celgo.StringType, celgo.DynType)
+	if err == nil {
+		b.slots = append(b.slots, slot{path: path, program: program, perImage: true})
+	}
+	return "", true, err
+}
+
+// given is a text that the document gives or computes, and where it stands.
+type given struct {
+	text, path string
+	open       bool
+}
+
+// either reads a value or an expression.
+func (b *builder) either(doc *v1alpha1.StringOrExpression, path string) (given, error) {
+	if err := one(path, "value and expression", doc.Value != "", doc.Expression != ""); err != nil {
+		return given{}, err
+	}
+	if doc.Value != "" {
+		return given{text: doc.Value, path: path + ".value"}, nil
+	}
+	text, open, err := b.expression(doc.Expression, path+".expression")
+	return given{text: text, path: path + ".expression", open: open}, err
+}
+
+// certificates reads certificates that the document gives or computes.
+func (b *builder) certificates(doc *v1alpha1.StringOrExpression, path string) ([]byte, error) {
+	text, err := b.either(doc, path)
+	if err != nil || text.open {
+		return nil, err
+	}
+	return certificatesPEM(text.text, text.path)
+}
+
+// terms are those that every kind of signer of Sigstore has.
+func (b *builder) terms(doc *v1alpha1.Cosign, path string) (verify.Authority, error) {
+	a := verify.Authority{Name: b.name}
+	if len(doc.Annotations) > maxEntries {
+		return a, fail(path+".annotations", "%d are more than %d", len(doc.Annotations), maxEntries)
+	}
+	if _, nameless := doc.Annotations[""]; nameless {
+		return a, fail(path+".annotations", "one has no name")
+	}
+	a.Annotations = maps.Clone(doc.Annotations)
+	return a, b.log(&a, doc, path+".ctlog")
+}

@@ -1,0 +1,50 @@
+package attestor
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// notary compiles trust stores of notation: level strict, whoever they vouch for,
+// as in Kyverno.
+func (b *builder) notary(doc *v1alpha1.Notary, path string) (verify.Authority, error) {
+	a := verify.Authority{Name: b.name, Notation: &verify.Notation{}}
+	if doc.Certs == nil {
+		return a, fail(path+".certs", "is missing, and so nobody could sign")
+	}
+	var errs [2]error
+	a.Notation.CA, errs[0] = b.store(doc.Certs, path+".certs", false)
+	if doc.TSACerts != nil {
+		a.Notation.TSA, errs[1] = b.store(doc.TSACerts, path+".tsaCerts", true)
+	}
+	return a, errors.Join(errs[:]...)
+}
+
+// store reads a trust store, and holds it to the rules of the Notary Project's
+// trust store specification, so that a mistake is found before an image is asked
+// about.
+func (b *builder) store(doc *v1alpha1.StringOrExpression, path string, timestamps bool) ([]byte, error) {
+	text, err := b.certificates(doc, path)
+	for rest := text; len(rest) > 0 && err == nil; {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		c, broken := x509.ParseCertificate(block.Bytes)
+		if broken != nil {
+			return nil, below(path, broken)
+		}
+		self := bytes.Equal(c.RawSubject, c.RawIssuer) && c.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
+		switch {
+		case timestamps && (!self || !c.IsCA):
+			err = fail(path, "certificate %q is no root certificate, which notation asks of timestamp authorities", c.Subject)
+		case !self && !c.IsCA:
+			err = fail(path, "certificate %q is neither a certificate authority's nor self-signed: give the one that issued it", c.Subject)
+		}
+	}
+	return text, err
+}

@@ -1,0 +1,280 @@
+package imagevalidating
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	policieskyvernoio "github.com/kyverno/api/api/policies.kyverno.io"
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
+)
+
+// Options are what a Compiler may be given. What is left out cannot be asked: a
+// policy that needs it is undecided.
+type Options struct {
+	// Resources, HTTP and GlobalContext answer the libraries of those names. They are
+	// asked within requests.
+	Resources     cel.Resources
+	HTTP          cel.HTTP
+	GlobalContext cel.GlobalContext
+	// Kinds knows the kinds of the cluster beside Kubernetes' own that run images;
+	// nil means that a policy which names others is refused.
+	Kinds constraint.Resources
+	// Roots answers for the TUF repositories of attestors.
+	Roots attestor.Roots
+	// SecretNamespace is where the registry secrets of a policy are; empty means
+	// "kyverno", as in Kyverno.
+	SecretNamespace string
+	// Now is the clock of time.now, and Random the source of random.
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Compiler compiles policies and exceptions. It is immutable and safe for concurrent
+// use.
+type Compiler struct {
+	options      Options
+	environments environments
+}
+
+// New makes a Compiler.
+func New(options Options) *Compiler {
+	if options.SecretNamespace == "" {
+		options.SecretNamespace = "kyverno"
+	}
+	return &Compiler{options: options, environments: newEnvironments()}
+}
+
+// document is a policy as it is written.
+type document struct {
+	head
+	Spec   v1alpha1.ImageValidatingPolicySpec `json:"spec"`
+	Status json.RawMessage                    `json:"status,omitempty"`
+}
+
+// Compile compiles one document, YAML or JSON. Source says where it was read. Errors
+// are about fields, with their paths, all that were found joined; a policy with an
+// error never becomes active in part.
+func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
+	compiled, err := c.compile(text, source)
+	if err != nil {
+		return nil, fmt.Errorf("policy in %s: %w", source, err)
+	}
+	return compiled, nil
+}
+
+func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
+	var d document
+	data, err := read(text, &d)
+	if err != nil {
+		return nil, err
+	}
+	if !Recognises(d.APIVersion, d.Kind) {
+		return nil, fmt.Errorf("%s %s is no image policy: want %s or %s of policies.kyverno.io/v1, v1beta1 or v1alpha1", d.APIVersion, d.Kind, clusterKind, namespacedKind)
+	}
+	meta, err := readMetadata(d.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	if meta.Name == "" {
+		return nil, fail("metadata.name", "is empty")
+	}
+	sum := sha256.Sum256(data)
+	b := &builder{Compiler: c, spec: &d.Spec, out: &policy.Policy{
+		Kind: d.Kind, Name: meta.Name, Namespace: namespaceOf(d.Kind, meta), Source: source, Hash: hex.EncodeToString(sum[:]),
+		Title: meta.Annotations[titleAnnotation], Category: meta.Annotations[categoryAnnotation], Severity: meta.Annotations[severityAnnotation],
+	}}
+	if err := b.build(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", d.Kind, meta.Name, err)
+	}
+	return b.out, nil
+}
+
+func namespaceOf(kind string, meta metadata) string {
+	switch {
+	case kind == clusterKind:
+		return ""
+	case meta.Namespace == "":
+		return "default"
+	}
+	return meta.Namespace
+}
+
+// builder compiles one policy.
+type builder struct {
+	*Compiler
+	spec *v1alpha1.ImageValidatingPolicySpec
+	out  *policy.Policy
+	// json: the policy is about documents that are no Kubernetes objects.
+	json bool
+}
+
+func (b *builder) build() error {
+	action, err := b.settings()
+	if err != nil {
+		return err
+	}
+	program, err := b.program()
+	if err != nil {
+		return err
+	}
+	r := &rule{
+		name: b.out.Name, program: program, action: action, compiler: b.Compiler, namespace: b.out.Namespace, json: b.json,
+		quiet: !b.spec.AdmissionEnabled(), mutate: isTrue(b.spec.ValidationConfigurations.MutateDigest),
+		verify: isTrue(b.spec.ValidationConfigurations.VerifyDigest), required: isTrue(b.spec.ValidationConfigurations.Required),
+	}
+	if r.references, err = b.compileReferences(b.spec.MatchImageReferences, "spec.matchImageReferences"); err != nil {
+		return err
+	}
+	if !b.json {
+		if r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds); err != nil {
+			return err
+		}
+	}
+	if r.credentials, err = b.credentials(); err != nil {
+		return err
+	}
+	followers, err := b.followers(r)
+	if err != nil {
+		return err
+	}
+	for _, each := range append([]*rule{r}, followers...) {
+		if each.match != nil {
+			each.targets = b.confined(each.match.Targets())
+		}
+		b.out.Rules = append(b.out.Rules, each)
+		if b.spec.AdmissionEnabled() {
+			b.out.Targets = append(b.out.Targets, each.targets...)
+		}
+	}
+	b.out.AuditOnly = action != policy.Enforce
+	return nil
+}
+
+// confined keeps the targets of a policy of a namespace in it.
+func (b *builder) confined(targets []policy.Target) []policy.Target {
+	for i := range targets {
+		if b.out.Namespace != "" {
+			targets[i].Namespaces = []string{b.out.Namespace}
+		}
+	}
+	return targets
+}
+
+// settings reads the fields beside expressions and matches.
+func (b *builder) settings() (policy.Action, error) {
+	var errs []error
+	if f := b.spec.FailurePolicy; f != nil && *f != "" {
+		switch *f {
+		case admission.Fail:
+		case admission.Ignore:
+			b.out.FailOpen = true
+		default:
+			errs = append(errs, fail("spec.failurePolicy", "unknown value %q: want Fail or Ignore", *f))
+		}
+	}
+	if w := b.spec.WebhookConfiguration; w != nil && w.TimeoutSeconds != nil {
+		if *w.TimeoutSeconds < minTimeout || *w.TimeoutSeconds > maxTimeout {
+			errs = append(errs, fail("spec.webhookConfiguration.timeoutSeconds", "want %d to %d seconds, found %d", minTimeout, maxTimeout, *w.TimeoutSeconds))
+		}
+		b.out.Timeout = time.Duration(*w.TimeoutSeconds) * time.Second
+	}
+	switch mode := b.spec.EvaluationMode(); mode {
+	case policieskyvernoio.EvaluationModeKubernetes:
+	case policieskyvernoio.EvaluationModeJSON:
+		b.json = true
+	default:
+		errs = append(errs, fail("spec.evaluation.mode", "unknown value %q: want Kubernetes or JSON", mode))
+	}
+	action, err := b.action()
+	return action, errors.Join(append(errs, err)...)
+}
+
+// action returns what a failure does: the strictest of what is named, and denying
+// where nothing is.
+func (b *builder) action() (policy.Action, error) {
+	found := policy.Action("")
+	for i, named := range b.spec.ValidationAction {
+		switch named {
+		case admission.Deny:
+			found = policy.Enforce
+		case admission.Warn:
+			if found != policy.Enforce {
+				found = policy.Warn
+			}
+		case admission.Audit:
+			if found == "" {
+				found = policy.Audit
+			}
+		default:
+			return "", fail(fmt.Sprintf("spec.validationActions[%d]", i), "unknown action %q: want Deny, Audit or Warn", named)
+		}
+	}
+	if found == "" {
+		found = policy.Enforce
+	}
+	return found, nil
+}
+
+// credentials reads spec.credentials. Secrets are in the namespace of the gateway's
+// own secrets, or in that of a policy of a namespace.
+func (b *builder) credentials() (policy.Credentials, error) {
+	doc := b.spec.Credentials
+	if doc == nil {
+		return policy.Credentials{}, nil
+	}
+	out := policy.Credentials{AllowInsecure: doc.AllowInsecureRegistry}
+	var errs []error
+	for i, p := range doc.Providers {
+		if !slices.Contains([]v1alpha1.CredentialsProvidersType{v1alpha1.DEFAULT, v1alpha1.AWS, v1alpha1.ACR, v1alpha1.GCP, v1alpha1.GHCR}, p) {
+			errs = append(errs, fail(fmt.Sprintf("spec.credentials.providers[%d]", i), "unknown provider %q: want default, amazon, azure, google or github", p))
+		}
+		out.Providers = append(out.Providers, string(p))
+	}
+	home := b.options.SecretNamespace
+	if b.out.Namespace != "" {
+		home = b.out.Namespace
+	}
+	for i, name := range doc.Secrets {
+		path := fmt.Sprintf("spec.credentials.secrets[%d]", i)
+		namespace, rest, qualified := strings.Cut(name, "/")
+		switch {
+		case !qualified:
+			namespace, rest = home, name
+		case b.out.Namespace != "" && namespace != b.out.Namespace:
+			errs = append(errs, fail(path, "a policy of namespace %s cannot read the secrets of namespace %s", b.out.Namespace, namespace))
+		}
+		if namespace == "" || rest == "" || strings.Contains(rest, "/") {
+			errs = append(errs, fail(path, "%q: want the name of a secret", name))
+		}
+		out.Secrets = append(out.Secrets, namespace+"/"+rest)
+	}
+	if len(doc.Secrets) > maxEntries || len(doc.Providers) > maxEntries {
+		errs = append(errs, fail("spec.credentials", "more than %d entries", maxEntries))
+	}
+	return out, errors.Join(errs...)
+}
+
+// inputs are what every evaluation has, whatever it is about.
+func (c *Compiler) inputs(namespace string) cel.Inputs {
+	return cel.Inputs{
+		Namespace: namespace, Now: c.options.Now, Random: c.options.Random,
+		Outside: cel.Outside{Resources: c.options.Resources, HTTP: c.options.HTTP, GlobalContext: c.options.GlobalContext},
+	}
+}
+
+var _ interface {
+	Compile(document []byte, source string) (*policy.Policy, error)
+} = (*Compiler)(nil)

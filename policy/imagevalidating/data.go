@@ -1,0 +1,78 @@
+package imagevalidating
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// imageData returns what getImageData yields, with the fields that Kyverno's has: the
+// parts of the reference, the index if there is one, and the manifest and the
+// configuration of the image for linux/amd64, or of the first one that there is.
+func imageData(text string, given *policy.Given) (map[string]any, error) {
+	ref, err := image.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	registry := ref.Registry()
+	if registry == "docker.io" {
+		registry = "index.docker.io" // as go-containerregistry has it
+	}
+	repository := ref.Repository().Path()
+	out := map[string]any{"image": text, "registry": registry, "repository": repository}
+	digest := given.Pinned.Digest().String()
+	if ref.Digest().IsZero() {
+		out["tag"], out["identifier"] = ref.Tag(), ref.Tag()
+		out["resolvedImage"] = registry + "/" + repository + ":" + ref.Tag() + "@" + digest
+	} else {
+		out["identifier"] = ref.Digest().String()
+		out["resolvedImage"] = registry + "/" + repository + "@" + digest
+	}
+	out["digest"] = digest
+	if len(given.Data.Index) > 0 {
+		if out["imageIndex"], err = decoded(given.Data.Index, "image index"); err != nil {
+			return nil, err
+		}
+	}
+	child, config, err := platform(given.Data.Children)
+	if err != nil || child == nil {
+		return out, err
+	}
+	if out["manifest"], err = decoded(child.Manifest, "manifest"); err != nil {
+		return nil, err
+	}
+	out["config"], out["configData"] = config, config
+	return out, nil
+}
+
+// platform chooses one of the images of an index.
+func platform(children []policy.ImageManifest) (*policy.ImageManifest, any, error) {
+	var first any
+	for i := range children {
+		config, err := decoded(children[i].Config, "configuration")
+		if err != nil {
+			return nil, nil, err
+		}
+		if i == 0 {
+			first = config
+		}
+		fields, _ := config.(map[string]any)
+		if fields["os"] == "linux" && fields["architecture"] == "amd64" {
+			return &children[i], config, nil
+		}
+	}
+	if len(children) == 0 {
+		return nil, nil, nil
+	}
+	return &children[0], first, nil
+}
+
+func decoded(text []byte, what string) (any, error) {
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, fmt.Errorf("the image's %s: %w", what, err)
+	}
+	return value, nil
+}

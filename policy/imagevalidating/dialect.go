@@ -1,0 +1,53 @@
+package imagevalidating
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// The kinds of policies.
+const (
+	clusterKind    = "ImageValidatingPolicy"
+	namespacedKind = "NamespacedImageValidatingPolicy"
+)
+
+func isVersion(apiVersion string) bool {
+	return slices.Contains([]string{"policies.kyverno.io/v1", "policies.kyverno.io/v1beta1", "policies.kyverno.io/v1alpha1"}, apiVersion)
+}
+
+// Recognises reports whether a document of this apiVersion and kind is a policy of
+// this dialect.
+func Recognises(apiVersion, kind string) bool {
+	return isVersion(apiVersion) && (kind == clusterKind || kind == namespacedKind)
+}
+
+// RecognisesException reports whether a document of this apiVersion and kind is an
+// exception of this dialect.
+func RecognisesException(apiVersion, kind string) bool {
+	return isVersion(apiVersion) && kind == "PolicyException"
+}
+
+// Policies is the dialect of policies as package catalog wants one.
+type Policies struct{ *Compiler }
+
+// Recognises is the function of that name.
+func (Policies) Recognises(apiVersion, kind string) bool { return Recognises(apiVersion, kind) }
+
+// Broken is Compiler.Broken.
+func (p Policies) Broken(document []byte, source string, why error) *policy.Policy {
+	return p.Compiler.Broken(document, source, why)
+}
+
+// Exceptions is the dialect of exceptions as package catalog wants one.
+type Exceptions struct{ Compiler *Compiler }
+
+// Recognises is RecognisesException.
+func (Exceptions) Recognises(apiVersion, kind string) bool {
+	return RecognisesException(apiVersion, kind)
+}
+
+// Compile is Compiler.CompileException.
+func (e Exceptions) Compile(document []byte, source string) (*policy.Exception, error) {
+	return e.Compiler.CompileException(document, source)
+}

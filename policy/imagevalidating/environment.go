@@ -1,0 +1,122 @@
+package imagevalidating
+
+import (
+	"sync"
+
+	celgo "github.com/google/cel-go/cel"
+
+	"github.com/quaymaster/quaymaster/policy/cel"
+)
+
+// The names that expressions read.
+const (
+	objectName      = "object"
+	oldObjectName   = "oldObject"
+	requestName     = "request"
+	namespaceName   = "namespaceObject"
+	imagesName      = "images"
+	attestorsName   = "attestors"
+	attestationName = "attestations"
+	variablesName   = "variables"
+	imageName       = "image" // of a subjectExpression: the image that is asked about
+	refName         = "ref"   // of matchImageReferences
+)
+
+// The functions that the gate's answers stand behind.
+const (
+	verifySignatures   = "verifyImageSignatures"
+	verifyAttestations = "verifyAttestationSignatures"
+	extractPayload     = "extractPayload"
+	getImageData       = "getImageData"
+)
+
+// environments are the languages of the dialect, each made when a document first
+// needs it. What a policy of a namespace says is evaluated with the gateway's reach, so
+// it has no HTTP and no global context, as in Kyverno.
+type environments struct {
+	cluster, namespaced, json       func() (*cel.Env, error)
+	perImage, perImageNamespaced    func() (*cel.Env, error)
+	conditions, namespacedCondition func() (*cel.Env, error)
+	reference                       func() (*cel.Env, error)
+}
+
+func newEnvironments() environments {
+	once := func(options cel.Options) func() (*cel.Env, error) {
+		return sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(options) })
+	}
+	return environments{
+		cluster:             once(language(reach(false), ofObject(), ofImages())),
+		namespaced:          once(language(reach(true), ofObject(), ofImages())),
+		json:                once(language(cel.Options{ImageData: true}, []cel.Variable{{Name: objectName, Type: celgo.DynType}}, ofImages())),
+		perImage:            once(language(withoutImageData(reach(false)), ofObject(), ofImages(), oneImage())),
+		perImageNamespaced:  once(language(withoutImageData(reach(true)), ofObject(), ofImages(), oneImage())),
+		conditions:          once(language(reach(false), ofObject())),
+		namespacedCondition: once(language(reach(true), ofObject())),
+		reference:           once(language(cel.Options{}, []cel.Variable{{Name: refName, Type: celgo.StringType}})),
+	}
+}
+
+func reach(namespaced bool) cel.Options {
+	return cel.Options{Resource: true, HTTP: !namespaced, GlobalContext: !namespaced, ImageData: true, Namespaced: namespaced}
+}
+
+// withoutImageData frees the name image, which is text in a subjectExpression.
+func withoutImageData(o cel.Options) cel.Options {
+	o.ImageData = false
+	return o
+}
+
+// language adds variables, and with those of images the functions.
+func language(o cel.Options, variables ...[]cel.Variable) cel.Options {
+	for _, list := range variables {
+		o.Variables = append(o.Variables, list...)
+		for _, v := range list {
+			if v.Name == attestorsName {
+				o.Functions = functions()
+			}
+		}
+	}
+	return o
+}
+
+func ofObject() []cel.Variable {
+	return []cel.Variable{
+		{Name: objectName, Type: celgo.DynType}, {Name: oldObjectName, Type: celgo.DynType},
+		{Name: requestName, Type: cel.RequestType()}, {Name: namespaceName, Type: cel.NamespaceType()},
+	}
+}
+
+func ofImages() []cel.Variable {
+	return []cel.Variable{
+		{Name: imagesName, Type: celgo.MapType(celgo.StringType, celgo.ListType(celgo.StringType))},
+		{Name: attestorsName, Type: celgo.MapType(celgo.StringType, celgo.DynType)},
+		{Name: attestationName, Type: celgo.MapType(celgo.StringType, celgo.StringType)},
+	}
+}
+
+func oneImage() []cel.Variable { return []cel.Variable{{Name: imageName, Type: celgo.StringType}} }
+
+func functions() []cel.Function {
+	list := celgo.ListType(celgo.DynType)
+	one := func(name, id string, result *celgo.Type, arguments ...*celgo.Type) cel.Function {
+		return cel.Function{Name: name, Overloads: []cel.Overload{{ID: id, Arguments: arguments, Result: result}}}
+	}
+	return []cel.Function{
+		one(verifySignatures, "verify_image_signature_string_stringarray", celgo.IntType, celgo.StringType, list),
+		one(verifyAttestations, "verify_image_attestations_string_string_stringarray", celgo.IntType, celgo.StringType, celgo.StringType, list),
+		one(getImageData, "get_image_data_string", celgo.DynType, celgo.StringType),
+		one(extractPayload, "payload_string_string", celgo.DynType, celgo.StringType, celgo.StringType),
+	}
+}
+
+// known are the members of variables of which not all members are known here.
+func known(variable string) []string {
+	switch variable {
+	case requestName:
+		return []string{"kind", "resource", "subResource", "requestKind", "requestResource", "requestSubResource", "name", "namespace",
+			"operation", "userInfo", "dryRun"}
+	case namespaceName:
+		return []string{"metadata"}
+	}
+	return nil
+}

@@ -1,0 +1,343 @@
+package imagevalidating
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// choice says which of the proved statements each image's attestations stand for; the
+// first where it says nothing.
+type choice map[topic]int
+
+// selection is by which statements attestors count: the chosen ones, and others that
+// are known to meet the same validations; loose, by any.
+type selection struct {
+	chosen choice
+	agreed map[topic][]int
+	loose  bool
+}
+
+// topic is an attestation of a given image.
+type topic struct{ image, attestation int }
+
+// outcome is what the validations came to on one choice.
+type outcome struct {
+	result  policy.Result
+	faulty  bool // an expression failed, which is worse to report than not to hold
+	reasons []policy.Reason
+	met     map[int][]verify.Fact // by image
+	missed  map[int][]ask         // by image, in the expression that does not hold
+	selection
+	read       []topic // of which a statement was read or counted
+	activation *cel.Activation
+}
+
+func (o *outcome) ruling() policy.Ruling {
+	if o.result == policy.Pass {
+		return policy.Ruling{}
+	}
+	return policy.Ruling{Result: o.result, Reasons: o.reasons}
+}
+
+// rank orders outcomes of different choices: the best one is the answer. What could
+// not be looked at may hide a better one.
+func (o *outcome) rank() int {
+	switch {
+	case o.result == policy.Pass:
+		return 3
+	case o.result == policy.Undecided && !o.faulty:
+		return 2
+	case o.result == policy.Fail:
+		return 1
+	}
+	return 0
+}
+
+// evaluation is one walk through the validations.
+type evaluation struct {
+	*hearing
+	*outcome
+	of []int
+	// asked are the attestors that were asked about a topic so far: a payload is
+	// theirs or nobody's.
+	asked map[topic][]int
+}
+
+// evaluate walks through the validations that mention images, or through those that
+// do not, until one does not hold.
+func (h *hearing) evaluate(ctx context.Context, of []int, by selection, mention bool) *outcome {
+	e := &evaluation{hearing: h, of: of, asked: map[topic][]int{}, outcome: &outcome{
+		result: policy.Pass, selection: by, met: map[int][]verify.Fact{}, missed: map[int][]ask{},
+	}}
+	inputs := h.rule.compiler.inputs(h.rule.namespace)
+	inputs.Variables = variables(h.subject, h.rule.template, h.pinned)
+	inputs.Variables[imagesName] = h.lists(of)
+	inputs.Variables[attestorsName], inputs.Variables[attestationName] = h.rule.program.attestorValues, h.rule.program.attestationValues
+	inputs.Functions = e.functions()
+	inputs.Outside.Images = e
+	e.activation = h.rule.program.scope.NewActivation(inputs)
+	for i := range h.rule.program.validations {
+		v := &h.rule.program.validations[i]
+		if v.mentions != mention || len(of) == 0 && mention && (h.left || v.vacuous) {
+			continue
+		}
+		clear(e.missed)
+		held, err := v.holds.Bool(ctx, e.activation)
+		switch {
+		case err != nil:
+			e.failed(v, err)
+			return e.outcome
+		case !held:
+			e.denied(ctx, v)
+			return e.outcome
+		}
+	}
+	return e.outcome
+}
+
+// failed notes that an expression could not be evaluated: for want of what could not
+// be looked at, or by its own fault, which no failure setting admits.
+func (e *evaluation) failed(v *validation, err error) {
+	e.result = policy.Undecided
+	unknown, isUnknown := errors.AsType[*cel.UnknownError](err)
+	switch {
+	case isUnknown:
+		for _, gap := range unknown.Gaps {
+			e.reasons = append(e.reasons, gapReason(gap, v.path))
+		}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		e.reasons = append(e.reasons, policy.LookReason(err, v.path))
+	default:
+		e.faulty = true
+		e.reasons = append(e.reasons, policy.Reason{
+			Code: policy.PolicyError, Path: v.path, Message: "the expression cannot be evaluated: " + err.Error(),
+			Hint: "correct the policy's expression",
+		})
+	}
+}
+
+// unproved is a gap in what the gate was asked for, as others are in what expressions
+// read elsewhere.
+type unproved struct{ err error }
+
+// Error implements error.
+func (u unproved) Error() string { return u.err.Error() }
+
+// Unwrap returns the gap.
+func (u unproved) Unwrap() error { return u.err }
+
+func wrapped(gaps []error) []error {
+	list := make([]error, len(gaps))
+	for i, gap := range gaps {
+		list[i] = unproved{gap}
+	}
+	return list
+}
+
+// gapReason puts what could not be looked at into words.
+func gapReason(gap error, path string) policy.Reason {
+	if own, ok := errors.AsType[unproved](gap); ok {
+		return policy.LookReason(own.err, path)
+	}
+	if _, fetched := errors.AsType[image.Failure](gap); fetched || errors.Is(gap, context.DeadlineExceeded) {
+		return policy.LookReason(gap, path)
+	}
+	return policy.Reason{Code: policy.PolicyError, Path: path, Message: gap.Error()}
+}
+
+// denied notes that a validation does not hold. Where it reads statements, and not
+// all of them could be looked at, one that was not may meet it.
+func (e *evaluation) denied(ctx context.Context, v *validation) {
+	e.result = policy.Fail
+	if err := e.hinges(ctx, v); err != nil {
+		e.result = policy.Undecided
+		e.reasons = append(e.reasons, policy.LookReason(err, v.path))
+		return
+	}
+	reason := policy.Reason{Code: policy.Denied, Path: v.path, Message: e.words(ctx, v)}
+	if !v.extracts {
+		e.reasons = append(e.reasons, reason)
+		return
+	}
+	var gaps []error
+	for _, t := range e.read {
+		if list := e.statements(t.image, t.attestation); len(list) > 0 {
+			fact := list[e.chosen[t]].fact
+			reason.Code, reason.Where = policy.ConditionFailed, fact.Origin.String()
+		}
+		for _, a := range e.asked[t] {
+			if answer, err := e.answer(t.image, ask{a, t.attestation}); err == nil {
+				gaps = append(gaps, answer.Gaps...)
+			}
+		}
+	}
+	e.reasons = append(e.reasons, reason)
+	if len(gaps) > 0 {
+		e.result = policy.Undecided
+		for _, gap := range gaps {
+			e.reasons = append(e.reasons, policy.LookReason(gap, v.path))
+		}
+	}
+}
+
+// hinges returns why an image has no digest yet that will be pinned, if the validation
+// would not fail the same with one.
+func (e *evaluation) hinges(ctx context.Context, v *validation) error {
+	guessed := e.guess()
+	if guessed == nil {
+		return nil
+	}
+	with := guessed.evaluate(ctx, e.of, e.selection, v.mentions)
+	if with.result == policy.Fail {
+		return nil
+	}
+	return e.unresolved
+}
+
+// words is the author's message. A messageExpression that fails says nothing, as in
+// Kubernetes.
+func (e *evaluation) words(ctx context.Context, v *validation) string {
+	if v.words == nil {
+		return v.message
+	}
+	text, err := v.words.Text(ctx, e.activation)
+	if err != nil || text == "" || len(text) > maxMessage {
+		return v.message
+	}
+	return text
+}
+
+// hear looks for a choice of statements on which every validation holds: type, signer
+// and condition are to be met by the same one, and a stale or foreign one neither
+// helps nor harms. Where several signers are asked for, each may have a statement of
+// its own that meets them.
+func (h *hearing) hear(ctx context.Context, of []int) *outcome {
+	best := h.evaluate(ctx, of, selection{}, true)
+	if best.result == policy.Pass || !h.hasChoice(best) {
+		return best
+	}
+	if len(of) > 1 {
+		start := selection{chosen: choice{}, agreed: map[topic][]int{}}
+		for _, i := range of {
+			alone := h.hearAlone(ctx, i)
+			maps.Copy(start.chosen, alone.chosen)
+			maps.Copy(start.agreed, alone.agreed)
+		}
+		if joint := h.evaluate(ctx, of, start, true); joint.rank() > best.rank() {
+			best = joint
+		}
+	}
+	return h.search(ctx, of, best)
+}
+
+// search tries the choices one by one, from the best that is known.
+func (h *hearing) search(ctx context.Context, of []int, best *outcome) *outcome {
+	open := h.open(best, nil)
+	agreeing := selection{agreed: map[topic][]int{}}
+	for tried := 0; best.result != policy.Pass; tried++ {
+		if len(of) == 1 {
+			h.agree(ctx, of, open.choice(), &agreeing)
+		}
+		next := h.next(open)
+		if next == nil {
+			break
+		}
+		if tried == maxChoices {
+			best.reasons = append(best.reasons, policy.Reason{
+				Code: policy.TooMuch, Path: "spec.validations", Message: fmt.Sprintf("more than %d combinations of statements", maxChoices),
+				Hint: "remove stale attestations from the registry",
+			})
+			return best
+		}
+		found := h.evaluate(ctx, of, selection{chosen: next}, true)
+		if found.rank() > best.rank() {
+			best = found
+		}
+		open = h.open(found, open)
+	}
+	if best.result != policy.Pass && agreeing.chosen != nil {
+		if together := h.evaluate(ctx, of, agreeing, true); together.rank() > best.rank() {
+			best = together
+		}
+	}
+	return best
+}
+
+// agree adds a choice that meets the validations if every signature on any statement
+// counts: what the statements say is then what is asked for.
+func (h *hearing) agree(ctx context.Context, of []int, chosen choice, into *selection) {
+	if h.evaluate(ctx, of, selection{chosen: chosen, loose: true}, true).result != policy.Pass {
+		return
+	}
+	if into.chosen == nil {
+		into.chosen = chosen
+	}
+	for t, at := range chosen {
+		if !slices.Contains(into.agreed[t], at) {
+			into.agreed[t] = append(into.agreed[t], at)
+		}
+	}
+}
+
+// hearAlone is hear about one image, once.
+func (h *hearing) hearAlone(ctx context.Context, i int) *outcome {
+	found, ok := h.alone[i]
+	if !ok {
+		if found = h.hear(ctx, []int{i}); h.alone == nil {
+			h.alone = map[int]*outcome{}
+		}
+		h.alone[i] = found
+	}
+	return found
+}
+
+func (h *hearing) hasChoice(o *outcome) bool {
+	return slices.ContainsFunc(o.read, func(t topic) bool { return len(h.statements(t.image, t.attestation)) > 1 })
+}
+
+// counter counts through the choices of some topics.
+type counter struct {
+	topics []topic
+	digits []int
+}
+
+// open adds the topics that an evaluation read to those that are counted through.
+func (h *hearing) open(o *outcome, c *counter) *counter {
+	if c == nil {
+		c = &counter{}
+	}
+	for _, t := range o.read {
+		if len(h.statements(t.image, t.attestation)) > 1 && !slices.Contains(c.topics, t) {
+			c.topics, c.digits = append(c.topics, t), append(c.digits, 0)
+		}
+	}
+	return c
+}
+
+// next returns the next choice; nil after the last.
+func (h *hearing) next(c *counter) choice {
+	for i, t := range c.topics {
+		if c.digits[i]++; c.digits[i] < len(h.statements(t.image, t.attestation)) {
+			return c.choice()
+		}
+		c.digits[i] = 0
+	}
+	return nil
+}
+
+// choice is the one that the counter shows.
+func (c *counter) choice() choice {
+	made := choice{}
+	for i, t := range c.topics {
+		made[t] = c.digits[i]
+	}
+	return made
+}

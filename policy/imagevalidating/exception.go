@@ -1,0 +1,177 @@
+package imagevalidating
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	policieskyvernoio "github.com/kyverno/api/api/policies.kyverno.io"
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// exceptionDocument is a PolicyException as it is written.
+type exceptionDocument struct {
+	head
+	Spec   v1alpha1.PolicyExceptionSpec `json:"spec"`
+	Status json.RawMessage              `json:"status,omitempty"`
+}
+
+// CompileException compiles one document, YAML or JSON. Source says where it was
+// read. Errors are as Compile's. An exception covers the rules that follow from a
+// policy for pod controllers, as in Kyverno. A namespaced policy is named by its
+// name, if it is in the exception's namespace, or as NAMESPACE/NAME.
+func (c *Compiler) CompileException(text []byte, source string) (*policy.Exception, error) {
+	compiled, err := c.compileException(text, source)
+	if err != nil {
+		return nil, fmt.Errorf("exception in %s: %w", source, err)
+	}
+	return compiled, nil
+}
+
+func (c *Compiler) compileException(text []byte, source string) (*policy.Exception, error) {
+	var d exceptionDocument
+	data, err := read(text, &d)
+	if when, ok := errors.AsType[*time.ParseError](err); ok {
+		return nil, fail("spec.expiresAt", "%q is no time: write it as in 2027-01-31T00:00:00Z", when.Value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !RecognisesException(d.APIVersion, d.Kind) {
+		return nil, fmt.Errorf("%s %s is no exception of policies.kyverno.io: want PolicyException of v1, v1beta1 or v1alpha1", d.APIVersion, d.Kind)
+	}
+	meta, err := readMetadata(d.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	out := &policy.Exception{Namespace: meta.Namespace, Name: meta.Name, Source: source, Hash: hex.EncodeToString(sum[:])}
+	if out.Namespace == "" {
+		out.Namespace = "default"
+	}
+	var errs []error
+	if meta.Name == "" {
+		errs = append(errs, fail("metadata.name", "is empty"))
+	}
+	rules, ours, err := excepted(d.Spec.PolicyRefs, out.Namespace)
+	out.Rules = rules
+	errs = append(errs, err)
+	out.Images, err = exceptedImages(d.Spec.Images)
+	errs = append(errs, err)
+	out.Scope, err = c.scopeOf(d.Spec)
+	errs = append(errs, err, exceptionSettings(d.Spec, ours))
+	if at := d.Spec.ExpiresAt; at != nil {
+		if out.Expires = at.Time; out.Expires.IsZero() {
+			errs = append(errs, fail("spec.expiresAt", "is empty: write a time as in 2027-01-31T00:00:00Z, or leave the field out"))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// exceptionSettings refuses what an image policy could not honour.
+func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, ours bool) error {
+	var errs []error
+	if len(spec.AllowedValues) > 0 && ours {
+		errs = append(errs, unsupported("spec.allowedValues", "a value for expressions, which those of image policies cannot read,"))
+	}
+	if !slices.Contains([]string{"", "skip", "pass"}, spec.ReportResult) {
+		errs = append(errs, fail("spec.reportResult", "unknown value %q: want skip or pass", spec.ReportResult))
+	}
+	if !slices.Contains([]string{"", policieskyvernoio.EvaluationModeKubernetes}, spec.EvaluationMode) {
+		errs = append(errs, fail("spec.evaluationMode", "%q: the exception is for another controller; here only those of mode Kubernetes hold", spec.EvaluationMode))
+	}
+	return errors.Join(errs...)
+}
+
+// policyKinds are the kinds of policies that exceptions name; the first two are ours.
+func policyKinds() []string {
+	kinds := []string{clusterKind, namespacedKind}
+	for _, kind := range []string{"ValidatingPolicy", "MutatingPolicy", "GeneratingPolicy", "DeletingPolicy"} {
+		kinds = append(kinds, kind, "Namespaced"+kind)
+	}
+	return kinds
+}
+
+// excepted reads policyRefs; ours says that one of them is an image policy.
+func excepted(refs []v1alpha1.PolicyRef, namespace string) (rules []policy.ExceptedRule, ours bool, err error) {
+	if len(refs) == 0 || len(refs) > maxEntries {
+		return nil, false, fail("spec.policyRefs", "want 1 to %d policies, found %d", maxEntries, len(refs))
+	}
+	var errs []error
+	for i, ref := range refs {
+		path := "spec.policyRefs[" + strconv.Itoa(i) + "]"
+		if !slices.Contains(policyKinds(), ref.Kind) {
+			errs = append(errs, fail(path+".kind", "unknown kind %q: want %s", ref.Kind, strings.Join(policyKinds(), ", ")))
+		}
+		ours = ours || ref.Kind == clusterKind || ref.Kind == namespacedKind
+		name := ref.Name
+		namespaced := strings.HasPrefix(ref.Kind, "Namespaced")
+		switch {
+		case name == "":
+			errs = append(errs, fail(path+".name", "is empty"))
+		case wildcard.Contains(name):
+			errs = append(errs, fail(path+".name", "%q: a policy is named in full", name))
+		case namespaced && !strings.Contains(name, "/"):
+			name = namespace + "/" + name
+		case !namespaced && strings.Contains(name, "/"):
+			errs = append(errs, fail(path+".name", "%q: the kind %s is in no namespace", name, ref.Kind))
+		}
+		rules = append(rules, policy.ExceptedRule{Kind: ref.Kind, Policy: name, Rules: []string{"*"}})
+	}
+	return rules, ours, errors.Join(errs...)
+}
+
+// exceptedImages reads images: an exception for some never covers another.
+func exceptedImages(list []string) ([]string, error) {
+	if len(list) > maxEntries {
+		return nil, fail("spec.images", "%d are more than %d", len(list), maxEntries)
+	}
+	var patterns []string
+	var errs []error
+	for i, text := range list {
+		pattern, err := exempting(text, "spec.images["+strconv.Itoa(i)+"]")
+		errs = append(errs, err)
+		patterns = append(patterns, pattern)
+	}
+	return patterns, errors.Join(errs...)
+}
+
+// scope is a policy.ExceptionScope.
+type scope struct {
+	compiler   *Compiler
+	scope      *cel.Scope
+	conditions []*cel.Program
+}
+
+func (c *Compiler) scopeOf(spec v1alpha1.PolicyExceptionSpec) (policy.ExceptionScope, error) {
+	if len(spec.MatchConditions) == 0 {
+		return nil, nil
+	}
+	made, err := newScope(c.environments.conditions)
+	if err != nil {
+		return nil, err
+	}
+	conditions, err := compileConditions(made, spec.MatchConditions)
+	return &scope{compiler: c, scope: made, conditions: conditions}, err
+}
+
+// Covers asks the conditions. What is in doubt is not covered.
+func (e *scope) Covers(ctx context.Context, s *policy.Subject) (bool, error) {
+	inputs := e.compiler.inputs("")
+	inputs.Variables = variables(s, nil, nil)
+	return hold(ctx, e.conditions, e.scope.NewActivation(inputs))
+}

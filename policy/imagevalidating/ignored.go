@@ -1,0 +1,15 @@
+package imagevalidating
+
+// IgnoredField is a field that is accepted and means nothing here.
+type IgnoredField struct{ Path, Reason string }
+
+// Ignored returns the fields that are accepted and mean nothing here. Every other
+// one is honoured or refused.
+func Ignored() []IgnoredField {
+	return []IgnoredField{
+		{"status", "the API server's record of what Kyverno did"},
+		{"spec.evaluation.background", "says whether Kyverno's reports controller scans; an audit scan here covers every policy"},
+		{"PolicyException spec.reportResult", "says how Kyverno's reports call what is excepted; here it is always a skip that names the exception"},
+		{"PolicyException spec.properties", "notes for people, which decide nothing"},
+	}
+}

@@ -1,0 +1,175 @@
+package imagevalidating
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// judge is a policy.Judge: the expressions of a policy, about one object.
+type judge struct {
+	rule    *rule
+	subject *policy.Subject
+	members []member
+	secrets []string
+}
+
+// member is an image of the object.
+type member struct {
+	image      policy.Image
+	categories []string
+	meant      bool
+	people     []person // of an image that is meant
+}
+
+// Judge evaluates the validations in their order, on all images together. Where they
+// do not hold, each image is also judged alone: to hold against it what it lacks
+// itself, and nothing that only another one does.
+func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgement {
+	h := newHearing(j, given, "")
+	out := policy.Judgement{Decisions: make([]policy.Decision, len(given))}
+	everybody := make([]int, len(given))
+	for i := range given {
+		everybody[i] = i
+	}
+	if j.rule.program.aboutObject {
+		out.Object = h.evaluate(ctx, everybody, selection{}, false).ruling()
+	}
+	joint := h.hear(ctx, everybody)
+	if len(given) == 0 {
+		out.Object = worse(out.Object, joint.ruling())
+	}
+	for i, found := range h.attribute(ctx, everybody, joint) {
+		out.Decisions[i] = h.decision(i, found)
+	}
+	out.AuditAnnotations = h.annotations(ctx, joint)
+	return out
+}
+
+func worse(a, b policy.Ruling) policy.Ruling {
+	if severity(b.Result) > severity(a.Result) {
+		a, b = b, a
+	}
+	a.Reasons = append(a.Reasons, b.Reasons...)
+	return a
+}
+
+// severity orders results: what is certain to be held against somebody comes last.
+func severity(r policy.Result) int {
+	switch r {
+	case policy.Fail:
+		return 2
+	case policy.Undecided:
+		return 1
+	}
+	return 0
+}
+
+// attribute returns an outcome for each image, of which one at least is as bad as
+// what all of them together came to.
+func (h *hearing) attribute(ctx context.Context, everybody []int, joint *outcome) []*outcome {
+	each := make([]*outcome, len(everybody))
+	worst := 0
+	for i := range everybody {
+		each[i] = joint
+		if joint.result != policy.Pass && len(everybody) > 1 {
+			each[i] = h.hearAlone(ctx, i)
+		}
+		worst = max(worst, severity(each[i].result))
+	}
+	if worst < severity(joint.result) { // it takes all of them to fail
+		for i := range each {
+			each[i] = joint
+		}
+	}
+	return each
+}
+
+// decision puts an outcome into words about one image.
+func (h *hearing) decision(i int, found *outcome) policy.Decision {
+	d := policy.Decision{Check: h.given[i].Check, Result: found.result}
+	if found.result == policy.Pass {
+		d.Facts = found.met[i]
+		d.Reasons = []policy.Reason{verified(d.Facts)}
+		return d
+	}
+	d.Reasons = append(h.misses(i, found), found.reasons...)
+	return d
+}
+
+func verified(facts []verify.Fact) policy.Reason {
+	if len(facts) == 0 {
+		return policy.Reason{Code: policy.DigestPinned, Path: "spec.validations", Message: "the validations hold, and none of them is about a signature or an attestation of it"}
+	}
+	var names []string
+	for _, f := range facts {
+		if name := f.Signer.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return policy.Reason{Code: policy.Verified, Path: "spec.validations", Message: "signed by " + strings.Join(names, " and ")}
+}
+
+// misses says what the attestors lack that the failing expression asked for, the
+// nearest miss of each.
+func (h *hearing) misses(i int, found *outcome) []policy.Reason {
+	if found.result != policy.Fail {
+		return nil
+	}
+	check := policy.Check{Entry: "spec.validations", Image: h.given[i].Check.Image}
+	p := h.rule.program
+	for _, one := range found.missed[i] {
+		r := policy.Requirement{Name: "attestors." + p.attestors[one.attestor].Name, Threshold: 1}
+		for _, authority := range h.parties[i].people[one.attestor].authorities {
+			r.Members = append(r.Members, policy.Member{Authority: authority, Sources: p.attestors[one.attestor].Sources})
+		}
+		if len(r.Members) == 0 {
+			continue
+		}
+		if one.attestation == signature {
+			check.Requirements = append(check.Requirements, r)
+			continue
+		}
+		a := p.attestations[one.attestation]
+		check.Attestations = append(check.Attestations, policy.Attestation{
+			Path: "attestations." + a.Name, PredicateType: a.Type, Artifact: a.Artifact, Signers: []policy.Requirement{r},
+		})
+	}
+	if !check.NeedsProof() {
+		return nil
+	}
+	if decision := policy.Decide(&check, h.given[i].Answers); decision.Result != policy.Pass {
+		return decision.Reasons
+	}
+	return nil
+}
+
+// annotations are the author's words for the audit log, about what the images came
+// to. One that cannot be evaluated says so: it decides nothing.
+func (h *hearing) annotations(ctx context.Context, found *outcome) map[string]string {
+	if len(h.rule.program.annotations) == 0 {
+		return nil
+	}
+	words := map[string]string{}
+	for _, a := range h.rule.program.annotations {
+		value, err := a.value.Eval(ctx, found.activation)
+		if err != nil {
+			words[a.key] = "cannot be evaluated: " + shorten(err.Error())
+			continue
+		}
+		if text, ok := value.Value().(string); ok && text != "" {
+			words[a.key] = bounded(text)
+		}
+	}
+	return words
+}
+
+func bounded(text string) string {
+	if len(text) > maxMessage {
+		return text[:maxMessage] + "..."
+	}
+	return text
+}

@@ -1,0 +1,21 @@
+package imagevalidating
+
+const (
+	// maxDocument bounds a document, in bytes; the API server takes 3 MiB of JSON.
+	maxDocument = 3 << 20
+	// maxConditions bounds matchConditions, as Kubernetes does.
+	maxConditions = 64
+	// maxEntries bounds each other list of a document: validations, variables, images,
+	// references. All are looked at for each object.
+	maxEntries = 200
+	// maxAlternatives bounds what the braces of one glob stand for.
+	maxAlternatives = 64
+	// maxChoices bounds how often a policy is evaluated to find proved statements that
+	// it agrees with. Each was made by a trusted signer, so more than a handful for one
+	// image is no attack but a mistake.
+	maxChoices = 256
+	// minTimeout and maxTimeout bound a webhook's timeout in Kubernetes, in seconds.
+	minTimeout, maxTimeout = 1, 30
+	// maxMessage bounds what a messageExpression says, in bytes: it is in every answer.
+	maxMessage = 5 << 10
+)

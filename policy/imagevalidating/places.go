@@ -1,0 +1,236 @@
+package imagevalidating
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/parser"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// placesOf returns where the images stand that an expression names, by reading the
+// expression: paths from the object, map() over a list, optional fields, filters
+// (which may leave some out), joined lists. None means that this cannot be seen. The
+// expression has been compiled before.
+func placesOf(name, expression string) ([]policy.Extractor, error) {
+	made, err := parser.NewParser(parser.Macros(), parser.EnableOptionalSyntax(true), parser.MaxRecursionDepth(100))
+	if err != nil {
+		return nil, err
+	}
+	tree, problems := made.Parse(common.NewTextSource(expression))
+	if len(problems.GetErrors()) > 0 {
+		return nil, nil
+	}
+	paths, ok := pathsOf(tree.Expr(), map[string][]string{})
+	if !ok {
+		return nil, nil
+	}
+	var list []policy.Extractor
+	for _, path := range paths {
+		// An expression that is a list, and not its elements, names each of them.
+		list = append(list, policy.Extractor{Name: name, Path: path})
+	}
+	return list, nil
+}
+
+// pathsOf returns the JSON pointers of the values that an expression's list holds.
+// Bound are the variables of macros, by what they stand for.
+func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
+	switch e.Kind() {
+	case ast.ListKind:
+		var all []string
+		for _, element := range e.AsList().Elements() {
+			paths, ok := valuesOf(element, bound)
+			if !ok {
+				return nil, false
+			}
+			all = append(all, paths...)
+		}
+		return all, true
+	case ast.CallKind:
+		call := e.AsCall()
+		switch {
+		case call.FunctionName() == operators.Add && len(call.Args()) == 2:
+			return both(call.Args()[0], call.Args()[1], bound, pathsOf)
+		case call.FunctionName() == operators.Conditional && len(call.Args()) == 3:
+			return both(call.Args()[1], call.Args()[2], bound, pathsOf)
+		case call.IsMemberFunction() && call.FunctionName() == "orValue" && len(call.Args()) == 1:
+			return pathsOf(call.Target(), bound)
+		case call.IsMemberFunction() && call.FunctionName() == operators.Filter && len(call.Args()) == 2:
+			return pathsOf(call.Target(), bound)
+		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
+			return mapped(call, bound)
+		}
+	}
+	lists, ok := valuesOf(e, bound)
+	if !ok {
+		return nil, false
+	}
+	var all []string
+	for _, list := range lists {
+		all = append(all, list+"/*")
+	}
+	return all, true
+}
+
+// mapped reads list.map(x, value) and list.map(x, condition, value).
+func mapped(call ast.CallExpr, bound map[string][]string) ([]string, bool) {
+	elements, ok := pathsOf(call.Target(), bound)
+	if !ok || call.Args()[0].Kind() != ast.IdentKind {
+		return nil, false
+	}
+	inner := map[string][]string{call.Args()[0].AsIdent(): elements}
+	for name, paths := range bound {
+		if _, hidden := inner[name]; !hidden {
+			inner[name] = paths
+		}
+	}
+	return valuesOf(call.Args()[len(call.Args())-1], inner)
+}
+
+// valuesOf returns the JSON pointers of the values that an expression may be.
+func valuesOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		if paths, ok := bound[e.AsIdent()]; ok {
+			return paths, true
+		}
+		return []string{""}, e.AsIdent() == objectName || e.AsIdent() == oldObjectName
+	case ast.SelectKind:
+		if e.AsSelect().IsTestOnly() {
+			return nil, false
+		}
+		return below(e.AsSelect().Operand(), e.AsSelect().FieldName(), bound)
+	case ast.CallKind:
+		call := e.AsCall()
+		switch name := call.FunctionName(); {
+		case (name == operators.OptSelect || name == operators.Index || name == operators.OptIndex) && len(call.Args()) == 2:
+			if field, ok := textOf(call.Args()[1]); ok {
+				return below(call.Args()[0], field, bound)
+			}
+		case name == operators.Conditional && len(call.Args()) == 3:
+			return both(call.Args()[1], call.Args()[2], bound, valuesOf)
+		case call.IsMemberFunction() && name == "orValue" && len(call.Args()) == 1:
+			return valuesOf(call.Target(), bound)
+		}
+	}
+	return nil, false
+}
+
+func below(of ast.Expr, field string, bound map[string][]string) ([]string, bool) {
+	parents, ok := valuesOf(of, bound)
+	if !ok {
+		return nil, false
+	}
+	var all []string
+	for _, p := range parents {
+		all = append(all, p+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(field))
+	}
+	return all, true
+}
+
+func both(a, b ast.Expr, bound map[string][]string, of func(ast.Expr, map[string][]string) ([]string, bool)) ([]string, bool) {
+	first, ok := of(a, bound)
+	if !ok {
+		return nil, false
+	}
+	second, ok := of(b, bound)
+	if !ok {
+		return nil, false
+	}
+	for _, p := range second {
+		if !contains(first, p) {
+			first = append(first, p)
+		}
+	}
+	return first, true
+}
+
+func contains(list []string, text string) bool {
+	for _, one := range list {
+		if one == text {
+			return true
+		}
+	}
+	return false
+}
+
+func textOf(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, ok := e.AsLiteral().Value().(string)
+	return text, ok
+}
+
+// podSpec is where the kinds of Kubernetes keep their pod specification.
+func podSpec(group, kind string) (string, bool) {
+	switch group + "/" + kind {
+	case "/Pod":
+		return "/spec", true
+	case "/PodTemplate":
+		return "/template/spec", true
+	case "/ReplicationController", "apps/Deployment", "apps/StatefulSet", "apps/DaemonSet", "apps/ReplicaSet", "batch/Job":
+		return "/spec/template/spec", true
+	case "batch/CronJob":
+		return "/spec/jobTemplate/spec/template/spec", true
+	}
+	return "", false
+}
+
+// standardPlaces are the places of a pod specification, as extractors.
+func standardPlaces(spec string) []policy.Extractor {
+	list := []policy.Extractor{{Name: "imageVolumes", Path: spec + "/volumes/*/image", Value: "reference"}}
+	for _, name := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		list = append(list, policy.Extractor{Name: name, Path: spec + "/" + name + "/*", Value: "image", Key: "name"})
+	}
+	return list
+}
+
+// isStandard reports whether a place is one of a pod specification.
+func isStandard(place policy.Extractor, spec string) bool {
+	rest, ok := strings.CutPrefix(place.Path, spec)
+	if !ok || spec == "" {
+		return false
+	}
+	switch rest {
+	case "/containers/*/image", "/initContainers/*/image", "/ephemeralContainers/*/image", "/volumes/*/image/reference":
+		return true
+	}
+	return false
+}
+
+// places returns where a rule's images are in objects of a kind, if they are
+// elsewhere than in a pod specification; the places of that are then among them.
+func (p *program) places(group, kind string, t templateOf) []policy.Extractor {
+	spec, hasSpec := podSpec(group, kind)
+	var own []policy.Extractor
+	for _, e := range p.extractors {
+		for _, place := range e.places {
+			if place.Path = t.pointer(place.Path); !isStandard(place, spec) {
+				own = append(own, place)
+			}
+		}
+	}
+	if len(own) == 0 || !hasSpec {
+		return own
+	}
+	return append(standardPlaces(spec), own...)
+}
+
+// pointer returns where stands in the object what an expression about pods reads at
+// a pointer.
+func (t templateOf) pointer(path string) string {
+	if len(t) == 0 {
+		return path
+	}
+	for _, part := range []string{"/spec", "/metadata"} {
+		if path == part || strings.HasPrefix(path, part+"/") {
+			return "/" + strings.Join(t, "/") + path
+		}
+	}
+	return path
+}

@@ -1,0 +1,211 @@
+package imagevalidating
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+)
+
+// templateOf says where the pod template is in an object that a rule which follows
+// from one about pods looks at; nil for the object itself.
+type templateOf []string
+
+// view returns the object as an expression about pods sees it: with the pod template's
+// specification and metadata in place of its own, which is what Kyverno makes of an
+// expression by rewriting its text. Name and namespace are the object's, never the
+// template's.
+func (t templateOf) view(object map[string]any) map[string]any {
+	if len(t) == 0 || object == nil {
+		return object
+	}
+	var at any = object
+	for _, key := range t {
+		step, _ := at.(map[string]any)
+		at = step[key]
+	}
+	template, _ := at.(map[string]any)
+	changed := maps.Clone(object)
+	delete(changed, "spec") // without a template there is none to read
+	if spec, ok := template["spec"]; ok {
+		changed["spec"] = spec
+	}
+	meta := map[string]any{}
+	if templates, ok := template["metadata"].(map[string]any); ok {
+		maps.Copy(meta, templates)
+	}
+	own, _ := object["metadata"].(map[string]any)
+	for _, key := range []string{"namespace", "name", "generateName"} {
+		if delete(meta, key); own[key] != nil {
+			meta[key] = own[key]
+		}
+	}
+	changed["metadata"] = meta
+	return changed
+}
+
+// variables returns what expressions read of a subject. The object is as it will be
+// stored: with each of the texts that will be pinned, by pointer.
+func variables(s *policy.Subject, t templateOf, pinned map[string]string) map[string]any {
+	if s.Bare {
+		unknown := func(what string) any { return types.WrapErr(&cel.UnknownError{Gaps: []error{unknownHere(what)}}) }
+		return map[string]any{
+			objectName: unknown(objectName), oldObjectName: unknown(oldObjectName),
+			requestName: func() any { return bareRequest(s) }, namespaceName: func() any { return namespaceObject(s) },
+		}
+	}
+	return map[string]any{
+		objectName:    func() any { return native(t.view(withTexts(s.Object, pinned))) },
+		oldObjectName: func() any { return native(t.view(s.OldObject)) },
+		requestName:   func() any { return request(s) },
+		namespaceName: func() any { return namespaceObject(s) },
+	}
+}
+
+// native keeps an absent object from being an empty one.
+func native(object map[string]any) any {
+	if object == nil {
+		return nil
+	}
+	return object
+}
+
+// request is the AdmissionRequest, as far as it is known.
+func request(s *policy.Subject) any {
+	kind := map[string]any{"group": s.Group, "version": s.Version, "kind": s.Kind}
+	resource := map[string]any{"group": s.Group, "version": s.Version, "resource": constraint.NameOf(s.Group, s.Kind)}
+	groups := make([]any, len(s.User.Groups))
+	for i, g := range s.User.Groups {
+		groups[i] = g
+	}
+	return partialOf(requestName, map[string]any{
+		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
+		"subResource": s.Subresource, "requestSubResource": s.Subresource, "name": s.Name, "namespace": s.Namespace,
+		"operation": s.Operation, "dryRun": s.DryRun,
+		"userInfo": partialOf("request.userInfo", map[string]any{"username": s.User.Name, "groups": groups}),
+	})
+}
+
+// bareRequest is what is known of a request where only images are.
+func bareRequest(s *policy.Subject) any {
+	kind := map[string]any{"group": s.Group, "version": s.Version, "kind": s.Kind}
+	resource := map[string]any{"group": s.Group, "version": s.Version, "resource": constraint.NameOf(s.Group, s.Kind)}
+	members := map[string]any{"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource, "dryRun": s.DryRun}
+	if s.Namespace != "" {
+		members["namespace"] = s.Namespace
+	}
+	return partialOf(requestName, members)
+}
+
+// namespaceObject is the object's namespace, of which the name and the labels are
+// known; null for what is in none.
+func namespaceObject(s *policy.Subject) any {
+	if s.Namespace == "" {
+		if s.Bare {
+			return types.WrapErr(&cel.UnknownError{Gaps: []error{unknownHere("the object's namespace")}})
+		}
+		return nil
+	}
+	meta := map[string]any{"name": s.Namespace}
+	if s.NamespaceKnown {
+		labels := make(map[string]any, len(s.NamespaceLabels))
+		for key, value := range s.NamespaceLabels {
+			labels[key] = value
+		}
+		meta["labels"] = labels
+	}
+	return partialOf(namespaceName, map[string]any{"metadata": partialOf(namespaceName+".metadata", meta)})
+}
+
+// partial is an object of which only some members are known. To read another one is
+// to ask for what nobody looked at, which is not to find that it is absent.
+type partial struct {
+	traits.Mapper
+	name string
+}
+
+func partialOf(name string, members map[string]any) partial {
+	return partial{Mapper: types.NewStringInterfaceMap(types.DefaultTypeAdapter, members), name: name}
+}
+
+func (p partial) unknown(key ref.Val) ref.Val {
+	return types.WrapErr(&cel.UnknownError{Gaps: []error{unknownMember{p.name, key}}})
+}
+
+// Find implements traits.Mapper.
+func (p partial) Find(key ref.Val) (ref.Val, bool) {
+	if value, ok := p.Mapper.Find(key); ok {
+		return value, true
+	}
+	return p.unknown(key), true
+}
+
+// Get implements traits.Mapper.
+func (p partial) Get(key ref.Val) ref.Val {
+	value, _ := p.Find(key)
+	return value
+}
+
+// Contains implements traits.Mapper.
+func (p partial) Contains(key ref.Val) ref.Val {
+	if value, ok := p.Mapper.Find(key); ok {
+		return types.Bool(value != nil)
+	}
+	return p.unknown(key)
+}
+
+// unknownMember says which member of an object nobody knows.
+type unknownMember struct {
+	of  string
+	key ref.Val
+}
+
+func (u unknownMember) Error() string {
+	key, _ := u.key.Value().(string)
+	return u.of + "." + key + " is not known here"
+}
+
+// withTexts returns the object with other texts at some pointers (RFC 6901). What is
+// on the way is copied, and the rest shared.
+func withTexts(object map[string]any, texts map[string]string) map[string]any {
+	for _, pointer := range slices.Sorted(maps.Keys(texts)) {
+		path := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+		if changed, ok := withText(object, path, texts[pointer]).(map[string]any); ok {
+			object = changed
+		}
+	}
+	return object
+}
+
+func withText(value any, path []string, text string) any {
+	if len(path) == 0 {
+		if _, ok := value.(string); ok {
+			return text
+		}
+		return value
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
+		if member, ok := value[key]; ok {
+			value = maps.Clone(value)
+			value[key] = withText(member, path[1:], text)
+		}
+		return value
+	case []any:
+		if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(value) {
+			value = slices.Clone(value)
+			value[i] = withText(value[i], path[1:], text)
+		}
+		return value
+	}
+	return value
+}
