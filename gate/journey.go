@@ -42,7 +42,8 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	}
 	trip.run(ctx, progress)
 	trip.judge(ctx, plans)
-	if err := safely(func() { trip.redirect(ctx, plans) }); err != nil {
+	err = errors.Join(safely(func() { trip.override(ctx, plans) }), safely(func() { trip.redirect(ctx, plans) }))
+	if err != nil {
 		for i := range broken {
 			broken[i] = errors.Join(broken[i], err)
 		}

@@ -68,7 +68,7 @@ func (p *planned) judge(ctx context.Context) {
 		)
 		for i := range p.plan.Checks {
 			check := &p.plan.Checks[i]
-			if check.Judge != result.Judge || p.slipped(check) {
+			if check.Judge != result.Judge || p.slipped(check) || p.spared[check.Image.Pointer] {
 				continue
 			}
 			if _, decided := policy.Decided(check); !decided {

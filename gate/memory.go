@@ -22,6 +22,7 @@ const (
 	noneBytes   = 8 << 20
 	maxTags     = 50_000
 	maxHashes   = 10_000
+	maxIndexes  = 10_000
 	refBytes    = 8 << 20
 	dataBytes   = 16 << 20
 	answerBytes = 1 << 10
@@ -62,6 +63,7 @@ type memory struct {
 	hashes   *cache.Cache[*verify.Authority, hashed]
 	refs     *cache.Cache[string, image.Ref]
 	data     *cache.Cache[dataKey, policy.ImageData]
+	indexes  *cache.Cache[image.Digest, []image.Digest]
 	resolves *cache.Flight[tagKey, image.Descriptor]
 	searches *cache.Flight[string, []policy.Answer]
 	recalls  *cache.Flight[string, map[string][]byte]
@@ -106,6 +108,9 @@ func newMemory(o options) (*memory, error) {
 		MaxCost: dataBytes, MaxTTL: o.age, Now: o.now,
 		Cost: func(_ dataKey, d policy.ImageData) int { return dataCost(d) },
 	}); err != nil {
+		return nil, err
+	}
+	if m.indexes, err = cache.New(cache.Options[image.Digest, []image.Digest]{MaxCost: maxIndexes, MaxTTL: o.age, Now: o.now}); err != nil {
 		return nil, err
 	}
 	if m.resolves, err = cache.NewFlight[tagKey, image.Descriptor](o.timeout); err != nil {

@@ -298,6 +298,7 @@ func (p pier) admit(t testing.TB, d dead, images []gatetest.Image) (connections 
 
 // TestADeadFirstTargetIsConnectedToOnce: all fifty images come before a probe.
 func TestADeadFirstTargetIsConnectedToOnce(t *testing.T) {
+	t.Parallel() // it waits for a registry that does not answer
 	p := newPier(t, 0)
 	images := p.fifty(t)
 	for _, d := range deadRegistries {

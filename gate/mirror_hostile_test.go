@@ -108,6 +108,7 @@ func (q *quays) hub(t *testing.T, more string) *mirror.Set {
 // TestCredentialsOfATargetThatDoNotCome are waited for as long as a target is, and
 // once.
 func TestCredentialsOfATargetThatDoNotCome(t *testing.T) {
+	t.Parallel() // it waits for a registry that does not answer
 	q := newQuays(t)
 	app := q.Build("app", "v1", "app")
 	must(0, q.SignBundle(app, byKey(q.key), nil))(t)
@@ -224,6 +225,7 @@ func TestATransformedCopyIsProvedAndNotPinned(t *testing.T) {
 // TestPlacesAreBounded does not go from place to place for a copy that many share,
 // and does not call it unsigned either.
 func TestPlacesAreBounded(t *testing.T) {
+	t.Parallel() // it waits for a registry that does not answer
 	q := newQuays(t)
 	copied := q.first.Build("all/app", "v1", "app")
 	text := "apiVersion: quaymaster.dev/v1alpha1\nkind: RegistryMirror\nmetadata: {name: all}\nspec:\n  mirrors:\n  - targets: [{location: '" +

@@ -29,6 +29,12 @@ type planned struct {
 	verdicts []Verdict // of images, once concluded
 	// judged are the decisions of judges, by the check's place in the plan.
 	judged map[int]policy.Decision
+	// overriding is what overrides say; nil for nothing. overridden is what was found
+	// out for them, by the image's pointer, and spared are images that an Allow speaks
+	// of, about which no judge is asked any more.
+	overriding *policy.Overriding
+	overridden map[string]*overridden
+	spared     map[string]bool
 }
 
 // task is what is done for one check: its part of a work, or why there is none.
@@ -42,6 +48,7 @@ type task struct {
 func (j *journey) plan(ctx context.Context, request Request) *planned {
 	p := &planned{request: request, subject: request.subject(), former: formerOf(request), memory: j.gate.memory, started: j.gate.options.now()}
 	p.subject.Time = p.started
+	p.overriding = j.snapshot.Policies.Overriding(p.subject)
 	if !request.Anonymous {
 		p.identity = workload.IdentityOf(request.Object)
 		p.identity.Namespace = p.subject.Namespace
@@ -110,7 +117,7 @@ func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
 	places := places(extractors)
 	uses, err := workload.ExtractWith(p.request.Object, places)
 	if err != nil {
-		return nil, err
+		return nil, unreadable{err}
 	}
 	old := p.former.at(places)
 	var images []policy.Image
@@ -118,7 +125,7 @@ func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
 		text, stood := old[use.Pointer]
 		found, err := p.imageOf(use, stood && text == use.Text)
 		if err != nil && !found.Unchanged {
-			return nil, fmt.Errorf("%s: %w", use.Pointer, err)
+			return nil, unreadable{fmt.Errorf("%s: %w", use.Pointer, err)}
 		}
 		if err == nil {
 			images = append(images, found)
@@ -223,6 +230,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 	policy.Require(v.Decisions)
 	p.resolved(&v)
 	settle(&v)
+	p.overrule(&v)
 	if differs != nil && v.Answer == Allow {
 		v.disagree(differs)
 	}
@@ -270,5 +278,5 @@ func (p *planned) cost() Cost {
 			total = total.Add(t.work.cost())
 		}
 	}
-	return p.mirrors.cost(total)
+	return p.overrideCost(p.mirrors.cost(total))
 }

@@ -317,6 +317,7 @@ func (p *planned) redirected(one *pending) {
 		return
 	}
 	v.Reasons = append(v.Reasons, policy.Reason{Code: policy.Mirrored, Path: route.Mirror, Message: "redirected to " + r.Target.String()})
+	p.overruleTarget(v)
 }
 
 // compare notes that the tag stands for another digest at the side whose answer

@@ -93,11 +93,17 @@ func agreeing(v *Verdict) []policy.Reason {
 // not known, and one that the object fails speaks of all: no image of the object is
 // allowed then.
 func settleRules(o *Outcome) {
-	var against []policy.Reason
-	answer := Allow
+	var against, unasked []policy.Reason // unasked: those of which an Allow may still speak
+	answer, held := Allow, Allow         // held: without those
 	for i := range o.Rules {
-		reasons, is := o.againstObject(&o.Rules[i])
+		rule := &o.Rules[i]
+		reasons, is := o.againstObject(rule)
 		against, answer = append(against, reasons...), worse(answer, is)
+		if is == Unable && isOverridable(rule) {
+			unasked = append(unasked, reasons...)
+		} else {
+			held = worse(held, is)
+		}
 	}
 	if answer == Allow {
 		return
@@ -107,7 +113,7 @@ func settleRules(o *Outcome) {
 	}
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
-		if v.Image.Unchanged {
+		if v.Image.Unchanged || held == Allow && v.allowUnasked(unasked) {
 			continue
 		}
 		if v.Answer == Allow {

@@ -38,9 +38,14 @@ type Verdict struct {
 	// Redirect is what a mirror made of it; nil where none speaks of it.
 	Redirect *Redirect
 	// Pin says that a policy wants the reference pinned to the digest.
-	Pin      bool
+	Pin bool
+	// Override is the ImageOverride that decided, against what policies say or beside
+	// them; nil where none did.
+	Override *policy.Override
 	Cost     Cost
 	Duration time.Duration
+
+	allowance *policy.Overruling // that speaks of it, whether it was used or not
 }
 
 // Matched reports whether any policy speaks of the image.

@@ -18,15 +18,10 @@ type overrides struct {
 	all          []*Override // sorted by name
 	hash         string
 	digests      map[image.Digest][]*Override
-	repositories map[string][]*Override // by name
-	patterns     []overridePattern
-	digesting    []*Override // that name digests
-	signing      []*Override // that name signers
-}
-
-type overridePattern struct {
-	pattern  string
-	override *Override
+	repositories map[string][]*Override // by name; patterns are not there
+	// inNamespace are those for namespaces that are named in full, elsewhere all others.
+	inNamespace map[string][]*Override
+	elsewhere   []*Override
 }
 
 // WithOverrides returns a set of the same policies and exceptions with these
@@ -56,6 +51,7 @@ func (s *Set) Overrides() []*Override {
 func newOverrides(list []*Override) (*overrides, error) {
 	x := &overrides{
 		all: slices.Clone(list), digests: map[image.Digest][]*Override{}, repositories: map[string][]*Override{},
+		inNamespace: map[string][]*Override{},
 	}
 	slices.SortStableFunc(x.all, func(a, b *Override) int { return strings.Compare(a.Name, b.Name) })
 	h := sha256.New()
@@ -80,17 +76,16 @@ func (x *overrides) file(o *Override) {
 		x.digests[digest] = append(x.digests[digest], o)
 	}
 	for _, name := range o.Repositories {
-		if wildcard.Contains(name) {
-			x.patterns = append(x.patterns, overridePattern{pattern: name, override: o})
-		} else {
+		if !wildcard.Contains(name) {
 			x.repositories[name] = append(x.repositories[name], o)
 		}
 	}
-	if len(o.Digests) > 0 {
-		x.digesting = append(x.digesting, o)
+	if len(o.Namespaces) == 0 || slices.ContainsFunc(o.Namespaces, wildcard.Contains) {
+		x.elsewhere = append(x.elsewhere, o)
+		return
 	}
-	if len(o.Signers) > 0 {
-		x.signing = append(x.signing, o)
+	for _, namespace := range o.Namespaces {
+		x.inNamespace[namespace] = append(x.inNamespace[namespace], o)
 	}
 }
 
@@ -103,37 +98,68 @@ func (x *overrides) join(hash string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Overriding is the overrides of a set as they stand for one subject. A nil one
+// Overriding is the overrides of a set that are in force for one subject. A nil one
 // says nothing.
 type Overriding struct {
 	set     *overrides
 	subject *Subject
+	// Those in force that do not go by names written in full.
+	patterns, digesting, signing []*Override
 }
 
-// Overriding returns the overrides for a subject, nil where none is in force for
-// it.
+// Overriding returns the overrides in force for a subject, nil where there are none.
 func (s *Set) Overriding(subject *Subject) *Overriding {
-	if s.overrides == nil || !slices.ContainsFunc(s.overrides.all, func(o *Override) bool { return o.about(subject) != silent }) {
+	if s.overrides == nil {
 		return nil
 	}
-	return &Overriding{set: s.overrides, subject: subject}
+	o := &Overriding{set: s.overrides, subject: subject}
+	found := false
+	for _, list := range s.overrides.near(subject) {
+		for _, one := range list {
+			if one.about(subject) == silent {
+				continue
+			}
+			found = true
+			if len(one.Digests) > 0 {
+				o.digesting = append(o.digesting, one)
+			}
+			if len(one.Signers) > 0 {
+				o.signing = append(o.signing, one)
+			}
+			if slices.ContainsFunc(one.Repositories, wildcard.Contains) {
+				o.patterns = append(o.patterns, one)
+			}
+		}
+	}
+	if !found {
+		return nil
+	}
+	return o
+}
+
+// near returns the overrides that may speak of a subject.
+func (x *overrides) near(subject *Subject) [][]*Override {
+	if subject.Bare && subject.Namespace == "" { // it may be in any
+		return [][]*Override{x.all}
+	}
+	return [][]*Override{x.inNamespace[subject.Namespace], x.elsewhere}
 }
 
 // WantsDigest reports whether an override of that effect goes by digests.
-func (o *Overriding) WantsDigest(effect OverrideEffect) bool {
-	return slices.ContainsFunc(o.set.digesting, func(one *Override) bool { return o.has(one, effect) })
-}
+func (o *Overriding) WantsDigest(effect OverrideEffect) bool { return hasEffect(o.digesting, effect) }
 
 // WantsSigner reports whether an override of that effect goes by signers.
-func (o *Overriding) WantsSigner(effect OverrideEffect) bool {
-	return slices.ContainsFunc(o.set.signing, func(one *Override) bool { return o.has(one, effect) })
+func (o *Overriding) WantsSigner(effect OverrideEffect) bool { return hasEffect(o.signing, effect) }
+
+func hasEffect(list []*Override, effect OverrideEffect) bool {
+	return slices.ContainsFunc(list, func(one *Override) bool { return one.Effect == effect })
 }
 
 // Authorities returns the signers whom an Allow believes.
 func (o *Overriding) Authorities() []*verify.Authority {
 	var list []*verify.Authority
-	for _, one := range o.set.signing {
-		if !o.has(one, OverrideAllow) {
+	for _, one := range o.signing {
+		if one.Effect != OverrideAllow {
 			continue
 		}
 		for i := range one.Signers {
@@ -146,13 +172,9 @@ func (o *Overriding) Authorities() []*verify.Authority {
 // MayBeDenied reports whether a signer who is denied may be found by asking an
 // authority.
 func (o *Overriding) MayBeDenied(authority *verify.Authority) bool {
-	return slices.ContainsFunc(o.set.signing, func(one *Override) bool {
-		return o.has(one, OverrideDeny) && slices.ContainsFunc(one.Signers, func(s OverrideSigner) bool { return s.MayBe(authority) })
+	return slices.ContainsFunc(o.signing, func(one *Override) bool {
+		return one.Effect == OverrideDeny && slices.ContainsFunc(one.Signers, func(s OverrideSigner) bool { return s.MayBe(authority) })
 	})
-}
-
-func (o *Overriding) has(one *Override, effect OverrideEffect) bool {
-	return one.Effect == effect && one.about(o.subject) != silent
 }
 
 // Overridden is what is known of an image that overrides may speak of.
@@ -187,7 +209,7 @@ func (o *Overriding) Says(effect OverrideEffect, about Overridden) *Overruling {
 		}
 	}
 	for _, fact := range about.Facts {
-		for _, one := range o.set.signing {
+		for _, one := range o.signing {
 			for i := range one.Signers {
 				if one.Signers[i].Is(fact.Signer) {
 					offer(one, "what is signed by "+fact.Signer.String(), false)
@@ -200,9 +222,11 @@ func (o *Overriding) Says(effect OverrideEffect, about Overridden) *Overruling {
 			for _, one := range o.set.repositories[spelling] {
 				offer(one, "repository "+spelling, true)
 			}
-			for _, p := range o.set.patterns {
-				if wildcard.Match(p.pattern, spelling) {
-					offer(p.override, "repositories "+p.pattern, true)
+			for _, one := range o.patterns {
+				for _, pattern := range one.Repositories {
+					if wildcard.Contains(pattern) && wildcard.Match(pattern, spelling) {
+						offer(one, "repositories "+pattern, true)
+					}
 				}
 			}
 		}

@@ -24,6 +24,7 @@ var hints = map[policy.Code]string{
 	policy.PolicyError:     "correct what the message names; until then the policy protects nothing by itself",
 	policy.CannotProve:     "check the keys and trusted roots that the policy names",
 	policy.TimedOut:        "try again; if it stays so, raise the time limit (--timeout) or bring the registry nearer",
+	policy.OverrideDenied:  "ask who wrote the override that the message names; it ends by itself, and until then another image is needed",
 	policy.NotMirrored:     "quaymaster mirror IMAGE shows what each target answered; copy the image there by digest, or leave it",
 	policy.NoMirror:        "copy the image to a target of the mapping by digest, or let the mapping fall back (otherwise: Source)",
 	policy.MirrorDiffers:   "bring the mirror up to date, or name the image by digest; the digest that counts was used",

@@ -35,6 +35,9 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 				attrs = append(attrs, slog.String("otherDigest", v.Redirect.Other.String()))
 			}
 		}
+		if v.Override != nil {
+			attrs = append(attrs, slog.String("override", v.Override.ID()))
+		}
 		attrs = appendDecisions(attrs, v)
 		attrs = appendReasons(attrs, v.Reasons, v.Warnings)
 		attrs = append(attrs, slog.Int64("requests", v.Cost.Requests), slog.Float64("ms", milliseconds(v.Duration)))
@@ -55,7 +58,7 @@ func levelOf(answer gate.Answer, warnings int) slog.Level {
 }
 
 // maxAttrs is how many attributes a line has beside those about its object.
-const maxAttrs = 19
+const maxAttrs = 20
 
 // appendDecisions names the policies that spoke, and who signed.
 func appendDecisions(attrs []slog.Attr, v *gate.Verdict) []slog.Attr {

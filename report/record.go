@@ -76,6 +76,9 @@ type Image struct {
 	Answer gate.Answer `json:"answer"`
 	// Matched says that a policy speaks of the image.
 	Matched bool `json:"matched"`
+	// Override is the ImageOverride that decided, against what policies say or beside
+	// them, as kind/name; empty where none did.
+	Override string `json:"override,omitempty"`
 	// Reasons for the answer, the most telling first.
 	Reasons  []policy.Reason `json:"reasons"`
 	Warnings []policy.Reason `json:"warnings,omitempty"`
@@ -141,7 +144,7 @@ const (
 	EffectAllow  Effect = "allow"
 	EffectDeny   Effect = "deny"
 	EffectUnable Effect = "unable"
-	EffectWarn   Effect = "warn" // a failure that does not deny
+	EffectWarn   Effect = "warn" // a failure that does not deny, or that an override outweighs
 )
 
 // Policy names a policy by its content.

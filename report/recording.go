@@ -74,6 +74,14 @@ func newImage(v gate.Verdict) Image {
 	for _, d := range v.Decisions {
 		image.Decisions = append(image.Decisions, newDecision(d))
 	}
+	if o := v.Override; o != nil {
+		image.Override = o.ID()
+		for i := range image.Decisions {
+			if d := &image.Decisions[i]; o.Effect == policy.OverrideAllow && d.Effect != EffectAllow {
+				d.Effect = EffectWarn
+			}
+		}
+	}
 	return image
 }
 

@@ -1,0 +1,296 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// maxNested bounds the manifests that are read to know what an index lists, with
+// the indexes in it. Build tools nest none.
+const maxNested = 8
+
+var errNotPinned = errors.New("the tag was to be pinned by now, so nobody looked who signed it")
+
+// overridden is one image that overrides may speak of, and what was found out for
+// them beside what policies ask.
+type overridden struct {
+	plan  *planned
+	image policy.Image
+	works []*inspection // of what knows the image
+	err   error         // why it could not be resolved
+	proof *work         // of the signers whom an Allow believes; nil where none is asked
+}
+
+// inspection is what a work is asked on behalf of overrides.
+type inspection struct {
+	work             *work
+	digests, signers bool // what is asked
+	finished         bool
+
+	children []image.Digest // that its index lists
+	err      error          // why not all of them are known
+}
+
+// override finds out what the overrides in force go by. Where there are none, it
+// does nothing.
+func (j *journey) override(ctx context.Context, plans []*planned) {
+	var open []*overridden
+	before, inspections := len(j.order), map[*work]*inspection{}
+	for _, p := range plans {
+		if p == nil || p.overriding == nil {
+			continue
+		}
+		p.overridden = map[string]*overridden{}
+		for _, found := range p.images {
+			if !found.Unchanged {
+				one := p.startOverride(ctx, j, found, inspections)
+				p.overridden[found.Pointer] = one
+				open = append(open, one)
+			}
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	j.runAll(ctx, slices.Clone(j.order[before:]), func(w *work) { w.finished = true })
+	var group sync.WaitGroup
+	slots := make(chan struct{}, j.gate.options.images)
+	for w, in := range inspections {
+		if !w.finished || w.err != nil {
+			continue
+		}
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if err := safely(func() { in.inspect(ctx) }); err != nil {
+				in.err = err
+			}
+			in.finished = true
+		})
+	}
+	group.Wait() // each heeds ctx
+	j.proveAllowed(ctx, open)
+	j.judge(ctx, slices.DeleteFunc(slices.Clone(plans), func(p *planned) bool { return p == nil || !p.spare() }))
+}
+
+// spare leaves the images that an Allow speaks of out of what judges are asked
+// about, since an expression about all images would be failed by them, and reports
+// whether there are any.
+func (p *planned) spare() bool {
+	if p.overriding == nil || !slices.ContainsFunc(p.plan.Results, func(r policy.RuleResult) bool { return r.Judge != nil }) {
+		return false
+	}
+	for _, found := range p.images {
+		if p.verdict(found).allowance != nil {
+			if p.spared == nil {
+				p.spared = map[string]bool{}
+			}
+			p.spared[found.Pointer] = true
+		}
+	}
+	return len(p.spared) > 0
+}
+
+// startOverride notes what knows an image, and has it resolved if nothing does and
+// an override goes by its digest.
+func (p *planned) startOverride(ctx context.Context, j *journey, found policy.Image, inspections map[*work]*inspection) *overridden {
+	one := &overridden{plan: p, image: found}
+	denies := p.overriding.WantsDigest(policy.OverrideDeny)
+	add := func(w *work) {
+		if slices.ContainsFunc(one.works, func(in *inspection) bool { return in.work == w }) {
+			return
+		}
+		in := inspections[w]
+		if in == nil {
+			in = &inspection{work: w}
+			inspections[w] = in
+		}
+		in.digests = in.digests || denies
+		in.signers = in.signers || p.overriding.WantsSigner(policy.OverrideDeny)
+		one.works = append(one.works, in)
+	}
+	known := false
+	_, tasks := p.tasksOf(found)
+	for _, t := range tasks {
+		if t.work != nil {
+			add(t.work)
+			known = known || t.work.ref == found.Ref
+		}
+	}
+	if known || !denies && !p.overriding.WantsDigest(policy.OverrideAllow) {
+		return one
+	}
+	if t := j.plain(ctx, found.Ref, p.mirrors.of(found.Ref), p.identity, identityKey(p.identity)); t.err == nil {
+		add(t.work)
+	} else {
+		one.err = t.err
+	}
+	return one
+}
+
+// inspect reads what the image's index lists, and has every question answered.
+func (in *inspection) inspect(ctx context.Context) {
+	if in.digests {
+		in.children, in.err = in.work.descendants(ctx)
+	}
+	if w := in.work; in.signers && w.partial {
+		// Memory was asked alone, and only until the policies were met.
+		w.forgetGaps()
+		w.prove(ctx, w.pinned, w.questions())
+		w.partial = false
+	}
+}
+
+// descendants returns the digests that an index lists, and those that indexes in it
+// list; none for a manifest. They never change, so memory may answer.
+func (w *work) descendants(ctx context.Context) ([]image.Digest, error) {
+	if known, ok := w.gate.memory.indexes.Get(w.pinned.Digest()); ok {
+		return known, nil
+	}
+	var all []image.Digest
+	open := []image.Pinned{w.pinned}
+	for read := 0; len(open) > 0; read++ {
+		if read == maxNested {
+			return all, &image.Error{Kind: image.Bound, Op: "read index", On: w.pinned.String(), Err: fmt.Errorf("more than %d indexes in one another", maxNested)}
+		}
+		of := w.family(ctx, open[0])
+		if of.err != nil {
+			return all, late(ctx, of.err)
+		}
+		open = open[1:]
+		for _, child := range of.children {
+			if all = append(all, child.Digest); child.IsIndex() {
+				open = append(open, w.pinned.Child(child))
+			}
+		}
+	}
+	w.gate.memory.indexes.Put(w.pinned.Digest(), all, w.gate.options.age)
+	return all, nil
+}
+
+// proveAllowed proves the signers whom an Allow believes, for images that are not
+// allowed without.
+func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
+	trip := &journey{gate: j.gate, snapshot: j.snapshot, works: map[workKey]*work{}, tasks: map[accessKey]task{}}
+	for _, one := range open {
+		p := one.plan
+		if !p.overriding.WantsSigner(policy.OverrideAllow) {
+			continue
+		}
+		v := p.verdict(one.image)
+		if v.Override != nil || v.allowance != nil || v.Answer == Allow && !p.isUnasked() {
+			continue
+		}
+		requirement := policy.Requirement{Name: "spec.match.signers", Threshold: 1}
+		for _, authority := range p.overriding.Authorities() {
+			requirement.Members = append(requirement.Members, policy.Member{Authority: authority})
+		}
+		check := &policy.Check{Image: one.image, Entry: requirement.Name, Requirements: []policy.Requirement{requirement}}
+		if len(v.Decisions) > 0 {
+			check.Credentials = v.Decisions[0].Check.Credentials
+		}
+		one.proof = trip.work(ctx, check, p.wayOf(one.image), p.identity, identityKey(p.identity)).work
+	}
+	if len(trip.order) > 0 {
+		trip.run(ctx, nil)
+	}
+}
+
+// isUnasked reports whether a rule could not be asked about the object.
+func (p *planned) isUnasked() bool {
+	return slices.ContainsFunc(p.plan.Results, func(r policy.RuleResult) bool { return r.Err != nil })
+}
+
+// digests returns all digests that are known of what the image is, and why there
+// may be others.
+func (o *overridden) digests() (all []image.Digest, gap error) {
+	gap = o.err
+	known := false
+	for _, in := range o.works {
+		w := in.work
+		switch {
+		case !w.finished:
+			gap = outOfTime{errUnfinished}
+		case w.err != nil:
+			gap = w.err
+		case in.digests && (!in.finished || in.err != nil):
+			return append(all, in.children...), cmp.Or(in.err, error(outOfTime{errUnfinished}))
+		default:
+			all = append(union(all, []image.Digest{w.pinned.Digest()}), in.children...)
+			known = known || w.ref == o.image.Ref
+		}
+	}
+	if known {
+		return all, nil // by one of the credentials it was seen
+	}
+	return all, gap
+}
+
+// signed returns what the questions of policies proved of the image, and why
+// there may be more by a signer who is denied.
+func (o *overridden) signed() (facts []verify.Fact, gap error) {
+	asked := func(check *policy.Check) bool {
+		return slices.ContainsFunc(check.Questions(), func(q policy.Question) bool { return o.plan.overriding.MayBeDenied(q.Authority) })
+	}
+	for i := range o.plan.plan.Checks {
+		check, t := &o.plan.plan.Checks[i], o.plan.tasks[i]
+		if check.Image.Pointer == o.image.Pointer && t.work == nil && asked(check) {
+			gap = cmp.Or(t.err, errNotPinned)
+		}
+	}
+	for _, in := range o.works {
+		w := in.work
+		switch {
+		case !slices.ContainsFunc(w.checks, asked):
+		case !w.finished || w.err == nil && !in.finished:
+			gap = outOfTime{errUnfinished}
+		case w.err != nil:
+			gap = w.err
+		default:
+			more, lacks := w.allFacts(o.plan.overriding.MayBeDenied)
+			facts, gap = append(facts, more...), cmp.Or(gap, lacks)
+		}
+	}
+	return facts, gap
+}
+
+// allFacts returns all that was proved, of whatever digest, and why an answer by
+// one of the authorities is not complete.
+func (w *work) allFacts(by func(*verify.Authority) bool) (facts []verify.Fact, gap error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, answer := range w.answers {
+		facts = append(facts, answer.Facts...)
+		if len(answer.Gaps) > 0 && by(key.authority) {
+			gap = answer.Gaps[0]
+		}
+	}
+	return facts, gap
+}
+
+// overrideCost adds what was asked for overrides alone.
+func (p *planned) overrideCost(total Cost) Cost {
+	var seen []*work
+	for _, one := range p.overridden {
+		works := []*work{one.proof}
+		for _, in := range one.works {
+			if w := p.mirrors.of(one.image.Ref); len(in.work.checks) == 0 && (w == nil || w.digest != in.work) {
+				works = append(works, in.work)
+			}
+		}
+		for _, w := range works {
+			if w != nil && !slices.Contains(seen, w) {
+				seen, total = append(seen, w), total.Add(w.cost())
+			}
+		}
+	}
+	return total
+}

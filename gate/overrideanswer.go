@@ -1,0 +1,206 @@
+package gate
+
+import (
+	"errors"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// overridesPath is the path of reasons that are about no single override.
+const overridesPath = "ImageOverride"
+
+// overrule gives the overrides their say in a verdict: a Deny outweighs everything,
+// what might be denied and could not be looked at is not allowed, and an Allow
+// outweighs what policies hold against the image.
+func (p *planned) overrule(v *Verdict) {
+	if p.overriding == nil || v.Image.Unchanged {
+		return
+	}
+	known := p.overridden[v.Image.Pointer]
+	if known == nil { // its finding out failed
+		known = &overridden{plan: p, image: v.Image, err: outOfTime{errUnfinished}}
+	}
+	known.fillIn(v)
+	about, of, gap := known.toDeny()
+	if said := p.overriding.Says(policy.OverrideDeny, about); said != nil {
+		v.denied(said)
+		return
+	}
+	if gap != nil {
+		reason := errorReason(gap, overridesPath)
+		if _, fetched := errors.AsType[image.Failure](gap); fetched {
+			reason = policy.LookReason(gap, overridesPath)
+		}
+		reason.Message = "an override denies " + of + ", and whether this image is concerned is not known: " + reason.Message
+		reason.Hint = "try again, name the image by digest, or confine the override to namespaces"
+		if v.Answer != Deny {
+			v.unable(reason)
+		}
+		return
+	}
+	p.allowBy(v, known)
+	if v.Answer == Allow && !v.Pin && p.overriding.WantsDigest(policy.OverrideDeny) && p.canPin(v) {
+		v.Pin = true // the tag may be moved to what is denied
+		v.Reasons = append(v.Reasons, policy.Reason{
+			Code: policy.DigestPinned, Path: overridesPath, Message: "pinned, since an override denies a digest and the tag may be moved to it",
+		})
+	}
+}
+
+// denied is the answer of a Deny.
+func (v *Verdict) denied(said *policy.Overruling) {
+	reason := said.Reason()
+	if said.Doubtful {
+		reason.Message = "in some namespaces, and nobody says in which this is to run, " + reason.Message
+		v.unable(reason)
+		return
+	}
+	if v.Answer == Allow {
+		v.Reasons = nil
+	}
+	v.Answer, v.Pin, v.Override = Deny, false, said.Override
+	v.Reasons = append([]policy.Reason{reason}, v.Reasons...)
+}
+
+// allowBy looks for an Allow, and uses it if the image is not allowed without.
+func (p *planned) allowBy(v *Verdict, known *overridden) {
+	said := p.overriding.Says(policy.OverrideAllow, known.toAllow(v))
+	if said == nil {
+		return
+	}
+	isTag := v.Image.Ref.Digest().IsZero()
+	if !said.ByName && isTag && !p.canPin(v) && p.request.Pinning != PinLater {
+		return // the tag may stand for something else by the time it is pulled
+	}
+	v.allowance = said
+	if v.Answer == Allow {
+		return
+	}
+	wanted := !said.ByName
+	for i := range v.Decisions {
+		check := v.Decisions[i].Check
+		wanted = wanted || check.Skip == "" && check.MutateDigest
+	}
+	v.Pin = wanted && isTag && !v.Pinned.IsZero()
+	v.use(said, v.Reasons)
+	v.Answer, v.Reasons = Allow, []policy.Reason{said.Reason()}
+}
+
+// use notes that an Allow was used, and against what.
+func (v *Verdict) use(said *policy.Overruling, against []policy.Reason) {
+	v.Override = said.Override
+	v.Warnings = append(v.Warnings, against...)
+}
+
+// unreadable is an image that a rule found and that cannot be read.
+type unreadable struct{ error }
+
+// Unwrap returns the cause.
+func (u unreadable) Unwrap() error { return u.error }
+
+// isOverridable reports whether images that an Allow speaks of are allowed although
+// a rule could not be asked. An image that cannot be read is not among them.
+func isOverridable(rule *policy.RuleResult) bool {
+	_, is := errors.AsType[unreadable](rule.Err)
+	return !is
+}
+
+// allowUnasked allows an image, of which an Allow speaks, although rules could not
+// be asked about the object.
+func (v *Verdict) allowUnasked(unasked []policy.Reason) bool {
+	if v.Answer != Allow || v.allowance == nil {
+		return false
+	}
+	if v.Override == nil {
+		v.Reasons = append([]policy.Reason{v.allowance.Reason()}, v.Reasons...)
+	}
+	v.use(v.allowance, unasked)
+	return true
+}
+
+// canPin reports whether the tag is replaced by the digest that is known.
+func (p *planned) canPin(v *Verdict) bool {
+	return p.request.Pinning == PinHere && v.Image.Ref.Digest().IsZero() && !v.Pinned.IsZero() && !p.isTransformed(v.Image)
+}
+
+// fillIn fills in the digest of an image that only overrides ask about.
+func (o *overridden) fillIn(v *Verdict) {
+	for _, in := range o.works {
+		if w := in.work; v.Pinned.IsZero() && w.finished && w.err == nil && w.ref == v.Image.Ref {
+			v.Pinned, v.Cost, v.Duration = w.pinned, w.cost(), w.duration
+		}
+	}
+}
+
+// toDeny is all that is known of the image. A gap says why there may be more of which
+// a Deny speaks, and of, in words, what that would be.
+func (o *overridden) toDeny() (about policy.Overridden, of string, gap error) {
+	overriding := o.plan.overriding
+	about.Names = o.plan.namesOf(o.image)
+	for i := range o.plan.plan.Checks {
+		if check := &o.plan.plan.Checks[i]; check.Image.Pointer == o.image.Pointer {
+			about.Names = union(about.Names, append(o.plan.namesOf(asWritten(check.Image)), check.Image.Ref))
+		}
+	}
+	var unseen, unread error
+	about.Digests, unseen = o.digests()
+	for _, name := range about.Names {
+		if !name.Digest().IsZero() {
+			about.Digests = union(about.Digests, []image.Digest{name.Digest()})
+		}
+	}
+	about.Facts, unread = o.signed()
+	switch {
+	case unseen != nil && overriding.WantsDigest(policy.OverrideDeny):
+		return about, "digests", unseen
+	case unread != nil && overriding.WantsSigner(policy.OverrideDeny):
+		return about, "what somebody signed", unread
+	}
+	return about, "", nil
+}
+
+// toAllow is what the image is for certain.
+func (o *overridden) toAllow(v *Verdict) policy.Overridden {
+	about := policy.Overridden{Names: o.plan.namesOf(o.image)}
+	if v.Pinned.IsZero() {
+		if digest := o.image.Ref.Digest(); !digest.IsZero() {
+			about.Digests = []image.Digest{digest}
+		}
+		return about
+	}
+	about.Digests = []image.Digest{v.Pinned.Digest()}
+	if w := o.proof; w != nil && w.finished && w.err == nil && w.pinned.Digest() == v.Pinned.Digest() {
+		answers := w.answersFor(w.pinned.Digest())
+		for _, q := range w.questions() {
+			about.Facts = append(about.Facts, answers(q).Facts...)
+		}
+	}
+	return about
+}
+
+// namesOf returns an image's own name and those that it is a copy of.
+func (p *planned) namesOf(found policy.Image) []image.Ref {
+	names := []image.Ref{found.Ref}
+	if w := p.mirrors.of(found.Ref); w != nil {
+		for _, origin := range w.origins {
+			names = append(names, origin.Ref)
+		}
+	}
+	return names
+}
+
+// overruleTarget denies what would be redirected to a place that is denied.
+func (p *planned) overruleTarget(v *Verdict) {
+	if p.overriding == nil || v.Redirect == nil || v.Redirect.Target.IsZero() {
+		return
+	}
+	target := v.Redirect.Target.Ref()
+	said := p.overriding.Says(policy.OverrideDeny, policy.Overridden{Names: []image.Ref{target}})
+	if said == nil {
+		return
+	}
+	v.Redirect.Target = image.Pinned{}
+	v.Redirect.Why = "an override denies " + target.Repository().String()
+	v.denied(said)
+}

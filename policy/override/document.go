@@ -1,0 +1,256 @@
+package override
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// The names of the document.
+const (
+	apiVersion = "quaymaster.dev/v1alpha1"
+	kind       = "ImageOverride"
+)
+
+// The bounds of a document. It names what is wrong today and not a whole registry,
+// and each entry may be looked at for each image.
+const (
+	maxDocument = 1 << 20
+	maxEntries  = 200     // of each list
+	maxReason   = 1 << 10 // bytes
+)
+
+// longestAllow is how long after its creation an Allow may hold. One that is needed
+// for longer is a policy that wants mending.
+const longestAllow = 90 * 24 * time.Hour
+
+// FieldError says what is wrong with a document, and where in it.
+type FieldError struct {
+	// Path is dotted, with indices in brackets: spec.match.signers[0].key.
+	Path string
+	Err  error
+}
+
+// Error implements error.
+func (e *FieldError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+func fail(path, format string, args ...any) error {
+	return &FieldError{Path: path, Err: fmt.Errorf(format, args...)}
+}
+
+// document is an ImageOverride as it is written.
+type document struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   json.RawMessage `json:"metadata"`
+	Spec       spec            `json:"spec"`
+	Status     json.RawMessage `json:"status,omitempty"`
+}
+
+type spec struct {
+	Effect     string   `json:"effect"`
+	Reason     string   `json:"reason"`
+	Expires    string   `json:"expires"`
+	Namespaces []string `json:"namespaces"`
+	Match      match    `json:"match"`
+}
+
+type match struct {
+	Digests      []string `json:"digests"`
+	Repositories []string `json:"repositories"`
+	Signers      []signer `json:"signers"`
+}
+
+type signer struct {
+	Key            string `json:"key"`
+	KeyFingerprint string `json:"keyFingerprint"`
+	Issuer         string `json:"issuer"`
+	IssuerRegExp   string `json:"issuerRegExp"`
+	Subject        string `json:"subject"`
+	SubjectRegExp  string `json:"subjectRegExp"`
+}
+
+// metadata is what is read of the API server's own part, of which it may know more
+// fields than anybody here.
+type metadata struct {
+	Name              string    `json:"name"`
+	CreationTimestamp time.Time `json:"creationTimestamp"`
+}
+
+// Overrides reads documents, as package catalog wants it done. The zero value is
+// ready for use.
+type Overrides struct{}
+
+// Recognises reports whether a document of this apiVersion and kind is an override.
+func (Overrides) Recognises(version, named string) bool {
+	return strings.HasPrefix(version, "quaymaster.dev/") && named == kind
+}
+
+// Compile reads one document, YAML or JSON. Source says where it was read. Errors
+// are about fields (*FieldError), all that were found joined. One that has expired
+// is no error: it says nothing any more.
+func (Overrides) Compile(text []byte, source string) (*policy.Override, error) {
+	read, err := compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("override in %s: %w", source, err)
+	}
+	read.Source = source
+	return read, nil
+}
+
+// Broken stands for a document that does not compile. A Deny holds as far as it can
+// be read: each entry that is right by itself, everywhere if the namespaces are not,
+// and until it is mended if the end is not. It is nil where nothing is left to hold,
+// and for an Allow, which in part would allow what nobody asked for.
+func (Overrides) Broken(text []byte, source string, why error) *policy.Override {
+	if len(text) > maxDocument {
+		return nil
+	}
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil
+	}
+	d := salvage(data)
+	if d.effect != policy.OverrideDeny {
+		return nil
+	}
+	out := &policy.Override{
+		Name: d.name, Source: source, Hash: hashOf(data), Effect: policy.OverrideDeny, Reason: d.reason,
+		Expires: d.expires, Namespaces: d.namespaces, Broken: why,
+		Digests: d.digests, Repositories: d.repositories, Signers: d.signers,
+	}
+	if len(out.Digests)+len(out.Repositories)+len(out.Signers) == 0 {
+		return nil
+	}
+	if out.Name == "" {
+		out.Name = "unnamed-" + out.Hash[:8]
+	}
+	return out
+}
+
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// read decodes a document strictly, and returns it as JSON. Fields that are unknown,
+// there twice or different in case are errors with their path.
+func read(text []byte, into *document) ([]byte, error) {
+	if len(text) > maxDocument {
+		return nil, fmt.Errorf("the document of %d bytes exceeds the bound of %d", len(text), maxDocument)
+	}
+	data, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, err
+	}
+	strict, err := kjson.UnmarshalStrict(data, into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return nil, fail(wrong.Field, "want %s, found %s", wanted(wrong.Type), wrong.Value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, problem := range strict {
+		what, quoted, ok := strings.Cut(problem.Error(), ` "`)
+		if !ok {
+			errs = append(errs, problem)
+			continue
+		}
+		errs = append(errs, fail(strings.TrimSuffix(quoted, `"`), "%s", what))
+	}
+	return data, errors.Join(errs...)
+}
+
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "a list"
+	case reflect.String:
+		return "a string"
+	}
+	return "an object"
+}
+
+func compile(text []byte) (*policy.Override, error) {
+	var d document
+	data, err := read(text, &d)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	if d.APIVersion != apiVersion || d.Kind != kind {
+		errs = append(errs, fmt.Errorf("%s %s: want %s of %s", d.APIVersion, d.Kind, kind, apiVersion))
+	}
+	meta, err := readMetadata(d.Metadata)
+	errs = append(errs, err)
+	out := &policy.Override{Name: meta.Name, Hash: hashOf(data), Effect: policy.OverrideEffect(d.Spec.Effect)}
+	if out.Effect != policy.OverrideAllow && out.Effect != policy.OverrideDeny {
+		errs = append(errs, fail("spec.effect", "%q: want Allow or Deny", d.Spec.Effect))
+	}
+	keep := func(err error) { errs = append(errs, err) }
+	out.Reason, err = readReason(d.Spec.Reason)
+	keep(err)
+	out.Expires, err = readExpires(d.Spec.Expires)
+	keep(err)
+	keep(checkSpan(out, meta))
+	out.Namespaces, err = readNamespaces(d.Spec.Namespaces)
+	keep(err)
+	m := &d.Spec.Match
+	if len(m.Digests)+len(m.Repositories)+len(m.Signers) == 0 {
+		keep(fail("spec.match", "names no image: want digests, repositories or signers"))
+	}
+	out.Digests, err = each("spec.match.digests", m.Digests, readDigest)
+	keep(err)
+	out.Repositories, err = each("spec.match.repositories", m.Repositories, readRepository)
+	keep(err)
+	out.Signers, err = each("spec.match.signers", m.Signers, func(s signer, path string) (policy.OverrideSigner, error) {
+		return s.read(out.Effect, path)
+	})
+	keep(err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func readMetadata(raw json.RawMessage) (metadata, error) {
+	var meta metadata
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &meta); err != nil {
+			return meta, fail("metadata", "%w", err)
+		}
+	}
+	if meta.Name == "" {
+		return meta, fail("metadata.name", "is empty")
+	}
+	return meta, nil
+}
+
+// checkSpan compares the end with the creation, where the API server says when that
+// was: so it is the same whenever the document is read.
+func checkSpan(o *policy.Override, meta metadata) error {
+	switch span := o.Expires.Sub(meta.CreationTimestamp); {
+	case o.Expires.IsZero() || meta.CreationTimestamp.IsZero():
+		return nil
+	case span <= 0:
+		return fail("spec.expires", "%s had passed when the override was created at %s, so that it would do nothing; mind the time zone",
+			o.Expires.Format(time.RFC3339), meta.CreationTimestamp.Format(time.RFC3339))
+	case o.Effect == policy.OverrideAllow && span > longestAllow:
+		return fail("spec.expires", "an Allow holds for at most %d days from its creation; what is needed for longer belongs into a policy", int(longestAllow.Hours()/24))
+	}
+	return nil
+}

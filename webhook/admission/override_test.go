@@ -1,0 +1,46 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+// TestOverrides is the journey of pods through both doors on a bad day.
+func TestOverrides(t *testing.T) {
+	h := newHarbor(t)
+	signed := &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}
+	good, bad := must(h.Signed("good"))(t), h.Build("shop/bad", "1", "bad")
+
+	denies := must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`, signed))(t)
+	for _, c := range []struct {
+		door  admission.Door
+		image string
+	}{{admission.Mutate, good.Name}, {admission.Mutate, good.ByDigest()}, {admission.Validate, good.ByDigest()}} {
+		said := send(t, door(t, c.door, denies), review(t, "CREATE", pod(c.image), nil, nil)).Response
+		for _, text := range []string{"[override-denied]", "bad-day", "INC-7", "next: "} {
+			if said.Allowed || !strings.Contains(said.Status.Message, text) {
+				t.Errorf("%s at %s: allowed %t, and %q is not in\n%s", c.image, c.door, said.Allowed, text, said.Status.Message)
+			}
+		}
+	}
+
+	allows := must(h.Overriding(policy.OverrideAllow, `{"digests": ["`+bad.Manifest.Digest+`"]}`, signed))(t)
+	mutate, validate := door(t, admission.Mutate, allows), door(t, admission.Validate, allows)
+	stored := admit(t, mutate, "CREATE", pod(bad.Name), nil)
+	if got := texts(t, stored)["c0"]; got != bad.Name+"@"+bad.Manifest.Digest {
+		t.Errorf("stored %s: what an override allows by digest is pinned to it", got)
+	}
+	if a := send(t, validate, review(t, "CREATE", stored, nil, nil)).Response; !a.Allowed || len(a.Warnings) == 0 {
+		t.Errorf("allowed %t by the second door, warnings %q: %s", a.Allowed, a.Warnings, a.Status.Message)
+	}
+	if a := send(t, validate, review(t, "CREATE", pod(bad.Name), nil, nil)).Response; a.Allowed {
+		t.Error("a tag that was not pinned is allowed by a digest")
+	}
+	other := h.Build("shop/other", "1", "other")
+	if a := send(t, mutate, review(t, "CREATE", pod(bad.Name, other.Name), nil, nil)).Response; a.Allowed {
+		t.Error("the image beside it is allowed as well")
+	}
+}

@@ -1,0 +1,31 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// TestOverrides: what CI systems and nodes are told on a bad day.
+func TestOverrides(t *testing.T) {
+	h := must(gatetest.NewHarbor())(t)
+	t.Cleanup(h.Close)
+	good, other := h.Build("shop/good", "1", "good"), h.Build("shop/other", "1", "other")
+	door := newDoor(t, must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`))(t))
+	for _, c := range []struct {
+		image    string
+		want     gate.Answer
+		override string
+	}{
+		{good.Name, gate.Deny, "ImageOverride/bad-day"},
+		{good.ByDigest(), gate.Deny, "ImageOverride/bad-day"},
+		{other.Name, gate.Allow, ""},
+	} {
+		image := listOf(t, call(door, `{"images": ["`+c.image+`"], "namespace": "shop"}`, nil)).Items[0].Images[0]
+		if image.Answer != c.want || image.Override != c.override {
+			t.Errorf("%s: %s by %q", c.image, image.Answer, image.Override)
+		}
+	}
+}

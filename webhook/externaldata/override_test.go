@@ -1,0 +1,40 @@
+package externaldata_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/externaldata"
+)
+
+// TestOverrides: what keys come to on a bad day.
+func TestOverrides(t *testing.T) {
+	h := newHarbor(t)
+	signed := must(h.Policy(signedImages))(t)
+	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
+	digest := func(of string) string { return `{"digests": ["` + of + `"]}` }
+	for _, c := range []struct {
+		reason string
+		door   externaldata.Door
+		effect policy.OverrideEffect
+		match  string
+		key    string
+		value  string
+		says   string
+	}{
+		{"signed, and denied", externaldata.Verify, policy.OverrideDeny, digest(good.Manifest.Digest), good.Name, "", "[override-denied]"},
+		{"the same, to be written", externaldata.Mutate, policy.OverrideDeny, digest(good.Manifest.Digest), good.Name, "", "[override-denied]"},
+		{"signed, and another is denied", externaldata.Verify, policy.OverrideDeny, digest(bad.Manifest.Digest), good.Name, good.Name + "@" + good.Manifest.Digest, ""},
+		{"not signed, and allowed", externaldata.Verify, policy.OverrideAllow, digest(bad.Manifest.Digest), bad.ByDigest(), bad.ByDigest(), ""},
+		{"the same, to be written by its digest", externaldata.Mutate, policy.OverrideAllow, digest(bad.Manifest.Digest), bad.Name, bad.Name + "@" + bad.Manifest.Digest, ""},
+		{"not signed, and another is allowed", externaldata.Verify, policy.OverrideAllow, digest(good.Manifest.Digest), bad.ByDigest(), "", "[unsigned]"},
+	} {
+		g := must(h.Overriding(c.effect, c.match, signed))(t)
+		values, errs := send(t, door(t, c.door, g, externaldata.WithTimeout(10*time.Second)), c.key)
+		if values[0] != c.value || !strings.Contains(errs[0], c.says) {
+			t.Errorf("%s: value %q, error %q", c.reason, values[0], errs[0])
+		}
+	}
+}
