@@ -3,7 +3,7 @@ package gate
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,10 +28,10 @@ type dataKey struct {
 func (w *work) wantsData() policy.Data {
 	want := policy.NoData
 	for _, check := range w.checks {
-		switch {
-		case check.WantsData == policy.DataEach:
+		switch check.WantsData {
+		case policy.DataEach:
 			return policy.DataEach
-		case check.WantsData == policy.DataOne:
+		case policy.DataOne:
 			want = policy.DataOne
 		}
 	}
@@ -128,7 +128,7 @@ func (w *work) readConfig(ctx context.Context, m policy.ImageManifest) (policy.I
 		return m, corrupt(err)
 	}
 	if manifest.Config.Digest.IsZero() {
-		return m, corrupt(fmt.Errorf("it names no configuration, so it is no image"))
+		return m, corrupt(errors.New("it names no configuration, so it is no image"))
 	}
 	var err error
 	m.Config, err = w.session.Blob(ctx, w.pinned.Repository(), manifest.Config, maxConfig)

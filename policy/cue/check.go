@@ -23,15 +23,27 @@ func packages() []string {
 // growing are functions that make any amount of data of a number.
 func growing() []string { return []string{"Repeat", "Range"} }
 
-// check looks at a policy before it is evaluated at all.
-func check(text string, absent []string) error {
-	if strings.TrimSpace(text) == "" {
+// check looks at a policy before it is evaluated at all, and notes what its
+// evaluation costs.
+func (c *Condition) check(options Options) error {
+	if strings.TrimSpace(c.text) == "" {
 		return errors.New("the policy is empty, and so would hold for everything")
 	}
-	file, err := parser.ParseFile("policy.cue", text)
+	if brackets(c.text) > maxBrackets {
+		return fmt.Errorf("it is nested deeper than %d", maxDepth)
+	}
+	file, err := parser.ParseFile("policy.cue", c.text)
 	if err != nil {
 		return words(err)
 	}
+	if depth(file) > maxDepth {
+		return fmt.Errorf("it is nested deeper than %d", maxDepth)
+	}
+	declared := declarations(file)
+	if c.loops, err = declared.loopsOf(file); err != nil {
+		return err
+	}
+	c.widest, c.splits = widestOf(file), splits(file)
 	var errs []error
 	for i := range file.ImportSpecs() {
 		name, err := strconv.Unquote(i.Path.Value)
@@ -47,9 +59,12 @@ func check(text string, absent []string) error {
 			said = true
 		}
 		errs = append(errs, checkNode(d))
-		if len(absent) > 0 {
-			errs = append(errs, speaks(d, absent))
+		if len(options.Absent) > 0 {
+			errs = append(errs, speaks(d, options))
 		}
+	}
+	if len(options.Members) > 0 {
+		errs = append(errs, declared.useless(file, options.Members))
 	}
 	if !said {
 		errs = append(errs, errors.New("the policy says nothing, and so would hold for everything"))
@@ -91,7 +106,7 @@ func grows(e ast.Expr) bool {
 // there any name may stand; beside them no field may have that name, nor one that
 // is not written out. Definitions and hidden fields are looked through, for they
 // may be put beside.
-func speaks(d ast.Decl, absent []string) (err error) {
+func speaks(d ast.Decl, options Options) (err error) {
 	ast.Walk(d, func(n ast.Node) bool {
 		field, ok := n.(*ast.Field)
 		if !ok || err != nil {
@@ -101,13 +116,34 @@ func speaks(d ast.Decl, absent []string) (err error) {
 		ident, isIdent := field.Label.(*ast.Ident)
 		switch {
 		case open != nil:
-			err = fmt.Errorf("%s: a field whose name is not written out may be about %s, which is not handed on: write it below a field of its own", field.Pos(), strings.Join(absent, " or "))
+			err = fmt.Errorf("%s: a field whose name is not written out may be about %s, which is not handed on: write it below a field of its own", field.Pos(), strings.Join(options.Absent, " or "))
 		case isIdent && strings.HasPrefix(ident.Name, "_"), isIdent && strings.HasPrefix(ident.Name, "#"):
 			return true
-		case slices.Contains(absent, name):
-			err = fmt.Errorf("%s: %s is not handed on: it was compared when the statement was proved", field.Pos(), name)
+		case slices.Contains(options.Absent, name):
+			err = fmt.Errorf("%s: %s is not handed on: %s", field.Pos(), name, options.AbsentWhy)
 		}
 		return false
 	}, nil)
 	return err
+}
+
+// useless finds a field at the top that says nothing of the data and that nothing
+// uses.
+func (c *cost) useless(file *ast.File, members []string) error {
+	inUse := map[string]bool{}
+	used(file, func(name string) { inUse[name] = true })
+	for _, d := range file.Decls {
+		field, ok := d.(*ast.Field)
+		if !ok {
+			continue
+		}
+		name, _, err := ast.LabelName(field.Label)
+		if err != nil || strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") || slices.Contains(members, name) || inUse[name] {
+			continue
+		}
+		if !slices.ContainsFunc(members, func(member string) bool { return c.reaches(name, member) }) {
+			return fmt.Errorf("%s: %s says nothing of the data, whose members are %s: is it misspelt?", field.Pos(), name, strings.Join(members, ", "))
+		}
+	}
+	return nil
 }

@@ -36,6 +36,12 @@ type Options struct {
 	// Absent are members that the documents have and that are not handed on. A
 	// policy that speaks of one is refused: it would compare it with nothing.
 	Absent []string
+	// AbsentWhy says why, for messages.
+	AbsentWhy string
+	// Members are all that the documents may have; none means any. A field at the top
+	// with another name that nothing uses, and that uses none of them, is refused: it
+	// is misspelt, and would hold for everything.
+	Members []string
 	// Time bounds one evaluation; zero means 2 s.
 	Time time.Duration
 }
@@ -45,6 +51,10 @@ type Condition struct {
 	text    string
 	limit   time.Duration
 	running chan struct{}
+	// loops over independent lists are nested so deep; widest is the length of the
+	// longest list in the policy, and splits says that it takes texts apart.
+	loops, widest int
+	splits        bool
 }
 
 // Compile refuses what is no CUE, contradicts itself, imports what is not allowed
@@ -53,10 +63,10 @@ func Compile(text string, options Options) (*Condition, error) {
 	if len(text) > maxPolicy {
 		return nil, fmt.Errorf("the policy of %d bytes exceeds the bound of %d", len(text), maxPolicy)
 	}
-	if err := check(text, options.Absent); err != nil {
+	c := &Condition{text: text, limit: options.Time, running: make(chan struct{}, maxRunning)}
+	if err := c.check(options); err != nil {
 		return nil, err
 	}
-	c := &Condition{text: text, limit: options.Time, running: make(chan struct{}, maxRunning)}
 	if c.limit <= 0 {
 		c.limit = maxTime
 	}
@@ -75,6 +85,9 @@ func (c *Condition) Holds(data any) (holds bool, why string, err error) {
 	members, ok := data.(map[string]any)
 	if !ok {
 		return false, "", errors.New("the data is no object")
+	}
+	if err := c.affordable(data); err != nil {
+		return false, "", err
 	}
 	text, err := json.Marshal(members)
 	if err != nil {

@@ -8,7 +8,10 @@
 // policy's own (before: time.Parse(...)), and so are hidden ones, definitions and
 // let.
 //
-// A policy is bounded in size, and evaluation in time. CUE cannot be interrupted:
-// what goes on after its time keeps one of few places until it ends, and with all
-// of them taken the condition cannot be asked.
+// CUE cannot be interrupted. So a policy whose evaluation has no bound is refused
+// before it is evaluated: one that refers to itself, combines many alternatives for
+// one field, or is nested deep; and documents are bounded in values and in the rounds
+// that loops would go over them. Beside that evaluation is bounded in time: what goes
+// on after its time keeps one of few places until it ends, and with all of them taken
+// the condition cannot be asked.
 package cue

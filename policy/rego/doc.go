@@ -6,7 +6,8 @@
 // or a set or list of objects with result, error and warning of which each result
 // must be true. The document is input.
 //
-// Functions that reach out, read the machine or are different each time are not
-// there; time.now_ns is the time that the caller gives. A policy is bounded in
-// size, and evaluation in time, by interrupting it.
+// Functions that reach out, read the machine, are different each time or make much
+// of little without end are not there; time.now_ns is the time that the caller gives.
+// A policy is bounded in size and nesting, and evaluation in time, by interrupting
+// it; a function that does not heed that keeps one of few places until it ends.
 package rego

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,10 +16,18 @@ import (
 const (
 	// maxPolicy is far above what a person writes.
 	maxPolicy = 256 << 10
+	// maxDepth bounds how deep brackets are nested; people get along with ten.
+	maxDepth = 50
+	// maxComprehensions bounds how deep comprehensions are nested: each level doubles
+	// the time of compiling, which nobody can interrupt.
+	maxComprehensions = 8
 	// maxData is the size of a large SBOM, in bytes of JSON.
 	maxData = 16 << 20
 	// maxTime is most of what an admission may take.
 	maxTime = 2 * time.Second
+	// maxRunning bounds evaluations of one policy at once, those included that go on
+	// after their time, inside a function that cannot be interrupted.
+	maxRunning = 8
 	// maxWhy bounds the words of a failure.
 	maxWhy = 500
 )
@@ -37,6 +44,11 @@ type Options struct {
 	// policy that speaks of one, or of input as a whole, is refused: it would
 	// compare it with nothing.
 	Absent []string
+	// AbsentWhy says why, for messages.
+	AbsentWhy string
+	// Members are all that the documents may have; none means any. A policy that speaks
+	// of another one is refused: it is misspelt, and "not" would hold for everything.
+	Members []string
 	// Now is the clock of time.now_ns; nil means that policies have none.
 	Now func() time.Time
 	// Time bounds one evaluation; zero means 2 s.
@@ -45,9 +57,10 @@ type Options struct {
 
 // Condition is a compiled policy. It is safe for concurrent use.
 type Condition struct {
-	query rego.PreparedEvalQuery
-	limit time.Duration
-	now   func() time.Time // nil if the policy reads no clock
+	query   rego.PreparedEvalQuery
+	limit   time.Duration
+	now     func() time.Time // nil if the policy reads no clock
+	running chan struct{}
 }
 
 // Compile refuses what is no Rego, has no isCompliant, calls what is not allowed
@@ -56,16 +69,19 @@ func Compile(text string, options Options) (*Condition, error) {
 	if len(text) > maxPolicy {
 		return nil, fmt.Errorf("the policy of %d bytes exceeds the bound of %d", len(text), maxPolicy)
 	}
+	if depth(text) > maxDepth {
+		return nil, fmt.Errorf("its brackets are nested deeper than %d", maxDepth)
+	}
 	parsed, err := ast.ParseModuleWithOpts(module+".rego", text, ast.ParserOptions{
 		RegoVersion: ast.RegoV0, Capabilities: capabilities(options.Now != nil),
 	})
 	if err != nil {
 		return nil, words(err)
 	}
-	if err := check(parsed, options.Absent); err != nil {
+	if err := check(parsed, options); err != nil {
 		return nil, err
 	}
-	c := &Condition{limit: options.Time}
+	c := &Condition{limit: options.Time, running: make(chan struct{}, maxRunning)}
 	if c.limit <= 0 {
 		c.limit = maxTime
 	}
@@ -105,18 +121,9 @@ func (c *Condition) Holds(data any) (holds bool, why string, err error) {
 	if err != nil {
 		return false, "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
-	defer cancel()
-	options := []rego.EvalOption{rego.EvalParsedInput(input)}
-	if c.now != nil {
-		options = append(options, rego.EvalTime(c.now()))
-	}
-	results, err := c.query.Eval(ctx, options...)
+	results, err := c.bounded(input)
 	if err != nil {
-		if ctx.Err() != nil {
-			return false, "", fmt.Errorf("the policy in Rego took longer than %s: %w", c.limit, ctx.Err())
-		}
-		return false, "", words(err)
+		return false, "", err
 	}
 	for _, result := range results {
 		switch value := result.Bindings["x"].(type) {
@@ -151,81 +158,6 @@ func ifNot(held bool, why string) string {
 		return ""
 	}
 	return why
-}
-
-// capabilities are the functions that compute and nothing else.
-func capabilities(clock bool) *ast.Capabilities {
-	all := ast.CapabilitiesForThisVersion()
-	all.AllowNet = []string{} // none, where nil would be all
-	all.Builtins = slices.DeleteFunc(all.Builtins, func(b *ast.Builtin) bool { return forbidden(b, clock) })
-	return all
-}
-
-func forbidden(b *ast.Builtin, clock bool) bool {
-	for _, prefix := range []string{"http.", "net.", "opa.", "rego.", "providers.", "rand.", "uuid.", "io.", "graphql.", "crypto.x509."} {
-		if strings.HasPrefix(b.Name, prefix) {
-			return true
-		}
-	}
-	switch b.Name {
-	case clockName:
-		return !clock
-	case "trace", "print", "internal.print", "numbers.range_step", "strings.render_template", "json.match_schema", "json.verify_schema":
-		return true
-	}
-	return b.Nondeterministic
-}
-
-const clockName = "time.now_ns"
-
-func readsClock(m *ast.Module) (reads bool) {
-	ast.WalkRefs(m, func(r ast.Ref) bool {
-		reads = reads || r.String() == clockName
-		return false
-	})
-	return reads
-}
-
-// check looks at a policy before it is evaluated at all.
-func check(m *ast.Module, absent []string) error {
-	if m.Package.Path.String() != "data."+module {
-		return fmt.Errorf("want package %s, found %s", module, strings.TrimPrefix(m.Package.Path.String(), "data."))
-	}
-	if !slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return r.Head.Ref().String() == answer }) {
-		return fmt.Errorf("it has no rule %s", answer)
-	}
-	if len(absent) == 0 {
-		return nil
-	}
-	return speaks(m, absent)
-}
-
-// speaks refuses what could be about an absent member: input as a whole, one of
-// its members whose name is not written out, and the absent ones.
-func speaks(m *ast.Module, absent []string) (err error) {
-	var seen, followed int
-	ast.WalkTerms(m, func(t *ast.Term) bool {
-		if v, ok := t.Value.(ast.Var); ok && v.Equal(ast.InputRootDocument.Value) {
-			seen++
-		}
-		ref, ok := t.Value.(ast.Ref)
-		if !ok || len(ref) < 2 || !ref.HasPrefix(ast.InputRootRef) {
-			return false
-		}
-		followed++
-		name, ok := ref[1].Value.(ast.String)
-		switch {
-		case !ok:
-			err = fmt.Errorf("%s: %s may be about %s, which is not handed on: write out the name", t.Location, ref, strings.Join(absent, " or "))
-		case slices.Contains(absent, string(name)):
-			err = fmt.Errorf("%s: %s is not handed on: it was compared when the statement was proved", t.Location, ref)
-		}
-		return false
-	})
-	if err == nil && seen > followed {
-		err = errors.New("input as a whole is more than what is handed on: name its members")
-	}
-	return err
 }
 
 // words puts OPA's errors into one line.

@@ -27,11 +27,13 @@ type signer struct {
 	static     *static
 	// any are authorities of which one must have signed, as far as they are known
 	// without the TrustRoots that refs name.
-	any          []verify.Authority
-	refs         refs
-	sources      []attest.Source
-	secrets      []string // names, in the namespace of the object
-	attestations []statement
+	any  []verify.Authority
+	refs refs
+	// keySecret and caSecret hold the key and the certificates; nil where they do not.
+	keySecret, caSecret *secretRef
+	sources             []attest.Source
+	secrets             []string // names, in the namespace of the object
+	attestations        []statement
 }
 
 // refs are the names of TrustRoots; empty means the gateway's own root.
@@ -60,9 +62,9 @@ func (c *Compiler) signer(doc authority, i int) (*signer, error) {
 	}
 	var errs [5]error
 	if doc.Key != nil {
-		s.any, errs[0] = c.keys(*doc.Key, s.path+".key")
+		s.any, errs[0] = c.keys(s, *doc.Key)
 	} else {
-		s.any, errs[0] = keylessAuthority(*doc.Keyless, s.path+".keyless")
+		s.any, errs[0] = c.keyless(s, *doc.Keyless)
 	}
 	errs[1] = s.terms(doc)
 	s.sources, errs[2] = s.source(doc.Source)
@@ -92,45 +94,64 @@ func checkStatic(doc authority, path string) error {
 
 // keys compiles a key; each PEM block of data is a key of its own, of which any
 // will do.
-func (c *Compiler) keys(doc keyRef, path string) ([]verify.Authority, error) {
+func (c *Compiler) keys(s *signer, doc keyRef) ([]verify.Authority, error) {
+	path := s.path + ".key"
 	if doc.HashAlgorithm != "" && !slices.Contains([]string{"sha224", "sha256", "sha384", "sha512"}, doc.HashAlgorithm) {
 		return nil, field.Fail(path+".hashAlgorithm", "unknown algorithm %q: want sha224, sha256, sha384 or sha512", doc.HashAlgorithm)
 	}
 	if err := doc.oneWay(path); err != nil {
 		return nil, err
 	}
-	var references []string
+	name := s.short() + ".key"
+	one := func(reference string) []verify.Authority {
+		return []verify.Authority{{Name: name, Key: &verify.Key{Ref: reference, Hash: doc.HashAlgorithm}}}
+	}
 	switch {
 	case doc.KMS != "":
 		if !isKMS(doc.KMS) {
 			return nil, field.Fail(path+".kms", "%q: want awskms://, azurekms://, gcpkms:// or hashivault://", doc.KMS)
 		}
-		references = []string{doc.KMS}
+		return one(doc.KMS), nil
 	case doc.SecretRef != nil:
-		namespace := cmp.Or(doc.SecretRef.Namespace, c.options.Namespace)
-		switch {
-		case doc.SecretRef.Name == "":
-			return nil, field.Fail(path+".secretRef.name", "is empty")
-		case namespace != c.options.Namespace:
-			return nil, field.Fail(path+".secretRef.namespace", "keys are read from Secrets of namespace %s alone, found %q", c.options.Namespace, namespace)
-		}
-		references = []string{"k8s://" + namespace + "/" + doc.SecretRef.Name}
-	default:
-		var err error
-		if references, err = field.PEM(doc.Data, path+".data", field.PublicKey); err != nil {
+		secret, err := c.secret(*doc.SecretRef, path+".secretRef")
+		if err != nil {
 			return nil, err
 		}
-	}
-	name := strings.TrimPrefix(path, "spec.")
-	var list []verify.Authority
-	for i, reference := range references {
-		a := verify.Authority{Name: name, Key: &verify.Key{Ref: reference, Hash: doc.HashAlgorithm}}
-		if len(references) > 1 {
-			a.Name = fmt.Sprintf("%s.data[%d]", name, i)
+		if c.options.Secrets != nil {
+			s.keySecret = &secret
 		}
-		list = append(list, a)
+		return one("k8s://" + secret.Namespace + "/" + secret.Name), nil
 	}
-	return list, nil
+	blocks, err := field.PEM(doc.Data, path+".data", field.PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	return eachKey(one("")[0], blocks, name+".data"), nil
+}
+
+// eachKey returns an authority for each of several keys.
+func eachKey(like verify.Authority, blocks []string, path string) []verify.Authority {
+	list := make([]verify.Authority, len(blocks))
+	for i, block := range blocks {
+		list[i] = like
+		list[i].Key = &verify.Key{Ref: block, Hash: like.Key.Hash}
+		if len(blocks) > 1 {
+			list[i].Name = fmt.Sprintf("%s[%d]", path, i)
+		}
+	}
+	return list
+}
+
+// secret checks the name of a Secret.
+func (c *Compiler) secret(ref secretRef, path string) (secretRef, error) {
+	ref.Namespace = cmp.Or(ref.Namespace, c.options.Namespace)
+	switch {
+	case ref.Name == "":
+		return ref, field.Fail(path+".name", "is empty")
+	case ref.Namespace != c.options.Namespace:
+		return ref, field.Fail(path+".namespace", "keys are read from Secrets of namespace %s alone, found %q", c.options.Namespace, ref.Namespace)
+	}
+	return ref, nil
 }
 
 func (k keyRef) oneWay(path string) error {
@@ -152,7 +173,8 @@ func isKMS(text string) bool {
 	})
 }
 
-func keylessAuthority(doc keyless, path string) ([]verify.Authority, error) {
+func (c *Compiler) keyless(s *signer, doc keyless) ([]verify.Authority, error) {
+	path := s.path + ".keyless"
 	a := verify.Authority{Name: strings.TrimPrefix(path, "spec."), Keyless: &verify.Keyless{CT: verify.CT{Ignore: doc.InsecureIgnoreSCT}}}
 	var errs []error
 	if doc.URL != "" {
@@ -163,19 +185,9 @@ func keylessAuthority(doc keyless, path string) ([]verify.Authority, error) {
 		if doc.URL != "" {
 			errs = append(errs, field.Fail(place, "stands beside url: want one of them"))
 		}
-		errs = append(errs, doc.CACert.oneWay(place))
-		switch {
-		case doc.CACert.KMS != "":
-			errs = append(errs, field.Fail(place+".kms", "a certificate is in no KMS: want data"))
-		case doc.CACert.SecretRef != nil:
-			errs = append(errs, field.Unsupported(place+".secretRef", "a certificate in a Secret"))
-		case doc.CACert.HashAlgorithm != "":
-			errs = append(errs, field.Fail(place+".hashAlgorithm", "says nothing about a certificate"))
-		case doc.CACert.Data != "":
-			blocks, err := field.PEM(doc.CACert.Data, place+".data", field.Certificate)
-			errs = append(errs, err)
-			a.Keyless.Roots = []byte(strings.Join(blocks, ""))
-		}
+		var err error
+		a.Keyless.Roots, err = c.certificates(s, *doc.CACert, place)
+		errs = append(errs, err)
 	}
 	if len(doc.Identities) == 0 {
 		errs = append(errs, field.Fail(path+".identities", "is empty, so that anybody with a certificate could sign: say who must"))
@@ -186,6 +198,27 @@ func keylessAuthority(doc keyless, path string) ([]verify.Authority, error) {
 		a.Keyless.Identities = append(a.Keyless.Identities, identity)
 	}
 	return []verify.Authority{a}, errors.Join(errs...)
+}
+
+// certificates reads ca-cert: they stand in the document or in a Secret.
+func (c *Compiler) certificates(s *signer, doc keyRef, path string) ([]byte, error) {
+	if err := doc.oneWay(path); err != nil {
+		return nil, err
+	}
+	switch {
+	case doc.KMS != "":
+		return nil, field.Fail(path+".kms", "a certificate is in no KMS: want data or secretRef")
+	case doc.HashAlgorithm != "":
+		return nil, field.Fail(path+".hashAlgorithm", "says nothing about a certificate")
+	case doc.SecretRef == nil:
+		blocks, err := field.PEM(doc.Data, path+".data", field.Certificate)
+		return []byte(strings.Join(blocks, "")), err
+	case c.options.Secrets == nil:
+		return nil, field.Fail(path+".secretRef", "Secrets are not read here: write the certificate into data")
+	}
+	secret, err := c.secret(*doc.SecretRef, path+".secretRef")
+	s.caSecret = &secret
+	return nil, err
 }
 
 func (i identity) compile(path string) (verify.Identity, error) {
@@ -268,7 +301,8 @@ func (s *signer) bundleRefs(doc authority) error {
 	return errors.Join(errs...)
 }
 
-// source is where evidence is kept; none means beside the image.
+// source is where evidence is kept; none means beside the image, and so does one that
+// names no repository.
 func (s *signer) source(list []source) ([]attest.Source, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -278,12 +312,12 @@ func (s *signer) source(list []source) ([]attest.Source, error) {
 		return nil, field.Fail(path, "want one source, found %d", len(list))
 	}
 	path += "[0]"
-	if list[0].OCI == "" {
-		return nil, field.Fail(path+".oci", "is empty")
-	}
-	repository, err := image.ParseRepository(list[0].OCI)
-	if err != nil {
-		return nil, field.Below(path+".oci", err)
+	one := attest.Source{TagPrefix: list[0].TagPrefix}
+	if list[0].OCI != "" {
+		var err error
+		if one.Repository, err = image.ParseRepository(list[0].OCI); err != nil {
+			return nil, field.Below(path+".oci", err)
+		}
 	}
 	for i, secret := range list[0].SignaturePullSecrets {
 		if secret.Name == "" || strings.Contains(secret.Name, "/") {
@@ -291,10 +325,16 @@ func (s *signer) source(list []source) ([]attest.Source, error) {
 		}
 		s.secrets = append(s.secrets, secret.Name)
 	}
-	if i := strings.IndexFunc(list[0].TagPrefix, notInTag); i >= 0 || len(list[0].TagPrefix) > maxTagPrefix {
-		return nil, field.Fail(path+".tagPrefix", "%q: want the beginning of a tag, of at most %d letters", list[0].TagPrefix, maxTagPrefix)
+	if i := strings.IndexFunc(one.TagPrefix, notInTag); i >= 0 || len(one.TagPrefix) > maxTagPrefix {
+		return nil, field.Fail(path+".tagPrefix", "%q: want the beginning of a tag, of at most %d letters", one.TagPrefix, maxTagPrefix)
 	}
-	return []attest.Source{{Repository: repository, TagPrefix: list[0].TagPrefix}}, nil
+	switch {
+	case one != attest.Source{}:
+		return []attest.Source{one}, nil
+	case len(s.secrets) == 0:
+		return nil, field.Fail(path, "is empty: want oci, tagPrefix or signaturePullSecrets")
+	}
+	return nil, nil
 }
 
 // maxTagPrefix leaves room for sha256-<64 letters>.sig in the 128 of a tag.

@@ -36,6 +36,13 @@ type Lookup interface {
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error)
 }
 
+// Secrets reads Secrets of the cluster.
+type Secrets interface {
+	// Secret returns the type and the entries of a Secret. One that is not there is an
+	// error. It is asked within requests, and so should answer from memory.
+	Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error)
+}
+
 // Options are what a Compiler needs.
 type Options struct {
 	// TrustRoots answers for trustRootRef; without it a policy that has one cannot
@@ -43,6 +50,13 @@ type Options struct {
 	TrustRoots TrustRoots
 	// Lookup reads ConfigMaps; without it a policy that needs one cannot be asked.
 	Lookup Lookup
+	// Secrets reads the Secrets of keys and certificates, whose only entry may have any
+	// name. Without it a key in a Secret is named k8s://namespace/name, for whoever
+	// resolves authorities, and a certificate in a Secret is refused.
+	Secrets Secrets
+	// Fetcher gets policies from their addresses; without it a policy that has one is
+	// refused.
+	Fetcher Fetcher
 	// Namespace is where the Secrets of keys are, and ConfigMaps that are named
 	// without a namespace; empty means "cosign-system", as in policy-controller.
 	Namespace string
@@ -112,7 +126,7 @@ func (c *Compiler) rule(s spec) (*rule, error) {
 	}
 	if s.Policy != nil {
 		var err error
-		r.overall, err = c.overall(*s.Policy, s.Authorities)
+		r.overall, err = c.overall(*s.Policy)
 		errs = append(errs, err)
 	}
 	for _, list := range []struct {
@@ -135,7 +149,8 @@ func (c *Compiler) rule(s spec) (*rule, error) {
 	if err := errors.Join(append(errs, c.signers(r, s.Authorities))...); err != nil {
 		return nil, err
 	}
-	return r, r.shape()
+	r.shape()
+	return r, nil
 }
 
 func (c *Compiler) signers(r *rule, list []authority) error {

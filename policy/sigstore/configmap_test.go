@@ -52,7 +52,7 @@ func TestConfigMap(t *testing.T) {
 			}
 			continue
 		}
-		if d := policy.Decide(&made.Checks[0], answers(statement)); d.Result != c.want {
+		if d := decide(t, &made.Checks[0], answers(statement)); d.Result != c.want {
 			t.Errorf("%s: %s %+v", c.reason, d.Result, d.Reasons)
 		}
 	}
@@ -77,7 +77,7 @@ func BenchmarkPlan(b *testing.B) {
 	for b.Loop() {
 		made := set.Plan(b.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return images, nil })
 		for i := range made.Checks {
-			if d := policy.Decide(&made.Checks[i], proved); d.Result != policy.Pass {
+			if d := decide(b, &made.Checks[i], proved); d.Result != policy.Pass {
 				b.Fatal(d.Reasons)
 			}
 		}
@@ -104,7 +104,7 @@ func TestConcurrent(t *testing.T) {
 			}
 			score := proof{"authorities[0].key", "https://cosign.sigstore.dev/attestation/vuln/v1", fmt.Sprintf(`{"score":%d}`, 6+i%2)}
 			for n := range made.Checks {
-				if d := policy.Decide(&made.Checks[n], answers(score)); d.Result != want {
+				if d := decide(t, &made.Checks[n], answers(score)); d.Result != want {
 					t.Errorf("%d: %s %+v", i, d.Result, d.Reasons)
 				}
 			}

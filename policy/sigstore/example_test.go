@@ -36,7 +36,9 @@ func Example() {
 func FuzzCompile(f *testing.F) {
 	for _, spec := range []string{
 		signedByKey, keylessHead + ", trustRootRef: a}}]\n", "  authorities: [{static: {action: fail}}]\n",
-		"  match: [{resource: pods, version: v1}]\n  authorities: [{key: {kms: 'awskms:///a'}, attestations: [{name: a, predicateType: vuln, policy: {type: cue, data: 'a: 1'}}]}]\n",
+		"  policy: {type: cue, data: 'authorityMatches: a: _'}\n  authorities: [{name: a, key: {data: $KEY}}, {static: {action: fail, message: no}}]\n",
+		"  policy: {type: rego, includeSpec: true, data: \"package sigstore\\nisCompliant { input.spec }\"}\n  authorities: [{static: {action: pass}}, {key: {data: $KEY}, attestations: [{name: a, predicateType: vuln}]}]\n",
+		"  match: [{resource: pods, version: v1}]\n  authorities: [{key: {kms: 'awskms:///a'}, attestations: [{name: a, predicateType: vuln, policy: {type: cue, data: 'predicate: a: 1'}}]}]\n",
 	} {
 		f.Add([]byte(fill(f, head+spec)))
 	}
@@ -56,7 +58,7 @@ func FuzzCompile(f *testing.F) {
 			return []policy.Image{container("ghcr.io/org/app:v1")}, nil
 		})
 		for i := range made.Checks {
-			if d := policy.Decide(&made.Checks[i], answers()); d.Result == policy.Pass && made.Checks[i].NeedsProof() {
+			if d := decide(t, &made.Checks[i], answers()); d.Result == policy.Pass && made.Checks[i].NeedsProof() && made.Checks[i].Required {
 				t.Errorf("%q: admitted without a proof", text)
 			}
 		}

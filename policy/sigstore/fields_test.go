@@ -86,6 +86,15 @@ func TestSource(t *testing.T) {
 	if got := check.Credentials.Secrets; !reflect.DeepEqual(got, []string{"prod/pull"}) {
 		t.Errorf("secrets %v: want those of the object's namespace", got)
 	}
+	for written, want := range map[string][]attest.Source{
+		"tagPrefix: pre-":                      {{TagPrefix: "pre-"}},
+		"signaturePullSecrets: [{name: pull}]": nil,
+	} {
+		beside := only(t, compile(t, sigstore.Options{}, head+"  authorities: [{key: {data: $KEY}, source: [{"+written+"}]}]\n"))
+		if got := beside.Questions()[0].Sources; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v; want %+v, beside the image", written, got, want)
+		}
+	}
 	if made := plan(t, pod(""), "ghcr.io/org/app:v1", p); len(made.Results) != 1 || made.Results[0].Err == nil {
 		t.Errorf("in no namespace: %+v", made)
 	}
@@ -128,6 +137,7 @@ func TestRefuses(t *testing.T) {
 		{"  authorities: []\n", "spec.authorities", "1 to 200", "no authority"},
 		{"", "spec.authorities", "1 to 200", "no authorities"},
 		{"  authorities: [{}]\n", "spec.authorities[0]", "found 0", "an empty authority"},
+		{"  authorities: [{rfc3161timestamp: {}}]\n", "spec.authorities[0]", "found 0", "whoever has a timestamp"},
 		{"  authorities: [{key: {data: $KEY}, static: {action: pass}}]\n", "spec.authorities[0]", "found 2", "two kinds"},
 		{"  authorities: [{static: {action: allow}}]\n", "spec.authorities[0].static.action", "want pass or fail", "another action"},
 		{"  authorities: [{static: {}}]\n", "spec.authorities[0].static.action", "want pass or fail", "no action"},
@@ -145,7 +155,7 @@ func TestRefuses(t *testing.T) {
 		{"  authorities: [{key: {data: $KEY}, signatureFormat: v3}]\n", "spec.authorities[0].signatureFormat", "legacy or bundle", "another format"},
 		{"  authorities: [{key: {data: $KEY}, ctlog: {url: rekor}}]\n", "spec.authorities[0].ctlog.url", "https://", "no URL"},
 		{"  authorities: [{key: {data: $KEY}, source: [{oci: a.example/b}, {oci: a.example/c}]}]\n", "spec.authorities[0].source", "found 2", "two sources (import trap)"},
-		{"  authorities: [{key: {data: $KEY}, source: [{tagPrefix: a}]}]\n", "spec.authorities[0].source[0].oci", "empty", "a source without a place"},
+		{"  authorities: [{key: {data: $KEY}, source: [{}]}]\n", "spec.authorities[0].source[0]", "empty", "a source that says nothing"},
 		{"  authorities: [{key: {data: $KEY}, source: [{oci: 'a.example/b:tag'}]}]\n", "spec.authorities[0].source[0].oci", "repository", "a tag is no place"},
 		{"  authorities: [{key: {data: $KEY}, source: [{oci: a.example/b, tagPrefix: 'a/b'}]}]\n", "spec.authorities[0].source[0].tagPrefix", "tag", "no beginning of a tag"},
 		{"  authorities: [{key: {data: $KEY}, source: [{oci: a.example/b, signaturePullSecrets: [{name: ''}]}]}]\n", "spec.authorities[0].source[0].signaturePullSecrets[0].name", "Secret", "a secret without a name"},
@@ -156,7 +166,7 @@ func TestRefuses(t *testing.T) {
 		{strings.Replace(keylessHead, "subject: ann@example.com", "subjectRegExp: '('", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].subjectRegExp", "missing closing", "no expression"},
 		{strings.Replace(keylessHead, "subject: ann@example.com", "subjectRegexp: '.*'", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].subjectRegexp", "unknown field", "a field in another case (CVE-2025-29778)"},
 		{keylessHead + ", ca-cert: {data: x}}}]\n", "spec.authorities[0].keyless.ca-cert", "beside url", "a certificate beside the URL"},
-		{strings.Replace(keylessHead, "url: 'https://fulcio.sigstore.dev'", "ca-cert: {secretRef: {name: a}}", 1) + "}}]\n", "spec.authorities[0].keyless.ca-cert.secretRef", "not supported", "a certificate in a Secret"},
+		{strings.Replace(keylessHead, "url: 'https://fulcio.sigstore.dev'", "ca-cert: {secretRef: {name: a}}", 1) + "}}]\n", "spec.authorities[0].keyless.ca-cert.secretRef", "not read here", "a certificate in a Secret that nobody reads"},
 		{strings.Replace(keylessHead, "url: 'https://fulcio.sigstore.dev'", "ca-cert: {kms: 'awskms:///a'}", 1) + "}}]\n", "spec.authorities[0].keyless.ca-cert.kms", "no KMS", "a certificate in a KMS"},
 		{strings.Replace(keylessHead, "https://fulcio.sigstore.dev", "fulcio", 1) + "}}]\n", "spec.authorities[0].keyless.url", "https://", "no URL of Fulcio"},
 		{keylessHead + ", trustRootRef: a}, ctlog: {trustRootRef: b}, signatureFormat: bundle}]\n", "spec.authorities[0].ctlog.trustRootRef", "one root", "a bundle of two roots (import trap)"},
@@ -170,18 +180,22 @@ func TestRefuses(t *testing.T) {
 		{attested + ", policy: {type: cue, data: 'predicate: {'}}]}]\n", "spec.authorities[0].attestations[0].policy.data", "expected", "CUE that does not compile"},
 		{attested + ", policy: {type: rego, data: 'package sigstore'}}]}]\n", "spec.authorities[0].attestations[0].policy.data", "isCompliant", "Rego without an answer"},
 		{attested + ", policy: {type: rego, data: \"package sigstore\\nisCompliant { time.now_ns() > 0 }\"}}]}]\n", "spec.authorities[0].attestations[0].policy.data", "time.now_ns", "Rego that wants a clock that nobody gives"},
-		{attested + ", policy: {type: cue, remote: {url: 'https://example.com/p', sha256sum: abc}}}]}]\n", "spec.authorities[0].attestations[0].policy.remote", "not supported", "a policy from the network"},
+		{attested + ", policy: {type: cue, remote: {url: 'https://example.com/p', sha256sum: $SUM}}}]}]\n", "spec.authorities[0].attestations[0].policy.remote", "not fetched", "a policy from the network that nobody fetches"},
+		{attested + ", policy: {type: cue, remote: {url: 'https://example.com/p', sha256sum: abc}}}]}]\n", "spec.authorities[0].attestations[0].policy.remote.sha256sum", "64 hexadecimal", "a policy from the network of half a sum"},
+		{attested + ", policy: {type: cue, remote: {url: 'https://example.com/p'}}}]}]\n", "spec.authorities[0].attestations[0].policy.remote.sha256sum", "64 hexadecimal", "a policy from the network of any content"},
+		{attested + ", policy: {type: cue, remote: {url: 'http://example.com/p', sha256sum: $SUM}}}]}]\n", "spec.authorities[0].attestations[0].policy.remote.url", "want https", "a policy from the network that anybody may change on the way"},
+		{attested + ", policy: {type: cue, data: 'predicate: a: 1', remote: {url: 'https://example.com/p', sha256sum: $SUM}}}]}]\n", "spec.authorities[0].attestations[0].policy", "found 2", "a policy here and there"},
 		{attested + ", policy: {type: cue, configMapRef: {name: a}}}]}]\n", "spec.authorities[0].attestations[0].policy.configMapRef", "a name and a key", "a ConfigMap without a key"},
 		{attested + ", policy: {type: cue, data: 'a: 1', configMapRef: {name: a, key: b}}}]}]\n", "spec.authorities[0].attestations[0].policy", "want one of", "two texts"},
 		{attested + ", policy: {type: cue, data: 'a: 1', fetchConfigFile: true}}]}]\n", "spec.authorities[0].attestations[0].policy.fetchConfigFile", "spec.policy", "a field of the other policy"},
-		{"  policy: {type: cue, data: 'authorityMatches: _'}\n  authorities: [{key: {data: $KEY}}]\n", "spec.policy", "not supported", "a policy over the results"},
-		{"  policy: {type: cue, data: 'a: 1', fetchConfigFile: true}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.fetchConfigFile", "not supported", "a policy over the image's configuration"},
-		{"  policy: {type: cue, data: 'a: 1', remote: {url: 'https://example.com'}}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.remote", "not supported", "an overall policy from the network"},
-		{"  policy: {type: cue, configMapRef: {name: a, key: b}}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.configMapRef", "not supported", "an overall policy in a ConfigMap"},
+		{"  policy: {type: cue, remote: {url: 'https://example.com', sha256sum: $SUM}}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.remote", "not fetched", "an overall policy from the network that nobody fetches"},
+		{"  policy: {type: cue, configMapRef: {name: a}}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.configMapRef", "a name and a key", "an overall policy in a ConfigMap without a key"},
+		{"  policy: {type: cue, data: 'config: _'}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.data", "config is not handed on", "a policy over a configuration that is not fetched"},
+		{"  policy: {type: cue}\n  authorities: [{static: {action: pass}}]\n", "spec.policy", "found 0", "an empty overall policy"},
 		{"  policy: {type: cue, data: 'typemeta: kind: \"Pod\"'}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.data", "typemeta is not handed on", "a policy over what is not included"},
+		{"  policy: {type: cue, data: 'authorityMatch: a: _'}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.data", "misspelt", "a policy over what is misspelt"},
+		{"  policy: {type: rego, data: \"package sigstore\\nisCompliant { not input.authorityMatch.a }\"}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.data", "there is no input.authorityMatch", "a policy over what is misspelt, in Rego"},
 		{"  policy: {type: cel, data: 'true'}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.type", "cue or rego", "an overall policy in another language"},
-		{attested + "}]}, {key: {data: $KEY}}]\n", "spec.authorities[0].attestations", "not supported", "a statement or a signature"},
-		{attested + "}]}, {key: {data: $KEY}, attestations: [{name: b, predicateType: spdx}]}]\n", "spec.authorities[1].attestations", "not supported", "one statement or another"},
 		{"  mode: audit\n  authorities: [{key: {data: $KEY}}]\n", "spec.mode", "enforce or warn", "another mode"},
 		{"  match: [{version: v1}]\n  authorities: [{key: {data: $KEY}}]\n", "spec.match[0].resource", "missing", "a match without a resource"},
 		{"  match: [{resource: replicationcontrollers, version: v1}]\n  authorities: [{key: {data: $KEY}}]\n", "spec.match[0].resource", "unknown", "another resource"},
@@ -198,6 +212,7 @@ func TestRefuses(t *testing.T) {
 			if c.reason == "a field twice" {
 				text = strings.Replace(text, "data: x", "data: y", 1)
 			}
+			text = strings.ReplaceAll(text, "$SUM", strings.Repeat("ab", 32))
 			_, err := sigstore.New(sigstore.Options{}).Compile([]byte(fill(t, text)), "test.yaml")
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v; want %q", err, c.want)

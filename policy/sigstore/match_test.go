@@ -136,7 +136,7 @@ func TestNoMatch(t *testing.T) {
 			continue
 		}
 		check := &made.Checks[0]
-		if d := policy.Decide(check, answers()); d.Result != c.want || check.Action != c.action || check.NeedsDigest() {
+		if d := decide(t, check, answers()); d.Result != c.want || check.Action != c.action || check.NeedsDigest() {
 			t.Errorf("%s: %s by %s, asks the registry %t", c.reason, d.Result, check.Action, check.NeedsDigest())
 		}
 	}

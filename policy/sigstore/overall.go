@@ -1,79 +1,81 @@
 package sigstore
 
 import (
+	"encoding/json"
 	"errors"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
 )
 
-// overall is a policy over the results of all authorities, and what of the object
-// it sees.
+// overall is a policy over what all authorities proved, and what else it sees.
 type overall struct {
-	condition         policy.Condition
-	spec, meta, types bool
-	// matches are the authorities that pass, as they are shown to it.
-	matches map[string]any
+	script                    script
+	spec, meta, types, config bool
 }
 
-// overall compiles spec.policy where all authorities are static, so that what they
-// come to is known beforehand.
-func (c *Compiler) overall(doc statePolicy, authorities []authority) (*overall, error) {
-	const path = "spec.policy"
-	for _, a := range authorities {
-		if a.Static == nil {
-			return nil, field.Unsupported(path, "a policy over what authorities proved")
-		}
-	}
+// overall reads spec.policy. What it does not ask for it is not handed, and one that
+// speaks of that is refused: it would compare it with nothing.
+func (c *Compiler) overall(doc statePolicy) (*overall, error) {
 	is := func(choice *bool) bool { return choice != nil && *choice }
-	switch {
-	case is(doc.FetchConfigFile):
-		return nil, field.Unsupported(path+".fetchConfigFile", "a policy over an image's configuration")
-	case doc.Remote != nil:
-		return nil, field.Unsupported(path+".remote", "a policy that is fetched from the network")
-	case doc.ConfigMapRef != nil:
-		return nil, field.Unsupported(path+".configMapRef", "a policy over all authorities in a ConfigMap")
-	case doc.Type != "cue" && doc.Type != "rego":
-		return nil, field.Fail(path+".type", "unknown type %q: want cue or rego", doc.Type)
+	out := &overall{
+		spec: is(doc.IncludeSpec), meta: is(doc.IncludeObjectMeta), types: is(doc.IncludeTypeMeta), config: is(doc.FetchConfigFile),
 	}
-	out := &overall{spec: is(doc.IncludeSpec), meta: is(doc.IncludeObjectMeta), types: is(doc.IncludeTypeMeta), matches: map[string]any{}}
-	absent := []string{"config"}
+	data := sees{
+		members: []string{"authorityMatches"},
+		why:     "ask for it with fetchConfigFile, includeSpec, includeObjectMeta or includeTypeMeta",
+	}
 	for _, member := range []struct {
 		name string
 		is   bool
-	}{{"spec", out.spec}, {"metadata", out.meta}, {"typemeta", out.types}} {
-		if !member.is {
-			absent = append(absent, member.name)
-		}
-	}
-	for i, a := range authorities {
-		if a.Static.Action == "pass" {
-			out.matches[nameOf(a, i)] = map[string]any{"static": true}
+	}{{"config", out.config}, {"spec", out.spec}, {"metadata", out.meta}, {"typemeta", out.types}} {
+		if member.is {
+			data.members = append(data.members, member.name)
+		} else {
+			data.absent = append(data.absent, member.name)
 		}
 	}
 	var err error
-	out.condition, _, err = c.compileText(doc.Type, doc.Data, absent)
-	return out, field.Below(path+".data", err)
+	out.script, err = c.script(doc, "spec.policy", data)
+	return out, err
 }
 
-// holds asks about an object.
-func (o *overall) holds(s *policy.Subject) (bool, string, error) {
-	data := map[string]any{"authorityMatches": o.matches}
+// input is the data of a policy over all authorities, with policy-controller's names.
+type input struct {
+	Matches map[string]match           `json:"authorityMatches"`
+	Config  map[string]json.RawMessage `json:"config,omitempty"`
+	object
+}
+
+// object is what the policy sees of the object.
+type object struct {
+	Spec     any       `json:"spec,omitempty"`
+	Metadata any       `json:"metadata,omitempty"`
+	TypeMeta *typeMeta `json:"typemeta,omitempty"`
+}
+
+type typeMeta struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// object returns what is handed on of a subject's object.
+func (o *overall) object(s *policy.Subject) (object, error) {
+	var out object
 	if s.Bare && (o.spec || o.meta || o.types) {
-		return false, "", errors.New("only images and their namespace are known here, and the policy asks for the object; the admission webhook knows it")
+		return out, errors.New("only images and their namespace are known here, and the policy asks for the object; the admission webhook knows it")
 	}
 	if o.spec {
-		data["spec"] = s.Object["spec"]
+		out.Spec = s.Object["spec"]
 	}
 	if o.meta {
-		data["metadata"] = s.Object["metadata"]
+		out.Metadata = s.Object["metadata"]
 	}
 	if o.types {
 		version := s.Version
 		if s.Group != "" {
 			version = s.Group + "/" + s.Version
 		}
-		data["typemeta"] = map[string]any{"apiVersion": version, "kind": s.Kind}
+		out.TypeMeta = &typeMeta{APIVersion: version, Kind: s.Kind}
 	}
-	return o.condition.Holds(data)
+	return out, nil
 }

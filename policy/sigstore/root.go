@@ -2,10 +2,12 @@ package sigstore
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"slices"
+	"strings"
 
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 
@@ -25,16 +27,15 @@ func (r refs) names() []string {
 	return list
 }
 
-// rooted returns the authorities with what the TrustRoots say. An authority that
-// takes nothing from the gateway's own root gets one root, of parts of those that
-// it names; one that does gets what it names in its place.
-func (s *signer) rooted(roots map[string]*prototrust.TrustedRoot) ([]verify.Authority, error) {
-	if len(s.refs.names()) == 0 {
-		return s.any, nil
+// resolved returns the authorities with what Secrets and TrustRoots say now. An
+// authority that takes nothing from the gateway's own root gets one root, of parts of
+// those that it names; one that does gets what it names in its place.
+func (s *signer) resolved(secrets map[secretRef]string, roots map[string]*prototrust.TrustedRoot) ([]verify.Authority, error) {
+	list, err := s.unsealed(secrets)
+	if err != nil || len(s.refs.names()) == 0 {
+		return list, err
 	}
-	list := slices.Clone(s.any)
 	for i := range list {
-		var err error
 		if a := &list[i]; a.Keyless != nil && s.refs.ca == "" {
 			err = s.beside(a, roots)
 		} else {
@@ -45,6 +46,50 @@ func (s *signer) rooted(roots map[string]*prototrust.TrustedRoot) ([]verify.Auth
 		}
 	}
 	return list, nil
+}
+
+// unsealed returns the authorities with what Secrets say now.
+func (s *signer) unsealed(secrets map[secretRef]string) ([]verify.Authority, error) {
+	switch {
+	case s.keySecret != nil:
+		blocks, err := field.PEM(secrets[*s.keySecret], s.keySecret.String(), field.PublicKey)
+		if err != nil {
+			return nil, err
+		}
+		return eachKey(s.any[0], blocks, s.short()+".key.secretRef"), nil
+	case s.caSecret != nil:
+		blocks, err := field.PEM(secrets[*s.caSecret], s.caSecret.String(), field.Certificate)
+		if err != nil {
+			return nil, err
+		}
+		list := slices.Clone(s.any)
+		for i := range list {
+			keyless := *list[i].Keyless
+			keyless.Roots = []byte(strings.Join(blocks, ""))
+			list[i].Keyless = &keyless
+		}
+		return list, nil
+	}
+	return slices.Clone(s.any), nil
+}
+
+// String names the Secret.
+func (r secretRef) String() string { return "Secret " + r.Namespace + "/" + r.Name }
+
+// entry returns the only entry of a Secret, whatever its name, as policy-controller
+// wants it.
+func (c *Compiler) entry(ctx context.Context, r secretRef) (string, error) {
+	_, data, err := c.options.Secrets.Secret(ctx, r.Namespace, r.Name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", r, err)
+	}
+	if len(data) != 1 {
+		return "", fmt.Errorf("%s: want one entry, found %d", r, len(data))
+	}
+	for _, text := range data {
+		return string(text), nil
+	}
+	return "", nil
 }
 
 // beside puts a log's keys and a timestamp authority's chain beside the gateway's

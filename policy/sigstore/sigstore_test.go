@@ -83,6 +83,19 @@ func plan(tb testing.TB, s *policy.Subject, ref string, policies ...*policy.Poli
 	return set.Plan(tb.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return []policy.Image{container(ref)}, nil })
 }
 
+// decide says what a check comes to, by its judge where it has one.
+func decide(tb testing.TB, check *policy.Check, proved policy.Answers) policy.Decision {
+	tb.Helper()
+	if check.Judge == nil {
+		return policy.Decide(check, proved)
+	}
+	judged := check.Judge.Judge(tb.Context(), []policy.Given{{Check: check, Answers: proved}})
+	if len(judged.Decisions) != 1 || len(judged.Decisions[0].Reasons) == 0 || !judged.Object.Passes() {
+		tb.Fatalf("%+v", judged)
+	}
+	return judged.Decisions[0]
+}
+
 // only returns the one check of a policy for an image that it names.
 func only(tb testing.TB, p *policy.Policy) *policy.Check {
 	tb.Helper()
@@ -160,7 +173,7 @@ func TestAuthorities(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			check := only(t, compile(t, sigstore.Options{}, head+c.spec))
 			for range 2 { // the second time from memory
-				decision := policy.Decide(check, answers(c.proofs...))
+				decision := decide(t, check, answers(c.proofs...))
 				if decision.Result != c.want || decision.Reasons[0].Code != c.code {
 					t.Errorf("%s %+v; want %s %s", decision.Result, decision.Reasons, c.want, c.code)
 				}
@@ -189,13 +202,13 @@ func TestStatic(t *testing.T) {
 			if check.NeedsDigest() != c.proof {
 				t.Errorf("asks the registry: %t", check.NeedsDigest())
 			}
-			if d := policy.Decide(check, answers()); d.Result != c.want {
+			if d := decide(t, check, answers()); d.Result != c.want {
 				t.Errorf("%s %+v; want %s", d.Result, d.Reasons, c.want)
 			}
 		})
 	}
 	check := only(t, compile(t, sigstore.Options{}, head+"  authorities: [{key: {data: $KEY}}, {static: {action: fail}}]\n"))
-	if d := policy.Decide(check, answers(proof{authority: "authorities[0].key"})); d.Result != policy.Pass {
+	if d := decide(t, check, answers(proof{authority: "authorities[0].key"})); d.Result != policy.Pass {
 		t.Errorf("a key that signed beside one that fails: %s %+v", d.Result, d.Reasons)
 	}
 	check = only(t, compile(t, sigstore.Options{}, head+"  authorities: [{static: {action: fail, message: end of life}}]\n"))
@@ -211,7 +224,7 @@ func TestPolicies(t *testing.T) {
 	made := plan(t, pod("prod"), "ghcr.io/org/app:v1", a, b)
 	var results []policy.Result
 	for i := range made.Checks {
-		results = append(results, policy.Decide(&made.Checks[i], answers(proof{authority: "authorities[0].key"})).Result)
+		results = append(results, decide(t, &made.Checks[i], answers(proof{authority: "authorities[0].key"})).Result)
 	}
 	slices.Sort(results)
 	if !slices.Equal(results, []policy.Result{policy.Fail, policy.Pass}) {

@@ -3,11 +3,14 @@ package trustroot
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 )
 
 // Roots keeps TrustRoots in memory. Those of keys stand for themselves; whoever
-// reads TUF repositories says with Answer what one stands for. It is safe for
+// reads TUF repositories, beside the requests, takes them from Repositories and says
+// with Answer what one stands for, or with Fail why nobody knows. It is safe for
 // concurrent use; the zero Roots is empty.
 type Roots struct {
 	mu    sync.RWMutex
@@ -15,7 +18,7 @@ type Roots struct {
 }
 
 // rootState is a TrustRoot and what its repository said; failed is why the
-// document cannot be read.
+// document, or its repository, cannot be read.
 type rootState struct {
 	root   *TrustRoot
 	answer []byte
@@ -61,9 +64,36 @@ func (r *Roots) Answer(name, hash string, trustedRoot []byte) error {
 	if !ok || have.root == nil || have.root.TUF == nil || have.root.Hash != hash {
 		return fmt.Errorf("TrustRoot %s: its document is another one now", name)
 	}
-	have.answer = bytes.Clone(trustedRoot)
+	have.answer, have.failed = bytes.Clone(trustedRoot), nil
 	r.set(name, have)
 	return nil
+}
+
+// Fail says why the TUF repository of a TrustRoot cannot be read. What it said before
+// stays; where it said nothing yet, who asks is told why. Of a document that has
+// changed since, it is nothing.
+func (r *Roots) Fail(name, hash string, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if have, ok := r.known[name]; ok && have.root != nil && have.root.TUF != nil && have.root.Hash == hash {
+		have.failed = why
+		r.set(name, have)
+	}
+}
+
+// Repositories returns the TrustRoots whose TUF repositories are to be read, in the
+// order of their names. They are not to be changed.
+func (r *Roots) Repositories() []*TrustRoot {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var list []*TrustRoot
+	for _, have := range r.known {
+		if have.root != nil && have.root.TUF != nil {
+			list = append(list, have.root)
+		}
+	}
+	slices.SortFunc(list, func(a, b *TrustRoot) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 func (r *Roots) set(name string, state rootState) {
@@ -81,10 +111,12 @@ func (r *Roots) TrustedRoot(name string) ([]byte, error) {
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("there is no TrustRoot %s", name)
-	case have.failed != nil:
+	case have.root == nil:
 		return nil, fmt.Errorf("the TrustRoot %s cannot be read: %w", name, have.failed)
 	case have.root.TUF == nil:
 		return have.root.TrustedRoot, nil
+	case have.answer == nil && have.failed != nil:
+		return nil, fmt.Errorf("the TUF repository of the TrustRoot %s cannot be read: %w", name, have.failed)
 	case have.answer == nil:
 		return nil, fmt.Errorf("the TUF repository of the TrustRoot %s was not read yet", name)
 	}

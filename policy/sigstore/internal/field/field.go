@@ -55,11 +55,6 @@ func Below(path string, err error) error {
 	return &Error{Path: path, Err: err}
 }
 
-// Unsupported is the error for a field that this version cannot honour.
-func Unsupported(path, what string) error {
-	return Fail(path, "%s is not supported in this version, and without it the policy would mean something else: remove it or keep the policy in policy-controller", what)
-}
-
 // Read decodes a document strictly, and returns it as JSON. Fields that are
 // unknown, there twice or different in case are errors with their path.
 func Read(text []byte, into any) ([]byte, error) {

@@ -1,0 +1,345 @@
+package cue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
+)
+
+// CUE cannot be interrupted, so what could take any amount of time is found before
+// it is evaluated. The bounds are far above what policies need and far below a second.
+const (
+	// maxDepth bounds how deep a policy and its data are nested.
+	maxDepth = 100
+	// maxBrackets bounds the same before parsing, which takes long for very many; it
+	// leaves room for those in texts.
+	maxBrackets = 500
+	// maxAlternatives bounds the combinations of alternatives (a | b) for one field;
+	// the evaluator tries them all.
+	maxAlternatives = 128
+)
+
+// cost knows the declarations of a policy by their names and by their paths.
+type cost struct {
+	byPath map[string][]ast.Expr
+	byName map[string][]string // paths
+	// the answers, and what is being looked for, by name
+	loops        map[string]int
+	alternatives map[string]int
+	open         map[string]bool
+}
+
+// declarations reads a policy.
+func declarations(file *ast.File) *cost {
+	c := &cost{
+		byPath: map[string][]ast.Expr{}, byName: map[string][]string{},
+		loops: map[string]int{}, alternatives: map[string]int{}, open: map[string]bool{},
+	}
+	c.declare(file, "")
+	return c
+}
+
+// loopsOf refuses a policy whose evaluation has no bound, and returns how many loops
+// over independent lists are nested in it.
+func (c *cost) loopsOf(file *ast.File) (int, error) {
+	for name := range c.byName {
+		if c.reaches(name, name) {
+			return 0, fmt.Errorf("%s refers to itself, and nobody knows when that ends: give what it refers to a name of its own beside it", name)
+		}
+	}
+	for path := range c.byPath {
+		if n := c.choices(path); n > maxAlternatives {
+			return 0, fmt.Errorf("%s has %d combinations of alternatives, and %d are the bound", strings.TrimPrefix(path, "."), n, maxAlternatives)
+		}
+	}
+	return c.nested(file, nil), nil
+}
+
+// brackets returns how deep brackets are nested, those in texts counted too.
+func brackets(text string) int {
+	deepest, now := 0, 0
+	for _, r := range text {
+		switch r {
+		case '(', '[', '{':
+			now++
+			deepest = max(deepest, now)
+		case ')', ']', '}':
+			now--
+		}
+	}
+	return deepest
+}
+
+func depth(file *ast.File) int {
+	deepest, now := 0, 0
+	ast.Walk(file, func(ast.Node) bool {
+		now++
+		deepest = max(deepest, now)
+		return true
+	}, func(ast.Node) { now-- })
+	return deepest / 2 // a field and its value are two
+}
+
+// declare notes what a node declares. Alternatives and elements have paths of their
+// own, since they are never one value.
+func (c *cost) declare(node ast.Node, path string) {
+	note := func(name string, value ast.Expr) {
+		below := path + "." + name
+		if len(c.byPath[below]) == 0 {
+			c.byName[name] = append(c.byName[name], below)
+		}
+		c.byPath[below] = append(c.byPath[below], value)
+		c.declare(value, below)
+	}
+	ast.Walk(node, func(n ast.Node) bool {
+		if n == node {
+			return true
+		}
+		switch n := n.(type) {
+		case *ast.Field:
+			name, _, err := ast.LabelName(n.Label)
+			if err != nil {
+				name = "[]"
+			}
+			if alias, ok := n.Label.(*ast.Alias); ok {
+				c.byName[alias.Ident.Name] = append(c.byName[alias.Ident.Name], path+"."+name)
+			}
+			note(name, n.Value)
+			return false
+		case *ast.LetClause:
+			note(n.Ident.Name, n.Expr)
+			return false
+		case *ast.Alias:
+			note(n.Ident.Name, n.Expr)
+			return false
+		case *ast.ListLit:
+			for i, element := range n.Elts {
+				c.declare(&ast.ParenExpr{X: element}, fmt.Sprintf("%s[%d]", path, i))
+			}
+			return false
+		case *ast.BinaryExpr:
+			if n.Op == token.OR {
+				c.declare(&ast.ParenExpr{X: n.X}, path+"|")
+				c.declare(&ast.ParenExpr{X: n.Y}, path+"||")
+				return false
+			}
+		}
+		return true
+	}, nil)
+}
+
+// reaches reports whether a declaration refers to a name, by way of others too. It goes
+// by names alone: what it does not find is not there, and some of what it finds is not.
+func (c *cost) reaches(name, wanted string) bool {
+	seen := map[string]bool{}
+	var from func(string) bool
+	from = func(name string) bool {
+		found := false
+		for _, path := range c.byName[name] {
+			for _, value := range c.byPath[path] {
+				used(value, func(next string) {
+					if found || next == wanted {
+						found = true
+						return
+					}
+					if _, declared := c.byName[next]; declared && !seen[next] {
+						seen[next] = true
+						found = from(next)
+					}
+				})
+			}
+		}
+		return found
+	}
+	return from(name)
+}
+
+// used tells of each name that an expression refers to.
+func used(node ast.Node, tell func(string)) {
+	ast.Walk(node, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			tell(n.Name)
+		case *ast.SelectorExpr:
+			used(n.X, tell)
+			return false
+		case *ast.Field:
+			if _, _, err := ast.LabelName(n.Label); err != nil {
+				used(n.Label, tell)
+			}
+			used(n.Value, tell)
+			return false
+		}
+		return true
+	}, nil)
+}
+
+// choices returns how many combinations of alternatives the declarations of a path
+// have together.
+func (c *cost) choices(path string) int {
+	product := 1
+	for _, value := range c.byPath[path] {
+		product = times(product, c.choicesOf(value))
+	}
+	return product
+}
+
+func (c *cost) choicesOf(e ast.Expr) int {
+	switch e := e.(type) {
+	case *ast.BinaryExpr:
+		switch e.Op {
+		case token.OR:
+			return min(c.choicesOf(e.X)+c.choicesOf(e.Y), tooMany)
+		case token.AND:
+			return times(c.choicesOf(e.X), c.choicesOf(e.Y))
+		}
+	case *ast.ParenExpr:
+		return c.choicesOf(e.X)
+	case *ast.UnaryExpr:
+		return c.choicesOf(e.X)
+	case *ast.SelectorExpr:
+		return c.choicesOf(e.X)
+	case *ast.IndexExpr:
+		return c.choicesOf(e.X)
+	case *ast.Ident:
+		return c.choicesByName(e.Name)
+	case *ast.StructLit:
+		product := 1
+		for _, d := range e.Elts {
+			if embedded, ok := d.(*ast.EmbedDecl); ok {
+				product = times(product, c.choicesOf(embedded.Expr))
+			}
+		}
+		return product
+	}
+	return 1
+}
+
+// choicesByName returns the most that something of a name has, what is below it
+// included: a selector may mean that.
+func (c *cost) choicesByName(name string) int {
+	if known, ok := c.alternatives[name]; ok {
+		return known
+	}
+	most := 1
+	for _, path := range c.byName[name] {
+		for other := range c.byPath {
+			if other == path || strings.HasPrefix(other, path+".") {
+				most = max(most, c.choices(other))
+			}
+		}
+	}
+	c.alternatives[name] = most
+	return most
+}
+
+// tooMany stands for any number beyond the bounds.
+const tooMany = 1 << 20
+
+func times(a, b int) int { return min(a*b, tooMany) }
+
+// nested returns how many loops over independent lists are nested in a node. A loop
+// over what an outer one found is no further one, for it ends with the data.
+func (c *cost) nested(node ast.Node, bound map[string]bool) int {
+	deepest := 0
+	ast.Walk(node, func(n ast.Node) bool {
+		if n == node {
+			if one, ok := n.(*ast.Comprehension); ok {
+				deepest = max(deepest, c.comprehension(one, bound))
+				return false
+			}
+		}
+		switch n := n.(type) {
+		case *ast.Comprehension:
+			deepest = max(deepest, c.comprehension(n, bound))
+			return false
+		case *ast.SelectorExpr:
+			deepest = max(deepest, c.nested(n.X, bound))
+			return false
+		case *ast.Ident:
+			if !bound[n.Name] {
+				deepest = max(deepest, c.nestedByName(n.Name))
+			}
+		}
+		return true
+	}, nil)
+	return deepest
+}
+
+func (c *cost) comprehension(n *ast.Comprehension, outer map[string]bool) int {
+	bound := map[string]bool{}
+	for name := range outer {
+		bound[name] = true
+	}
+	around, beside := 0, 0
+	for _, clause := range n.Clauses {
+		loop, ok := clause.(*ast.ForClause)
+		if !ok {
+			beside = max(beside, c.nested(clause, bound))
+			continue
+		}
+		depends := false
+		used(loop.Source, func(name string) { depends = depends || bound[name] })
+		if of := c.nested(loop.Source, bound); !depends {
+			around += max(1, of)
+		} else {
+			around += of
+		}
+		for _, variable := range []*ast.Ident{loop.Key, loop.Value} {
+			if variable != nil {
+				bound[variable.Name] = true
+			}
+		}
+	}
+	return around + max(beside, c.nested(n.Value, bound))
+}
+
+func (c *cost) nestedByName(name string) int {
+	if known, ok := c.loops[name]; ok {
+		return known
+	}
+	if c.open[name] { // refused before; only aliases come here
+		return 0
+	}
+	c.open[name] = true
+	deepest := 0
+	for _, path := range c.byName[name] {
+		for _, value := range c.byPath[path] {
+			deepest = max(deepest, c.nested(value, nil))
+		}
+	}
+	c.loops[name] = deepest
+	return deepest
+}
+
+// widestOf returns the length of the longest list or object that is written out.
+func widestOf(file *ast.File) int {
+	widest := 0
+	ast.Walk(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ListLit:
+			widest = max(widest, len(n.Elts))
+		case *ast.StructLit:
+			widest = max(widest, len(n.Elts))
+		}
+		return true
+	}, nil)
+	return widest
+}
+
+// splits reports whether a policy calls a function that makes many values of a text.
+func splits(file *ast.File) (found bool) {
+	ast.Walk(file, func(n ast.Node) bool {
+		if selector, ok := n.(*ast.SelectorExpr); ok {
+			label, _, _ := ast.LabelName(selector.Sel)
+			found = found || slices.ContainsFunc([]string{"Split", "Fields", "Runes", "Unmarshal", "FindAll"}, func(of string) bool {
+				return strings.HasPrefix(label, of)
+			})
+		}
+		return true
+	}, nil)
+	return found
+}

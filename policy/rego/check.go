@@ -1,0 +1,146 @@
+package rego
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// capabilities are the functions that compute and nothing else.
+func capabilities(clock bool) *ast.Capabilities {
+	all := ast.CapabilitiesForThisVersion()
+	all.AllowNet = []string{} // none, where nil would be all
+	all.Builtins = slices.DeleteFunc(all.Builtins, func(b *ast.Builtin) bool { return forbidden(b, clock) })
+	return all
+}
+
+func forbidden(b *ast.Builtin, clock bool) bool {
+	for _, prefix := range []string{"http.", "net.", "opa.", "rego.", "providers.", "rand.", "uuid.", "io.", "graphql.", "crypto.x509."} {
+		if strings.HasPrefix(b.Name, prefix) {
+			return true
+		}
+	}
+	switch b.Name {
+	case clockName:
+		return !clock
+	case "trace", "print", "internal.print", "strings.render_template", "json.match_schema", "json.verify_schema":
+		return true
+	case "bits.lsh", "graph.reachable_paths", "numbers.range_step", "regex.globs_match", "yaml.unmarshal":
+		return true // they make much of little, and cannot be interrupted
+	}
+	return b.Nondeterministic
+}
+
+const clockName = "time.now_ns"
+
+func readsClock(m *ast.Module) (reads bool) {
+	ast.WalkRefs(m, func(r ast.Ref) bool {
+		reads = reads || r.String() == clockName
+		return false
+	})
+	return reads
+}
+
+// check looks at a policy before it is evaluated at all.
+func check(m *ast.Module, options Options) error {
+	if m.Package.Path.String() != "data."+module {
+		return fmt.Errorf("want package %s, found %s", module, strings.TrimPrefix(m.Package.Path.String(), "data."))
+	}
+	if n := comprehensions(m); n > maxComprehensions {
+		return fmt.Errorf("%d comprehensions are nested, and %d are the bound", n, maxComprehensions)
+	}
+	if !slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return r.Head.Ref().String() == answer }) {
+		return fmt.Errorf("it has no rule %s", answer)
+	}
+	if len(options.Absent)+len(options.Members) == 0 {
+		return nil
+	}
+	return speaks(m, options)
+}
+
+// comprehensions returns how deep they are nested below a node.
+func comprehensions(node any) int {
+	deepest := 0
+	below := func(parts ...any) bool {
+		for _, part := range parts {
+			deepest = max(deepest, 1+comprehensions(part))
+		}
+		return true
+	}
+	ast.NewGenericVisitor(func(n any) bool {
+		switch n := n.(type) {
+		case *ast.ArrayComprehension:
+			return below(n.Term, n.Body)
+		case *ast.SetComprehension:
+			return below(n.Term, n.Body)
+		case *ast.ObjectComprehension:
+			return below(n.Key, n.Value, n.Body)
+		case *ast.Every:
+			return below(n.Domain, n.Body)
+		}
+		return false
+	}).Walk(node)
+	return deepest
+}
+
+// speaks refuses what could be about an absent member: input as a whole, one of
+// its members whose name is not written out, and the absent ones.
+func speaks(m *ast.Module, options Options) (err error) {
+	var seen, followed int
+	ast.WalkTerms(m, func(t *ast.Term) bool {
+		if v, ok := t.Value.(ast.Var); ok && v.Equal(ast.InputRootDocument.Value) {
+			seen++
+		}
+		ref, ok := t.Value.(ast.Ref)
+		if !ok || len(ref) < 2 || !ref.HasPrefix(ast.InputRootRef) {
+			return false
+		}
+		followed++
+		name, ok := ref[1].Value.(ast.String)
+		switch {
+		case !ok && len(options.Absent) > 0:
+			err = fmt.Errorf("%s: %s may be about %s, which is not handed on: write out the name", t.Location, ref, strings.Join(options.Absent, " or "))
+		case !ok:
+		case len(options.Members) > 0 && !slices.Contains(options.Members, string(name)) && !slices.Contains(options.Absent, string(name)):
+			err = fmt.Errorf("%s: there is no %s: input has %s", t.Location, ref, strings.Join(options.Members, ", "))
+		case slices.Contains(options.Absent, string(name)):
+			err = fmt.Errorf("%s: %s is not handed on: %s", t.Location, ref, options.AbsentWhy)
+		}
+		return false
+	})
+	if err == nil && seen > followed && len(options.Absent) > 0 {
+		err = errors.New("input as a whole is more than what is handed on: name its members")
+	}
+	return err
+}
+
+// depth returns how deep the brackets of a text are nested, those in texts and
+// comments left out.
+func depth(text string) int {
+	deepest, now := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"' && text[i] != '\n'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '`':
+			for i++; i < len(text) && text[i] != '`'; i++ {
+			}
+		case '#':
+			for i++; i < len(text) && text[i] != '\n'; i++ {
+			}
+		case '(', '[', '{':
+			now++
+			deepest = max(deepest, now)
+		case ')', ']', '}':
+			now--
+		}
+	}
+	return deepest
+}

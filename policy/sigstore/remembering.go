@@ -1,0 +1,95 @@
+package sigstore
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// maxRemembered bounds the data whose answers a condition remembers: twice as many
+// images as a large cluster runs of one policy, at some hundred bytes each.
+const maxRemembered = 2048
+
+// remembering is a condition that remembers its answers by the data's content,
+// unless they depend on the time; that nobody could ask is not remembered.
+type remembering struct {
+	inner    policy.Condition
+	timeless bool
+
+	mu            sync.Mutex
+	recent, older map[[sha256.Size]byte]remembered
+}
+
+type remembered struct {
+	holds bool
+	why   string
+}
+
+// Holds asks about decoded JSON.
+func (r *remembering) Holds(data any) (bool, string, error) {
+	if !r.timeless {
+		return r.inner.Holds(data)
+	}
+	text, err := json.Marshal(data)
+	if err != nil {
+		return false, "", err
+	}
+	return r.holdsText(text)
+}
+
+// holdsText asks about JSON.
+func (r *remembering) holdsText(text []byte) (bool, string, error) {
+	key := sha256.Sum256(text)
+	if known, ok := r.recall(key); r.timeless && ok {
+		return known.holds, known.why, nil
+	}
+	var data any
+	if err := json.Unmarshal(text, &data); err != nil {
+		return false, "", err
+	}
+	holds, why, err := r.inner.Holds(data)
+	if err != nil {
+		return false, "", err
+	}
+	if r.timeless {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.keep(key, remembered{holds: holds, why: why})
+	}
+	return holds, why, nil
+}
+
+// recall returns an answer, and keeps it among the recent ones.
+func (r *remembering) recall(key [sha256.Size]byte) (remembered, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.recent[key]; ok {
+		return known, true
+	}
+	known, ok := r.older[key]
+	if ok {
+		r.keep(key, known)
+	}
+	return known, ok
+}
+
+// keep forgets what was not asked for while the recent ones became too many.
+func (r *remembering) keep(key [sha256.Size]byte, known remembered) {
+	if r.recent == nil || len(r.recent) >= maxRemembered/2 {
+		r.older, r.recent = r.recent, map[[sha256.Size]byte]remembered{}
+	}
+	r.recent[key] = known
+}
+
+// ofStatement asks a condition about the statement whose predicate it is given.
+type ofStatement struct {
+	inner         policy.Condition
+	predicateType string
+}
+
+// Holds asks about the statement.
+func (c ofStatement) Holds(predicate any) (bool, string, error) {
+	return c.inner.Holds(map[string]any{"predicateType": c.predicateType, "predicate": predicate})
+}
