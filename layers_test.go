@@ -79,6 +79,7 @@ var forbidden = []struct {
 var connecting = map[string]string{
 	"registry":                "the only package that speaks HTTP to registries",
 	"registry/registrytest":   "a registry for tests",
+	"gate/gatetest":           "registries that answer with errors, for tests",
 	"internal/dial":           "the guarded dialer",
 	"internal/redact":         "scrubs URLs; opens nothing",
 	"verify/trust":            "TUF and KMS",
