@@ -63,10 +63,10 @@ func (o *overall) holds(s *policy.Subject) (bool, string, error) {
 		return false, "", errors.New("only images and their namespace are known here, and the policy asks for the object; the admission webhook knows it")
 	}
 	if o.spec {
-		data["spec"] = s.Object["spec"]
+		data["spec"] = s.Object.Map()["spec"]
 	}
 	if o.meta {
-		data["metadata"] = s.Object["metadata"]
+		data["metadata"] = s.Object.Map()["metadata"]
 	}
 	if o.types {
 		version := s.Version
