@@ -188,10 +188,10 @@ func (w *way) key() string {
 // anything.
 func (j *journey) plain(ctx context.Context, ref image.Ref, about *way, identity workload.Identity, identityKey string) task {
 	key := accessKey{ref: ref, identity: identityKey, way: about.key()}
-	t, ok := j.tasks[key]
+	t, ok := j.tasks.get(key)
 	if !ok {
 		t.work, t.err = j.open(ctx, key, about, Access{Workload: identity})
-		j.tasks[key] = t
+		j.tasks.set(key, t)
 	}
 	return t
 }
