@@ -53,7 +53,7 @@ type indexer struct {
 func index(text string) ([]node, error) {
 	room := 1 + strings.Count(text, ",") + strings.Count(text, "{") + strings.Count(text, "[")
 	x := indexer{text: text, escape: -1, nodes: make([]node, 0, min(room, maxReserved))}
-	if err := x.value(0, node{}); err != nil {
+	if err := x.value(0, span{}, false); err != nil {
 		return nil, err
 	}
 	return x.nodes, nil
@@ -70,42 +70,52 @@ func (x *indexer) peek() byte {
 	}
 }
 
-// value reads one value, which is nested depth deep, into a node that has its name.
-func (x *indexer) value(depth int, n node) error {
+// value reads one value, which is nested depth deep, and has a name where it is a
+// member.
+func (x *indexer) value(depth int, name span, escapedName bool) error {
 	if depth > MaxDepth {
 		return fmt.Errorf("nested more than %d deep (MaxDepth)", MaxDepth)
 	}
 	first := x.peek()
-	n.kind = jsontext.Kind(first)
-	at := len(x.nodes)
-	x.nodes = append(x.nodes, n)
-	from := x.at
+	at, from, kind := len(x.nodes), x.at, jsontext.Kind(first)
+	var (
+		text    span
+		escaped bool
+	)
 	switch first {
-	case '{':
-		if err := x.members(at, depth); err != nil {
+	case '{', '[':
+		x.nodes = append(x.nodes, node{name: name, kind: kind, escapedName: escapedName})
+		if err := x.holder(at, depth); err != nil {
 			return err
 		}
-	case '[':
-		if err := x.elements(depth); err != nil {
-			return err
-		}
-	case '"':
-		n := &x.nodes[at]
-		n.value, n.escapedText = x.quoted()
-		n.next = uint32(at) + 1
+		x.nodes[at].value, x.nodes[at].next = x.since(from), uint32(len(x.nodes))
 		return nil
+	case '"':
+		text, escaped = x.quoted()
 	case 't', 'n':
 		x.at += len("true")
+		text = x.since(from)
 	case 'f':
 		x.at += len("false")
+		text = x.since(from)
 	default:
-		x.nodes[at].kind = jsontext.KindNumber
 		if err := x.number(); err != nil {
 			return err
 		}
+		kind, text = jsontext.KindNumber, x.since(from)
 	}
-	x.nodes[at].value, x.nodes[at].next = x.since(from), uint32(len(x.nodes))
+	x.nodes = append(x.nodes, node{
+		name: name, value: text, next: uint32(at) + 1, kind: kind, escapedName: escapedName, escapedText: escaped,
+	})
 	return nil
+}
+
+// holder reads what the object or list at a node holds.
+func (x *indexer) holder(at, depth int) error {
+	if x.nodes[at].kind == jsontext.KindBeginObject {
+		return x.members(at, depth)
+	}
+	return x.elements(depth)
 }
 
 // since returns what has been read.
@@ -130,12 +140,11 @@ func (x *indexer) members(of, depth int) error {
 	x.at++
 	count, escaped := 0, false
 	for x.peek() != '}' {
-		var n node
-		n.name, n.escapedName = x.quoted()
-		if err := x.value(depth+1, n); err != nil {
+		name, escapedName := x.quoted()
+		if err := x.value(depth+1, name, escapedName); err != nil {
 			return err
 		}
-		count, escaped = count+1, escaped || n.escapedName
+		count, escaped = count+1, escaped || escapedName
 	}
 	x.at++
 	if count > maxCompared || escaped && count > 1 {
@@ -150,7 +159,8 @@ func (x *indexer) compareNames(of int) error {
 	for at := first; at < end; at = x.nodes[at].next {
 		name := x.nodes[at].name.of(x.text)
 		for before := first; before < at; before = x.nodes[before].next {
-			if x.nodes[before].name.of(x.text) == name {
+			other := x.nodes[before].name
+			if int(other.to-other.from) == len(name) && other.of(x.text) == name {
 				return twice(name)
 			}
 		}
@@ -176,7 +186,7 @@ func twice(name string) error { return fmt.Errorf("the name %q stands twice in o
 func (x *indexer) elements(depth int) error {
 	x.at++
 	for x.peek() != ']' {
-		if err := x.value(depth+1, node{}); err != nil {
+		if err := x.value(depth+1, span{}, false); err != nil {
 			return err
 		}
 	}
