@@ -163,3 +163,11 @@ func pod(t testing.TB, images ...string) gate.Request {
 	}))(t)
 	return gate.Request{Object: must(workload.Parse(raw))(t)}
 }
+
+// changed returns an object after a change.
+func changed(t testing.TB, object workload.Object, change func(map[string]any)) workload.Object {
+	t.Helper()
+	content := object.Root().Decoded().(map[string]any)
+	change(content)
+	return must(workload.Parse(must(json.Marshal(content))(t)))(t)
+}

@@ -34,7 +34,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 		return outcomes
 	}
 
-	trip := &journey{gate: g, snapshot: snapshot, works: map[workKey]*work{}, tasks: map[accessKey]task{}}
+	trip := &journey{gate: g, snapshot: snapshot}
 	plans := make([]*planned, len(requests))
 	broken := make([]error, len(requests))
 	for i, request := range requests {
@@ -94,8 +94,8 @@ const patience = 20 * time.Millisecond
 type journey struct {
 	gate     *Gate
 	snapshot Snapshot
-	works    map[workKey]*work
-	tasks    map[accessKey]task
+	works    few[workKey, *work]
+	tasks    few[accessKey, task]
 	order    []*work
 }
 
@@ -114,10 +114,10 @@ type accessKey struct {
 // checks of other containers, objects and policies share.
 func (j *journey) work(ctx context.Context, check *policy.Check, w *way, identity workload.Identity, identityKey string) task {
 	key := accessKey{ref: asWritten(check.Image).Ref, credentials: credentialsKey(check.Credentials), identity: identityKey, way: w.key()}
-	t, ok := j.tasks[key]
+	t, ok := j.tasks.get(key)
 	if !ok {
 		t.work, t.err = j.open(ctx, key, w, Access{Credentials: check.Credentials, Workload: identity})
-		j.tasks[key] = t
+		j.tasks.set(key, t)
 	}
 	if t.err == nil {
 		t.at = len(t.work.checks)
@@ -139,11 +139,11 @@ func (j *journey) open(ctx context.Context, who accessKey, about *way, access Ac
 		return nil, fmt.Errorf("credentials: %w", late(ctx, err))
 	}
 	key.scope = session.Scope()
-	w, ok := j.works[key]
+	w, ok := j.works.get(key)
 	if !ok {
 		w = &work{
 			gate: j.gate, prover: j.snapshot.Prover, generation: j.snapshot.Prover.Generation(),
-			session: session, scope: key.scope, ref: ref, way: about, answers: map[question]policy.Answer{},
+			session: session, scope: key.scope, ref: ref, way: about,
 		}
 		w.home = place{repository: ref.Repository(), session: session}
 		w.place = &w.home
@@ -152,7 +152,7 @@ func (j *journey) open(ctx context.Context, who accessKey, about *way, access Ac
 			places := j.places(w, evidence, access)
 			w.place, w.later, w.mirrorHash = places[0], places[1:], j.snapshot.Mirrors.Hash()
 		}
-		j.works[key] = w
+		j.works.set(key, w)
 		j.order = append(j.order, w)
 	}
 	return w, nil
@@ -198,6 +198,9 @@ func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 // runAll does works that memory does not answer, several at a time, and tells of
 // each that it is finished. One that does not heed the deadline is left alone.
 func (j *journey) runAll(ctx context.Context, works []*work, finish func(*work)) {
+	if len(works) == 0 {
+		return
+	}
 	slots := make(chan struct{}, j.gate.options.images)
 	done := make(chan *work, len(works))
 	for _, w := range works {
@@ -252,7 +255,7 @@ func (w *work) late(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err, w.children.err, w.parent.err = late(ctx, w.err), late(ctx, w.children.err), late(ctx, w.parent.err)
-	for key, answer := range w.answers {
+	for key, answer := range w.answers.all() {
 		if len(answer.Gaps) == 0 {
 			continue
 		}
@@ -260,7 +263,7 @@ func (w *work) late(ctx context.Context) {
 		for i, gap := range answer.Gaps {
 			answer.Gaps[i] = late(ctx, gap)
 		}
-		w.answers[key] = answer
+		w.answers.set(key, answer)
 	}
 }
 

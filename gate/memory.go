@@ -150,6 +150,7 @@ func (m *memory) parse(text string) (image.Ref, error) {
 	if ref, ok := m.refs.Get(text); ok {
 		return ref, nil
 	}
+	text = strings.Clone(text) // else what is kept would keep all of the object's text
 	ref, err := image.Parse(text)
 	if err == nil {
 		m.refs.Put(text, ref, 24*time.Hour)

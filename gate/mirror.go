@@ -64,34 +64,24 @@ func newMirrors(j *journey, p *planned) mirrors {
 	about := mirror.Subject{
 		Namespace: s.Namespace, NamespaceLabels: s.NamespaceLabels, NamespaceKnown: s.NamespaceKnown, Bare: s.Bare,
 	}
-	about.Labels, about.Owners = describeObject(s.Object)
+	about.Labels, about.Owners = describeObject(p.request.Object)
 	return mirrors{set: set, about: about, ways: map[image.Ref]*way{}}
 }
 
 // describeObject returns an object's labels and the kinds of its controllers.
-func describeObject(object map[string]any) (labels map[string]string, owners []mirror.Owner) {
-	metadata, _ := object["metadata"].(map[string]any)
-	named, _ := metadata["labels"].(map[string]any)
-	labels = make(map[string]string, len(named))
-	for name, value := range named {
-		if text, ok := value.(string); ok {
-			labels[name] = text
+func describeObject(object workload.Object) (labels map[string]string, owners []mirror.Owner) {
+	metadata := object.Root().Member("metadata")
+	for _, reference := range metadata.Member("ownerReferences").Elements() {
+		if !reference.Member("controller").IsTrue() {
+			continue
 		}
-	}
-	references, _ := metadata["ownerReferences"].([]any)
-	for _, entry := range references {
-		reference, _ := entry.(map[string]any)
-		version, _ := reference["apiVersion"].(string)
-		kind, _ := reference["kind"].(string)
-		if isController, _ := reference["controller"].(bool); isController {
-			group, _, ok := strings.Cut(version, "/")
-			if !ok {
-				group = "" // the core group
-			}
-			owners = append(owners, mirror.Owner{Group: group, Kind: kind})
+		group, _, ok := strings.Cut(reference.Member("apiVersion").Text(), "/")
+		if !ok {
+			group = "" // the core group
 		}
+		owners = append(owners, mirror.Owner{Group: group, Kind: reference.Member("kind").Text()})
 	}
-	return labels, owners
+	return metadata.Member("labels").Texts(), owners
 }
 
 // of returns what the mirrors say of a reference, nil for nothing.
@@ -198,10 +188,10 @@ func (w *way) key() string {
 // anything.
 func (j *journey) plain(ctx context.Context, ref image.Ref, about *way, identity workload.Identity, identityKey string) task {
 	key := accessKey{ref: ref, identity: identityKey, way: about.key()}
-	t, ok := j.tasks[key]
+	t, ok := j.tasks.get(key)
 	if !ok {
 		t.work, t.err = j.open(ctx, key, about, Access{Workload: identity})
-		j.tasks[key] = t
+		j.tasks.set(key, t)
 	}
 	return t
 }

@@ -81,7 +81,7 @@ func TestTheTargetsTagIsItsOwnersAlone(t *testing.T) {
 	private := copyTo(q.first, app, "private")
 	owner, other := pod(t, app.Name), pod(t, app.Name)
 	other.Subject.Namespace = "other"
-	other.Object.Content()["metadata"].(map[string]any)["namespace"] = "other"
+	other.Object = changed(t, other.Object, func(pod map[string]any) { pod["metadata"].(map[string]any)["namespace"] = "other" })
 	for _, together := range []bool{false, true} {
 		g := q.mirroredAt(t, tenants{harbor: q.harbor, private: q.first.Registry.Host()}, q.hub(t, `"when": "Present", "resolve": "Target"`), nil)
 		out := make([]gate.Outcome, 2)

@@ -245,7 +245,9 @@ func TestPullSecretsOfAMirror(t *testing.T) {
 		{"one is missing", here{"b"}, nil, `[{add /spec/imagePullSecrets []} {add /spec/imagePullSecrets/- map[name:b]}]`, true},
 		{"nobody can look", here{"broken"}, nil, `[]`, true},
 		{"the pod has one already", here{"a", "b"}, func(r *gate.Request) {
-			r.Object.Content()["spec"].(map[string]any)["imagePullSecrets"] = []any{map[string]any{"name": "a"}, map[string]any{"name": "z"}}
+			r.Object = changed(t, r.Object, func(pod map[string]any) {
+				pod["spec"].(map[string]any)["imagePullSecrets"] = []any{map[string]any{"name": "a"}, map[string]any{"name": "z"}}
+			})
 		}, `[{add /spec/imagePullSecrets/- map[name:b]}]`, false},
 		{"a pod that exists keeps what it has", here{"a", "b"}, func(r *gate.Request) { r.Subject.Operation = "UPDATE" }, `[]`, true},
 	} {

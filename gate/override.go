@@ -179,7 +179,7 @@ func (w *work) descendants(ctx context.Context) ([]image.Digest, error) {
 // proveAllowed proves the signers whom an Allow believes, for images that are not
 // allowed without.
 func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
-	trip := &journey{gate: j.gate, snapshot: j.snapshot, works: map[workKey]*work{}, tasks: map[accessKey]task{}}
+	trip := &journey{gate: j.gate, snapshot: j.snapshot}
 	for _, one := range open {
 		p := one.plan
 		if !p.overriding.WantsSigner(policy.OverrideAllow) {
@@ -267,7 +267,7 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 func (w *work) allFacts(by func(*verify.Authority) bool) (facts []verify.Fact, gap error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for key, answer := range w.answers {
+	for key, answer := range w.answers.all() {
 		facts = append(facts, answer.Facts...)
 		if len(answer.Gaps) > 0 && by(key.authority) {
 			gap = answer.Gaps[0]

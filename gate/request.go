@@ -89,11 +89,13 @@ func forPod(of string, metadata, spec map[string]any) (Request, error) {
 // subject joins what the request says with what the object says of itself.
 func (r Request) subject() *policy.Subject {
 	s := r.Subject
-	s.Object = r.Object.Content()
+	if !r.Object.IsZero() {
+		s.Object = policy.ContentFrom(r.Object)
+	}
 	s.Group, s.Version, s.Kind = r.Object.Group(), r.Object.Version(), r.Object.Kind()
 	s.Name = r.Object.Name()
-	if s.OldObject == nil && !r.Old.IsZero() {
-		s.OldObject = r.Old.Content()
+	if s.OldObject.IsZero() && !r.Old.IsZero() {
+		s.OldObject = policy.ContentFrom(r.Old)
 	}
 	if s.Namespace == "" {
 		s.Namespace = r.Object.Namespace()

@@ -76,7 +76,7 @@ func TestAnUpdateLooksAtWhatChanged(t *testing.T) {
 				if outcome.Answer != c.want {
 					t.Errorf("%s, want %s: %+v %+v", outcome.Answer, c.want, outcome.Reasons, outcome.Verdicts)
 				}
-				if outcome.Subject.OldObject == nil {
+				if outcome.Subject.OldObject.IsZero() {
 					t.Error("the policies do not see the former object")
 				}
 			})

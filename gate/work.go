@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -56,9 +55,9 @@ type work struct {
 
 	mu      sync.Mutex
 	others  []Session // of places elsewhere
-	answers map[question]policy.Answer
-	old     map[question]bool // answered from an old memory
-	anew    bool              // the memory is not asked any more
+	answers few[question, policy.Answer]
+	old     []question // answered from an old memory
+	anew    bool       // the memory is not asked any more
 }
 
 // question is a policy.Question about one digest, in comparable form.
@@ -163,20 +162,18 @@ func (w *work) remember(ctx context.Context) bool {
 	return true
 }
 
-// forget drops answers that only say that memory does not know.
+// forget drops answers, as those that only say that memory does not know.
 func (w *work) forget(keys []question) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, key := range keys {
-		delete(w.answers, key)
-	}
+	w.answers.drop(func(key question, _ policy.Answer) bool { return slices.Contains(keys, key) })
 }
 
 // forgetGaps drops every answer that says that memory does not know.
 func (w *work) forgetGaps() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.answers, func(_ question, a policy.Answer) bool { return slices.Contains(a.Gaps, errNotAsked) })
+	w.answers.drop(func(_ question, a policy.Answer) bool { return slices.Contains(a.Gaps, errNotAsked) })
 }
 
 // recall returns facts about a digest that memory knows. An authority whose key
@@ -230,9 +227,9 @@ func (w *work) renew(ctx context.Context) {
 			continue
 		}
 		for _, q := range check.Questions() {
-			if key := questionKey(w.pinned.Digest(), q); w.old[key] {
-				delete(w.old, key)
-				delete(w.answers, key)
+			if i := slices.Index(w.old, questionKey(w.pinned.Digest(), q)); i >= 0 {
+				w.forget(w.old[i : i+1])
+				w.old = slices.Delete(w.old, i, i+1)
 				again = append(again, q)
 			}
 		}
@@ -259,7 +256,7 @@ func (w *work) answersFor(digest image.Digest) policy.Answers {
 	return func(q policy.Question) policy.Answer {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		answer, ok := w.answers[questionKey(digest, q)]
+		answer, ok := w.answers.get(questionKey(digest, q))
 		if !ok {
 			answer.Gaps = []error{errors.New("the question was never asked; this is a defect")}
 		}
@@ -333,7 +330,7 @@ func safely(do func()) (err error) {
 func (w *work) known(key question) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, ok := w.answers[key]
+	_, ok := w.answers.get(key)
 	return ok
 }
 
@@ -341,16 +338,15 @@ func (w *work) known(key question) bool {
 func (w *work) markOld(key question) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.old == nil {
-		w.old = map[question]bool{}
+	if !slices.Contains(w.old, key) {
+		w.old = append(w.old, key)
 	}
-	w.old[key] = true
 }
 
 func (w *work) record(key question, answer policy.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.answers[key] = answer
+	w.answers.set(key, answer)
 }
 
 // add records what a place says: the first place's word, or more to it.
@@ -358,9 +354,10 @@ func (w *work) add(from *place, key question, answer policy.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if from.isLater {
-		answer = merge(w.answers[key], answer, from.repository)
+		before, _ := w.answers.get(key)
+		answer = merge(before, answer, from.repository)
 	}
-	w.answers[key] = answer
+	w.answers.set(key, answer)
 }
 
 // inquiry is a question whose authority is resolved and whose answer is not

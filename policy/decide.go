@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/attest"
@@ -90,10 +91,8 @@ func Decide(check *Check, answers Answers) Decision {
 // signers says who signed, each once, in order.
 func signers(facts []verify.Fact) string {
 	var names []string
-	seen := map[string]bool{}
 	for _, f := range facts {
-		if name := f.Signer.String(); !seen[name] {
-			seen[name] = true
+		if name := f.Signer.String(); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

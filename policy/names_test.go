@@ -130,7 +130,7 @@ func TestAnExceptionSpeaksOfTheNamesThatItLists(t *testing.T) {
 type reading struct{ where }
 
 func (r reading) Plan(_ context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
-	spec, _ := s.Object["spec"].(map[string]any)
+	spec, _ := s.Object.Map()["spec"].(map[string]any)
 	containers, _ := spec["containers"].([]any)
 	first, _ := containers[0].(map[string]any)
 	if text, _ := first["image"].(string); !strings.HasPrefix(text, r.registry) {
@@ -153,7 +153,7 @@ func TestAnObjectReadsAsItsCopysSource(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan := set.Plan(t.Context(), &policy.Subject{Object: object}, finder(images...))
+		plan := set.Plan(t.Context(), &policy.Subject{Object: policy.ContentOf(object)}, finder(images...))
 		if len(plan.Checks) != want {
 			t.Errorf("%s: %d checks, want %d", registry, len(plan.Checks), want)
 		}

@@ -13,9 +13,8 @@ import (
 // Subject is what a policy is asked about: an object on its way into a cluster,
 // or one that stands in a file.
 type Subject struct {
-	// Object is the object as decoded JSON; OldObject is its former state, nil
-	// at creation. Neither is to be changed.
-	Object, OldObject map[string]any
+	// Object is the object; OldObject is its former state, zero at creation.
+	Object, OldObject Content
 	// Group, Version, Kind and Subresource are the object's.
 	Group, Version, Kind, Subresource string
 	Namespace, Name                   string
@@ -39,21 +38,24 @@ type Subject struct {
 // that what a rule reads in the object agrees with the images that it is given.
 func (s *Subject) named(own, others []Image) *Subject {
 	renamed := *s
-	for i, other := range others {
-		if other.Ref == own[i].Ref {
-			continue
+	renamed.Object = s.Object.rewrite(func(object map[string]any) map[string]any {
+		for i, other := range others {
+			if other.Ref == own[i].Ref {
+				continue
+			}
+			path := strings.Split(strings.TrimPrefix(other.Pointer, "/"), "/")
+			if changed, ok := replaced(object, path, own[i].Ref.Written(), other.Ref.Written()).(map[string]any); ok {
+				object = changed
+			}
 		}
-		path := strings.Split(strings.TrimPrefix(other.Pointer, "/"), "/")
-		if object, ok := rewritten(renamed.Object, path, own[i].Ref.Written(), other.Ref.Written()).(map[string]any); ok {
-			renamed.Object = object
-		}
-	}
+		return object
+	})
 	return &renamed
 }
 
-// rewritten returns a value with another text at a path, if the old one stands there.
+// replaced returns a value with another text at a path, if the old one stands there.
 // What is on the way is copied, and the rest shared.
-func rewritten(value any, path []string, old, text string) any {
+func replaced(value any, path []string, old, text string) any {
 	if len(path) == 0 {
 		if value == any(old) {
 			return text
@@ -65,13 +67,13 @@ func rewritten(value any, path []string, old, text string) any {
 		key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
 		if member, ok := value[key]; ok {
 			value = maps.Clone(value)
-			value[key] = rewritten(member, path[1:], old, text)
+			value[key] = replaced(member, path[1:], old, text)
 		}
 		return value
 	case []any:
 		if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(value) {
 			value = slices.Clone(value)
-			value[i] = rewritten(value[i], path[1:], old, text)
+			value[i] = replaced(value[i], path[1:], old, text)
 		}
 		return value
 	}

@@ -20,11 +20,26 @@ func (t *tally) add(facts []verify.Fact, isSet bool) {
 	t.members = append(t.members, met{facts: facts, isSet: isSet})
 }
 
+// isOne reports whether one member is all that is met, as nearly always: it has a
+// signer of its own.
+func (t *tally) isOne() bool { return len(t.members) == 1 && len(t.members[0].facts) > 0 }
+
 // count returns the greatest number of members with a signer of their own.
-func (t *tally) count() int { return len(t.match()) }
+func (t *tally) count() int {
+	if t.isOne() {
+		return 1
+	}
+	return len(t.match())
+}
 
 // facts returns one fact for each counted authority, and all of a counted set's.
 func (t *tally) facts() []verify.Fact {
+	switch {
+	case t.isOne() && t.members[0].isSet:
+		return t.members[0].facts
+	case t.isOne():
+		return t.members[0].facts[:1:1]
+	}
 	var facts []verify.Fact
 	owner := t.match()
 	for i, member := range t.members {

@@ -60,6 +60,44 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
+// BenchmarkParseValue is Parse for a text whose grammar is known to be right.
+func BenchmarkParseValue(b *testing.B) {
+	raw := storedPod(b)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := workload.ParseValue(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkContent is Parse where somebody reads all of the object.
+func BenchmarkContent(b *testing.B) {
+	raw := storedPod(b)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		object, err := workload.Parse(raw)
+		if err != nil || len(object.Content()) == 0 {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkExtract(b *testing.B) {
+	object, err := workload.Parse(storedPod(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if uses, err := workload.Extract(object); err != nil || len(uses) != 8 {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkUnmarshal is what it costs when nothing is refused.
 func BenchmarkUnmarshal(b *testing.B) {
 	raw := storedPod(b)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -37,7 +38,7 @@ func ExtractWith(o Object, extractors []Extractor) ([]Use, error) {
 	}
 	var uses []Use
 	for i, e := range extractors {
-		found, err := e.extract(o.content)
+		found, err := e.extract(o.Root())
 		if err != nil {
 			return nil, fmt.Errorf("images of %s: extractor %d (%s): %w", o, i+1, e.Path, err)
 		}
@@ -51,7 +52,7 @@ func ExtractWith(o Object, extractors []Extractor) ([]Use, error) {
 	return uses, nil
 }
 
-func (e Extractor) extract(content map[string]any) ([]Use, error) {
+func (e Extractor) extract(content Value) ([]Use, error) {
 	path, err := parsePointer(e.Path)
 	if err != nil {
 		return nil, err
@@ -82,49 +83,48 @@ type extraction struct {
 // spot is where a walk is.
 type spot struct {
 	at    pointer
-	entry map[string]any // the nearest object that contains it
+	entry Value // the nearest object that contains it
 }
 
-func (x *extraction) follow(value any, path []string, s spot) error {
-	if value == nil {
+func (x *extraction) follow(value Value, path []string, s spot) error {
+	switch {
+	case value.IsNull():
 		return nil
-	}
-	if len(path) == 0 {
+	case len(path) == 0:
 		return x.take(value, s)
+	case value.IsObject():
+		return x.followObject(value, path, s)
+	case value.IsList():
+		return x.followList(value, path, s)
 	}
-	token, rest := path[0], path[1:]
-	switch v := value.(type) {
-	case map[string]any:
-		names := []string{token}
-		if token == "*" {
-			names = slices.Sorted(maps.Keys(v))
-		}
-		for _, name := range names {
-			if err := x.follow(v[name], rest, spot{s.at.child(name), v}); err != nil {
-				return err
-			}
-		}
-		return nil
-	case []any:
-		return x.followList(v, path, s)
-	default:
-		return fmt.Errorf("%s: want an object or a list, got %s", s.at, typeName(value))
-	}
+	return fmt.Errorf("%s: want an object or a list, got %s", s.at, kindName(value.Kind()))
 }
 
-func (x *extraction) followList(list []any, path []string, s spot) error {
+func (x *extraction) followObject(object Value, path []string, s spot) error {
 	token, rest := path[0], path[1:]
-	if i, ok := position(token, len(list)); ok {
-		return x.follow(list[i], rest, spot{s.at.index(i), s.entry})
-	}
 	if token != "*" {
-		if _, beyond := position(token, int(^uint(0)>>1)); beyond {
-			return nil
+		return x.follow(object.Member(token), rest, spot{s.at.child(token), object})
+	}
+	members := maps.Collect(object.Members())
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if err := x.follow(members[name], rest, spot{s.at.child(name), object}); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (x *extraction) followList(list Value, path []string, s spot) error {
+	token, rest := path[0], path[1:]
+	wanted, isNumber := position(token, math.MaxInt)
+	if !isNumber && token != "*" {
 		return fmt.Errorf("%s is a list: want a number or * in its place, got %q", s.at, token)
 	}
-	for i, item := range list {
-		if err := x.follow(item, rest, spot{s.at.index(i), s.entry}); err != nil {
+	for i, element := range list.Elements() {
+		if isNumber && i != wanted {
+			continue
+		}
+		if err := x.follow(element, rest, spot{s.at.index(i), s.entry}); err != nil {
 			return err
 		}
 	}
@@ -132,22 +132,21 @@ func (x *extraction) followList(list []any, path []string, s spot) error {
 }
 
 // take makes a use of a text.
-func (x *extraction) take(value any, s spot) error {
-	e := x.extractor
-	text, ok := value.(string)
-	if !ok {
-		return fmt.Errorf("%s: want text, got %s", s.at, typeName(value))
-	}
-	if text == "" {
+func (x *extraction) take(value Value, s spot) error {
+	e, text := x.extractor, value.Text()
+	switch {
+	case !value.IsText():
+		return fmt.Errorf("%s: want text, got %s", s.at, kindName(value.Kind()))
+	case text == "":
 		return nil
 	}
 	name := e.Name
 	if e.Key != "" {
-		key, ok := s.entry[e.Key].(string)
-		if !ok {
+		key := s.entry.Member(e.Key)
+		if !key.IsText() {
 			return fmt.Errorf("%s: the entry has no text %q to name it by", s.at, e.Key)
 		}
-		name += "/" + key
+		name += "/" + key.Text()
 	}
 	image := text
 	if e.Transform != nil {

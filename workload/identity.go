@@ -21,20 +21,18 @@ func IdentityOf(o Object) Identity {
 	if !ok {
 		return id
 	}
-	spec, _, err := descend(o.content, path)
-	if err != nil || spec == nil {
+	spec, _, err := descend(o.Root(), path)
+	if err != nil || !spec.IsObject() {
 		return id
 	}
-	if id.ServiceAccount, _ = spec["serviceAccountName"].(string); id.ServiceAccount == "" {
+	if id.ServiceAccount = spec.Member("serviceAccountName").Text(); id.ServiceAccount == "" {
 		id.ServiceAccount = "default"
 	}
-	secrets, _ := spec["imagePullSecrets"].([]any)
-	for _, entry := range secrets {
+	for _, entry := range spec.Member("imagePullSecrets").Elements() {
 		if len(id.PullSecrets) == maxPullSecrets {
 			break
 		}
-		secret, _ := entry.(map[string]any)
-		if name, _ := secret["name"].(string); name != "" {
+		if name := entry.Member("name").Text(); name != "" {
 			id.PullSecrets = append(id.PullSecrets, name)
 		}
 	}

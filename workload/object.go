@@ -1,22 +1,31 @@
 package workload
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Object is a Kubernetes object as it was written: its content and where it
-// came from. It is immutable; whoever takes its Content must not change it.
-type Object struct {
-	content          map[string]any
+// came from. It is immutable, and safe for concurrent use; whoever takes its
+// Content must not change it.
+type Object struct{ *document }
+
+// document is the text of an object, and what is known of it.
+type document struct {
+	text  string
+	nodes []node
+
 	source           string
 	apiVersion, kind string
 	namespace, name  string
 	generateName     string
+
+	decode  sync.Once
+	content map[string]any // once decoded
 }
 
 // Parse reads one object from JSON. It refuses names that stand twice, which
@@ -26,11 +35,11 @@ func Parse(raw []byte) (Object, error) {
 	if len(raw) > MaxInput {
 		return Object{}, fmt.Errorf("object: more than %d bytes (MaxInput)", MaxInput)
 	}
-	content, err := parseJSON(raw)
+	read, err := parseJSON(raw)
 	if err != nil {
 		return Object{}, fmt.Errorf("object: %w", err)
 	}
-	return newObject(content, "")
+	return newObject(read, "")
 }
 
 // ParseValue is Parse for what a jsontext.Decoder has read as one value, so that
@@ -40,63 +49,80 @@ func ParseValue(value jsontext.Value) (Object, error) {
 	if len(value) > MaxInput {
 		return Object{}, fmt.Errorf("object: more than %d bytes (MaxInput)", MaxInput)
 	}
-	content, err := build(value)
+	read, err := read(string(value))
 	if err != nil {
 		return Object{}, fmt.Errorf("object: %w", err)
 	}
-	return newObject(content, "")
+	return newObject(read, "")
 }
 
 // newObject checks the fields that say what the object is.
-func newObject(content map[string]any, source string) (Object, error) {
-	o := Object{content: content, source: source}
-	metadata, err := child(content, "metadata")
+func newObject(d *document, source string) (Object, error) {
+	d.source = source
+	o := Object{d}
+	root := o.Root()
+	metadata, err := root.child("metadata")
 	if err != nil {
 		return Object{}, err
 	}
-	for _, field := range []struct {
-		of       map[string]any
+	for _, field := range [...]struct {
+		of       Value
 		at, name string
 		to       *string
 	}{
-		{content, "", "apiVersion", &o.apiVersion},
-		{content, "", "kind", &o.kind},
-		{metadata, "metadata.", "namespace", &o.namespace},
-		{metadata, "metadata.", "name", &o.name},
-		{metadata, "metadata.", "generateName", &o.generateName},
+		{root, "", "apiVersion", &d.apiVersion},
+		{root, "", "kind", &d.kind},
+		{metadata, "metadata.", "namespace", &d.namespace},
+		{metadata, "metadata.", "name", &d.name},
+		{metadata, "metadata.", "generateName", &d.generateName},
 	} {
-		if *field.to, err = text(field.of, field.name); err != nil {
+		if *field.to, err = field.of.text(field.name); err != nil {
 			return Object{}, fmt.Errorf("%s%w", field.at, err)
 		}
 	}
 	switch {
-	case o.kind == "":
+	case d.kind == "":
 		return Object{}, errors.New("it has no kind, so it is no Kubernetes object")
-	case o.apiVersion == "":
-		return Object{}, fmt.Errorf("the %s has no apiVersion", o.kind)
+	case d.apiVersion == "":
+		return Object{}, fmt.Errorf("the %s has no apiVersion", d.kind)
 	}
 	return o, nil
 }
 
 // IsZero reports whether o is no object at all.
-func (o Object) IsZero() bool { return o.content == nil }
+func (o Object) IsZero() bool { return o.document == nil }
+
+// about returns what is known of the object, nothing of the zero one.
+func (o Object) about() *document {
+	if o.document == nil {
+		return &document{}
+	}
+	return o.document
+}
 
 // Content returns the object as encoding/json decodes it (numbers are float64);
-// it is not to be changed.
-func (o Object) Content() map[string]any { return o.content }
+// it is not to be changed. It is decoded when it is first asked for; Root reads
+// single values without that.
+func (o Object) Content() map[string]any {
+	if o.document == nil {
+		return nil
+	}
+	o.decode.Do(func() { o.content = o.Root().decodedObject() })
+	return o.content
+}
 
 // Source says where the object was read, for messages; may be empty.
-func (o Object) Source() string { return o.source }
+func (o Object) Source() string { return o.about().source }
 
 // Kind returns the object's kind.
-func (o Object) Kind() string { return o.kind }
+func (o Object) Kind() string { return o.about().kind }
 
 // APIVersion returns group/version, or the version alone for the core group.
-func (o Object) APIVersion() string { return o.apiVersion }
+func (o Object) APIVersion() string { return o.about().apiVersion }
 
 // Group returns the API group; "" is the core group.
 func (o Object) Group() string {
-	group, _, ok := strings.Cut(o.apiVersion, "/")
+	group, _, ok := strings.Cut(o.APIVersion(), "/")
 	if !ok {
 		return ""
 	}
@@ -104,67 +130,47 @@ func (o Object) Group() string {
 }
 
 // Version returns the API version.
-func (o Object) Version() string { return o.apiVersion[strings.LastIndexByte(o.apiVersion, '/')+1:] }
+func (o Object) Version() string {
+	return o.APIVersion()[strings.LastIndexByte(o.APIVersion(), '/')+1:]
+}
 
 // Namespace returns metadata.namespace; may be empty.
-func (o Object) Namespace() string { return o.namespace }
+func (o Object) Namespace() string { return o.about().namespace }
 
 // Name returns metadata.name; empty where only a generateName is given.
-func (o Object) Name() string { return o.name }
+func (o Object) Name() string { return o.about().name }
 
 // String returns kind namespace/name, for messages; a name that is yet to be
 // generated is its beginning and a star.
 func (o Object) String() string {
-	name := o.name
-	if name == "" && o.generateName != "" {
-		name = o.generateName + "*"
+	d := o.about()
+	name := d.name
+	if name == "" && d.generateName != "" {
+		name = d.generateName + "*"
 	}
-	if o.namespace != "" {
-		name = o.namespace + "/" + name
+	if d.namespace != "" {
+		name = d.namespace + "/" + name
 	}
-	return strings.TrimSpace(o.kind + " " + name)
+	return strings.TrimSpace(d.kind + " " + name)
 }
 
-// text returns a field that must be text if it is there.
-func text(object map[string]any, field string) (string, error) {
-	value, ok := object[field]
-	if !ok || value == nil {
-		return "", nil
+// text returns a member that must be text if it is there.
+func (v Value) text(name string) (string, error) {
+	member := v.Member(name)
+	if !member.IsText() && !member.IsNull() {
+		return "", fmt.Errorf("%s: want text, got %s", name, kindName(member.Kind()))
 	}
-	s, ok := value.(string)
-	if !ok {
-		return "", fmt.Errorf("%s: want text, got %s", field, typeName(value))
-	}
-	return s, nil
+	return member.Text(), nil
 }
 
-// typeName says in JSON's words what a decoded value is.
-func typeName(value any) string {
-	switch value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "true or false"
-	case float64, int64, json.Number:
-		return "a number"
-	case string:
-		return "text"
-	case []any:
-		return "a list"
-	default:
-		return "an object"
+// child returns a member that must be an object if it is there, else none.
+func (v Value) child(name string) (Value, error) {
+	member := v.Member(name)
+	switch {
+	case member.IsObject():
+		return member, nil
+	case member.IsNull():
+		return Value{}, nil
 	}
-}
-
-// child returns a field that must be an object if it is there, else nil.
-func child(object map[string]any, field string) (map[string]any, error) {
-	value, ok := object[field]
-	if !ok || value == nil {
-		return nil, nil
-	}
-	inner, ok := value.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%s: want an object, got %s", field, typeName(value))
-	}
-	return inner, nil
+	return Value{}, fmt.Errorf("%s: want an object, got %s", name, kindName(member.Kind()))
 }

@@ -38,13 +38,17 @@ func Pin(use Use, image string) ([]Operation, error) {
 // Apply returns the object after the operations, of which it knows those that Pin
 // makes: test and replace. The object itself stays as it is.
 func Apply(o Object, operations []Operation) (Object, error) {
-	content, _ := clone(o.content).(map[string]any)
+	content, _ := o.Root().Decoded().(map[string]any)
 	for i, op := range operations {
 		if err := op.apply(content); err != nil {
 			return Object{}, fmt.Errorf("patch %s: operation %d: %s %s: %w", o, i+1, op.Op, op.Path, err)
 		}
 	}
-	return newObject(content, o.source)
+	changed, err := encoded(content)
+	if err != nil {
+		return Object{}, fmt.Errorf("patch %s: %w", o, err)
+	}
+	return newObject(changed, o.Source())
 }
 
 func (op Operation) apply(content map[string]any) error {

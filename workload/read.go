@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	kyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -101,15 +102,15 @@ func (r *reader) readYAML(input []byte) error {
 
 // add keeps the object, or the objects of the list, that raw is.
 func (r *reader) add(raw []byte) error {
-	content, err := parseJSON(raw)
+	read, err := parseJSON(raw)
 	if err != nil {
 		return r.fail(err)
 	}
-	return r.unfold(content, r.where())
+	return r.unfold(read, r.where())
 }
 
-func (r *reader) unfold(content map[string]any, where string) error {
-	items, isList, err := listed(content)
+func (r *reader) unfold(read *document, where string) error {
+	items, isList, err := listed(read)
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
@@ -121,7 +122,7 @@ func (r *reader) unfold(content map[string]any, where string) error {
 		}
 		return nil
 	}
-	object, err := newObject(content, where)
+	object, err := newObject(read, where)
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
@@ -134,36 +135,55 @@ func (r *reader) unfold(content map[string]any, where string) error {
 
 // listed returns the items of a List, or of a typed one such as PodList, whose
 // items may leave out what the list's kind says already.
-func listed(content map[string]any) ([]map[string]any, bool, error) {
-	kind, err := text(content, "kind")
+func listed(read *document) ([]*document, bool, error) {
+	root := Object{read}.Root()
+	kind, err := root.text("kind")
 	if err != nil {
 		return nil, false, err
 	}
 	itemKind, isList := strings.CutSuffix(kind, "List")
-	value, hasItems := content["items"]
-	if !isList || !hasItems {
+	value := root.Member("items")
+	if !isList || value.Kind() == jsontext.KindInvalid {
 		return nil, false, nil
 	}
-	list, ok := value.([]any)
-	if !ok && value != nil {
-		return nil, false, fmt.Errorf("items: want a list, got %s", typeName(value))
+	if !value.IsList() && !value.IsNull() {
+		return nil, false, fmt.Errorf("items: want a list, got %s", kindName(value.Kind()))
 	}
-	items := make([]map[string]any, 0, len(list))
-	for i, entry := range list {
-		item, ok := entry.(map[string]any)
-		if !ok {
-			return nil, false, fmt.Errorf("item %d: want an object, got %s", i+1, typeName(entry))
+	var items []*document
+	for i, entry := range value.Elements() {
+		if !entry.IsObject() {
+			return nil, false, fmt.Errorf("item %d: want an object, got %s", i+1, kindName(entry.Kind()))
 		}
-		if len(item) == 0 { // all such are one
-			item = map[string]any{}
+		item, err := entry.alone()
+		if entry.Member("kind").IsNull() && itemKind != "" {
+			item, err = entry.ofKind(itemKind, root.Member("apiVersion"))
 		}
-		if item["kind"] == nil && itemKind != "" {
-			item["kind"] = itemKind
-			if item["apiVersion"] == nil {
-				item["apiVersion"] = content["apiVersion"]
-			}
+		if err != nil {
+			return nil, false, fmt.Errorf("item %d: %w", i+1, err)
 		}
 		items = append(items, item)
 	}
 	return items, true, nil
+}
+
+// alone returns an object in another as one of its own.
+func (v Value) alone() (*document, error) { return read(v.node().value.of(v.in.text)) }
+
+// ofKind is alone for an object that does not say its kind, nor perhaps its version.
+func (v Value) ofKind(kind string, apiVersion Value) (*document, error) {
+	item := v.decodedObject()
+	item["kind"] = kind
+	if item["apiVersion"] == nil {
+		item["apiVersion"] = apiVersion.Decoded()
+	}
+	return encoded(item)
+}
+
+// encoded returns the document of an object that was decoded and changed.
+func encoded(content map[string]any) (*document, error) {
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("JSON: %w", err)
+	}
+	return parseJSON(raw)
 }

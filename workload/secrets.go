@@ -8,20 +8,19 @@ func AddPullSecrets(o Object, names []string) []Operation {
 	if !ok {
 		return nil
 	}
-	spec, at, err := descend(o.content, path)
-	if err != nil || spec == nil {
+	spec, at, err := descend(o.Root(), path)
+	if err != nil || !spec.IsObject() {
 		return nil
 	}
 	at = at.child("imagePullSecrets")
-	there, isList := spec["imagePullSecrets"].([]any)
-	if !isList && spec["imagePullSecrets"] != nil {
+	there := spec.Member("imagePullSecrets")
+	isList := there.IsList()
+	if !isList && !there.IsNull() {
 		return nil // of that shape the API server refuses it
 	}
 	known := map[string]bool{}
-	for _, entry := range there {
-		secret, _ := entry.(map[string]any)
-		name, _ := secret["name"].(string)
-		known[name] = true
+	for _, entry := range there.Elements() {
+		known[entry.Member("name").Text()] = true
 	}
 	var operations []Operation
 	for _, name := range names {

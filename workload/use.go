@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -76,8 +77,8 @@ func Extract(o Object) ([]Use, error) {
 func extract(o Object) ([]Use, error) {
 	known := o.Group() + "/" + o.Kind()
 	if path, ok := podSpecs[known]; ok {
-		spec, at, err := descend(o.content, path)
-		if err != nil || spec == nil {
+		spec, at, err := descend(o.Root(), path)
+		if err != nil || !spec.IsObject() {
 			return nil, err
 		}
 		finder := specFinder{at: at, isStrict: true, isPod: known == "/Pod"}
@@ -85,8 +86,8 @@ func extract(o Object) ([]Use, error) {
 	}
 	var uses []Use
 	for _, path := range anyPodSpecs {
-		spec, at, err := descend(o.content, path)
-		if err != nil || spec == nil {
+		spec, at, err := descend(o.Root(), path)
+		if err != nil || !spec.IsObject() {
 			continue // of that shape it is no pod specification
 		}
 		finder := specFinder{at: at}
@@ -99,17 +100,17 @@ func extract(o Object) ([]Use, error) {
 	return uses, nil
 }
 
-// descend follows names through objects; nil if there is nothing.
-func descend(content map[string]any, path []string) (map[string]any, pointer, error) {
+// descend follows names through objects; to none if there is nothing.
+func descend(value Value, path []string) (Value, pointer, error) {
 	var at pointer
 	for _, name := range path {
-		next, err := child(content, name)
+		next, err := value.child(name)
 		if err != nil {
-			return nil, "", fmt.Errorf("%s/%w", at, err)
+			return Value{}, "", fmt.Errorf("%s/%w", at, err)
 		}
-		content, at = next, at.child(name)
+		value, at = next, at.child(name)
 	}
-	return content, at, nil
+	return value, at, nil
 }
 
 // specFinder finds images in one pod specification.
@@ -120,74 +121,80 @@ type specFinder struct {
 	uses     []Use
 }
 
-func (f *specFinder) find(spec map[string]any) ([]Use, error) {
-	for _, list := range []struct {
+func (f *specFinder) find(spec Value) ([]Use, error) {
+	for _, list := range [...]struct {
 		name string
 		role Role
 	}{
 		{"containers", Container}, {"initContainers", Init}, {"ephemeralContainers", Ephemeral}, {"volumes", Volume},
 	} {
-		if err := f.list(spec[list.name], f.at.child(list.name), list.role); err != nil {
+		entries := spec.Member(list.name)
+		if entries.IsNull() {
+			continue
+		}
+		if err := f.list(entries, f.at.child(list.name), list.role); err != nil {
 			return nil, err
 		}
 	}
 	return f.uses, nil
 }
 
-func (f *specFinder) list(value any, at pointer, role Role) error {
-	entries, ok := value.([]any)
-	if !ok {
-		return f.odd(value, at, "a list")
+func (f *specFinder) list(entries Value, at pointer, role Role) error {
+	if !entries.IsList() {
+		return f.must(at, "a list", entries)
 	}
-	for i, value := range entries {
-		entry, ok := value.(map[string]any)
-		if !ok {
-			if err := f.must(at.index(i), "an object", value); err != nil {
+	for i, entry := range entries.Elements() {
+		if !entry.IsObject() {
+			if err := f.must(at.index(i), "an object", entry); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := f.entry(entry, at.index(i), role); err != nil {
+		if err := f.entry(entry, entryAt{at, i}, role); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// odd allows what is absent, and otherwise is must.
-func (f *specFinder) odd(value any, at pointer, want string) error {
-	if value == nil {
-		return nil
-	}
-	return f.must(at, want, value)
-}
-
-func (f *specFinder) must(at pointer, want string, got any) error {
+// must refuses a value that is of another kind than it must be.
+func (f *specFinder) must(at pointer, want string, got Value) error {
 	if !f.isStrict {
 		return nil
 	}
-	return fmt.Errorf("%s: want %s, got %s", at, want, typeName(got))
+	return fmt.Errorf("%s: want %s, got %s", at, want, kindName(got.Kind()))
 }
 
-func (f *specFinder) entry(entry map[string]any, at pointer, role Role) error {
-	name, _ := entry["name"].(string)
-	member := "image"
+// entryAt is where an entry of a list is. It is written down as a pointer only
+// where that is needed.
+type entryAt struct {
+	list pointer
+	i    int
+}
+
+func (e entryAt) child(name pointer) pointer {
+	return e.list + "/" + pointer(strconv.Itoa(e.i)) + "/" + name
+}
+
+func (f *specFinder) entry(entry Value, at entryAt, role Role) error {
+	name, written, path := entry.Member("name").Text(), entry.Member("image"), pointer("image")
 	if role == Volume {
-		source, ok := entry["image"].(map[string]any)
-		if !ok { // a volume of another sort, whose member image is not ours
-			return f.odd(entry["image"], at.child("image"), "an object")
+		switch {
+		case written.IsNull(): // a volume of another sort
+			return nil
+		case !written.IsObject(): // whose member image is not ours
+			return f.must(at.child(path), "an object", written)
 		}
-		entry, at, member = source, at.child("image"), "reference"
+		written, path = written.Member("reference"), "image/reference"
 	}
-	at = at.child(member)
-	written, ok := entry[member].(string)
+	text := written.Text()
 	switch {
-	case !ok && entry[member] != nil:
-		return f.must(at, "text", entry[member])
-	case strings.TrimSpace(written) != "":
-		f.uses = append(f.uses, Use{Image: written, Container: name, Pointer: string(at), Role: role, Text: written})
+	case !written.IsText() && !written.IsNull():
+		return f.must(at.child(path), "text", written)
+	case strings.TrimSpace(text) != "":
+		f.uses = append(f.uses, Use{Image: text, Container: name, Pointer: string(at.child(path)), Role: role, Text: text})
 	case f.isPod:
-		return fmt.Errorf("%s: %s %q has no image, and in a Pod nobody fills it in; name one", at, role, name)
+		return fmt.Errorf("%s: %s %q has no image, and in a Pod nobody fills it in; name one", at.child(path), role, name)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func rules(resources, more string) string {
 
 func pod(change ...func(*policy.Subject)) *policy.Subject {
 	s := &policy.Subject{
-		Object:  map[string]any{"metadata": map[string]any{"labels": map[string]any{"env": "prod"}, "generateName": "web-"}},
+		Object:  policy.ContentOf(map[string]any{"metadata": map[string]any{"labels": map[string]any{"env": "prod"}, "generateName": "web-"}}),
 		Version: "v1", Kind: "Pod", Namespace: "shop", Operation: "CREATE",
 		NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"},
 	}
@@ -61,13 +61,13 @@ func pod(change ...func(*policy.Subject)) *policy.Subject {
 
 func TestMatches(t *testing.T) {
 	named := func(s *policy.Subject) { s.Name = "web" }
-	bare := func(s *policy.Subject) { s.Bare, s.Object = true, nil }
+	bare := func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }
 	nowhere := func(s *policy.Subject) { s.Namespace, s.NamespaceKnown = "", false }
 	deployment := func(s *policy.Subject) { s.Group, s.Kind = "apps", "Deployment" }
 	widget := func(s *policy.Subject) { s.Group, s.Kind, s.Namespace = "example.com", "Widget", "" }
 	namespace := func(s *policy.Subject) { s.Kind, s.Namespace, s.NamespaceKnown = "Namespace", "", false }
 	ephemeral := func(s *policy.Subject) { s.Subresource, s.Operation = "ephemeralcontainers", "UPDATE" }
-	unlabelled := func(s *policy.Subject) { s.OldObject, s.Object = s.Object, map[string]any{} }
+	unlabelled := func(s *policy.Subject) { s.OldObject, s.Object = s.Object, policy.ContentOf(map[string]any{}) }
 	unknown := func(s *policy.Subject) { s.NamespaceKnown = false }
 	other := func(s *policy.Subject) { s.Version = "v2" }
 	for _, c := range []struct {

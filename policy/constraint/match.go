@@ -72,7 +72,7 @@ func isNamed(s *policy.Subject, name string, excluding bool) bool {
 	if s.Name != "" || excluding {
 		return s.Name == name
 	}
-	metadata, _ := s.Object["metadata"].(map[string]any)
+	metadata, _ := s.Object.Map()["metadata"].(map[string]any)
 	generated, _ := metadata["generateName"].(string)
 	return generated != "" && strings.HasPrefix(generated, name)
 }
@@ -84,7 +84,7 @@ func (c *Constraint) matchesNamespace(s *policy.Subject) (bool, error) {
 	case c.namespace == nil:
 		return true, nil
 	case s.Group == "" && s.Kind == "Namespace":
-		return c.namespace.Matches(labels.Set(labelsOf(s.Object))), nil
+		return c.namespace.Matches(labels.Set(labelsOf(s.Object.Map()))), nil
 	case s.Bare && s.Namespace == "":
 		return false, lacking("the object's namespace")
 	case s.NamespaceKnown:
@@ -106,8 +106,8 @@ func (c *Constraint) matchesObject(s *policy.Subject) (bool, error) {
 	case s.Bare:
 		return false, lacking("the object's labels")
 	}
-	return slices.ContainsFunc([]map[string]any{s.Object, s.OldObject}, func(o map[string]any) bool {
-		return o != nil && c.object.Matches(labels.Set(labelsOf(o)))
+	return slices.ContainsFunc([]policy.Content{s.Object, s.OldObject}, func(o policy.Content) bool {
+		return !o.IsZero() && c.object.Matches(labels.Set(labelsOf(o.Map())))
 	}), nil
 }
 

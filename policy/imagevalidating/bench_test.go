@@ -21,7 +21,7 @@ func BenchmarkJudge(b *testing.B) {
 	} {
 		rule := h.policy(b, with(expression)).Rules[0]
 		request := pod(b, h.Registry.Host()+"/org/a:1", h.Registry.Host()+"/org/b:1", h.Registry.Host()+"/org/c:1")
-		subject := &policy.Subject{Object: request.Object.Content(), Version: "v1", Kind: "Pod", Namespace: "default", Operation: "CREATE"}
+		subject := &policy.Subject{Object: policy.ContentFrom(request.Object), Version: "v1", Kind: "Pod", Namespace: "default", Operation: "CREATE"}
 		var images []policy.Image
 		var pinned []image.Pinned
 		for i, pointer := range []string{"/spec/containers/0/image", "/spec/containers/1/image", "/spec/containers/2/image"} {

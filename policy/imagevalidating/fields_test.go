@@ -209,7 +209,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return // without a name
 		}
-		subject := &policy.Subject{Object: map[string]any{"spec": map[string]any{}}, Version: "v1", Kind: "Pod", Operation: "CREATE", Namespace: "default"}
+		subject := &policy.Subject{Object: policy.ContentOf(map[string]any{"spec": map[string]any{}}), Version: "v1", Kind: "Pod", Operation: "CREATE", Namespace: "default"}
 		made := set.Plan(t.Context(), subject, func([]policy.Extractor) ([]policy.Image, error) { return nil, nil })
 		for _, r := range made.Results {
 			if r.Judge != nil {

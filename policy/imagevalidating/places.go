@@ -1,6 +1,7 @@
 package imagevalidating
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/common"
@@ -30,7 +31,6 @@ func placesOf(name, expression string) ([]policy.Extractor, error) {
 	}
 	var list []policy.Extractor
 	for _, path := range paths {
-		// An expression that is a list, and not its elements, names each of them.
 		list = append(list, policy.Extractor{Name: name, Path: path})
 	}
 	return list, nil
@@ -142,20 +142,11 @@ func both(a, b ast.Expr, bound map[string][]string, of func(ast.Expr, map[string
 		return nil, false
 	}
 	for _, p := range second {
-		if !contains(first, p) {
+		if !slices.Contains(first, p) {
 			first = append(first, p)
 		}
 	}
 	return first, true
-}
-
-func contains(list []string, text string) bool {
-	for _, one := range list {
-		if one == text {
-			return true
-		}
-	}
-	return false
 }
 
 func textOf(e ast.Expr) (string, bool) {

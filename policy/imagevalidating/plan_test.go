@@ -15,7 +15,7 @@ import (
 func planned(t testing.TB, text string, object map[string]any) (policy.RulePlan, error) {
 	t.Helper()
 	p := must(compile(text))(t)
-	subject := &policy.Subject{Object: object, Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
+	subject := &policy.Subject{Object: policy.ContentOf(object), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
 	found := policy.Image{Role: "container", Pointer: "/spec/containers/0/image", Ref: image.MustParse("registry.example/org/app:v1")}
 	return p.Rules[0].Plan(t.Context(), subject, []policy.Image{found})
 }

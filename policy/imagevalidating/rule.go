@@ -226,6 +226,9 @@ func (r *rule) people(ctx context.Context, activations attestor.Activations) []p
 			continue // asked for each image
 		}
 		list[i].authorities, list[i].err = a.Authorities(ctx, activations)
+		if _, faulty := errors.AsType[*cel.EvalError](list[i].err); list[i].err != nil && !faulty && a.TUF != nil {
+			list[i].err = &cel.UnknownError{Gaps: []error{unproved{list[i].err}}} // its trusted root could not be read
+		}
 	}
 	return list
 }

@@ -326,7 +326,7 @@ func TestEndless(t *testing.T) {
 	cancel()
 	rule := h.policy(t, with(allSigned)).Rules[0]
 	ref := image.MustParse(good)
-	plan := must(rule.Plan(t.Context(), &policy.Subject{Object: map[string]any{}, Kind: "Pod", Version: "v1", Operation: "CREATE"}, []policy.Image{{Role: "container", Ref: ref}}))(t)
+	plan := must(rule.Plan(t.Context(), &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE"}, []policy.Image{{Role: "container", Ref: ref}}))(t)
 	judged := plan.Judge.Judge(ctx, []policy.Given{{Check: &plan.Checks[0], Answers: func(policy.Question) policy.Answer { return policy.Answer{} }}})
 	if judged.Decisions[0].Result != policy.Undecided {
 		t.Errorf("out of time: %+v", judged.Decisions[0])
@@ -350,7 +350,7 @@ func TestUnresolved(t *testing.T) {
 		rule := h.policy(t, with(c.expression)).Rules[0]
 		name := h.Registry.Host() + "/org/a:1"
 		object := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": name}}}}
-		subject := &policy.Subject{Object: object, Kind: "Pod", Version: "v1", Operation: "CREATE"}
+		subject := &policy.Subject{Object: policy.ContentOf(object), Kind: "Pod", Version: "v1", Operation: "CREATE"}
 		found := policy.Image{Role: "container", Pointer: "/spec/containers/0/image", Ref: image.MustParse(name)}
 		plan := must(rule.Plan(t.Context(), subject, []policy.Image{found}))(t)
 		judged := plan.Judge.Judge(t.Context(), []policy.Given{{Check: &plan.Checks[0], Err: down, DataErr: down, Answers: func(policy.Question) policy.Answer {
@@ -388,7 +388,7 @@ func TestGaps(t *testing.T) {
 		{"and one each", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 2)", fact, policy.Answer{Facts: factsOf("y")}, policy.Pass},
 	} {
 		rule := h.policy(t, with(c.expression)).Rules[0]
-		subject := &policy.Subject{Object: map[string]any{}, Kind: "Pod", Version: "v1", Operation: "CREATE"}
+		subject := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE"}
 		var images []policy.Image
 		for i, name := range names {
 			images = append(images, policy.Image{Role: "container", Pointer: "/spec/" + string(rune('0'+i)), Ref: image.MustParse(h.Registry.Host() + "/" + name)})

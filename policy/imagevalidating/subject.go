@@ -63,8 +63,8 @@ func variables(s *policy.Subject, t templateOf, pinned map[string]string) map[st
 		}
 	}
 	return map[string]any{
-		objectName:    func() any { return native(t.view(withTexts(s.Object, pinned))) },
-		oldObjectName: func() any { return native(t.view(s.OldObject)) },
+		objectName:    func() any { return native(t.view(withTexts(s.Object.Map(), pinned))) },
+		oldObjectName: func() any { return native(t.view(s.OldObject.Map())) },
 		requestName:   func() any { return request(s) },
 		namespaceName: func() any { return namespaceObject(s) },
 	}

@@ -211,7 +211,7 @@ func TestBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		group := map[string]string{"Deployment": "apps", "SubjectAccessReview": "authorization.k8s.io"}[c.kind]
-		s := &policy.Subject{Group: group, Version: "v1", Kind: c.kind, Namespace: "prod", Name: "x", Operation: "CREATE", Object: map[string]any{}}
+		s := &policy.Subject{Group: group, Version: "v1", Kind: c.kind, Namespace: "prod", Name: "x", Operation: "CREATE", Object: policy.ContentOf(map[string]any{})}
 		plan := set.Plan(t.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return []policy.Image{container("nginx")}, nil })
 		got := len(plan.Results) == 1 && errors.Is(plan.Results[0].Err, why)
 		if got != c.asked {

@@ -43,7 +43,7 @@ func TestATemplatesNamespaceIsNotBelieved(t *testing.T) {
 			{"autogen-cronjob-signed", "batch", "CronJob", map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": template}}}},
 		} {
 			s := &policy.Subject{
-				Object: map[string]any{"metadata": meta, "spec": k.spec}, Group: k.group, Version: "v1", Kind: k.kind,
+				Object: policy.ContentOf(map[string]any{"metadata": meta, "spec": k.spec}), Group: k.group, Version: "v1", Kind: k.kind,
 				Namespace: "team", NamespaceKnown: true, Operation: "CREATE",
 			}
 			if got := applies(t, ruleOf(t, p, k.rule), s); got != c.want {

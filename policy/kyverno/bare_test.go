@@ -14,10 +14,10 @@ func bare(namespace string) *policy.Subject {
 	return &policy.Subject{
 		Version: "v1", Kind: "Pod", Namespace: namespace, Operation: "CREATE", Bare: true,
 		NamespaceLabels: map[string]string{"env": "prod"}, NamespaceKnown: namespace != "",
-		Object: map[string]any{
+		Object: policy.ContentOf(map[string]any{
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": namespace},
 			"spec": map[string]any{"containers": []any{map[string]any{"name": "0", "image": "nginx"}}},
-		},
+		}),
 	}
 }
 

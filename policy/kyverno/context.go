@@ -168,11 +168,11 @@ func requestOf(s *policy.Subject, template templateOf) (map[string]any, error) {
 	if s.User.RolesKnown {
 		request["roles"], request["clusterRoles"] = s.User.Roles, s.User.ClusterRoles
 	}
-	if s.Object != nil {
-		request["object"] = template.view(s.Object)
+	if !s.Object.IsZero() {
+		request["object"] = template.view(s.Object.Map())
 	}
-	if s.OldObject != nil {
-		request["oldObject"] = template.view(s.OldObject)
+	if !s.OldObject.IsZero() {
+		request["oldObject"] = template.view(s.OldObject.Map())
 	}
 	plain, err := jmespath.Normalize(request)
 	if err != nil {

@@ -28,7 +28,7 @@ func ExampleCompiler_Compile() {
 		fmt.Println(err)
 		return
 	}
-	subject := &policy.Subject{Object: map[string]any{}, Version: "v1", Kind: "Pod", Operation: "CREATE"}
+	subject := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Version: "v1", Kind: "Pod", Operation: "CREATE"}
 	web := policy.Image{Container: "web", Role: "container", Ref: image.MustParse("ghcr.io/org/app:v1")}
 	plan, err := compiled.Rules[0].Plan(context.Background(), subject, []policy.Image{web})
 	if err != nil {

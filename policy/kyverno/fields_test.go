@@ -36,7 +36,7 @@ func load(t *testing.T, name string) *policy.Policy {
 
 func pod(namespace string) *policy.Subject {
 	return &policy.Subject{
-		Object:  map[string]any{"metadata": map[string]any{"name": "web", "labels": map[string]any{"owner": "ann"}}, "spec": map[string]any{}},
+		Object:  policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "web", "labels": map[string]any{"owner": "ann"}}, "spec": map[string]any{}}),
 		Version: "v1", Kind: "Pod", Namespace: namespace, Name: "web", NamespaceKnown: true, Operation: "CREATE",
 	}
 }

@@ -122,8 +122,7 @@ func (f filter) matches(s *policy.Subject, excluding bool) (bool, error) {
 	if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return k.matches(s) }) {
 		return false, nil
 	}
-	meta := metadataOf(s)
-	if len(f.names) > 0 && !wildcard.Any(f.names, nameOf(s, meta)) {
+	if len(f.names) > 0 && !wildcard.Any(f.names, nameOf(s)) {
 		return false, nil
 	}
 	namespace := s.Namespace
@@ -136,10 +135,10 @@ func (f filter) matches(s *policy.Subject, excluding bool) (bool, error) {
 	if len(d.Operations) > 0 && !slices.Contains(d.Operations, s.Operation) {
 		return false, nil
 	}
-	if !containsAll(texts(meta["annotations"]), d.Annotations) {
+	if len(d.Annotations) > 0 && !containsAll(texts(metadataOf(s)["annotations"]), d.Annotations) {
 		return false, nil
 	}
-	if d.Selector != nil && !d.Selector.matches(texts(meta["labels"])) {
+	if d.Selector != nil && !d.Selector.matches(texts(metadataOf(s)["labels"])) {
 		return false, nil
 	}
 	if matched, err := f.matchesNamespace(s); err != nil || !matched {
@@ -198,21 +197,22 @@ func (s subject) matches(u policy.User) bool {
 	return anyOf([]string{s.Name}, u.Groups)
 }
 
-// metadataOf returns the metadata of the object, or of what is deleted.
+// metadataOf returns the metadata of the object, or of what is deleted. The object
+// is decoded for that, so it is for filters that need it.
 func metadataOf(s *policy.Subject) map[string]any {
 	object := s.Object
-	if object == nil {
+	if object.IsZero() {
 		object = s.OldObject
 	}
-	meta, _ := object["metadata"].(map[string]any)
+	meta, _ := object.Map()["metadata"].(map[string]any)
 	return meta
 }
 
 // nameOf returns the name, or what the name will begin with.
-func nameOf(s *policy.Subject, meta map[string]any) string {
+func nameOf(s *policy.Subject) string {
 	if s.Name != "" {
 		return s.Name
 	}
-	generated, _ := meta["generateName"].(string)
+	generated, _ := metadataOf(s)["generateName"].(string)
 	return generated
 }

@@ -67,7 +67,7 @@ func TestMatch(t *testing.T) {
 		{"resources: {names: [db]}", nil, "skips", "another name"},
 		{"resources: {names: ['web-*']}", func(s *policy.Subject) {
 			s.Name = ""
-			s.Object = map[string]any{"metadata": map[string]any{"generateName": "web-"}}
+			s.Object = policy.ContentOf(map[string]any{"metadata": map[string]any{"generateName": "web-"}})
 		}, "checks", "a name that will be made"},
 		{"resources: {namespaces: ['prod-*']}", nil, "checks", "the namespace"},
 		{"resources: {namespaces: [test]}", nil, "skips", "another namespace"},
@@ -264,7 +264,7 @@ func TestAutogenKinds(t *testing.T) {
 		{"signed", "apps", "Deployment", "a", deployment, "skips", "the rule itself is about pods"},
 		{"autogen-signed", "example.com", "Deployment", "a", deployment, "skips", "another group's Deployment"},
 	} {
-		s := &policy.Subject{Object: test.object, Group: test.group, Version: "v1", Kind: test.kind, Namespace: test.namespace, NamespaceKnown: true, Operation: "CREATE"}
+		s := &policy.Subject{Object: policy.ContentOf(test.object), Group: test.group, Version: "v1", Kind: test.kind, Namespace: test.namespace, NamespaceKnown: true, Operation: "CREATE"}
 		if got := applies(t, ruleOf(t, p, test.rule), s); got != test.want {
 			t.Errorf("%s on %s/%s in %s: %s, want %s: %s", test.rule, test.group, test.kind, test.namespace, got, test.want, test.reason)
 		}
@@ -398,7 +398,7 @@ func TestPreconditionsInDoubt(t *testing.T) {
 	} {
 		p := compile(t, nil, "    verifyImages:", fmt.Sprintf("    preconditions: {all: [{key: '{{ request.object.metadata.name }}', operator: %s, value: %q}]}\n    verifyImages:", test.operator, test.value))
 		s := pod("a")
-		s.Object["metadata"].(map[string]any)["labels"] = map[string]any{"owner": test.owner}
+		s.Object.Map()["metadata"].(map[string]any)["labels"] = map[string]any{"owner": test.owner}
 		plan, err := ruleOf(t, p, "signed").Plan(t.Context(), s, []policy.Image{container("nginx")})
 		if err != nil || (plan.Skip != "") != test.skip || (len(plan.Checks) == 0) != test.skip {
 			t.Errorf("web %s %s with %q: %q, %v: %s", test.operator, test.value, test.owner, plan.Skip, err, test.reason)
@@ -417,7 +417,7 @@ func TestObjectsWriteNoPatterns(t *testing.T) {
 `)
 	for owner, want := range map[string]bool{"abc": true, "abd": false, "*": false} {
 		s := pod("prod")
-		s.Object["metadata"].(map[string]any)["labels"] = map[string]any{"owner": owner}
+		s.Object.Map()["metadata"].(map[string]any)["labels"] = map[string]any{"owner": owner}
 		check := only(t, ruleOf(t, p, "signed"), s, "nginx")
 		holds, why, err := check.Attestations[0].Condition.Holds(map[string]any{"commit": "abc"})
 		if holds != want || err != nil {

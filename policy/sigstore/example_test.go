@@ -18,7 +18,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	subject := &policy.Subject{Object: map[string]any{}, Version: "v1", Kind: "Pod", Operation: "CREATE"}
+	subject := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Version: "v1", Kind: "Pod", Operation: "CREATE"}
 	web := policy.Image{Container: "web", Role: "container", Ref: image.MustParse("ghcr.io/org/app:v1")}
 	plan, err := compiled.Rules[0].Plan(context.Background(), subject, []policy.Image{web})
 	if err != nil {

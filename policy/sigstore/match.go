@@ -121,7 +121,7 @@ func optedIn(s *policy.Subject) (bool, error) {
 }
 
 func labelsOf(s *policy.Subject) map[string]string {
-	meta, _ := s.Object["metadata"].(map[string]any)
+	meta, _ := s.Object.Map()["metadata"].(map[string]any)
 	object, _ := meta["labels"].(map[string]any)
 	labels := make(map[string]string, len(object))
 	for key, value := range object {

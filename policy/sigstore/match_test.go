@@ -28,7 +28,7 @@ func TestMatch(t *testing.T) {
 	of := func(group, kind string) func(*policy.Subject) {
 		return func(s *policy.Subject) { s.Group, s.Kind = group, kind }
 	}
-	bare := func(s *policy.Subject) { s.Bare, s.Object = true, nil }
+	bare := func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }
 	for _, c := range []struct {
 		match  string
 		change func(*policy.Subject)
@@ -123,7 +123,7 @@ func TestNoMatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := pod("prod")
-		s.Object["metadata"].(map[string]any)["labels"].(map[string]any)["app"] = c.label
+		s.Object.Map()["metadata"].(map[string]any)["labels"].(map[string]any)["app"] = c.label
 		made := plan(t, s, c.ref, none)
 		if c.want == "" {
 			if len(made.Checks) != 0 {
@@ -151,7 +151,7 @@ func TestNoMatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := pod("prod")
-	s.Bare, s.Object = true, nil
+	s.Bare, s.Object = true, policy.Content{}
 	if got := outcome(plan(t, s, "ghcr.io/org/app:v1", none)); got != "error" {
 		t.Errorf("labels that nobody knows: %s", got)
 	}

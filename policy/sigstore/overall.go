@@ -65,10 +65,10 @@ func (o *overall) object(s *policy.Subject) (object, error) {
 		return out, errors.New("only images and their namespace are known here, and the policy asks for the object; the admission webhook knows it")
 	}
 	if o.spec {
-		out.Spec = s.Object["spec"]
+		out.Spec = s.Object.Map()["spec"]
 	}
 	if o.meta {
-		out.Metadata = s.Object["metadata"]
+		out.Metadata = s.Object.Map()["metadata"]
 	}
 	if o.types {
 		version := s.Version

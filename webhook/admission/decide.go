@@ -114,7 +114,6 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 		return QueueFull, err
 	}
 	request := gate.Request{Object: q.object, Old: q.old, Pinning: h.pinning(q), Subject: q.subject}
-	request.Subject.OldObject = q.old.Content()
 	result := make(chan decided, 1)
 	go func() {
 		deepen(0)
@@ -165,7 +164,7 @@ func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object 
 	var failed error
 	switch {
 	case subject.Kind == "Namespace" && subject.Group == "":
-		subject.NamespaceLabels, subject.NamespaceKnown = labels(object), true
+		subject.NamespaceLabels, subject.NamespaceKnown = metadata(object).Member("labels").Texts(), true
 	case subject.Namespace != "":
 		found, err := h.config.Namespaces.Labels(ctx, subject.Namespace)
 		if err != nil {
@@ -199,19 +198,6 @@ func withName(labels map[string]string, name string) map[string]string {
 	}
 	labels[namespaceName] = name
 	return labels
-}
-
-// labels returns an object's own.
-func labels(object workload.Object) map[string]string {
-	metadata, _ := object.Content()["metadata"].(map[string]any)
-	found, _ := metadata["labels"].(map[string]any)
-	out := make(map[string]string, len(found))
-	for name, value := range found {
-		if text, ok := value.(string); ok {
-			out[name] = text
-		}
-	}
-	return out
 }
 
 // compose makes an answer of the gate's outcome.

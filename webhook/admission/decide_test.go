@@ -103,7 +103,7 @@ func TestSubject(t *testing.T) {
 		!s.User.RolesKnown || !slices.Equal(s.User.Roles, []string{"shop:joan"}) || !slices.Equal(s.User.ClusterRoles, []string{"view"}) {
 		t.Errorf("%+v", s)
 	}
-	if got.Old.IsZero() || s.OldObject == nil || got.Pinning != gate.PinDone {
+	if got.Old.IsZero() || got.Pinning != gate.PinDone {
 		t.Errorf("old %v, pinning %q", got.Old, got.Pinning)
 	}
 	if len(shop["shop"]) != 1 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -115,29 +116,24 @@ func readObject[T any](d *decoder, path string, into *T, fields []field[T]) erro
 	}
 	var seen uint64
 	for d.json.PeekKind() == jsontext.KindString {
-		var name string
-		if err := d.text(&name); err != nil {
+		name, err := d.name()
+		if err != nil {
 			return err
 		}
-		known := false
-		for i := range fields {
-			if fields[i].name != name {
-				continue
-			}
-			if seen&(1<<i) != 0 {
-				return fmt.Errorf("%s stands twice", join(path, name))
-			}
-			seen |= 1 << i
-			known = true
-			if err := fields[i].read(d, into); err != nil {
-				return within(join(path, name), err)
-			}
-			break
-		}
-		if !known {
+		i := slices.IndexFunc(fields, func(f field[T]) bool { return f.name == string(name) })
+		if i < 0 {
 			if err := d.json.SkipValue(); err != nil {
 				return err
 			}
+			continue
+		}
+		known := fields[i]
+		if seen&(1<<i) != 0 {
+			return fmt.Errorf("%s stands twice", join(path, known.name))
+		}
+		seen |= 1 << i
+		if err := known.read(d, into); err != nil {
+			return within(join(path, known.name), err)
 		}
 	}
 	_, err := d.json.ReadToken()
@@ -172,6 +168,18 @@ func (d *decoder) unexpected(path, want string) error {
 		return err
 	}
 	return &wrongType{path: path, want: want}
+}
+
+// name reads the name of a member, which is good until the next one is read.
+func (d *decoder) name() ([]byte, error) {
+	quoted, err := d.json.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1], nil
+	}
+	return jsontext.AppendUnquote(nil, quoted)
 }
 
 // text reads a copy of a text; null is empty.

@@ -67,8 +67,7 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 		return q.refuse(err)
 	}
 	q.object = object
-	metadata, _ := object.Content()["metadata"].(map[string]any)
-	if metadata["deletionTimestamp"] != nil && q.request.operation == opUpdate {
+	if !metadata(object).Member("deletionTimestamp").IsNull() && q.request.operation == opUpdate {
 		return response{allowed: true} // its finalizers go, and then it does
 	}
 	leave, err := h.options.queue.Enter(ctx)

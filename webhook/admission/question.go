@@ -155,8 +155,7 @@ func (q *question) agrees(member string, o workload.Object) error {
 
 // inspect finds out what makes the object special.
 func (q *question) inspect() {
-	metadata, _ := q.object.Content()["metadata"].(map[string]any)
-	q.deleting = q.request.operation == opUpdate && metadata["deletionTimestamp"] != nil
+	q.deleting = q.request.operation == opUpdate && !metadata(q.object).Member("deletionTimestamp").IsNull()
 	if (q.deleting || q.request.subresource == "resize") && !q.old.IsZero() {
 		same, err := sameImages(q.object, q.old)
 		q.running = err == nil && same
@@ -170,10 +169,9 @@ func (q *question) isMirror() bool {
 	if !q.isPod() || q.request.operation != opCreate || q.request.subresource != "" {
 		return false
 	}
-	if mark, _ := annotations(q.object)["kubernetes.io/config.mirror"].(string); mark == "" {
+	if metadata(q.object).Member("annotations").Member("kubernetes.io/config.mirror").Text() == "" {
 		return false
 	}
-	spec, _ := q.object.Content()["spec"].(map[string]any)
-	node, _ := spec["nodeName"].(string)
+	node := q.object.Root().Member("spec").Member("nodeName").Text()
 	return node != "" && q.request.user == "system:node:"+node && slices.Contains(q.request.groups, "system:nodes")
 }

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -145,27 +147,22 @@ func rewrite(object workload.Object, before any, isThere bool, after string) []w
 		return nil
 	}
 	empty := map[string]any{}
-	metadata, _ := object.Content()["metadata"].(map[string]any)
-	switch {
-	case metadata == nil:
+	switch metadata := metadata(object); {
+	case !metadata.IsObject():
 		return []workload.Operation{{Op: "add", Path: "/metadata", Value: empty}, {Op: "add", Path: annotationsPath, Value: empty}, add}
-	case metadata["annotations"] == nil:
+	case metadata.Member("annotations").IsNull():
 		return []workload.Operation{{Op: "add", Path: annotationsPath, Value: empty}, add}
 	}
 	return []workload.Operation{add}
 }
 
-// annotations returns an object's annotations, nil where it has none.
-func annotations(object workload.Object) map[string]any {
-	metadata, _ := object.Content()["metadata"].(map[string]any)
-	found, _ := metadata["annotations"].(map[string]any)
-	return found
-}
+// metadata returns what an object says of itself.
+func metadata(object workload.Object) workload.Value { return object.Root().Member("metadata") }
 
 // annotation returns what stands in the annotation.
 func annotation(object workload.Object) (any, bool) {
-	value, ok := annotations(object)[WrittenAnnotation]
-	return value, ok
+	value := metadata(object).Member("annotations").Member(WrittenAnnotation)
+	return value.Decoded(), value.Kind() != jsontext.KindInvalid
 }
 
 // recorded reads the annotation. One that cannot be read says nothing.

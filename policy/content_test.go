@@ -1,0 +1,45 @@
+package policy_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// counted counts how often it is decoded.
+type counted struct{ times atomic.Int64 }
+
+func (c *counted) Content() map[string]any {
+	c.times.Add(1)
+	return map[string]any{"kind": "Pod"}
+}
+
+func TestContent(t *testing.T) {
+	for reason, row := range map[string]struct {
+		content policy.Content
+		kind    any
+		isZero  bool
+	}{
+		"no object":            {policy.Content{}, nil, true},
+		"no decoded object":    {policy.ContentOf(nil), nil, true},
+		"an object of nothing": {policy.ContentOf(map[string]any{}), nil, false},
+		"a decoded object":     {policy.ContentOf(map[string]any{"kind": "Pod"}), "Pod", false},
+		"one to be decoded":    {policy.ContentFrom(&counted{}), "Pod", false},
+	} {
+		if got := row.content.Map()["kind"]; got != row.kind || row.content.IsZero() != row.isZero {
+			t.Errorf("%s: kind %v, zero %v", reason, got, row.content.IsZero())
+		}
+	}
+}
+
+func TestContentIsDecodedWhenItIsRead(t *testing.T) {
+	object := &counted{}
+	subject := policy.Subject{Object: policy.ContentFrom(object)}
+	if subject.Object.IsZero() || object.times.Load() != 0 {
+		t.Errorf("decoded %d times before it is read", object.times.Load())
+	}
+	if subject.Object.Map()["kind"] != "Pod" || object.times.Load() != 1 {
+		t.Errorf("decoded %d times", object.times.Load())
+	}
+}
