@@ -25,9 +25,14 @@ test: unit suites ## every test: the product's, and the suites with real program
 unit: ## the product's own tests
 	$(GO) test ./...
 
-.PHONY: suites
-suites: ## the suites under test/, against a real API server, cosign, crane and registries built from Go modules
+.PHONY: suites suite-programs suite-cluster
+suites: ## the suites under test/, two at a time: each waits more than it works
+	$(MAKE) -j2 --output-sync=target suite-programs suite-cluster
+
+suite-programs: ## against cosign, crane and registries built from Go modules
 	cd test && $(GO) test -count=1 -timeout 30m ./...
+
+suite-cluster: ## against a real API server built from Go modules
 	cd test/e2e && $(GO) test -count=1 -timeout 30m ./...
 
 .PHONY: race

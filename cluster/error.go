@@ -24,6 +24,9 @@ var (
 type Error struct {
 	// Kind is as in "secret"; Namespace is empty for objects of the cluster.
 	Kind, Namespace, Name string
+	// Right is what the gateway would need, as in "list on pods"; empty means get on
+	// the kind.
+	Right string
 	// Reason is ErrNotFound, ErrForbidden or ErrUnavailable.
 	Reason error
 	// Cause is what the API server or the network said; may be nil.
@@ -39,6 +42,8 @@ func (e *Error) Error() string {
 	switch {
 	case errors.Is(e.Reason, ErrNotFound):
 		return fmt.Sprintf("%s %s is not found", e.Kind, name)
+	case errors.Is(e.Reason, ErrForbidden) && e.Right != "":
+		return fmt.Sprintf("%s %s may not be read by the gateway; grant its service account %s", e.Kind, name, e.Right)
 	case errors.Is(e.Reason, ErrForbidden):
 		return fmt.Sprintf("%s %s may not be read by the gateway; grant its service account get on %ss there", e.Kind, name, e.Kind)
 	case e.Cause == nil:

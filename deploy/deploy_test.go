@@ -44,6 +44,7 @@ type definition struct {
 			Name         string `json:"name"`
 			Served       bool   `json:"served"`
 			Storage      bool   `json:"storage"`
+			Deprecated   bool   `json:"deprecated"`
 			Subresources *struct {
 				Status *struct{} `json:"status"`
 			} `json:"subresources"`
@@ -66,10 +67,18 @@ type schema struct {
 	Description string            `json:"description"`
 	Enum        []string          `json:"enum"`
 	Required    []string          `json:"required"`
+	MinLength   int               `json:"minLength"`
 	MaxLength   int               `json:"maxLength"`
+	Pattern     string            `json:"pattern"`
+	MinItems    int               `json:"minItems"`
+	MaxItems    int               `json:"maxItems"`
 	Properties  map[string]schema `json:"properties"`
 	Items       *schema           `json:"items"`
 	Preserve    bool              `json:"x-kubernetes-preserve-unknown-fields"`
+	Validations []struct {
+		Rule    string `json:"rule"`
+		Message string `json:"message"`
+	} `json:"x-kubernetes-validations"`
 }
 
 // kustomization is what is used of one.
@@ -106,7 +115,7 @@ func read(t *testing.T) []any {
 		t.Fatal(err)
 	}
 	definitions, err := filepath.Glob("crds/*.yaml")
-	if err != nil || len(definitions) != 4 {
+	if err != nil || len(definitions) != 10 {
 		t.Fatalf("definitions: %v, %v", definitions, err)
 	}
 	var objects []any
@@ -176,13 +185,54 @@ func TestDefinitions(t *testing.T) {
 			if !v.Served || !root.Properties["spec"].Preserve || !root.Properties["status"].Preserve {
 				t.Errorf("%s %s: unknown fields under spec and status must be kept, or nobody can refuse them", d.Name, v.Name)
 			}
-			if len(root.Properties["spec"].Properties) > 0 {
+			// An override is to be refused even while no gateway answers.
+			if len(root.Properties["spec"].Properties) > 0 && d.Spec.Names.Kind != "ImageOverride" {
 				t.Errorf("%s %s: what spec may hold is the gateway's to say", d.Name, v.Name)
 			}
 		}
 		if storage != 1 {
 			t.Errorf("%s: %d versions are stored", d.Name, storage)
 		}
+	}
+}
+
+// TestDefinitionsAreLikeThoseOfOthers: an object that one engine's definition keeps
+// is one of the other's, so that either can be put in the other's place. Of versions
+// the first is stored.
+func TestDefinitionsAreLikeThoseOfOthers(t *testing.T) {
+	want := map[string]string{
+		"ClusterPolicy":                       "Cluster clusterpolicies.kyverno.io v1 v2beta1",
+		"Policy":                              "Namespaced policies.kyverno.io v1 v2beta1",
+		"PolicyException kyverno.io":          "Namespaced policyexceptions.kyverno.io v2 v2beta1",
+		"ImageValidatingPolicy":               "Cluster imagevalidatingpolicies.policies.kyverno.io v1beta1 v1 v1alpha1",
+		"NamespacedImageValidatingPolicy":     "Namespaced namespacedimagevalidatingpolicies.policies.kyverno.io v1beta1 v1",
+		"PolicyException policies.kyverno.io": "Namespaced policyexceptions.policies.kyverno.io v1beta1 v1 v1alpha1",
+		"ClusterImagePolicy":                  "Cluster clusterimagepolicies.policy.sigstore.dev v1alpha1 v1beta1",
+		"TrustRoot":                           "Cluster trustroots.policy.sigstore.dev v1alpha1",
+	}
+	for _, d := range all[definition](t) {
+		kind := d.Spec.Names.Kind
+		if kind == "PolicyException" {
+			kind += " " + d.Spec.Group
+		}
+		if d.Spec.Group == "quaymaster.dev" {
+			continue
+		}
+		got := d.Spec.Scope + " " + d.Name
+		for _, stored := range []bool{true, false} {
+			for _, v := range d.Spec.Versions {
+				if v.Storage == stored {
+					got += " " + v.Name
+				}
+			}
+		}
+		if got != want[kind] {
+			t.Errorf("%s: %s, want %s", kind, got, want[kind])
+		}
+		delete(want, kind)
+	}
+	if len(want) > 0 {
+		t.Errorf("nothing ships for %v", want)
 	}
 }
 
@@ -327,6 +377,9 @@ func TestConfigurationFits(t *testing.T) {
 			Service            string   `json:"service"`
 			ExcludedNamespaces []string `json:"excludedNamespaces"`
 		} `json:"webhooks"`
+		Trust struct {
+			CacheFolder string `json:"cacheFolder"`
+		} `json:"trust"`
 	}
 	object := all[core.ConfigMap](t)[0]
 	if err := strict.UnmarshalStrict([]byte(object.Data["gateway.yaml"]), &c); err != nil {
@@ -334,6 +387,10 @@ func TestConfigurationFits(t *testing.T) {
 	}
 	if c.Namespace != object.Namespace || c.Webhooks.Service != all[core.Service](t)[0].Name || c.Namespace != all[core.Namespace](t)[0].Name {
 		t.Errorf("the configuration speaks of %+v", c)
+	}
+	mounts := all[apps.Deployment](t)[0].Spec.Template.Spec.Containers[0].VolumeMounts
+	if !slices.ContainsFunc(mounts, func(m core.VolumeMount) bool { return m.MountPath == c.Trust.CacheFolder && !m.ReadOnly }) {
+		t.Errorf("nothing that can be written is mounted at %q", c.Trust.CacheFolder)
 	}
 	args := strings.Join(all[apps.Deployment](t)[0].Spec.Template.Spec.Containers[0].Args, " ")
 	if args != "serve --config=/etc/quaymaster/gateway.yaml" {
@@ -372,8 +429,8 @@ func TestGatewayMayReadWhatItWatches(t *testing.T) {
 
 func TestKustomizationLeavesOutWhatIsNotForAll(t *testing.T) {
 	for _, resource := range all[kustomization](t)[0].Resources {
-		if strings.HasPrefix(resource, "crds/kyverno") {
-			t.Errorf("%s: these definitions belong only where Kyverno's are absent", resource)
+		if strings.HasPrefix(resource, "crds/") && !strings.HasPrefix(resource, "crds/quaymaster.dev_") {
+			t.Errorf("%s: these definitions belong only where those of the engine that they come from are absent", resource)
 		}
 		if resource == "tokenreview.yaml" {
 			t.Errorf("%s: it is for a door that is closed unless it is turned on", resource)

@@ -59,7 +59,7 @@ func (f former) at(places []workload.Extractor) map[string]string {
 
 // leaveUnchanged drops what was planned for images that did not change, and the
 // errors of rules that speak of nothing else: an update of anything else is not
-// held up by them.
+// held up by them. A rule that also speaks of the object may forbid the update.
 func (p *planned) leaveUnchanged(standard []policy.Image) {
 	if p.former.object.IsZero() {
 		return
@@ -85,6 +85,9 @@ func (p *planned) leaveUnchanged(standard []policy.Image) {
 func (p *planned) isUnchanged(result policy.RuleResult, standard []policy.Image) bool {
 	i := slices.IndexFunc(result.Policy.Rules, func(r policy.Rule) bool { return r.Name() == result.Rule })
 	if i < 0 {
+		return false
+	}
+	if of, ok := result.Policy.Rules[i].(policy.OfObject); ok && of.SpeaksOfObject() {
 		return false
 	}
 	images := standard

@@ -58,7 +58,12 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 	answers := make([]policy.Answer, len(inquiries))
 	var group errgroup.Group
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
+	first := make(map[factKey]int, len(inquiries)) // who asks the same is told the same
 	for i, in := range inquiries {
+		if _, asked := first[in.fact]; asked {
+			continue
+		}
+		first[in.fact] = i
 		group.Go(func() error {
 			if err := safely(func() { answers[i] = w.answer(ctx, subject, in, found, gap) }); err != nil {
 				answers[i] = policy.Answer{Gaps: []error{err}}
@@ -67,6 +72,9 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 		})
 	}
 	_ = group.Wait()
+	for i, in := range inquiries {
+		answers[i] = answers[first[in.fact]]
+	}
 	return answers
 }
 

@@ -338,6 +338,7 @@ func TestJudgeFailsOpen(t *testing.T) {
 		{"silence", policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(context.DeadlineExceeded, "spec")}}, gate.Allow},
 		{"an expression that fails", policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "no such key"}}}, gate.Unable},
 		{"a no", policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Denied, Message: "no"}}}, gate.Deny},
+		{"a defect, which who writes the object may have hit", policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{{Code: policy.Internal, Message: "panic"}}}, gate.Unable},
 		{"no trust", policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(errors.New("no root"), "spec")}}, gate.Unable},
 	} {
 		rule := judging{judge: func(given []policy.Given) policy.Judgement {

@@ -141,12 +141,24 @@ func (in *inspection) inspect(ctx context.Context) {
 	if in.digests {
 		in.children, in.err = in.work.descendants(ctx)
 	}
-	if w := in.work; in.signers && w.partial {
+	if w := in.work; in.signers && w.lacksAnswers() {
 		// Memory was asked alone, and only until the policies were met.
 		w.forgetGaps()
 		w.prove(ctx, w.pinned, w.questions())
 		w.partial = false
 	}
+}
+
+// lacksAnswers reports whether there are questions that memory alone was asked, in vain.
+func (w *work) lacksAnswers() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, answer := range w.answers.all() {
+		if slices.Contains(answer.Gaps, errNotAsked) {
+			return true
+		}
+	}
+	return false
 }
 
 // descendants returns the digests that an index lists, and those that indexes in it
@@ -239,6 +251,12 @@ func (o *overridden) digests() (all []image.Digest, gap error) {
 func (o *overridden) signed() (facts []verify.Fact, gap error) {
 	asked := func(check *policy.Check) bool {
 		return slices.ContainsFunc(check.Questions(), func(q policy.Question) bool { return o.plan.overriding.MayBeDenied(q.Authority) })
+	}
+	for i := range o.plan.plan.Results {
+		// Whom a rule would have asked about nobody knows. A broken policy asks nothing.
+		if result := &o.plan.plan.Results[i]; result.Err != nil && result.Policy.Broken == nil {
+			gap = result.Err
+		}
 	}
 	for i := range o.plan.plan.Checks {
 		check, t := &o.plan.plan.Checks[i], o.plan.tasks[i]

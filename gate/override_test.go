@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -310,6 +311,37 @@ func TestOverrideOfBrokenPolicy(t *testing.T) {
 	}
 	if out := y.overriddenFor(t, []*policy.Policy{broken}, nil).Decide(t.Context(), pod(t, y.good.Name)); out.Answer != gate.Unable {
 		t.Errorf("without an override: %s", out.Answer)
+	}
+}
+
+// An Allow by any of its means wins over a rule that could not be asked; whom such a rule
+// would have asked about is not known, and may be who is denied.
+func TestOverridesBesideARuleThatCannotBeAsked(t *testing.T) {
+	y := newOverrideYard(t)
+	unasked := policy.Policy{Kind: "Test", Name: "unasked", Hash: "1", Rules: []policy.Rule{unaskable{}}}
+	audit := unasked
+	audit.AuditOnly = true
+	broken := audit
+	broken.Broken = errors.New("an unknown field")
+	for _, c := range []struct {
+		reason          string
+		policy          *policy.Policy
+		override, image string
+		want            gate.Answer
+	}{
+		{"a repository is allowed", &unasked, an("a", "Allow", repositories("*")), y.alone.Name, gate.Allow},
+		{"a digest is allowed", &unasked, an("a", "Allow", digests(y.alone)), y.alone.Name, gate.Allow},
+		{"a signer is allowed", &unasked, an("a", "Allow", keyOf(y.stranger)), y.alone.Name, gate.Allow},
+		{"the same by digest", &unasked, an("a", "Allow", keyOf(y.stranger)), y.alone.ByDigest(), gate.Allow},
+		{"another signer is allowed", &unasked, an("a", "Allow", keyOf(y.stranger)), y.good.Name, gate.Unable},
+		{"a signer is denied, under audit", &audit, an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Unable},
+		{"nobody is denied, under audit", &audit, an("a", "Deny", repositories("other.example/x")), y.good.Name, gate.Allow},
+		{"a signer is denied, and the policy is broken, which asks nothing", &broken, an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Allow},
+	} {
+		out := y.overriddenFor(t, []*policy.Policy{c.policy}, []string{c.override}).Decide(t.Context(), pod(t, c.image))
+		if out.Answer != c.want {
+			t.Errorf("%s: %s %+v", c.reason, out.Answer, out.Verdicts[0].Reasons)
+		}
 	}
 }
 

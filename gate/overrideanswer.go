@@ -126,8 +126,12 @@ func (p *planned) canPin(v *Verdict) bool {
 
 // fillIn fills in the digest of an image that only overrides ask about.
 func (o *overridden) fillIn(v *Verdict) {
+	works := []*work{o.proof}
 	for _, in := range o.works {
-		if w := in.work; v.Pinned.IsZero() && w.finished && w.err == nil && w.ref == v.Image.Ref {
+		works = append(works, in.work)
+	}
+	for _, w := range works {
+		if w != nil && v.Pinned.IsZero() && w.finished && w.err == nil && w.ref == v.Image.Ref {
 			v.Pinned, v.Cost, v.Duration = w.pinned, w.cost(), w.duration
 		}
 	}

@@ -93,6 +93,9 @@ func (p *planned) standard() ([]policy.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkCount(uses); err != nil {
+		return nil, err
+	}
 	images := make([]policy.Image, 0, len(uses))
 	for _, use := range uses {
 		found, err := p.imageOf(use, p.former.ran(use))
@@ -116,6 +119,9 @@ func (p *planned) standard() ([]policy.Image, error) {
 func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
 	places := places(extractors)
 	uses, err := workload.ExtractWith(p.request.Object, places)
+	if err == nil {
+		err = checkCount(uses)
+	}
 	if err != nil {
 		return nil, unreadable{err}
 	}
@@ -132,6 +138,17 @@ func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
 		}
 	}
 	return images, nil
+}
+
+// maxUses bounds the images of one object. Pods have a few dozen containers at most,
+// and each image is compared with all others.
+const maxUses = 500
+
+func checkCount(uses []workload.Use) error {
+	if len(uses) > maxUses {
+		return fmt.Errorf("it names %d images, more than %d: make several objects of it", len(uses), maxUses)
+	}
+	return nil
 }
 
 // imageOf reads a use and notes it for pinning.

@@ -28,6 +28,7 @@ const (
 
 // Request is one object that asks to run.
 type Request struct {
+	// Object may be a document that is no Kubernetes object; see ForDocument.
 	Object workload.Object
 	// Old is the object's former state at UPDATE; zero otherwise. Images that it
 	// ran already are not looked at again.
@@ -74,6 +75,13 @@ func ForImages(namespace, serviceAccount string, images []string) (Request, erro
 	return request, err
 }
 
+// ForDocument returns the request of a document that is no Kubernetes object. Images
+// are where the extractors of rules that speak of such find them, and nobody pins
+// what is written there.
+func ForDocument(document workload.Object) Request {
+	return Request{Object: document, Pinning: PinNever}
+}
+
 func forPod(of string, metadata, spec map[string]any) (Request, error) {
 	pod, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 	if err != nil {
@@ -93,7 +101,7 @@ func (r Request) subject() *policy.Subject {
 		s.Object = policy.ContentFrom(r.Object)
 	}
 	s.Group, s.Version, s.Kind = r.Object.Group(), r.Object.Version(), r.Object.Kind()
-	s.Name = r.Object.Name()
+	s.Name, s.Document = r.Object.Name(), r.Object.IsDocument()
 	if s.OldObject.IsZero() && !r.Old.IsZero() {
 		s.OldObject = policy.ContentFrom(r.Old)
 	}

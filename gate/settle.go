@@ -47,10 +47,11 @@ func settle(v *Verdict) {
 // closed are the ways of not having looked that no failure setting admits: who
 // writes the object, or may push evidence, can bring them about, and would choose
 // "admitted" by that. A tag can be pushed after the pod that names it, a pull
-// secret be made right later, a bound be exceeded. What remains is silence: nobody
+// secret be made right later, a bound be exceeded, a defect be hit. What remains is silence: nobody
 // answered, or not in time.
 var closed = []policy.Code{
 	policy.ImageNotFound, policy.AccessRefused, policy.TooMuch, policy.Contradiction, policy.PolicyError, policy.CannotProve,
+	policy.Internal,
 }
 
 // mayFailOpen reports whether a failure setting may admit what could not be

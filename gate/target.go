@@ -28,13 +28,15 @@ func (s Snapshot) FailOpen(subject *policy.Subject) bool {
 }
 
 // mayConcern reports whether a policy may speak of a subject. One that says
-// nothing of its targets may speak of anything, unless it has no rule.
+// nothing of its targets may speak of anything, unless it has no rule, or only rules
+// about documents that are no objects.
 func mayConcern(p *policy.Policy, subject *policy.Subject) bool {
 	if p.Namespace != "" && p.Namespace != subject.Namespace {
 		return false
 	}
 	if len(p.Targets) == 0 {
-		return len(p.Rules) > 0 || p.Broken != nil
+		onlyDocuments := len(p.Rules) > 0 && !slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return !policy.OnlyDocuments(r) })
+		return !onlyDocuments && (len(p.Rules) > 0 || p.Broken != nil)
 	}
 	return slices.ContainsFunc(p.Targets, func(t policy.Target) bool {
 		return wildcard.Match(t.Group, subject.Group) && wildcard.Match(t.Version, subject.Version) &&

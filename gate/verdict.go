@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -95,6 +96,13 @@ type Outcome struct {
 	Duration                                time.Duration
 
 	against Answer // what judges hold against the object itself
+}
+
+// Matched reports whether any policy speaks of the object or of an image of it.
+func (o Outcome) Matched() bool {
+	return slices.ContainsFunc(o.Verdicts, Verdict.Matched) || slices.ContainsFunc(o.Rules, func(r policy.RuleResult) bool {
+		return r.Err != nil || r.Judge != nil || r.Exception != nil
+	})
 }
 
 // Cost is what was asked of registries.

@@ -44,7 +44,7 @@ type work struct {
 	pinned   image.Pinned
 	own      []policy.Decision // of the checks, by the digest that was named
 	err      error             // why there is no digest
-	partial  bool              // memory alone was asked, and does not know everything
+	partial  bool              // memory alone was asked, and does not know all or was not judged
 	data     policy.ImageData  // where a check wants it
 	dataErr  error
 	duration time.Duration
@@ -151,8 +151,7 @@ func (w *work) remember(ctx context.Context) bool {
 		w.record(key, answer)
 	}
 	w.partial = len(unknown) > 0
-	w.judge(ctx)
-	if w.unproved() {
+	if !w.judgeRemembered(ctx) {
 		w.forget(unknown)
 		return false
 	}
@@ -201,6 +200,35 @@ func (w *work) factKey(pinned image.Pinned, hash string, q policy.Question) fact
 		digest: pinned.Digest(), authority: hash, generation: w.generation,
 		role: q.Role, predicate: q.Predicate, artifact: q.Artifact,
 	}
+}
+
+// judgeRemembered reports whether what memory knows is enough for each check. What a
+// judge makes of it is found out with all images together: if that is no pass, and
+// somebody signed at all, everybody else is asked then.
+func (w *work) judgeRemembered(ctx context.Context) bool {
+	_, decided := w.gate.options.begin(ctx, PhaseDecide)
+	defer decided()
+	w.own = make([]policy.Decision, len(w.checks))
+	for i, check := range w.checks {
+		if _, decided := policy.Decided(check); decided || check.Judge == nil {
+			if w.own[i] = policy.Decide(check, w.answersFor(w.pinned.Digest())); check.NeedsProof() && w.own[i].Result != policy.Pass {
+				return false
+			}
+			continue
+		}
+		if check.NeedsProof() && !w.anyFact(check) {
+			return false
+		}
+		w.partial = true
+		w.own[i] = policy.Decision{Check: check, Result: policy.Pass}
+	}
+	return true
+}
+
+// anyFact reports whether one of a check's questions has a fact.
+func (w *work) anyFact(check *policy.Check) bool {
+	answers := w.answersFor(w.pinned.Digest())
+	return slices.ContainsFunc(check.Questions(), func(q policy.Question) bool { return len(answers(q).Facts) > 0 })
 }
 
 // judge asks each check about the digest that was named.

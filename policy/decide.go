@@ -210,11 +210,13 @@ func member(m Member, about Question, answers Answers) judgement {
 	} else if len(answer.Gaps) == 0 {
 		reasons = append(reasons, nothing(m, question, answer))
 	}
-	if len(answer.Gaps) > 0 {
+	if len(answer.Gaps) > 0 { // what was not seen comes before what was
 		result = Undecided
-		for _, gap := range answer.Gaps {
-			reasons = append(reasons, LookReason(gap, m.Authority.Name))
+		gaps := make([]Reason, len(answer.Gaps), len(answer.Gaps)+len(reasons))
+		for i, gap := range answer.Gaps {
+			gaps[i] = LookReason(gap, m.Authority.Name)
 		}
+		reasons = append(gaps, reasons...)
 	}
 	return judgement{result: result, reasons: reasons}
 }

@@ -8,6 +8,9 @@ import (
 // Exception leaves objects out of rules, for a time: a compiled PolicyException
 // of any dialect. It is immutable once it is in a Set.
 type Exception struct {
+	// Group is the document's API group, which tells those of two dialects apart that
+	// have one name.
+	Group string
 	// Namespace and Name are the document's; Source says where it was read, Hash
 	// is the SHA-256 of its content.
 	Namespace, Name, Source, Hash string

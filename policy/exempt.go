@@ -17,8 +17,8 @@ import (
 )
 
 // With returns a set of the same policies with these exceptions. One that names
-// no rule, or two with the same ID, are an error: nobody could tell what is left
-// out.
+// no rule, or two of one group with the same ID, are an error: nobody could tell what
+// is left out.
 func (s *Set) With(exceptions ...*Exception) (*Set, error) {
 	sorted := slices.Clone(exceptions)
 	slices.SortStableFunc(sorted, narrower)
@@ -28,11 +28,12 @@ func (s *Set) With(exceptions ...*Exception) (*Set, error) {
 	seen := map[string]*Exception{}
 	for _, e := range sorted {
 		errs = append(errs, e.validate())
-		if other := seen[e.ID()]; other != nil {
+		key := e.Group + "/" + e.ID()
+		if other := seen[key]; other != nil {
 			errs = append(errs, fmt.Errorf("exception %s is defined twice: in %s and in %s", e.ID(), other.Source, e.Source))
 		}
-		seen[e.ID()] = e
-		fmt.Fprintf(h, "except %s=%s\n", e.ID(), e.Hash)
+		seen[key] = e
+		fmt.Fprintf(h, "except %s=%s\n", key, e.Hash)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (e *Exception) validate() error {
 }
 
 // narrower orders exceptions: images listed before all images, literal before
-// wildcard, fewer rules before more, then by ID.
+// wildcard, fewer rules before more, then by ID and group.
 func narrower(a, b *Exception) int {
 	return cmp.Or(
 		compareBool(len(a.Images) == 0, len(b.Images) == 0),
@@ -71,6 +72,7 @@ func narrower(a, b *Exception) int {
 		compareBool(a.wildRules(), b.wildRules()),
 		cmp.Compare(a.count(), b.count()),
 		strings.Compare(a.ID(), b.ID()),
+		strings.Compare(a.Group, b.Group),
 	)
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
 )
@@ -83,16 +84,15 @@ type OfObject interface {
 }
 
 // Require turns decisions about one image into failures where a rule requires a
-// proof, its judge is content without one, and no other rule has one.
+// proof, its judge is content without one, and no other rule has one. Who writes
+// policies of a namespace has no say in what those of the cluster require.
 func Require(decisions []Decision) {
-	for i := range decisions {
-		if len(decisions[i].Facts) > 0 {
-			return
-		}
-	}
 	for i := range decisions {
 		d := &decisions[i]
 		if d.Result != Pass || d.Check.Judge == nil || !d.Check.Required {
+			continue
+		}
+		if slices.ContainsFunc(decisions, func(other Decision) bool { return other.proves(d.Check.Policy) }) {
 			continue
 		}
 		d.Result = Fail
@@ -102,4 +102,9 @@ func Require(decisions []Decision) {
 			Hint:    "let an expression verify the image, or say required: false",
 		}}
 	}
+}
+
+// proves reports whether something was proved that counts for another policy.
+func (d Decision) proves(of *Policy) bool {
+	return len(d.Facts) > 0 && (d.Check.Policy.Namespace == "" || d.Check.Policy.Namespace == of.Namespace)
 }

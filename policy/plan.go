@@ -64,10 +64,13 @@ func (s *Set) Plan(ctx context.Context, subject *Subject, find Finder) Plan {
 }
 
 func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Finder) ([]Check, []RuleResult) {
-	images, unreadable := find(m.rule.Extractors(subject))
 	skipped := func(why string) ([]Check, []RuleResult) {
 		return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: why}}
 	}
+	if subject.Document && !OnlyDocuments(m.rule) {
+		return skipped("it is about Kubernetes objects")
+	}
+	images, unreadable := find(m.rule.Extractors(subject))
 	failed := func(err error) ([]Check, []RuleResult) {
 		if e := s.excepted(ctx, m.policy, m.rule.Name(), subject, images); e != nil {
 			return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: e.words(), Exception: e}}
@@ -90,7 +93,7 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 	asked := len(planned.Checks)
 	checks := slices.DeleteFunc(planned.Checks, func(c Check) bool { return c.Image.Unchanged })
 	switch {
-	case len(checks) > 0 || speaksOfObject(m.rule):
+	case len(checks) > 0 || len(judges) > 0 && speaksOfObject(m.rule):
 	case asked == 0:
 		return skipped("it names none of the images")
 	default:

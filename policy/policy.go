@@ -95,6 +95,20 @@ type Selective interface {
 	ImagePatterns() ([]string, bool)
 }
 
+// OfDocuments is a Rule that can speak of documents that are no Kubernetes objects.
+type OfDocuments interface {
+	Rule
+	// OnlyDocuments reports whether the rule speaks of such, and of no object.
+	OnlyDocuments() bool
+}
+
+// OnlyDocuments reports whether a rule speaks of documents that are no Kubernetes
+// objects, and of nothing else.
+func OnlyDocuments(rule Rule) bool {
+	of, ok := rule.(OfDocuments)
+	return ok && of.OnlyDocuments()
+}
+
 // Extractor says where images are in an object that is no pod specification.
 type Extractor struct {
 	// Name groups the images that it finds.

@@ -30,6 +30,9 @@ type Subject struct {
 	// Bare: of the object only its images and its namespace are known, so a rule
 	// that asks for more (labels, names, users) cannot be asked.
 	Bare bool
+	// Document: it is no Kubernetes object, and has no kind, name and namespace. Only
+	// rules that are OfDocuments are asked about it.
+	Document bool
 	// Time is when the question is asked, for exceptions that end.
 	Time time.Time
 }

@@ -43,6 +43,8 @@ type Record struct {
 	Cost          Cost   `json:"cost"`
 	// DurationMilliseconds is rounded to a microsecond.
 	DurationMilliseconds float64 `json:"durationMilliseconds"`
+
+	unmatched bool // a document that no policy speaks of
 }
 
 // Object names the object that was judged.
@@ -51,7 +53,8 @@ type Object struct {
 	Kind       string `json:"kind,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
-	// Source says where it was read; empty for an image that was named alone.
+	// Source says where it was read; empty for an image that was named alone. Of a
+	// document that is no Kubernetes object it is all that there is.
 	Source string `json:"source,omitempty"`
 }
 

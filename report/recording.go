@@ -25,7 +25,7 @@ func NewList(outcomes []gate.Outcome) List {
 // NewRecord records one outcome. It changes nothing in the outcome.
 func NewRecord(o gate.Outcome) Record {
 	record := Record{
-		Object: newObject(o), Answer: o.Answer, Images: []Image{},
+		Object: newObject(o), Answer: o.Answer, Images: []Image{}, unmatched: isUnmatchedDocument(o),
 		Reasons: advised(o.Reasons), Warnings: advised(o.Warnings),
 		PolicySetHash: o.PolicyHash, TrustGeneration: o.TrustGeneration, MirrorSetHash: o.MirrorHash,
 		Cost: newCost(o.Cost), DurationMilliseconds: milliseconds(o.Duration),

@@ -19,7 +19,8 @@ type Summary struct {
 	Unable int `json:"unable"`
 	// Warned have failures that do not deny, whatever their answer.
 	Warned int `json:"warned"`
-	// Unmatched are allowed images that no policy speaks of.
+	// Unmatched are allowed images that no policy speaks of, and documents (no
+	// Kubernetes objects) of which none does.
 	Unmatched int `json:"unmatched"`
 }
 
@@ -47,8 +48,17 @@ func Count(outcomes []gate.Outcome) Summary {
 		if len(o.Warnings) > 0 {
 			s.Warned++
 		}
+		if isUnmatchedDocument(o) {
+			s.Unmatched++
+		}
 	}
 	return s
+}
+
+// isUnmatchedDocument reports whether no policy speaks of what is no object, which is
+// allowed then, and about which nothing was asked.
+func isUnmatchedDocument(o gate.Outcome) bool {
+	return o.Subject != nil && o.Subject.Document && o.Answer == gate.Allow && !o.Matched()
 }
 
 func (s *Summary) add(answer gate.Answer) {

@@ -91,6 +91,8 @@ func (t *text) whole(r Record, worst gate.Answer) {
 		t.row(r.Answer, "", 0, "the object as a whole")
 	case len(r.Reasons) > 0:
 		t.row(gate.Unable, "", 0, "the object as a whole")
+	case r.unmatched:
+		t.row(r.Answer, "", 0, "no policy speaks of this document")
 	case len(r.Images) == 0:
 		t.row(r.Answer, "", 0, "no images")
 	}

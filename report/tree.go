@@ -112,6 +112,9 @@ func (g grower) outcome(o gate.Outcome) *branch {
 			root.below = append(root.below, g.verdict(v, place+", "+clean(v.Image.Ref.Written())))
 		}
 	}
+	if record.unmatched {
+		root.add("policies", "none speaks of this document")
+	}
 	g.rules(root, o.Rules)
 	g.reasons(root, "", "", record.Reasons)
 	g.reasons(root, "", "", record.Warnings)

@@ -14,8 +14,16 @@ func (r Record) isBare() bool {
 		len(r.Images) <= 1 && (len(r.Images) == 0 || r.Images[0].Container == "image")
 }
 
+// isDocument reports whether it is no Kubernetes object, but was read somewhere.
+func (o Object) isDocument() bool {
+	return o.APIVersion == "" && o.Kind == "" && o.Source != ""
+}
+
 // title returns kind, namespace/name and source.
 func (o Object) title() string {
+	if o.isDocument() {
+		return "document (" + clean(o.Source) + ")"
+	}
 	name := clean(o.Name)
 	if name == "" {
 		name = "(no name yet)"

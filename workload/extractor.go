@@ -37,14 +37,15 @@ func ExtractWith(o Object, extractors []Extractor) ([]Use, error) {
 		return nil, nil
 	}
 	var uses []Use
+	seen := map[[2]string]bool{}
 	for i, e := range extractors {
 		found, err := e.extract(o.Root())
 		if err != nil {
 			return nil, fmt.Errorf("images of %s: extractor %d (%s): %w", o, i+1, e.Path, err)
 		}
 		for _, use := range found {
-			same := func(u Use) bool { return u.Pointer == use.Pointer && u.Image == use.Image }
-			if !slices.ContainsFunc(uses, same) {
+			if place := [2]string{use.Pointer, use.Image}; !seen[place] {
+				seen[place] = true
 				uses = append(uses, use)
 			}
 		}

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Object is a Kubernetes object as it was written: its content and where it
-// came from. It is immutable, and safe for concurrent use; whoever takes its
+// Object is a Kubernetes object as it was written, or a document that is none
+// (see ParseDocument): its content and where it came from. It is immutable, and safe for concurrent use; whoever takes its
 // Content must not change it.
 type Object struct{ *document }
 
@@ -82,7 +81,7 @@ func newObject(d *document, source string) (Object, error) {
 	}
 	switch {
 	case d.kind == "":
-		return Object{}, errors.New("it has no kind, so it is no Kubernetes object")
+		return Object{}, ErrNoKind
 	case d.apiVersion == "":
 		return Object{}, fmt.Errorf("the %s has no apiVersion", d.kind)
 	}
@@ -114,7 +113,7 @@ func (o Object) Content() map[string]any {
 // Source says where the object was read, for messages; may be empty.
 func (o Object) Source() string { return o.about().source }
 
-// Kind returns the object's kind.
+// Kind returns the object's kind; empty for a document.
 func (o Object) Kind() string { return o.about().kind }
 
 // APIVersion returns group/version, or the version alone for the core group.
@@ -141,9 +140,12 @@ func (o Object) Namespace() string { return o.about().namespace }
 func (o Object) Name() string { return o.about().name }
 
 // String returns kind namespace/name, for messages; a name that is yet to be
-// generated is its beginning and a star.
+// generated is its beginning and a star. A document is called that.
 func (o Object) String() string {
 	d := o.about()
+	if o.IsDocument() {
+		return "document"
+	}
 	name := d.name
 	if name == "" && d.generateName != "" {
 		name = d.generateName + "*"

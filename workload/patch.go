@@ -48,6 +48,9 @@ func Apply(o Object, operations []Operation) (Object, error) {
 	if err != nil {
 		return Object{}, fmt.Errorf("patch %s: %w", o, err)
 	}
+	if o.IsDocument() {
+		return newDocument(changed, o.Source()), nil
+	}
 	return newObject(changed, o.Source())
 }
 

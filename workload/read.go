@@ -19,6 +19,22 @@ import (
 // errors and for Object.Source. It refuses what parsers read differently: names
 // that stand twice, and two documents without a line of "---" between them.
 func Read(r io.Reader, name string) ([]Object, error) {
+	return readAll(r, reader{name: name})
+}
+
+// ReadDocuments is Read for documents that are no Kubernetes objects: each is one
+// object as ParseDocument makes it, and no list is unfolded. That there is none is
+// an error, for whoever made the input failed.
+func ReadDocuments(r io.Reader, name string) ([]Object, error) {
+	documents, err := readAll(r, reader{name: name, ofDocuments: true})
+	if err == nil && len(documents) == 0 {
+		err = fmt.Errorf("read %s: there is no document in it", name)
+	}
+	return documents, err
+}
+
+func readAll(r io.Reader, reader reader) ([]Object, error) {
+	name := reader.name
 	input, err := io.ReadAll(io.LimitReader(r, MaxInput+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -26,7 +42,6 @@ func Read(r io.Reader, name string) ([]Object, error) {
 	if len(input) > MaxInput {
 		return nil, fmt.Errorf("read %s: it has more than %d bytes (MaxInput); split it", name, MaxInput)
 	}
-	reader := reader{name: name}
 	if trimmed := bytes.TrimLeft(input, " \t\r\n\ufeff"); len(trimmed) > 0 && trimmed[0] == '{' && isJSON(trimmed) {
 		err = reader.readJSON(trimmed)
 	} else {
@@ -48,6 +63,8 @@ type reader struct {
 	name     string
 	document int
 	objects  []Object
+	// ofDocuments: what is read are no Kubernetes objects.
+	ofDocuments bool
 }
 
 func (r *reader) where() string { return fmt.Sprintf("%s, document %d", r.name, r.document) }
@@ -106,7 +123,19 @@ func (r *reader) add(raw []byte) error {
 	if err != nil {
 		return r.fail(err)
 	}
+	if r.ofDocuments {
+		return r.keep(newDocument(read, r.where()))
+	}
 	return r.unfold(read, r.where())
+}
+
+// keep adds an object to those that were read.
+func (r *reader) keep(object Object) error {
+	if len(r.objects) == MaxObjects {
+		return fmt.Errorf("%s: more than %d objects (MaxObjects); split it", r.name, MaxObjects)
+	}
+	r.objects = append(r.objects, object)
+	return nil
 }
 
 func (r *reader) unfold(read *document, where string) error {
@@ -126,11 +155,7 @@ func (r *reader) unfold(read *document, where string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
-	if len(r.objects) == MaxObjects {
-		return fmt.Errorf("%s: more than %d objects (MaxObjects); split it", r.name, MaxObjects)
-	}
-	r.objects = append(r.objects, object)
-	return nil
+	return r.keep(object)
 }
 
 // listed returns the items of a List, or of a typed one such as PodList, whose

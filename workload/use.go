@@ -63,8 +63,10 @@ var anyPodSpecs = [][]string{
 //
 // A template may leave an image empty for somebody else to fill in; that is no
 // use. In a Pod nobody fills it in, and it is an error.
+//
+// A document has no standard places: only an Extractor finds images in it.
 func Extract(o Object) ([]Use, error) {
-	if o.IsZero() {
+	if o.Kind() == "" {
 		return nil, nil
 	}
 	uses, err := extract(o)

@@ -234,6 +234,36 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestStatusWithin: where a kind keeps its conditions in a field of the status, they
+// are written there, with whether it is ready.
+func TestStatusWithin(t *testing.T) {
+	for ready, want := range map[metav1.ConditionStatus]bool{metav1.ConditionTrue: true, metav1.ConditionFalse: false} {
+		synctest.Test(t, func(t *testing.T) {
+			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), newPolicy())
+			s, err := record.NewStatus(record.StatusOptions{Client: client})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run(t, s.Run)()
+			for range 2 {
+				s.Set(record.Object{Resource: policies, Name: "p", UID: "u1", Within: "conditionStatus"}, metav1.Condition{Type: "Ready", Status: ready, Reason: "R"})
+				wait(time.Minute)
+			}
+			got, err := client.Resource(policies).Get(t.Context(), "p", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			within, _, _ := unstructured.NestedMap(got.Object, "status", "conditionStatus")
+			if list, _ := within["conditions"].([]any); within["ready"] != want || len(list) != 1 {
+				t.Errorf("%s: %v", ready, within)
+			}
+			if got := conditions(t, client); got != "Other=True" {
+				t.Errorf("%s: beside it stands %q", ready, got)
+			}
+		})
+	}
+}
+
 func TestConstructorsRefuse(t *testing.T) {
 	if _, err := record.NewEvents(record.EventOptions{Client: fake.NewClientset(), Controller: "c"}); err == nil {
 		t.Error("events of nobody were accepted")

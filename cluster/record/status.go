@@ -40,6 +40,10 @@ type Object struct {
 	// UID is that of the policy which the condition is about: one of the same name
 	// that was made since is left alone. Required.
 	UID types.UID
+	// Within is the field of the status that holds the conditions, and beside them
+	// ready, which is whether the condition is true; empty where they stand in the
+	// status itself and nothing stands beside them.
+	Within string
 }
 
 // StatusOptions are what Status needs.
@@ -171,17 +175,22 @@ func (s *Status) write(ctx context.Context, object Object, condition metav1.Cond
 	if current.GetUID() != object.UID {
 		return nil // another one of the same name
 	}
-	conditions, err := conditionsOf(current)
+	conditions, err := conditionsOf(current, object.Within)
 	if err != nil {
 		return err
 	}
 	if !meta.SetStatusCondition(&conditions, condition) {
 		return nil
 	}
+	status := map[string]any{"conditions": conditions}
+	if object.Within != "" {
+		status["ready"] = condition.Status == metav1.ConditionTrue
+		status = map[string]any{object.Within: status}
+	}
 	patch, err := json.Marshal(map[string]any{
 		// With the version, what another writes meanwhile is not lost.
 		"metadata": map[string]any{"resourceVersion": current.GetResourceVersion()},
-		"status":   map[string]any{"conditions": conditions},
+		"status":   status,
 	})
 	if err != nil {
 		return err
@@ -190,8 +199,11 @@ func (s *Status) write(ctx context.Context, object Object, condition metav1.Cond
 	return err
 }
 
-func conditionsOf(object *unstructured.Unstructured) ([]metav1.Condition, error) {
+func conditionsOf(object *unstructured.Unstructured, within string) ([]metav1.Condition, error) {
 	status, ok := object.Object["status"].(map[string]any)
+	if ok && within != "" {
+		status, ok = status[within].(map[string]any)
+	}
 	if !ok {
 		return nil, nil
 	}

@@ -1,85 +1,143 @@
 package main
 
 import (
-	"crypto/rand"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
-	"github.com/quaymaster/quaymaster/policy/kyverno"
-	"github.com/quaymaster/quaymaster/policy/sigstore"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// loadPolicies compiles the policies in files and folders. ConfigMaps, Secrets
-// and Namespaces beside them are resources; any other document is an error,
-// because a policy that is silently not one protects nobody.
-func loadPolicies(names []string, known *engine.Resources) ([]*policy.Policy, error) {
-	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
+// documents are what --policy names.
+type documents struct {
+	compilers  engine.Compilers
+	policies   []*policy.Policy
+	exceptions []*policy.Exception
+	overrides  []*policy.Override
+	roots      []*trustroot.TrustRoot
+}
+
+// loadPolicies compiles the policies in files and folders, and what leaves objects
+// out of them. TrustRoots, ConfigMaps, Secrets and Namespaces beside them are looked
+// up by them; any other document is an error, because a policy that is silently not
+// one protects nobody.
+func loadPolicies(names []string, known *engine.Resources, offline bool) (documents, error) {
+	compilers, err := engine.NewCompilers(engine.CompilerOptions{
+		ConfigMaps: known, Secrets: engine.FileSecrets{Resources: known}, Resources: engine.FileObjects{ConfigMaps: known}, Offline: offline,
+	})
 	if err != nil {
-		return nil, err
+		return documents{}, err
 	}
-	compiler, err := kyverno.New(kyverno.Options{Engine: engine, Lookup: known})
-	if err != nil {
-		return nil, err
-	}
-	roots := &trustroot.Roots{}
-	reads := dialects{kyverno: compiler, roots: roots, sigstore: sigstore.New(sigstore.Options{TrustRoots: roots, Lookup: known, Now: time.Now})}
-	var policies []*policy.Policy
+	loaded := documents{compilers: compilers}
 	var faults []error
 	for _, name := range names {
 		objects, err := readManifests(name, nil)
 		if err != nil {
-			return nil, fmt.Errorf("--policy: %w", err)
+			return documents{}, fmt.Errorf("--policy: %w", err)
 		}
 		for _, object := range objects {
-			compiled, err := reads.compile(object, known)
-			if err != nil {
+			if err := loaded.add(object, known); err != nil {
 				faults = append(faults, err)
-			} else if compiled != nil {
-				policies = append(policies, compiled)
 			}
 		}
 	}
-	return policies, errors.Join(faults...)
+	return loaded, errors.Join(faults...)
 }
 
-// dialects are those that policies are written in.
-type dialects struct {
-	kyverno  *kyverno.Compiler
-	sigstore *sigstore.Compiler
-	roots    *trustroot.Roots // of ClusterImagePolicies, which ask for them by name
-}
-
-// compile compiles one document, or keeps it for the others and returns nil.
-func (d dialects) compile(object workload.Object, known *engine.Resources) (*policy.Policy, error) {
+// add compiles one document, or keeps it for the others.
+func (d *documents) add(object workload.Object, known *engine.Resources) error {
 	version, kind := object.APIVersion(), object.Kind()
 	if engine.IsResource(object) {
-		return nil, known.Add(object)
+		return known.Add(object)
 	}
 	content, err := json.Marshal(object.Content())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", object.Source(), err)
+		return fmt.Errorf("%s: %w", object.Source(), err)
+	}
+	is := func(o interface {
+		Recognises(apiVersion, kind string) bool
+	}) bool {
+		return o.Recognises(version, kind)
+	}
+	for _, dialect := range d.compilers.Dialects() {
+		if is(dialect) {
+			return keep(&d.policies, dialect.Compile, content, object.Source())
+		}
+	}
+	for _, dialect := range d.compilers.Exceptions() {
+		if is(dialect) {
+			return keep(&d.exceptions, dialect.Compile, content, object.Source())
+		}
 	}
 	switch {
-	case kyverno.Recognises(version, kind):
-		return d.kyverno.Compile(content, object.Source())
-	case sigstore.Recognises(version, kind):
-		return d.sigstore.Compile(content, object.Source())
+	case is(d.compilers.Overrides()):
+		return keep(&d.overrides, d.compilers.Overrides().Compile, content, object.Source())
 	case trustroot.Recognises(version, kind):
-		root, err := trustroot.Parse(content, object.Source())
-		if err == nil {
-			d.roots.Put(root)
-		}
+		return keep(&d.roots, trustroot.Parse, content, object.Source())
+	}
+	return fmt.Errorf("%s: %s %s is not a policy that this version reads: it takes ClusterPolicy, Policy and PolicyException of kyverno.io, ImageValidatingPolicy, NamespacedImageValidatingPolicy and PolicyException of policies.kyverno.io, ClusterImagePolicy and TrustRoot of policy.sigstore.dev, and ImageOverride of quaymaster.dev",
+		object.Source(), version, kind)
+}
+
+// keep compiles a document into a list.
+func keep[T any](list *[]T, compile func(document []byte, source string) (T, error), content []byte, source string) error {
+	compiled, err := compile(content, source)
+	if err == nil {
+		*list = append(*list, compiled)
+	}
+	return err
+}
+
+// set joins what was compiled.
+func (d *documents) set() (*policy.Set, error) {
+	set, err := policy.NewSet(d.policies...)
+	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%s: %s %s is not a policy that this version reads: it takes ClusterPolicy and Policy of kyverno.io/v1 and v2beta1, and ClusterImagePolicy and TrustRoot of policy.sigstore.dev",
-		object.Source(), version, kind)
+	if set, err = set.With(d.exceptions...); err != nil {
+		return nil, err
+	}
+	return set.WithOverrides(d.overrides...)
+}
+
+// readRoots reads the TUF repositories that policies and TrustRoots name, unless no
+// connection is to be opened: those that TrustRoots carry along are read all the
+// same. What cannot be read is unknown, and what rests on it could not be looked at.
+func (d *documents) readRoots(ctx context.Context, offline bool, t terminal) {
+	fetch := engine.NewFetcher()
+	failed := func(what string, err error) {
+		if err != nil {
+			fmt.Fprintf(t.err, "quaymaster: %s: %s\n", what, err)
+		}
+	}
+	for _, root := range d.roots {
+		d.compilers.TrustRoots.Put(root)
+		if root.TUF == nil || offline && root.TUF.Files == nil {
+			continue
+		}
+		text, err := fetch.TrustRoot(ctx, root.TUF, "")
+		if err == nil {
+			err = d.compilers.TrustRoots.Answer(root.Name, root.Hash, text)
+		}
+		failed("TrustRoot "+root.Name, err)
+	}
+	for _, repository := range d.compilers.Attestors.Wanted() {
+		if offline {
+			d.compilers.Attestors.Fail(repository, errors.New("no connection is to be opened (--offline)"))
+			continue
+		}
+		text, err := fetch.Attestor(ctx, repository, "")
+		if err == nil {
+			err = d.compilers.Attestors.Answer(repository, text)
+		} else {
+			d.compilers.Attestors.Fail(repository, err)
+		}
+		failed(repository.String(), err)
+	}
 }
 
 // loadResources reads ConfigMaps, Secrets and Namespaces.

@@ -78,7 +78,7 @@ func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorit
 	if err != nil {
 		return nil, err
 	}
-	set, err := f.policySet(t, authorities, secrets)
+	set, err := f.policySet(ctx, t, authorities, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -116,15 +116,15 @@ func (f *setupFlags) redirects() (*mirror.Set, []gate.Option, error) {
 }
 
 // policySet compiles the policy files and the flags that mean a policy.
-func (f *setupFlags) policySet(t terminal, authorities *authorityFlags, resources *engine.Resources) (*policy.Set, error) {
-	policies, err := loadPolicies(f.policies, resources)
+func (f *setupFlags) policySet(ctx context.Context, t terminal, authorities *authorityFlags, resources *engine.Resources) (*policy.Set, error) {
+	loaded, err := loadPolicies(f.policies, resources, f.offline)
 	if err != nil {
 		return nil, err
 	}
-	if len(f.policies) > 0 && len(policies) == 0 {
+	if len(f.policies) > 0 && len(loaded.policies)+len(loaded.overrides) == 0 {
 		return nil, fmt.Errorf("--policy %s: no policy in it", strings.Join(f.policies, ", "))
 	}
-	for _, p := range policies {
+	for _, p := range loaded.policies {
 		if len(p.NotOurs) > 0 {
 			fmt.Fprintf(t.err, "quaymaster: %s: left alone, since they verify no images: %s\n", p.ID(), joinWords(p.NotOurs))
 		}
@@ -137,12 +137,15 @@ func (f *setupFlags) policySet(t terminal, authorities *authorityFlags, resource
 		return nil, err
 	}
 	if fromFlags != nil {
-		policies = append(policies, fromFlags)
+		loaded.policies = append(loaded.policies, fromFlags)
 	}
-	if len(policies) == 0 {
+	if len(loaded.policies) == 0 {
 		return nil, errors.New("what must be proved? give --policy, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
 	}
-	return policy.NewSet(policies...)
+	reading, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	loaded.readRoots(reading, f.offline, t)
+	return loaded.set()
 }
 
 // trust opens the trust store. Nothing is fetched unless --refresh-trust asks.
@@ -222,10 +225,15 @@ func (f *setupFlags) registries(secrets *engine.Resources, requests []gate.Reque
 	return online{client: client, insecure: client.Insecure(), secrets: secrets}, nil
 }
 
-// repositories counts the repositories whose images are asked for.
+// repositories counts the repositories whose images are asked for; several where
+// nobody knows yet.
 func repositories(requests []gate.Request) int {
+	const unknown = 2 // of a document: policies say which images are in it
 	seen := map[image.Repository]bool{}
 	for _, request := range requests {
+		if request.Object.IsDocument() {
+			return unknown
+		}
 		uses, err := workload.Extract(request.Object)
 		if err != nil {
 			continue // the gate says so

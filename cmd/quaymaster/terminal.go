@@ -97,7 +97,7 @@ func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 	var flags []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "output", "filename", "verbose", "require-match":
+		case "output", "filename", "payload", "verbose", "require-match":
 			return
 		}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
@@ -114,9 +114,16 @@ func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 	})
 	return func(record report.Record, image report.Image) string {
 		words := append([]string{"quaymaster explain"}, flags...)
-		if file, _, ofFile := strings.Cut(record.Object.Source, ", document"); ofFile {
-			return strings.Join(append(words, "-f", engine.Quote(file)), " ") // policies see the object, not the image alone
+		file, _, ofFile := strings.Cut(record.Object.Source, ", document")
+		switch {
+		case ofFile && file == standardInput:
+			file = "-"
+		case !ofFile:
+			return strings.Join(append(words, engine.Quote(image.Written)), " ")
 		}
-		return strings.Join(append(words, engine.Quote(image.Written)), " ")
+		if record.Object.Kind == "" {
+			return strings.Join(append(words, "--payload", engine.Quote(file)), " ")
+		}
+		return strings.Join(append(words, "-f", engine.Quote(file)), " ") // policies see the object, not the image alone
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,11 +19,13 @@ import (
 // inputFlags say which images are judged.
 type inputFlags struct {
 	files     []string
+	payloads  []string
 	namespace string
 }
 
 func (f *inputFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "manifest `file`, folder, or - for standard input; the images of its workloads are judged")
+	cmd.Flags().StringArrayVar(&f.payloads, "payload", nil, "`file` of JSON or YAML that is no Kubernetes object, or - for standard input; judged by policies with evaluation.mode JSON alone; may be repeated")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of images and of manifests that name none")
 }
 
@@ -41,6 +44,9 @@ func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, erro
 	}
 	for _, name := range f.files {
 		objects, err := readManifests(name, t.in)
+		if errors.Is(err, workload.ErrNoKind) {
+			err = fmt.Errorf("%w; what is none is judged with --payload FILE", err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("-f %s: %w", name, err)
 		}
@@ -52,18 +58,57 @@ func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, erro
 			requests = append(requests, request)
 		}
 	}
+	documents, err := f.documents(t)
+	if err != nil {
+		return nil, err
+	}
+	for _, document := range documents {
+		requests = append(requests, gate.ForDocument(document))
+	}
 	if len(requests) == 0 {
-		return nil, errors.New("nothing to verify: name an image, or manifests with -f FILE")
+		return nil, errors.New("nothing to verify: name an image, manifests with -f FILE, or documents with --payload FILE")
 	}
 	return requests, nil
 }
+
+// documents reads what --payload names. A member called kind does not make an object
+// of it.
+func (f *inputFlags) documents(t terminal) ([]workload.Object, error) {
+	var all []workload.Object
+	for i, name := range f.payloads {
+		if name == "-" && (slices.Contains(f.files, "-") || slices.Contains(f.payloads[:i], "-")) {
+			return nil, errors.New("--payload -: standard input can be read once")
+		}
+		read, err := readPayload(name, t.in)
+		if err != nil {
+			return nil, fmt.Errorf("--payload %s: %w", name, err)
+		}
+		all = append(all, read...)
+	}
+	return all, nil
+}
+
+func readPayload(name string, in io.Reader) ([]workload.Object, error) {
+	if name == "-" {
+		return workload.ReadDocuments(in, standardInput)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return workload.ReadDocuments(file, name)
+}
+
+// standardInput is what it is called where a file's name would stand.
+const standardInput = "standard input"
 
 func readManifests(name string, in io.Reader) ([]workload.Object, error) {
 	if name == "-" && in == nil {
 		return nil, errors.New("standard input is for manifests: give it with -f -")
 	}
 	if name == "-" {
-		return workload.Read(in, "standard input")
+		return workload.Read(in, standardInput)
 	}
 	paths, err := manifestFiles(name)
 	if err != nil {
@@ -103,7 +148,7 @@ func (f *outputFlags) register(cmd *cobra.Command) {
 }
 
 func registerRequireMatch(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "require-match", false, "exit with 1 if no policy speaks of an image")
+	cmd.Flags().BoolVar(to, "require-match", false, "exit with 1 if no policy speaks of an image, or of a document")
 }
 
 func verifyCommand(t terminal) *cobra.Command {
@@ -112,7 +157,7 @@ func verifyCommand(t terminal) *cobra.Command {
 		output outputFlags
 	)
 	cmd := &cobra.Command{
-		Use:   "verify IMAGE... | -f FILE",
+		Use:   "verify IMAGE... | -f FILE | --payload FILE",
 		Short: "Prove images and say which may run",
 		Long: `Verify proves the signatures and attestations of images, named or found in
 manifests, and says which may run and why.
@@ -122,10 +167,16 @@ of -n. Of several --key, one must have signed; with --policy too, the policies
 and the flags must both agree. A folder of --policy may hold the ConfigMaps,
 Secrets and Namespaces that its policies look up.
 
+Of --payload, every document is judged by image policies in JSON mode, which say
+themselves where its images are: a Dockerfile's parse, a Terraform plan, what a
+CI system sends. Policies for Kubernetes objects are not asked about it, even if
+it looks like one: such are given with -f. Nobody pins what it names.
+
 Exit status: 0 if all may run, 1 if one is denied, 3 if one could not be
 verified (network, registry, trust), 2 for wrong use.`,
 		Example: `  quaymaster verify --key cosign.pub registry.example/app:v1
   quaymaster verify --policy policies/ -f deploy/
+  terraform show -json plan.out | quaymaster verify --policy ci.yaml --payload -
   quaymaster verify ghcr.io/org/app:v1 \
     --certificate-identity-regexp 'https://github.com/org/.*' \
     --certificate-oidc-issuer https://token.actions.githubusercontent.com`,
@@ -151,7 +202,7 @@ func explainCommand(t terminal) *cobra.Command {
 		requireMatch bool
 	)
 	cmd := &cobra.Command{
-		Use:   "explain IMAGE... | -f FILE",
+		Use:   "explain IMAGE... | -f FILE | --payload FILE",
 		Short: "Show every step of a verdict, as a tree",
 		RunE: func(cmd *cobra.Command, images []string) error {
 			outcomes, err := ask.judge(cmd, t, images)
@@ -189,6 +240,9 @@ func (q *question) register(cmd *cobra.Command) {
 func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gate.Outcome, error) {
 	if err := q.authorities.check(cmd); err != nil {
 		return nil, err
+	}
+	if len(q.input.payloads) > 0 && q.authorities.given() {
+		return nil, errors.New("--payload: --key, --certificate-... and --notation-cert do not say where the images of a document are; write a policy with evaluation.mode JSON, and leave them out")
 	}
 	requests, err := q.input.requests(t, images)
 	if err != nil {
@@ -267,7 +321,7 @@ func (f *outputFlags) write(t terminal, outcomes []gate.Outcome, reproduce func(
 func exit(t terminal, outcomes []gate.Outcome, requireMatch bool) error {
 	summary := report.Count(outcomes)
 	if requireMatch && summary.Unmatched > 0 {
-		fmt.Fprintf(t.err, "quaymaster: --require-match: no policy speaks of %d of the images\n", summary.Unmatched)
+		fmt.Fprintf(t.err, "quaymaster: --require-match: no policy speaks of %d of the images and documents\n", summary.Unmatched)
 	}
 	if code := summary.ExitStatus(requireMatch); code != exitAllowed {
 		return status(code)

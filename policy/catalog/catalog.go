@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 )
 
 // maxDocument bounds a document; the API server takes 3 MiB of JSON.
@@ -31,6 +32,15 @@ type Dialect interface {
 type Exceptions interface {
 	Recognises(apiVersion, kind string) bool
 	Compile(document []byte, source string) (*policy.Exception, error)
+}
+
+// Overrides reads the operators' overrides.
+type Overrides interface {
+	Recognises(apiVersion, kind string) bool
+	Compile(document []byte, source string) (*policy.Override, error)
+	// Broken stands for a document that does not compile; nil if nothing of it is to
+	// hold.
+	Broken(document []byte, source string, why error) *policy.Override
 }
 
 // State is what became of a document.
@@ -60,10 +70,15 @@ type Entry struct {
 	// text.
 	Why string
 	Err error
-	// Policy is set for a policy that is ours or broken, Exception for an
-	// exception that is ours.
+	// Policy is set for a policy that is ours or broken, Override for an override that
+	// is ours, or broken and holds in part; Exception for an exception and Root for a
+	// TrustRoot that is ours.
 	Policy    *policy.Policy
 	Exception *policy.Exception
+	Override  *policy.Override
+	Root      *trustroot.TrustRoot
+
+	root string // the name of a TrustRoot, broken ones included
 }
 
 // Snapshot is what is active at one moment. It is immutable.
@@ -82,9 +97,21 @@ type Options struct {
 	// ExceptionNamespaces are where exceptions are accepted from; none accepts
 	// none.
 	ExceptionNamespaces []string
+	// Overrides may be nil: then an override is no document.
+	Overrides Overrides
 	// Selects says by its labels whether a policy or an exception is for this
-	// gateway; nil selects all.
+	// gateway; nil selects all. It is not asked about an override, which is about
+	// images and not policies, nor about a TrustRoot, which asks for nothing by
+	// itself.
 	Selects func(labels map[string]string) bool
+	// TrustRoots is told what the TrustRoots among the documents trust, before the
+	// policies that name them become active; nil means that a TrustRoot is no
+	// document.
+	TrustRoots *trustroot.Roots
+	// Beside returns the policies that follow from those that are active, such as
+	// one about what none of them names. They have no document and no entry. nil
+	// means none.
+	Beside func(active []*policy.Policy) ([]*policy.Policy, error)
 }
 
 // Catalog keeps the documents. It is safe for concurrent use.
@@ -94,6 +121,7 @@ type Catalog struct {
 
 	mu      sync.Mutex
 	entries map[string]compiled
+	roots   map[string]bool // names that TrustRoots was told
 }
 
 // compiled is an entry with the text that it was made from.
@@ -145,6 +173,20 @@ func (c *Catalog) Put(documents ...Document) *Snapshot {
 	return c.publish()
 }
 
+// Again compiles the documents of some kinds again, since what they were compiled
+// with has changed.
+func (c *Catalog) Again(is func(apiVersion, kind string) bool) *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, have := range c.entries {
+		if h, err := readHead(have.text); err == nil && is(h.APIVersion, h.Kind) {
+			have.Entry = c.compile(Document{Key: key, Text: have.text, Source: have.Source})
+			c.entries[key] = have
+		}
+	}
+	return c.publish()
+}
+
 // Remove takes documents away.
 func (c *Catalog) Remove(keys ...string) *Snapshot {
 	c.mu.Lock()
@@ -188,6 +230,12 @@ func (c *Catalog) compile(d Document) Entry {
 	h, err := readHead(d.Text)
 	if err != nil {
 		return entry.broken(err)
+	}
+	if c.isRoot(h.APIVersion, h.Kind) {
+		return compileRoot(entry, d, h)
+	}
+	if c.options.Overrides != nil && c.options.Overrides.Recognises(h.APIVersion, h.Kind) {
+		return compileOverride(entry, c.options.Overrides, d)
 	}
 	if c.options.Selects != nil && !c.options.Selects(h.Metadata.Labels) {
 		return entry.notOurs("the policy selector leaves it out")
@@ -253,6 +301,41 @@ func (c *Catalog) compileException(entry Entry, exceptions Exceptions, d Documen
 	return entry
 }
 
+func compileOverride(entry Entry, overrides Overrides, d Document) Entry {
+	made, err := overrides.Compile(d.Text, d.Source)
+	if err != nil {
+		entry.Override = overrides.Broken(d.Text, d.Source, err)
+		return entry.broken(err)
+	}
+	entry.State, entry.Override = Ours, made
+	return entry
+}
+
+func (c *Catalog) isRoot(apiVersion, kind string) bool {
+	return c.options.TrustRoots != nil && trustroot.Recognises(apiVersion, kind)
+}
+
+func compileRoot(entry Entry, d Document, h head) Entry {
+	entry.root = h.Metadata.Name
+	made, err := readRoot(d)
+	if err != nil {
+		return entry.broken(err)
+	}
+	entry.State, entry.Root = Ours, made
+	return entry
+}
+
+// readRoot makes an error of a panic: a document that the reader trips over is
+// broken, and ends nothing.
+func readRoot(d Document) (made *trustroot.TrustRoot, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("internal error, which is a defect: %v", panicked)
+		}
+	}()
+	return trustroot.Parse(d.Text, d.Source)
+}
+
 func (e Entry) broken(err error) Entry {
 	e.State, e.Err, e.Why = Broken, err, err.Error()
 	return e
@@ -261,58 +344,4 @@ func (e Entry) broken(err error) Entry {
 func (e Entry) notOurs(why string) Entry {
 	e.State, e.Why = NotOurs, why
 	return e
-}
-
-// publish swaps the snapshot. Of documents that say the same policy, the one with
-// the first key is active, and the others are entries that say so.
-func (c *Catalog) publish() *Snapshot {
-	next := &Snapshot{}
-	var policies []*policy.Policy
-	var exceptions []*policy.Exception
-	first := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(c.entries)) {
-		entry := c.entries[key].Entry
-		id := entry.id()
-		if earlier, taken := first[id]; taken && id != "" {
-			twice := fmt.Errorf("%s is defined twice: in %s, which is active, and in %s, which is not", id, earlier, entry.Source)
-			entry.Policy, entry.Exception = nil, nil
-			next.Entries = append(next.Entries, entry.broken(twice))
-			continue
-		}
-		if id != "" {
-			first[id] = entry.Source
-		}
-		next.Entries = append(next.Entries, entry)
-		if entry.Policy != nil {
-			policies = append(policies, entry.Policy)
-		}
-		if entry.Exception != nil {
-			exceptions = append(exceptions, entry.Exception)
-		}
-	}
-	set, err := policy.NewSet(policies...)
-	if err == nil {
-		set, err = set.With(exceptions...)
-	}
-	if err != nil {
-		// A policy without a name cannot come from an API server; the documents
-		// that were active stay so, and the entries say why.
-		next.Set = c.snapshot.Load().Set
-		next.Entries = append(next.Entries, Entry{}.broken(err))
-	} else {
-		next.Set = set
-	}
-	c.snapshot.Store(next)
-	return next
-}
-
-// id names what a document defines; empty if nothing.
-func (e Entry) id() string {
-	switch {
-	case e.Policy != nil:
-		return e.Policy.ID()
-	case e.Exception != nil:
-		return "PolicyException/" + e.Exception.ID()
-	}
-	return ""
 }

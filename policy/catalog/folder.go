@@ -173,7 +173,8 @@ func (f *Folder) split(files *Files, name string, text []byte) error {
 }
 
 func (c *Catalog) recognises(apiVersion, kind string) bool {
-	return slices.ContainsFunc(c.options.Dialects, func(d Dialect) bool { return d.Recognises(apiVersion, kind) }) ||
+	return c.isRoot(apiVersion, kind) || c.options.Overrides != nil && c.options.Overrides.Recognises(apiVersion, kind) ||
+		slices.ContainsFunc(c.options.Dialects, func(d Dialect) bool { return d.Recognises(apiVersion, kind) }) ||
 		slices.ContainsFunc(c.options.Exceptions, func(e Exceptions) bool { return e.Recognises(apiVersion, kind) })
 }
 

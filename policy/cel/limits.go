@@ -8,6 +8,9 @@ const (
 	// maxCopying bounds optMap() and optFlatMap() in an expression: they copy what they
 	// stand behind, and checking the types of ten in a row takes the library seconds.
 	maxCopying = 6
+	// maxComputedMaps bounds the maps in an expression whose keys are no constants: each
+	// may double the size of a type, and the library writes types out.
+	maxComputedMaps = 8
 	// maxNodes bounds the parts of an expression once macros are written out.
 	maxNodes = 20_000
 	// maxNesting bounds brackets in brackets, for the parser is recursive.

@@ -52,6 +52,9 @@ func (s *Scope) Declare(path, name, expression string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkKeys(p.Type()); err != nil {
+		return &CompileError{Path: path, Err: err}
+	}
 	s.index[name] = len(s.variables)
 	s.variables = append(s.variables, p)
 	s.fields[name] = variableField(name, p.Type())

@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -96,16 +97,41 @@ func fieldOf(operand ast.Expr, field string, bound names) (Read, bool) {
 	return Read{Variable: operand.AsIdent(), Field: field}, true
 }
 
-// checkParts refuses an expression that is too large once macros are written out. It
-// looks at no more than is allowed.
+// checkParts refuses an expression that is too large once macros are written out, or
+// whose types may be. It looks at no more than is allowed.
 func checkParts(root ast.Expr) error {
 	waiting := []ast.Expr{root}
+	computed := 0
 	for seen := 1; len(waiting) > 0; seen++ {
 		if seen > maxNodes {
 			return fmt.Errorf("the expression has more than %d parts when its macros are written out", maxNodes)
 		}
 		e := waiting[len(waiting)-1]
+		if e.Kind() == ast.MapKind && slices.ContainsFunc(e.AsMap().Entries(), hasComputedKey) {
+			if computed++; computed > maxComputedMaps {
+				return fmt.Errorf("the expression has more than %d maps whose keys are computed: declare a variable for a part of it", maxComputedMaps)
+			}
+		}
 		waiting = append(waiting[:len(waiting)-1], partsOf(e)...)
+	}
+	return nil
+}
+
+func hasComputedKey(entry ast.EntryExpr) bool {
+	return entry.AsMapEntry().Key().Kind() != ast.LiteralKind
+}
+
+// checkKeys refuses a type that says of a map's keys that they are lists or maps,
+// which no map has: of such types, a few variables would make one that nobody can
+// write out.
+func checkKeys(is *types.Type) error {
+	for i, part := range is.Parameters() {
+		if is.Kind() == types.MapKind && i == 0 && len(part.Parameters()) > 0 {
+			return errors.New("the keys of a map are texts, numbers or booleans, and no lists and maps")
+		}
+		if err := checkKeys(part); err != nil {
+			return err
+		}
 	}
 	return nil
 }

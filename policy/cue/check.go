@@ -43,6 +43,7 @@ func (c *Condition) check(options Options) error {
 	if c.loops, err = declared.loopsOf(file); err != nil {
 		return err
 	}
+	c.declared, c.hides = declared, hides(file)
 	c.widest, c.splits = widestOf(file), splits(file)
 	var errs []error
 	for i := range file.ImportSpecs() {

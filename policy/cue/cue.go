@@ -55,6 +55,9 @@ type Condition struct {
 	// longest list in the policy, and splits says that it takes texts apart.
 	loops, widest int
 	splits        bool
+	// declared are its declarations; hides says that some below the top are hidden.
+	declared *cost
+	hides    bool
 }
 
 // Compile refuses what is no CUE, contradicts itself, imports what is not allowed
@@ -114,6 +117,9 @@ func (c *Condition) evaluate(text []byte) (bool, string, error) {
 	var data map[string]any
 	if err := json.Unmarshal(text, &data); err != nil {
 		return false, "", err
+	}
+	if err := c.untold(unified, data); err != nil {
+		return false, words(err).Error(), nil
 	}
 	for name, value := range data {
 		said, err := unified.LookupPath(cue.MakePath(cue.Str(name))).MarshalJSON()

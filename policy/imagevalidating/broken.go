@@ -144,7 +144,10 @@ type brokenRule struct {
 	targets []policy.Target
 }
 
-var _ policy.Selective = (*brokenRule)(nil)
+var (
+	_ policy.Selective   = (*brokenRule)(nil)
+	_ policy.OfDocuments = (*brokenRule)(nil)
+)
 
 // Name returns the rule's name.
 func (r *brokenRule) Name() string { return r.name }
@@ -154,6 +157,9 @@ func (r *brokenRule) Extractors(*policy.Subject) []policy.Extractor { return nil
 
 // Targets returns what the rule may speak of.
 func (r *brokenRule) Targets() []policy.Target { return r.targets }
+
+// OnlyDocuments reports whether the policy's evaluation.mode is JSON.
+func (r *brokenRule) OnlyDocuments() bool { return r.json }
 
 // ImagePatterns returns false: which images are meant is not known.
 func (r *brokenRule) ImagePatterns() ([]string, bool) { return nil, false }

@@ -72,7 +72,8 @@ type evaluation struct {
 }
 
 // evaluate walks through the validations that mention images, or through those that
-// do not, until one does not hold.
+// do not, until one does not hold. Where images are meant and none is given, what is
+// asked of them is left alone, and what the same expression says of the object is not.
 func (h *hearing) evaluate(ctx context.Context, of []int, by selection, mention bool) *outcome {
 	e := &evaluation{hearing: h, of: of, asked: map[topic][]int{}, outcome: &outcome{
 		result: policy.Pass, selection: by, met: map[int][]verify.Fact{}, missed: map[int][]ask{},
@@ -84,14 +85,16 @@ func (h *hearing) evaluate(ctx context.Context, of []int, by selection, mention 
 	inputs.Functions = e.functions()
 	inputs.Outside.Images = e
 	e.activation = h.rule.program.scope.NewActivation(inputs)
+	absent := len(of) == 0 && mention
 	for i := range h.rule.program.validations {
 		v := &h.rule.program.validations[i]
-		if v.mentions != mention || len(of) == 0 && mention && (h.left || v.vacuous) {
+		if v.mentions != mention || absent && !h.left && v.vacuous || absent && h.left && !v.mixed {
 			continue
 		}
 		clear(e.missed)
 		held, err := v.holds.Bool(ctx, e.activation)
 		switch {
+		case absent && hingesOnLeft(err):
 		case err != nil:
 			e.failed(v, err)
 			return e.outcome
@@ -101,6 +104,13 @@ func (h *hearing) evaluate(ctx context.Context, of []int, by selection, mention 
 		}
 	}
 	return e.outcome
+}
+
+// hingesOnLeft reports whether nothing but images that are left alone keeps an
+// expression from a value.
+func hingesOnLeft(err error) bool {
+	unknown, ok := errors.AsType[*cel.UnknownError](err)
+	return ok && !slices.ContainsFunc(unknown.Gaps, func(gap error) bool { return !errors.Is(gap, errLeftOut) })
 }
 
 // failed notes that an expression could not be evaluated: for want of what could not
@@ -241,10 +251,15 @@ func (h *hearing) hear(ctx context.Context, of []int) *outcome {
 // search tries the choices one by one, from the best that is known.
 func (h *hearing) search(ctx context.Context, of []int, best *outcome) *outcome {
 	open := h.open(best, nil)
-	agreeing := selection{agreed: map[topic][]int{}}
+	var agreeing []choice
 	for tried := 0; best.result != policy.Pass; tried++ {
-		if len(of) == 1 {
-			h.agree(ctx, of, open.choice(), &agreeing)
+		if len(of) == 1 { // what the statements say, if every signature on any of them counts
+			chosen := open.choice()
+			said := h.evaluate(ctx, of, selection{chosen: chosen, loose: true}, true)
+			if said.result == policy.Pass {
+				agreeing = append(agreeing, chosen)
+			}
+			open = h.open(said, open)
 		}
 		next := h.next(open)
 		if next == nil {
@@ -263,28 +278,32 @@ func (h *hearing) search(ctx context.Context, of []int, best *outcome) *outcome 
 		}
 		open = h.open(found, open)
 	}
-	if best.result != policy.Pass && agreeing.chosen != nil {
-		if together := h.evaluate(ctx, of, agreeing, true); together.rank() > best.rank() {
-			best = together
+	if by, ok := together(agreeing, open.topics); ok && best.result != policy.Pass {
+		if joint := h.evaluate(ctx, of, by, true); joint.rank() > best.rank() {
+			best = joint
 		}
 	}
 	return best
 }
 
-// agree adds a choice that meets the validations if every signature on any statement
-// counts: what the statements say is then what is asked for.
-func (h *hearing) agree(ctx context.Context, of []int, chosen choice, into *selection) {
-	if h.evaluate(ctx, of, selection{chosen: chosen, loose: true}, true).result != policy.Pass {
-		return
+// together lets signatures on all statements of some choices count, if whichever of
+// the statements are put together are one of the choices: else one signer's could
+// stand in for what another's do not say.
+func together(choices []choice, topics []topic) (selection, bool) {
+	if len(choices) == 0 {
+		return selection{}, false
 	}
-	if into.chosen == nil {
-		into.chosen = chosen
-	}
-	for t, at := range chosen {
-		if !slices.Contains(into.agreed[t], at) {
-			into.agreed[t] = append(into.agreed[t], at)
+	by := selection{chosen: choices[0], agreed: map[topic][]int{}}
+	combinations := 1
+	for _, t := range topics {
+		for _, c := range choices {
+			if !slices.Contains(by.agreed[t], c[t]) {
+				by.agreed[t] = append(by.agreed[t], c[t])
+			}
 		}
+		combinations *= len(by.agreed[t])
 	}
+	return by, combinations == len(choices)
 }
 
 // hearAlone is hear about one image, once.

@@ -225,6 +225,16 @@ func (e *evaluation) ofChosen(t topic, attestor int, facts []verify.Fact) []veri
 	})
 }
 
+// about says which text nothing can be said of. An image that is left alone was not
+// looked at.
+func about(text string, err error) error {
+	err = fmt.Errorf("%q: %w", shorten(text), err)
+	if errors.Is(err, errLeftOut) {
+		return &cel.UnknownError{Gaps: []error{err}}
+	}
+	return err
+}
+
 func (e *evaluation) note(t topic) {
 	if !slices.Contains(e.read, t) {
 		e.read = append(e.read, t)
@@ -244,7 +254,7 @@ func (e *evaluation) extractPayload(_ context.Context, arguments []ref.Val) (any
 		err = errors.New("spec.matchImageReferences do not mean the image")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", shorten(text), err)
+		return nil, about(text, err)
 	}
 	t := topic{places[0], kind} // the same image, wherever it stands
 	name := e.rule.program.attestations[kind].Name
@@ -286,7 +296,7 @@ func (e *evaluation) Metadata(_ context.Context, text string) (map[string]any, e
 		err = errors.New("spec.matchImageReferences do not mean the image, so it is not looked at")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", shorten(text), err)
+		return nil, about(text, err)
 	}
 	i := places[0]
 	if data, ok := e.data[i]; ok {

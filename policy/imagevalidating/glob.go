@@ -17,6 +17,9 @@ func globs(text, path string) ([]string, error) {
 	if text == "" {
 		return nil, fail(path, "is empty")
 	}
+	if len(text) > maxGlob {
+		return nil, fail(path, "%d bytes are more than %d: write several entries", len(text), maxGlob)
+	}
 	if i := strings.IndexAny(text, `[]\`); i >= 0 {
 		return nil, fail(path, "%q: %q is no part of an image reference: write a glob for each of what is meant", text, text[i:i+1])
 	}

@@ -107,7 +107,8 @@ func (j *judge) memberOf(found policy.Image) *member {
 	return &member{image: found, people: make([]person, len(j.rule.program.attestors))}
 }
 
-// lists returns the variable images: the given images of some places, by category.
+// lists returns the variable images: the given images of some places, by category;
+// where none is given, those that are left alone.
 func (h *hearing) lists(of []int) map[string]any {
 	names := h.rule.program.categories
 	values := make(map[string]any, len(names))
@@ -116,6 +117,11 @@ func (h *hearing) lists(of []int) map[string]any {
 		for _, i := range of {
 			if slices.Contains(h.parties[i].categories, name) {
 				texts = append(texts, h.parties[i].text)
+			}
+		}
+		for i := range h.members {
+			if m := &h.members[i]; len(h.given) == 0 && m.meant && slices.Contains(m.categories, name) {
+				texts = append(texts, m.image.Ref.Written())
 			}
 		}
 		values[name] = types.NewStringList(types.DefaultTypeAdapter, texts)

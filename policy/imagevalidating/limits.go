@@ -8,6 +8,8 @@ const (
 	// maxEntries bounds each other list of a document: validations, variables, images,
 	// references. All are looked at for each object.
 	maxEntries = 200
+	// maxGlob bounds a glob, in bytes; a reference with a digest has at most some 500.
+	maxGlob = 1 << 10
 	// maxAlternatives bounds what the braces of one glob stand for.
 	maxAlternatives = 64
 	// maxChoices bounds how often a policy is evaluated to find proved statements that

@@ -28,6 +28,8 @@ func (p *program) look() error {
 	for i := range p.validations {
 		v := &p.validations[i]
 		v.mentions, v.extracts = mentionsImages(v.holds), len(v.holds.Calls(extractPayload)) > 0
+		v.mixed = v.mentions && slices.ContainsFunc(v.holds.Reads(), isOfObject)
+		p.mixed = p.mixed || v.mixed
 		v.vacuous = v.mentions && p.isVacuous(v)
 		p.ofObject = p.ofObject || !v.vacuous
 		p.aboutObject = p.aboutObject || !v.mentions
@@ -173,6 +175,11 @@ func mentionsImages(p *cel.Program) bool {
 		}
 	}
 	return false
+}
+
+// isOfObject reports whether something of the object or of the request is read.
+func isOfObject(read cel.Read) bool {
+	return slices.Contains([]string{objectName, oldObjectName, requestName, namespaceName}, read.Variable)
 }
 
 // isVacuous reports whether a validation holds of every object that has no image:

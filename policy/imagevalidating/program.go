@@ -42,6 +42,8 @@ type program struct {
 	data policy.Data
 	// ofObject: a validation may fail although no image is asked about.
 	ofObject bool
+	// mixed: a validation is about images and about the object.
+	mixed bool
 	// aboutObject: a validation mentions no image.
 	aboutObject bool
 	// needs is what the validations read of an object.
@@ -60,6 +62,7 @@ type validation struct {
 	message  string
 	words    *cel.Program // nil for none
 	mentions bool         // it mentions images
+	mixed    bool         // and it reads the object or the request, too
 	vacuous  bool         // it holds, whatever the object is, where there is no image
 	extracts bool         // it reads statements
 }

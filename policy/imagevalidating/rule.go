@@ -36,6 +36,8 @@ type rule struct {
 var (
 	_ policy.Selective = (*rule)(nil)
 	_ policy.OfObject  = (*rule)(nil)
+
+	_ policy.OfDocuments = (*rule)(nil)
 )
 
 // Name returns the rule's name: the policy's, or one that says whence it follows.
@@ -60,7 +62,10 @@ func (r *rule) ImagePatterns() ([]string, bool) {
 
 // SpeaksOfObject reports whether a validation may fail although no image is asked
 // about.
-func (r *rule) SpeaksOfObject() bool { return r.program.ofObject }
+func (r *rule) SpeaksOfObject() bool { return r.program.ofObject || r.program.mixed }
+
+// OnlyDocuments reports whether the policy's evaluation.mode is JSON.
+func (r *rule) OnlyDocuments() bool { return r.json }
 
 // skips says why the rule is not asked at all.
 func (r *rule) skips(s *policy.Subject) string {
@@ -101,7 +106,9 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 		return policy.RulePlan{Skip: "the policy's matchConditions do not hold"}, nil
 	}
 	concerned, unclear := r.concerned(ctx, images)
-	if len(concerned) == 0 && unclear == nil && !r.program.ofObject {
+	// Where no image is found in a document, an expression may have failed to find it.
+	evaluates := r.program.ofObject || r.json && len(r.program.extractors) > 0
+	if len(concerned) == 0 && unclear == nil && !evaluates {
 		return policy.RulePlan{}, nil
 	}
 	if s.Bare && len(r.program.extractors) > 0 {
@@ -156,6 +163,9 @@ func (r *rule) plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	filed, err := r.program.filed(ctx, images, activation)
 	if err != nil {
 		return policy.RulePlan{}, err
+	}
+	if r.json { // what stands where expressions look, and none of them names, is no image
+		concerned = slices.DeleteFunc(concerned, func(i int) bool { return len(filed[i]) == 0 })
 	}
 	for i := range images {
 		j.members[i] = member{image: images[i], categories: filed[i], meant: slices.Contains(concerned, i)}

@@ -82,7 +82,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	out := &policy.Exception{Namespace: meta.Namespace, Name: meta.Name, Source: source, Hash: hex.EncodeToString(sum[:])}
+	out := &policy.Exception{Group: "kyverno.io", Namespace: meta.Namespace, Name: meta.Name, Source: source, Hash: hex.EncodeToString(sum[:])}
 	if out.Namespace == "" {
 		out.Namespace = "default"
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +236,10 @@ func TestBroken(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.reason, err)
 		}
+	}
+	many := written(good+`, match: {repositories: [`+strings.Repeat("a.example/b, ", 200)+`a.example/last]}`, "")
+	if o := (override.Overrides{}).Broken([]byte(many), "test.yaml", why); o == nil || !slices.Contains(o.Repositories, "a.example/last") {
+		t.Error("of too many entries the last one does not hold")
 	}
 	for _, text := range []string{"", "{", "[]", strings.Repeat("a", 2<<20)} {
 		if o := (override.Overrides{}).Broken([]byte(text), "test.yaml", why); o != nil {

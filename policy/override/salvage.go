@@ -45,14 +45,15 @@ func salvage(data []byte) salvaged {
 	return out
 }
 
-// rest returns the entries of a list that can be read.
+// rest returns the entries of a list that can be read, also beyond the bound of a list
+// that compiles: what holds of a Deny is not to depend on their order.
 func rest[T, V any](data json.RawMessage, read func(entry T, path string) (V, error)) []V {
 	var entries []json.RawMessage
 	if json.Unmarshal(data, &entries) != nil {
 		return nil
 	}
 	var out []V
-	for _, raw := range entries[:min(len(entries), maxEntries)] {
+	for _, raw := range entries {
 		var entry T
 		if json.Unmarshal(raw, &entry) != nil {
 			continue

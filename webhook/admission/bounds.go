@@ -25,6 +25,11 @@ const (
 	// ones.
 	maxWarnings = 10
 	maxWarning  = 256
+	// maxAnnotations and maxAnnotation bound the words of policies for the audit log,
+	// the latter in bytes: what the API server takes of a policy of its own, and a
+	// part of what it takes of each.
+	maxAnnotations = 20
+	maxAnnotation  = 4 << 10
 	// maxWritten bounds the annotation that is read back, in bytes; those of an
 	// object come to 256 KiB at most.
 	maxWritten = 256 << 10

@@ -288,7 +288,7 @@ func warningWith(end, text string) string {
 
 // notesOf are few, and the same for the same outcome.
 func notesOf(o *gate.Outcome) audit {
-	notes := audit{answer: string(o.Answer)}
+	notes := audit{answer: string(o.Answer), words: o.AuditAnnotations}
 	if o.Answer == gate.Allow {
 		return notes
 	}

@@ -22,9 +22,6 @@ type response struct {
 	audit           audit
 }
 
-// audit are notes for the API server's audit log; empty ones are left out.
-type audit struct{ answer, codes string }
-
 // denied refuses a request.
 func denied(message string) response {
 	return response{code: 403, reason: "Forbidden", message: message}
@@ -56,12 +53,7 @@ func (r *response) append(b []byte) []byte {
 		b = append(b, `","patchType":"JSONPatch"`...)
 	}
 	if r.audit.answer != "" {
-		b = append(b, `,"auditAnnotations":{"answer":`...)
-		b = quote(b, r.audit.answer)
-		if r.audit.codes != "" {
-			b = quote(append(b, `,"codes":`...), r.audit.codes)
-		}
-		b = append(b, '}')
+		b = r.audit.append(b)
 	}
 	if len(r.warnings) > 0 {
 		b = append(b, `,"warnings":[`...)

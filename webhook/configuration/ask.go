@@ -52,6 +52,7 @@ type question struct {
 type questions struct {
 	resources []Resource
 	excluded  []string
+	labelled  func(*policy.Policy) bool // may be nil
 	asked     map[name]*question
 	// served are the versions of each resource.
 	served map[name][]string
@@ -65,7 +66,7 @@ type questions struct {
 // ask works through the policies.
 func (in Input) ask() *questions {
 	q := &questions{
-		resources: in.Resources, asked: make(map[name]*question), served: make(map[name][]string),
+		resources: in.Resources, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
 		kinds: make(map[string][]Resource), known: make(map[[3]string]Resource),
 	}
 	for _, r := range in.Resources {
@@ -154,6 +155,7 @@ func (q *questions) target(p *policy.Policy, t policy.Target, own map[name]*ques
 			}
 			asked := questionOf(own, name{r.Group, resource}, &question{kind: r.Kind, namespaced: r.Namespaced})
 			said := newSetting(p, r, brought)
+			said.labelled = q.labelled != nil && q.labelled(p)
 			if everywhere {
 				asked.everywhere = said.and(asked.everywhere)
 			}

@@ -118,6 +118,7 @@ type group struct {
 	closed     bool
 	seconds    int32
 	spec       bool     // they have their images in spec, and the condition for it
+	labelled   bool     // see setting
 	namespaces []string // see part
 	except     bool
 	parts      []part
@@ -143,7 +144,7 @@ func (in Input) groups(parts []part, wanted func(*question) bool) []*group {
 // same for all in it, so that equal ones have equal names. The sum is long, for
 // who may make namespaces chooses what goes into it.
 func (p part) group() *group {
-	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, namespaces: p.namespaces, except: p.except}
+	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, namespaces: p.namespaces, except: p.except}
 	what, fail := "objects", "ignore"
 	if g.spec {
 		what = "workloads"
@@ -152,6 +153,9 @@ func (p part) group() *group {
 		fail = "fail"
 	}
 	g.name = fmt.Sprintf("%s-%s-%ds", what, fail, g.seconds)
+	if g.labelled {
+		g.name += "-labelled"
+	}
 	if len(g.namespaces) > 0 {
 		if g.except {
 			g.name += "-not"
@@ -162,12 +166,16 @@ func (p part) group() *group {
 	return g
 }
 
-func (g *group) selector(excluded []string) *metav1.LabelSelector {
+func (g *group) selector(in Input, excluded []string) *metav1.LabelSelector {
 	requirement := metav1.LabelSelectorRequirement{Key: namespaceLabel, Operator: metav1.LabelSelectorOpIn, Values: g.namespaces}
 	if g.except {
 		requirement.Operator, requirement.Values = metav1.LabelSelectorOpNotIn, union(excluded, g.namespaces)
 	}
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
+	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
+	if g.labelled {
+		selector.MatchLabels = map[string]string{in.Labelled.Label: in.Labelled.Value}
+	}
+	return selector
 }
 
 func (g *group) policy() *admission.FailurePolicyType {
@@ -212,7 +220,7 @@ func (g *group) mutating(in Input, excluded []string) admission.MutatingWebhook 
 	match, effects := common()
 	return admission.MutatingWebhook{
 		Name: g.name + mutateSuffix, ClientConfig: in.client(MutatePath), Rules: g.rules(),
-		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(excluded), ObjectSelector: &metav1.LabelSelector{},
+		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, excluded), ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
 		ReinvocationPolicy: &again, MatchConditions: g.conditions(),
 	}
@@ -222,7 +230,7 @@ func (g *group) validating(in Input, excluded []string) admission.ValidatingWebh
 	match, effects := common()
 	return admission.ValidatingWebhook{
 		Name: g.name + validateSuffix, ClientConfig: in.client(ValidatePath), Rules: g.rules(),
-		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(excluded), ObjectSelector: &metav1.LabelSelector{},
+		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, excluded), ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: g.conditions(),
 	}

@@ -38,6 +38,9 @@
 // strictest setting and the longest timeout count for all, and a Warning says so.
 // One who may write policies in very many namespaces can bring that about.
 //
+// Where all policies on a resource hold only in namespaces with one label, the
+// webhook selects by it: elsewhere nobody waits for the gateway.
+//
 // # Versions
 //
 // The API server converts an object for a webhook (matchPolicy Equivalent) only if

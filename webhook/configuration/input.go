@@ -42,6 +42,10 @@ type Input struct {
 	MutateControllers []string
 	// Mirrors says what mirrors ask for; unless set, there are none.
 	Mirrors Mirrors
+	// Labelled are the policies that hold only in namespaces with a label. Resources
+	// of which no other policy speaks are not asked about elsewhere. Unless set, there
+	// are none.
+	Labelled Labelled
 	// Documents are the resources of policies, exceptions and mirrors, which the
 	// policy door looks at. Those that the API server does not serve do no harm. None
 	// means that nobody asks it.
@@ -50,6 +54,12 @@ type Input struct {
 	// an object of the cluster, not of a namespace. The zero value means that they
 	// stay until somebody deletes them.
 	Owner metav1.OwnerReference
+}
+
+// Labelled says which policies hold only in namespaces with a label of that value.
+type Labelled struct {
+	Label, Value string
+	Is           func(*policy.Policy) bool
 }
 
 // Endpoint is a Service or a URL.
@@ -124,6 +134,9 @@ func (in Input) check() error {
 	}
 	if in.Mirrors < NoMirrors || in.Mirrors > MirrorsClosed {
 		errs = append(errs, fmt.Errorf("mirrors: %d is no choice", in.Mirrors))
+	}
+	if l := in.Labelled; l.Is != nil && (len(validation.IsQualifiedName(l.Label)) > 0 || len(validation.IsValidLabelValue(l.Value)) > 0) {
+		errs = append(errs, fmt.Errorf("labelled: %s=%q is no label", l.Label, l.Value))
 	}
 	for _, d := range in.Documents {
 		if d.Group == "" || d.Resource == "" || strings.ContainsAny(d.Group+d.Resource, "*/") {

@@ -20,8 +20,10 @@ type setting struct {
 	// closed says that a policy fails closed, outside that an image may be outside
 	// of spec.
 	closed, outside bool
-	seconds         int32
-	operations      []string
+	// labelled says that it holds only in namespaces with Input.Labelled's label.
+	labelled   bool
+	seconds    int32
+	operations []string
 	// versions that policies of the cluster speak of, and those of namespaces.
 	cluster, tenants versions
 }
@@ -61,7 +63,7 @@ func (s *setting) and(other *setting) *setting {
 		return s
 	}
 	return &setting{
-		closed: s.closed || other.closed, outside: s.outside || other.outside,
+		closed: s.closed || other.closed, outside: s.outside || other.outside, labelled: s.labelled && other.labelled,
 		seconds:    max(s.seconds, other.seconds),
 		operations: union(s.operations, other.operations),
 		cluster:    s.cluster.and(other.cluster), tenants: s.tenants.and(other.tenants),
@@ -137,8 +139,8 @@ func intersection(a, b []string) []string {
 // form is what a webhook, and a rule in it, say of a resource: a setting that was
 // decided, and can be compared.
 type form struct {
-	closed, spec bool
-	seconds      int32
+	closed, spec, labelled bool
+	seconds                int32
 	// operations and versions are sorted and joined by commas.
 	operations, versions string
 	parts                bool
@@ -148,7 +150,7 @@ func (a *question) form(s *setting) form {
 	w, _ := Resource{Group: a.name.group, Kind: a.kind}.workload()
 	list, parts := s.versions()
 	return form{
-		closed: s.closed, spec: w.inSpec && !s.outside, seconds: s.seconds,
+		closed: s.closed, spec: w.inSpec && !s.outside, labelled: s.labelled, seconds: s.seconds,
 		operations: strings.Join(s.operations, ","), versions: strings.Join(list, ","), parts: parts,
 	}
 }

@@ -27,15 +27,17 @@ func ExplainFromFolders(folders []string) func(namespace string, image policy.Im
 	return func(namespace string, image policy.Image) string { return command + explained(namespace, image) }
 }
 
-// ExplainFromCluster is the same for the policies of a cluster, which kubectl gets.
-// Without its mirrors a copy would be judged under its own name alone; what is no
-// copy needs none.
-func ExplainFromCluster(namespace string, image policy.Image) string {
-	command := "kubectl get clusterpolicies.kyverno.io,policies.kyverno.io -A -o yaml | quaymaster explain --policy /dev/stdin"
-	if !image.Copy.IsZero() {
-		command += " --mirrors <(kubectl get registrymirrors.quaymaster.dev -o yaml)" // of bash and zsh
+// ExplainFromCluster is the same for the policies of a cluster, which kubectl gets,
+// of the resources that there are just now. Without its mirrors a copy would be
+// judged under its own name alone; what is no copy needs none.
+func ExplainFromCluster(resources func() []string) func(namespace string, image policy.Image) string {
+	return func(namespace string, image policy.Image) string {
+		command := "kubectl get " + strings.Join(resources(), ",") + " -A -o yaml | quaymaster explain --policy /dev/stdin"
+		if !image.Copy.IsZero() {
+			command += " --mirrors <(kubectl get registrymirrors.quaymaster.dev -o yaml)" // of bash and zsh
+		}
+		return command + explained(namespace, image)
 	}
-	return command + explained(namespace, image)
 }
 
 func explained(namespace string, image policy.Image) string {

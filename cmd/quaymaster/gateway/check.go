@@ -32,12 +32,13 @@ func (c *Configuration) check() error {
 	found.refuse(c.Kubernetes.QPS < 0 || c.Kubernetes.Burst < 0, "kubernetes: qps and burst cannot be negative")
 	found.refuse(c.Limits.Requests < 0 || c.Limits.Images < 0, "limits cannot be negative")
 	found.refuse(c.Trust.Refresh && c.Trust.TrustedRoot != "", "trust.refresh follows the public-good instance, and trust.trustedRoot is in place of it: remove one")
-	found.refuse(c.Trust.CacheFolder != "" && !c.Trust.Refresh, "trust.cacheFolder is for trust.refresh")
 	found.refuse(!slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level), "log.level: unknown level %q", c.Log.Level)
 	found.refuse(!slices.Contains([]string{"json", "text"}, c.Log.Format), "log.format: want json or text, found %q", c.Log.Format)
 	if _, err := labels.Parse(c.Policies.Selector); err != nil {
 		found.refuse(true, "policies.selector: %w", err)
 	}
+	c.Policies.ClusterImagePolicies.check(&found)
+	c.Policies.Expressions.check(&found)
 	c.Listen.check(c.Doors, &found)
 	c.Doors.API.check(c.Standalone, &found)
 	c.Mirrors.check(c.Standalone, &found)

@@ -142,6 +142,9 @@ type Policies struct {
 	// Write the state of policies into their status. Only where no other engine
 	// does.
 	WriteStatus bool `json:"writeStatus,omitempty"`
+
+	ClusterImagePolicies ClusterImagePolicies `json:"clusterImagePolicies,omitzero"`
+	Expressions          Expressions          `json:"expressions,omitzero"`
 }
 
 // Exceptions says which policy exceptions count.
@@ -192,7 +195,10 @@ type Trust struct {
 	// Follow the public-good TUF repository for newer roots, beside requests. Not
 	// together with trustedRoot.
 	Refresh bool `json:"refresh,omitempty"`
-	// Folder for TUF's metadata, which guards against rollback over a restart.
+	// Folder for the metadata of TUF repositories, that of trust.refresh and those
+	// that policies name, which guards against rollback. Default: none is kept, and
+	// a repository may go back to what it said earlier, as long as that has not
+	// expired.
 	CacheFolder string `json:"cacheFolder,omitempty"`
 }
 

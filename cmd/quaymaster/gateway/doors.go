@@ -61,13 +61,14 @@ type doorParts struct {
 	recorder   admission.Recorder
 	queue      *admission.Queue
 	copies     admission.Copies
+	reproduce  admission.Reproduce
 }
 
 // newDoors makes the doors by their paths.
 func newDoors(c Configuration, p doorParts) (map[string]http.Handler, error) {
 	shared := []admission.Option{admission.WithRecorder(p.recorder), admission.WithQueue(p.queue)}
 	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...),
-		admission.WithCopies(p.copies), admission.WithReproduce(reproduce(c)))
+		admission.WithCopies(p.copies), admission.WithReproduce(p.reproduce))
 	if p.roles != nil {
 		objects = append(objects, admission.WithRoles(p.roles))
 	}
@@ -87,11 +88,11 @@ func newDoors(c Configuration, p doorParts) (map[string]http.Handler, error) {
 }
 
 // reproduce says with which command a person sees why an image was denied.
-func reproduce(c Configuration) admission.Reproduce {
-	if c.Standalone {
-		return engine.ExplainFromFolders(c.Policies.Folders)
+func (g *gateway) reproduce() admission.Reproduce {
+	if g.configuration.Standalone {
+		return engine.ExplainFromFolders(g.configuration.Policies.Folders)
 	}
-	return engine.ExplainFromCluster
+	return engine.ExplainFromCluster(g.policies.resources)
 }
 
 // guard has the doors ask for client certificates, where the settings want it.

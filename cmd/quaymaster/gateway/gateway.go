@@ -153,11 +153,16 @@ func (g *gateway) rely(context.Context) error {
 
 // read prepares the policies, and loads those of folders.
 func (g *gateway) read(context.Context) error {
-	found, err := newCatalog(g.configuration, g.around)
+	compilers, err := g.compilers()
+	if err != nil {
+		return err
+	}
+	found, err := newCatalog(g.configuration, compilers)
 	if err != nil {
 		return err
 	}
 	g.policies = newPolicies(found, g.state, g.metrics, g.log)
+	g.readRoots(compilers)
 	g.mirrors = newMirrors(g.state, g.metrics, g.log, &g.policies.changed)
 	g.needed = append(g.needed, need{"policies", "the policies are not loaded yet", g.policies.known}, need{"mirrors", "the mirrors are not loaded yet", g.mirrors.known})
 	if g.cluster != nil {

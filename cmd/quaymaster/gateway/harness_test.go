@@ -119,10 +119,11 @@ func (d *dock) start(t *testing.T, settings string) *running {
 	if !strings.Contains(settings, "ages:") {
 		settings += "ages: {tag: 1ms, none: 1ms}\n"
 	}
-	c, err := Parse([]byte(head + strings.ReplaceAll(`standalone: true
-policies: {folders: [FOLDER/policies]}
-certificate: {folder: FOLDER/certificate}
-`, "FOLDER", d.folder) + settings))
+	if !strings.Contains(settings, "policies:") {
+		settings += "policies: {folders: [FOLDER/policies]}\n"
+	}
+	settings = "standalone: true\ncertificate: {folder: FOLDER/certificate}\n" + settings
+	c, err := Parse([]byte(head + strings.ReplaceAll(settings, "FOLDER", d.folder)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,14 +87,12 @@ func (g *gateway) watch() error {
 	if g.cluster.events != nil {
 		p.teller.events, m.teller.events = g.cluster.events, g.cluster.events
 	}
-	if g.configuration.Policies.WriteStatus {
-		status, err := record.NewStatus(record.StatusOptions{Client: client.Dynamic, Failed: g.failed("the status of a policy was not written")})
-		if err != nil {
-			return err
-		}
-		p.teller.status = status
-		g.tasks = append(g.tasks, forever("status", status.Run))
+	status, err := record.NewStatus(record.StatusOptions{Client: client.Dynamic, Failed: g.failed("the status of a policy was not written")})
+	if err != nil {
+		return err
 	}
+	p.teller.status, p.teller.writes = status, g.configuration.Policies.WriteStatus
+	g.tasks = append(g.tasks, forever("status", status.Run))
 	watcher, err := document.New(document.Options{
 		Kinds:   append(documentKinds(), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
 		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: &sorter{policies: p, mirrors: m}, Observer: documentLog{g.log},
@@ -117,7 +115,7 @@ type sorter struct {
 // Changed implements document.Consumer: each is told what is its own, and for the
 // first time that there is nothing.
 func (s *sorter) Changed(ctx context.Context, upserts []document.Document, deletes []document.Key) {
-	isMirrors := func(key document.Key) bool { return key.Group != policyGroup }
+	isMirrors := func(key document.Key) bool { return !isPolicies(key) }
 	mine := func(mirrors bool) ([]document.Document, []document.Key) {
 		return slices.DeleteFunc(slices.Clone(upserts), func(d document.Document) bool { return isMirrors(d.Key) != mirrors }),
 			slices.DeleteFunc(slices.Clone(deletes), func(key document.Key) bool { return isMirrors(key) != mirrors })
@@ -168,7 +166,7 @@ func (g *gateway) lead(ctx context.Context) error {
 // configure keeps the webhook configurations until ctx ends.
 func (g *gateway) configure(ctx context.Context, beside *sync.WaitGroup) {
 	kept := &webhooks{
-		settings: g.configuration.Webhooks, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
+		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
 		bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
 	}
 	changed := make(chan struct{}, 1)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,8 +11,6 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
-	"github.com/quaymaster/quaymaster/policy/kyverno"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/keychain"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -115,15 +112,6 @@ func newKeychain(c Registries, client *registry.Client, around surroundings, key
 		Registry: client, Secrets: around.secrets, Accounts: around.accounts,
 		Gateway: c.PullSecrets, Providers: providers, Cloud: c.Providers, Key: key,
 	})
-}
-
-// newCompiler compiles policies of Kyverno's dialect.
-func newCompiler(c Policies, configMaps kyverno.Lookup) (*kyverno.Compiler, error) {
-	expressions, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
-	if err != nil {
-		return nil, err
-	}
-	return kyverno.New(kyverno.Options{Engine: expressions, Lookup: configMaps, SecretNamespace: c.SecretNamespace})
 }
 
 // newChooser makes what asks the targets of mirrors.

@@ -135,14 +135,14 @@ func newMirrorBench() *mirrorBench {
 func (b *mirrorBench) upsert(t *testing.T, name, spec string) {
 	t.Helper()
 	raw := fmt.Sprintf(`{"apiVersion":"quaymaster.dev/v1alpha1","kind":"RegistryMirror","metadata":{"name":%q,"uid":"u1","generation":3},"spec":%s}`, name, spec)
-	d := document.Document{Key: document.Key{Group: mirrorGroup, Resource: mirrorResource, Name: name}, UID: "u1", Raw: []byte(raw)}
-	d.Kind.Group, d.Kind.Version, d.Kind.Kind = mirrorGroup, "v1alpha1", "RegistryMirror"
+	d := document.Document{Key: document.Key{Group: ownGroup, Resource: mirrorResource, Name: name}, UID: "u1", Raw: []byte(raw)}
+	d.Kind.Group, d.Kind.Version, d.Kind.Kind = ownGroup, "v1alpha1", "RegistryMirror"
 	b.Changed(t.Context(), []document.Document{d}, nil)
 }
 
 func (b *mirrorBench) remove(t *testing.T, name string) {
 	t.Helper()
-	b.Changed(t.Context(), nil, []document.Key{{Group: mirrorGroup, Resource: mirrorResource, Name: name}})
+	b.Changed(t.Context(), nil, []document.Key{{Group: ownGroup, Resource: mirrorResource, Name: name}})
 }
 
 const (
@@ -301,7 +301,7 @@ func TestSorter(t *testing.T) {
 	policies, mirrors := &consumed{}, &consumed{}
 	s := &sorter{policies: policies, mirrors: mirrors}
 	own := document.Key{Group: policyGroup, Resource: "policies", Name: "p"}
-	mirror := document.Key{Group: mirrorGroup, Resource: mirrorResource, Name: "m"}
+	mirror := document.Key{Group: ownGroup, Resource: mirrorResource, Name: "m"}
 	sets := document.Key{Group: "config.openshift.io", Resource: "imagetagmirrorsets", Name: "s"}
 	s.Changed(t.Context(), nil, nil)
 	s.Changed(t.Context(), []document.Document{{Key: own}}, []document.Key{mirror})

@@ -23,8 +23,7 @@ import (
 )
 
 const (
-	// mirrorGroup and mirrorResource are those of our own mirrors.
-	mirrorGroup    = "quaymaster.dev"
+	// mirrorResource is that of our own mirrors.
 	mirrorResource = "registrymirrors"
 
 	// fileInterval is how often files are read again, and configMapInterval how
@@ -39,7 +38,7 @@ const (
 // mirrorKinds are the custom resources that mirrors are written as, and which
 // versions of them are understood.
 func mirrorKinds(openShift bool) []document.Kind {
-	kinds := []document.Kind{{Group: mirrorGroup, Resource: mirrorResource, Versions: []string{"v1alpha1"}}}
+	kinds := []document.Kind{{Group: ownGroup, Resource: mirrorResource, Versions: []string{"v1alpha1"}}}
 	if openShift {
 		kinds = append(kinds,
 			document.Kind{Group: "config.openshift.io", Resource: "imagedigestmirrorsets", Versions: []string{"v1"}},
@@ -55,7 +54,7 @@ func isMirror(raw []byte) bool {
 		Kind       string `json:"kind"`
 	}
 	group := func() string { name, _, _ := strings.Cut(head.APIVersion, "/"); return name }
-	return json.Unmarshal(raw, &head) == nil && group() == mirrorGroup && head.Kind == "RegistryMirror"
+	return json.Unmarshal(raw, &head) == nil && group() == ownGroup && head.Kind == "RegistryMirror"
 }
 
 // Changed implements document.Consumer.
@@ -64,7 +63,7 @@ func (m *mirrors) Changed(_ context.Context, upserts []document.Document, delete
 	defer m.mu.Unlock()
 	for _, d := range upserts {
 		next := mirrorDocument{key: mirrorsInCluster + "/" + d.Key.String(), source: "the cluster: " + d.Key.String(), text: d.Raw}
-		if d.Key.Group == mirrorGroup {
+		if d.Key.Group == ownGroup {
 			next.object = record.Object{
 				Resource: schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
 				Name:     d.Key.Name, UID: types.UID(d.UID),

@@ -4,42 +4,21 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/kyverno"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"
 )
-
-// newCatalog makes an empty catalog of every dialect.
-func newCatalog(c Configuration, around surroundings) (*catalog.Catalog, error) {
-	compiler, err := newCompiler(c.Policies, around.configMaps)
-	if err != nil {
-		return nil, err
-	}
-	options := catalog.Options{
-		Dialects:            []catalog.Dialect{carefulDialect{kyverno.Policies{Compiler: compiler}}},
-		Exceptions:          []catalog.Exceptions{carefulExceptions{kyverno.Exceptions{Compiler: compiler}}},
-		ExceptionNamespaces: c.Exceptions.Namespaces,
-	}
-	if c.Policies.Selector != "" {
-		selector, err := labels.Parse(c.Policies.Selector)
-		if err != nil {
-			return nil, err
-		}
-		options.Selects = func(of map[string]string) bool { return selector.Matches(labels.Set(of)) }
-	}
-	return catalog.New(options)
-}
 
 // The sources of policies.
 const (
@@ -56,7 +35,8 @@ type policies struct {
 	log     *slog.Logger
 	teller  teller
 	changed signal
-	known   chan struct{} // closed once there is a first set
+	known   chan struct{}            // closed once there is a first set
+	there   atomic.Pointer[[]string] // of the cluster, see resources
 
 	mu sync.Mutex // held while something is published
 	// awaited are the sources that have not told all that they have.
@@ -94,6 +74,7 @@ func (p *policies) publish(source string) {
 		}
 	}
 	p.said = said
+	p.list()
 	select {
 	case <-p.known:
 	default:
@@ -103,15 +84,40 @@ func (p *policies) publish(source string) {
 	p.log.Info("policies", slog.Int("documents", len(now.Entries)), slog.Int("active", len(now.Set.Policies())), slog.String("hash", now.Set.Hash()))
 }
 
+// list notes which resources there are documents of. Exceptions are left out: which
+// of them count is a setting.
+func (p *policies) list() {
+	names := map[string]bool{}
+	for _, object := range p.objects {
+		if resource := object.Resource.GroupResource(); ofResource(resource).kind != "PolicyException" {
+			names[resource.String()] = true
+		}
+	}
+	list := slices.Sorted(maps.Keys(names))
+	p.there.Store(&list)
+}
+
+// resources are those of which the cluster has policies, or what they rest on.
+func (p *policies) resources() []string {
+	if list := p.there.Load(); list != nil && len(*list) > 0 {
+		return *list
+	}
+	return []string{"clusterpolicies." + policyGroup}
+}
+
 // count shows the policies in the metrics.
 func (p *policies) count(entries []catalog.Entry) {
 	list := make([]metrics.Policy, 0, len(entries))
 	for _, entry := range entries {
 		id := entry.Key
-		if entry.Policy != nil {
+		switch {
+		case entry.Policy != nil:
 			id = entry.Policy.ID()
+		case entry.Override != nil:
+			id = entry.Override.ID()
 		}
-		if entry.Exception == nil {
+		beside := entry.Exception != nil || entry.Root != nil || entry.Override != nil
+		if !beside || entry.State == catalog.Broken {
 			list = append(list, metrics.Policy{ID: id, State: metrics.State(entry.State)})
 		}
 	}
@@ -125,6 +131,25 @@ func (p *policies) tellAll() {
 	defer p.mu.Unlock()
 	for _, entry := range p.catalog.Snapshot().Entries {
 		p.teller.announce(entry, p.objects[entry.Key])
+	}
+}
+
+// again compiles the policies of some kinds again.
+func (p *policies) again(is func(apiVersion, kind string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.catalog.Again(is)
+	p.publish("") // unless a source has yet to tell all that it has
+}
+
+// tellRoot tells the cluster again of a TrustRoot, whose state has changed.
+func (p *policies) tellRoot(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, entry := range p.catalog.Snapshot().Entries {
+		if entry.Root != nil && entry.Root.Name == name {
+			p.teller.announce(entry, p.objects[entry.Key])
+		}
 	}
 }
 
@@ -187,30 +212,4 @@ func (p *policies) watchFolders(paths []string, into *files) (task, error) {
 			}
 		})
 	}), nil
-}
-
-// carefulDialect makes an error of a panic: a document that a compiler trips over
-// is broken, and neither ends the process nor is left out.
-type carefulDialect struct{ catalog.Dialect }
-
-// Compile implements catalog.Dialect.
-func (c carefulDialect) Compile(document []byte, source string) (made *policy.Policy, err error) {
-	defer func() { err = orPanicked(err, recover()) }()
-	return c.Dialect.Compile(document, source)
-}
-
-// carefulExceptions does the same for exceptions.
-type carefulExceptions struct{ catalog.Exceptions }
-
-// Compile implements catalog.Exceptions.
-func (c carefulExceptions) Compile(document []byte, source string) (made *policy.Exception, err error) {
-	defer func() { err = orPanicked(err, recover()) }()
-	return c.Exceptions.Compile(document, source)
-}
-
-func orPanicked(err error, panicked any) error {
-	if panicked != nil {
-		return fmt.Errorf("internal error, which is a defect: %v", panicked)
-	}
-	return err
 }

@@ -197,7 +197,7 @@ func mirrorOf(entry string) core.ObjectReference {
 		return core.ObjectReference{}
 	}
 	name, _, _ = strings.Cut(name, "[")
-	return core.ObjectReference{APIVersion: mirrorGroup + "/v1alpha1", Kind: "RegistryMirror", Name: name}
+	return core.ObjectReference{APIVersion: ownGroup + "/v1alpha1", Kind: "RegistryMirror", Name: name}
 }
 
 func nameOf(review admission.Review) string {

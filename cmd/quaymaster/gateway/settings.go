@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quaymaster/quaymaster/policy/sigstore"
 )
 
 // Mirrors says where images are redirected to. RegistryMirror resources of the
@@ -23,6 +26,34 @@ type Mirrors struct {
 	// Follow OpenShift's ImageDigestMirrorSet and ImageTagMirrorSet in the cluster.
 	// Default: they are left to the nodes, which follow them by themselves.
 	OpenShift bool `json:"openShift,omitempty"`
+}
+
+// ClusterImagePolicies says what holds for policies of Sigstore's policy-controller
+// beside what they say: it is in the controller's own settings there.
+type ClusterImagePolicies struct {
+	// What becomes of an image that no ClusterImagePolicy names: deny, warn or allow.
+	// Default: deny in namespaces with the label policy.sigstore.dev/include: "true",
+	// as policy-controller does, and allow in all others; and allow everywhere while
+	// there is no ClusterImagePolicy at all. With deny, nothing starts before there is
+	// one.
+	NoMatch string `json:"noMatch,omitempty"`
+	// Ask them only about namespaces with the label policy.sigstore.dev/include:
+	// "true", as policy-controller's webhooks do: who may label a namespace then
+	// decides whether they hold there. Default: about every namespace.
+	OptIn bool `json:"optIn,omitempty"`
+	// Where Secrets are that they name, and ConfigMaps that they name without a
+	// namespace. Default cosign-system, as in policy-controller.
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Expressions says what expressions of ImageValidatingPolicies may reach beside the
+// request. What they read from the cluster by resource.Get and resource.List is what
+// the gateway's service account may read; Secrets never are.
+type Expressions struct {
+	// Hosts, as host or host:port, that http.Get, http.Post and http.Put may ask; the
+	// port is the scheme's usual one unless it is named. Default: none, and a policy
+	// that asks one is undecided.
+	HTTPHosts []string `json:"httpHosts,omitempty"`
 }
 
 // Doors says who else may ask, beside the API server's webhooks. Each door is
@@ -87,6 +118,18 @@ func (a API) check(standalone bool, found *complaints) {
 	found.refuse(len(a.Audiences) > 0 && !a.TokenReview, "doors.api.audiences is for doors.api.tokenReview")
 	found.refuse(len(a.Users)+len(a.Groups) > 0 && !a.isOpen(), "doors.api.users and doors.api.groups open nothing: set doors.api.tokens or doors.api.tokenReview")
 	found.refuse(slices.Contains(slices.Concat(a.Audiences, a.Users, a.Groups), ""), "doors.api: an audience, a user or a group is empty")
+}
+
+func (p ClusterImagePolicies) check(found *complaints) {
+	choices := []string{"", string(sigstore.UnmatchedDeny), string(sigstore.UnmatchedWarn), string(sigstore.UnmatchedAllow)}
+	found.refuse(!slices.Contains(choices, p.NoMatch), "policies.clusterImagePolicies.noMatch: %q: want deny, warn or allow", p.NoMatch)
+}
+
+func (e Expressions) check(found *complaints) {
+	for _, host := range e.HTTPHosts {
+		address, err := url.Parse("http://" + host)
+		found.refuse(err != nil || host == "" || address.Host != host || host != strings.ToLower(host), "policies.expressions.httpHosts: %q: want host or host:port, in lower case", host)
+	}
 }
 
 func (m Mirrors) check(standalone bool, found *complaints) {

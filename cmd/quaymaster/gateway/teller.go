@@ -7,35 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 )
-
-// documentKinds are the custom resources that policies are written as, and which
-// versions of them are understood.
-func documentKinds() []document.Kind {
-	return []document.Kind{
-		{Group: policyGroup, Resource: "clusterpolicies", Versions: []string{"v1", "v2beta1"}},
-		{Group: policyGroup, Resource: "policies", Versions: []string{"v1", "v2beta1"}},
-		{Group: policyGroup, Resource: exceptionsResource, Versions: []string{"v2", "v2beta1"}},
-	}
-}
-
-const (
-	policyGroup        = "kyverno.io"
-	exceptionsResource = "policyexceptions"
-)
-
-// documentResources are the same and our own mirrors, for the door that looks at
-// them.
-func documentResources() []schema.GroupResource {
-	list := []schema.GroupResource{{Group: mirrorGroup, Resource: mirrorResource}}
-	for _, kind := range documentKinds() {
-		list = append(list, schema.GroupResource{Group: kind.Group, Resource: kind.Resource})
-	}
-	return list
-}
 
 // teller says what became of documents: each replica in its log, and the one that
 // leads in the cluster.
@@ -44,6 +19,9 @@ type teller struct {
 	leads  func() bool // nil without a cluster
 	events eventWriter // may be nil
 	status statusWriter
+	writes bool // the status of kinds that are other engines', too
+	// roots says why nobody knows what a TrustRoot trusts; nil: all are known.
+	roots func(*trustroot.TrustRoot) string
 }
 
 // statusWriter writes the status of policies soon and never waits.
@@ -54,11 +32,18 @@ type statusWriter interface {
 // write tells the log.
 func (t teller) write(entry catalog.Entry) {
 	attrs := []any{slog.String("source", entry.Source), slog.String("state", string(entry.State))}
-	if entry.State == catalog.Broken {
-		t.log.Error("a policy document is broken: what it names is denied until it is corrected, unless it fails open", append(attrs, slog.String("error", entry.Why))...)
+	if entry.State != catalog.Broken {
+		t.log.Info("policy document", append(attrs, slog.String("why", entry.Why))...)
 		return
 	}
-	t.log.Info("policy document", append(attrs, slog.String("why", entry.Why))...)
+	said := "a document beside policies is broken, and does nothing until it is corrected"
+	switch {
+	case entry.Policy != nil:
+		said = "a policy document is broken: what it names is denied until it is corrected, unless it fails open"
+	case entry.Override != nil:
+		said = "an override is broken: what of it can be read denies until it is corrected"
+	}
+	t.log.Error(said, append(attrs, slog.String("error", entry.Why))...)
 }
 
 // announce tells the cluster. The object is zero for a document of a folder.
@@ -66,19 +51,44 @@ func (t teller) announce(entry catalog.Entry, object record.Object) {
 	if t.leads == nil || !t.leads() {
 		return
 	}
-	if t.events != nil && entry.State == catalog.Broken && entry.Policy != nil {
-		t.events.Record(record.Event{
-			Type: core.EventTypeWarning, Reason: "PolicyError", Action: "Compile", Regarding: policyOf(entry.Policy), Note: entry.Why,
-		})
+	if about := regarding(entry, object); t.events != nil && entry.State == catalog.Broken && about.Name != "" {
+		t.events.Record(record.Event{Type: core.EventTypeWarning, Reason: "PolicyError", Action: "Compile", Regarding: about, Note: entry.Why})
 	}
-	if t.status == nil || object.Name == "" || entry.State == catalog.NotOurs || object.Resource.Resource == exceptionsResource {
+	form := ofResource(object.Resource.GroupResource()).status
+	if t.status == nil || object.Name == "" || entry.State == catalog.NotOurs || form == noStatus || form != ownStatus && !t.writes {
 		return
 	}
-	condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active", Message: "the policy is active"}
-	if entry.State == catalog.Broken {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Broken", entry.Why
+	if form == conditionStatus {
+		object.Within = "conditionStatus"
 	}
-	t.status.Set(object, condition)
+	t.status.Set(object, t.condition(entry))
+}
+
+// regarding is what an event about a document is on.
+func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
+	if entry.Policy != nil {
+		return policyOf(entry.Policy)
+	}
+	return core.ObjectReference{
+		APIVersion: object.Resource.GroupVersion().String(), Kind: ofResource(object.Resource.GroupResource()).kind,
+		Namespace: object.Namespace, Name: object.Name,
+	}
+}
+
+func (t teller) condition(entry catalog.Entry) metav1.Condition {
+	condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active", Message: "it is active"}
+	not := func(reason, why string) {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, cut(why, maxStatusMessage)
+	}
+	if entry.Root != nil && t.roots != nil {
+		if why := t.roots(entry.Root); why != "" {
+			not("NotRead", why)
+		}
+	}
+	if entry.State == catalog.Broken {
+		not("Broken", entry.Why)
+	}
+	return condition
 }
 
 // documentLog is the document.Observer of the log.

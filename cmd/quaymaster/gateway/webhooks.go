@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -20,6 +20,7 @@ import (
 // webhooks says what the API server is to be told: it is a configuration.Source.
 type webhooks struct {
 	settings  Webhooks
+	optIn     bool // ClusterImagePolicies hold only where namespaces are labelled
 	namespace string
 	client    *cluster.Client
 	log       *slog.Logger
@@ -37,7 +38,7 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	if set == nil || mirrors == nil {
 		return configuration.Input{}, errors.New("the policies and mirrors are not known yet")
 	}
-	lists, failed, err := w.discover()
+	lists, failed, err := discover(w.client.Typed.Discovery())
 	if err != nil {
 		return configuration.Input{}, fmt.Errorf("which resources does the API server serve: %w", err)
 	}
@@ -46,8 +47,13 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	if err != nil {
 		return configuration.Input{}, err
 	}
+	labelled := configuration.Labelled{}
+	if w.optIn {
+		labelled = configuration.Labelled{Label: sigstoreGroup + "/include", Value: "true", Is: func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" }}
+	}
 	return configuration.Input{
-		Policies: set.Policies(), Resources: w.served, Failed: failed, CABundle: w.bundle(),
+		Labelled: labelled,
+		Policies: slices.Concat(set.Policies(), overriding(set)), Resources: w.served, Failed: failed, CABundle: w.bundle(),
 		Endpoint:  w.endpoint(),
 		Namespace: w.namespace, ExcludedNamespaces: *w.settings.ExcludedNamespaces,
 		MutateControllers: w.settings.MutateControllers, Mirrors: asked(mirrors), Documents: w.documents, Owner: owner,
@@ -73,18 +79,20 @@ func (w *webhooks) endpoint() configuration.Endpoint {
 	return configuration.Endpoint{Namespace: w.namespace, Service: w.settings.Service, Port: w.settings.Port}
 }
 
-// discover asks for all resources; some group versions may fail.
-func (w *webhooks) discover() ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
-	_, lists, err := w.client.Typed.Discovery().ServerGroupsAndResources()
-	var partial *discovery.ErrGroupDiscoveryFailed
-	if errors.As(err, &partial) {
-		var failed []schema.GroupVersion
-		for version := range partial.Groups {
-			failed = append(failed, version)
+// overriding returns, in the form of policies, what overrides ask for: an image that
+// one denies may come into anything that runs images, and is not admitted because
+// nobody answered.
+func overriding(set *policy.Set) []*policy.Policy {
+	var list []*policy.Policy
+	for _, o := range set.Overrides() {
+		if o.Effect == policy.OverrideDeny {
+			list = append(list, &policy.Policy{
+				Kind: "ImageOverride", Name: o.Name,
+				Targets: []policy.Target{{Group: "*", Version: "*", Kind: "*", Namespaces: o.Namespaces}},
+			})
 		}
-		return lists, failed, nil
 	}
-	return lists, nil, err
+	return list
 }
 
 // owner is the release's ClusterRole, with which the configurations go away. A

@@ -3,15 +3,13 @@ package trustroot
 import (
 	"bytes"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 )
 
 // Roots keeps TrustRoots in memory. Those of keys stand for themselves; whoever
-// reads TUF repositories, beside the requests, takes them from Repositories and says
-// with Answer what one stands for, or with Fail why nobody knows. It is safe for
-// concurrent use; the zero Roots is empty.
+// reads TUF repositories, beside the requests, says with Answer what one stands for,
+// or with Fail why nobody knows. It is safe for concurrent use; the zero Roots is
+// empty.
 type Roots struct {
 	mu    sync.RWMutex
 	known map[string]rootState
@@ -79,21 +77,6 @@ func (r *Roots) Fail(name, hash string, why error) {
 		have.failed = why
 		r.set(name, have)
 	}
-}
-
-// Repositories returns the TrustRoots whose TUF repositories are to be read, in the
-// order of their names. They are not to be changed.
-func (r *Roots) Repositories() []*TrustRoot {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	var list []*TrustRoot
-	for _, have := range r.known {
-		if have.root != nil && have.root.TUF != nil {
-			list = append(list, have.root)
-		}
-	}
-	slices.SortFunc(list, func(a, b *TrustRoot) int { return strings.Compare(a.Name, b.Name) })
-	return list
 }
 
 func (r *Roots) set(name string, state rootState) {

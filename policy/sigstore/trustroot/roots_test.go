@@ -1,6 +1,7 @@
 package trustroot_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -57,11 +58,43 @@ func TestRepository(t *testing.T) {
 			t.Errorf("%s: %s; want %s", c.reason, got, c.want)
 		}
 	}
-	if list := roots.Repositories(); len(list) != 1 || list[0].Hash != second.Hash {
-		t.Errorf("repositories: %+v", list)
-	}
 	if _, err := roots.TrustedRoot("keys"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRelabelled: what a repository said outlives a change of what a TrustRoot does not
+// rest on, and no two TrustRoots share it.
+func TestRelabelled(t *testing.T) {
+	s := verifytest.Must(verifytest.New(verifytest.Options{}))
+	first := remoteRoot(t, "tuf", "https://a.example")
+	for _, c := range []struct {
+		metadata map[string]any
+		mirror   string
+		same     bool
+		reason   string
+	}{
+		{map[string]any{"name": "tuf", "resourceVersion": "8", "annotations": map[string]any{"a": "b"}}, "https://a.example", true, "an annotation"},
+		{map[string]any{"name": "tuf"}, "https://b.example", false, "another mirror"},
+		{map[string]any{"name": "other"}, "https://a.example", false, "another TrustRoot of the same repository"},
+	} {
+		roots := &trustroot.Roots{}
+		roots.Put(first)
+		if err := roots.Answer("tuf", first.Hash, s.TrustedRoot()); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(map[string]any{
+			"apiVersion": "policy.sigstore.dev/v1alpha1", "kind": "TrustRoot", "metadata": c.metadata,
+			"spec": map[string]any{"remote": map[string]any{"root": encode([]byte(`{"signed":{"_type":"root"}}`)), "mirror": c.mirror}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := parseRoot(t, string(text))
+		roots.Put(next)
+		if _, err := roots.TrustedRoot(next.Name); (err == nil) != c.same || (next.Hash == first.Hash) != c.same {
+			t.Errorf("%s: %v", c.reason, err)
+		}
 	}
 }
 
@@ -78,7 +111,6 @@ func TestRootsConcurrently(t *testing.T) {
 		func() { roots.Fail("tuf", root.Hash, errors.New("why")) },
 		func() { roots.Break("tuf", errors.New("why")) },
 		func() { roots.Remove("tuf") },
-		func() { roots.Repositories() },
 		func() {
 			if text, err := roots.TrustedRoot("tuf"); err == nil && len(text) != len(answer) {
 				t.Errorf("%d bytes of %d", len(text), len(answer))

@@ -39,7 +39,8 @@ const (
 // says so. Exactly one of TrustedRoot and TUF is set.
 type TrustRoot struct {
 	Name, Source string
-	// Hash is the SHA-256 of the document's content, in hexadecimal.
+	// Hash is the SHA-256 of the name and of spec, in hexadecimal: what a repository
+	// said, and the metadata that guards it against rollback, outlives a label.
 	Hash string
 	// TrustedRoot is a trusted_root.json, of spec.sigstoreKeys.
 	TrustedRoot []byte
@@ -88,7 +89,13 @@ func parseTrustRoot(text []byte) (*TrustRoot, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(data)
+	var content struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(data, &content); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", name, content.Spec))
 	root := &TrustRoot{Name: name, Hash: hex.EncodeToString(sum[:])}
 	forms := 0
 	for _, is := range []bool{d.Spec.Remote != nil, d.Spec.Repository != nil, d.Spec.SigstoreKeys != nil} {

@@ -30,6 +30,7 @@ type settings struct {
 	measure time.Duration
 	warm    time.Duration
 	gateway bool
+	policy  string // kind of the gateway's policy
 	check   bool
 }
 
@@ -97,6 +98,7 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&s.measure, "time", 4*time.Second, "time to measure, each phase and round")
 	flags.DurationVar(&s.warm, "warm", time.Second, "time before that which does not count")
 	flags.BoolVar(&s.gateway, "gateway", true, "measure the gateway")
+	flags.StringVar(&s.policy, "policy", clusterPolicy, "kind of the gateway's policy: "+clusterPolicy+" or "+imageValidatingPolicy)
 	flags.BoolVar(&s.check, "check", false, "fail if a target is missed")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -107,6 +109,9 @@ func parse(args []string) (settings, error) {
 			return s, fmt.Errorf("-users: %q is no number of users", text)
 		}
 		s.users = append(s.users, n)
+	}
+	if s.policy != clusterPolicy && s.policy != imageValidatingPolicy {
+		return s, fmt.Errorf("-policy: %q is no kind that is measured", s.policy)
 	}
 	if s.rounds < 1 || s.measure < time.Second || s.warm < 0 {
 		return s, errors.New("want at least one round of at least a second")

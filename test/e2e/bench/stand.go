@@ -37,6 +37,12 @@ const (
 	gated    = "gateway"
 )
 
+// The kinds of the gateway's policy, which say the same.
+const (
+	clusterPolicy         = "ClusterPolicy"
+	imageValidatingPolicy = "ImageValidatingPolicy"
+)
+
 // setupTimeout bounds how long a webhook may take until the API server asks it.
 const setupTimeout = time.Minute
 
@@ -102,7 +108,7 @@ func build(ctx context.Context, folder string, settings settings) (*stand, error
 		s.phases = append(s.phases, phase{name: gated, namespace: "bench-gateway", pinned: true})
 	}
 	for i := range s.phases {
-		if err := s.open(ctx, client, &s.phases[i]); err != nil {
+		if err := s.open(ctx, client, &s.phases[i], settings.policy); err != nil {
 			return s, fmt.Errorf("set up %s: %w", s.phases[i].name, err)
 		}
 	}
@@ -125,7 +131,7 @@ func encodePod(image string) ([]byte, error) {
 
 // open makes the phase's namespace and webhooks, and returns when the API
 // server asks them.
-func (s *stand) open(ctx context.Context, client *kubernetes.Clientset, p *phase) error {
+func (s *stand) open(ctx context.Context, client *kubernetes.Clientset, p *phase, kind string) error {
 	if err := s.plane.Namespace(ctx, p.namespace); err != nil {
 		return err
 	}
@@ -135,7 +141,7 @@ func (s *stand) open(ctx context.Context, client *kubernetes.Clientset, p *phase
 	case pair, patching:
 		return s.openPair(ctx, client, p)
 	case gated:
-		return s.openGateway(ctx, p)
+		return s.openGateway(ctx, p, kind)
 	default:
 		return nil
 	}
@@ -257,12 +263,12 @@ func registerPair(ctx context.Context, client *kubernetes.Clientset, url, namesp
 
 // openGateway runs the product as it is deployed, with its defaults; the other
 // phases' namespaces are excluded.
-func (s *stand) openGateway(ctx context.Context, p *phase) error {
+func (s *stand) openGateway(ctx context.Context, p *phase, kind string) error {
 	identity, err := s.plane.Install(ctx)
 	if err != nil {
 		return err
 	}
-	policy, err := s.harbour.YAML(harbour.Policy{Name: "signed", Namespaces: []string{p.namespace}})
+	policy, err := s.policy(kind, p.namespace)
 	if err != nil {
 		return err
 	}
@@ -300,6 +306,34 @@ func (s *stand) openGateway(ctx context.Context, p *phase) error {
 		return err
 	}
 	return running.Await(ctx, func(ctx context.Context) error { return s.create(ctx, *p) })
+}
+
+// policy returns a policy of a kind that wants the image signed.
+func (s *stand) policy(kind, namespace string) (string, error) {
+	if kind == clusterPolicy {
+		return s.harbour.YAML(harbour.Policy{Name: "signed", Namespaces: []string{namespace}})
+	}
+	key, err := json.Marshal(string(s.harbour.Signer.PublicPEM()))
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(`apiVersion: policies.kyverno.io/v1
+kind: ImageValidatingPolicy
+metadata: {name: signed}
+spec:
+  validationActions: [Deny]
+  matchConstraints:
+    namespaceSelector: {matchLabels: {%s: %s}}
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}
+  matchImageReferences: [{glob: "%s/**"}]
+  attestors:
+  - name: ours
+    cosign: {key: {data: %s}, ctlog: {insecureIgnoreTlog: true}}
+  validations:
+  - expression: images.containers.all(image, verifyImageSignatures(image, [attestors.ours]) > 0)
+    message: the image is not signed
+`, core.LabelMetadataName, namespace, s.harbour.Registry.Host(), key), nil
 }
 
 // create creates a pod and checks what came back.

@@ -51,7 +51,7 @@ func summarize(w io.Writer, s settings, stand *stand, results map[int][]round) e
 		"kube-apiserver %s, %s %s/%s, %d CPUs for all programs; medians of %d rounds of %s, phases in turn.\n",
 		stand.version, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), s.rounds, s.measure)
 	if s.gateway {
-		fmt.Fprintf(w, "The gateway has its default settings: a tag is asked for again after %s.\n", tagAge)
+		fmt.Fprintf(w, "The gateway has its default settings and one %s: a tag is asked for again after %s.\n", s.policy, tagAge)
 	}
 	missed := 0
 	for _, users := range s.users {

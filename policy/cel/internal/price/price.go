@@ -1,6 +1,7 @@
 package price
 
 import (
+	"regexp/syntax"
 	"strings"
 
 	"github.com/google/cel-go/common/operators"
@@ -50,6 +51,13 @@ func priceOf(call interpreter.InterpretableCall) price {
 		}
 		return linear
 	case overloads.Matches, findName, findAllName:
+		if len(call.Args()) > 1 {
+			if known, ok := call.Args()[1].(interpreter.InterpretableConst); ok {
+				if text, ok := known.Value().(types.String); ok {
+					return constant(string(text))
+				}
+			}
+		}
 		return pattern
 	case "replace":
 		return replacement
@@ -120,7 +128,37 @@ func pattern(arguments []ref.Val) (uint64, error) {
 	if len(expression) > maxPattern {
 		return 0, &ExceededError{What: "the bytes of a regular expression", Most: maxPattern}
 	}
-	return cost + uint64(1+len(text)/textUnit)*uint64(1+len(expression)/4), nil
+	return cost + uint64(1+len(text)/textUnit)*uint64(1+steps(string(expression))/4), nil
+}
+
+// constant is the price of a regular expression that is known beforehand.
+func constant(expression string) price {
+	each := uint64(1 + steps(expression)/4)
+	return func(arguments []ref.Val) (uint64, error) {
+		if len(expression) > maxPattern {
+			return 0, &ExceededError{What: "the bytes of a regular expression", Most: maxPattern}
+		}
+		cost, _ := linear(arguments)
+		text, _ := arguments[0].(types.String)
+		return cost + uint64(1+len(text)/textUnit)*each, nil
+	}
+}
+
+// steps is how many steps a regular expression may take for each letter: its length,
+// or more where it repeats parts of itself, as in (a?){1000}.
+func steps(expression string) int {
+	if !strings.Contains(expression, "{") {
+		return len(expression)
+	}
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return len(expression) // refused when it is called
+	}
+	compiled, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return len(expression)
+	}
+	return max(len(expression), len(compiled.Inst))
 }
 
 // replacement may make a text of the product of two lengths.

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/kyverno"
+)
+
+// FileObjects answers resource.Get of expressions by files: ConfigMaps, and nothing
+// else. What else a cluster has, nobody knows.
+type FileObjects struct{ ConfigMaps kyverno.Lookup }
+
+var _ cel.Resources = FileObjects{}
+
+// Get implements cel.Resources.
+func (f FileObjects) Get(ctx context.Context, of cel.ResourceRef) (map[string]any, error) {
+	if of.Group != "" || of.Version != "v1" || of.Resource != "configmaps" {
+		return nil, unknown("%s cannot be looked up without a cluster: files answer for ConfigMaps alone", of.Resource)
+	}
+	object, err := f.ConfigMaps.ConfigMap(ctx, of.Namespace, of.Name)
+	if err != nil {
+		return nil, unknown("ConfigMap %s/%s: %w", of.Namespace, of.Name, err)
+	}
+	return object, nil
+}
+
+// List implements cel.Resources.
+func (f FileObjects) List(_ context.Context, of cel.ResourceRef, _ map[string]string) (map[string]any, error) {
+	return nil, unknown("%s cannot be listed without a cluster", of.Resource)
+}
+
+// Post implements cel.Resources.
+func (f FileObjects) Post(_ context.Context, of cel.ResourceRef, _ map[string]any) (map[string]any, error) {
+	return nil, unknown("%s cannot be asked without a cluster", of.Resource)
+}
+
+// Kind implements cel.Resources.
+func (f FileObjects) Kind(_ context.Context, apiVersion, kind string) (group, version, resource string, err error) {
+	return "", "", "", unknown("the resource of %s %s cannot be looked up without a cluster", apiVersion, kind)
+}
+
+// FileSecrets answers for whole Secrets by files.
+type FileSecrets struct{ Resources *Resources }
+
+// Secret returns the type and content of a Secret.
+func (f FileSecrets) Secret(_ context.Context, namespace, name string) (kind string, data map[string][]byte, err error) {
+	return f.Resources.SecretOf(namespace, name)
+}
+
+func unknown(format string, args ...any) error {
+	return &cel.UnknownError{Gaps: []error{fmt.Errorf(format, args...)}}
+}

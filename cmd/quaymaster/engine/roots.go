@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/verify/trust"
+)
+
+// Fetcher reads the TUF repositories that policies and TrustRoots name.
+type Fetcher struct{ client *http.Client }
+
+// NewFetcher makes a Fetcher, which goes through the guarded dialer.
+func NewFetcher() Fetcher {
+	return Fetcher{client: &http.Client{Transport: GuardedTransport()}}
+}
+
+// TrustRoot returns the trusted_root.json of the repository that a TrustRoot names
+// or carries. Folder keeps its metadata, against rollback; it may be empty.
+func (f Fetcher) TrustRoot(ctx context.Context, t *trustroot.TUF, folder string) ([]byte, error) {
+	return (&trust.TUF{
+		URL: t.Mirror, Root: t.Root, Target: t.Target, Targets: t.Targets, Files: t.Files, CachePath: folder, Client: f.client,
+	}).Fetch(ctx)
+}
+
+// Attestor returns the same of a repository that an attestor names.
+func (f Fetcher) Attestor(ctx context.Context, t attestor.TUF, folder string) ([]byte, error) {
+	return (&trust.TUF{URL: t.Mirror, Root: t.Root, CachePath: folder, Client: f.client}).Fetch(ctx)
+}

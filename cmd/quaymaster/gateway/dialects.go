@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/sigstore"
+)
+
+// compilers makes those of every dialect, and what they may reach.
+func (g *gateway) compilers() (engine.Compilers, error) {
+	settings := g.configuration.Policies
+	options := engine.CompilerOptions{
+		ConfigMaps: g.around.configMaps, Secrets: g.around.secrets, KyvernoSecrets: settings.SecretNamespace,
+		SigstoreSecrets: settings.ClusterImagePolicies.Namespace, OptIn: settings.ClusterImagePolicies.OptIn,
+		HTTP: newCalls(settings.Expressions.HTTPHosts), Resources: engine.FileObjects{ConfigMaps: g.around.configMaps},
+	}
+	if g.cluster != nil {
+		objects, err := cluster.NewObjects(cluster.ObjectOptions{Client: g.cluster.client})
+		if err != nil {
+			return engine.Compilers{}, err
+		}
+		g.ends = append(g.ends, objects.Close)
+		options.Resources, options.Kinds = clusterObjects{objects}, g.serve()
+	}
+	return engine.NewCompilers(options)
+}
+
+// serve follows what the API server serves.
+func (g *gateway) serve() *served {
+	known := &served{
+		ask: func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
+			return discover(g.cluster.client.Typed.Discovery())
+		},
+		changed: func() { g.policies.again(imagevalidating.Recognises) }, log: g.log, known: make(chan struct{}),
+	}
+	g.needed = append(g.needed, need{"kinds", "it is not known yet which kinds the API server serves", known.known})
+	g.tasks = append(g.tasks, forever("kinds", func(ctx context.Context) { known.follow(ctx, &g.cluster.defined) }))
+	return known
+}
+
+// readRoots reads the TUF repositories that policies and TrustRoots name.
+func (g *gateway) readRoots(compilers engine.Compilers) {
+	reader := &roots{
+		fetch: engine.NewFetcher(), folder: g.configuration.Trust.CacheFolder, log: g.log,
+		trustRoots: compilers.TrustRoots, attestors: compilers.Attestors,
+		documents: func() []catalog.Entry { return g.policies.catalog.Snapshot().Entries },
+		changed:   &g.policies.changed, told: g.policies.tellRoot,
+	}
+	g.policies.teller.roots = reader.state
+	g.tasks = append(g.tasks, forever("trusted roots of policies", reader.run))
+}
+
+// newCatalog makes an empty catalog of every dialect.
+func newCatalog(c Configuration, compilers engine.Compilers) (*catalog.Catalog, error) {
+	unmatched := unmatched{choice: sigstore.Unmatched(c.Policies.ClusterImagePolicies.NoMatch), compiler: compilers.Sigstore}
+	if unmatched.choice == "" {
+		// The choice of policy-controller's namespaces, and of no others.
+		unmatched.compiler = sigstore.New(sigstore.Options{OptIn: true})
+	}
+	options := catalog.Options{
+		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: unmatched.policies,
+		Overrides: carefulOverrides{compilers.Overrides()},
+	}
+	for _, dialect := range compilers.Dialects() {
+		options.Dialects = append(options.Dialects, carefulDialect{dialect})
+	}
+	for _, exceptions := range compilers.Exceptions() {
+		options.Exceptions = append(options.Exceptions, carefulExceptions{exceptions})
+	}
+	if c.Policies.Selector != "" {
+		selector, err := labels.Parse(c.Policies.Selector)
+		if err != nil {
+			return nil, err
+		}
+		options.Selects = func(of map[string]string) bool { return selector.Matches(labels.Set(of)) }
+	}
+	return catalog.New(options)
+}
+
+// unmatched makes the policy about images that no ClusterImagePolicy names.
+type unmatched struct {
+	choice   sigstore.Unmatched // empty: deny, once there is a ClusterImagePolicy
+	compiler *sigstore.Compiler
+}
+
+func (u unmatched) policies(active []*policy.Policy) ([]*policy.Policy, error) {
+	if u.choice == "" && !hasKind(active, "ClusterImagePolicy") {
+		return nil, nil
+	}
+	made, err := u.compiler.NoMatch(u.choice, active)
+	if made == nil || err != nil {
+		return nil, err
+	}
+	return []*policy.Policy{made}, nil
+}
+
+func hasKind(list []*policy.Policy, kind string) bool {
+	for _, p := range list {
+		if p.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// carefulDialect makes an error of a panic: a document that a compiler trips over
+// is broken, and neither ends the process nor is left out.
+type carefulDialect struct{ catalog.Dialect }
+
+// Compile implements catalog.Dialect.
+func (c carefulDialect) Compile(document []byte, source string) (made *policy.Policy, err error) {
+	defer func() { err = orPanicked(err, recover()) }()
+	return c.Dialect.Compile(document, source)
+}
+
+// carefulExceptions does the same for exceptions.
+type carefulExceptions struct{ catalog.Exceptions }
+
+// Compile implements catalog.Exceptions.
+func (c carefulExceptions) Compile(document []byte, source string) (made *policy.Exception, err error) {
+	defer func() { err = orPanicked(err, recover()) }()
+	return c.Exceptions.Compile(document, source)
+}
+
+// carefulOverrides does the same for overrides.
+type carefulOverrides struct{ catalog.Overrides }
+
+// Compile implements catalog.Overrides.
+func (c carefulOverrides) Compile(document []byte, source string) (made *policy.Override, err error) {
+	defer func() { err = orPanicked(err, recover()) }()
+	return c.Overrides.Compile(document, source)
+}
+
+func orPanicked(err error, panicked any) error {
+	if panicked != nil {
+		return fmt.Errorf("internal error, which is a defect: %v", panicked)
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package gateway
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster/document"
+)
+
+// policyKind is a custom resource that policies, or what they rest on, are written
+// as.
+type policyKind struct {
+	document.Kind
+	// kind is as in documents.
+	kind string
+	// status says where the state of one is written.
+	status statusForm
+}
+
+// statusForm is where a kind has its conditions.
+type statusForm int
+
+// The forms.
+const (
+	noStatus        statusForm = iota // it has none, or none is ours to write
+	plainStatus                       // status.conditions
+	conditionStatus                   // status.conditionStatus, with ready beside them
+	ownStatus                         // status.conditions, and nobody else's
+)
+
+// The groups of policies.
+const (
+	policyGroup   = "kyverno.io"
+	celGroup      = "policies.kyverno.io"
+	sigstoreGroup = "policy.sigstore.dev"
+	ownGroup      = "quaymaster.dev"
+)
+
+// policyKinds are all of them, with the versions that are understood, the one that
+// is read first. Of a ClusterImagePolicy that is the one that it is stored in: what
+// converts it to the other goes away with policy-controller.
+func policyKinds() []policyKind {
+	of := func(group, resource, kind string, status statusForm, versions ...string) policyKind {
+		return policyKind{Kind: document.Kind{Group: group, Resource: resource, Versions: versions}, kind: kind, status: status}
+	}
+	return []policyKind{
+		of(policyGroup, "clusterpolicies", "ClusterPolicy", plainStatus, "v1", "v2beta1"),
+		of(policyGroup, "policies", "Policy", plainStatus, "v1", "v2beta1"),
+		of(policyGroup, "policyexceptions", "PolicyException", noStatus, "v2", "v2beta1"),
+		of(celGroup, "imagevalidatingpolicies", "ImageValidatingPolicy", conditionStatus, "v1", "v1beta1", "v1alpha1"),
+		of(celGroup, "namespacedimagevalidatingpolicies", "NamespacedImageValidatingPolicy", conditionStatus, "v1", "v1beta1"),
+		of(celGroup, "policyexceptions", "PolicyException", noStatus, "v1", "v1beta1", "v1alpha1"),
+		of(sigstoreGroup, "clusterimagepolicies", "ClusterImagePolicy", plainStatus, "v1alpha1", "v1beta1"),
+		of(sigstoreGroup, "trustroots", "TrustRoot", plainStatus, "v1alpha1"),
+		of(ownGroup, "imageoverrides", "ImageOverride", ownStatus, "v1alpha1"),
+	}
+}
+
+// documentKinds are what is watched of them.
+func documentKinds() []document.Kind {
+	var list []document.Kind
+	for _, k := range policyKinds() {
+		list = append(list, k.Kind)
+	}
+	return list
+}
+
+// documentResources are the same and our own mirrors, for the door that looks at
+// them.
+func documentResources() []schema.GroupResource {
+	list := []schema.GroupResource{{Group: ownGroup, Resource: mirrorResource}}
+	for _, k := range policyKinds() {
+		list = append(list, schema.GroupResource{Group: k.Group, Resource: k.Resource})
+	}
+	return list
+}
+
+// isPolicies reports whether a document is for whoever keeps policies.
+func isPolicies(key document.Key) bool {
+	return ofResource(schema.GroupResource{Group: key.Group, Resource: key.Resource}).kind != ""
+}
+
+// ofResource is the kind of a resource; zero for one that is none of policies.
+func ofResource(resource schema.GroupResource) policyKind {
+	list := policyKinds()
+	if i := slices.IndexFunc(list, func(k policyKind) bool { return k.Group == resource.Group && k.Resource == resource.Resource }); i >= 0 {
+		return list[i]
+	}
+	return policyKind{}
+}
+
+// apiVersionOf is that of policies of a kind, for references to them.
+func apiVersionOf(kind string) string {
+	for _, k := range policyKinds() {
+		if k.kind == kind {
+			return k.Group + "/" + k.Versions[0]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,47 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/policy/cel"
+)
+
+// clusterObjects answers resource.Get and its sisters with what the gateway's own
+// rights reach.
+type clusterObjects struct{ objects *cluster.Objects }
+
+// Get implements cel.Resources.
+func (c clusterObjects) Get(ctx context.Context, of cel.ResourceRef) (map[string]any, error) {
+	object, err := c.objects.Get(ctx, cluster.Place(of))
+	return object, looked(err)
+}
+
+// List implements cel.Resources.
+func (c clusterObjects) List(ctx context.Context, of cel.ResourceRef, labels map[string]string) (map[string]any, error) {
+	list, err := c.objects.List(ctx, cluster.Place(of), labels)
+	return list, looked(err)
+}
+
+// Post implements cel.Resources.
+func (c clusterObjects) Post(ctx context.Context, of cel.ResourceRef, object map[string]any) (map[string]any, error) {
+	answer, err := c.objects.Review(ctx, cluster.Place(of), object)
+	return answer, looked(err)
+}
+
+// Kind implements cel.Resources.
+func (c clusterObjects) Kind(ctx context.Context, apiVersion, kind string) (group, version, resource string, err error) {
+	found, err := c.objects.Kind(ctx, schema.FromAPIVersionAndKind(apiVersion, kind))
+	return found.Group, found.Version, found.Resource, looked(err)
+}
+
+// looked tells could-not-look from an answer: that nothing is there is one.
+func looked(err error) error {
+	if known, ok := errors.AsType[*cluster.Error](err); ok && !errors.Is(known, cluster.ErrNotFound) {
+		return &cel.UnknownError{Gaps: []error{known}}
+	}
+	return err
+}

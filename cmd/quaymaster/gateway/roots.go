@@ -1,0 +1,225 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+)
+
+const (
+	// rootInterval is how often a TUF repository that policies name is read again.
+	rootInterval = time.Hour
+	// rootPause and longestRootPause are between two tries of one that cannot be
+	// read.
+	rootPause        = time.Second
+	longestRootPause = 5 * time.Minute
+	// maxRootReads is how many are read at once: one that does not answer holds up
+	// no other.
+	maxRootReads = 8
+)
+
+// rootFetcher reads a TUF repository once.
+type rootFetcher interface {
+	TrustRoot(ctx context.Context, t *trustroot.TUF, folder string) ([]byte, error)
+	Attestor(ctx context.Context, t attestor.TUF, folder string) ([]byte, error)
+}
+
+// roots reads, beside requests, the TUF repositories that TrustRoots and attestors
+// name. Each replica does.
+type roots struct {
+	fetch      rootFetcher
+	folder     string // for their metadata; empty: none is kept
+	trustRoots *trustroot.Roots
+	attestors  *attestor.Repositories
+	documents  func() []catalog.Entry // policies and TrustRoots as they are now
+	changed    changing               // when they change
+	// told is called when it becomes another matter whether a TrustRoot's repository
+	// was read.
+	told func(name string)
+	log  *slog.Logger
+
+	mu     sync.Mutex
+	failed map[string]string // by the hash of a TrustRoot; empty: it was read
+}
+
+// rootRead is one repository.
+type rootRead struct {
+	id, what string
+	root     *trustroot.TrustRoot // nil for an attestor's
+	fetch    func(ctx context.Context, folder string) ([]byte, error)
+	keep     func(trustedRoot []byte) error
+	fail     func(why error)
+}
+
+// rootTurn is when a repository is read next.
+type rootTurn struct {
+	next    time.Time
+	pause   time.Duration
+	reading bool
+	known   bool   // it was read once
+	said    string // what was logged
+}
+
+// run reads until ctx ends, and returns when nothing is read any more.
+func (r *roots) run(ctx context.Context) {
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	turns := map[string]*rootTurn{}
+	done := make(chan func(), maxRootReads)
+	for {
+		changed := r.changed.Changed()
+		wanted := r.wanted()
+		r.forget(turns, wanted)
+		soonest, busy := rootInterval, 0
+		for _, turn := range turns {
+			if turn.reading {
+				busy++
+			}
+		}
+		for _, one := range wanted {
+			turn := turns[one.id]
+			switch left := time.Until(turn.next); {
+			case turn.reading:
+			case left > 0:
+				soonest = min(soonest, left)
+			case busy < maxRootReads:
+				busy++
+				turn.reading = true
+				reading.Go(func() {
+					err := r.read(ctx, one)
+					done <- func() { r.note(one, turn, err) }
+				})
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-r.attestors.New():
+		case note := <-done:
+			note()
+		case <-time.After(soonest):
+		}
+	}
+}
+
+// wanted lists the repositories, those that are carried along among them.
+func (r *roots) wanted() []rootRead {
+	var list []rootRead
+	for _, entry := range r.documents() {
+		root := entry.Root
+		if root == nil || root.TUF == nil {
+			continue
+		}
+		list = append(list, rootRead{
+			id: "trustroot-" + root.Hash, what: "TrustRoot " + root.Name, root: root,
+			fetch: func(ctx context.Context, folder string) ([]byte, error) {
+				return r.fetch.TrustRoot(ctx, root.TUF, folder)
+			},
+			keep: func(text []byte) error { return r.trustRoots.Answer(root.Name, root.Hash, text) },
+			fail: func(why error) { r.trustRoots.Fail(root.Name, root.Hash, why) },
+		})
+	}
+	for _, t := range r.attestors.Wanted() {
+		list = append(list, rootRead{
+			id: "attestor-" + t.Key, what: t.String(),
+			fetch: func(ctx context.Context, folder string) ([]byte, error) { return r.fetch.Attestor(ctx, t, folder) },
+			keep:  func(text []byte) error { return r.attestors.Answer(t, text) },
+			fail:  func(why error) { r.attestors.Fail(t, why) },
+		})
+	}
+	return list
+}
+
+// forget drops the turns of what nobody wants, and makes those of what is new.
+func (r *roots) forget(turns map[string]*rootTurn, wanted []rootRead) {
+	ids, hashes := map[string]bool{}, map[string]bool{}
+	for _, one := range wanted {
+		ids[one.id] = true
+		if one.root != nil {
+			hashes[one.root.Hash] = true
+		}
+		if turns[one.id] == nil {
+			turns[one.id] = &rootTurn{pause: rootPause}
+		}
+	}
+	for id, turn := range turns {
+		if !ids[id] && !turn.reading {
+			delete(turns, id)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for hash := range r.failed {
+		if !hashes[hash] {
+			delete(r.failed, hash)
+		}
+	}
+}
+
+func (r *roots) read(ctx context.Context, one rootRead) error {
+	folder := ""
+	if r.folder != "" {
+		folder = filepath.Join(r.folder, "repositories", one.id)
+	}
+	text, err := one.fetch(ctx, folder)
+	if err != nil {
+		one.fail(err)
+		return err
+	}
+	return one.keep(text)
+}
+
+// note says when a repository is read again, and tells of what is new.
+func (r *roots) note(one rootRead, turn *rootTurn, err error) {
+	turn.reading = false
+	said := "read"
+	if err == nil {
+		turn.next, turn.pause, turn.known = time.Now().Add(rootInterval), rootPause, true
+	} else {
+		said = err.Error()
+		turn.next, turn.pause = time.Now().Add(turn.pause), min(2*turn.pause, longestRootPause)
+	}
+	if turn.said == said {
+		return
+	}
+	turn.said = said
+	if err != nil {
+		r.log.Warn("the trusted root of a TUF repository could not be read; what was known of it before stays in use", slog.String("of", one.what), slog.String("error", said))
+	} else {
+		r.log.Info("the trusted root of a TUF repository was read", slog.String("of", one.what))
+	}
+	if one.root == nil {
+		return
+	}
+	if turn.known {
+		said = ""
+	}
+	r.mu.Lock()
+	if r.failed == nil {
+		r.failed = map[string]string{}
+	}
+	r.failed[one.root.Hash] = said
+	r.mu.Unlock()
+	r.told(one.root.Name)
+}
+
+// state says why nobody knows what a TrustRoot trusts; empty for one that is known.
+func (r *roots) state(root *trustroot.TrustRoot) string {
+	if root.TUF == nil {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	why, tried := r.failed[root.Hash]
+	if !tried {
+		return "its TUF repository was not read yet"
+	}
+	return why
+}

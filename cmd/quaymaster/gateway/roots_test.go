@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+// unsteady is repositories that do not answer as long as fails says so. The real
+// ones are verify/trust's matter.
+type unsteady struct {
+	root []byte
+
+	mu    sync.Mutex
+	fails error
+	asked []string // folders
+}
+
+func (u *unsteady) set(fails error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fails = fails
+}
+
+func (u *unsteady) read(folder string) ([]byte, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asked = append(u.asked, folder)
+	if u.fails != nil {
+		return nil, u.fails
+	}
+	return u.root, nil
+}
+
+func (u *unsteady) TrustRoot(_ context.Context, _ *trustroot.TUF, folder string) ([]byte, error) {
+	return u.read(folder)
+}
+
+func (u *unsteady) Attestor(_ context.Context, _ attestor.TUF, folder string) ([]byte, error) {
+	return u.read(folder)
+}
+
+// TestRootsAreReadBesideRequests: a repository is read when it is named, tried again
+// until it answers, and read again later; what it once said stays.
+func TestRootsAreReadBesideRequests(t *testing.T) {
+	sigstore := verifytest.Must(verifytest.New(verifytest.Options{}))
+	root, err := trustroot.Parse([]byte(`{"apiVersion": "policy.sigstore.dev/v1alpha1", "kind": "TrustRoot", "metadata": {"name": "remote"},
+"spec": {"remote": {"root": "eyJzaWduZWQiOnsiX3R5cGUiOiJyb290In19", "mirror": "https://tuf.example"}}}`), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := errors.New("nobody answers")
+	synctest.Test(t, func(t *testing.T) {
+		source := &unsteady{root: sigstore.TrustedRoot(), fails: away}
+		told := []string{}
+		r := &roots{
+			fetch: source, folder: "cache", trustRoots: &trustroot.Roots{}, attestors: attestor.NewRepositories(),
+			documents: func() []catalog.Entry { return []catalog.Entry{{Root: root}, {Source: "a policy"}} },
+			changed:   &signal{}, told: func(name string) { told = append(told, name) }, log: slog.New(slog.DiscardHandler),
+		}
+		r.trustRoots.Put(root)
+		if why := r.state(root); why == "" {
+			t.Error("it is read before anybody did")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); r.run(ctx) }()
+		synctest.Wait()
+		tuf := attestor.TUF{Mirror: "https://other.example", Key: "k"}
+		for _, step := range []struct {
+			reason string
+			do     func()
+			later  time.Duration
+			asked  int
+			known  bool
+			why    string
+		}{
+			{"at once", func() {}, 0, 1, false, "nobody answers"},
+			{"again, and again later", func() {}, 3 * time.Second, 3, false, "nobody answers"},
+			{"it answers", func() { source.set(nil) }, 5 * time.Second, 4, true, ""},
+			{"not sooner than in an hour", func() {}, rootInterval - time.Minute, 4, true, ""},
+			{"and then it is away", func() { source.set(away) }, time.Minute - rootPause/2, 5, true, ""},
+			{"an attestor names another one", func() { source.set(nil); r.attestors.Want(tuf) }, 0, 6, true, ""},
+		} {
+			step.do()
+			<-time.After(step.later)
+			synctest.Wait()
+			source.mu.Lock()
+			asked := len(source.asked)
+			source.mu.Unlock()
+			_, err := r.trustRoots.TrustedRoot("remote")
+			if asked != step.asked || (err == nil) != step.known || err != nil && !strings.Contains(err.Error(), step.why) || r.state(root) != step.why {
+				t.Errorf("%s: asked %d times, want %d; %v; %q", step.reason, asked, step.asked, err, r.state(root))
+			}
+		}
+		if _, err := r.attestors.TrustedRoot(tuf); err != nil {
+			t.Error(err)
+		}
+		stop()
+		<-ended
+		if !slices.Equal(told, []string{"remote", "remote", "remote"}) || source.asked[0] == source.asked[5] || source.asked[0] != source.asked[4] {
+			t.Errorf("told of %v, folders %v", told, source.asked)
+		}
+	})
+}

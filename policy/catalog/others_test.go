@@ -1,0 +1,167 @@
+package catalog_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/override"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+func trustRootText(name, more string) string {
+	sigstore := verifytest.Must(verifytest.New(verifytest.Options{}))
+	return fmt.Sprintf(`{"apiVersion": "policy.sigstore.dev/v1alpha1", "kind": "TrustRoot", "metadata": {"name": %q}, "spec": {"sigstoreKeys": {
+"certificateAuthorities": [{"subject": {"organization": "o", "commonName": "c"}, "uri": "https://fulcio.example", "certChain": %q}]%s}}}`,
+		name, base64.StdEncoding.EncodeToString(sigstore.CA.ChainPEM()), more)
+}
+
+// TestTrustRoots: what TrustRoots trust is told as they come, change, break and go;
+// of two of one name the first counts.
+func TestTrustRoots(t *testing.T) {
+	roots := &trustroot.Roots{}
+	cat, _ := newCatalog(t, func(o *catalog.Options) {
+		o.TrustRoots = roots
+		o.Selects = func(map[string]string) bool { return false } // it is not asked about TrustRoots
+	})
+	good, other := trustRootText("ours", ""), trustRootText("ours", "")
+	trusted := func() string { text, _ := roots.TrustedRoot("ours"); return string(text) }
+	for _, step := range []struct {
+		reason string
+		do     func()
+		state  catalog.State // of the first entry; empty: there is none
+		fails  string        // empty: it is trusted
+	}{
+		{"nothing", func() {}, "", "there is no TrustRoot"},
+		{"it comes", func() { cat.Put(document("a", good)) }, catalog.Ours, ""},
+		{"it breaks", func() { cat.Put(document("a", trustRootText("ours", `, "logs": []`))) }, catalog.Broken, "spec.sigstoreKeys.logs"},
+		{"it is mended", func() { cat.Put(document("a", good)) }, catalog.Ours, ""},
+		{"it goes", func() { cat.Remove("a") }, "", "there is no TrustRoot"},
+		{"one without a name is nobody's", func() { cat.Put(document("a", trustRootText("", ""))) }, catalog.Broken, "there is no TrustRoot"},
+	} {
+		step.do()
+		_, err := roots.TrustedRoot("ours")
+		if (err == nil) != (step.fails == "") || !strings.Contains(fmt.Sprint(err), step.fails) && err != nil {
+			t.Errorf("%s: %v, want %q", step.reason, err, step.fails)
+		}
+		entries := cat.Snapshot().Entries
+		if len(entries) > 0 != (step.state != "") || len(entries) > 0 && entries[0].State != step.state {
+			t.Errorf("%s: %+v", step.reason, entries)
+		}
+		if step.state == catalog.Broken && cat.Check([]byte(good)) != nil {
+			t.Errorf("%s: a good one is refused", step.reason)
+		}
+	}
+	cat.Put(document("b", good))
+	first := trusted()
+	if snapshot := cat.Put(document("c", other)); snapshot.Entries[2].State != catalog.Broken || trusted() != first {
+		t.Errorf("the second of two counts: %s", snapshot.Entries[2].Why)
+	}
+	cat.Remove("b")
+	if now := trusted(); now == first || now == "" {
+		t.Error("the second does not count when the first is gone")
+	}
+}
+
+// TestExceptionsOfTwoDialects: two that have one name are two, as in a cluster, where the
+// kinds are of two groups.
+func TestExceptionsOfTwoDialects(t *testing.T) {
+	compiler := imagevalidating.New(imagevalidating.Options{})
+	cat, _ := newCatalog(t, func(o *catalog.Options) {
+		o.Exceptions = append(o.Exceptions, imagevalidating.Exceptions{Compiler: compiler})
+	})
+	text := `{"apiVersion": "policies.kyverno.io/v1", "kind": "PolicyException", "metadata": {"name": "legacy", "namespace": "exceptions"},
+"spec": {"policyRefs": [{"kind": "ImageValidatingPolicy", "name": "signed"}]}}`
+	for _, c := range []struct {
+		reason, second string
+		active         int
+		state          catalog.State
+	}{
+		{"of another dialect", text, 2, catalog.Ours},
+		{"of the same", exempting + "# again", 1, catalog.Broken},
+	} {
+		snapshot := cat.Put(document("a", exempting), document("b", c.second))
+		if n := len(snapshot.Set.Exceptions()); n != c.active || snapshot.Entries[1].State != c.state {
+			t.Errorf("%s: %d active, %+v", c.reason, n, snapshot.Entries)
+		}
+	}
+}
+
+// TestOverrides: they count whatever the selector says, and a broken one as far as
+// it can be read.
+func TestOverrides(t *testing.T) {
+	cat, _ := newCatalog(t, func(o *catalog.Options) {
+		o.Overrides = override.Overrides{}
+		o.Selects = func(map[string]string) bool { return false }
+	})
+	text := fmt.Sprintf(`{"apiVersion": "quaymaster.dev/v1alpha1", "kind": "ImageOverride", "metadata": {"name": "bad-day"}, "spec": {"effect": "Deny",
+"reason": "a bad day", "expires": %q, "match": {"repositories": ["registry.example/app"]}}}`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	for _, c := range []struct {
+		reason, before, after string
+		state                 catalog.State
+		active                int
+	}{
+		{"an override", "", "", catalog.Ours, 1},
+		{"one that is broken and denies", `"reason"`, `"why"`, catalog.Broken, 1},
+		{"one that is broken and allows", `"Deny"`, `"Allow", "why": ""`, catalog.Broken, 0},
+		{"another kind of ours", "ImageOverride", "RegistryMirror", catalog.NotOurs, 0},
+	} {
+		snapshot := cat.Put(document("k", strings.Replace(text, c.before, c.after, 1)))
+		if entry := snapshot.Entries[0]; entry.State != c.state || len(snapshot.Set.Overrides()) != c.active {
+			t.Errorf("%s: %s, %q, %d active", c.reason, entry.State, entry.Why, len(snapshot.Set.Overrides()))
+		}
+	}
+	if snapshot := cat.Put(document("k", text), document("l", text)); len(snapshot.Set.Overrides()) != 1 || snapshot.Entries[1].State != catalog.Broken {
+		t.Errorf("two of one name: %+v", snapshot.Entries)
+	}
+}
+
+// TestPoliciesThatFollow: what follows from the policies stands beside them, and is
+// made anew when they change.
+func TestPoliciesThatFollow(t *testing.T) {
+	failing := errors.New("it does not follow")
+	cat, _ := newCatalog(t, func(o *catalog.Options) {
+		o.Beside = func(active []*policy.Policy) ([]*policy.Policy, error) {
+			switch len(active) {
+			case 0:
+				return nil, nil
+			case 1:
+				return []*policy.Policy{{Kind: "Beside", Name: active[0].Name}}, nil
+			}
+			return nil, failing
+		}
+	})
+	if snapshot := cat.Put(); len(snapshot.Set.Policies()) != 0 {
+		t.Errorf("something follows from nothing: %v", snapshot.Set.Policies())
+	}
+	one := cat.Put(document("a", good))
+	if list := one.Set.Policies(); len(list) != 2 || list[0].ID() != "Beside/good" || len(one.Entries) != 1 {
+		t.Errorf("%v, %v", list, one.Entries)
+	}
+	two := cat.Put(document("b", strings.Replace(good, "name: good", "name: other", 1)))
+	if two.Set != one.Set || !errors.Is(two.Entries[len(two.Entries)-1].Err, failing) {
+		t.Errorf("what cannot be joined became active: %v", two.Entries)
+	}
+}
+
+// TestAgain: documents of a kind are compiled again, with what is known now.
+func TestAgain(t *testing.T) {
+	cat, compiled := newCatalog(t, nil)
+	cat.Put(document("a", good), document("b", exempting))
+	for _, c := range []struct {
+		reason, kind string
+		compiled     int
+	}{{"the kind", "ClusterPolicy", 2}, {"another kind", "Policy", 2}} {
+		snapshot := cat.Again(func(_, kind string) bool { return kind == c.kind })
+		if *compiled != c.compiled || len(snapshot.Set.Policies()) != 1 || len(snapshot.Set.Exceptions()) != 1 {
+			t.Errorf("%s: compiled %d times, %d policies", c.reason, *compiled, len(snapshot.Set.Policies()))
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// publish swaps the snapshot. Of documents that say the same policy, the one with
+// the first key is active, and the others are entries that say so.
+func (c *Catalog) publish() *Snapshot {
+	next := &Snapshot{}
+	var policies []*policy.Policy
+	var exceptions []*policy.Exception
+	var overrides []*policy.Override
+	first := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(c.entries)) {
+		entry := c.entries[key].Entry
+		id := entry.id()
+		if earlier, taken := first[id]; taken && id != "" {
+			next.Entries = append(next.Entries, entry.twice(id, earlier))
+			continue
+		}
+		if id != "" {
+			first[id] = entry.Source
+		}
+		next.Entries = append(next.Entries, entry)
+		if entry.Policy != nil {
+			policies = append(policies, entry.Policy)
+		}
+		if entry.Exception != nil {
+			exceptions = append(exceptions, entry.Exception)
+		}
+		if entry.Override != nil {
+			overrides = append(overrides, entry.Override)
+		}
+	}
+	c.root(next.Entries)
+	set, err := c.join(policies, exceptions, overrides)
+	if err != nil {
+		// A policy without a name cannot come from an API server; the documents
+		// that were active stay so, and the entries say why.
+		next.Set = c.snapshot.Load().Set
+		next.Entries = append(next.Entries, Entry{}.broken(err))
+	} else {
+		next.Set = set
+	}
+	c.snapshot.Store(next)
+	return next
+}
+
+func (c *Catalog) join(policies []*policy.Policy, exceptions []*policy.Exception, overrides []*policy.Override) (*policy.Set, error) {
+	if c.options.Beside != nil {
+		more, err := c.options.Beside(policies)
+		if err != nil {
+			return nil, err
+		}
+		policies = append(policies, more...)
+	}
+	set, err := policy.NewSet(policies...)
+	if err != nil {
+		return nil, err
+	}
+	if set, err = set.With(exceptions...); err != nil {
+		return nil, err
+	}
+	return set.WithOverrides(overrides...)
+}
+
+// root says what TrustRoots trust now.
+func (c *Catalog) root(entries []Entry) {
+	if c.options.TrustRoots == nil {
+		return
+	}
+	named := map[string]bool{}
+	for _, entry := range entries {
+		switch {
+		case entry.root == "":
+			continue
+		case entry.Root != nil:
+			c.options.TrustRoots.Put(entry.Root)
+		default:
+			c.options.TrustRoots.Break(entry.root, entry.Err)
+		}
+		named[entry.root] = true
+	}
+	for name := range c.roots {
+		if !named[name] {
+			c.options.TrustRoots.Remove(name)
+		}
+	}
+	c.roots = named
+}
+
+// twice is the entry of a document that says what an earlier one does.
+func (e Entry) twice(id, earlier string) Entry {
+	e.Policy, e.Exception, e.Override, e.Root, e.root = nil, nil, nil, nil, ""
+	return e.broken(fmt.Errorf("%s is defined twice: in %s, which is active, and in %s, which is not", id, earlier, e.Source))
+}
+
+// id names what a document defines; empty if nothing.
+func (e Entry) id() string {
+	switch {
+	case e.Policy != nil:
+		return e.Policy.ID()
+	case e.Exception != nil:
+		return "PolicyException." + e.Exception.Group + "/" + e.Exception.ID()
+	case e.Override != nil:
+		return e.Override.ID()
+	case e.root != "":
+		return "TrustRoot/" + e.root
+	}
+	return ""
+}

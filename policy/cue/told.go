@@ -1,0 +1,88 @@
+package cue
+
+import (
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+)
+
+// untold returns what of the policy's own refers to something that the data does not
+// have. CUE leaves that open, which is no contradiction, and so the policy would hold.
+func (c *Condition) untold(unified cue.Value, data map[string]any) error {
+	if err := unified.Err(); err != nil {
+		return err
+	}
+	fields, err := unified.Fields(cue.Hidden(true), cue.Definitions(true))
+	if err != nil {
+		return err
+	}
+	for fields.Next() {
+		name := fields.Selector().String()
+		if fields.Selector().LabelType() == cue.StringLabel {
+			name = fields.Selector().Unquoted()
+		}
+		_, given := data[name]
+		if given && c.hides || !given && c.speaksOf(name, data) {
+			if err := open(fields.Value()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// speaksOf reports whether a field at the top refers to a member of the data.
+func (c *Condition) speaksOf(name string, data map[string]any) bool {
+	for member := range data {
+		if c.declared.reaches(name, member) {
+			return true
+		}
+	}
+	return false
+}
+
+// open returns the first error in a value. A type that is left open is none.
+func open(v cue.Value) error {
+	if err := v.Err(); err != nil {
+		return err
+	}
+	switch v.IncompleteKind() {
+	case cue.StructKind:
+		fields, err := v.Fields(cue.Hidden(true), cue.Definitions(true))
+		if err != nil {
+			return err
+		}
+		for fields.Next() {
+			if err := open(fields.Value()); err != nil {
+				return err
+			}
+		}
+	case cue.ListKind:
+		elements, err := v.List()
+		if err != nil {
+			return err
+		}
+		for elements.Next() {
+			if err := open(elements.Value()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hides reports whether a policy has hidden fields or definitions below the top,
+// which are not written out with the data that they are about.
+func hides(file *ast.File) (found bool) {
+	for _, d := range file.Decls {
+		ast.Walk(d, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok && n != d {
+				ident, isIdent := field.Label.(*ast.Ident)
+				found = found || isIdent && (strings.HasPrefix(ident.Name, "_") || strings.HasPrefix(ident.Name, "#"))
+			}
+			return !found
+		}, nil)
+	}
+	return found
+}

@@ -1,0 +1,71 @@
+package admission
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// audit are notes for the API server's audit log; empty ones are left out.
+type audit struct {
+	answer, codes string
+	// words are those of policies, by the policy's ID and the author's key.
+	words map[string]string
+}
+
+// append encodes the notes. The API server puts the webhook's name before each key.
+func (a audit) append(b []byte) []byte {
+	b = append(b, `,"auditAnnotations":{"answer":`...)
+	b = quote(b, a.answer)
+	if a.codes != "" {
+		b = quote(append(b, `,"codes":`...), a.codes)
+	}
+	if len(a.words) == 0 {
+		return append(b, '}')
+	}
+	words := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(a.words)) {
+		if len(words) == maxAnnotations {
+			break
+		}
+		words[annotationKey(key)] = a.words[key]
+	}
+	for _, key := range slices.Sorted(maps.Keys(words)) {
+		b = quote(append(b, ','), key)
+		b = quote(append(b, ':'), clip(words[key], maxAnnotation))
+	}
+	return append(b, '}')
+}
+
+// annotationKey makes a name as the API server takes it after a webhook's: without
+// it, it would leave the annotation out.
+func annotationKey(key string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '.'
+	}, key)
+	name = strings.Trim(name, "-_.")
+	if len(validation.IsQualifiedName(name)) == 0 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(key))
+	short := hex.EncodeToString(sum[:4])
+	most := validation.DNS1123LabelMaxLength - len(short) - 1
+	return cmp.Or(strings.Trim(name[:min(len(name), most)], "-_."), "policy") + "-" + short
+}
+
+// clip shortens a text that somebody else wrote.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

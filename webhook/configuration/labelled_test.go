@@ -1,0 +1,84 @@
+package configuration
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// TestLabelledNamespaces: what only labelled namespaces want is asked about there
+// alone, and what others want as well is asked about everywhere.
+func TestLabelledNamespaces(t *testing.T) {
+	optIn := func(p *policy.Policy) { p.Kind = "ClusterImagePolicy" }
+	pods, jobs := []string{"Pod"}, []string{"Job"}
+	const labelled = "-labelled" + elsewhere + " include=true"
+	for _, c := range []struct {
+		reason   string
+		policies []*policy.Policy
+		mirrors  Mirrors
+		want     []string // for UPDATE
+	}{
+		{"labelled policies alone", []*policy.Policy{about(pods, optIn)}, NoMirrors, []string{"workloads-fail-10s" + labelled}},
+		{"one that is not", []*policy.Policy{about(pods, optIn), about(pods)}, NoMirrors, []string{"workloads-fail-10s" + elsewhere}},
+		{"one on another resource", []*policy.Policy{about(pods, optIn), about(jobs)}, NoMirrors, []string{"workloads-fail-10s" + elsewhere, "workloads-fail-10s" + labelled}},
+		{"one of a namespace", []*policy.Policy{about(pods, optIn), about(pods, in("shop"))}, NoMirrors,
+			[]string{"workloads-fail-10s-8d9001d3 In(shop)", "workloads-fail-10s-labelled-not-8d9001d3 NotIn(kube-system quaymaster shop) include=true"}},
+		{"mirrors, which are for all", []*policy.Policy{about(pods, optIn)}, MirrorsOpen, []string{"workloads-fail-10s" + elsewhere}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			in := input(t, c.policies...)
+			in.Mirrors = c.mirrors
+			in.Labelled = Labelled{Label: "include", Value: "true", Is: func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" }}
+			made, err := Build(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, w := range made.Validating.Webhooks {
+				if strings.HasPrefix(w.Name, "workloads") {
+					got = append(got, selected(w))
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestPolicyWithoutTargets: a policy about what is no object of the API server widens
+// nothing.
+func TestPolicyWithoutTargets(t *testing.T) {
+	bare, err := Build(input(t, about([]string{"Pod"})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside, err := Build(input(t, about([]string{"Pod"}), about(nil, named("documents"), extract("", "/stages/*/from"))))
+	if err != nil || !reflect.DeepEqual(bare, beside) {
+		t.Errorf("%v: got  %+v\nwant %+v", err, beside, bare)
+	}
+	alone, err := Build(input(t, about(nil, named("documents"), extract("", "/stages/*/from"))))
+	if err != nil || len(alone.Mutating.Webhooks) > 0 || len(alone.Warnings) > 0 {
+		t.Errorf("%v: %+v", err, alone)
+	}
+}
+
+// selected is a webhook's name and which namespaces it selects.
+func selected(w admission.ValidatingWebhook) string {
+	name := strings.TrimSuffix(w.Name, validateSuffix)
+	if i := strings.LastIndex(name, "-"); len(name)-i > 32 { // a sum
+		name = name[:i+9]
+	}
+	for _, e := range w.NamespaceSelector.MatchExpressions {
+		name += " " + string(e.Operator) + "(" + strings.Join(e.Values, " ") + ")"
+	}
+	for label, value := range w.NamespaceSelector.MatchLabels {
+		name += " " + label + "=" + value
+	}
+	return name
+}
