@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,22 @@ func TestNobodyChoosesAdmitted(t *testing.T) {
 		if outcome := decide(t, g, app.Name); outcome.Answer != c.want {
 			t.Errorf("%s: %s, want %s", c.reason, outcome.Answer, c.want)
 		}
+	}
+}
+
+// TestCrowdedOut: who writes an object does not choose by what else it names that an
+// image is not looked at in time, and admitted by the failure setting.
+func TestCrowdedOut(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	names := []string{h.Build("app", "v1", "unsigned").Name}
+	for i := range 8 {
+		names = append(names, h.Build("slow", strconv.Itoa(i), "slow").Name)
+	}
+	open := &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}}
+	h.Registry.SetFaults(registrytest.Fault{Repository: "slow", Do: registrytest.Hang()})
+	g := h.gateWith(t, open, gate.WithConcurrency(1), gate.WithTimeout(2*time.Second))
+	if outcome := g.Decide(t.Context(), pod(t, names...)); outcome.Answer == gate.Allow {
+		t.Errorf("an unsigned image is admitted beside slow ones: %+v", outcome.Verdicts[0])
 	}
 }
 

@@ -205,10 +205,18 @@ func (j *journey) runAll(ctx context.Context, works []*work, finish func(*work))
 	done := make(chan *work, len(works))
 	for _, w := range works {
 		go func() {
-			slots <- struct{}{}
+			defer func() { done <- w }()
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
+				w.err = policy.ErrCrowdedOut
+				return
+			}
+			w.begun.Store(true)
 			w.runSafely(ctx)
-			<-slots
-			done <- w
 		}()
 	}
 	over := ctx.Done()

@@ -102,7 +102,7 @@ func (p *planned) given(i int) policy.Given {
 			return policy.Answer{Gaps: []error{errors.New("the question was never asked; this is a defect")}}
 		}}
 	case !t.work.finished:
-		return unseen(outOfTime{errUnfinished})
+		return unseen(t.work.unfinished())
 	case t.work.err != nil:
 		return unseen(t.work.err)
 	case t.work.provedUpward(t.at):

@@ -271,7 +271,7 @@ func (p *planned) decide(i int) policy.Decision {
 	case t.work == nil:
 		return policy.Decide(check, nil)
 	case !t.work.finished:
-		return undecided(policy.LookReason(outOfTime{errUnfinished}, check.Entry))
+		return undecided(policy.LookReason(t.work.unfinished(), check.Entry))
 	}
 	return p.pinnedAs(check, t, t.work.decide(t.at))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -39,6 +40,7 @@ type work struct {
 	source     image.Digest // what the source's tag stands for, where that is only told
 
 	checks   []*policy.Check
+	begun    atomic.Bool
 	finished bool // kept by the journey: the other fields may be read
 
 	pinned   image.Pinned
@@ -111,6 +113,14 @@ func (w *work) run(ctx context.Context) {
 	w.renew(ctx)
 	w.widen(ctx)
 	w.lookElsewhere(ctx)
+}
+
+// unfinished says why a work that is not finished has no result.
+func (w *work) unfinished() error {
+	if !w.begun.Load() {
+		return policy.ErrCrowdedOut
+	}
+	return outOfTime{errUnfinished}
 }
 
 // questions returns what all checks ask.

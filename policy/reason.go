@@ -63,12 +63,20 @@ type Reason struct {
 	Hint string `json:"hint,omitempty"`
 }
 
+// ErrCrowdedOut says that an image was not looked at, since others that were asked
+// about together with it took all the time. It is no silence: who writes an object
+// chooses what else it names.
+var ErrCrowdedOut = errors.New("not looked at: the other images that were asked about with it took all the time")
+
 // LookReason puts could-not-look into words; what was being looked at is the
 // error's to say.
 func LookReason(err error, path string) Reason {
 	reason := Reason{Path: path, Message: err.Error()}
 	if _, fetched := errors.AsType[image.Failure](err); !fetched {
 		reason.Code, reason.Hint = CannotProve, "check the keys and trusted roots that the policy names"
+		if errors.Is(err, ErrCrowdedOut) {
+			reason.Code, reason.Hint = TooMuch, "try again, name fewer images together, or allow more time (--timeout)"
+		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			reason.Code, reason.Hint = TimedOut, "try again, or allow more time (--timeout)"
 		}

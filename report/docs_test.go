@@ -78,7 +78,7 @@ func fields(of reflect.Type) []string {
 	var names []string
 	for i := range of.NumField() {
 		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-		if name != "-" {
+		if name != "-" && of.Field(i).IsExported() {
 			names = append(names, name)
 		}
 	}

@@ -31,6 +31,10 @@ func (f *inputFlags) register(cmd *cobra.Command) {
 
 // requests reads what the arguments and files name.
 func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, error) {
+	isFile := func(name string) bool { return name != "-" }
+	if len(slices.DeleteFunc(slices.Concat(f.files, f.payloads), isFile)) > 1 {
+		return nil, errors.New("standard input can be read once: give - to -f or to --payload, once")
+	}
 	var requests []gate.Request
 	for _, written := range images {
 		if _, err := image.Parse(written); err != nil {
@@ -75,10 +79,7 @@ func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, erro
 // of it.
 func (f *inputFlags) documents(t terminal) ([]workload.Object, error) {
 	var all []workload.Object
-	for i, name := range f.payloads {
-		if name == "-" && (slices.Contains(f.files, "-") || slices.Contains(f.payloads[:i], "-")) {
-			return nil, errors.New("--payload -: standard input can be read once")
-		}
+	for _, name := range f.payloads {
 		read, err := readPayload(name, t.in)
 		if err != nil {
 			return nil, fmt.Errorf("--payload %s: %w", name, err)

@@ -6,7 +6,8 @@
 // document lacks is a failure, for by unification alone the policy would supply
 // what it asks for. Fields at the top that the document does not have are the
 // policy's own (before: time.Parse(...)), and so are hidden ones, definitions and
-// let.
+// let. What they make of what the document does not have does not hold either: CUE leaves
+// it open.
 //
 // CUE cannot be interrupted. So a policy whose evaluation has no bound is refused
 // before it is evaluated: one that refers to itself, combines many alternatives for

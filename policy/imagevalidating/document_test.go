@@ -84,6 +84,29 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestDocumentExceptions: an exception leaves out a document, or images of one.
+func TestDocumentExceptions(t *testing.T) {
+	h := newHarbor(t)
+	bad := document(t, dockerfile(h.signed(t, "bad").ByDigest()))
+	text := jsonMode(stages, bases)
+	for _, c := range []struct {
+		reason, exception string
+		answer            gate.Answer
+	}{
+		{"the whole document", exception, gate.Allow},
+		{"another policy", edit(exception, "name: signed", "name: other"), gate.Deny},
+		{"a condition that holds", exception + "  matchConditions: [{name: a, expression: object.stages.size() == 1}]\n", gate.Allow},
+		{"a condition that does not", exception + "  matchConditions: [{name: a, expression: object.stages.size() == 2}]\n", gate.Deny},
+		{"another image", exception + "  images: [HOST/org/good:1]\n", gate.Deny},
+	} {
+		expect(t, h.decide(t, bad, text, c.exception), c.reason, c.answer, "")
+	}
+	out := h.decide(t, bad, text, exception)
+	if !out.Matched() {
+		t.Error("a policy speaks of it, and leaves it out")
+	}
+}
+
 func podText(image string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b"},"spec":{"containers":[{"name":"c","image":%q}]}}`, image)
 }

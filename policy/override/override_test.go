@@ -103,6 +103,9 @@ func TestCompileRefuses(t *testing.T) {
 		{"a subject twice", by(good, `issuer: a, subject: b, subjectRegExp: b`), "", "spec.match.signers[0].subject"},
 		{"an expression that is none", by(good, `issuer: a, subjectRegExp: "("`), "", "spec.match.signers[0].subjectRegExp"},
 		{"anybody allowed", by(allow, `issuer: a, subjectRegExp: ".*"`), "", "spec.match.signers[0].subjectRegExp"},
+		{"anybody with an address allowed", by(allow, `issuer: a, subjectRegExp: ".+@.+"`), "", "spec.match.signers[0].subjectRegExp"},
+		{"any workflow anywhere allowed", by(allow, `issuer: a, subjectRegExp: "https://.*"`), "", "spec.match.signers[0].subjectRegExp"},
+		{"any issuer of more than one letter allowed", by(allow, `issuerRegExp: "..+", subject: a`), "", "spec.match.signers[0].issuerRegExp"},
 		{"any issuer allowed", by(allow, `issuerRegExp: ".+", subject: a`), "", "spec.match.signers[0].issuerRegExp"},
 	} {
 		_, err := compile(written(c.spec, c.metadata))

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/sigstore"
 )
@@ -46,5 +47,33 @@ func TestOverall(t *testing.T) {
 				t.Errorf("%s %+v; want %s", d.Result, d.Reasons, c.want)
 			}
 		})
+	}
+}
+
+// TestNotThereAtTheGate: what a policy in CUE makes of what is not there does not hold,
+// beside an authority that passes whatever it is asked about.
+func TestNotThereAtTheGate(t *testing.T) {
+	y := newYard(t)
+	text := strings.NewReplacer("ghcr.io/org", "$HOST/shop").Replace(head) +
+		"  policy: {type: cue, data: \"authorityMatches: {...}\\nsigned: >=1 & len(authorityMatches.release.signatures)\"}\n" +
+		"  authorities: [{name: release, key: {data: $RELEASE}}, {name: all, static: {action: pass}}]\n"
+	g, err := y.Gate(y.compile(t, text))
+	done(t, err)
+	for _, c := range []struct {
+		by     []evidence
+		want   gate.Answer
+		reason string
+	}{
+		{[]evidence{byKey(release)}, gate.Allow, "signed"},
+		{[]evidence{byKey(stranger)}, gate.Deny, "by a stranger"},
+		{nil, gate.Deny, "by nobody"},
+	} {
+		image := y.build("shop")
+		for _, e := range c.by {
+			e(t, y, image)
+		}
+		if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Answer != c.want {
+			t.Errorf("%s: %s %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, c.want)
+		}
 	}
 }

@@ -58,7 +58,11 @@ func TestDefinitions(t *testing.T) {
 			return nil
 		})
 	}
-	all := []string{"clusterpolicies.kyverno.io", "policies.kyverno.io", "policyexceptions.kyverno.io", "registrymirrors.quaymaster.dev"}
+	all := []string{
+		"clusterimagepolicies.policy.sigstore.dev", "clusterpolicies.kyverno.io", "imageoverrides.quaymaster.dev",
+		"imagevalidatingpolicies.policies.kyverno.io", "namespacedimagevalidatingpolicies.policies.kyverno.io", "policies.kyverno.io",
+		"policyexceptions.kyverno.io", "policyexceptions.policies.kyverno.io", "registrymirrors.quaymaster.dev", "trustroots.policy.sigstore.dev",
+	}
 	remove(t.Context(), all...)
 	s.endLead(t)
 	s.gateway = s.start(t, gateway.Configuration{})

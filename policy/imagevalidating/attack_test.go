@@ -1,0 +1,138 @@
+package imagevalidating_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+)
+
+// TestUpdatesOfTheObject: what a validation says of the object holds of an update that
+// leaves the images alone, although the same expression speaks of them.
+func TestUpdatesOfTheObject(t *testing.T) {
+	h := newHarbor(t)
+	good := h.signed(t, "good", h.key).Name
+	text := with("!(has(object.spec.hostNetwork) && object.spec.hostNetwork) && " + allSigned)
+	exists := with("!(has(object.spec.hostNetwork) && object.spec.hostNetwork) && images.containers.exists(i, verifyImageSignatures(i, [attestors.ours]) > 0)")
+	each := with("images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 && !(has(object.spec.hostNetwork) && object.spec.hostNetwork))")
+	open := object{kind: "Deployment", images: []string{good}, spec: map[string]any{"hostNetwork": true}}
+	shut := object{kind: "Deployment", images: []string{good}}
+	for _, c := range []struct {
+		reason, text string
+		old, now     object
+		answer       gate.Answer
+	}{
+		{"the object is still what it must be", text, shut, shut, gate.Allow},
+		{"it is no longer", text, shut, open, gate.Deny},
+		{"still, and an image is asked for", exists, shut, shut, gate.Allow},
+		{"no longer, and an image is asked for", exists, shut, open, gate.Deny},
+		{"for each image, still", each, shut, shut, gate.Allow},
+		{"for each image, no longer", each, shut, open, gate.Deny},
+		{"nobody can tell whether it is asked", edit(each, "spec:\n", "spec:\n  matchConditions: [{name: a, expression: object.metadata.labels.missing == 'a'}]\n"), shut, open, gate.Unable},
+		{"what is said of a statement is left alone", with("(images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours]) > 0 && extractPayload(i, attestations.scan).level == 'low')) && object.spec.containers.size() > 0"), shut, shut, gate.Allow},
+		{"the images alone", with("images.containers.size() > 1 && " + allSigned), shut, shut, gate.Allow},
+	} {
+		request := c.now.request(t)
+		request.Old, request.Subject.Operation = c.old.request(t).Object, "UPDATE"
+		expect(t, h.decide(t, request, c.text), c.reason, c.answer, "")
+	}
+}
+
+// TestRequiredByTheCluster: who writes policies of a namespace has no say in what a
+// policy of the cluster requires.
+func TestRequiredByTheCluster(t *testing.T) {
+	h := newHarbor(t)
+	good, theirs := h.signed(t, "good", h.key).Name, h.signed(t, "theirs", h.stranger).Name
+	tenant := edit(with("images.initContainers.all(i, verifyImageSignatures(i, [attestors.theirs]) > 0)"),
+		"kind: Image", "kind: NamespacedImage", "{name: signed}", "{name: tenant, namespace: default}", "spec:\n", "spec:\n  validationConfigurations: {required: false}\n")
+	cluster := edit(tenant, "kind: NamespacedImage", "kind: Image", "{name: tenant, namespace: default}", "{name: other}")
+	asks := object{images: []string{good}, init: []string{theirs}}
+	expect(t, h.decide(t, asks.request(t), with(allSigned)), "nobody proves the other one", gate.Deny, "unverified")
+	expect(t, h.decide(t, asks.request(t), with(allSigned), cluster), "another policy of the cluster does", gate.Allow, "")
+	expect(t, h.decide(t, asks.request(t), with(allSigned), tenant), "a policy of the namespace does", gate.Deny, "unverified")
+	own := edit(tenant, "required: false", "required: true", "images.init", "images.containers.all(i, true) && images.init")
+	expect(t, h.decide(t, object{images: []string{good}}.request(t), own), "the namespace's own", gate.Deny, "unverified")
+	expect(t, h.decide(t, object{images: []string{good}}.request(t), own, with(allSigned)), "is met by the cluster's", gate.Allow, "")
+}
+
+// TestManyImages: an object of very many images is answered in time.
+func TestManyImages(t *testing.T) {
+	h := newHarbor(t)
+	good := h.signed(t, "good", h.key).Name
+	text := with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)")
+	expect(t, h.decide(t, pod(t, slices.Repeat([]string{good}, 100)...), text), "a hundred", gate.Allow, "")
+	began := time.Now()
+	out := h.decide(t, pod(t, slices.Repeat([]string{good}, 20_000)...), text)
+	if took := time.Since(began); out.Answer != gate.Deny || took > 5*time.Second {
+		t.Errorf("twenty thousand: %s after %v", out.Answer, took)
+	}
+	steps := edit(with("images.steps.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), "spec:\n", "spec:\n  images: [{name: steps, expression: object.spec.steps}]\n")
+	asks := object{images: []string{good}, spec: map[string]any{"steps": slices.Repeat([]string{good}, 20_000)}}
+	expect(t, h.decide(t, asks.request(t), steps), "elsewhere", gate.Unable, "more than 500")
+}
+
+// TestGlobs that are large are refused at once.
+func TestGlobs(t *testing.T) {
+	h := newHarbor(t)
+	for reason, glob := range map[string]string{
+		"braces in braces": strings.Repeat("{", 300_000) + strings.Repeat("}", 300_000),
+		"a long one":       "a.example/" + strings.Repeat("a", 300_000),
+	} {
+		began := time.Now()
+		_, err := newCompiler().Compile([]byte(h.fill(edit(with(allSigned), "HOST/org/*", "'"+glob+"'"))), "test.yaml")
+		if took := time.Since(began); err == nil || took > 3*time.Second || len(err.Error()) > 4096 {
+			t.Errorf("%s: %v after %v, %d bytes", reason, err == nil, took, len(fmt.Sprint(err)))
+		}
+	}
+}
+
+// TestTogether: of two signers, each says for itself what is asked for, and neither
+// says it for the other.
+func TestTogether(t *testing.T) {
+	h := newHarbor(t)
+	const buildType = "https://example.com/build/v1"
+	text := edit(with("images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours, attestors.theirs]) == 2 && "+
+		"verifyAttestationSignatures(i, attestations.build, [attestors.ours, attestors.theirs]) == 2 && "+
+		"(extractPayload(i, attestations.build).predicate.kind == 'dev' || extractPayload(i, attestations.scan).predicate.level == 'low'))"),
+		"  attestations:\n", "  attestations:\n  - name: build\n    intoto: {type: "+buildType+"}\n")
+	for name, c := range map[string]struct {
+		kind, level string // of the first signer; the other says dev and low
+		answer      gate.Answer
+	}{
+		"half":      {"prod", "low", gate.Allow},
+		"alike":     {"dev", "low", gate.Allow},
+		"one-alone": {"prod", "high", gate.Deny},
+	} {
+		built := h.signed(t, name)
+		h.attest(t, built, h.key, buildType, map[string]any{"kind": c.kind, "by": "ours"})
+		h.attest(t, built, h.key, scanType, map[string]any{"level": c.level, "by": "ours"})
+		h.attest(t, built, h.stranger, buildType, map[string]any{"kind": "dev", "by": "theirs"})
+		h.attest(t, built, h.stranger, scanType, map[string]any{"level": "low", "by": "theirs"})
+		expect(t, h.decide(t, pod(t, built.Name), text), name, c.answer, "")
+	}
+}
+
+// TestWeakWitness: whom it suffices to ask does not say what others have to.
+func TestWeakWitness(t *testing.T) {
+	h := newHarbor(t)
+	const buildType = "https://example.com/build/v1"
+	text := edit(with("images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.theirs]) >= 0 && "+
+		"verifyAttestationSignatures(i, attestations.build, [attestors.theirs]) >= 0 && "+
+		"verifyAttestationSignatures(i, attestations.scan, [attestors.ours]) > 0 && verifyAttestationSignatures(i, attestations.build, [attestors.ours]) > 0 && "+
+		"(extractPayload(i, attestations.build).predicate.kind == 'dev' || extractPayload(i, attestations.scan).predicate.level == 'low'))"),
+		"  attestations:\n", "  attestations:\n  - name: build\n    intoto: {type: "+buildType+"}\n")
+	for name, c := range map[string]struct {
+		level  string
+		answer gate.Answer
+	}{"weak": {"high", gate.Deny}, "strong": {"low", gate.Allow}} {
+		built := h.signed(t, name)
+		h.attest(t, built, h.key, buildType, map[string]any{"kind": "prod", "by": "ours"})
+		h.attest(t, built, h.key, scanType, map[string]any{"level": c.level, "by": "ours"})
+		h.attest(t, built, h.stranger, buildType, map[string]any{"kind": "dev", "by": "theirs"})
+		h.attest(t, built, h.stranger, scanType, map[string]any{"level": "low", "by": "theirs"})
+		expect(t, h.decide(t, pod(t, built.Name), text), name, c.answer, "")
+	}
+}
