@@ -67,7 +67,7 @@ func readPolicy(t terminal, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	return readBounded(file, name)
 }
 
@@ -86,7 +86,7 @@ func (f *convertFlags) convert(t terminal, data []byte, name string) error {
 		if err != nil {
 			return fmt.Errorf("--root: %w", err)
 		}
-		defer root.Close()
+		defer func() { _ = root.Close() }()
 		options.Files = root.FS()
 	}
 	out, err := convert.Convert(data, options)
