@@ -234,6 +234,32 @@ func TestWarmChoice(t *testing.T) {
 	}
 }
 
+// TestColdDenialIsFoundOutOnce counts how often a judge is heard about an image that is
+// refused: by itself, to know whether looking further could help, and with the others.
+// Who was asked once is not asked again, although memory knew one of the signers.
+func TestColdDenialIsFoundOutOnce(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed, bare := h.Build("signed", "1", "signed"), h.Build("bare", "1", "bare")
+	must(0, legacy(h, signed))(t)
+	both := []*verify.Authority{keyAuthority(h.stranger), keyAuthority(h.key)}
+	for _, c := range []struct {
+		reason string
+		image  gatetest.Image
+	}{
+		{"signed by one of two", signed},
+		{"signed by nobody", bare},
+	} {
+		heard := 0
+		g := h.gate(t, judging{authorities: both, judge: func(given []policy.Given) policy.Judgement {
+			heard++
+			return eachSigned(2)(given)
+		}})
+		if outcome := g.Decide(t.Context(), pod(t, c.image.ByDigest())); outcome.Answer != gate.Deny || heard != 2 {
+			t.Errorf("%s: %s after it was heard %d times, want 2", c.reason, outcome.Answer, heard)
+		}
+	}
+}
+
 // TestJudgeOfIndex shows that a platform's manifest is as good as the proved index
 // that lists it, and one that no index lists is not.
 func TestJudgeOfIndex(t *testing.T) {

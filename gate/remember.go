@@ -1,0 +1,104 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// errNotAsked is the gap in an answer that memory does not know, where the facts
+// that it does know may be enough.
+var errNotAsked = errors.New("memory does not know, and nobody else was asked; this is a defect")
+
+// remember does what run does if memory knows the digest and facts that meet each
+// check. What it found out by then, run need not ask again.
+func (w *work) remember(ctx context.Context) bool {
+	if ctx.Err() != nil || w.asksPlatforms() {
+		return false
+	}
+	pinned, err := w.gate.memory.pin(w.tagScope(), w.ref)
+	if err != nil || !w.recallData(pinned) {
+		return false
+	}
+	w.pinned = pinned
+	for _, q := range w.questions() {
+		key := questionKey(pinned.Digest(), q)
+		if w.known(key) {
+			continue
+		}
+		answer, ok := w.recall(ctx, pinned, key, q)
+		if !ok {
+			w.partial = true
+			answer.Gaps = []error{errNotAsked}
+		}
+		w.record(key, answer)
+	}
+	if !w.judgeRemembered(ctx) {
+		w.partial = false // whoever is left is asked right away
+		w.forgetGaps()
+		return false
+	}
+	if w.ref.Digest().IsZero() {
+		w.gate.options.asked(LayerTags, true)
+	}
+	return true
+}
+
+// forgetGaps drops every answer that says that memory does not know.
+func (w *work) forgetGaps() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answers.drop(func(_ question, a policy.Answer) bool { return slices.Contains(a.Gaps, errNotAsked) })
+}
+
+// recall returns facts about a digest that memory knows. An authority whose key
+// was never looked up is not waited for.
+func (w *work) recall(ctx context.Context, pinned image.Pinned, key question, q policy.Question) (policy.Answer, bool) {
+	if !w.gate.memory.hashed(q.Authority) {
+		return policy.Answer{}, false
+	}
+	authority, hash, err := w.authority(ctx, q.Authority)
+	if err != nil || authority.MaxAge < 0 {
+		return policy.Answer{}, false
+	}
+	answer, old, ok := w.gate.memory.recallFacts(w.factKey(pinned, hash, q))
+	if ok {
+		w.gate.options.asked(LayerFacts, true)
+	}
+	if old {
+		w.markOld(key)
+	}
+	return answer, ok
+}
+
+// judgeRemembered reports whether what memory knows is enough for each check. What a
+// judge makes of it is found out with all images together: if that is no pass, and
+// somebody signed at all, everybody else is asked then.
+func (w *work) judgeRemembered(ctx context.Context) bool {
+	_, decided := w.gate.options.begin(ctx, PhaseDecide)
+	defer decided()
+	w.own = make([]policy.Decision, len(w.checks))
+	for i, check := range w.checks {
+		if _, decided := policy.Decided(check); decided || check.Judge == nil {
+			if w.own[i] = policy.Decide(check, w.answersFor(w.pinned.Digest())); check.NeedsProof() && w.own[i].Result != policy.Pass {
+				return false
+			}
+			continue
+		}
+		if check.NeedsProof() && !w.anyFact(check) {
+			return false
+		}
+		w.partial = true
+		w.own[i] = policy.Decision{Check: check, Result: policy.Pass}
+	}
+	return true
+}
+
+// anyFact reports whether one of a check's questions has a fact.
+func (w *work) anyFact(check *policy.Check) bool {
+	answers := w.answersFor(w.pinned.Digest())
+	return slices.ContainsFunc(check.Questions(), func(q policy.Question) bool { return len(answers(q).Facts) > 0 })
+}
