@@ -22,7 +22,7 @@ var layers = map[string]int{
 	"workload": 1, "registry": 3, "registry/keychain": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
 	"verify": 2, "verify/trust": 3, "verify/trust/kms": 4,
 	"verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 0,
-	"policy/cue": 3, "policy/rego": 3, "policy/sigstore/internal/field": 3, "policy/sigstore/trustroot": 4, "policy/sigstore": 10,
+	"policy/cue": 3, "policy/rego": 3, "policy/internal/field": 3, "policy/internal/random": 3, "policy/sigstore/trustroot": 4, "policy/sigstore": 10,
 	"policy/wildcard": 3, "policy/reference": 4, "policy": 5, "policy/jmespath": 7, "policy/variable": 8, "policy/condition": 9, "policy/kyverno": 10,
 	"policy/cel/library": 5, "policy/cel/internal/price": 5, "policy/cel": 6, "policy/constraint": 6, "policy/imagevalidating/attestor": 8, "policy/imagevalidating": 10,
 	"policy/override": 6, "policy/convert": 6,

@@ -1,6 +1,12 @@
 package policy
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
 
 // Content is an object as decoded JSON, which is made of its text when the first
 // rule reads it, since most rules never do. The zero Content is no object. It is
@@ -52,4 +58,37 @@ func (c Content) rewrite(change func(map[string]any) map[string]any) Content {
 		return c
 	}
 	return Content{rewritten(sync.OnceValue(func() map[string]any { return change(c.Map()) }))}
+}
+
+// WithText returns a decoded object in which a text, if one stands at the pointer (RFC
+// 6901), is what a function makes of it. What is on the way is copied, and the rest
+// shared.
+func WithText(object map[string]any, pointer string, change func(string) string) map[string]any {
+	changed, _ := withText(object, strings.Split(strings.TrimPrefix(pointer, "/"), "/"), change).(map[string]any)
+	return changed
+}
+
+func withText(value any, path []string, change func(string) string) any {
+	if len(path) == 0 {
+		if text, ok := value.(string); ok {
+			return change(text)
+		}
+		return value
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
+		if member, ok := value[key]; ok {
+			value = maps.Clone(value)
+			value[key] = withText(member, path[1:], change)
+		}
+		return value
+	case []any:
+		if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(value) {
+			value = slices.Clone(value)
+			value[i] = withText(value[i], path[1:], change)
+		}
+		return value
+	}
+	return value
 }

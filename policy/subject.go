@@ -1,10 +1,6 @@
 package policy
 
 import (
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -46,41 +42,16 @@ func (s *Subject) named(own, others []Image) *Subject {
 			if other.Ref == own[i].Ref {
 				continue
 			}
-			path := strings.Split(strings.TrimPrefix(other.Pointer, "/"), "/")
-			if changed, ok := replaced(object, path, own[i].Ref.Written(), other.Ref.Written()).(map[string]any); ok {
-				object = changed
-			}
+			object = WithText(object, other.Pointer, func(text string) string {
+				if text == own[i].Ref.Written() {
+					return other.Ref.Written()
+				}
+				return text
+			})
 		}
 		return object
 	})
 	return &renamed
-}
-
-// replaced returns a value with another text at a path, if the old one stands there.
-// What is on the way is copied, and the rest shared.
-func replaced(value any, path []string, old, text string) any {
-	if len(path) == 0 {
-		if value == any(old) {
-			return text
-		}
-		return value
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
-		if member, ok := value[key]; ok {
-			value = maps.Clone(value)
-			value[key] = replaced(member, path[1:], old, text)
-		}
-		return value
-	case []any:
-		if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(value) {
-			value = slices.Clone(value)
-			value[i] = replaced(value[i], path[1:], old, text)
-		}
-		return value
-	}
-	return value
 }
 
 // User is who asks.

@@ -4,8 +4,11 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/quaymaster/quaymaster/policy/cel/library"
+	"github.com/quaymaster/quaymaster/policy/internal/random"
 )
+
+// defaultPattern is what random() without a pattern makes.
+const defaultPattern = "[0-9a-z]{8}"
 
 // The functions that each Activation answers itself.
 const (
@@ -45,10 +48,10 @@ func (a *Activation) random(arguments []ref.Val) (any, error) {
 	if a.inputs.Random == nil {
 		return nil, errNotSupplied(randomName)
 	}
-	pattern := library.DefaultPattern
+	pattern := defaultPattern
 	if len(arguments) > 0 {
 		text, _ := arguments[0].(types.String)
 		pattern = string(text)
 	}
-	return library.Random(pattern, a.inputs.Random)
+	return random.Text(pattern, a.inputs.Random)
 }

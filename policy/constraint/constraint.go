@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 const (
@@ -22,19 +23,7 @@ const (
 )
 
 // FieldError says what is wrong with a constraint, and where in the document.
-type FieldError struct {
-	// Path is dotted, with indices in brackets: spec.matchConstraints.resourceRules[0].resources[0].
-	Path string
-	Err  error
-}
-
-func (e *FieldError) Error() string { return e.Path + ": " + e.Err.Error() }
-
-func (e *FieldError) Unwrap() error { return e.Err }
-
-func fail(path, format string, args ...any) error {
-	return &FieldError{Path: path, Err: fmt.Errorf(format, args...)}
-}
+type FieldError = field.Error
 
 // Constraint is a compiled matchConstraints. It is immutable.
 type Constraint struct {
@@ -63,7 +52,7 @@ type kind struct {
 // rules would speak of everything, and a resource whose kind nobody knows of nothing.
 func Compile(doc *admission.MatchResources, path string, resources Resources) (*Constraint, error) {
 	if doc == nil || len(doc.ResourceRules) == 0 {
-		return nil, fail(path+".resourceRules", "is empty: say which resources are meant")
+		return nil, field.Fail(path+".resourceRules", "is empty: say which resources are meant")
 	}
 	c := &Constraint{}
 	var errs [5]error
@@ -76,7 +65,7 @@ func Compile(doc *admission.MatchResources, path string, resources Resources) (*
 	case *doc.MatchPolicy == admission.Exact:
 		c.exact = true
 	default:
-		errs[4] = fail(path+".matchPolicy", "unknown value %q: want Exact or Equivalent", *doc.MatchPolicy)
+		errs[4] = field.Fail(path+".matchPolicy", "unknown value %q: want Exact or Equivalent", *doc.MatchPolicy)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
@@ -86,7 +75,7 @@ func Compile(doc *admission.MatchResources, path string, resources Resources) (*
 
 func compileRules(docs []admission.NamedRuleWithOperations, path string, resources Resources) ([]rule, error) {
 	if len(docs) > maxRules {
-		return nil, fail(path, "%d rules are more than %d", len(docs), maxRules)
+		return nil, field.Fail(path, "%d rules are more than %d", len(docs), maxRules)
 	}
 	var list []rule
 	var errs []error
@@ -106,22 +95,22 @@ func compileRule(doc *admission.NamedRuleWithOperations, path string, resources 
 		length int
 	}{{"apiGroups", len(doc.APIGroups)}, {"apiVersions", len(doc.APIVersions)}, {"operations", len(doc.Operations)}, {"resources", len(doc.Resources)}} {
 		if list.length == 0 || list.length > maxNames {
-			errs = append(errs, fail(path+"."+list.name, "want 1 to %d entries, found %d", maxNames, list.length))
+			errs = append(errs, field.Fail(path+"."+list.name, "want 1 to %d entries, found %d", maxNames, list.length))
 		}
 	}
 	for i, o := range doc.Operations {
 		if !slices.Contains([]admission.OperationType{"*", admission.Create, admission.Update, admission.Delete, admission.Connect}, o) {
-			errs = append(errs, fail(path+".operations["+strconv.Itoa(i)+"]", "unknown operation %q: want CREATE, UPDATE, DELETE, CONNECT or *", o))
+			errs = append(errs, field.Fail(path+".operations["+strconv.Itoa(i)+"]", "unknown operation %q: want CREATE, UPDATE, DELETE, CONNECT or *", o))
 		}
 	}
 	if doc.Scope != nil {
 		r.scope = *doc.Scope
 	}
 	if !slices.Contains([]admission.ScopeType{admission.AllScopes, admission.ClusterScope, admission.NamespacedScope}, r.scope) {
-		errs = append(errs, fail(path+".scope", "unknown scope %q: want Cluster, Namespaced or *", r.scope))
+		errs = append(errs, field.Fail(path+".scope", "unknown scope %q: want Cluster, Namespaced or *", r.scope))
 	}
 	if len(doc.ResourceNames) > maxNames {
-		errs = append(errs, fail(path+".resourceNames", "%d are more than %d", len(doc.ResourceNames), maxNames))
+		errs = append(errs, field.Fail(path+".resourceNames", "%d are more than %d", len(doc.ResourceNames), maxNames))
 	}
 	for i, text := range doc.Resources {
 		kinds, err := kindsOf(text, doc.APIGroups, resources)

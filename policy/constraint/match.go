@@ -204,8 +204,8 @@ func Rough(doc *admission.MatchResources, resources Resources) ([]policy.Target,
 func onlyUnknown(err error) bool {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
-		field, ok := errors.AsType[*FieldError](err)
-		return ok && strings.Contains(field.Path, ".resources[")
+		wrong, ok := errors.AsType[*FieldError](err)
+		return ok && strings.Contains(wrong.Path, ".resources[")
 	}
 	return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyUnknown(e) })
 }

@@ -8,6 +8,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // controller is a resource for which a policy about pods is generated.
@@ -66,7 +67,7 @@ func (b *builder) controllers() ([]controller, error) {
 	for i, name := range doc.PodControllers.Controllers {
 		at := slices.IndexFunc(controllers(), func(c controller) bool { return c.resource == name })
 		if at < 0 {
-			return nil, fail("spec.autogen.podControllers.controllers["+strconv.Itoa(i)+"]",
+			return nil, field.Fail("spec.autogen.podControllers.controllers["+strconv.Itoa(i)+"]",
 				"unknown controller %q: want daemonsets, deployments, replicasets, statefulsets, jobs or cronjobs", name)
 		}
 		if c := controllers()[at]; !slices.ContainsFunc(list, func(have controller) bool { return have.resource == c.resource }) {

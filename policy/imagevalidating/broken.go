@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // Broken returns a policy that stands for a document which does not compile, so that
@@ -22,7 +22,7 @@ import (
 // otherwise; never of Namespaces, Nodes, Leases, Events, reviews and webhook
 // configurations, without which a cluster could not be mended.
 func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
-	if len(text) > maxDocument {
+	if len(text) > field.MaxDocument {
 		return nil
 	}
 	data, err := yaml.YAMLToJSON(text)
@@ -101,7 +101,7 @@ func (c *Compiler) roughTargets(spec roughSpec) []policy.Target {
 	}
 	var kept []policy.Target
 	for _, t := range targets {
-		if !spared(t.Group, t.Kind) {
+		if !policy.Spared(t.Group, t.Kind) {
 			kept = append(kept, t)
 		}
 	}
@@ -117,22 +117,6 @@ func usualTargets() []policy.Target {
 		}
 	}
 	return targets
-}
-
-// spared reports whether a broken policy leaves a kind alone: without these a cluster
-// could not be mended. A pattern for kinds is not one of them.
-func spared(group, kind string) bool {
-	switch kind {
-	case "Namespace", "Node":
-		return group == "" || group == "*"
-	case "Lease":
-		return group == "coordination.k8s.io" || group == "*"
-	case "Event":
-		return group == "" || group == "events.k8s.io" || group == "*"
-	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
-		return group == "admissionregistration.k8s.io" || group == "*"
-	}
-	return strings.HasSuffix(kind, "Review") && (strings.HasSuffix(group, ".k8s.io") || group == "*")
 }
 
 // brokenRule cannot be asked.
@@ -172,7 +156,7 @@ func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image
 	if r.quiet && askedAtAdmission(s) {
 		return policy.RulePlan{Skip: "the policy is not asked at admission"}, nil
 	}
-	if r.json == (s.Kind == "") && !spared(s.Group, s.Kind) && (r.json || slices.ContainsFunc(r.targets, func(t policy.Target) bool { return speaks(t, s) })) {
+	if r.json == (s.Kind == "") && !policy.Spared(s.Group, s.Kind) && (r.json || slices.ContainsFunc(r.targets, func(t policy.Target) bool { return speaks(t, s) })) {
 		return policy.RulePlan{}, r.why
 	}
 	return policy.RulePlan{Skip: "the policy is broken, and does not speak of the object"}, nil

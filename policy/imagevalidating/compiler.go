@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // Options are what a Compiler may be given. What is left out cannot be asked: a
@@ -77,7 +78,7 @@ func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
 
 func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
 	var d document
-	data, err := read(text, &d)
+	data, err := field.Read(text, &d)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
 		return nil, err
 	}
 	if meta.Name == "" {
-		return nil, fail("metadata.name", "is empty")
+		return nil, field.Fail("metadata.name", "is empty")
 	}
 	sum := sha256.Sum256(data)
 	b := &builder{Compiler: c, spec: &d.Spec, out: &policy.Policy{
@@ -182,12 +183,12 @@ func (b *builder) settings() (policy.Action, error) {
 		case admission.Ignore:
 			b.out.FailOpen = true
 		default:
-			errs = append(errs, fail("spec.failurePolicy", "unknown value %q: want Fail or Ignore", *f))
+			errs = append(errs, field.Fail("spec.failurePolicy", "unknown value %q: want Fail or Ignore", *f))
 		}
 	}
 	if w := b.spec.WebhookConfiguration; w != nil && w.TimeoutSeconds != nil {
 		if *w.TimeoutSeconds < minTimeout || *w.TimeoutSeconds > maxTimeout {
-			errs = append(errs, fail("spec.webhookConfiguration.timeoutSeconds", "want %d to %d seconds, found %d", minTimeout, maxTimeout, *w.TimeoutSeconds))
+			errs = append(errs, field.Fail("spec.webhookConfiguration.timeoutSeconds", "want %d to %d seconds, found %d", minTimeout, maxTimeout, *w.TimeoutSeconds))
 		}
 		b.out.Timeout = time.Duration(*w.TimeoutSeconds) * time.Second
 	}
@@ -196,7 +197,7 @@ func (b *builder) settings() (policy.Action, error) {
 	case policieskyvernoio.EvaluationModeJSON:
 		b.json = true
 	default:
-		errs = append(errs, fail("spec.evaluation.mode", "unknown value %q: want Kubernetes or JSON", mode))
+		errs = append(errs, field.Fail("spec.evaluation.mode", "unknown value %q: want Kubernetes or JSON", mode))
 	}
 	action, err := b.action()
 	return action, errors.Join(append(errs, err)...)
@@ -219,7 +220,7 @@ func (b *builder) action() (policy.Action, error) {
 				found = policy.Audit
 			}
 		default:
-			return "", fail(fmt.Sprintf("spec.validationActions[%d]", i), "unknown action %q: want Deny, Audit or Warn", named)
+			return "", field.Fail(fmt.Sprintf("spec.validationActions[%d]", i), "unknown action %q: want Deny, Audit or Warn", named)
 		}
 	}
 	if found == "" {
@@ -239,7 +240,7 @@ func (b *builder) credentials() (policy.Credentials, error) {
 	var errs []error
 	for i, p := range doc.Providers {
 		if !slices.Contains([]v1alpha1.CredentialsProvidersType{v1alpha1.DEFAULT, v1alpha1.AWS, v1alpha1.ACR, v1alpha1.GCP, v1alpha1.GHCR}, p) {
-			errs = append(errs, fail(fmt.Sprintf("spec.credentials.providers[%d]", i), "unknown provider %q: want default, amazon, azure, google or github", p))
+			errs = append(errs, field.Fail(fmt.Sprintf("spec.credentials.providers[%d]", i), "unknown provider %q: want default, amazon, azure, google or github", p))
 		}
 		out.Providers = append(out.Providers, string(p))
 	}
@@ -254,15 +255,15 @@ func (b *builder) credentials() (policy.Credentials, error) {
 		case !qualified:
 			namespace, rest = home, name
 		case b.out.Namespace != "" && namespace != b.out.Namespace:
-			errs = append(errs, fail(path, "a policy of namespace %s cannot read the secrets of namespace %s", b.out.Namespace, namespace))
+			errs = append(errs, field.Fail(path, "a policy of namespace %s cannot read the secrets of namespace %s", b.out.Namespace, namespace))
 		}
 		if namespace == "" || rest == "" || strings.Contains(rest, "/") {
-			errs = append(errs, fail(path, "%q: want the name of a secret", name))
+			errs = append(errs, field.Fail(path, "%q: want the name of a secret", name))
 		}
 		out.Secrets = append(out.Secrets, namespace+"/"+rest)
 	}
 	if len(doc.Secrets) > maxEntries || len(doc.Providers) > maxEntries {
-		errs = append(errs, fail("spec.credentials", "more than %d entries", maxEntries))
+		errs = append(errs, field.Fail("spec.credentials", "more than %d entries", maxEntries))
 	}
 	return out, errors.Join(errs...)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
@@ -41,9 +42,9 @@ func (c *Compiler) CompileException(text []byte, source string) (*policy.Excepti
 
 func (c *Compiler) compileException(text []byte, source string) (*policy.Exception, error) {
 	var d exceptionDocument
-	data, err := read(text, &d)
+	data, err := field.Read(text, &d)
 	if when, ok := errors.AsType[*time.ParseError](err); ok {
-		return nil, fail("spec.expiresAt", "%q is no time: write it as in 2027-01-31T00:00:00Z", when.Value)
+		return nil, field.Fail("spec.expiresAt", "%q is no time: write it as in 2027-01-31T00:00:00Z", when.Value)
 	}
 	if err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	}
 	var errs []error
 	if meta.Name == "" {
-		errs = append(errs, fail("metadata.name", "is empty"))
+		errs = append(errs, field.Fail("metadata.name", "is empty"))
 	}
 	rules, ours, err := excepted(d.Spec.PolicyRefs, out.Namespace)
 	out.Rules = rules
@@ -73,7 +74,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	errs = append(errs, err, exceptionSettings(d.Spec, ours))
 	if at := d.Spec.ExpiresAt; at != nil {
 		if out.Expires = at.Time; out.Expires.IsZero() {
-			errs = append(errs, fail("spec.expiresAt", "is empty: write a time as in 2027-01-31T00:00:00Z, or leave the field out"))
+			errs = append(errs, field.Fail("spec.expiresAt", "is empty: write a time as in 2027-01-31T00:00:00Z, or leave the field out"))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -89,10 +90,10 @@ func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, ours bool) error {
 		errs = append(errs, unsupported("spec.allowedValues", "a value for expressions, which those of image policies cannot read,"))
 	}
 	if !slices.Contains([]string{"", "skip", "pass"}, spec.ReportResult) {
-		errs = append(errs, fail("spec.reportResult", "unknown value %q: want skip or pass", spec.ReportResult))
+		errs = append(errs, field.Fail("spec.reportResult", "unknown value %q: want skip or pass", spec.ReportResult))
 	}
 	if !slices.Contains([]string{"", policieskyvernoio.EvaluationModeKubernetes}, spec.EvaluationMode) {
-		errs = append(errs, fail("spec.evaluationMode", "%q: the exception is for another controller; here only those of mode Kubernetes hold", spec.EvaluationMode))
+		errs = append(errs, field.Fail("spec.evaluationMode", "%q: the exception is for another controller; here only those of mode Kubernetes hold", spec.EvaluationMode))
 	}
 	return errors.Join(errs...)
 }
@@ -109,26 +110,26 @@ func policyKinds() []string {
 // excepted reads policyRefs; ours says that one of them is an image policy.
 func excepted(refs []v1alpha1.PolicyRef, namespace string) (rules []policy.ExceptedRule, ours bool, err error) {
 	if len(refs) == 0 || len(refs) > maxEntries {
-		return nil, false, fail("spec.policyRefs", "want 1 to %d policies, found %d", maxEntries, len(refs))
+		return nil, false, field.Fail("spec.policyRefs", "want 1 to %d policies, found %d", maxEntries, len(refs))
 	}
 	var errs []error
 	for i, ref := range refs {
 		path := "spec.policyRefs[" + strconv.Itoa(i) + "]"
 		if !slices.Contains(policyKinds(), ref.Kind) {
-			errs = append(errs, fail(path+".kind", "unknown kind %q: want %s", ref.Kind, strings.Join(policyKinds(), ", ")))
+			errs = append(errs, field.Fail(path+".kind", "unknown kind %q: want %s", ref.Kind, strings.Join(policyKinds(), ", ")))
 		}
 		ours = ours || ref.Kind == clusterKind || ref.Kind == namespacedKind
 		name := ref.Name
 		namespaced := strings.HasPrefix(ref.Kind, "Namespaced")
 		switch {
 		case name == "":
-			errs = append(errs, fail(path+".name", "is empty"))
+			errs = append(errs, field.Fail(path+".name", "is empty"))
 		case wildcard.Contains(name):
-			errs = append(errs, fail(path+".name", "%q: a policy is named in full", name))
+			errs = append(errs, field.Fail(path+".name", "%q: a policy is named in full", name))
 		case namespaced && !strings.Contains(name, "/"):
 			name = namespace + "/" + name
 		case !namespaced && strings.Contains(name, "/"):
-			errs = append(errs, fail(path+".name", "%q: the kind %s is in no namespace", name, ref.Kind))
+			errs = append(errs, field.Fail(path+".name", "%q: the kind %s is in no namespace", name, ref.Kind))
 		}
 		rules = append(rules, policy.ExceptedRule{Kind: ref.Kind, Policy: name, Rules: []string{"*"}})
 	}
@@ -138,7 +139,7 @@ func excepted(refs []v1alpha1.PolicyRef, namespace string) (rules []policy.Excep
 // exceptedImages reads images: an exception for some never covers another.
 func exceptedImages(list []string) ([]string, error) {
 	if len(list) > maxEntries {
-		return nil, fail("spec.images", "%d are more than %d", len(list), maxEntries)
+		return nil, field.Fail("spec.images", "%d are more than %d", len(list), maxEntries)
 	}
 	var patterns []string
 	var errs []error

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // categories are the lists of images that every policy has, of the standard places
@@ -52,7 +53,7 @@ type extractor struct {
 // images compiles spec.images.
 func (b *builder) images(p *program) error {
 	if len(b.spec.ImageExtractors) > maxEntries {
-		return fail("spec.images", "%d are more than %d", len(b.spec.ImageExtractors), maxEntries)
+		return field.Fail("spec.images", "%d are more than %d", len(b.spec.ImageExtractors), maxEntries)
 	}
 	p.categories = categories()
 	var errs []error
@@ -60,9 +61,9 @@ func (b *builder) images(p *program) error {
 		path := "spec.images[" + strconv.Itoa(i) + "]"
 		switch {
 		case doc.Name == "":
-			errs = append(errs, fail(path+".name", "is empty"))
+			errs = append(errs, field.Fail(path+".name", "is empty"))
 		case slices.Contains(p.categories, doc.Name):
-			errs = append(errs, fail(path+".name", "%q is the name of other images", doc.Name))
+			errs = append(errs, field.Fail(path+".name", "%q is the name of other images", doc.Name))
 		}
 		e := extractor{name: doc.Name}
 		var err error
@@ -84,16 +85,16 @@ func (e *extractor) texts(ctx context.Context, activation *cel.Activation) ([]st
 	}
 	list, ok := value.(traits.Lister)
 	if !ok {
-		return nil, fail(e.program.Path(), "yields %s, and no list of texts", value.Type().TypeName())
+		return nil, field.Fail(e.program.Path(), "yields %s, and no list of texts", value.Type().TypeName())
 	}
 	var texts []string
 	for it := list.Iterator(); it.HasNext() == types.True; {
 		text, ok := it.Next().(types.String)
 		if !ok {
-			return nil, fail(e.program.Path(), "yields a list that holds more than texts")
+			return nil, field.Fail(e.program.Path(), "yields a list that holds more than texts")
 		}
 		if len(texts) == maxEntries {
-			return nil, fail(e.program.Path(), "names more than %d images", maxEntries)
+			return nil, field.Fail(e.program.Path(), "names more than %d images", maxEntries)
 		}
 		texts = append(texts, string(text))
 	}
@@ -127,7 +128,7 @@ func (p *program) filed(ctx context.Context, images []policy.Image, activation *
 				}
 			}
 			if !found && text != "" {
-				return nil, fail(e.program.Path(), "names the image %s, which stands at no place where images are looked for: name them by a path, as in object.spec.steps.map(s, s.image)", text)
+				return nil, field.Fail(e.program.Path(), "names the image %s, which stands at no place where images are looked for: name them by a path, as in object.spec.steps.map(s, s.image)", text)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/reference"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
@@ -15,17 +16,17 @@ import (
 // references that a list of globs could not say, and are refused.
 func globs(text, path string) ([]string, error) {
 	if text == "" {
-		return nil, fail(path, "is empty")
+		return nil, field.Fail(path, "is empty")
 	}
 	if len(text) > maxGlob {
-		return nil, fail(path, "%d bytes are more than %d: write several entries", len(text), maxGlob)
+		return nil, field.Fail(path, "%d bytes are more than %d: write several entries", len(text), maxGlob)
 	}
 	if i := strings.IndexAny(text, `[]\`); i >= 0 {
-		return nil, fail(path, "%q: %q is no part of an image reference: write a glob for each of what is meant", text, text[i:i+1])
+		return nil, field.Fail(path, "%q: %q is no part of an image reference: write a glob for each of what is meant", text, text[i:i+1])
 	}
 	alternatives, ok := expand(text)
 	if !ok {
-		return nil, fail(path, "%q: its braces do not fit, or stand for more than %d globs", text, maxAlternatives)
+		return nil, field.Fail(path, "%q: its braces do not fit, or stand for more than %d globs", text, maxAlternatives)
 	}
 	var patterns []string
 	for _, one := range alternatives {
@@ -33,10 +34,10 @@ func globs(text, path string) ([]string, error) {
 			one = strings.ReplaceAll(one, "**", "*")
 		}
 		if one == "" {
-			return nil, fail(path, "%q: one of its alternatives is empty", text)
+			return nil, field.Fail(path, "%q: one of its alternatives is empty", text)
 		}
 		if why := reference.Unmatchable(one); why != "" {
-			return nil, fail(path, "%q can match no image reference: %s", text, why)
+			return nil, field.Fail(path, "%q can match no image reference: %s", text, why)
 		}
 		patterns = append(patterns, reference.Normal(one))
 	}
@@ -100,7 +101,7 @@ func exempting(text, path string) (string, error) {
 	if !wildcard.Contains(text) {
 		ref, err := image.Parse(text)
 		if err != nil {
-			return "", fail(path, "%w", err)
+			return "", field.Fail(path, "%w", err)
 		}
 		if digest := ref.Digest(); !digest.IsZero() {
 			return ref.Repository().String() + "@" + digest.String(), nil
@@ -112,15 +113,15 @@ func exempting(text, path string) (string, error) {
 		return "", err
 	}
 	if len(patterns) != 1 {
-		return "", fail(path, "%q: write an entry for each alternative", text)
+		return "", field.Fail(path, "%q: write an entry for each alternative", text)
 	}
 	pattern := patterns[0]
 	host, _, below := strings.Cut(pattern, "/")
 	switch {
 	case reference.Untagged(pattern):
-		return "", fail(path, "%q can match no image reference, which have a tag or a digest: write %s:* to leave out its tags, or %s@* its digests", text, text, text)
+		return "", field.Fail(path, "%q can match no image reference, which have a tag or a digest: write %s:* to leave out its tags, or %s@* its digests", text, text, text)
 	case !strings.HasPrefix(host, "*") && (!below || !strings.ContainsAny(host, "*.:") && host != "localhost"):
-		return "", fail(path, "%q can match no image reference, which begin with their registry: write docker.io/%s", text, text)
+		return "", field.Fail(path, "%q can match no image reference, which begin with their registry: write docker.io/%s", text, text)
 	}
 	return pattern, nil
 }

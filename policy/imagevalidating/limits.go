@@ -1,8 +1,6 @@
 package imagevalidating
 
 const (
-	// maxDocument bounds a document, in bytes; the API server takes 3 MiB of JSON.
-	maxDocument = 3 << 20
 	// maxConditions bounds matchConditions, as Kubernetes does.
 	maxConditions = 64
 	// maxEntries bounds each other list of a document: validations, variables, images,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // look finds in the expressions, before any is evaluated, what they will ask the
@@ -43,7 +44,7 @@ func readsKnown(p *cel.Program) error {
 	var errs []error
 	for _, read := range p.Reads() {
 		if members := known(read.Variable); members != nil && read.Field != "" && !slices.Contains(members, read.Field) {
-			errs = append(errs, fail(p.Path(), "%s.%s is not known here: of %s there are %s", read.Variable, read.Field, read.Variable, strings.Join(members, ", ")))
+			errs = append(errs, field.Fail(p.Path(), "%s.%s is not known here: of %s there are %s", read.Variable, read.Field, read.Variable, strings.Join(members, ", ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -68,7 +69,7 @@ func (p *program) readsDefined(each *cel.Program) error {
 			}
 		case imagesName:
 			if !slices.Contains(p.categories, read.Field) {
-				errs = append(errs, fail(each.Path(), "images.%s is not defined: there are %s, and what else spec.images defines", read.Field, strings.Join(p.categories, ", ")))
+				errs = append(errs, field.Fail(each.Path(), "images.%s is not defined: there are %s, and what else spec.images defines", read.Field, strings.Join(p.categories, ", ")))
 			}
 		}
 	}
@@ -88,7 +89,7 @@ func (p *program) find(each *cel.Program) error {
 		kinds, literal := p.kinds(call, 1)
 		for _, kind := range kinds {
 			if kind < 0 {
-				errs = append(errs, fail(each.Path(), "names an attestation that is not defined in spec.attestations"))
+				errs = append(errs, field.Fail(each.Path(), "names an attestation that is not defined in spec.attestations"))
 				continue
 			}
 			fields, isKnown := argument(call, 2).Fields(attestorsName)
@@ -98,7 +99,7 @@ func (p *program) find(each *cel.Program) error {
 				case err == nil:
 					p.ask(a, kind)
 				case literal && isKnown && slices.Contains(fields, p.attestors[a].Name):
-					errs = append(errs, fail(each.Path(), "%w", err))
+					errs = append(errs, field.Fail(each.Path(), "%w", err))
 				}
 			}
 		}
@@ -106,7 +107,7 @@ func (p *program) find(each *cel.Program) error {
 	for _, call := range each.Calls(extractPayload) {
 		kinds, _ := p.kinds(call, 1)
 		if slices.Contains(kinds, -1) {
-			errs = append(errs, fail(each.Path(), "names an attestation that is not defined in spec.attestations"))
+			errs = append(errs, field.Fail(each.Path(), "names an attestation that is not defined in spec.attestations"))
 		}
 		for _, kind := range kinds {
 			if !slices.Contains(p.extracted, kind) {

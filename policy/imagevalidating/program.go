@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // program is what a policy says in expressions. The rules that follow from it for
@@ -111,7 +112,7 @@ func (b *builder) program() (*program, error) {
 	}
 	configured := b.spec.ValidationConfigurations
 	if len(p.validations)+len(p.annotations) == 0 && !isTrue(configured.MutateDigest) && !isTrue(configured.VerifyDigest) && !isTrue(configured.Required) {
-		return nil, fail("spec.validations", "is empty, and nothing else is asked: the policy would do nothing")
+		return nil, field.Fail("spec.validations", "is empty, and nothing else is asked: the policy would do nothing")
 	}
 	return p, nil
 }
@@ -130,7 +131,7 @@ func newScope(env func() (*cel.Env, error)) (*cel.Scope, error) {
 // declare compiles spec.variables.
 func (b *builder) declare(scope *cel.Scope) error {
 	if len(b.spec.Variables) > maxEntries {
-		return fail("spec.variables", "%d are more than %d", len(b.spec.Variables), maxEntries)
+		return field.Fail("spec.variables", "%d are more than %d", len(b.spec.Variables), maxEntries)
 	}
 	for i, v := range b.spec.Variables {
 		if err := scope.Declare("spec.variables["+strconv.Itoa(i)+"].expression", v.Name, v.Expression); err != nil {
@@ -200,7 +201,7 @@ func (b *builder) conditions(p *program) error {
 func compileConditions(scope *cel.Scope, docs []admission.MatchCondition) ([]*cel.Program, error) {
 	const path = "spec.matchConditions"
 	if len(docs) > maxConditions {
-		return nil, fail(path, "%d are more than %d", len(docs), maxConditions)
+		return nil, field.Fail(path, "%d are more than %d", len(docs), maxConditions)
 	}
 	var list []*cel.Program
 	var errs []error
@@ -209,9 +210,9 @@ func compileConditions(scope *cel.Scope, docs []admission.MatchCondition) ([]*ce
 		place := path + "[" + strconv.Itoa(i) + "]"
 		switch problems := names.IsQualifiedName(doc.Name); {
 		case len(problems) > 0:
-			errs = append(errs, fail(place+".name", "%q: %s", doc.Name, problems[0]))
+			errs = append(errs, field.Fail(place+".name", "%q: %s", doc.Name, problems[0]))
 		case seen[doc.Name]:
-			errs = append(errs, fail(place+".name", "%q is the name of an earlier condition", doc.Name))
+			errs = append(errs, field.Fail(place+".name", "%q is the name of an earlier condition", doc.Name))
 		}
 		seen[doc.Name] = true
 		compiled, err := scope.Compile(place+".expression", doc.Expression, celgo.BoolType)
@@ -242,7 +243,7 @@ func hold(ctx context.Context, conditions []*cel.Program, activation *cel.Activa
 
 func (b *builder) validations(p *program) error {
 	if len(b.spec.Validations) > maxEntries {
-		return fail("spec.validations", "%d are more than %d", len(b.spec.Validations), maxEntries)
+		return field.Fail("spec.validations", "%d are more than %d", len(b.spec.Validations), maxEntries)
 	}
 	var errs []error
 	for i, doc := range b.spec.Validations {
@@ -255,10 +256,10 @@ func (b *builder) validations(p *program) error {
 			errs = append(errs, err)
 		}
 		if doc.Reason != nil && !slices.Contains([]string{"", "Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge"}, string(*doc.Reason)) {
-			errs = append(errs, fail(v.path+".reason", "unknown reason %q: want Unauthorized, Forbidden, Invalid or RequestEntityTooLarge", *doc.Reason))
+			errs = append(errs, field.Fail(v.path+".reason", "unknown reason %q: want Unauthorized, Forbidden, Invalid or RequestEntityTooLarge", *doc.Reason))
 		}
 		if len(doc.Message) > maxMessage {
-			errs = append(errs, fail(v.path+".message", "%d bytes are more than %d", len(doc.Message), maxMessage))
+			errs = append(errs, field.Fail(v.path+".message", "%d bytes are more than %d", len(doc.Message), maxMessage))
 		}
 		p.validations = append(p.validations, v)
 	}
@@ -275,7 +276,7 @@ func newValidation(doc admission.Validation, path string) validation {
 
 func (b *builder) annotations(p *program) error {
 	if len(b.spec.AuditAnnotations) > maxEntries {
-		return fail("spec.auditAnnotations", "%d are more than %d", len(b.spec.AuditAnnotations), maxEntries)
+		return field.Fail("spec.auditAnnotations", "%d are more than %d", len(b.spec.AuditAnnotations), maxEntries)
 	}
 	var errs []error
 	seen := map[string]bool{}
@@ -283,9 +284,9 @@ func (b *builder) annotations(p *program) error {
 		path := "spec.auditAnnotations[" + strconv.Itoa(i) + "]"
 		switch problems := names.IsQualifiedName(doc.Key); {
 		case len(problems) > 0:
-			errs = append(errs, fail(path+".key", "%q: %s", doc.Key, problems[0]))
+			errs = append(errs, field.Fail(path+".key", "%q: %s", doc.Key, problems[0]))
 		case seen[doc.Key]:
-			errs = append(errs, fail(path+".key", "%q is the key of an earlier annotation", doc.Key))
+			errs = append(errs, field.Fail(path+".key", "%q is the key of an earlier annotation", doc.Key))
 		}
 		seen[doc.Key] = true
 		compiled, err := p.scope.Compile(path+".valueExpression", doc.ValueExpression, celgo.StringType, celgo.NullType)
@@ -329,5 +330,5 @@ func (p *program) attestation(name string) int {
 
 // unknownName says what a name that is not defined should have been.
 func unknownName(path, kind, name string) error {
-	return fail(path, "%s.%s is not defined: define it in spec.%s, or correct the name", kind, name, kind)
+	return field.Fail(path, "%s.%s is not defined: define it in spec.%s, or correct the name", kind, name, kind)
 }

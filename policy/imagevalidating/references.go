@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/reference"
 )
 
@@ -25,14 +26,14 @@ type references struct {
 func (c *Compiler) compileReferences(docs []v1alpha1.MatchImageReference, path string) (references, error) {
 	r := references{all: len(docs) == 0}
 	if len(docs) > maxEntries {
-		return r, fail(path, "%d are more than %d", len(docs), maxEntries)
+		return r, field.Fail(path, "%d are more than %d", len(docs), maxEntries)
 	}
 	var errs []error
 	for i, doc := range docs {
 		place := path + "[" + strconv.Itoa(i) + "]"
 		switch {
 		case (doc.Glob != "") == (doc.Expression != ""):
-			errs = append(errs, fail(place, "want one of glob and expression"))
+			errs = append(errs, field.Fail(place, "want one of glob and expression"))
 		case doc.Glob != "":
 			patterns, err := globs(doc.Glob, place+".glob")
 			errs = append(errs, err)

@@ -3,8 +3,6 @@ package imagevalidating
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -173,39 +171,10 @@ func (u unknownMember) Error() string {
 	return u.of + "." + key + " is not known here"
 }
 
-// withTexts returns the object with other texts at some pointers (RFC 6901). What is
-// on the way is copied, and the rest shared.
+// withTexts returns the object with other texts at some pointers (RFC 6901).
 func withTexts(object map[string]any, texts map[string]string) map[string]any {
 	for _, pointer := range slices.Sorted(maps.Keys(texts)) {
-		path := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-		if changed, ok := withText(object, path, texts[pointer]).(map[string]any); ok {
-			object = changed
-		}
+		object = policy.WithText(object, pointer, func(string) string { return texts[pointer] })
 	}
 	return object
-}
-
-func withText(value any, path []string, text string) any {
-	if len(path) == 0 {
-		if _, ok := value.(string); ok {
-			return text
-		}
-		return value
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
-		if member, ok := value[key]; ok {
-			value = maps.Clone(value)
-			value[key] = withText(member, path[1:], text)
-		}
-		return value
-	case []any:
-		if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(value) {
-			value = slices.Clone(value)
-			value[i] = withText(value[i], path[1:], text)
-		}
-		return value
-	}
-	return value
 }

@@ -53,10 +53,6 @@ const (
 	// 1e999999999 would be written out as a big integer.
 	maxQuantity = 64
 	maxExponent = 24
-	// maxRandom bounds what random() returns.
-	maxRandom = 4 << 10
-	// maxRepeat is how often random() repeats what `*` and `+` leave open.
-	maxRepeat = 10
 )
 
 // ErrTooLarge is wrapped by errors about a bound of this package.

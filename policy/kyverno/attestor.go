@@ -1,27 +1,22 @@
 package kyverno
 
 import (
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
 const (
-	// maxBlocks bounds the PEM blocks in one text; each key is an authority.
-	maxBlocks = 100
 	// maxSets bounds nested attestors.
 	maxSets = 10
 	// publicRekor is what Kyverno fills in for rekor.url: any log that the
 	// trusted root knows, of which the public root has several.
 	publicRekor = "https://rekor.sigstore.dev"
-
-	publicKey    = "PUBLIC KEY"
-	aCertificate = "CERTIFICATE"
 )
 
 // sets compiles a list of attestor sets, each of which must be met. Name is the
@@ -203,7 +198,7 @@ func (b builder) publicKeys(text, path string) ([]string, error) {
 		}
 		return []string{text}, b.allowed(namespace, path)
 	}
-	return pemBlocks(text, path, publicKey)
+	return field.PEM(text, path, field.PublicKey)
 }
 
 func isKMS(text string) bool {
@@ -212,52 +207,12 @@ func isKMS(text string) bool {
 	})
 }
 
-// pemBlocks splits PEM into its blocks, all of one type. A block that is broken
-// is an error and not passed over: it may be a signer. Between certificates
-// there may be text, as OpenSSL writes it; between keys there may not.
-func pemBlocks(text, path, kind string) ([]string, error) {
-	var blocks []string
-	wanted := strings.Count(text, "-----BEGIN ")
-	for rest := []byte(text); ; {
-		left := strings.TrimSpace(string(rest))
-		if kind == publicKey && left != "" && !strings.HasPrefix(left, "-----BEGIN ") {
-			return nil, fail(path, "want PEM blocks of type %s and nothing else, found %q", kind, shorten(left))
-		}
-		block, after := pem.Decode(rest)
-		if block == nil {
-			break
-		}
-		if block.Type != kind {
-			return nil, fail(path, "a PEM block is of type %q: want %s", block.Type, kind)
-		}
-		blocks = append(blocks, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: block.Bytes})))
-		rest = after
-	}
-	switch {
-	case wanted == 0:
-		return nil, fail(path, "want a PEM block of type %s, found %q", kind, shorten(text))
-	case len(blocks) != wanted:
-		return nil, fail(path, "%d of %d PEM blocks are broken", wanted-len(blocks), wanted)
-	case len(blocks) > maxBlocks:
-		return nil, fail(path, "%d PEM blocks are more than %d", len(blocks), maxBlocks)
-	}
-	return blocks, nil
-}
-
-func shorten(s string) string {
-	const most = 60
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
-}
-
 // pem checks PEM of several blocks and returns it as it will be hashed.
 func (b builder) pem(text, path, kind string) ([]byte, error) {
 	if text == "" || b.open(text) {
 		return nil, nil
 	}
-	blocks, err := pemBlocks(text, path, kind)
+	blocks, err := field.PEM(text, path, kind)
 	return []byte(strings.Join(blocks, "")), err
 }
 
@@ -268,12 +223,12 @@ func (b builder) common(log *rekor, ct *ctlog, path string) (verify.Authority, e
 	var errs [2]error
 	if log != nil {
 		a.Log.Ignore = log.IgnoreTlog
-		if a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", publicKey); log.URL != publicRekor {
+		if a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", field.PublicKey); log.URL != publicRekor {
 			a.Log.URL = log.URL
 		}
 	}
 	if ct != nil {
-		a.Timestamp.Chain, errs[1] = b.pem(ct.TSACertChain, path+".ctlog.tsaCertChain", aCertificate)
+		a.Timestamp.Chain, errs[1] = b.pem(ct.TSACertChain, path+".ctlog.tsaCertChain", field.Certificate)
 		a.Timestamp.Required = ct.TSACertChain != ""
 	}
 	return a, errors.Join(errs[:]...)
@@ -283,7 +238,7 @@ func (b builder) ct(doc *ctlog, path string) (verify.CT, error) {
 	if doc == nil {
 		return verify.CT{}, nil
 	}
-	keys, err := b.pem(doc.PublicKey, path+".ctlog.pubkey", publicKey)
+	keys, err := b.pem(doc.PublicKey, path+".ctlog.pubkey", field.PublicKey)
 	return verify.CT{Ignore: doc.IgnoreSCT, Keys: keys}, err
 }
 
@@ -295,8 +250,8 @@ func (b builder) certificates(doc certificates, algorithm, path string) (verify.
 	}
 	var errs [4]error
 	var leaf, chain []byte
-	leaf, errs[0] = b.pem(doc.Certificate, path+".cert", aCertificate)
-	chain, errs[1] = b.pem(doc.CertificateChain, path+".certChain", aCertificate)
+	leaf, errs[0] = b.pem(doc.Certificate, path+".cert", field.Certificate)
+	chain, errs[1] = b.pem(doc.CertificateChain, path+".certChain", field.Certificate)
 	if b.kind == "Notary" {
 		if doc.Rekor != nil || doc.CTLog != nil {
 			return verify.Authority{}, fail(path, "rekor and ctlog say nothing about a Notary signature: remove them")

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -117,7 +116,7 @@ func (r roughRule) targets(annotations map[string]string) []policy.Target {
 	}
 	var kept []policy.Target
 	for _, t := range targets {
-		if !spared(t.Group, t.Kind) {
+		if !policy.Spared(t.Group, t.Kind) {
 			kept = append(kept, t)
 		}
 	}
@@ -148,22 +147,6 @@ func failsOpen(text json.RawMessage) bool {
 	return spec.FailurePolicy == "Ignore"
 }
 
-// spared reports whether a broken policy leaves a kind alone: without these a
-// cluster could not be mended. A pattern for kinds is not one of them.
-func spared(group, kind string) bool {
-	switch kind {
-	case "Namespace", "Node":
-		return group == "" || group == "*"
-	case "Lease":
-		return group == "coordination.k8s.io" || group == "*"
-	case "Event":
-		return group == "" || group == "events.k8s.io" || group == "*"
-	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
-		return group == "admissionregistration.k8s.io" || group == "*"
-	}
-	return strings.HasSuffix(kind, "Review") && (strings.HasSuffix(group, ".k8s.io") || group == "*")
-}
-
 // brokenRule cannot be asked.
 type brokenRule struct {
 	name    string
@@ -190,7 +173,7 @@ func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image
 	if s.Operation == "DELETE" {
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
 	}
-	if !spared(s.Group, s.Kind) && speaks(r.targets, s) {
+	if !policy.Spared(s.Group, s.Kind) && speaks(r.targets, s) {
 		return policy.RulePlan{}, r.why
 	}
 	return policy.RulePlan{Skip: "the policy is broken, and does not speak of the object"}, nil

@@ -9,23 +9,12 @@ import (
 	"strings"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // FieldError says what is wrong with a policy, and where in the document.
-type FieldError struct {
-	// Path is dotted, with indices in brackets: spec.rules[0].verifyImages[0].type.
-	Path string
-	Err  error
-}
-
-func (e *FieldError) Error() string {
-	if e.Path == "" {
-		return e.Err.Error()
-	}
-	return e.Path + ": " + e.Err.Error()
-}
-
-func (e *FieldError) Unwrap() error { return e.Err }
+type FieldError = field.Error
 
 func fail(path, format string, args ...any) error {
 	return &FieldError{Path: path, Err: fmt.Errorf(format, args...)}

@@ -4,45 +4,10 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
 )
-
-// fulcioArc is where Fulcio's certificate extensions stand (its oid-info.md).
-const fulcioArc = "1.3.6.1.4.1.57264.1."
-
-// extensionOID returns the object identifier of one of Fulcio's extensions, by
-// that identifier or by a name: Fulcio's own, or one of cosign's older names.
-func extensionOID(name string) (string, bool) {
-	if number, ok := strings.CutPrefix(name, fulcioArc); ok {
-		n, err := strconv.Atoi(number)
-		// 7 is no extension but the identifier of a subject alternative name.
-		return name, err == nil && n >= 1 && n != 7 && strconv.Itoa(n) == number
-	}
-	for n, names := range extensionNames() {
-		for _, known := range names {
-			if strings.EqualFold(strings.ReplaceAll(name, " ", ""), known) {
-				return fulcioArc + strconv.Itoa(n), true
-			}
-		}
-	}
-	return "", false
-}
-
-// extensionNames are the names by the last number of the identifier.
-func extensionNames() map[int][]string {
-	return map[int][]string{
-		1: {"oidcIssuer", "issuerV1"}, 2: {"githubWorkflowTrigger"}, 3: {"githubWorkflowSha"},
-		4: {"githubWorkflowName"}, 5: {"githubWorkflowRepository"}, 6: {"githubWorkflowRef"},
-		8: {"issuer", "issuerV2"}, 9: {"buildSignerURI"}, 10: {"buildSignerDigest"}, 11: {"runnerEnvironment"},
-		12: {"sourceRepositoryURI"}, 13: {"sourceRepositoryDigest"}, 14: {"sourceRepositoryRef"},
-		15: {"sourceRepositoryIdentifier"}, 16: {"sourceRepositoryOwnerURI"}, 17: {"sourceRepositoryOwnerIdentifier"},
-		18: {"buildConfigURI"}, 19: {"buildConfigDigest"}, 20: {"buildTrigger"}, 21: {"runInvocationURI"},
-		22: {"sourceRepositoryVisibilityAtSigning"}, 23: {"deploymentEnvironment"}, 24: {"tokenSubject"},
-	}
-}
 
 func (b builder) keyless(doc keyless, path string) (verify.Authority, error) {
 	var errs [5]error
@@ -53,13 +18,13 @@ func (b builder) keyless(doc keyless, path string) (verify.Authority, error) {
 	identity.Issuer, errs[1] = b.matcher(doc.Issuer, doc.IssuerRegExp, path, "issuer")
 	identity.Subject, errs[2] = b.matcher(doc.Subject, doc.SubjectRegExp, path, "subject")
 	a.Keyless.Identities = []verify.Identity{identity}
-	a.Keyless.Roots, errs[3] = b.pem(doc.Roots, path+".roots", aCertificate)
+	a.Keyless.Roots, errs[3] = b.pem(doc.Roots, path+".roots", field.Certificate)
 	a.Keyless.CT, errs[4] = b.ct(doc.CTLog, path)
 	for _, name := range slices.Sorted(maps.Keys(doc.AdditionalExtensions)) {
 		place := path + ".additionalExtensions[" + name + "]"
-		oid, known := extensionOID(name)
+		oid, known := verify.FulcioExtension(name)
 		if !known {
-			return a, errors.Join(append(errs[:], fail(place, "is no extension of Fulcio's, neither by name nor by identifier (%sN)", fulcioArc))...)
+			return a, errors.Join(append(errs[:], fail(place, "is no extension of Fulcio's, neither by name nor by identifier (%sN)", verify.FulcioArc))...)
 		}
 		value := doc.AdditionalExtensions[name]
 		if value == "" {

@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // The names of the document.
@@ -35,21 +34,7 @@ const (
 const longestAllow = 90 * 24 * time.Hour
 
 // FieldError says what is wrong with a document, and where in it.
-type FieldError struct {
-	// Path is dotted, with indices in brackets: spec.match.signers[0].key.
-	Path string
-	Err  error
-}
-
-// Error implements error.
-func (e *FieldError) Error() string { return e.Path + ": " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *FieldError) Unwrap() error { return e.Err }
-
-func fail(path, format string, args ...any) error {
-	return &FieldError{Path: path, Err: fmt.Errorf(format, args...)}
-}
+type FieldError = field.Error
 
 // document is an ImageOverride as it is written.
 type document struct {
@@ -146,48 +131,9 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// read decodes a document strictly, and returns it as JSON. Fields that are unknown,
-// there twice or different in case are errors with their path.
-func read(text []byte, into *document) ([]byte, error) {
-	if len(text) > maxDocument {
-		return nil, fmt.Errorf("the document of %d bytes exceeds the bound of %d", len(text), maxDocument)
-	}
-	data, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return nil, err
-	}
-	strict, err := kjson.UnmarshalStrict(data, into)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return nil, fail(wrong.Field, "want %s, found %s", wanted(wrong.Type), wrong.Value)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
-	for _, problem := range strict {
-		what, quoted, ok := strings.Cut(problem.Error(), ` "`)
-		if !ok {
-			errs = append(errs, problem)
-			continue
-		}
-		errs = append(errs, fail(strings.TrimSuffix(quoted, `"`), "%s", what))
-	}
-	return data, errors.Join(errs...)
-}
-
-func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Slice:
-		return "a list"
-	case reflect.String:
-		return "a string"
-	}
-	return "an object"
-}
-
 func compile(text []byte) (*policy.Override, error) {
 	var d document
-	data, err := read(text, &d)
+	data, err := field.ReadUpTo(maxDocument, text, &d)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +145,7 @@ func compile(text []byte) (*policy.Override, error) {
 	errs = append(errs, err)
 	out := &policy.Override{Name: meta.Name, Hash: hashOf(data), Effect: policy.OverrideEffect(d.Spec.Effect)}
 	if out.Effect != policy.OverrideAllow && out.Effect != policy.OverrideDeny {
-		errs = append(errs, fail("spec.effect", "%q: want Allow or Deny", d.Spec.Effect))
+		errs = append(errs, field.Fail("spec.effect", "%q: want Allow or Deny", d.Spec.Effect))
 	}
 	keep := func(err error) { errs = append(errs, err) }
 	out.Reason, err = readReason(d.Spec.Reason)
@@ -211,7 +157,7 @@ func compile(text []byte) (*policy.Override, error) {
 	keep(err)
 	m := &d.Spec.Match
 	if len(m.Digests)+len(m.Repositories)+len(m.Signers) == 0 {
-		keep(fail("spec.match", "names no image: want digests, repositories or signers"))
+		keep(field.Fail("spec.match", "names no image: want digests, repositories or signers"))
 	}
 	out.Digests, err = each("spec.match.digests", m.Digests, readDigest)
 	keep(err)
@@ -231,11 +177,11 @@ func readMetadata(raw json.RawMessage) (metadata, error) {
 	var meta metadata
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &meta); err != nil {
-			return meta, fail("metadata", "%w", err)
+			return meta, field.Fail("metadata", "%w", err)
 		}
 	}
 	if meta.Name == "" {
-		return meta, fail("metadata.name", "is empty")
+		return meta, field.Fail("metadata.name", "is empty")
 	}
 	return meta, nil
 }
@@ -247,10 +193,10 @@ func checkSpan(o *policy.Override, meta metadata) error {
 	case o.Expires.IsZero() || meta.CreationTimestamp.IsZero():
 		return nil
 	case span <= 0:
-		return fail("spec.expires", "%s had passed when the override was created at %s, so that it would do nothing; mind the time zone",
+		return field.Fail("spec.expires", "%s had passed when the override was created at %s, so that it would do nothing; mind the time zone",
 			o.Expires.Format(time.RFC3339), meta.CreationTimestamp.Format(time.RFC3339))
 	case o.Effect == policy.OverrideAllow && span > longestAllow:
-		return fail("spec.expires", "an Allow holds for at most %d days from its creation; what is needed for longer belongs into a policy", int(longestAllow.Hours()/24))
+		return field.Fail("spec.expires", "an Allow holds for at most %d days from its creation; what is needed for longer belongs into a policy", int(longestAllow.Hours()/24))
 	}
 	return nil
 }

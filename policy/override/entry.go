@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/reference"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 	"github.com/quaymaster/quaymaster/verify"
@@ -21,7 +22,7 @@ import (
 // each reads the entries of a list, which is bounded.
 func each[T, V any](path string, list []T, read func(entry T, path string) (V, error)) ([]V, error) {
 	if len(list) > maxEntries {
-		return nil, fail(path, "%d entries exceed the bound of %d: write several overrides", len(list), maxEntries)
+		return nil, field.Fail(path, "%d entries exceed the bound of %d: write several overrides", len(list), maxEntries)
 	}
 	var errs []error
 	var out []V
@@ -41,11 +42,11 @@ func readReason(text string) (string, error) {
 	trimmed := strings.TrimSpace(text)
 	switch {
 	case trimmed == "":
-		return "", fail(path, "is empty: say why, for whoever meets the override")
+		return "", field.Fail(path, "is empty: say why, for whoever meets the override")
 	case len(trimmed) > maxReason:
-		return "", fail(path, "%d bytes exceed the bound of %d", len(trimmed), maxReason)
+		return "", field.Fail(path, "%d bytes exceed the bound of %d", len(trimmed), maxReason)
 	case strings.ContainsFunc(trimmed, unicode.IsControl):
-		return "", fail(path, "is to be one line without control characters")
+		return "", field.Fail(path, "is to be one line without control characters")
 	}
 	return trimmed, nil
 }
@@ -53,11 +54,11 @@ func readReason(text string) (string, error) {
 func readExpires(text string) (time.Time, error) {
 	const path = "spec.expires"
 	if text == "" {
-		return time.Time{}, fail(path, "is empty: every override ends; write a time as in 2027-01-31T00:00:00Z")
+		return time.Time{}, field.Fail(path, "is empty: every override ends; write a time as in 2027-01-31T00:00:00Z")
 	}
 	end, err := time.Parse(time.RFC3339, text)
 	if err != nil || end.IsZero() {
-		return time.Time{}, fail(path, "%q is no time: write it as in 2027-01-31T00:00:00Z", text)
+		return time.Time{}, field.Fail(path, "%q is no time: write it as in 2027-01-31T00:00:00Z", text)
 	}
 	return end.UTC(), nil
 }
@@ -65,11 +66,11 @@ func readExpires(text string) (time.Time, error) {
 func readNamespaces(list []string) ([]string, error) {
 	const path = "spec.namespaces"
 	if list != nil && len(list) == 0 {
-		return nil, fail(path, "is an empty list: leave it out to mean all namespaces")
+		return nil, field.Fail(path, "is an empty list: leave it out to mean all namespaces")
 	}
 	return each(path, list, func(text, path string) (string, error) {
 		if text == "" || len(text) > 253 || strings.ContainsFunc(text, notInNamespace) {
-			return "", fail(path, "%q is no name of a namespace, nor a pattern (* and ?) for one", text)
+			return "", field.Fail(path, "%q is no name of a namespace, nor a pattern (* and ?) for one", text)
 		}
 		return text, nil
 	})
@@ -82,7 +83,7 @@ func notInNamespace(r rune) bool {
 func readDigest(text, path string) (image.Digest, error) {
 	digest, err := image.ParseDigest(text)
 	if err != nil {
-		return image.Digest{}, fail(path, "want the digest alone, as in sha256:9f86d081...: %w", err)
+		return image.Digest{}, field.Fail(path, "want the digest alone, as in sha256:9f86d081...: %w", err)
 	}
 	return digest, nil
 }
@@ -94,28 +95,28 @@ func readRepository(text, path string) (string, error) {
 	last := text[strings.LastIndexByte(text, '/')+1:]
 	switch {
 	case text == "":
-		return "", fail(path, "is empty: write a repository, or * for every one")
+		return "", field.Fail(path, "is empty: write a repository, or * for every one")
 	case text == "*":
 		return text, nil
 	case strings.Trim(text, "*?/") == "":
-		return "", fail(path, "%q matches almost everything: write * if every repository is meant", text)
+		return "", field.Fail(path, "%q matches almost everything: write * if every repository is meant", text)
 	case strings.Contains(text, "@"), strings.Contains(last, ":"):
-		return "", fail(path, "%q: want a repository without tag and digest; a tag may move, and digests have a list of their own", text)
+		return "", field.Fail(path, "%q: want a repository without tag and digest; a tag may move, and digests have a list of their own", text)
 	}
 	if !wildcard.Contains(text) {
 		repository, err := image.ParseRepository(text)
 		if err != nil {
-			return "", fail(path, "%w", err)
+			return "", field.Fail(path, "%w", err)
 		}
 		return repository.String(), nil
 	}
 	first, _, below := strings.Cut(text, "/")
 	if !strings.HasPrefix(first, "*") && (!below || !strings.ContainsAny(first, ".:") && first != "localhost") {
-		return "", fail(path, "%q: name the registry, as in docker.io/library/nginx*, or begin with * to mean any", text)
+		return "", field.Fail(path, "%q: name the registry, as in docker.io/library/nginx*, or begin with * to mean any", text)
 	}
 	pattern := reference.Normal(text)
 	if why := reference.Unmatchable(pattern); why != "" {
-		return "", fail(path, "%q fits no repository: %s", text, why)
+		return "", field.Fail(path, "%q fits no repository: %s", text, why)
 	}
 	return pattern, nil
 }
@@ -135,9 +136,9 @@ func (s signer) read(effect policy.OverrideEffect, path string) (policy.Override
 	}
 	switch {
 	case keys+identities == 0:
-		return policy.OverrideSigner{}, fail(path, "names nobody: want key, keyFingerprint, or issuer and subject")
+		return policy.OverrideSigner{}, field.Fail(path, "names nobody: want key, keyFingerprint, or issuer and subject")
 	case keys > 0 && identities > 0, keys > 1:
-		return policy.OverrideSigner{}, fail(path, "names several: want one of key, keyFingerprint, or issuer and subject")
+		return policy.OverrideSigner{}, field.Fail(path, "names several: want one of key, keyFingerprint, or issuer and subject")
 	case keys > 0:
 		return s.readKey(effect, path)
 	}
@@ -149,24 +150,24 @@ func (s signer) readKey(effect policy.OverrideEffect, path string) (policy.Overr
 		sum, err := hex.DecodeString(s.KeyFingerprint)
 		switch {
 		case err != nil || len(sum) != sha256.Size:
-			return policy.OverrideSigner{}, fail(path+".keyFingerprint", "%q: want the SHA-256 of the public key, 64 hexadecimal digits, as records show it", shorten(s.KeyFingerprint))
+			return policy.OverrideSigner{}, field.Fail(path+".keyFingerprint", "%q: want the SHA-256 of the public key, 64 hexadecimal digits, as records show it", field.Shorten(s.KeyFingerprint))
 		case effect == policy.OverrideAllow:
-			return policy.OverrideSigner{}, fail(path+".keyFingerprint", "proves nothing by itself: an Allow wants the key")
+			return policy.OverrideSigner{}, field.Fail(path+".keyFingerprint", "proves nothing by itself: an Allow wants the key")
 		}
 		return policy.OverrideSigner{KeyFingerprint: hex.EncodeToString(sum)}, nil
 	}
 	path += ".key"
 	block, rest := pem.Decode([]byte(s.Key))
 	if block == nil || block.Type != "PUBLIC KEY" || strings.TrimSpace(string(rest)) != "" {
-		return policy.OverrideSigner{}, fail(path, "want one PEM block of type PUBLIC KEY, found %q", shorten(s.Key))
+		return policy.OverrideSigner{}, field.Fail(path, "want one PEM block of type PUBLIC KEY, found %q", field.Shorten(s.Key))
 	}
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return policy.OverrideSigner{}, fail(path, "%w", err)
+		return policy.OverrideSigner{}, field.Fail(path, "%w", err)
 	}
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
-		return policy.OverrideSigner{}, fail(path, "%w", err)
+		return policy.OverrideSigner{}, field.Fail(path, "%w", err)
 	}
 	sum := sha256.Sum256(der)
 	out := policy.OverrideSigner{KeyFingerprint: hex.EncodeToString(sum[:])}
@@ -196,7 +197,7 @@ func (s signer) readIdentity(effect policy.OverrideEffect, path string) (policy.
 		field string
 	}{{issuer, ".issuerRegExp"}, {subject, ".subjectRegExp"}} {
 		if matchesStrangers(m.Matcher) {
-			return policy.OverrideSigner{}, fail(path+m.field, "%s would believe anybody: say whom", m)
+			return policy.OverrideSigner{}, field.Fail(path+m.field, "%s would believe anybody: say whom", m)
 		}
 	}
 	out.Authority = &verify.Authority{Name: path, Keyless: &verify.Keyless{Identities: []verify.Identity{out.Identity}}}
@@ -212,25 +213,17 @@ func matchesStrangers(m verify.Matcher) bool {
 func matcher(exact, expression, path string) (verify.Matcher, error) {
 	switch {
 	case exact != "" && expression != "":
-		return verify.Matcher{}, fail(path, "%s and %sRegExp exclude one another", lastOf(path), lastOf(path))
+		return verify.Matcher{}, field.Fail(path, "%s and %sRegExp exclude one another", lastOf(path), lastOf(path))
 	case exact != "":
 		return verify.Exactly(exact), nil
 	case expression == "":
-		return verify.Matcher{}, fail(path, "is empty: an identity is an issuer and a subject; write %sRegExp: .* for any", lastOf(path))
+		return verify.Matcher{}, field.Fail(path, "is empty: an identity is an issuer and a subject; write %sRegExp: .* for any", lastOf(path))
 	}
 	m, err := verify.Expression(expression)
 	if err != nil {
-		return verify.Matcher{}, fail(path+"RegExp", "%w", err)
+		return verify.Matcher{}, field.Fail(path+"RegExp", "%w", err)
 	}
 	return m, nil
 }
 
 func lastOf(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
-
-func shorten(s string) string {
-	const most = 60
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
-}

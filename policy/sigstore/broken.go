@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // Broken returns a policy that stands for a document which does not compile, so

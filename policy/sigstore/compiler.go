@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // maxEntries bounds the globs, authorities and matches of a policy: all are looked

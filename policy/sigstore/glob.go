@@ -5,9 +5,8 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/reference"
-
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
 )
 
 // glob is a pattern for image references: `*` stands for any run of characters

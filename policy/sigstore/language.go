@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/cue"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/rego"
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
 )
 
 // Fetcher reads policies that stand at an address.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // resource is a kind of object that policy-controller looks at.

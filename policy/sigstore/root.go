@@ -11,7 +11,7 @@ import (
 
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/verify"
 )

@@ -14,12 +14,9 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// fulcioArc is where Fulcio's extensions stand, as its oid-info.md lists them.
-const fulcioArc = "1.3.6.1.4.1.57264.1."
-
 const (
-	oidIssuerV1 = fulcioArc + "1"
-	oidIssuerV2 = fulcioArc + "8"
+	oidIssuerV1 = verify.FulcioArc + "1"
+	oidIssuerV2 = verify.FulcioArc + "8"
 	// rawExtensions are the ones up to this number; their value is the text
 	// itself, and that of the later ones a DER string.
 	rawExtensions = 6
@@ -102,7 +99,7 @@ func Summarize(c *x509.Certificate) (Summary, error) {
 // arc.
 func fulcioNumber(oid asn1.ObjectIdentifier) (int, bool) {
 	last := len(oid) - 1
-	if last < 0 || !strings.HasPrefix(oid.String(), fulcioArc) || oid[:last].String()+"." != fulcioArc {
+	if last < 0 || !strings.HasPrefix(oid.String(), verify.FulcioArc) || oid[:last].String()+"." != verify.FulcioArc {
 		return 0, false
 	}
 	return oid[last], true
@@ -149,7 +146,7 @@ func (s Summary) id() string {
 func (s Summary) named() map[string]string {
 	named := make(map[string]string, len(s.Extensions))
 	for number, name := range extensionNames {
-		if value, ok := s.Extensions[fulcioArc+fmt.Sprint(number)]; ok {
+		if value, ok := s.Extensions[verify.FulcioArc+fmt.Sprint(number)]; ok {
 			named[name] = value
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // Attestation is a kind of statement that a policy names.
@@ -22,7 +23,7 @@ type Attestation struct {
 // Attestations reads spec.attestations; path is where the list stands.
 func Attestations(path string, list []v1alpha1.Attestation) ([]Attestation, error) {
 	if len(list) > maxEntries {
-		return nil, fail(path, "%d are more than %d", len(list), maxEntries)
+		return nil, field.Fail(path, "%d are more than %d", len(list), maxEntries)
 	}
 	var out []Attestation
 	var errs []error
@@ -32,23 +33,23 @@ func Attestations(path string, list []v1alpha1.Attestation) ([]Attestation, erro
 		a := Attestation{Name: doc.Name}
 		switch {
 		case doc.Name == "":
-			errs = append(errs, fail(place+".name", "is empty"))
+			errs = append(errs, field.Fail(place+".name", "is empty"))
 		case names[doc.Name]:
-			errs = append(errs, fail(place+".name", "%q is the name of an earlier attestation", doc.Name))
+			errs = append(errs, field.Fail(place+".name", "%q is the name of an earlier attestation", doc.Name))
 		}
 		names[doc.Name] = true
-		field := ".intoto.type"
+		where := ".intoto.type"
 		errs = append(errs, one(place, "intoto and referrer", doc.InToto != nil, doc.Referrer != nil))
 		switch {
 		case doc.InToto != nil:
 			a.Type = attest.PredicateURI(doc.InToto.Type)
 		case doc.Referrer != nil:
-			a.Type, a.Artifact, field = doc.Referrer.Type, true, ".referrer.type"
+			a.Type, a.Artifact, where = doc.Referrer.Type, true, ".referrer.type"
 		default:
 			continue
 		}
 		if a.Type == "" {
-			errs = append(errs, fail(place+field, "is empty"))
+			errs = append(errs, field.Fail(place+where, "is empty"))
 		}
 		out = append(out, a)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -77,7 +78,7 @@ type variant struct {
 // fields, with their paths, all that were found joined.
 func Compile(path string, list []v1alpha1.Attestor, o Options) ([]*Attestor, error) {
 	if len(list) > maxEntries {
-		return nil, fail(path, "%d are more than %d", len(list), maxEntries)
+		return nil, field.Fail(path, "%d are more than %d", len(list), maxEntries)
 	}
 	var out []*Attestor
 	var errs []error
@@ -86,9 +87,9 @@ func Compile(path string, list []v1alpha1.Attestor, o Options) ([]*Attestor, err
 		place := fmt.Sprintf("%s[%d]", path, i)
 		switch name := list[i].Name; {
 		case name == "":
-			errs = append(errs, fail(place+".name", "is empty"))
+			errs = append(errs, field.Fail(place+".name", "is empty"))
 		case names[name]:
-			errs = append(errs, fail(place+".name", "%q is the name of an earlier attestor", name))
+			errs = append(errs, field.Fail(place+".name", "%q is the name of an earlier attestor", name))
 		}
 		names[list[i].Name] = true
 		a, err := compile(place, &list[i], o)
@@ -113,7 +114,7 @@ func compile(path string, doc *v1alpha1.Attestor, o Options) (*Attestor, error) 
 	}
 	if a.slots, a.TUF = b.slots, b.tuf; len(a.slots) == 0 && a.TUF == nil {
 		if a.static, err = pointers(authorities); err != nil {
-			return nil, below(path, err)
+			return nil, field.Below(path, err)
 		}
 	}
 	if a.TUF != nil && o.Roots != nil {
@@ -173,7 +174,7 @@ func (a *Attestor) Authorities(ctx context.Context, in Activations) ([]*verify.A
 		}
 		list, err := pointers(authorities)
 		if err != nil {
-			return nil, below(a.path, err)
+			return nil, field.Below(a.path, err)
 		}
 		v = a.remember(key, &variant{values: values, authorities: list})
 	}
@@ -191,9 +192,9 @@ func (a *Attestor) evaluate(ctx context.Context, in Activations) ([]string, erro
 		case err != nil:
 			return nil, err
 		case text == "":
-			return nil, fail(s.path, "yields an empty text")
+			return nil, field.Fail(s.path, "yields an empty text")
 		case len(text) > maxRoot:
-			return nil, fail(s.path, "yields %d bytes, more than %d", len(text), maxRoot)
+			return nil, field.Fail(s.path, "yields %d bytes, more than %d", len(text), maxRoot)
 		}
 		values = append(values, text)
 	}
@@ -201,11 +202,11 @@ func (a *Attestor) evaluate(ctx context.Context, in Activations) ([]string, erro
 		return values, nil
 	}
 	if a.options.Roots == nil {
-		return nil, fail(a.path+".cosign.tuf", "no TUF repository is read here: give the trusted root itself, in trustedRoot")
+		return nil, field.Fail(a.path+".cosign.tuf", "no TUF repository is read here: give the trusted root itself, in trustedRoot")
 	}
 	root, err := a.options.Roots.TrustedRoot(*a.TUF)
 	if err != nil {
-		return nil, below(a.path+".cosign.tuf", err)
+		return nil, field.Below(a.path+".cosign.tuf", err)
 	}
 	return append(values, root), nil
 }

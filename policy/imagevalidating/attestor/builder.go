@@ -8,6 +8,7 @@ import (
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
 
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -49,7 +50,7 @@ func (s slot) evaluate(ctx context.Context, in Activations) (string, error) {
 		activation = in.Image
 	}
 	if activation == nil {
-		return "", fail(s.path, "there is nothing to evaluate the expression with")
+		return "", field.Fail(s.path, "there is nothing to evaluate the expression with")
 	}
 	return s.program.Text(ctx, activation)
 }
@@ -62,7 +63,7 @@ func (b *builder) expression(text, path string) (value string, open bool, err er
 		return value, false, nil
 	}
 	if b.options.Scope == nil {
-		return "", true, fail(path, "expressions are not understood here")
+		return "", true, field.Fail(path, "expressions are not understood here")
 	}
 	program, err := b.options.Scope.Compile(path, text, celgo.StringType, celgo.DynType)
 	if err == nil {
@@ -121,10 +122,10 @@ func (b *builder) certificates(doc *v1alpha1.StringOrExpression, path string) ([
 func (b *builder) terms(doc *v1alpha1.Cosign, path string) (verify.Authority, error) {
 	a := verify.Authority{Name: b.name}
 	if len(doc.Annotations) > maxEntries {
-		return a, fail(path+".annotations", "%d are more than %d", len(doc.Annotations), maxEntries)
+		return a, field.Fail(path+".annotations", "%d are more than %d", len(doc.Annotations), maxEntries)
 	}
 	if _, nameless := doc.Annotations[""]; nameless {
-		return a, fail(path+".annotations", "one has no name")
+		return a, field.Fail(path+".annotations", "one has no name")
 	}
 	a.Annotations = maps.Clone(doc.Annotations)
 	return a, b.log(&a, doc, path+".ctlog")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -48,7 +49,7 @@ func (b *builder) cosign(doc *v1alpha1.Cosign, path string) ([]verify.Authority,
 // do.
 func (b *builder) key(doc *v1alpha1.Key, common verify.Authority, path string) ([]verify.Authority, error) {
 	if !slices.Contains([]string{"", "sha224", "sha256", "sha384", "sha512"}, doc.HashAlgorithm) {
-		return nil, fail(path+".hashAlgorithm", "unknown algorithm %q: want sha224, sha256, sha384 or sha512", doc.HashAlgorithm)
+		return nil, field.Fail(path+".hashAlgorithm", "unknown algorithm %q: want sha224, sha256, sha384 or sha512", doc.HashAlgorithm)
 	}
 	if err := one(path, "data, kms and expression", doc.Data != "", doc.KMS != "", doc.Expression != ""); err != nil {
 		return nil, err
@@ -91,14 +92,14 @@ func (b *builder) service(reference, path string) error {
 	}
 	secret, is := strings.CutPrefix(reference, "k8s://")
 	if !is {
-		return fail(path, "%q: want awskms://, azurekms://, gcpkms://, hashivault:// or k8s://namespace/name", shorten(reference))
+		return field.Fail(path, "%q: want awskms://, azurekms://, gcpkms://, hashivault:// or k8s://namespace/name", field.Shorten(reference))
 	}
 	namespace, name, _ := strings.Cut(secret, "/")
 	switch {
 	case namespace == "" || name == "" || strings.Contains(name, "/"):
-		return fail(path, "%q: want k8s://namespace/name", shorten(reference))
+		return field.Fail(path, "%q: want k8s://namespace/name", field.Shorten(reference))
 	case b.options.Namespace != "" && namespace != b.options.Namespace:
-		return fail(path, "a policy of namespace %s cannot use a Secret of namespace %s", b.options.Namespace, namespace)
+		return field.Fail(path, "a policy of namespace %s cannot use a Secret of namespace %s", b.options.Namespace, namespace)
 	}
 	return nil
 }
@@ -114,7 +115,7 @@ func isKMS(text string) bool {
 func (b *builder) certificate(doc *v1alpha1.Certificate, log *v1alpha1.CTLog, path string) (*verify.Certificate, error) {
 	place := path + ".certificate"
 	if doc.Certificate == nil && doc.CertificateChain == nil {
-		return nil, fail(place, "want cert, certChain or both")
+		return nil, field.Fail(place, "want cert, certChain or both")
 	}
 	out := &verify.Certificate{}
 	var errs [3]error
@@ -139,7 +140,7 @@ func (b *builder) leaf(doc *v1alpha1.StringOrExpression, path string) ([]byte, e
 	}
 	leaf, err := certificatesPEM(text.text, text.path)
 	if err == nil && strings.Count(string(leaf), "-----BEGIN ") > 1 {
-		return nil, fail(text.path, "want one certificate: the others belong in certChain")
+		return nil, field.Fail(text.path, "want one certificate: the others belong in certChain")
 	}
 	return leaf, err
 }
@@ -193,7 +194,7 @@ func certificateLog(doc *v1alpha1.CTLog, path string) (verify.CT, error) {
 func address(text, path string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
-		return fail(path, "%q: want https://host[/path]", shorten(text))
+		return field.Fail(path, "%q: want https://host[/path]", field.Shorten(text))
 	}
 	return nil
 }
@@ -209,18 +210,18 @@ func source(cosign *v1alpha1.Cosign, path string) ([]attest.Source, []string, er
 	var err error
 	if doc.Repository != "" {
 		out.Repository, err = image.ParseRepository(doc.Repository)
-		errs = append(errs, below(path+".repository", err))
+		errs = append(errs, field.Below(path+".repository", err))
 	}
 	if out.TagPrefix = doc.TagPrefix; !isTagPrefix(doc.TagPrefix) {
-		errs = append(errs, fail(path+".tagPrefix", "%q: want the beginning of a tag, of at most %d letters", shorten(doc.TagPrefix), maxTagPrefix))
+		errs = append(errs, field.Fail(path+".tagPrefix", "%q: want the beginning of a tag, of at most %d letters", field.Shorten(doc.TagPrefix), maxTagPrefix))
 	}
 	if len(doc.SignaturePullSecrets) > maxEntries {
-		errs = append(errs, fail(path+".PullSecrets", "%d are more than %d", len(doc.SignaturePullSecrets), maxEntries))
+		errs = append(errs, field.Fail(path+".PullSecrets", "%d are more than %d", len(doc.SignaturePullSecrets), maxEntries))
 	}
 	var secrets []string
 	for i, secret := range doc.SignaturePullSecrets {
 		if secret.Name == "" || strings.Contains(secret.Name, "/") {
-			errs = append(errs, fail(fmt.Sprintf("%s.PullSecrets[%d].name", path, i), "%q: want the name of a Secret in the object's namespace", secret.Name))
+			errs = append(errs, field.Fail(fmt.Sprintf("%s.PullSecrets[%d].name", path, i), "%q: want the name of a Secret in the object's namespace", secret.Name))
 		}
 		secrets = append(secrets, secret.Name)
 	}

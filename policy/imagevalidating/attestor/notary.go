@@ -8,6 +8,7 @@ import (
 
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
 
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -16,7 +17,7 @@ import (
 func (b *builder) notary(doc *v1alpha1.Notary, path string) (verify.Authority, error) {
 	a := verify.Authority{Name: b.name, Notation: &verify.Notation{}}
 	if doc.Certs == nil {
-		return a, fail(path+".certs", "is missing, and so nobody could sign")
+		return a, field.Fail(path+".certs", "is missing, and so nobody could sign")
 	}
 	var errs [2]error
 	a.Notation.CA, errs[0] = b.store(doc.Certs, path+".certs", false)
@@ -36,14 +37,14 @@ func (b *builder) store(doc *v1alpha1.StringOrExpression, path string, timestamp
 		block, rest = pem.Decode(rest)
 		c, broken := x509.ParseCertificate(block.Bytes)
 		if broken != nil {
-			return nil, below(path, broken)
+			return nil, field.Below(path, broken)
 		}
 		self := bytes.Equal(c.RawSubject, c.RawIssuer) && c.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
 		switch {
 		case timestamps && (!self || !c.IsCA):
-			err = fail(path, "certificate %q is no root certificate, which notation asks of timestamp authorities", c.Subject)
+			err = field.Fail(path, "certificate %q is no root certificate, which notation asks of timestamp authorities", c.Subject)
 		case !self && !c.IsCA:
-			err = fail(path, "certificate %q is neither a certificate authority's nor self-signed: give the one that issued it", c.Subject)
+			err = field.Fail(path, "certificate %q is neither a certificate authority's nor self-signed: give the one that issued it", c.Subject)
 		}
 	}
 	return text, err

@@ -15,6 +15,7 @@ import (
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -35,7 +36,7 @@ func (b *builder) roots(doc *v1alpha1.Cosign, list []verify.Authority, path stri
 		root, errs[1] = b.trustedRoot(doc.TrustedRoot, path+".trustedRoot")
 	case doc.TUF == nil || !needsRoot(doc):
 	case b.asking:
-		root, errs[1] = []byte(b.root), below(path+".tuf", checkRoot(b.root))
+		root, errs[1] = []byte(b.root), field.Below(path+".tuf", checkRoot(b.root))
 	default:
 		b.tuf = repository
 	}
@@ -64,7 +65,7 @@ func (b *builder) trustedRoot(doc *v1alpha1.StringOrExpression, path string) ([]
 	if err != nil || text.open {
 		return nil, err
 	}
-	return []byte(text.text), below(text.path, checkRoot(text.text))
+	return []byte(text.text), field.Below(text.path, checkRoot(text.text))
 }
 
 // checkRoot wants a trusted_root.json whose certificates and keys can be read, so
@@ -78,7 +79,7 @@ func checkRoot(text string) error {
 		return errors.Join(errors.New("want a trusted_root.json"), err)
 	}
 	if root.GetMediaType() != mediaType {
-		return errors.New("want a trusted_root.json of media type " + mediaType + ", found " + shorten(root.GetMediaType()))
+		return errors.New("want a trusted_root.json of media type " + mediaType + ", found " + field.Shorten(root.GetMediaType()))
 	}
 	for _, authority := range slices.Concat(root.GetCertificateAuthorities(), root.GetTimestampAuthorities()) {
 		if err := checkChain(authority.GetCertChain()); err != nil {
@@ -87,7 +88,7 @@ func checkRoot(text string) error {
 	}
 	for _, log := range slices.Concat(root.GetTlogs(), root.GetCtlogs()) {
 		if len(log.GetPublicKey().GetRawBytes()) == 0 {
-			return errors.New("want a trusted_root.json: the log " + shorten(log.GetBaseUrl()) + " has no public key")
+			return errors.New("want a trusted_root.json: the log " + field.Shorten(log.GetBaseUrl()) + " has no public key")
 		}
 	}
 	return nil
@@ -127,7 +128,7 @@ func (t TUF) String() string {
 func readTUF(doc *v1alpha1.TUF, path string) (*TUF, error) {
 	out := &TUF{Mirror: strings.TrimRight(doc.Mirror, "/")}
 	if doc.Root.Path != "" {
-		return nil, fail(path+".root.path", "names a file, or an address, of whoever reads the policy: put the root.json itself into data, in base64")
+		return nil, field.Fail(path+".root.path", "names a file, or an address, of whoever reads the policy: put the root.json itself into data, in base64")
 	}
 	if doc.Mirror != "" {
 		if err := address(doc.Mirror, path+".mirror"); err != nil {
@@ -146,11 +147,11 @@ func readTUF(doc *v1alpha1.TUF, path string) (*TUF, error) {
 // firstRoot reads the first root.json of a repository, in base64.
 func firstRoot(text, path string) ([]byte, error) {
 	if len(text) > 2*maxFirstRoot {
-		return nil, below(path, tooLong(len(text), 2*maxFirstRoot))
+		return nil, field.Below(path, tooLong(len(text), 2*maxFirstRoot))
 	}
 	root, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
-		return nil, below(path, err)
+		return nil, field.Below(path, err)
 	}
 	var first struct {
 		Signed struct {
@@ -158,7 +159,7 @@ func firstRoot(text, path string) ([]byte, error) {
 		} `json:"signed"`
 	}
 	if err := json.Unmarshal(bytes.TrimSpace(root), &first); err != nil || first.Signed.Type != "root" || len(root) > maxFirstRoot {
-		return nil, fail(path, "want a root.json of TUF of at most %d bytes, in base64", maxFirstRoot)
+		return nil, field.Fail(path, "want a root.json of TUF of at most %d bytes, in base64", maxFirstRoot)
 	}
 	return root, nil
 }

@@ -1,5 +1,4 @@
-// Package field answers: what is wrong with a document of policy.sigstore.dev, and
-// where in it?
+// Package field answers: what is wrong with a document of a policy, and where in it?
 //
 // It decodes strictly, and reads what stands in fields of several kinds: PEM and
 // addresses.

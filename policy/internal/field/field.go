@@ -57,9 +57,12 @@ func Below(path string, err error) error {
 
 // Read decodes a document strictly, and returns it as JSON. Fields that are
 // unknown, there twice or different in case are errors with their path.
-func Read(text []byte, into any) ([]byte, error) {
-	if len(text) > MaxDocument {
-		return nil, fmt.Errorf("the document of %d bytes exceeds the bound of %d", len(text), MaxDocument)
+func Read(text []byte, into any) ([]byte, error) { return ReadUpTo(MaxDocument, text, into) }
+
+// ReadUpTo is Read with another bound, in bytes.
+func ReadUpTo(most int, text []byte, into any) ([]byte, error) {
+	if len(text) > most {
+		return nil, fmt.Errorf("the document of %d bytes exceeds the bound of %d", len(text), most)
 	}
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -67,7 +70,7 @@ func Read(text []byte, into any) ([]byte, error) {
 	}
 	strict, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {
-		return data, readable(err)
+		return data, Readable(err)
 	}
 	var errs []error
 	for _, problem := range strict {
@@ -85,8 +88,8 @@ func fieldProblem(message string) error {
 	return Fail(strings.TrimSuffix(quoted, `"`), "%s", what)
 }
 
-// readable takes the Go types out of a message of encoding/json.
-func readable(err error) error {
+// Readable takes the Go types out of a message of encoding/json.
+func Readable(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return Fail(wrong.Field, "want %s, found %s", wanted(wrong.Type), wrong.Value)
 	}
@@ -99,6 +102,8 @@ func wanted(t reflect.Type) string {
 		return "a list"
 	case reflect.Bool:
 		return "true or false"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "a whole number"
 	case reflect.String:
 		return "a string"
 	}
@@ -112,7 +117,7 @@ func ReadName(raw json.RawMessage) (string, error) {
 		Name string `json:"name"`
 	}
 	if err := json.Unmarshal(raw, &meta); err != nil {
-		return "", Fail("metadata", "%w", readable(err))
+		return "", Fail("metadata", "%w", Readable(err))
 	}
 	if meta.Name == "" {
 		return "", Fail("metadata.name", "is empty")

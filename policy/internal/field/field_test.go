@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 type document struct {

@@ -1,4 +1,6 @@
-package library
+// Package random answers: which text, of all that a regular expression matches? Both
+// rule languages that can make one up ask it.
+package random
 
 import (
 	"errors"
@@ -10,19 +12,21 @@ import (
 )
 
 const (
-	// maxRandom bounds what Random makes, in bytes.
-	maxRandom = 4 << 10
+	// Most bounds what Text makes, in bytes.
+	Most = 4 << 10
 	// maxRepeat is how often what * and + leave open is repeated.
 	maxRepeat = 10
-	// maxPattern bounds the pattern of Random, in bytes.
+	// maxPattern bounds a pattern, in bytes.
 	maxPattern = 8 << 10
-	// DefaultPattern is what random() without a pattern makes.
-	DefaultPattern = "[0-9a-z]{8}"
 )
 
-// Random returns a text that the regular expression matches, each choice equally
-// likely. What * and + leave open is at most 10 times; the text has at most 4 KiB.
-func Random(pattern string, source io.Reader) (string, error) {
+// ErrTooLong says that the text would have more than Most bytes.
+var ErrTooLong = fmt.Errorf("the random text has more than %d bytes", Most)
+
+// Text returns a text that the regular expression matches, each choice equally
+// likely, by what it reads of source. What * and + leave open is at most 10 times; the
+// text has at most Most bytes.
+func Text(pattern string, source io.Reader) (string, error) {
 	if pattern == "" || len(pattern) > maxPattern {
 		return "", fmt.Errorf("a pattern of %d bytes, where 1 to %d are allowed", len(pattern), maxPattern)
 	}
@@ -60,8 +64,8 @@ func (g *generator) below(n int) (int, error) {
 }
 
 func (g *generator) write(re *syntax.Regexp) error {
-	if g.steps++; g.out.Len() > maxRandom || g.steps > 4*maxRandom {
-		return fmt.Errorf("the random text has more than %d bytes", maxRandom)
+	if g.steps++; g.out.Len() > Most || g.steps > 4*Most {
+		return ErrTooLong
 	}
 	switch re.Op {
 	case syntax.OpLiteral:

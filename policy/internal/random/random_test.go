@@ -1,4 +1,4 @@
-package library_test
+package random_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/policy/cel/library"
+	"github.com/quaymaster/quaymaster/policy/internal/random"
 )
 
 // stream is the same randomness each time.
@@ -24,7 +24,7 @@ func TestRandom(t *testing.T) {
 		reason, pattern string
 		err             string
 	}{
-		{reason: "the default", pattern: library.DefaultPattern},
+		{reason: "the default", pattern: "[0-9a-z]{8}"},
 		{reason: "a literal", pattern: "abc"},
 		{reason: "a choice", pattern: "a|bc|d"},
 		{reason: "groups and repetitions", pattern: "(ab?){2,5}c+d*"},
@@ -43,7 +43,7 @@ func TestRandom(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			source := &stream{}
 			for range 20 {
-				got, err := library.Random(test.pattern, source)
+				got, err := random.Text(test.pattern, source)
 				if (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
 					t.Fatalf("error %v, want %q", err, test.err)
 				}
@@ -53,11 +53,11 @@ func TestRandom(t *testing.T) {
 			}
 		})
 	}
-	if _, err := library.Random("[ab]", bytes.NewReader(nil)); err == nil || !strings.Contains(err.Error(), io.EOF.Error()) {
+	if _, err := random.Text("[ab]", bytes.NewReader(nil)); err == nil || !strings.Contains(err.Error(), io.EOF.Error()) {
 		t.Errorf("without randomness: %v", err)
 	}
-	one, _ := library.Random("[a-z]{20}", &stream{})
-	other, _ := library.Random("[a-z]{20}", &stream{})
+	one, _ := random.Text("[a-z]{20}", &stream{})
+	other, _ := random.Text("[a-z]{20}", &stream{})
 	if one != other {
 		t.Error("the same randomness gives different texts")
 	}

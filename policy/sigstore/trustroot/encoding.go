@@ -10,7 +10,7 @@ import (
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // MediaType is that of trusted_root.json as it is written here.

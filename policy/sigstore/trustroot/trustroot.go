@@ -25,7 +25,7 @@ import (
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/quaymaster/quaymaster/policy/sigstore/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
 // The bounds of a TUF repository that is carried in a TrustRoot: the public one
