@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
-	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
 	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -74,31 +73,6 @@ spec:
 `, kind, metadata, glob, s.harbour.Signer.PublicPEM())
 }
 
-// hold applies manifests of any kind until the test ends, and returns when the
-// gateway took them and what takes them away.
-func (s *scene) hold(t *testing.T, text string) (drop func()) {
-	t.Helper()
-	objects, err := controlplane.ParseManifests([]byte(text))
-	must(t, err)
-	client, err := dynamic.NewForConfig(s.plane.Admin())
-	must(t, err)
-	s.effect(t, func(ctx context.Context) error { return s.plane.ApplyYAML(ctx, text) })
-	remove := func(ctx context.Context) (err error) {
-		for _, object := range objects {
-			kind := object.GroupVersionKind()
-			resource := client.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: plural(kind.Kind)})
-			if object.GetNamespace() == "" {
-				err = resource.Delete(ctx, object.GetName(), meta.DeleteOptions{})
-			} else {
-				err = resource.Namespace(object.GetNamespace()).Delete(ctx, object.GetName(), meta.DeleteOptions{})
-			}
-		}
-		return err
-	}
-	t.Cleanup(func() { _ = remove(context.WithoutCancel(t.Context())) })
-	return func() { s.effect(t, remove) }
-}
-
 func plural(kind string) string {
 	name := strings.ToLower(kind)
 	if stem, ok := strings.CutSuffix(name, "y"); ok {
@@ -141,7 +115,7 @@ func (s *scene) refuseBroken(t *testing.T, text, path string) {
 func (s *scene) tryImagePolicy(t *testing.T) {
 	q := s.quay(t, "ivpol")
 	text := s.imagePolicy("ImageValidatingPolicy", "name: dialects", q.glob)
-	s.hold(t, text)
+	s.put(t, text)
 	s.awaitRefused(t, q.bare.Name, "an image is not signed by the harbour")
 	s.awaitRefused(t, q.foreign.Name, "an image is not signed by the harbour")
 	got, err := s.create(t, pod("ivpol", q.signed.Name))
@@ -173,7 +147,7 @@ func (s *scene) tryImagePolicy(t *testing.T) {
 func (s *scene) tryNamespacedImagePolicy(t *testing.T) {
 	q := s.quay(t, "nivpol")
 	other := s.in(t, "dialects-other")
-	s.hold(t, s.imagePolicy("NamespacedImageValidatingPolicy", "name: dialects, namespace: "+s.namespace, q.glob))
+	s.put(t, s.imagePolicy("NamespacedImageValidatingPolicy", "name: dialects, namespace: "+s.namespace, q.glob))
 	s.awaitRefused(t, q.bare.Name, "an image is not signed by the harbour")
 	s.awaitAdmitted(t, q.signed.Name)
 	if _, err := other.dryRun(t.Context(), pod("bare", q.bare.Name)); err != nil {
@@ -210,9 +184,9 @@ spec:
   images: [{glob: %q}]
   authorities: [{name: harbour, key: {data: %q}, ctlog: {trustRootRef: dialects}}]
 `, q.glob, s.harbour.Signer.PublicPEM())
-	s.hold(t, text)
+	s.put(t, text)
 	s.awaitRefused(t, logged.Name, "could not be verified", "there is no TrustRoot dialects")
-	s.hold(t, trustRoot(s.harbour.Sigstore, ""))
+	s.put(t, trustRoot(s.harbour.Sigstore, ""))
 	got, err := s.create(t, pod("cip", logged.Name))
 	must(t, err)
 	if want := []string{harbour.Pinned(logged)}; !slices.Equal(images(got), want) {
@@ -234,7 +208,7 @@ spec:
 
 func (s *scene) tryImageException(t *testing.T) {
 	q := s.quay(t, "polex")
-	s.hold(t, s.imagePolicy("ImageValidatingPolicy", "name: excepted", q.glob))
+	s.put(t, s.imagePolicy("ImageValidatingPolicy", "name: excepted", q.glob))
 	s.awaitRefused(t, q.bare.Name, "an image is not signed by the harbour")
 	exception := func(namespace, field string) string {
 		return fmt.Sprintf(`
@@ -244,11 +218,11 @@ metadata: {name: dialects, namespace: %s}
 spec: {%s: [{name: excepted, kind: ImageValidatingPolicy}]}
 `, namespace, field)
 	}
-	s.hold(t, exception(s.namespace, "policyRefs"))
+	s.put(t, exception(s.namespace, "policyRefs"))
 	if _, err := s.dryRun(t.Context(), pod("bare", q.bare.Name)); err == nil {
 		t.Error("an exception of a namespace that does not count admits")
 	}
-	drop := s.hold(t, exception("dialects-office", "policyRefs"))
+	drop := s.put(t, exception("dialects-office", "policyRefs"))
 	_, err := s.dryRun(t.Context(), pod("bare", q.bare.Name))
 	must(t, err)
 	drop()
@@ -260,7 +234,7 @@ spec: {%s: [{name: excepted, kind: ImageValidatingPolicy}]}
 
 func (s *scene) tryOverride(t *testing.T) {
 	q := s.quay(t, "override")
-	s.hold(t, s.imagePolicy("ImageValidatingPolicy", "name: overridden", q.glob))
+	s.put(t, s.imagePolicy("ImageValidatingPolicy", "name: overridden", q.glob))
 	s.awaitRefused(t, q.bare.Name, "an image is not signed by the harbour")
 	override := func(name, effect, match string) string {
 		return fmt.Sprintf(`
@@ -270,20 +244,20 @@ metadata: {name: %s}
 spec: {effect: %s, reason: a bad day, expires: %q, match: {%s}}
 `, name, effect, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), match)
 	}
-	drop := s.hold(t, override("dialects-allow", "Allow", "digests: ['"+q.bare.Manifest.Digest+"']"))
+	drop := s.put(t, override("dialects-allow", "Allow", "digests: ['"+q.bare.Manifest.Digest+"']"))
 	_, err := s.create(t, pod("overridden", q.bare.Name))
 	must(t, err)
 	if _, err := s.dryRun(t.Context(), pod("foreign", q.foreign.Name)); err == nil {
 		t.Error("an override for one image admits another")
 	}
-	s.hold(t, override("dialects-deny", "Deny", "digests: ['"+q.bare.Manifest.Digest+"']"))
+	s.put(t, override("dialects-deny", "Deny", "digests: ['"+q.bare.Manifest.Digest+"']"))
 	_, err = s.dryRun(t.Context(), pod("denied", q.bare.Name))
 	denied(t, "an image that is allowed and denied", err, "override-denied")
 	drop()
 
 	unnamed := s.harbour.Unsigned("nobody/app", "1.0")
 	s.awaitAdmitted(t, unnamed.Name)
-	drop = s.hold(t, override("dialects-repository", "Deny", "repositories: ["+s.harbour.Registry.Host()+"/nobody/app]"))
+	drop = s.put(t, override("dialects-repository", "Deny", "repositories: ["+s.harbour.Registry.Host()+"/nobody/app]"))
 	s.awaitRefused(t, unnamed.Name, "[override-denied]", "a bad day")
 	drop()
 	_, err = s.dryRun(t.Context(), pod("unnamed", unnamed.Name))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
@@ -101,7 +102,7 @@ spec:
 		client, err := dynamic.NewForConfig(s.plane.Admin())
 		must(t, err)
 		s.effect(t, func(ctx context.Context) error {
-			return client.Resource(documents()["PolicyException"]).Namespace(namespace).Delete(ctx, name, meta.DeleteOptions{})
+			return client.Resource(schema.GroupVersionResource{Group: "kyverno.io", Version: "v2", Resource: "policyexceptions"}).Namespace(namespace).Delete(ctx, name, meta.DeleteOptions{})
 		})
 	})
 }

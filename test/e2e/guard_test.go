@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	core "k8s.io/api/core/v1"
 	events "k8s.io/api/events/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -85,27 +88,55 @@ func (s *scene) taken() (string, error) {
 }
 
 // put applies manifests until the test ends and returns when the gateway took
-// them. They must change something of its policies.
-func (s *scene) put(t *testing.T, text string) {
+// them. They must change something of its policies. drop takes them away before.
+func (s *scene) put(t *testing.T, text string) (drop func()) {
 	t.Helper()
-	s.effect(t, func(ctx context.Context) error { return s.plane.ApplyYAML(ctx, text) })
 	objects, err := controlplane.ParseManifests([]byte(text))
 	must(t, err)
 	client, err := dynamic.NewForConfig(s.plane.Admin())
 	must(t, err)
-	t.Cleanup(func() {
-		for _, object := range objects {
-			resource, ok := documents()[object.GetKind()]
-			if !ok {
-				continue
-			}
-			var named dynamic.ResourceInterface = client.Resource(resource)
-			if namespace := object.GetNamespace(); namespace != "" {
-				named = client.Resource(resource).Namespace(namespace)
-			}
-			_ = named.Delete(context.WithoutCancel(t.Context()), object.GetName(), meta.DeleteOptions{})
+	s.effect(t, func(ctx context.Context) error { return s.plane.ApplyYAML(ctx, text) })
+	drop = func() { s.withdraw(t, client, objects) }
+	t.Cleanup(drop)
+	return drop
+}
+
+// withdraw deletes what is still there, and returns when a gateway that runs knows:
+// what it logged of a removal must not be taken for the effect of the next change.
+func (s *scene) withdraw(t *testing.T, client dynamic.Interface, objects []*unstructured.Unstructured) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), awaitTimeout)
+	defer cancel()
+	before, _ := s.documents()
+	removed := 0
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		resource := client.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: plural(kind.Kind)})
+		var named dynamic.ResourceInterface = resource
+		if object.GetNamespace() != "" {
+			named = resource.Namespace(object.GetNamespace())
 		}
-	})
+		if named.Delete(ctx, object.GetName(), meta.DeleteOptions{}) == nil {
+			removed++
+		}
+	}
+	if removed == 0 || s.gateway.IsReady(ctx) != nil {
+		return
+	}
+	must(t, process.Eventually(ctx, func(context.Context) error {
+		if now, err := s.documents(); err != nil || now > before-removed {
+			return errors.Join(err, fmt.Errorf("the gateway still has %d of %d documents, of which %d were removed", now, before, removed))
+		}
+		return nil
+	}))
+}
+
+// documents returns of how many the gateway logged last.
+func (s *scene) documents() (int, error) {
+	said, err := s.taken()
+	count, _, _ := strings.Cut(said, " ")
+	number, _ := strconv.Atoi(count)
+	return number, err
 }
 
 // enforce applies a policy that pins until the test ends, and returns when both
@@ -116,15 +147,6 @@ func (s *scene) enforce(t *testing.T, policy harbour.Policy) {
 	must(t, err)
 	s.effect(t, func(ctx context.Context) error { return s.plane.ApplyYAML(ctx, text) })
 	s.apply(t, policy)
-}
-
-// documents are the kinds that the gateway watches.
-func documents() map[string]schema.GroupVersionResource {
-	return map[string]schema.GroupVersionResource{
-		"ClusterPolicy":   clusterPolicies,
-		"Policy":          {Group: "kyverno.io", Version: "v1", Resource: "policies"},
-		"PolicyException": {Group: "kyverno.io", Version: "v2", Resource: "policyexceptions"},
-	}
 }
 
 // kubectl is the real program, as the administrator in the scene's namespace.
