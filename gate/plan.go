@@ -17,8 +17,10 @@ type planned struct {
 	subject  *policy.Subject
 	former   former
 	plan     policy.Plan
-	images   []policy.Image // that have a verdict
-	uses     []workload.Use // as they stand in the object
+	images   []policy.Image       // that have a verdict
+	uses     []workload.Use       // as they stand in the object
+	mutated  []policy.RuleResult  // of the mutation rules
+	patch    []workload.Operation // what they change
 	reasons  []policy.Reason
 	warnings []policy.Reason
 	tasks    []task // of the plan's checks, in their order
@@ -48,12 +50,19 @@ type task struct {
 func (j *journey) plan(ctx context.Context, request Request) *planned {
 	p := &planned{request: request, subject: request.subject(), former: formerOf(request), memory: j.gate.memory, started: j.gate.options.now()}
 	p.subject.Time = p.started
+	if err := p.mutate(ctx, j.snapshot.Policies); err != nil {
+		p.malformed("", err)
+		return p
+	}
 	p.overriding = j.snapshot.Policies.Overriding(p.subject)
 	if !request.Anonymous {
 		p.identity = workload.IdentityOf(request.Object)
 		p.identity.Namespace = p.subject.Namespace
 	}
 	p.mirrors = newMirrors(j, p)
+	if !p.request.Stage.images() {
+		return p
+	}
 	standard, err := p.standard()
 	if err != nil {
 		p.malformed("", err)
@@ -203,7 +212,12 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	p.annotate(&out)
 	settleRules(&out)
 	settleOutcome(&out)
+	p.hold(&out, p.mutated)
+	if out.Answer == Allow {
+		out.Patch = slices.Clone(p.patch)
+	}
 	p.pin(&out)
+	p.validate(ctx, j.snapshot.Policies, &out)
 	p.addPullSecrets(&out)
 	out.Duration = j.gate.options.now().Sub(p.started)
 	return out

@@ -28,13 +28,19 @@ const (
 
 // Request is one object that asks to run.
 type Request struct {
-	// Object may be a document that is no Kubernetes object; see ForDocument.
+	// Object may be a document that is no Kubernetes object; see ForDocument. It is zero
+	// at DELETE, and then Subject says of what kind it was.
 	Object workload.Object
 	// Old is the object's former state at UPDATE; zero otherwise. Images that it
 	// ran already are not looked at again.
 	Old workload.Object
 	// Pinning says who pins.
 	Pinning Pinning
+	// Stage is the part of the journey that is wanted.
+	Stage Stage
+	// OnlyImages: the object was made up around the images, so that rules about objects
+	// are not asked.
+	OnlyImages bool
 	// Subject is what is known beside the object itself: who asks, for which
 	// operation, and the namespace's labels. The object's own fields are filled
 	// in from Object.
@@ -91,7 +97,7 @@ func forPod(of string, metadata, spec map[string]any) (Request, error) {
 	if err != nil {
 		return Request{}, fmt.Errorf("pod for %s: %w", of, err)
 	}
-	return Request{Object: object}, nil
+	return Request{Object: object, OnlyImages: true}, nil
 }
 
 // subject joins what the request says with what the object says of itself.
@@ -99,9 +105,9 @@ func (r Request) subject() *policy.Subject {
 	s := r.Subject
 	if !r.Object.IsZero() {
 		s.Object = policy.ContentFrom(r.Object)
+		s.Group, s.Version, s.Kind = r.Object.Group(), r.Object.Version(), r.Object.Kind()
+		s.Name, s.Document = r.Object.Name(), r.Object.IsDocument()
 	}
-	s.Group, s.Version, s.Kind = r.Object.Group(), r.Object.Version(), r.Object.Kind()
-	s.Name, s.Document = r.Object.Name(), r.Object.IsDocument()
 	if s.OldObject.IsZero() && !r.Old.IsZero() {
 		s.OldObject = policy.ContentFrom(r.Old)
 	}

@@ -23,6 +23,9 @@ type Exception struct {
 	Expires time.Time
 	// Scope says which objects it covers; nil means all.
 	Scope ExceptionScope
+	// PodSecurity is all that the exception leaves out, where it has any: the rest of
+	// the rule holds.
+	PodSecurity []PodSecurityExemption
 }
 
 // ExceptedRule names rules of a policy.

@@ -20,20 +20,30 @@ type Plan struct {
 type RuleResult struct {
 	Policy *Policy
 	Rule   string
+	// Kind says what the rule does.
+	Kind RuleKind
 	// Skip says why the rule does not apply.
 	Skip string
 	// Err says why it could not be asked; the subject is then undecided.
 	Err error
 	// Exception is why Skip says so, where it is one; else nil.
 	Exception *Exception
-	// Judge has the last word on the rule's checks; nil where they decide. Then
-	// Ruling, filled in by the gate, is what it holds against the object itself,
-	// Action what that does, and AuditAnnotations are its words for the audit log.
-	Judge            Judge
-	Action           Action
-	Ruling           Ruling
-	AuditAnnotations map[string]string
+	// Judge has the last word on the checks of a rule about images; nil where they
+	// decide.
+	Judge Judge
+	// Ruling is what a rule about objects, or a judge, holds against the object itself,
+	// and Action what that does. A judge's is filled in by the gate.
+	Ruling Ruling
+	Action Action
+	// AuditAnnotations are the author's words for the audit log, Properties those for
+	// reports.
+	AuditAnnotations, Properties map[string]string
+	// Changed: the mutation changed the object.
+	Changed bool
 }
+
+// OfObject reports whether it is about the object itself, and not about images alone.
+func (r *RuleResult) OfObject() bool { return r.Judge != nil || r.Kind != ImageRule }
 
 // Finder returns the images that a rule speaks of: those at the standard places,
 // or at the rule's extractors. The gate supplies it.

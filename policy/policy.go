@@ -33,8 +33,15 @@ type Policy struct {
 	// AuditOnly says that no entry of the policy enforces, so that a rule which
 	// could not be asked warns and does not deny.
 	AuditOnly bool
-	// Rules in the order of the document.
+	// Rules about images, in the order of the document.
 	Rules []Rule
+	// Mutations and Validations are its rules about objects, in the order of the
+	// document.
+	Mutations   []Mutation
+	Validations []Validation
+	// FirstRuleOnly: of its mutations, and of its validations, only the first that
+	// applies to an object counts.
+	FirstRuleOnly bool
 	// NotOurs names the rules of kinds that this product does not implement.
 	// They are left alone, counted and shown.
 	NotOurs []string
@@ -147,6 +154,8 @@ type Set struct {
 	// policies alone.
 	hash, rulesHash, policiesHash string
 	index                         *index
+	mutations                     objectIndex[Mutation]
+	validations                   objectIndex[Validation]
 }
 
 // NewSet joins policies. Two with the same ID are an error: one of them would
@@ -169,7 +178,12 @@ func NewSet(policies ...*Policy) (*Set, error) {
 		return nil, err
 	}
 	hash := hex.EncodeToString(h.Sum(nil))
-	return &Set{policies: sorted, hash: hash, rulesHash: hash, policiesHash: hash, index: newIndex(sorted)}, nil
+	set := &Set{policies: sorted, hash: hash, rulesHash: hash, policiesHash: hash, index: newIndex(sorted)}
+	for _, p := range sorted {
+		set.mutations.add(p, p.Mutations)
+		set.validations.add(p, p.Validations)
+	}
+	return set, nil
 }
 
 // Policies returns the policies, sorted by ID. The slice is not to be changed.

@@ -22,6 +22,7 @@ const (
 	ConditionFailed Code = "condition-failed"     // the statement does not say what it must
 	Denied          Code = "denied-by-condition"  // the policy's own deny condition holds
 	MissingDigest   Code = "missing-digest"       // the image is named by tag alone
+	Violated        Code = "violated"             // the object is not as a rule wants it
 	Unverified      Code = "unverified"           // the policy requires a proof, and no policy has one
 	TooFewSigners   Code = "too-few-signers"      // some signed, fewer than asked for
 	SkippedByPolicy Code = "skipped"              // the policy leaves the image alone

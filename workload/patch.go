@@ -44,9 +44,19 @@ func Apply(o Object, operations []Operation) (Object, error) {
 			return Object{}, fmt.Errorf("patch %s: operation %d: %s %s: %w", o, i+1, op.Op, op.Path, err)
 		}
 	}
-	changed, err := encoded(content)
+	changed, err := o.With(content)
 	if err != nil {
 		return Object{}, fmt.Errorf("patch %s: %w", o, err)
+	}
+	return changed, nil
+}
+
+// With returns an object of the same source with another content, which has to
+// encode as JSON.
+func (o Object) With(content map[string]any) (Object, error) {
+	changed, err := encoded(content)
+	if err != nil {
+		return Object{}, err
 	}
 	if o.IsDocument() {
 		return newDocument(changed, o.Source()), nil

@@ -1,0 +1,156 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Stage says which part of the journey is wanted, where a caller asks about an
+// object twice.
+type Stage string
+
+// The stages.
+const (
+	// StageAll is everything: mutation rules, images, validation rules.
+	StageAll Stage = ""
+	// StageMutate leaves the validation rules to a later call, when everybody has
+	// changed the object.
+	StageMutate Stage = "mutate"
+	// StageMutateObject leaves the images to it, too.
+	StageMutateObject Stage = "mutate-object"
+	// StageValidate is about an object that was changed before, and changes nothing.
+	StageValidate Stage = "validate"
+)
+
+func (s Stage) mutates() bool { return s != StageValidate }
+
+func (s Stage) images() bool { return s != StageMutateObject }
+
+func (s Stage) validates() bool { return s == StageAll || s == StageValidate }
+
+// hasObject reports whether there is an object for rules about objects to speak of.
+func (p *planned) hasObject() bool {
+	return !p.request.OnlyImages && !p.subject.Bare && !p.subject.Document && !(p.request.Object.IsZero() && p.request.Old.IsZero())
+}
+
+// mutate has the mutation rules change the object. From here on the changed one is
+// the object, and its former names are forgotten.
+func (p *planned) mutate(ctx context.Context, set *policy.Set) error {
+	if !p.request.Stage.mutates() || !p.hasObject() {
+		return nil
+	}
+	changed, results := set.Mutate(ctx, p.subject, p.finder)
+	p.mutated = results
+	for i := range p.mutated {
+		p.mutated[i].Ruling.Reasons = lateReasons(ctx, p.mutated[i].Ruling)
+	}
+	if changed == nil {
+		return nil
+	}
+	object, err := p.request.Object.With(changed)
+	if err != nil {
+		return fmt.Errorf("the object that the mutation rules made: %w", err)
+	}
+	if p.patch = workload.Diff(p.request.Object.Content(), object.Content()); len(p.patch) == 0 {
+		return nil
+	}
+	p.request.Object = object
+	p.subject.Object = policy.ContentFrom(object)
+	return nil
+}
+
+// finder finds the images of a subject's object as it is then. It notes nothing, and
+// an image that cannot be read is left out: a rule about objects judges what stands
+// there by itself, and a rule about images denies it.
+func (p *planned) finder(s *policy.Subject) policy.Finder {
+	object := sync.OnceValues(func() (workload.Object, error) {
+		if s == p.subject {
+			return p.request.Object, nil
+		}
+		return p.request.Object.With(s.Object.Map())
+	})
+	return func(extractors []policy.Extractor) ([]policy.Image, error) {
+		within, err := object()
+		if err != nil {
+			return nil, err
+		}
+		uses, err := workload.Extract(within)
+		if len(extractors) > 0 {
+			uses, err = workload.ExtractWith(within, places(extractors))
+		}
+		if err == nil {
+			err = checkCount(uses)
+		}
+		if err != nil {
+			return nil, unreadable{err}
+		}
+		images := make([]policy.Image, 0, len(uses))
+		for _, use := range uses {
+			if ref, err := p.memory.parse(use.Image); err == nil {
+				images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
+			}
+		}
+		return images, nil
+	}
+}
+
+// validate has the validation rules judge the object as it will be, and files what
+// they hold against it.
+func (p *planned) validate(ctx context.Context, set *policy.Set, out *Outcome) {
+	if !p.request.Stage.validates() || !p.hasObject() {
+		return
+	}
+	subject := p.subject
+	defer func() {
+		if out.Answer != Allow {
+			out.Patch = nil
+		}
+	}()
+	if pins := out.Patch[len(p.patch):]; len(pins) > 0 {
+		pinned, err := workload.Apply(p.request.Object, pins)
+		if err != nil {
+			out.Reasons = append(out.Reasons, policy.Reason{Code: policy.Internal, Message: "the object with its images pinned: " + err.Error()})
+			out.Answer = worse(out.Answer, Unable)
+			return
+		}
+		final := *p.subject
+		final.Object = policy.ContentFrom(pinned)
+		subject = &final
+	}
+	results := set.Validate(ctx, subject, p.finder(subject))
+	for i := range results {
+		results[i].Ruling.Reasons = lateReasons(ctx, results[i].Ruling)
+	}
+	p.hold(out, results)
+}
+
+// hold files what rules about objects hold against the object. Its images have
+// their own verdicts, which stay as they are.
+func (p *planned) hold(out *Outcome, results []policy.RuleResult) {
+	for i := range results {
+		reasons, is := out.againstObject(&results[i])
+		if is != Allow {
+			out.Reasons, out.Answer = append(out.Reasons, reasons...), worse(out.Answer, is)
+			out.against = worse(out.against, is)
+		}
+	}
+	out.Rules = append(out.Rules, results...)
+}
+
+// lateReasons says of a rule that could not be asked, because the time for the
+// request had passed, that this is why.
+func lateReasons(ctx context.Context, ruling policy.Ruling) []policy.Reason {
+	if ctx.Err() == nil || ruling.Result != policy.Undecided {
+		return ruling.Reasons
+	}
+	reasons := make([]policy.Reason, len(ruling.Reasons))
+	for i, reason := range ruling.Reasons {
+		reason.Code = policy.TimedOut
+		reasons[i] = reason
+	}
+	return reasons
+}

@@ -1,0 +1,206 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// RuleKind says what a rule does.
+type RuleKind string
+
+// The kinds of rules.
+const (
+	ImageRule    RuleKind = ""         // asks about images
+	ValidateRule RuleKind = "validate" // a Validation
+	MutateRule   RuleKind = "mutate"   // a Mutation
+)
+
+// Mutate asks the mutations about a subject, in the order of policies and rules,
+// each about what the ones before made of it. It returns what became of the object,
+// nil where nothing did, and what became of each rule that speaks of it.
+//
+// A rule that could not be asked changes nothing.
+func (s *Set) Mutate(ctx context.Context, subject *Subject, find func(*Subject) Finder) (map[string]any, []RuleResult) {
+	if len(s.mutations.all) == 0 {
+		return nil, nil
+	}
+	var (
+		results []RuleResult
+		changed map[string]any
+		first   firstOnly
+	)
+	now := *subject
+	for _, i := range s.mutations.of(subject) {
+		m := &s.mutations.all[i]
+		if first.done(m.policy) {
+			continue
+		}
+		result := RuleResult{Policy: m.policy, Rule: m.rule.Name(), Kind: MutateRule}
+		if e, _ := s.exceptedObject(ctx, m.policy, result.Rule, &now); e != nil {
+			result.Skip, result.Exception = e.words(), e
+			results = append(results, result)
+			continue
+		}
+		mutated := m.rule.Mutate(ctx, Case{Subject: &now, Find: find(&now)})
+		if !result.take(mutated.Result, mutated.Reasons) {
+			continue
+		}
+		if result.Ruling.Result == Pass && mutated.Object != nil {
+			changed = mutated.Object
+			now.Object = ContentOf(changed)
+			result.Changed = true
+		}
+		result.Properties = mutated.Properties
+		first.applied(m.policy, &result)
+		results = append(results, result)
+	}
+	return changed, results
+}
+
+// Validate asks the validations about a subject, in the order of policies and
+// rules, and returns what became of each that speaks of it.
+func (s *Set) Validate(ctx context.Context, subject *Subject, find Finder) []RuleResult {
+	if len(s.validations.all) == 0 {
+		return nil
+	}
+	var (
+		results []RuleResult
+		first   firstOnly
+	)
+	for _, i := range s.validations.of(subject) {
+		v := &s.validations.all[i]
+		if first.done(v.policy) {
+			continue
+		}
+		result := RuleResult{Policy: v.policy, Rule: v.rule.Name(), Kind: ValidateRule}
+		e, exempt := s.exceptedObject(ctx, v.policy, result.Rule, subject)
+		validated := v.rule.Validate(ctx, Case{Subject: subject, Find: find, Exempt: exempt})
+		if !result.take(validated.Result, validated.Reasons) {
+			continue
+		}
+		result.Action, result.AuditAnnotations, result.Properties = validated.Action, validated.AuditAnnotations, validated.Properties
+		if e != nil {
+			result.Skip, result.Exception, result.Ruling = e.words(), e, Ruling{}
+		}
+		first.applied(v.policy, &result)
+		results = append(results, result)
+	}
+	return results
+}
+
+// take files what a rule said, and reports whether it speaks of the object at all.
+func (r *RuleResult) take(result Result, reasons []Reason) bool {
+	switch result {
+	case "":
+		return false
+	case Pass, Fail, Undecided:
+		r.Ruling = Ruling{Result: result, Reasons: reasons}
+	case Skipped:
+		r.Skip = "the rule's conditions leave it alone"
+		if len(reasons) > 0 {
+			r.Skip = reasons[0].Message
+		}
+	default:
+		r.Ruling = Ruling{Result: Undecided, Reasons: []Reason{{
+			Code: Internal, Message: fmt.Sprintf("the rule %s says %q, which is a defect", r.Rule, result),
+		}}}
+	}
+	if !r.Ruling.Passes() && len(r.Ruling.Reasons) == 0 {
+		r.Ruling.Reasons = []Reason{{Code: Internal, Message: "the rule " + r.Rule + " gives no reason, which is a defect"}}
+	}
+	for i := range r.Ruling.Reasons {
+		if reason := &r.Ruling.Reasons[i]; reason.Path == "" {
+			reason.Path = r.Policy.ID() + "/" + r.Rule
+		}
+	}
+	return true
+}
+
+// firstOnly knows which policies have had their one rule.
+type firstOnly struct{ over []*Policy }
+
+func (f *firstOnly) done(p *Policy) bool { return p.FirstRuleOnly && slices.Contains(f.over, p) }
+
+func (f *firstOnly) applied(p *Policy, r *RuleResult) {
+	if p.FirstRuleOnly && r.Skip == "" {
+		f.over = append(f.over, p)
+	}
+}
+
+// exceptedObject returns the exception that leaves an object alone, or what
+// exceptions leave out of the Pod Security Standards for it. One that is for some
+// images says nothing of an object as a whole.
+func (s *Set) exceptedObject(ctx context.Context, p *Policy, rule string, subject *Subject) (*Exception, []PodSecurityExemption) {
+	if len(s.exceptions) == 0 {
+		return nil, nil
+	}
+	var exempt []PodSecurityExemption
+	for _, e := range s.speaking(ctx, p, rule, subject) {
+		switch {
+		case len(e.PodSecurity) > 0:
+			exempt = append(exempt, e.PodSecurity...)
+		case len(e.Images) == 0:
+			return e, nil
+		}
+	}
+	return nil, exempt
+}
+
+// targeted is what an objectIndex files.
+type targeted interface {
+	Name() string
+	Targets() []Target
+}
+
+// objectRule is a rule about objects in its set.
+type objectRule[R targeted] struct {
+	policy *Policy
+	rule   R
+}
+
+// objectIndex finds the rules that may speak of a subject by its kind.
+type objectIndex[R targeted] struct {
+	all    []objectRule[R]
+	byKind map[string][]int
+	any    []int // of kinds that are patterns
+}
+
+func (x *objectIndex[R]) add(p *Policy, rules []R) {
+	if x.byKind == nil {
+		x.byKind = map[string][]int{}
+	}
+	for _, rule := range rules {
+		i := len(x.all)
+		x.all = append(x.all, objectRule[R]{policy: p, rule: rule})
+		targets := rule.Targets()
+		if len(targets) == 0 || slices.ContainsFunc(targets, func(t Target) bool { return wildcard.Contains(t.Kind) }) {
+			x.any = append(x.any, i)
+			continue
+		}
+		for _, t := range targets {
+			if list := x.byKind[t.Kind]; len(list) == 0 || list[len(list)-1] != i {
+				x.byKind[t.Kind] = append(list, i)
+			}
+		}
+	}
+}
+
+// of returns the positions of the rules that may speak of a subject, in order.
+func (x *objectIndex[R]) of(subject *Subject) []int {
+	list := x.byKind[subject.Kind]
+	if len(x.any) > 0 {
+		list = slices.Concat(list, x.any)
+		slices.Sort(list)
+	}
+	outside := func(i int) bool {
+		p := x.all[i].policy
+		return p.Namespace != "" && p.Namespace != subject.Namespace
+	}
+	if !slices.ContainsFunc(list, outside) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), outside)
+}

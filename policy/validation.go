@@ -1,0 +1,83 @@
+package policy
+
+import "context"
+
+// Validation is a rule about an object as a whole: may it be as it is? It is
+// immutable and safe for concurrent use.
+type Validation interface {
+	// Name returns the rule's name, unique in its policy.
+	Name() string
+	// Targets are the kinds of objects that the rule may speak of. It is asked about
+	// no others.
+	Targets() []Target
+	// Validate judges the object of a case. It ends with ctx.
+	Validate(ctx context.Context, about Case) Validated
+}
+
+// Mutation is a rule that changes objects before anything else is asked about
+// them. It is immutable and safe for concurrent use.
+type Mutation interface {
+	// Name returns the rule's name, unique in its policy.
+	Name() string
+	// Targets are as in Validation.
+	Targets() []Target
+	// Mutate says what becomes of the object of a case. It ends with ctx.
+	Mutate(ctx context.Context, about Case) Mutated
+}
+
+// Case is what rules about an object are asked.
+type Case struct {
+	// Subject is the object, and what is known beside it.
+	Subject *Subject
+	// Find returns the object's images, none at the places of a kind that has none.
+	// An error means that one of them cannot be read.
+	Find Finder
+	// Exempt is what exceptions leave out of the Pod Security Standards; it matters to
+	// no other rule.
+	Exempt []PodSecurityExemption
+}
+
+// PodSecurityExemption leaves a control of the Pod Security Standards out: for the
+// object, or for containers of some images, or for some values of one field.
+type PodSecurityExemption struct {
+	// Control is the control's name, as in Privilege Escalation.
+	Control string
+	// Images are patterns for the images of containers; none means the control as it
+	// holds for the pod.
+	Images []string
+	// Field is the path of the field that may have one of the values; empty means that
+	// nothing is asked of any.
+	Field  string
+	Values []string
+}
+
+// Validated is what a Validation says.
+type Validated struct {
+	// Result is empty where the rule does not speak of the object, and there is
+	// nothing to report. Skipped: it does, and a condition of its author's leaves the
+	// object alone. Undecided: it could not be asked.
+	Result Result
+	// Reasons for the result; of a pass there need be none.
+	Reasons []Reason
+	// Action is what a failure does. Of a failure that Admits nothing is denied.
+	Action Action
+	// AuditAnnotations are the author's words for the audit log, by key.
+	AuditAnnotations map[string]string
+	// Properties are the author's words for reports, by key; few.
+	Properties map[string]string
+}
+
+// Mutated is what a Mutation says.
+type Mutated struct {
+	// Result is empty where the rule does not speak of the object. Pass: Object is
+	// what it makes of it. Skipped: a condition leaves the object alone. Undecided: it
+	// could not be asked. There is no failure.
+	Result Result
+	// Reasons for the result; of a pass there need be none.
+	Reasons []Reason
+	// Object is the changed object, which shares what is as it was; nil where nothing
+	// is to be changed.
+	Object map[string]any
+	// Properties are the author's words for reports, by key; few.
+	Properties map[string]string
+}
