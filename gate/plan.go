@@ -21,6 +21,7 @@ type planned struct {
 	uses     []workload.Use       // as they stand in the object
 	mutated  []policy.RuleResult  // of the mutation rules
 	patch    []workload.Operation // what they change
+	changed  workload.Object      // what they made; zero for nothing
 	reasons  []policy.Reason
 	warnings []policy.Reason
 	tasks    []task // of the plan's checks, in their order
@@ -199,7 +200,7 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	_, decided := j.gate.options.begin(ctx, PhaseDecide)
 	defer decided()
 	out := Outcome{
-		Subject: p.subject, Source: p.request.Object.Source(), Rules: p.plan.Results,
+		Subject: p.subject, Source: p.request.Object.Source(), Changed: p.changed, Rules: p.plan.Results,
 		Reasons: p.reasons, Warnings: p.warnings,
 		PolicyHash: j.snapshot.Policies.Hash(), TrustGeneration: j.snapshot.Prover.Generation(), MirrorHash: j.snapshot.Mirrors.Hash(),
 		Verdicts: make([]Verdict, 0, len(p.images)),
@@ -214,7 +215,7 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	settleOutcome(&out)
 	p.hold(&out, p.mutated)
 	if out.Answer == Allow {
-		out.Patch = slices.Clone(p.patch)
+		out.Patch, out.Mutations = slices.Clone(p.patch), len(p.patch)
 	}
 	p.pin(&out)
 	p.validate(ctx, j.snapshot.Policies, &out)

@@ -42,8 +42,8 @@ type Request struct {
 	// are not asked.
 	OnlyImages bool
 	// Subject is what is known beside the object itself: who asks, for which
-	// operation, and the namespace's labels. The object's own fields are filled
-	// in from Object.
+	// operation, and the namespace's labels. What it does not say
+	// of the object itself is filled in from Object.
 	Subject policy.Subject
 	// Anonymous: who asks may name any namespace, so the credentials that the
 	// object names for its pulls are not used.
@@ -105,8 +105,13 @@ func (r Request) subject() *policy.Subject {
 	s := r.Subject
 	if !r.Object.IsZero() {
 		s.Object = policy.ContentFrom(r.Object)
-		s.Group, s.Version, s.Kind = r.Object.Group(), r.Object.Version(), r.Object.Kind()
-		s.Name, s.Document = r.Object.Name(), r.Object.IsDocument()
+		if s.Kind == "" {
+			s.Group, s.Version, s.Kind = r.Object.Group(), r.Object.Version(), r.Object.Kind()
+		}
+		if s.Name == "" {
+			s.Name = r.Object.Name()
+		}
+		s.Document = r.Object.IsDocument()
 	}
 	if s.OldObject.IsZero() && !r.Old.IsZero() {
 		s.OldObject = policy.ContentFrom(r.Old)

@@ -58,7 +58,7 @@ func (p *planned) mutate(ctx context.Context, set *policy.Set) error {
 	if p.patch = workload.Diff(p.request.Object.Content(), object.Content()); len(p.patch) == 0 {
 		return nil
 	}
-	p.request.Object = object
+	p.request.Object, p.changed = object, object
 	p.subject.Object = policy.ContentFrom(object)
 	return nil
 }
@@ -107,10 +107,10 @@ func (p *planned) validate(ctx context.Context, set *policy.Set, out *Outcome) {
 	subject := p.subject
 	defer func() {
 		if out.Answer != Allow {
-			out.Patch = nil
+			out.Patch, out.Mutations = nil, 0
 		}
 	}()
-	if pins := out.Patch[len(p.patch):]; len(pins) > 0 {
+	if pins := out.Patch[out.Mutations:]; len(pins) > 0 {
 		pinned, err := workload.Apply(p.request.Object, pins)
 		if err != nil {
 			out.Reasons = append(out.Reasons, policy.Reason{Code: policy.Internal, Message: "the object with its images pinned: " + err.Error()})

@@ -34,11 +34,25 @@ func mayConcern(p *policy.Policy, subject *policy.Subject) bool {
 	if p.Namespace != "" && p.Namespace != subject.Namespace {
 		return false
 	}
+	for _, m := range p.Mutations {
+		if anyConcerns(m.Targets(), subject) {
+			return true
+		}
+	}
+	for _, v := range p.Validations {
+		if anyConcerns(v.Targets(), subject) {
+			return true
+		}
+	}
 	if len(p.Targets) == 0 {
 		onlyDocuments := len(p.Rules) > 0 && !slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return !policy.OnlyDocuments(r) })
 		return !onlyDocuments && (len(p.Rules) > 0 || p.Broken != nil)
 	}
-	return slices.ContainsFunc(p.Targets, func(t policy.Target) bool {
+	return anyConcerns(p.Targets, subject)
+}
+
+func anyConcerns(targets []policy.Target, subject *policy.Subject) bool {
+	return slices.ContainsFunc(targets, func(t policy.Target) bool {
 		return wildcard.Match(t.Group, subject.Group) && wildcard.Match(t.Version, subject.Version) &&
 			wildcard.Match(t.Kind, subject.Kind) && mayMatch(t.Subresource, subject.Subresource) &&
 			(len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, subject.Namespace))

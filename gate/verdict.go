@@ -87,9 +87,13 @@ type Outcome struct {
 	// AuditAnnotations are words of policies for the audit log, by the policy's ID and
 	// their key with a slash between.
 	AuditAnnotations map[string]string
-	// Patch pins the images whose policies want it; none unless the request is
-	// PinHere and the answer is allow.
+	// Patch is what mutation rules change, and then what pins the images whose policies
+	// want it, where the request is PinHere; none unless the answer is allow.
 	Patch []workload.Operation
+	// Mutations is how many operations of Patch are those of mutation rules, and Changed
+	// the object that they make; zero where they make nothing of it.
+	Mutations int
+	Changed   workload.Object
 	// PolicyHash and TrustGeneration name the snapshot.
 	PolicyHash, TrustGeneration, MirrorHash string
 	Cost                                    Cost

@@ -91,6 +91,13 @@ func (s *Set) Validate(ctx context.Context, subject *Subject, find Finder) []Rul
 	return results
 }
 
+// MayMutate reports whether a mutation may speak of a subject, by its kind, its
+// namespace and the operation.
+func (s *Set) MayMutate(subject *Subject) bool { return s.mutations.may(subject) }
+
+// MayValidate reports the same of the validations.
+func (s *Set) MayValidate(subject *Subject) bool { return s.validations.may(subject) }
+
 // take files what a rule said, and reports whether it speaks of the object at all.
 func (r *RuleResult) take(result Result, reasons []Reason) bool {
 	switch result {
@@ -203,4 +210,26 @@ func (x *objectIndex[R]) of(subject *Subject) []int {
 		return list
 	}
 	return slices.DeleteFunc(slices.Clone(list), outside)
+}
+
+// may reports whether a rule may speak of a subject.
+func (x *objectIndex[R]) may(subject *Subject) bool {
+	return slices.ContainsFunc(x.of(subject), func(i int) bool {
+		targets := x.all[i].rule.Targets()
+		return len(targets) == 0 || slices.ContainsFunc(targets, func(t Target) bool { return t.may(subject) })
+	})
+}
+
+// may reports whether a target may mean a subject.
+func (t Target) may(subject *Subject) bool {
+	operations := t.Operations
+	if len(operations) == 0 {
+		operations = []string{"CREATE", "UPDATE"}
+		if t.Subresource != "" {
+			operations = append(operations, "CONNECT")
+		}
+	}
+	return wildcard.Match(t.Kind, subject.Kind) && wildcard.Match(t.Group, subject.Group) && wildcard.Match(t.Version, subject.Version) &&
+		(wildcard.Match(t.Subresource, subject.Subresource) || t.Subresource == "" && subject.Subresource == "ephemeralcontainers") &&
+		slices.Contains(operations, subject.Operation)
 }

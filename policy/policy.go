@@ -39,6 +39,12 @@ type Policy struct {
 	// document.
 	Mutations   []Mutation
 	Validations []Validation
+	// Generations and Alterations are its rules about other objects than the one that
+	// is asked about, in the order of the document.
+	Generations []Generation
+	Alterations []Alteration
+	// Created is when the document came into its cluster; zero for one of a file.
+	Created time.Time
 	// FirstRuleOnly: of its mutations, and of its validations, only the first that
 	// applies to an object counts.
 	FirstRuleOnly bool
@@ -156,6 +162,8 @@ type Set struct {
 	index                         *index
 	mutations                     objectIndex[Mutation]
 	validations                   objectIndex[Validation]
+	generations                   objectIndex[Generation]
+	alterations                   objectIndex[Alteration]
 }
 
 // NewSet joins policies. Two with the same ID are an error: one of them would
@@ -182,6 +190,8 @@ func NewSet(policies ...*Policy) (*Set, error) {
 	for _, p := range sorted {
 		set.mutations.add(p, p.Mutations)
 		set.validations.add(p, p.Validations)
+		set.generations.add(p, p.Generations)
+		set.alterations.add(p, p.Alterations)
 	}
 	return set, nil
 }

@@ -12,6 +12,7 @@ var hints = map[policy.Code]string{
 	policy.NoAttestation:   "attach the attestation in the build, signed by whom the policy names; cosign tree IMAGE lists what is there now",
 	policy.ConditionFailed: "compare the statement with the condition: rebuild the image so that it holds, or correct the policy",
 	policy.Denied:          "read the policy's deny condition against the statements; a new build must not meet it",
+	policy.Violated:        "change the object as the rule says; quaymaster apply POLICY -r FILE shows every rule's word on a file",
 	policy.MissingDigest:   "name the image by digest, or let the policy pin it (mutateDigest)",
 	policy.NotPinned:       "name the image by digest, or let the policy pin it (mutateDigest)",
 	policy.Unverified:      "let an expression of the policy verify the image, or say required: false",

@@ -47,6 +47,17 @@ type Record struct {
 	unmatched bool // a document that no policy speaks of
 }
 
+// spoken counts the rules that said something of the object.
+func (r Record) spoken() int {
+	n := 0
+	for _, rule := range r.Rules {
+		if rule.speaks() {
+			n++
+		}
+	}
+	return n
+}
+
 // Object names the object that was judged.
 type Object struct {
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -172,15 +183,26 @@ func (p Policy) String() string {
 type Rule struct {
 	Policy Policy `json:"policy"`
 	Rule   string `json:"rule"`
+	// Kind is mutate or validate for rules about objects; empty for those about images.
+	Kind policy.RuleKind `json:"kind,omitempty"`
 	// Skipped says why the rule does not apply.
 	Skipped string `json:"skipped,omitempty"`
 	// Error says why the rule could not be asked.
 	Error string `json:"error,omitempty"`
 	// Result is what the rule says of the object itself: pass, fail or undecided.
 	// Empty where it says nothing of it.
-	Result  policy.Result   `json:"result,omitempty"`
+	Result policy.Result `json:"result,omitempty"`
+	// Action is what a failure of a rule about objects does.
+	Action  policy.Action   `json:"action,omitempty"`
 	Reasons []policy.Reason `json:"reasons,omitempty"`
+	// Changed: the rule changed the object.
+	Changed bool `json:"changed,omitempty"`
+	// Properties are its author's words for reports.
+	Properties map[string]string `json:"properties,omitempty"`
 }
+
+// speaks reports whether the rule said something of the object.
+func (r Rule) speaks() bool { return r.Kind != policy.ImageRule && r.Skipped == "" }
 
 // Proof is one claim that was proved, by one signature.
 type Proof struct {

@@ -34,12 +34,12 @@ func NewRecord(o gate.Outcome) Record {
 		record.Images = append(record.Images, newImage(v))
 	}
 	for _, r := range o.Rules {
-		rule := Rule{Policy: newPolicy(r.Policy), Rule: r.Rule, Skipped: r.Skip}
+		rule := Rule{Policy: newPolicy(r.Policy), Rule: r.Rule, Kind: r.Kind, Skipped: r.Skip, Changed: r.Changed, Properties: r.Properties}
 		if r.Err != nil {
 			rule.Error = r.Err.Error()
 		}
-		if r.Judge != nil {
-			rule.Result, rule.Reasons = cmp.Or(r.Ruling.Result, policy.Pass), advised(r.Ruling.Reasons)
+		if r.OfObject() && r.Err == nil && r.Skip == "" {
+			rule.Result, rule.Action, rule.Reasons = cmp.Or(r.Ruling.Result, policy.Pass), r.Action, advised(r.Ruling.Reasons)
 		}
 		record.Rules = append(record.Rules, rule)
 	}

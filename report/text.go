@@ -93,6 +93,8 @@ func (t *text) whole(r Record, worst gate.Answer) {
 		t.row(gate.Unable, "", 0, "the object as a whole")
 	case r.unmatched:
 		t.row(r.Answer, "", 0, "no policy speaks of this document")
+	case r.spoken() > 0:
+		t.row(r.Answer, "", 0, count(r.spoken(), "rule")+" about the object")
 	case len(r.Images) == 0:
 		t.row(r.Answer, "", 0, "no images")
 	}

@@ -204,7 +204,13 @@ func (g grower) rules(b *branch, rules []policy.RuleResult) {
 			child := &branch{sign: "?", colour: yellow, text: who + ": could not be asked"}
 			child.add("because", clean(r.Err.Error()))
 			b.below = append(b.below, child)
-		case r.Judge != nil:
+		case r.Skip != "" && r.Kind != policy.ImageRule:
+			child := &branch{sign: "-", colour: dim, text: who + ": leaves it alone"}
+			child.add("because", clean(r.Skip))
+			b.below = append(b.below, child)
+		case r.Changed:
+			b.below = append(b.below, answered(gate.Allow, who+": changes the object"))
+		case r.OfObject():
 			child := answered(answerOf(r.Ruling), who+": "+string(cmp.Or(r.Ruling.Result, policy.Pass))+", for the object itself")
 			g.reasons(child, "", "", advised(r.Ruling.Reasons))
 			b.below = append(b.below, child)

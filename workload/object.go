@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -45,7 +46,10 @@ func Parse(raw []byte) (Object, error) {
 // its grammar and its UTF-8 are not checked a second time. It may panic on
 // anything else.
 func ParseValue(value jsontext.Value) (Object, error) {
-	if len(value) > MaxInput {
+	switch {
+	case len(value) == 0:
+		return Object{}, errors.New("object: there is none")
+	case len(value) > MaxInput:
 		return Object{}, fmt.Errorf("object: more than %d bytes (MaxInput)", MaxInput)
 	}
 	read, err := read(string(value))

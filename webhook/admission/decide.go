@@ -23,7 +23,7 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 		return q.refuse(err)
 	}
 	q.cause = NotAsked
-	if q.passes() || h.config.Door == Mutate && !h.mutated[q.kind()] {
+	if q.passes() || h.speaksOfNothing(q) {
 		return response{allowed: true}
 	}
 	fold, err := h.queue.unfold(ctx, q.request.object, q.request.oldObject)
@@ -99,6 +99,33 @@ func (h *Handler) pinning(q *question) gate.Pinning {
 	return gate.PinDone
 }
 
+// speaksOfNothing reports whether no rule can speak of a request that brings no
+// image at this door, so that it waits for nobody.
+func (h *Handler) speaksOfNothing(q *question) bool {
+	leaves := q.request.operation == opDelete || q.request.operation == opConnect
+	switch {
+	case h.config.Door == Mutate && leaves:
+		return true
+	case h.config.Door == Mutate && !h.mutated[q.kind()]:
+		return h.rules == nil || !h.rules.MayMutate(&q.subject)
+	case leaves, q.request.subresource == "status", q.request.subresource == "scale":
+		return h.rules == nil || !h.rules.MayValidate(&q.subject)
+	}
+	return false
+}
+
+// stage says what the door asks for: validation comes when everybody has changed the
+// object, and images are the validating door's alone where nobody pins them.
+func (h *Handler) stage(q *question) gate.Stage {
+	switch {
+	case h.config.Door != Mutate:
+		return gate.StageValidate
+	case h.mutated[q.kind()]:
+		return gate.StageMutate
+	}
+	return gate.StageMutateObject
+}
+
 // decided is what the goroutine that asks the gate brings back.
 type decided struct {
 	outcome gate.Outcome
@@ -113,7 +140,7 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	if err != nil {
 		return QueueFull, err
 	}
-	request := gate.Request{Object: q.object, Old: q.old, Pinning: h.pinning(q), Subject: q.subject}
+	request := gate.Request{Object: q.object, Old: q.old, Pinning: h.pinning(q), Stage: h.stage(q), Subject: q.subject}
 	result := make(chan decided, 1)
 	go func() {
 		deepen(0)
@@ -154,16 +181,19 @@ func (h *Handler) askSafely(ctx context.Context, request gate.Request) (d decide
 			d = decided{cause: Panicked, err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 		}
 	}()
-	err := h.complete(ctx, &request.Subject, request.Object)
+	err := h.complete(ctx, &request.Subject, request.Object, request.Old)
 	return decided{outcome: h.config.Decider.Decide(ctx, request), cause: Decided, err: err}
 }
 
 // complete adds what others know of the subject. What they do not know stays
 // unknown, and rules that ask for it cannot be asked.
-func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object workload.Object) error {
+func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object, old workload.Object) error {
 	var failed error
 	switch {
 	case subject.Kind == "Namespace" && subject.Group == "":
+		if object.IsZero() {
+			object = old
+		}
 		subject.NamespaceLabels, subject.NamespaceKnown = metadata(object).Member("labels").Texts(), true
 	case subject.Namespace != "":
 		found, err := h.config.Namespaces.Labels(ctx, subject.Namespace)
@@ -221,7 +251,11 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 	}
 	answer.patch = append(restored, o.Patch...)
 	if q.isPod() && q.request.subresource == "" {
-		notes, err := record(h.copies, q.object, q.old, o.Patch)
+		object := q.object
+		if !o.Changed.IsZero() {
+			object = o.Changed // what the mutation rules made of it is what was written
+		}
+		notes, err := record(h.copies, object, q.old, o.Patch[o.Mutations:])
 		if err != nil {
 			return response{}, err
 		}

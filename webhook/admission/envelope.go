@@ -29,10 +29,12 @@ type request struct {
 	uid, name, namespace   string
 	operation, subresource string
 	group, version, kind   string
-	user                   string
-	groups                 []string
-	dryRun                 bool
-	object, oldObject      []byte // nil for null
+	// resource is that of the URL, without its subresource.
+	resourceGroup, resource string
+	user                    string
+	groups                  []string
+	dryRun                  bool
+	object, oldObject       []byte // nil for null
 }
 
 // decode reads a review in one pass. Members that nobody reads are only skipped.
@@ -78,6 +80,7 @@ var envelopeFields = []field[envelope]{
 var requestFields = []field[request]{
 	{"uid", func(d *decoder, r *request) error { return d.text(&r.uid) }},
 	{"kind", func(d *decoder, r *request) error { return readObject(d, "request.kind", r, kindFields) }},
+	{"resource", func(d *decoder, r *request) error { return readObject(d, "request.resource", r, resourceFields) }},
 	{"subResource", func(d *decoder, r *request) error { return d.text(&r.subresource) }},
 	{"name", func(d *decoder, r *request) error { return d.text(&r.name) }},
 	{"namespace", func(d *decoder, r *request) error { return d.text(&r.namespace) }},
@@ -92,6 +95,11 @@ var kindFields = []field[request]{
 	{"group", func(d *decoder, r *request) error { return d.text(&r.group) }},
 	{"version", func(d *decoder, r *request) error { return d.text(&r.version) }},
 	{"kind", func(d *decoder, r *request) error { return d.text(&r.kind) }},
+}
+
+var resourceFields = []field[request]{
+	{"group", func(d *decoder, r *request) error { return d.text(&r.resourceGroup) }},
+	{"resource", func(d *decoder, r *request) error { return d.text(&r.resource) }},
 }
 
 var userFields = []field[request]{

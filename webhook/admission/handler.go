@@ -48,6 +48,15 @@ type Failure interface {
 	FailOpen(subject *policy.Subject) bool
 }
 
+// ObjectRules knows of which objects rules about objects may speak. A subject has no
+// object: it may not have been read.
+type ObjectRules interface {
+	// MayMutate and MayValidate report whether one may change the object, or forbid what
+	// is done to it.
+	MayMutate(subject *policy.Subject) bool
+	MayValidate(subject *policy.Subject) bool
+}
+
 // Config is what a Handler cannot do without.
 type Config struct {
 	Door       Door
@@ -66,6 +75,7 @@ type options struct {
 	mutated   map[Kind]bool
 	reproduce Reproduce
 	copies    Copies
+	rules     ObjectRules
 }
 
 // Option changes a default of a Handler.
@@ -125,6 +135,19 @@ func WithCopies(copies Copies) Option {
 			return errors.New("copies: want somebody who knows the mirrors")
 		}
 		o.copies = copies
+		return nil
+	}
+}
+
+// WithObjectRules asks about what brings no image, as a deletion, and about kinds that
+// are not pinned at the mutating door, where these rules may speak of it; unless set,
+// such requests are admitted at once.
+func WithObjectRules(rules ObjectRules) Option {
+	return func(o *options) error {
+		if rules == nil {
+			return errors.New("object rules: want somebody who knows them")
+		}
+		o.rules = rules
 		return nil
 	}
 }

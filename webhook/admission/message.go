@@ -38,7 +38,14 @@ func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) strin
 		}
 	}
 	p.line(0, "%s: %s", title, summary(len(o.Verdicts), denied, unable, o.Answer))
+	told := map[policy.Reason]bool{}
+	for i := range o.Rules {
+		p.rule(o, &o.Rules[i], told)
+	}
 	for _, reason := range o.Reasons {
+		if told[reason] {
+			continue
+		}
 		word := wordUnable
 		if reason.Code == policy.Malformed {
 			word = wordDenied
@@ -106,6 +113,32 @@ func (p *page) begins(head string) bool {
 		}
 	}
 	return false
+}
+
+// rule says what a rule about objects holds against the object, and notes what was
+// told.
+func (p *page) rule(o *gate.Outcome, r *policy.RuleResult, told map[policy.Reason]bool) {
+	if r.Kind == policy.ImageRule {
+		return
+	}
+	for n, reason := range r.Ruling.Reasons {
+		if !slices.Contains(o.Reasons, reason) {
+			return // what is admitted all the same
+		}
+		if n == 0 {
+			word := wordDenied
+			if r.Ruling.Result != policy.Fail {
+				word = wordUnable
+			}
+			p.line(1, "%s, rule %s: %s", plain(r.Policy.ID(), maxField), plain(r.Rule, maxField), word)
+			p.advise = true
+		}
+		told[reason] = true
+		if own := r.Policy.ID() + "/" + r.Rule; reason.Path == own {
+			reason.Path = ""
+		}
+		p.reason("", "", reason)
+	}
 }
 
 func (p *page) verdict(v *gate.Verdict) {

@@ -51,7 +51,7 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 		return q.refuse(err)
 	}
 	q.cause = NotAsked
-	if q.passes() || q.request.subresource != "" {
+	if q.passes() || q.request.subresource != "" || q.request.operation == opDelete || q.request.operation == opConnect {
 		return response{allowed: true}
 	}
 	fold, err := h.options.queue.unfold(ctx, q.request.object, q.request.oldObject)

@@ -42,10 +42,10 @@ type question struct {
 func (q *question) describe() {
 	r := &q.request
 	q.subject = policy.Subject{
-		Group: r.group, Version: r.version, Kind: r.kind, Subresource: r.subresource,
-		Namespace: r.namespace, Name: r.name, Operation: r.operation,
+		Subresource: r.subresource, Namespace: r.namespace, Name: r.name, Operation: r.operation,
 		User: policy.User{Name: r.user, Groups: r.groups}, DryRun: r.dryRun, Time: time.Now(),
 	}
+	q.about()
 }
 
 // sign makes a response the answer to this request and no other.
@@ -84,10 +84,8 @@ func (q *question) title() string {
 // passes reports whether there is nothing to ask before the objects are read.
 func (q *question) passes() bool {
 	switch {
-	case q.request.operation == opDelete, q.request.operation == opConnect:
-		return true
-	case q.request.subresource == "status", q.request.subresource == "scale":
-		return true
+	case q.request.object == nil && q.request.oldObject == nil:
+		return true // a collection's deletion asks about each of its objects
 	}
 	return q.request.operation == opUpdate && q.request.object != nil && identical(q.request.object, q.request.oldObject)
 }
@@ -107,6 +105,10 @@ func (q *question) check() error {
 		return errors.New("the request has no object")
 	case r.operation == opUpdate && (r.object == nil || r.oldObject == nil):
 		return errors.New("an UPDATE has an object and an oldObject, and one is missing")
+	case r.operation == opDelete && r.object != nil:
+		return errors.New("a DELETE has no object")
+	case r.operation == opConnect && r.object == nil:
+		return errors.New("the request has no object")
 	}
 	return nil
 }
@@ -114,6 +116,12 @@ func (q *question) check() error {
 // parse reads the objects and compares them with what the request says.
 func (q *question) parse() error {
 	var err error
+	if q.request.operation == opDelete {
+		if q.old, err = workload.ParseValue(q.request.oldObject); err != nil {
+			return err
+		}
+		return q.agrees("oldObject", q.old)
+	}
 	if q.object, err = workload.ParseValue(q.request.object); err != nil {
 		return err
 	}

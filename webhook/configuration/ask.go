@@ -48,8 +48,18 @@ type question struct {
 	narrow map[string]bool
 }
 
-// questions collects what policies ask for.
+// phase is a door, and so one of the two configurations.
+type phase int
+
+const (
+	mutatingDoor phase = iota
+	validatingDoor
+)
+
+// questions collects what policies ask for at one door.
 type questions struct {
+	phase     phase
+	mutates   func(Resource) bool // whether images in its objects are changed
 	resources []Resource
 	excluded  []string
 	labelled  func(*policy.Policy) bool // may be nil
@@ -63,10 +73,10 @@ type questions struct {
 	warnings []Warning
 }
 
-// ask works through the policies.
-func (in Input) ask() *questions {
+// ask works through the policies for one door.
+func (in Input) ask(at phase) *questions {
 	q := &questions{
-		resources: in.Resources, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
+		phase: at, mutates: in.mutates, resources: in.Resources, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
 		kinds: make(map[string][]Resource), known: make(map[[3]string]Resource),
 	}
 	for _, r := range in.Resources {
@@ -87,12 +97,13 @@ func (in Input) ask() *questions {
 	return q
 }
 
-// sorted returns the warnings in stable order, each once.
-func (q *questions) sorted() []Warning {
-	slices.SortFunc(q.warnings, func(a, b Warning) int {
+// sorted returns the warnings of both doors in stable order, each once.
+func (q *questions) sorted(other *questions) []Warning {
+	all := slices.Concat(q.warnings, other.warnings)
+	slices.SortFunc(all, func(a, b Warning) int {
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(q.warnings)
+	return slices.Compact(all)
 }
 
 func (q *questions) warn(p *policy.Policy, format string, args ...any) {
@@ -104,7 +115,16 @@ func (q *questions) warn(p *policy.Policy, format string, args ...any) {
 func (q *questions) policy(p *policy.Policy) {
 	own := make(map[name]*question)
 	for _, t := range p.Targets {
-		q.target(p, t, own)
+		q.target(p, subjects{Target: t}, own)
+	}
+	if q.phase == mutatingDoor {
+		for _, m := range p.Mutations {
+			q.objects(p, m.Targets(), own)
+		}
+	} else {
+		for _, v := range p.Validations {
+			q.objects(p, v.Targets(), own)
+		}
 	}
 	for n, said := range own {
 		total := questionOf(q.asked, n, said)
@@ -117,15 +137,29 @@ func (q *questions) policy(p *policy.Policy) {
 	}
 }
 
+// objects adds what a rule about objects asks for to what its policy does.
+func (q *questions) objects(p *policy.Policy, targets []policy.Target, own map[name]*question) {
+	for _, t := range targets {
+		q.target(p, subjects{Target: t, objects: true}, own)
+	}
+}
+
+// subjects are what a rule speaks of: objects of the kinds of its target, or images
+// in them.
+type subjects struct {
+	policy.Target
+	objects bool
+}
+
 // target adds what one target asks for to what its policy does.
-func (q *questions) target(p *policy.Policy, t policy.Target, own map[name]*question) {
-	operations := operationsOf(t)
+func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question) {
+	operations := t.operations()
 	if len(operations) == 0 {
 		return
 	}
-	namespaces, everywhere, confined := q.namespacesOf(p, t)
+	namespaces, everywhere, confined := q.namespacesOf(p, t.Target)
 	if !everywhere && len(namespaces) == 0 {
-		q.warn(p, "%s: every namespace that it names is excluded, or no name of a namespace: nothing is asked on its behalf", written(t))
+		q.warn(p, "%s: every namespace that it names is excluded, or no name of a namespace: nothing is asked on its behalf", written(t.Target))
 		return
 	}
 	found, candidates := false, q.resources
@@ -139,22 +173,24 @@ func (q *questions) target(p *policy.Policy, t policy.Target, own map[name]*ques
 		if !isPattern(t.Kind) {
 			found = true
 		}
-		if confined && !r.Namespaced || isPattern(t.Kind) && !carriesImages(p, r) {
+		if confined && !r.Namespaced || !t.objects && (isPattern(t.Kind) && !carriesImages(p, r) || q.phase == mutatingDoor && !q.mutates(r)) {
 			continue
 		}
-		if why := r.never(); why != "" {
+		if why := r.never(t.objects && !isPattern(t.Kind)); why != "" {
 			if !isPattern(t.Kind) {
-				q.warn(p, "%s: the API server never asks about it, for %s", written(t), why)
+				q.warn(p, "%s: the API server never asks about it, for %s", written(t.Target), why)
 			}
 			continue
 		}
-		for _, resource := range matched(t, r) {
-			brought := bringing(resource, operations)
+		for _, resource := range t.matched(r) {
+			brought := t.bringing(resource, operations)
 			if len(brought) == 0 {
 				continue
 			}
 			asked := questionOf(own, name{r.Group, resource}, &question{kind: r.Kind, namespaced: r.Namespaced})
 			said := newSetting(p, r, brought)
+			said.outside = said.outside || t.objects
+			said.closed = said.closed && !r.mustMend()
 			said.labelled = q.labelled != nil && q.labelled(p)
 			if everywhere {
 				asked.everywhere = said.and(asked.everywhere)
@@ -168,9 +204,9 @@ func (q *questions) target(p *policy.Policy, t policy.Target, own map[name]*ques
 	switch {
 	case isPattern(t.Kind):
 	case !found:
-		q.warn(p, "the API server serves no kind %s: correct the policy if that is a mistake; if its definition is yet to be installed, it is asked about from then on", written(t))
-	case t.Subresource != "" && !wildcard.Match(t.Subresource, ephemeralContainers):
-		q.warn(p, "%s: the API server never asks about it, for this subresource brings no images", written(t))
+		q.warn(p, "the API server serves no kind %s: correct the policy if that is a mistake; if its definition is yet to be installed, it is asked about from then on", written(t.Target))
+	case !t.objects && t.Subresource != "" && !wildcard.Match(t.Subresource, ephemeralContainers):
+		q.warn(p, "%s: the API server never asks about it, for this subresource brings no images", written(t.Target))
 	}
 }
 
@@ -185,38 +221,53 @@ func questionOf(all map[name]*question, n name, like *question) *question {
 	return asked
 }
 
-// bringing returns the operations by which a resource can bring images. An
-// ephemeral container comes by UPDATE alone; who names only CREATE does not ask
-// for it.
-func bringing(resource string, operations []string) []string {
-	if !strings.Contains(resource, "/") {
-		return operations
+// bringing returns the operations on a resource that are asked about. An ephemeral
+// container comes by UPDATE alone; who names only CREATE does not ask for it.
+func (t subjects) bringing(resource string, operations []string) []string {
+	_, subresource, _ := strings.Cut(resource, "/")
+	switch {
+	case subresource == "" && len(t.Operations) == 0:
+		return slices.DeleteFunc(slices.Clone(operations), func(o string) bool { return o == string(admission.Connect) })
+	case subresource == ephemeralContainers, subresource != "" && !t.objects:
+		return slices.DeleteFunc(slices.Clone(operations), func(o string) bool { return o != string(admission.Update) })
 	}
-	return slices.DeleteFunc(slices.Clone(operations), func(o string) bool { return o != string(admission.Update) })
+	return operations
 }
 
 // matched returns the resources, and subresources, of r that t speaks of. A
 // target without subresource that means Pods brings those containers that are
 // added later.
-func matched(t policy.Target, r Resource) []string {
+func (t subjects) matched(r Resource) []string {
 	var names []string
 	if t.Subresource == "" || t.Subresource == "*" {
 		names = append(names, r.Name)
 	}
-	ephemeral := r.Group == "" && r.Kind == podKind && slices.Contains(r.Subresources, ephemeralContainers)
-	if ephemeral && (t.Subresource == "" || wildcard.Match(t.Subresource, ephemeralContainers)) {
-		names = append(names, r.Name+"/"+ephemeralContainers)
+	for _, subresource := range r.Subresources {
+		added := subresource == ephemeralContainers && r.Group == "" && r.Kind == podKind
+		if !added && !t.objects {
+			continue
+		}
+		if added && t.Subresource == "" || t.Subresource != "" && wildcard.Match(t.Subresource, subresource) {
+			names = append(names, r.Name+"/"+subresource)
+		}
 	}
 	return names
 }
 
-// operationsOf returns which of CREATE and UPDATE a target speaks of.
-func operationsOf(t policy.Target) []string {
-	both := []string{string(admission.Create), string(admission.Update)}
-	if len(t.Operations) == 0 {
-		return both
+// operations returns which operations a target speaks of that can be asked about.
+// Images come by CREATE and UPDATE alone.
+func (t subjects) operations() []string {
+	all := []string{string(admission.Create), string(admission.Update)}
+	switch {
+	case t.objects && len(t.Operations) > 0:
+		all = append(all, string(admission.Delete), string(admission.Connect))
+	case t.objects && t.Subresource != "":
+		return append(all, string(admission.Connect))
 	}
-	return slices.DeleteFunc(both, func(o string) bool { return !slices.Contains(t.Operations, o) })
+	if len(t.Operations) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(o string) bool { return !slices.Contains(t.Operations, o) })
 }
 
 // namespacesOf returns the literal namespaces that a policy's target is confined

@@ -66,9 +66,9 @@ func Build(in Input) (Configurations, error) {
 	if err := in.check(); err != nil {
 		return Configurations{}, err
 	}
-	q := in.ask()
-	parts := q.divide()
-	memory, err := q.memory()
+	change, check := in.ask(mutatingDoor), in.ask(validatingDoor)
+	changed, checked := change.divide(), check.divide()
+	memory, err := check.memory(change)
 	if err != nil {
 		return Configurations{}, err
 	}
@@ -76,14 +76,14 @@ func Build(in Input) (Configurations, error) {
 	c := Configurations{
 		Mutating:   &admission.MutatingWebhookConfiguration{ObjectMeta: meta},
 		Validating: &admission.ValidatingWebhookConfiguration{ObjectMeta: *meta.DeepCopy()},
-		Warnings:   q.sorted(),
+		Warnings:   check.sorted(change),
 	}
 	c.Validating.Annotations[Remembered] = memory
-	for _, g := range in.groups(parts, func(a *question) bool { return in.mutates(a) }) {
-		c.Mutating.Webhooks = append(c.Mutating.Webhooks, g.mutating(in, q.excluded))
+	for _, g := range groups(changed) {
+		c.Mutating.Webhooks = append(c.Mutating.Webhooks, g.mutating(in, change.excluded))
 	}
-	for _, g := range in.groups(parts, func(*question) bool { return true }) {
-		c.Validating.Webhooks = append(c.Validating.Webhooks, g.validating(in, q.excluded))
+	for _, g := range groups(checked) {
+		c.Validating.Webhooks = append(c.Validating.Webhooks, g.validating(in, check.excluded))
 	}
 	if len(in.Documents) > 0 {
 		c.Validating.Webhooks = append(c.Validating.Webhooks, in.documents())
@@ -103,12 +103,12 @@ func (in Input) metadata() metav1.ObjectMeta {
 	return meta
 }
 
-// mutates reports whether objects of a resource are changed.
-func (in Input) mutates(a *question) bool {
-	if a.name.group == "" && a.kind == podKind {
+// mutates reports whether images in the objects of a resource are changed.
+func (in Input) mutates(r Resource) bool {
+	if r.Group == "" && r.Kind == podKind {
 		return true
 	}
-	w, ok := Resource{Group: a.name.group, Kind: a.kind}.workload()
+	w, ok := r.workload()
 	return ok && slices.Contains(in.MutateControllers, w.kind)
 }
 
@@ -124,13 +124,10 @@ type group struct {
 	parts      []part
 }
 
-// groups puts the parts that are wanted into webhooks, each operation into one.
-func (in Input) groups(parts []part, wanted func(*question) bool) []*group {
+// groups puts parts into webhooks, each operation into one.
+func groups(parts []part) []*group {
 	found := make(map[string]*group)
 	for _, p := range parts {
-		if !wanted(p.question) {
-			continue
-		}
 		g := p.group()
 		if found[g.name] == nil {
 			found[g.name] = g

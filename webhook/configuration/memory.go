@@ -23,9 +23,11 @@ const Remembered = "quaymaster.dev/resources"
 // resource some 150 bytes.
 const maxRemembered = 500
 
-// memory writes down what is asked about.
-func (q *questions) memory() (string, error) {
-	known := slices.SortedFunc(maps.Values(q.known), compareResources)
+// memory writes down what is asked about at both doors.
+func (q *questions) memory(other *questions) (string, error) {
+	both := maps.Clone(q.known)
+	maps.Copy(both, other.known)
+	known := slices.SortedFunc(maps.Values(both), compareResources)
 	if len(known) > maxRemembered {
 		q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies speak of %d resources, of which %d are remembered for a time when the API server cannot say what it serves", len(known), maxRemembered)})
 		known = known[:maxRemembered]

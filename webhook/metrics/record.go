@@ -37,7 +37,7 @@ func (m *Metrics) Decided(outcome gate.Outcome) {
 		if rule.Policy != nil && rule.Err != nil {
 			m.decisions.WithLabelValues(m.policy(rule.Policy), string(policy.Undecided)).Inc()
 		}
-		if rule.Policy != nil && rule.Judge != nil {
+		if rule.Policy != nil && rule.OfObject() {
 			m.decisions.WithLabelValues(m.policy(rule.Policy), m.words.value(string(cmp.Or(rule.Ruling.Result, policy.Pass)))).Inc()
 		}
 	}

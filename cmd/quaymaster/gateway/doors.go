@@ -51,6 +51,18 @@ func (f failure) FailOpen(subject *policy.Subject) bool {
 	return err == nil && now.FailOpen(subject)
 }
 
+// MayMutate implements admission.ObjectRules. Without policies nobody knows.
+func (f failure) MayMutate(subject *policy.Subject) bool {
+	now, err := f.state.Snapshot(context.Background())
+	return err != nil || now.Policies == nil || now.Policies.MayMutate(subject)
+}
+
+// MayValidate implements admission.ObjectRules.
+func (f failure) MayValidate(subject *policy.Subject) bool {
+	now, err := f.state.Snapshot(context.Background())
+	return err != nil || now.Policies == nil || now.Policies.MayValidate(subject)
+}
+
 // doorParts are what the doors are made of.
 type doorParts struct {
 	decider    admission.Decider
@@ -61,6 +73,7 @@ type doorParts struct {
 	recorder   admission.Recorder
 	queue      *admission.Queue
 	copies     admission.Copies
+	rules      admission.ObjectRules
 	reproduce  admission.Reproduce
 }
 
@@ -68,7 +81,7 @@ type doorParts struct {
 func newDoors(c Configuration, p doorParts) (map[string]http.Handler, error) {
 	shared := []admission.Option{admission.WithRecorder(p.recorder), admission.WithQueue(p.queue)}
 	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...),
-		admission.WithCopies(p.copies), admission.WithReproduce(p.reproduce))
+		admission.WithCopies(p.copies), admission.WithReproduce(p.reproduce), admission.WithObjectRules(p.rules))
 	if p.roles != nil {
 		objects = append(objects, admission.WithRoles(p.roles))
 	}

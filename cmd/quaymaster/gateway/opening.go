@@ -132,7 +132,7 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	told := g.recorder()
 	doors, err := newDoors(g.configuration, doorParts{
 		decider: engine, namespaces: g.around.namespaces, roles: g.around.roles, failure: failure{g.state},
-		checker: checker{g.policies.catalog}, recorder: told, queue: g.queue, copies: copies{g.state}, reproduce: g.reproduce(),
+		checker: checker{g.policies.catalog}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state}, reproduce: g.reproduce(),
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,171 @@
+package gate_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// renaming is a mutation that writes other images into a pod, by what they begin with.
+type renaming struct{ from, to string }
+
+func (renaming) Name() string             { return "rename" }
+func (renaming) Targets() []policy.Target { return nil }
+
+func (r renaming) Mutate(_ context.Context, about policy.Case) policy.Mutated {
+	found, err := about.Find(nil)
+	if err != nil {
+		return policy.Mutated{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(err, "")}}
+	}
+	object := about.Subject.Object.Map()
+	for _, i := range found {
+		object = policy.WithText(object, i.Pointer, func(text string) string { return strings.Replace(text, r.from, r.to, 1) })
+	}
+	return policy.Mutated{Result: policy.Pass, Object: object}
+}
+
+// wanting is a validation that wants all images to hold a text.
+type wanting struct {
+	text   string
+	action policy.Action
+	result policy.Result // of a failure
+	seen   *[]string
+}
+
+func (wanting) Name() string             { return "want" }
+func (wanting) Targets() []policy.Target { return nil }
+
+func (w wanting) Validate(_ context.Context, about policy.Case) policy.Validated {
+	found, err := about.Find(nil)
+	if err != nil {
+		return policy.Validated{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(err, "")}}
+	}
+	v := policy.Validated{Result: policy.Pass, Action: w.action}
+	for _, i := range found {
+		*w.seen = append(*w.seen, i.Ref.Written())
+		if !strings.Contains(i.Ref.Written(), w.text) {
+			v.Result = w.result
+			v.Reasons = []policy.Reason{{Code: policy.Violated, Message: "want " + w.text}}
+		}
+	}
+	return v
+}
+
+// TestOrder: mutation rules come before the images, which are proved by the names
+// that will run, and validation rules see what will run.
+func TestOrder(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app, bad := h.Build("copies/app", "v1", "app"), h.Build("copies/bad", "v1", "bad")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	elsewhere := func(name string) string { return strings.Replace(name, "copies/", "origin/", 1) }
+	pinned := app.Name + "@" + app.Manifest.Digest
+	for _, row := range []struct {
+		reason   string
+		stage    gate.Stage
+		image    string
+		want     string // of each image
+		action   policy.Action
+		failure  policy.Result
+		answer   gate.Answer
+		final    string // what stands in the object at the end; empty for no patch
+		seen     []string
+		warnings int
+	}{
+		{"everything", gate.StageAll, elsewhere(app.Name), "@sha256", policy.Enforce, policy.Fail, gate.Allow, pinned, []string{pinned}, 0},
+		{"the new name is what is proved", gate.StageAll, elsewhere(bad.Name), "", policy.Enforce, policy.Fail, gate.Deny, "", []string{bad.Name}, 0},
+		{"a validation denies", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Fail, gate.Deny, "", []string{pinned}, 0},
+		{"a validation could not be asked", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Undecided, gate.Unable, "", []string{pinned}, 0},
+		{"a validation audits", gate.StageAll, elsewhere(app.Name), "nothing", policy.Audit, policy.Fail, gate.Allow, pinned, []string{pinned}, 1},
+		{"an unknown action denies", gate.StageAll, elsewhere(app.Name), "nothing", "Perhaps", policy.Fail, gate.Deny, "", []string{pinned}, 0},
+		{"the mutating door validates nothing", gate.StageMutate, elsewhere(app.Name), "nothing", policy.Enforce, policy.Fail, gate.Allow, pinned, nil, 0},
+		{"and proves", gate.StageMutate, elsewhere(bad.Name), "", policy.Enforce, policy.Fail, gate.Deny, "", nil, 0},
+		{"it leaves images alone where others pin", gate.StageMutateObject, elsewhere(bad.Name), "nothing", policy.Enforce, policy.Fail, gate.Allow, bad.Name, nil, 0},
+		{"the validating door changes nothing", gate.StageValidate, pinned, "@sha256", policy.Enforce, policy.Fail, gate.Allow, "", []string{pinned}, 0},
+		{"and validates", gate.StageValidate, pinned, "nothing", policy.Enforce, policy.Fail, gate.Deny, "", []string{pinned}, 0},
+	} {
+		var seen []string
+		g := h.gateWith(t, &policy.Policy{
+			Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(h.key)},
+			Mutations:   []policy.Mutation{renaming{"origin/", "copies/"}},
+			Validations: []policy.Validation{wanting{row.want, row.action, row.failure, &seen}},
+		})
+		request := pod(t, row.image)
+		request.Stage = row.stage
+		out := g.Decide(t.Context(), request)
+		if out.Answer != row.answer || !slices.Equal(seen, row.seen) || len(out.Warnings) != row.warnings {
+			t.Errorf("%s: %s %v, validated %v, %d warnings", row.reason, out.Answer, out.Reasons, seen, len(out.Warnings))
+		}
+		if final := lastValue(out.Patch); final != row.final {
+			t.Errorf("%s: it became %q, want %q", row.reason, final, row.final)
+		}
+	}
+}
+
+func lastValue(operations []workload.Operation) string {
+	if len(operations) == 0 {
+		return ""
+	}
+	text, _ := operations[len(operations)-1].Value.(string)
+	return text
+}
+
+// TestOnlyImages: rules about objects are not asked where the object was made up.
+func TestOnlyImages(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app := h.Build("app", "v1", "app")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	for _, row := range []struct {
+		reason  string
+		request gate.Request
+		answer  gate.Answer
+	}{
+		{"an image", must(gate.ForImage(app.Name, "default"))(t), gate.Allow},
+		{"images of a door", must(gate.ForImages("default", "", []string{app.Name}))(t), gate.Allow},
+		{"a pod", pod(t, app.Name), gate.Deny},
+	} {
+		var seen []string
+		g := h.gateWith(t, &policy.Policy{
+			Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(h.key)},
+			Validations: []policy.Validation{wanting{"nothing", policy.Enforce, policy.Fail, &seen}},
+		})
+		if out := g.Decide(t.Context(), row.request); out.Answer != row.answer {
+			t.Errorf("%s: %s %v", row.reason, out.Answer, out.Reasons)
+		}
+	}
+}
+
+// forbidding is a validation that forbids deletions.
+type forbidding struct{}
+
+func (forbidding) Name() string             { return "stay" }
+func (forbidding) Targets() []policy.Target { return nil }
+
+func (forbidding) Validate(_ context.Context, about policy.Case) policy.Validated {
+	labels, _ := about.Subject.OldObject.Map()["metadata"].(map[string]any)["labels"].(map[string]any)
+	if about.Subject.Operation != "DELETE" || !about.Subject.Object.IsZero() || about.Subject.Kind != "ConfigMap" || !slices.Contains(slices.Collect(maps.Keys(labels)), "stay") {
+		return policy.Validated{}
+	}
+	return policy.Validated{Result: policy.Fail, Action: policy.Enforce, Reasons: []policy.Reason{{Code: policy.Violated, Message: "it stays"}}}
+}
+
+// TestDeletion: a deletion has no object but the old one, and a rule may forbid it.
+func TestDeletion(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Validations: []policy.Validation{forbidding{}}})
+	for label, answer := range map[string]gate.Answer{"stay": gate.Deny, "go": gate.Allow} {
+		old := must(workload.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b","labels":{"` + label + `":""}}}`)))(t)
+		out := g.Decide(t.Context(), gate.Request{Old: old, Stage: gate.StageValidate, Subject: policy.Subject{
+			Version: "v1", Kind: "ConfigMap", Namespace: "b", Name: "a", Operation: "DELETE",
+		}})
+		if out.Answer != answer {
+			t.Errorf("%s: %s %v", label, out.Answer, out.Reasons)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package policy
+
+import (
+	"context"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// Generation is a rule about what stands beside an object, its trigger: which
+// other objects are there because it is. It is immutable and safe for concurrent
+// use.
+type Generation interface {
+	// Name returns the rule's name, unique in its policy.
+	Name() string
+	// Targets are the kinds of its triggers. It is asked about no others.
+	Targets() []Target
+	// NeedsRequester reports whether the rule reads who made the trigger, which is
+	// not known any more once the trigger is there.
+	NeedsRequester() bool
+	// Terms say how long what it makes stays as it is.
+	Terms() Terms
+	// Generate says which objects are to be there because of the object of a case. It
+	// ends with ctx.
+	Generate(ctx context.Context, about Case) Generated
+}
+
+// Terms say which triggers a Generation speaks of, and what holds for the objects
+// that it makes.
+type Terms struct {
+	// Existing: triggers that were there before the policy count too.
+	Existing bool
+	// Synchronize: the objects are kept as the rule says. They are put back if
+	// somebody changes or deletes them, and go with their trigger and with the rule.
+	// Otherwise they are made once.
+	Synchronize bool
+	// Orphan: the objects stay when the rule goes.
+	Orphan bool
+	// Kinds are those of the objects, each once.
+	Kinds []ObjectKind
+	// Apply: the objects are written by server-side apply, so that fields of which
+	// the rule says nothing stay somebody else's.
+	Apply bool
+}
+
+// ObjectKind is a kind of objects, as they write it.
+type ObjectKind struct{ APIVersion, Kind string }
+
+// Generated is what a Generation says.
+type Generated struct {
+	// Result is empty where the rule does not speak of the object. Pass: Objects are
+	// to be there. Skipped: a condition leaves the object alone, and nothing is to be
+	// there. Undecided: it could not be asked. There is no failure.
+	Result Result
+	// Reasons for the result; of a pass there need be none.
+	Reasons []Reason
+	// Objects are those that are to be there, each of them whole.
+	Objects []Downstream
+}
+
+// Downstream is an object that a Generation wants.
+type Downstream struct {
+	// Object has an apiVersion, a kind, a name and, unless its kind has none, a
+	// namespace. It is not to be changed.
+	Object map[string]any
+	// Synchronize is as in Terms.
+	Synchronize bool
+}
+
+// Alteration is a rule that changes objects which are there already because
+// another object, its trigger, was made or changed. It is immutable and safe for
+// concurrent use.
+type Alteration interface {
+	// Name returns the rule's name, unique in its policy.
+	Name() string
+	// Targets are the kinds of its triggers, not of what it changes. It is asked
+	// about no others.
+	Targets() []Target
+	// NeedsRequester is as in Generation.
+	NeedsRequester() bool
+	// OnPolicyChange: triggers that are there count when the policy comes or changes.
+	OnPolicyChange() bool
+	// Existing says which objects the trigger of a case changes, and how. It ends with
+	// ctx, and so does what it returns.
+	Existing(ctx context.Context, about Case) Selected
+}
+
+// Selected is which objects an Alteration changes.
+type Selected struct {
+	// Result is as in Generated.
+	Result Result
+	// Reasons for the result; of a pass there need be none.
+	Reasons []Reason
+	// Selections are looked for one after the other.
+	Selections []Selection
+	// Alter says what becomes of an object that one of the selections has found. It is
+	// not for concurrent use.
+	Alter func(ctx context.Context, by Selection, target map[string]any) Mutated
+}
+
+// Selection is a choice of objects that are there.
+type Selection struct {
+	// APIVersion and Kind are those of the objects.
+	APIVersion, Kind string
+	// Namespace and Name are patterns with * and ?; empty means any.
+	Namespace, Name string
+	// Labels selects by labels; nil means any. Query says the same, or less than it, as
+	// the API server takes it.
+	Labels LabelSelector
+	Query  string
+	// Position tells the selections of one rule apart.
+	Position int
+}
+
+// LabelSelector selects objects by their labels.
+type LabelSelector interface {
+	// Matches reports whether labels are as they are to be.
+	Matches(labels map[string]string) bool
+}
+
+// The kinds of rules about other objects than the one that is asked about.
+const (
+	GenerateRule RuleKind = "generate"       // a Generation
+	AlterRule    RuleKind = "mutateExisting" // an Alteration
+)
+
+// GenerateResult is what became of a Generation.
+type GenerateResult struct {
+	RuleResult
+	// NeedsRequester and Terms are as in Generation.
+	NeedsRequester bool
+	Terms          Terms
+	// Objects are there if the rule passes.
+	Objects []Downstream
+}
+
+// Generate asks the generations about a trigger, in the order of policies and
+// rules, and returns what became of each that speaks of it.
+func (s *Set) Generate(ctx context.Context, subject *Subject, find Finder) []GenerateResult {
+	if len(s.generations.all) == 0 {
+		return nil
+	}
+	var (
+		results []GenerateResult
+		first   firstOnly
+	)
+	for _, i := range s.generations.of(subject) {
+		g := &s.generations.all[i]
+		if first.done(g.policy) {
+			continue
+		}
+		result := GenerateResult{RuleResult: RuleResult{Policy: g.policy, Rule: g.rule.Name(), Kind: GenerateRule}, NeedsRequester: g.rule.NeedsRequester(), Terms: g.rule.Terms()}
+		generated := g.rule.Generate(ctx, Case{Subject: subject, Find: find})
+		if !result.take(generated.Result, generated.Reasons) {
+			continue
+		}
+		if e, _ := s.exceptedObject(ctx, g.policy, result.Rule, subject); e != nil {
+			result.Skip, result.Exception, result.Ruling = e.words(), e, Ruling{}
+		} else if result.Ruling.Result == Pass {
+			result.Objects, result.Changed = generated.Objects, len(generated.Objects) > 0
+		}
+		first.applied(g.policy, &result.RuleResult)
+		results = append(results, result)
+	}
+	return results
+}
+
+// AlterResult is what became of an Alteration before it is asked about any of the
+// objects that it changes.
+type AlterResult struct {
+	RuleResult
+	// OnPolicyChange is as in Alteration.
+	OnPolicyChange bool
+	// NeedsRequester is as in Generation.
+	NeedsRequester bool
+	// Selections and Alter are there if the rule passes, and as in Selected.
+	Selections []Selection
+	Alter      func(ctx context.Context, by Selection, target map[string]any) Mutated
+}
+
+// Alterations asks the alterations about a trigger, in the order of policies and
+// rules, and returns what became of each that speaks of it. Nothing is altered by
+// that.
+func (s *Set) Alterations(ctx context.Context, subject *Subject, find Finder) []AlterResult {
+	if len(s.alterations.all) == 0 {
+		return nil
+	}
+	var (
+		results []AlterResult
+		first   firstOnly
+	)
+	about := Case{Subject: subject, Find: find}
+	for _, i := range s.alterations.of(subject) {
+		a := &s.alterations.all[i]
+		if first.done(a.policy) {
+			continue
+		}
+		result := AlterResult{
+			RuleResult:     RuleResult{Policy: a.policy, Rule: a.rule.Name(), Kind: AlterRule},
+			OnPolicyChange: a.rule.OnPolicyChange(), NeedsRequester: a.rule.NeedsRequester(),
+		}
+		selected := a.rule.Existing(ctx, about)
+		if !result.take(selected.Result, selected.Reasons) {
+			continue
+		}
+		if e, _ := s.exceptedObject(ctx, a.policy, result.Rule, subject); e != nil {
+			result.Skip, result.Exception, result.Ruling = e.words(), e, Ruling{}
+		} else if result.Ruling.Result == Pass {
+			result.Selections, result.Alter = selected.Selections, selected.Alter
+		}
+		first.applied(a.policy, &result.RuleResult)
+		results = append(results, result)
+	}
+	return results
+}
+
+// NeedsRequester reports whether a rule about other objects may want to know, after
+// the object of a subject is there, who made it.
+func (s *Set) NeedsRequester(subject *Subject) bool {
+	return needsRequester(&s.generations, subject) || needsRequester(&s.alterations, subject)
+}
+
+// requesting is a rule that may read who made its trigger.
+type requesting interface {
+	targeted
+	NeedsRequester() bool
+}
+
+func needsRequester[R requesting](x *objectIndex[R], subject *Subject) bool {
+	if len(x.all) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(x.of(subject), func(i int) bool {
+		rule := x.all[i].rule
+		return rule.NeedsRequester() && slices.ContainsFunc(rule.Targets(), func(t Target) bool { return t.isOf(subject) })
+	})
+}
+
+// isOf reports whether the target is of a subject's kind, in its namespace.
+func (t Target) isOf(s *Subject) bool {
+	return wildcard.Match(t.Group, s.Group) && wildcard.Match(t.Version, s.Version) && wildcard.Match(t.Kind, s.Kind) &&
+		wildcard.Match(t.Subresource, s.Subresource) && (len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace))
+}

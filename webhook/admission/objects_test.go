@@ -1,0 +1,117 @@
+package admission_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// speaking says of which objects rules about objects may speak.
+type speaking bool
+
+func (s speaking) MayMutate(*policy.Subject) bool   { return bool(s) }
+func (s speaking) MayValidate(*policy.Subject) bool { return bool(s) }
+
+// TestStages: what is asked of the gate at which door, and what brings no image
+// only where a rule about objects may speak of it.
+func TestStages(t *testing.T) {
+	deployment := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"}, "spec": object{}}
+	options := object{"apiVersion": "v1", "kind": "PodExecOptions", "command": []any{"sh"}}
+	exec := func(request object) {
+		request["namespace"], request["name"], request["subResource"] = "shop", "web", "exec"
+		request["resource"] = object{"group": "", "version": "v1", "resource": "pods"}
+	}
+	for _, row := range []struct {
+		reason    string
+		door      admission.Door
+		operation string
+		now, old  object
+		change    func(object)
+		rules     bool
+		asked     gate.Stage
+		silent    bool // nobody is asked
+		kind      string
+	}{
+		{"a pod is changed and proved", admission.Mutate, "CREATE", pod("a"), nil, nil, false, gate.StageMutate, false, "Pod"},
+		{"and proved and validated", admission.Validate, "CREATE", pod("a"), nil, nil, false, gate.StageValidate, false, "Pod"},
+		{"a deployment is changed where a rule says so", admission.Mutate, "CREATE", deployment, nil, nil, true, gate.StageMutateObject, false, "Deployment"},
+		{"and waits for nobody where none does", admission.Mutate, "CREATE", deployment, nil, nil, false, "", true, ""},
+		{"a deletion is validated where a rule says so", admission.Validate, "DELETE", nil, pod("a"), nil, true, gate.StageValidate, false, "Pod"},
+		{"and waits for nobody where none does", admission.Validate, "DELETE", nil, pod("a"), nil, false, "", true, ""},
+		{"a deletion changes nothing", admission.Mutate, "DELETE", nil, pod("a"), nil, true, "", true, ""},
+		{"exec is about the pod", admission.Validate, "CONNECT", options, nil, exec, true, gate.StageValidate, false, "Pod"},
+		{"and waits for nobody where no rule speaks of it", admission.Validate, "CONNECT", options, nil, exec, false, "", true, ""},
+	} {
+		p := &pinner{}
+		send(t, door(t, row.door, p, admission.WithObjectRules(speaking(row.rules))), review(t, row.operation, row.now, row.old, row.change))
+		asked := p.asked()
+		if row.silent {
+			if len(asked) > 0 {
+				t.Errorf("%s: asked %+v", row.reason, asked)
+			}
+			continue
+		}
+		if len(asked) != 1 || asked[0].Stage != row.asked || asked[0].Subject.Kind != row.kind || asked[0].Old.IsZero() != (row.old == nil) {
+			t.Errorf("%s: asked %+v", row.reason, asked)
+		}
+	}
+}
+
+// objecting is a gate whose one rule about objects has changed the pod, or refuses
+// it.
+type objecting struct{ refuses bool }
+
+func (o objecting) Decide(_ context.Context, request gate.Request) gate.Outcome {
+	p := &policy.Policy{Kind: "ClusterPolicy", Name: "labels"}
+	rule := policy.RuleResult{Policy: p, Rule: "team", Kind: policy.ValidateRule}
+	if o.refuses {
+		reason := policy.Reason{Code: policy.Violated, Path: p.ID() + "/team", Message: "the label team is missing"}
+		rule.Ruling = policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{reason}}
+		return gate.Outcome{Answer: gate.Deny, Rules: []policy.RuleResult{rule}, Reasons: []policy.Reason{reason}}
+	}
+	content := request.Object.Content()
+	annotated := map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": content["spec"], "metadata": map[string]any{
+		"name": "web", "namespace": "shop", "annotations": map[string]any{"team": "a"},
+	}}
+	changed, err := request.Object.With(annotated)
+	if err != nil {
+		panic(err)
+	}
+	out := pin(gate.Request{Object: changed, Pinning: request.Pinning})
+	operations := workload.Diff(content, annotated)
+	out.Patch, out.Mutations, out.Changed = append(operations, out.Patch...), len(operations), changed
+	return out
+}
+
+// TestMutatedAndPinned: the record of what was written joins the annotations that a
+// mutation rule added.
+func TestMutatedAndPinned(t *testing.T) {
+	got := send(t, door(t, admission.Mutate, objecting{}), review(t, "CREATE", pod("shop/app:v1"), nil, nil))
+	if !got.Response.Allowed {
+		t.Fatalf("%+v", got)
+	}
+	final := patched(t, pod("shop/app:v1"), got)
+	annotations, _ := final["metadata"].(object)["annotations"].(object)
+	if annotations["team"] != "a" || annotations[admission.WrittenAnnotation] != `{"c0":"shop/app:v1"}` {
+		t.Errorf("annotations %v", annotations)
+	}
+}
+
+// TestViolation: a denial by a rule about objects names policy, rule, reason and
+// what next.
+func TestViolation(t *testing.T) {
+	got := send(t, door(t, admission.Validate, objecting{refuses: true}), review(t, "CREATE", pod("shop/app:v1"), nil, nil))
+	if got.Response.Allowed {
+		t.Fatal("allowed")
+	}
+	for _, word := range []string{"Pod shop/web: denied", "ClusterPolicy/labels, rule team: denied", "the label team is missing [violated]", "next:"} {
+		if !strings.Contains(got.Response.Status.Message, word) {
+			t.Errorf("the denial does not say %q:\n%s", word, got.Response.Status.Message)
+		}
+	}
+}
