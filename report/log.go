@@ -45,6 +45,7 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 	}
 	if len(o.Verdicts) == 0 || len(o.Reasons)+len(o.Warnings) > 0 {
 		attrs = append(append(attrs[:0], about...), slog.String("answer", string(o.Answer)), slog.Int("images", len(o.Verdicts)))
+		attrs = appendRules(attrs, o.Rules)
 		attrs = appendReasons(attrs, o.Reasons, o.Warnings)
 		to.LogAttrs(ctx, levelOf(o.Answer, len(o.Warnings)), "object", attrs...)
 	}
@@ -79,6 +80,47 @@ func appendDecisions(attrs []slog.Attr, v *gate.Verdict) []slog.Attr {
 		if len(list.values) > 0 {
 			attrs = append(attrs, slog.Any(list.name, list.values))
 		}
+	}
+	return attrs
+}
+
+// appendRules counts the rules that spoke of the object, and names those that do not
+// agree with it or changed it.
+func appendRules(attrs []slog.Attr, rules []policy.RuleResult) []slog.Attr {
+	var (
+		spoke      int
+		telling    []string
+		exceptions []string
+	)
+	for i := range rules {
+		r := &rules[i]
+		if r.Kind == policy.ImageRule {
+			continue
+		}
+		if r.Exception != nil {
+			exceptions = append(exceptions, r.Exception.ID())
+		}
+		if r.Skip != "" {
+			continue
+		}
+		spoke++
+		switch name := r.Policy.ID() + "/" + r.Rule; {
+		case r.Err != nil:
+			telling = append(telling, name+"="+string(policy.Undecided))
+		case !r.Ruling.Passes():
+			telling = append(telling, name+"="+string(r.Ruling.Result))
+		case r.Changed:
+			telling = append(telling, name+"=changed")
+		}
+	}
+	if spoke > 0 {
+		attrs = append(attrs, slog.Int("rules", spoke))
+	}
+	if len(telling) > 0 {
+		attrs = append(attrs, slog.Any("policies", telling))
+	}
+	if len(exceptions) > 0 {
+		attrs = append(attrs, slog.Any("exceptions", exceptions))
 	}
 	return attrs
 }

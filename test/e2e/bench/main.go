@@ -30,7 +30,7 @@ type settings struct {
 	measure time.Duration
 	warm    time.Duration
 	gateway bool
-	policy  string // kind of the gateway's policy
+	policy  string // the gateway's policies
 	check   bool
 }
 
@@ -98,7 +98,7 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&s.measure, "time", 4*time.Second, "time to measure, each phase and round")
 	flags.DurationVar(&s.warm, "warm", time.Second, "time before that which does not count")
 	flags.BoolVar(&s.gateway, "gateway", true, "measure the gateway")
-	flags.StringVar(&s.policy, "policy", clusterPolicy, "kind of the gateway's policy: "+clusterPolicy+" or "+imageValidatingPolicy)
+	flags.StringVar(&s.policy, "policy", clusterPolicy, "the gateway's policies: "+clusterPolicy+" or "+imageValidatingPolicy+", which want the image signed, or the 18 of "+podSecurity)
 	flags.BoolVar(&s.check, "check", false, "fail if a target is missed")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -110,7 +110,7 @@ func parse(args []string) (settings, error) {
 		}
 		s.users = append(s.users, n)
 	}
-	if s.policy != clusterPolicy && s.policy != imageValidatingPolicy {
+	if s.policy != clusterPolicy && s.policy != imageValidatingPolicy && s.policy != podSecurity {
 		return s, fmt.Errorf("-policy: %q is no kind that is measured", s.policy)
 	}
 	if s.rounds < 1 || s.measure < time.Second || s.warm < 0 {

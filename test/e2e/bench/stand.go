@@ -61,6 +61,7 @@ type stand struct {
 	harbour *harbour.Harbour
 	image   gatetest.Image
 	body    []byte // of a request
+	bad     []byte // of one that the policies refuse
 	client  *http.Client
 	phases  []phase
 	closers []func()
@@ -88,8 +89,14 @@ func build(ctx context.Context, folder string, settings settings) (*stand, error
 	if s.image, err = s.harbour.Signed("shop/web", "1.0"); err != nil {
 		return s, err
 	}
-	if s.body, err = encodePod(s.image.Name); err != nil {
+	if s.body, err = encodePod(s.image.Name, func(*core.Pod) {}); err != nil {
 		return s, err
+	}
+	if settings.policy == podSecurity {
+		s.bad = s.body
+		if s.body, err = encodePod(s.image.Name, restrict); err != nil {
+			return s, err
+		}
 	}
 	if s.client, err = rest.HTTPClientFor(s.plane.Admin()); err != nil {
 		return s, err
@@ -105,7 +112,7 @@ func build(ctx context.Context, folder string, settings settings) (*stand, error
 	s.version = version.GitVersion
 	s.phases = []phase{{name: bare, namespace: "bench-bare"}, {name: pair, namespace: "bench-pair"}, {name: patching, namespace: "bench-patching", pinned: true}}
 	if settings.gateway {
-		s.phases = append(s.phases, phase{name: gated, namespace: "bench-gateway", pinned: true})
+		s.phases = append(s.phases, phase{name: gated, namespace: "bench-gateway", pinned: settings.policy != podSecurity})
 	}
 	for i := range s.phases {
 		if err := s.open(ctx, client, &s.phases[i], settings.policy); err != nil {
@@ -116,7 +123,7 @@ func build(ctx context.Context, folder string, settings settings) (*stand, error
 }
 
 // encodePod returns a pod of usual size.
-func encodePod(image string) ([]byte, error) {
+func encodePod(image string, change func(*core.Pod)) ([]byte, error) {
 	pod := core.Pod{
 		TypeMeta:   meta.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: meta.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web", "team": "shop"}},
@@ -126,6 +133,7 @@ func encodePod(image string) ([]byte, error) {
 			Env:   []core.EnvVar{{Name: "STAGE", Value: "production"}},
 		}}},
 	}
+	change(&pod)
 	return json.Marshal(pod)
 }
 
@@ -272,7 +280,7 @@ func (s *stand) openGateway(ctx context.Context, p *phase, kind string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.plane.ApplyYAML(ctx, policy); err != nil {
+	if err := install(ctx, s.plane, policy); err != nil {
 		return err
 	}
 	folder := filepath.Join(s.folder, "gateway")
@@ -305,12 +313,23 @@ func (s *stand) openGateway(ctx context.Context, p *phase, kind string) error {
 	if err := running.Ready(ctx); err != nil {
 		return err
 	}
-	return running.Await(ctx, func(ctx context.Context) error { return s.create(ctx, *p) })
+	return running.Await(ctx, func(ctx context.Context) error {
+		if s.bad != nil {
+			if err := s.awaitDenied(ctx, *p, s.bad); err != nil {
+				return err
+			}
+		}
+		return s.create(ctx, *p)
+	})
 }
 
-// policy returns a policy of a kind that wants the image signed.
+// policy returns a policy of a kind that wants the image signed, or the policies of
+// the Pod Security Standards.
 func (s *stand) policy(kind, namespace string) (string, error) {
-	if kind == clusterPolicy {
+	switch kind {
+	case podSecurity:
+		return standards()
+	case clusterPolicy:
 		return s.harbour.YAML(harbour.Policy{Name: "signed", Namespaces: []string{namespace}})
 	}
 	key, err := json.Marshal(string(s.harbour.Signer.PublicPEM()))
@@ -338,8 +357,13 @@ spec:
 
 // create creates a pod and checks what came back.
 func (s *stand) create(ctx context.Context, p phase) error {
+	return s.post(ctx, p, s.body)
+}
+
+// post creates a pod of that body.
+func (s *stand) post(ctx context.Context, p phase, pod []byte) error {
 	url := s.plane.Admin().Host + "/api/v1/namespaces/" + p.namespace + "/pods?dryRun=All"
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(s.body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(pod))
 	if err != nil {
 		return err
 	}

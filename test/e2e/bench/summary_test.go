@@ -21,17 +21,21 @@ func TestJudge(t *testing.T) {
 		reason string
 		change func(*measurement) // of two rounds of three
 		missed string
+		policy string
 	}{
-		{"all is met", nil, ""},
-		{"too slow", func(m *measurement) { m.rate = 84 }, "rate"},
-		{"too much CPU", func(m *measurement) { m.webhookCPU = 161 }, "CPU"},
-		{"too much memory", func(m *measurement) { m.peak = 97 << 20 }, "memory"},
-		{"two registry requests a round, 30 seconds apart", func(m *measurement) { m.registry = 2 }, "registry"},
-		{"a registry request each age of the tag", func(m *measurement) { m.registry = 1 }, ""},
+		{"all is met", nil, "", clusterPolicy},
+		{"too slow", func(m *measurement) { m.rate = 84 }, "rate", clusterPolicy},
+		{"too slow for objects", func(m *measurement) { m.rate = 74 }, "rate", podSecurity},
+		{"fast enough for objects", func(m *measurement) { m.rate = 76 }, "", podSecurity},
+		{"too much CPU for objects", func(m *measurement) { m.webhookCPU = 601 * time.Microsecond }, "CPU", podSecurity},
+		{"too much CPU", func(m *measurement) { m.webhookCPU = 161 }, "CPU", clusterPolicy},
+		{"too much memory", func(m *measurement) { m.peak = 97 << 20 }, "memory", clusterPolicy},
+		{"two registry requests a round, 30 seconds apart", func(m *measurement) { m.registry = 2 }, "registry", clusterPolicy},
+		{"a registry request each age of the tag", func(m *measurement) { m.registry = 1 }, "", clusterPolicy},
 	} {
 		rounds := []round{good(0, row.change), good(15, nil), good(30, row.change)}
 		said := &strings.Builder{}
-		missed := judge(said, rounds)
+		missed := judge(said, row.policy, rounds)
 		if want := map[bool]int{true: 0, false: 1}[row.missed == ""]; missed != want {
 			t.Errorf("%s: %d targets missed:\n%s", row.reason, missed, said)
 		}
