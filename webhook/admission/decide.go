@@ -250,17 +250,18 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 		return answer, nil
 	}
 	answer.patch = append(restored, o.Patch...)
+	object := q.object
+	if !o.Changed.IsZero() {
+		object = o.Changed // what the mutation rules made of it is what was written
+	}
 	if q.isPod() && q.request.subresource == "" {
-		object := q.object
-		if !o.Changed.IsZero() {
-			object = o.Changed // what the mutation rules made of it is what was written
-		}
 		notes, err := record(h.copies, object, q.old, o.Patch[o.Mutations:])
 		if err != nil {
 			return response{}, err
 		}
 		answer.patch = append(answer.patch, notes...)
 	}
+	h.requested(q, object, &answer)
 	return answer, nil
 }
 

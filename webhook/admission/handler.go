@@ -69,13 +69,14 @@ type Config struct {
 type Kind struct{ Group, Kind string }
 
 type options struct {
-	roles     Roles
-	recorder  Recorder
-	queue     *Queue
-	mutated   map[Kind]bool
-	reproduce Reproduce
-	copies    Copies
-	rules     ObjectRules
+	roles      Roles
+	recorder   Recorder
+	queue      *Queue
+	mutated    map[Kind]bool
+	reproduce  Reproduce
+	copies     Copies
+	rules      ObjectRules
+	requesters Requesters
 }
 
 // Option changes a default of a Handler.

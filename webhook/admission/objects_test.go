@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -113,5 +114,52 @@ func TestViolation(t *testing.T) {
 		if !strings.Contains(got.Response.Status.Message, word) {
 			t.Errorf("the denial does not say %q:\n%s", word, got.Response.Status.Message)
 		}
+	}
+}
+
+// keeping records who makes deployments.
+type keeping struct{ err error }
+
+func (k keeping) Requester(subject *policy.Subject, _ map[string]any) (name, value string, err error) {
+	if subject.Kind != "Deployment" {
+		return "", "", nil
+	}
+	return "example.com/requester", subject.User.Name, k.err
+}
+
+// TestRequester: who makes an object is written into it at its creation, whatever the
+// user wrote there, and nowhere else.
+func TestRequester(t *testing.T) {
+	named := func(annotations object) object {
+		metadata := object{"name": "web", "namespace": "shop"}
+		if annotations != nil {
+			metadata["annotations"] = annotations
+		}
+		return object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": object{}}
+	}
+	for _, row := range []struct {
+		reason    string
+		door      admission.Door
+		operation string
+		now, old  object
+		want      any // of the annotation
+		kept      any // of another one
+	}{
+		{"no annotation yet", admission.Mutate, "CREATE", named(nil), nil, "jane", nil},
+		{"another annotation stays", admission.Mutate, "CREATE", named(object{"team": "a"}), nil, "jane", "a"},
+		{"a forged one goes", admission.Mutate, "CREATE", named(object{"example.com/requester": "root"}), nil, "jane", nil},
+		{"an update changes nothing", admission.Mutate, "UPDATE", named(object{"team": "a"}), named(nil), nil, "a"},
+		{"nor does the validating door", admission.Validate, "CREATE", named(nil), nil, nil, nil},
+	} {
+		handler := door(t, row.door, &pinner{}, admission.WithObjectRules(speaking(true)), admission.WithRequesters(keeping{}))
+		got := send(t, handler, review(t, row.operation, row.now, row.old, nil))
+		annotations, _ := patched(t, row.now, got)["metadata"].(object)["annotations"].(object)
+		if !got.Response.Allowed || annotations["example.com/requester"] != row.want || annotations["team"] != row.kept {
+			t.Errorf("%s: %t, annotations %v", row.reason, got.Response.Allowed, annotations)
+		}
+	}
+	handler := door(t, admission.Mutate, &pinner{}, admission.WithObjectRules(speaking(true)), admission.WithRequesters(keeping{errors.New("too much")}))
+	if got := send(t, handler, review(t, "CREATE", named(nil), nil, nil)); !got.Response.Allowed || len(got.Response.Patch) > 0 || len(got.Response.Warnings) != 1 {
+		t.Errorf("one that cannot be written: %+v", got.Response)
 	}
 }

@@ -121,6 +121,12 @@ func (q *questions) policy(p *policy.Policy) {
 		for _, m := range p.Mutations {
 			q.objects(p, m.Targets(), own)
 		}
+		for _, g := range p.Generations {
+			q.triggers(p, g, own)
+		}
+		for _, a := range p.Alterations {
+			q.triggers(p, a, own)
+		}
 	} else {
 		for _, v := range p.Validations {
 			q.objects(p, v.Targets(), own)
@@ -134,6 +140,29 @@ func (q *questions) policy(p *policy.Policy) {
 		for namespace, s := range said.within {
 			total.within[namespace] = q.settle(p, total, s).and(total.within[namespace])
 		}
+	}
+}
+
+// trigger is a rule about other objects than the one that is asked about.
+type trigger interface {
+	Targets() []policy.Target
+	NeedsRequester() bool
+}
+
+// triggers adds the creation of those objects into which it is written who made them.
+// That stops nobody: what is not known is not generated.
+func (q *questions) triggers(p *policy.Policy, of trigger, own map[name]*question) {
+	if !of.NeedsRequester() {
+		return
+	}
+	open := *p
+	open.FailOpen = true
+	for _, t := range of.Targets() {
+		if len(t.Operations) > 0 && !slices.Contains(t.Operations, string(admission.Create)) || t.Subresource != "" {
+			continue
+		}
+		t.Operations = []string{string(admission.Create)}
+		q.target(&open, subjects{Target: t, objects: true}, own)
 	}
 }
 

@@ -54,7 +54,7 @@ func (f failure) FailOpen(subject *policy.Subject) bool {
 // MayMutate implements admission.ObjectRules. Without policies nobody knows.
 func (f failure) MayMutate(subject *policy.Subject) bool {
 	now, err := f.state.Snapshot(context.Background())
-	return err != nil || now.Policies == nil || now.Policies.MayMutate(subject)
+	return err != nil || now.Policies == nil || now.Policies.MayMutate(subject) || now.Policies.NeedsRequester(subject)
 }
 
 // MayValidate implements admission.ObjectRules.

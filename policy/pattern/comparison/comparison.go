@@ -1,0 +1,123 @@
+// Package comparison answers: does one value compare as the value of a pattern
+// wants it?
+//
+// The values are those of Kyverno's overlay patterns (1.19, "Validate Rules"): a
+// number, a boolean or null stands for itself; a string has operators, ranges,
+// wildcards, `|` and `&`. Both sides of an operator are compared as durations if
+// they can be, else as quantities of Kubernetes, else as text. Null counts as zero
+// where it is compared with a duration or a quantity, and has no text.
+//
+// Numbers become text in decimal, where Kyverno writes 1.5 as 1.5E+00. What looks
+// like a quantity and is too large to be read makes an error, so that `!5` does not
+// hold for it, nor a condition fail.
+package comparison
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+)
+
+// Comparison is a compiled value of a pattern. It is immutable and safe for
+// concurrent use.
+type Comparison struct {
+	source any
+	scalar scalar
+}
+
+// scalar compares one value; an error says that it cannot be judged.
+type scalar interface {
+	holds(b *Budget, value any) (bool, error)
+}
+
+// Compile reads nil, a bool, a float64 or a string. Errors are about other types
+// and about too many comparisons in one string, jmespath.ErrTooLarge.
+func Compile(pattern any) (*Comparison, error) {
+	c := &Comparison{source: pattern}
+	switch p := pattern.(type) {
+	case nil:
+		c.scalar = null{}
+	case bool:
+		c.scalar = boolean(p)
+	case float64:
+		c.scalar = number(p)
+	case string:
+		t, err := newText(p)
+		if err != nil {
+			return nil, err
+		}
+		c.scalar = t
+	default:
+		return nil, fmt.Errorf("a %T is no pattern of one value", pattern)
+	}
+	return c, nil
+}
+
+// Holds compares one value, JSON as encoding/json decodes it; lists and objects
+// hold nothing. An error says that it cannot be judged: jmespath.ErrTooLarge.
+func (c *Comparison) Holds(b *Budget, value any) (bool, error) {
+	if err := b.Spend(1); err != nil {
+		return false, err
+	}
+	return c.scalar.holds(b, value)
+}
+
+// Source is what was compiled.
+func (c *Comparison) Source() any { return c.source }
+
+// Star reports whether the pattern is `*`.
+func (c *Comparison) Star() bool { return c.source == "*" }
+
+// Budget is what a number of comparisons may cost together. The zero value is a
+// whole one.
+type Budget struct{ spent int }
+
+// Spend takes work, in comparisons of short values, out of a budget.
+func (b *Budget) Spend(work int) error {
+	if b.spent += work; b.spent > maxWork {
+		return fmt.Errorf("the work of a match %w of %d comparisons", jmespath.ErrTooLarge, maxWork)
+	}
+	return nil
+}
+
+type boolean bool
+
+func (b boolean) holds(_ *Budget, value any) (bool, error) { return value == bool(b), nil }
+
+// null is held by null, by a field that is not there, and by zero values.
+type null struct{}
+
+func (null) holds(_ *Budget, value any) (bool, error) {
+	switch value {
+	case nil, "", 0.0, false:
+		return true, nil
+	}
+	return false, nil
+}
+
+// number is held by the number, also if it is written as a string.
+type number float64
+
+func (n number) holds(_ *Budget, value any) (bool, error) {
+	switch v := value.(type) {
+	case float64:
+		return v == float64(n), nil
+	case string:
+		return n.written(v), nil
+	}
+	return false, nil
+}
+
+func (n number) written(s string) bool {
+	if f := float64(n); f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+		v, err := strconv.ParseInt(s, 10, 64)
+		return err == nil && v == int64(f)
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	return err == nil && v == float64(n)
+}
+
+// plain writes a number as a policy would, in decimal.
+func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

@@ -1,0 +1,151 @@
+package comparison
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+)
+
+// text is a string pattern: comparisons joined by `&`, and these by `|`.
+type text struct {
+	whole string
+	any   [][]comparison
+}
+
+// operator is how a value compares with an operand.
+type operator byte
+
+const (
+	equal operator = iota
+	notEqual
+	more
+	less
+	atLeast
+	atMost
+)
+
+// comparison is one operator with its operand, read as everything it can be.
+type comparison struct {
+	operator   operator
+	operand    string
+	duration   time.Duration
+	quantity   resource.Quantity
+	isDuration bool
+	isQuantity bool
+	or         *comparison // of a range to stay outside of
+}
+
+func newText(s string) (*text, error) {
+	t := &text{whole: s}
+	count := 0
+	for alternative := range strings.SplitSeq(s, "|") {
+		var all []comparison
+		for part := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
+			if count++; count > maxParts {
+				return nil, fmt.Errorf("the comparisons in one string %w of %d", jmespath.ErrTooLarge, maxParts)
+			}
+			all = append(all, parseComparisons(strings.Trim(part, " "))...)
+		}
+		t.any = append(t.any, all)
+	}
+	return t, nil
+}
+
+// parseComparisons reads an operator and its operand, or a range.
+func parseComparisons(s string) []comparison {
+	if len(s) < 2 {
+		return []comparison{newComparison(equal, s)}
+	}
+	switch {
+	case strings.HasPrefix(s, ">="):
+		return []comparison{newComparison(atLeast, s[2:])}
+	case strings.HasPrefix(s, "<="):
+		return []comparison{newComparison(atMost, s[2:])}
+	case s[0] == '>':
+		return []comparison{newComparison(more, s[1:])}
+	case s[0] == '<':
+		return []comparison{newComparison(less, s[1:])}
+	case s[0] == '!':
+		return []comparison{newComparison(notEqual, s[1:])}
+	}
+	low, high, outside, ok := parseRange(s)
+	switch {
+	case !ok:
+		return []comparison{newComparison(equal, s)}
+	case outside:
+		below, above := newComparison(less, low), newComparison(more, high)
+		below.or = &above
+		return []comparison{below}
+	}
+	return []comparison{newComparison(atLeast, low), newComparison(atMost, high)}
+}
+
+func newComparison(o operator, operand string) comparison {
+	c := comparison{operator: o, operand: strings.TrimSpace(operand)}
+	if !startsAmount(c.operand) {
+		return c
+	}
+	if d, err := time.ParseDuration(c.operand); err == nil {
+		c.duration, c.isDuration = d, true
+	}
+	if q, err := jmespath.ParseQuantity(c.operand); err == nil {
+		c.quantity, c.isQuantity = q, true
+	}
+	return c
+}
+
+// parseRange reads `1-10` and, to stay outside of, `1!-10`; both ends may have
+// a sign and a unit.
+func parseRange(s string) (low, high string, outside, ok bool) {
+	end := amount(s)
+	if end == 0 {
+		return "", "", false, false
+	}
+	low, high, ok = s[:end], s[end:], true
+	if high, outside = strings.CutPrefix(high, "!-"); !outside {
+		high, ok = strings.CutPrefix(high, "-")
+	}
+	return low, high, outside, ok && high != "" && amount(high) == len(high)
+}
+
+// startsAmount reports whether s may be a duration or a quantity: to parse what
+// is none costs an error.
+func startsAmount(s string) bool {
+	return s != "" && strings.IndexByte("+-.0123456789", s[0]) >= 0
+}
+
+// amount returns how much of the start of s is a number with an optional sign,
+// fraction and unit of letters.
+func amount(s string) int {
+	i := 0
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		i++
+	}
+	n := digits(s[i:])
+	if n == 0 {
+		return 0
+	}
+	i += n
+	if i < len(s) && s[i] == '.' {
+		if n = digits(s[i+1:]); n == 0 {
+			return 0
+		}
+		i += 1 + n
+	}
+	for i < len(s) && ('a' <= s[i]|0x20 && s[i]|0x20 <= 'z') {
+		i++
+	}
+	return i
+}
+
+func digits(s string) int {
+	n := 0
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,309 @@
+package pattern
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/variable"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// place says whether wildcards in keys stand for keys of the object: only those
+// of labels and annotations in metadata do.
+type place byte
+
+const (
+	elsewhere place = iota
+	inMetadata
+	inTags
+)
+
+// within is the place of what stands at key.
+func (p place) within(key string) place {
+	switch {
+	case key == "metadata":
+		return inMetadata
+	case p == inMetadata && (key == "labels" || key == "annotations"):
+		return inTags
+	}
+	return elsewhere
+}
+
+// compiler reads what the policy says; depth and references are done.
+type compiler struct {
+	engine *jmespath.Engine
+	slots  []slot
+	nodes  int
+}
+
+func compileError(path string, err error) error {
+	return &variable.CompileError{Path: path, Err: err}
+}
+
+func refuse(path, format string, args ...any) error {
+	return compileError(path, fmt.Errorf(format, args...))
+}
+
+func pointer(path, key string) string {
+	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+func checkDepth(value any, path string, depth int) error {
+	if depth > maxDepth {
+		return refuse(path, "nesting %w of %d", jmespath.ErrTooLarge, maxDepth)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if err := checkDepth(v[key], pointer(path, key), depth+1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if err := checkDepth(item, path+"/"+strconv.Itoa(i), depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *compiler) compile(value any, path string, at place) (node, error) {
+	if c.nodes++; c.nodes > maxNodes {
+		return nil, refuse(path, "the number of values in a pattern %w of %d", jmespath.ErrTooLarge, maxNodes)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		return c.object(v, path, at)
+	case []any:
+		return c.list(v, path)
+	case string:
+		return c.text(v, path)
+	}
+	return c.leaf(value, path)
+}
+
+func (c *compiler) text(s, path string) (node, error) {
+	template, err := variable.CompileAt(c.engine, s, path)
+	if err != nil {
+		return nil, err
+	}
+	if !template.Plain() {
+		return c.hole(leafSlot{template: template, path: path}), nil
+	}
+	plain, err := template.Execute(nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.leaf(plain, path)
+}
+
+func (c *compiler) leaf(value any, path string) (node, error) {
+	l, err := newLeaf(value)
+	if err != nil {
+		return nil, compileError(path, err)
+	}
+	return l, nil
+}
+
+// hole is a node that each request fills.
+func (c *compiler) hole(s slot) node {
+	c.slots = append(c.slots, s)
+	return filled(len(c.slots) - 1)
+}
+
+func (c *compiler) list(items []any, path string) (node, error) {
+	l := &list{items: make([]node, len(items))}
+	for i, item := range items {
+		n, err := c.compile(item, path+"/"+strconv.Itoa(i), elsewhere)
+		if err != nil {
+			return nil, err
+		}
+		l.items[i] = n
+	}
+	if _, err := l.sort(nil); err != nil {
+		return nil, compileError(path, err)
+	}
+	return l, nil
+}
+
+// member is an entry whose key may have variables in it. The anchor is what the
+// policy writes: a variable brings no anchor into a key.
+type member struct {
+	key   *variable.Template
+	path  string
+	entry entry
+}
+
+func (c *compiler) object(raw map[string]any, path string, at place) (node, error) {
+	s := objectSlot{members: make([]member, 0, len(raw)), tags: at == inTags}
+	plain := true
+	for _, key := range slices.Sorted(maps.Keys(raw)) {
+		m, err := c.member(key, raw[key], pointer(path, key), at)
+		if err != nil {
+			return nil, err
+		}
+		s.members = append(s.members, m)
+		plain = plain && m.key.Plain()
+	}
+	if !plain {
+		return c.hole(s), nil
+	}
+	return s.fill(&filler{})
+}
+
+func (c *compiler) member(key string, value any, path string, at place) (member, error) {
+	kind, name := parseAnchor(key)
+	m := member{path: path, entry: entry{anchor: kind, source: key, nested: hasAnchors(value)}}
+	var err error
+	switch {
+	case strings.Contains(key, "$("):
+		err = refuse(path, "a reference stands in a value: write the key out")
+	case name == "":
+		err = refuse(path, "a key without a name")
+	case kind == addition:
+		err = refuse(path, "the anchor +() adds in a mutation and says nothing here: write %s or =(%s)", name, name)
+	case kind == existence:
+		err = checkExistence(value, path)
+	}
+	if err != nil {
+		return m, err
+	}
+	if m.key, err = variable.CompileAt(c.engine, name, path); err != nil {
+		return m, err
+	}
+	within := elsewhere
+	if m.key.Plain() {
+		within = at.within(name)
+	}
+	m.entry.node, err = c.compile(value, path, within)
+	return m, err
+}
+
+func checkExistence(value any, path string) error {
+	items, ok := value.([]any)
+	if !ok || len(items) == 0 {
+		return refuse(path, "the anchor ^() is for lists: want a list of objects, at least one of them")
+	}
+	for i, item := range items {
+		if _, ok := item.(map[string]any); !ok {
+			return refuse(path+"/"+strconv.Itoa(i), "the anchor ^() is for lists of objects: want an object")
+		}
+	}
+	return nil
+}
+
+// hasAnchors decides about the order only.
+func hasAnchors(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if kind, _ := parseAnchor(key); kind != noAnchor || hasAnchors(item) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasAnchors)
+	}
+	return false
+}
+
+// slot is a part of a pattern that has variables where its shape comes from.
+type slot interface {
+	fill(f *filler) (node, error)
+}
+
+// filled is the number of a slot.
+type filled int
+
+// filler fills the slots of one request.
+type filler struct {
+	data  variable.Context
+	nodes int
+}
+
+// leafSlot is a value.
+type leafSlot struct {
+	template *variable.Template
+	path     string
+}
+
+func (s leafSlot) fill(f *filler) (node, error) {
+	value, err := s.template.Execute(f.data)
+	if err != nil {
+		return nil, err
+	}
+	n, err := f.read(value, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the value of the variable: %w", s.path, err)
+	}
+	return n, nil
+}
+
+// read makes a pattern of data. Its keys are names: who writes data must not
+// write anchors, which could take a rule back.
+func (f *filler) read(value any, depth int) (node, error) {
+	if f.nodes++; f.nodes > maxNodes {
+		return nil, fmt.Errorf("the number of values %w of %d", jmespath.ErrTooLarge, maxNodes)
+	}
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nesting %w of %d", jmespath.ErrTooLarge, maxDepth)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		o := &object{}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			n, err := f.read(v[key], depth+1)
+			if err != nil {
+				return nil, err
+			}
+			o.fields = append(o.fields, entry{key: key, source: key, node: n})
+		}
+		return o, nil
+	case []any:
+		l := &list{items: make([]node, len(v))}
+		for i, item := range v {
+			n, err := f.read(item, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			l.items[i] = n
+		}
+		return l, nil
+	}
+	return newLeaf(value)
+}
+
+// objectSlot is an object with variables in its keys.
+type objectSlot struct {
+	members []member
+	tags    bool
+}
+
+func (s objectSlot) fill(f *filler) (node, error) {
+	entries := make([]entry, 0, len(s.members))
+	sources := make(map[string]bool, len(s.members))
+	for _, m := range s.members {
+		name, err := m.key.Execute(f.data)
+		if err != nil {
+			return nil, err
+		}
+		e := m.entry
+		e.key = jmespath.Text(name)
+		e.wild = s.tags && wildcard.Contains(e.key)
+		if !m.key.Plain() {
+			e.source = e.anchor.write(e.key)
+		}
+		if sources[e.source] {
+			return nil, refuse(m.path, "the key %q is there twice", shorten(e.source))
+		}
+		sources[e.source] = true
+		entries = append(entries, e)
+	}
+	return newObject(entries), nil
+}

@@ -1,0 +1,133 @@
+package pattern
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// list is a list of patterns: of objects or of values, each of which every
+// element of the object's list must match; or of lists, compared one by one.
+type list struct{ items []node }
+
+type sort byte
+
+const (
+	unknown sort = iota // empty, or only a request can tell
+	ofValues
+	ofObjects
+	ofLists
+)
+
+// sort says what the list is of; without a run it does not look into slots.
+func (l *list) sort(r *run) (sort, error) {
+	is := unknown
+	for _, item := range l.items {
+		this := ofValues
+		if slot, ok := item.(filled); ok {
+			if r == nil {
+				continue
+			}
+			item = r.filled[slot]
+		}
+		switch item.(type) {
+		case *object:
+			this = ofObjects
+		case *list:
+			this = ofLists
+		}
+		if is != unknown && is != this {
+			return is, errors.New("a pattern's list is of objects, of lists or of other values: split it up")
+		}
+		is = this
+	}
+	return is, nil
+}
+
+func (l *list) match(r *run, value any) verdict {
+	elements, ok := value.([]any)
+	if !ok {
+		return fail("a list", value)
+	}
+	if len(l.items) == 0 {
+		return fail("no list at all, for the pattern's list is empty", value)
+	}
+	switch sort, err := l.sort(r); {
+	case err != nil:
+		return breaks(err)
+	case sort == ofObjects:
+		return l.objects(r, elements)
+	case sort == ofLists:
+		return l.lists(r, elements)
+	}
+	for _, item := range l.items {
+		if v := item.match(r, value); v.kind != held {
+			return v
+		}
+	}
+	return verdict{}
+}
+
+// objects leaves out the elements whose conditions do not hold, and the whole
+// list if that is true of all of them.
+func (l *list) objects(r *run, elements []any) verdict {
+	var t tally
+	for _, item := range l.items {
+		for i, element := range elements {
+			v := item.match(r, element)
+			if v.kind != held {
+				v = v.under(strconv.Itoa(i))
+			}
+			if !t.add(v) {
+				return v
+			}
+		}
+	}
+	return t.verdict()
+}
+
+// lists compares as many elements as the pattern has.
+func (l *list) lists(r *run, elements []any) verdict {
+	if len(elements) < len(l.items) {
+		return fail(fmt.Sprintf("a list of at least %d", len(l.items)), elements)
+	}
+	var t tally
+	for i, item := range l.items {
+		if v := item.match(r, elements[i]).under(strconv.Itoa(i)); !t.add(v) {
+			return v
+		}
+	}
+	return t.verdict()
+}
+
+// tally is of the elements of a list.
+type tally struct {
+	applied bool
+	skip    verdict
+}
+
+// add reports whether to go on.
+func (t *tally) add(v verdict) bool {
+	switch v.kind {
+	case failed, broken:
+		return false
+	case held:
+		t.applied = true
+	default:
+		// A global anchor speaks for the whole rule only if all elements say so.
+		if t.skip.kind == held || v.kind != skippedAll {
+			t.skip = v
+		}
+	}
+	return true
+}
+
+func (t *tally) verdict() verdict {
+	if t.applied || t.skip.kind == held {
+		return verdict{}
+	}
+	if t.skip.kind == skipped {
+		t.skip.kind = left
+	}
+	return t.skip
+}

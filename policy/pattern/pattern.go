@@ -1,0 +1,114 @@
+package pattern
+
+import (
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/pattern/comparison"
+	"github.com/quaymaster/quaymaster/policy/variable"
+)
+
+// Pattern is a compiled pattern. It is immutable and safe for concurrent use.
+type Pattern struct {
+	root  node
+	slots []slot
+}
+
+// Result says whether an object is as a pattern wants it. Exactly one of four
+// is the case: Held, Skip, Err, or none of these, which is a failure.
+type Result struct {
+	Held bool
+	// Skip says that, by an anchor, the rule does not apply.
+	Skip bool
+	// Path is the first element that failed, or the anchor that does not hold,
+	// as Kyverno prints it: /spec/containers/0/securityContext/privileged/. A
+	// field that must be there and is not is named by the object it belongs in,
+	// if the pattern is `*`.
+	Path string
+	// Why says what was expected and what was found, for a person. It shows
+	// values of the object.
+	Why string
+	// Err says that the pattern could not be evaluated: a variable is undefined
+	// (*variable.Error), or a bound is exceeded (jmespath.ErrTooLarge).
+	Err error
+}
+
+// Compile reads a pattern, JSON as encoding/json decodes it. The value must not
+// be modified afterwards. Errors are *variable.CompileError and name the place
+// as a JSON pointer: a bad expression, an anchor that only mutation knows, a
+// reference to nothing, too much of anything.
+//
+// References with an absolute path start at value.
+func Compile(engine *jmespath.Engine, value any) (*Pattern, error) {
+	value, err := jmespath.Normalize(value)
+	if err != nil {
+		return nil, compileError("", err)
+	}
+	if err := checkDepth(value, "", 0); err != nil {
+		return nil, err
+	}
+	if value, err = resolveReferences(value); err != nil {
+		return nil, err
+	}
+	c := compiler{engine: engine}
+	root, err := c.compile(value, "", elsewhere)
+	if err != nil {
+		return nil, err
+	}
+	return &Pattern{root: root, slots: c.slots}, nil
+}
+
+// Match judges an object, or whatever a rule's foreach looks at. The variables
+// of the whole pattern are evaluated first, also those of parts that would not
+// be reached. Neither data nor resource is modified.
+func (p *Pattern) Match(data variable.Context, resource any) Result {
+	r := run{}
+	if len(p.slots) > 0 {
+		f := filler{data: data}
+		for _, s := range p.slots {
+			n, err := s.fill(&f)
+			if err != nil {
+				return Result{Err: err}
+			}
+			r.filled = append(r.filled, n)
+		}
+	}
+	return result(p.root.match(&r, resource))
+}
+
+func result(v verdict) Result {
+	switch v.kind {
+	case held:
+		return Result{Held: true}
+	case broken:
+		path := v.why.path()
+		return Result{Path: path, Err: fmt.Errorf("%s: %w", path, v.why.err)}
+	case failed:
+		return Result{Path: v.why.path(), Why: v.why.String()}
+	}
+	return Result{Skip: true, Path: v.why.path(), Why: v.why.String()}
+}
+
+// MatchValue compares one value with one pattern as a field is compared with
+// the value of its key: operators, ranges, `|`, `&` and wildcards in a string;
+// a number, a boolean or null as itself. Of an object only that the value is
+// one is asked, a list is no such pattern and never holds. What cannot be judged
+// does not hold.
+func MatchValue(pattern, value any) bool {
+	if _, ok := pattern.(map[string]any); ok {
+		_, ok := value.(map[string]any)
+		return ok
+	}
+	c, err := comparison.Compile(pattern)
+	if err != nil {
+		return false
+	}
+	ok, err := c.Holds(&comparison.Budget{}, value)
+	return ok && err == nil
+}
+
+// run is one match.
+type run struct {
+	filled []node // by slot
+	budget comparison.Budget
+}

@@ -1,0 +1,109 @@
+package pattern
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+)
+
+// kind is what matching a part of a pattern came to.
+type kind byte
+
+const (
+	held kind = iota
+	failed
+	// left says that all elements of a list are left out by their conditions:
+	// the parts beside the list still count.
+	left
+	// skipped says that a conditional anchor does not hold: nothing beside it
+	// counts, up to the list or the equality anchor around it.
+	skipped
+	// skippedAll says that a global anchor does not hold.
+	skippedAll
+	// broken says that it cannot be judged.
+	broken
+)
+
+// verdict is one part's kind, and why if it does not hold.
+type verdict struct {
+	kind kind
+	why  *reason
+}
+
+// reason is built on the way out of the object, innermost step first.
+type reason struct {
+	steps  []string
+	anchor string // that does not hold
+	want   string
+	got    any
+	absent bool // got is not null but not there
+	err    error
+}
+
+func fail(want string, got any) verdict {
+	return verdict{failed, &reason{want: want, got: got}}
+}
+
+func breaks(err error) verdict { return verdict{broken, &reason{err: err}} }
+
+// under says at which key or index a verdict was reached.
+func (v verdict) under(step string) verdict {
+	if v.why != nil {
+		v.why.steps = append(v.why.steps, step)
+	}
+	return v
+}
+
+// missing notes that the value which was judged is not there at all.
+func (v verdict) missing(is bool) verdict {
+	if is && v.why != nil && len(v.why.steps) == 0 {
+		v.why.absent = true
+	}
+	return v
+}
+
+// path is as Kyverno prints it: /spec/containers/0/image/.
+func (r *reason) path() string {
+	var out strings.Builder
+	out.WriteByte('/')
+	for _, step := range slices.Backward(r.steps) {
+		out.WriteString(step)
+		out.WriteByte('/')
+	}
+	return out.String()
+}
+
+func (r *reason) String() string {
+	found := "nothing"
+	if !r.absent {
+		found = show(r.got)
+	}
+	s := "expected " + r.want + ", found " + found
+	if r.anchor != "" {
+		s = "the condition " + r.anchor + " does not hold: " + s
+	}
+	return s
+}
+
+// show keeps a value readable in a message.
+func show(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		return "an object"
+	case []any:
+		return fmt.Sprintf("a list of %d", len(v))
+	case string:
+		return strconv.Quote(shorten(v))
+	}
+	return shorten(jmespath.Text(value))
+}
+
+func shorten(s string) string {
+	if len(s) > maxShown {
+		return strings.ToValidUTF8(s[:maxShown], "") + "..."
+	}
+	return s
+}
