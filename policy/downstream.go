@@ -15,6 +15,9 @@ type Generation interface {
 	Name() string
 	// Targets are the kinds of its triggers. It is asked about no others.
 	Targets() []Target
+	// Selects reports whether the rule may speak of an object, as far as can be told
+	// without looking anything up.
+	Selects(subject *Subject) bool
 	// NeedsRequester reports whether the rule reads who made the trigger, which is
 	// not known any more once the trigger is there.
 	NeedsRequester() bool
@@ -76,7 +79,8 @@ type Alteration interface {
 	// Targets are the kinds of its triggers, not of what it changes. It is asked
 	// about no others.
 	Targets() []Target
-	// NeedsRequester is as in Generation.
+	// Selects and NeedsRequester are as in Generation.
+	Selects(subject *Subject) bool
 	NeedsRequester() bool
 	// OnPolicyChange: triggers that are there count when the policy comes or changes.
 	OnPolicyChange() bool
@@ -214,26 +218,34 @@ func (s *Set) Alterations(ctx context.Context, subject *Subject, find Finder) []
 	return results
 }
 
-// NeedsRequester reports whether a rule about other objects may want to know, after
-// the object of a subject is there, who made it.
-func (s *Set) NeedsRequester(subject *Subject) bool {
-	return needsRequester(&s.generations, subject) || needsRequester(&s.alterations, subject)
+// HasDownstream reports whether a rule about other objects may speak of the subject's
+// object as a trigger, as far as can be told without looking anything up.
+func (s *Set) HasDownstream(subject *Subject) bool {
+	selects := func(rule aboutOthers) bool { return rule.Selects(subject) }
+	return anyRule(&s.generations, subject, selects) || anyRule(&s.alterations, subject, selects)
 }
 
-// requesting is a rule that may read who made its trigger.
-type requesting interface {
+// NeedsRequester reports whether a rule about other objects may want to know, after
+// the subject's object is there, who made it.
+func (s *Set) NeedsRequester(subject *Subject) bool {
+	needs := func(rule aboutOthers) bool {
+		return rule.NeedsRequester() && slices.ContainsFunc(rule.Targets(), func(t Target) bool { return t.isOf(subject) })
+	}
+	return anyRule(&s.generations, subject, needs) || anyRule(&s.alterations, subject, needs)
+}
+
+// aboutOthers is what rules about other objects have in common.
+type aboutOthers interface {
 	targeted
+	Selects(subject *Subject) bool
 	NeedsRequester() bool
 }
 
-func needsRequester[R requesting](x *objectIndex[R], subject *Subject) bool {
+func anyRule[R aboutOthers](x *objectIndex[R], subject *Subject, is func(aboutOthers) bool) bool {
 	if len(x.all) == 0 {
 		return false
 	}
-	return slices.ContainsFunc(x.of(subject), func(i int) bool {
-		rule := x.all[i].rule
-		return rule.NeedsRequester() && slices.ContainsFunc(rule.Targets(), func(t Target) bool { return t.isOf(subject) })
-	})
+	return slices.ContainsFunc(x.of(subject), func(i int) bool { return is(x.all[i].rule) })
 }
 
 // isOf reports whether the target is of a subject's kind, in its namespace.

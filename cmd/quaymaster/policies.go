@@ -19,6 +19,8 @@ type documents struct {
 	exceptions []*policy.Exception
 	overrides  []*policy.Override
 	roots      []*trustroot.TrustRoot
+	// images answers rules that ask registries, once it is told of some.
+	images *engine.RuleImages
 }
 
 // loadPolicies compiles the policies in files and folders, and what leaves objects
@@ -26,13 +28,14 @@ type documents struct {
 // up by them; any other document is an error, because a policy that is silently not
 // one protects nobody.
 func loadPolicies(names []string, known *engine.Resources, offline bool) (documents, error) {
+	images := &engine.RuleImages{}
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
-		ConfigMaps: known, Secrets: engine.FileSecrets{Resources: known}, Resources: engine.FileObjects{ConfigMaps: known}, Offline: offline,
+		ConfigMaps: known, Secrets: engine.FileSecrets{Resources: known}, Resources: engine.FileObjects{ConfigMaps: known}, Images: images, Offline: offline,
 	})
 	if err != nil {
 		return documents{}, err
 	}
-	loaded := documents{compilers: compilers}
+	loaded := documents{compilers: compilers, images: images}
 	var faults []error
 	for _, name := range names {
 		objects, err := readManifests(name, nil)

@@ -78,7 +78,7 @@ func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorit
 	if err != nil {
 		return nil, err
 	}
-	set, err := f.policySet(ctx, t, authorities, secrets)
+	set, images, err := f.policySet(ctx, t, authorities, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +86,7 @@ func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorit
 	if err != nil {
 		return nil, err
 	}
+	images.Use(sources)
 	prover, err := engine.NewProver(store.Snapshot())
 	if err != nil {
 		return nil, err
@@ -116,36 +117,37 @@ func (f *setupFlags) redirects() (*mirror.Set, []gate.Option, error) {
 }
 
 // policySet compiles the policy files and the flags that mean a policy.
-func (f *setupFlags) policySet(ctx context.Context, t terminal, authorities *authorityFlags, resources *engine.Resources) (*policy.Set, error) {
+func (f *setupFlags) policySet(ctx context.Context, t terminal, authorities *authorityFlags, resources *engine.Resources) (*policy.Set, *engine.RuleImages, error) {
 	loaded, err := loadPolicies(f.policies, resources, f.offline)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(f.policies) > 0 && len(loaded.policies)+len(loaded.overrides) == 0 {
-		return nil, fmt.Errorf("--policy %s: no policy in it", strings.Join(f.policies, ", "))
+		return nil, nil, fmt.Errorf("--policy %s: no policy in it", strings.Join(f.policies, ", "))
 	}
 	for _, p := range loaded.policies {
 		if len(p.NotOurs) > 0 {
-			fmt.Fprintf(t.err, "quaymaster: %s: left alone, since they verify no images: %s\n", p.ID(), joinWords(p.NotOurs))
+			fmt.Fprintf(t.err, "quaymaster: %s: left alone, since this version does not know such rules: %s\n", p.ID(), joinWords(p.NotOurs))
 		}
 	}
 	if f.offline && slices.ContainsFunc(authorities.keys, trust.IsLookup) {
-		return nil, errors.New("--offline opens no connection, and --key names a key management service")
+		return nil, nil, errors.New("--offline opens no connection, and --key names a key management service")
 	}
 	fromFlags, err := authorities.policy()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if fromFlags != nil {
 		loaded.policies = append(loaded.policies, fromFlags)
 	}
 	if len(loaded.policies) == 0 {
-		return nil, errors.New("what must be proved? give --policy, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
+		return nil, nil, errors.New("what must be proved? give --policy, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
 	}
 	reading, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	loaded.readRoots(reading, f.offline, t)
-	return loaded.set()
+	set, err := loaded.set()
+	return set, loaded.images, err
 }
 
 // trust opens the trust store. Nothing is fetched unless --refresh-trust asks.

@@ -18,6 +18,9 @@ type Inputs struct {
 	// place and must not change meanwhile, ref.Val, or func() any, which is called
 	// when the variable is first read. A variable without a value is a run-time error.
 	Variables map[string]any
+	// More has the values of declared variables that Variables does not have; nil for
+	// none.
+	More Values
 	// Functions are what the declared functions do. Calling one that is missing is
 	// an *UnknownError.
 	Functions map[string]Call
@@ -34,6 +37,12 @@ type Inputs struct {
 	Random io.Reader
 }
 
+// Values has the values of variables.
+type Values interface {
+	// Value returns that of a variable, as in Inputs. It is asked once.
+	Value(variable string) (any, bool)
+}
+
 // Activation is one evaluation of a document's expressions: the inputs, and what
 // its variables were found to be. It is for one goroutine.
 type Activation struct {
@@ -41,7 +50,8 @@ type Activation struct {
 	inputs Inputs
 	ctx    context.Context // of the evaluation that runs now
 	now    time.Time
-	lazy   map[string]any
+	found  []found
+	few    [4]found
 	asked  map[string]answer
 	memo   []memo
 	// cost is what the expression that runs now has cost, spent what all have.
@@ -50,6 +60,12 @@ type Activation struct {
 	step        uint64 // what a step of a loop costs
 	loops       uint
 	worlds      worlds
+}
+
+// found is the value of a variable that was asked for.
+type found struct {
+	name  string
+	value any
 }
 
 // memo is what a variable was found to be.
@@ -88,26 +104,25 @@ func (a *Activation) ResolveName(name string) (any, bool) {
 	case variablesName:
 		return (*variables)(a), true
 	}
-	if value, ok := a.inputs.Variables[name]; ok {
-		lazy, ok := value.(func() any)
-		if !ok {
-			return value, true
+	for i := range a.found {
+		if a.found[i].name == name {
+			return a.found[i].value, true
 		}
-		return a.once(name, lazy), true
 	}
-	return a.resolveLibrary(name)
-}
-
-func (a *Activation) once(name string, lazy func() any) any {
-	value, ok := a.lazy[name]
-	if !ok {
+	value, ok := a.inputs.Variables[name]
+	if !ok && a.inputs.More != nil {
+		value, ok = a.inputs.More.Value(name)
+	} else if lazy, isLazy := value.(func() any); isLazy {
 		value = lazy()
-		if a.lazy == nil {
-			a.lazy = map[string]any{}
-		}
-		a.lazy[name] = value
 	}
-	return value
+	if !ok {
+		return a.resolveLibrary(name)
+	}
+	if a.found == nil {
+		a.found = a.few[:0]
+	}
+	a.found = append(a.found, found{name, value})
+	return value, true
 }
 
 // interrupted is asked after each step of a loop.

@@ -29,6 +29,8 @@ type Options struct {
 	// Namespaced: the functions of resource take no namespace, and mean that of the
 	// policy, which the Activation names.
 	Namespaced bool
+	// Patches: expressions may make Object{...} and JSONPatch{...}.
+	Patches bool
 }
 
 // Variable is a name that expressions may read.

@@ -11,6 +11,13 @@ const (
 	namespaceType = "kubernetes.Namespace"
 )
 
+// exceptionsType is that of the variable exceptions of Kyverno.
+const exceptionsType = "libs.Exception"
+
+// ExceptionsType is that of a variable with the lists of texts allowedImages and
+// allowedValues; its value is decoded JSON.
+func ExceptionsType() *celgo.Type { return types.NewObjectType(exceptionsType) }
+
 // RequestType is that of the variable request, as ValidatingAdmissionPolicy has it:
 // reading another field is a compile error. Its value is decoded JSON.
 func RequestType() *celgo.Type { return types.NewObjectType(requestType) }
@@ -45,8 +52,9 @@ func kubernetesObjects() map[string]map[string]*types.FieldType {
 		condition: fieldsOf(map[string]*celgo.Type{
 			"status": text, "type": text, "lastTransitionTime": celgo.TimestampType, "message": text, "reason": text,
 		}),
-		status:        fieldsOf(map[string]*celgo.Type{"conditions": celgo.ListType(of(condition)), "phase": text}),
-		namespaceType: fieldsOf(map[string]*celgo.Type{"metadata": of(meta), "spec": of(spec), "status": of(status)}),
+		status:         fieldsOf(map[string]*celgo.Type{"conditions": celgo.ListType(of(condition)), "phase": text}),
+		exceptionsType: fieldsOf(map[string]*celgo.Type{"allowedImages": texts, "allowedValues": texts}),
+		namespaceType:  fieldsOf(map[string]*celgo.Type{"metadata": of(meta), "spec": of(spec), "status": of(status)}),
 	}
 }
 

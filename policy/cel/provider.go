@@ -18,11 +18,13 @@ const (
 type provider struct {
 	types.Provider
 	objects map[string]map[string]*types.FieldType
+	// patches: expressions may make values of the types in patch.go.
+	patches bool
 }
 
 // FindStructType implements types.Provider.
 func (p *provider) FindStructType(name string) (*types.Type, bool) {
-	if _, ok := p.objects[name]; ok {
+	if _, ok := p.objects[name]; ok || p.patches && isMade(name) {
 		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
 	}
 	return p.Provider.FindStructType(name)
@@ -31,7 +33,10 @@ func (p *provider) FindStructType(name string) (*types.Type, bool) {
 // FindStructFieldNames implements types.Provider.
 func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 	fields, ok := p.objects[name]
-	if !ok {
+	switch {
+	case p.patches && isMade(name):
+		return nil, true // any name
+	case !ok:
 		return p.Provider.FindStructFieldNames(name)
 	}
 	return slices.Sorted(maps.Keys(fields)), true
@@ -40,17 +45,24 @@ func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 // FindStructFieldType implements types.Provider.
 func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	fields, ok := p.objects[name]
-	if !ok {
+	switch {
+	case p.patches && isMade(name):
+		return madeField(name, field)
+	case !ok:
 		return p.Provider.FindStructFieldType(name, field)
 	}
 	is, ok := fields[field]
 	return is, ok
 }
 
-// NewValue keeps expressions from making values of these types themselves.
+// NewValue keeps expressions from making values of these types themselves, but for
+// those that are there to be made.
 func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if _, ok := p.objects[name]; ok {
 		return types.NewErr("%s cannot be made by an expression", name)
+	}
+	if p.patches && isMade(name) {
+		return newMade(name, fields)
 	}
 	return p.Provider.NewValue(name, fields)
 }

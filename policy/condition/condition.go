@@ -105,6 +105,15 @@ func (r Result) Decisive() []Outcome {
 	return decisive
 }
 
+// Words says which conditions decided, in one line.
+func (r Result) Words() string {
+	var list []string
+	for _, outcome := range r.Decisive() {
+		list = append(list, outcome.String())
+	}
+	return strings.Join(list, "; ")
+}
+
 // Unsure returns an error for the first condition that an operator could not
 // judge, or nil. A caller to whom "not held" means "let it pass" asks this.
 func (r Result) Unsure() error {

@@ -190,7 +190,7 @@ func TestTargets(t *testing.T) {
 
 func TestNameOf(t *testing.T) {
 	for kind, want := range map[string]string{"Pod": "pods", "Policy": "policies", "Ingress": "ingresses", "": "", "Widget": "widgets"} {
-		if got := constraint.NameOf("", kind); got != want {
+		if got := constraint.NameOf(kind); got != want {
 			t.Errorf("%s: %s", kind, got)
 		}
 	}
@@ -208,4 +208,41 @@ func Example() {
 	}
 	fmt.Println(c.Matches(&policy.Subject{Group: "apps", Version: "v1", Kind: "Deployment", Operation: "CREATE"}))
 	// Output: true <nil>
+}
+
+// TestKnown has the guess of names be right for all that is known.
+func TestKnown(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range constraint.Known() {
+		if got := constraint.NameOf(r.Kind); got != r.Name {
+			t.Errorf("%s: guessed as %s", r.Name, got)
+		}
+		if key := r.Group + "/" + r.Name; seen[key] {
+			t.Errorf("%s is there twice", key)
+		} else {
+			seen[key] = true
+		}
+	}
+}
+
+// TestTargetsOfAll says by which operations rules about objects are asked.
+func TestTargetsOfAll(t *testing.T) {
+	for operations, want := range map[string][2]string{
+		"CREATE, UPDATE": {"[]", "[]"}, "CREATE": {"[CREATE]", "[CREATE]"}, "UPDATE, DELETE": {"[UPDATE]", "[UPDATE DELETE]"},
+		"'*'": {"[]", "[CREATE UPDATE DELETE CONNECT]"}, "DELETE": {"none", "[DELETE]"}, "CONNECT": {"none", "[CONNECT]"},
+	} {
+		text := strings.Replace(rules("services", ""), "CREATE, UPDATE", operations, 1)
+		c := compile(t, text)
+		rough, _ := constraint.Rough(read(t, text), nil)
+		roughOfAll, _ := constraint.RoughOfAll(read(t, text), nil)
+		for i, targets := range [][]policy.Target{c.Targets(), c.TargetsOfAll(), rough, roughOfAll} {
+			got := "none"
+			if len(targets) > 0 {
+				got = fmt.Sprint(targets[0].Operations)
+			}
+			if got != want[i%2] {
+				t.Errorf("%s: %s, want %s", operations, got, want[i%2])
+			}
+		}
+	}
 }

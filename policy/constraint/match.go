@@ -125,13 +125,16 @@ func labelsOf(object map[string]any) map[string]string {
 
 // Targets returns the kinds of objects that the constraint may speak of, by the
 // operations that can bring images. It says too much rather than too little.
-func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, c.exact) }
+func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, c.exact, (*rule).bringing) }
 
-func targetsOf(rules []rule, exact bool) []policy.Target {
+// TargetsOfAll is Targets by every operation.
+func (c *Constraint) TargetsOfAll() []policy.Target { return targetsOf(c.rules, c.exact, (*rule).all) }
+
+func targetsOf(rules []rule, exact bool, asked func(*rule) ([]string, bool)) []policy.Target {
 	var list []policy.Target
 	for i := range rules {
 		r := &rules[i]
-		operations, some := r.asked()
+		operations, some := asked(r)
 		if !some {
 			continue
 		}
@@ -157,8 +160,8 @@ func (r *rule) askedVersions(exact bool) []string {
 	return []string{"*"}
 }
 
-// asked returns which of CREATE and UPDATE the rule names; nil means both.
-func (r *rule) asked() (operations []string, some bool) {
+// bringing returns which of CREATE and UPDATE the rule names; nil means both.
+func (r *rule) bringing() (operations []string, some bool) {
 	creates, updates := has(r.operations, admission.Create), has(r.operations, admission.Update)
 	switch {
 	case creates && updates:
@@ -169,6 +172,25 @@ func (r *rule) asked() (operations []string, some bool) {
 		return []string{string(admission.Update)}, true
 	}
 	return nil, false
+}
+
+// all returns the operations that the rule names; nil means CREATE and UPDATE.
+func (r *rule) all() (operations []string, some bool) {
+	operations, _ = r.bringing()
+	deletes, connects := has(r.operations, admission.Delete), has(r.operations, admission.Connect)
+	if !deletes && !connects {
+		return operations, true
+	}
+	if operations == nil && has(r.operations, admission.Create) {
+		operations = []string{string(admission.Create), string(admission.Update)}
+	}
+	if deletes {
+		operations = append(operations, string(admission.Delete))
+	}
+	if connects {
+		operations = append(operations, string(admission.Connect))
+	}
+	return operations, true
 }
 
 func add(list []policy.Target, t policy.Target) []policy.Target {
@@ -183,8 +205,17 @@ func add(list []policy.Target, t policy.Target) []policy.Target {
 }
 
 // Rough returns the targets of a constraint that does not compile, as far as it can
-// be read. False means that it cannot be.
+// be read, by the operations that can bring images. False means that it cannot be.
 func Rough(doc *admission.MatchResources, resources Resources) ([]policy.Target, bool) {
+	return roughly(doc, resources, (*rule).bringing)
+}
+
+// RoughOfAll is Rough by every operation.
+func RoughOfAll(doc *admission.MatchResources, resources Resources) ([]policy.Target, bool) {
+	return roughly(doc, resources, (*rule).all)
+}
+
+func roughly(doc *admission.MatchResources, resources Resources, asked func(*rule) ([]string, bool)) ([]policy.Target, bool) {
 	if doc == nil || len(doc.ResourceRules) == 0 || len(doc.ResourceRules) > maxRules {
 		return nil, false
 	}
@@ -195,7 +226,7 @@ func Rough(doc *admission.MatchResources, resources Resources) ([]policy.Target,
 		if err != nil && !onlyUnknown(err) {
 			return nil, false
 		}
-		list = append(list, targetsOf([]rule{r}, false)...)
+		list = append(list, targetsOf([]rule{r}, false, asked)...)
 	}
 	return list, true
 }

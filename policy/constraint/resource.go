@@ -21,40 +21,13 @@ type Resources interface {
 	Named(group, name string) []Resource
 }
 
-// Known returns the resources of Kubernetes itself that policies name: what runs
-// images, and what is in any cluster.
-func Known() []Resource {
-	return []Resource{
-		{Name: "pods", Kind: "Pod"},
-		{Name: "podtemplates", Kind: "PodTemplate"},
-		{Name: "replicationcontrollers", Kind: "ReplicationController"},
-		{Name: "deployments", Group: "apps", Kind: "Deployment"},
-		{Name: "statefulsets", Group: "apps", Kind: "StatefulSet"},
-		{Name: "daemonsets", Group: "apps", Kind: "DaemonSet"},
-		{Name: "replicasets", Group: "apps", Kind: "ReplicaSet"},
-		{Name: "jobs", Group: "batch", Kind: "Job"},
-		{Name: "cronjobs", Group: "batch", Kind: "CronJob"},
-		{Name: "configmaps", Kind: "ConfigMap"},
-		{Name: "secrets", Kind: "Secret"},
-		{Name: "services", Kind: "Service"},
-		{Name: "serviceaccounts", Kind: "ServiceAccount"},
-		{Name: "namespaces", Kind: "Namespace", Cluster: true},
-		{Name: "nodes", Kind: "Node", Cluster: true},
-	}
-}
-
-// NameOf returns the resource of a kind: one that is known, or that Kubernetes
-// would guess.
-func NameOf(group, kind string) string {
-	for _, r := range Known() {
-		if r.Group == group && r.Kind == kind {
-			return r.Name
-		}
-	}
+// NameOf returns the resource of a kind, as Kubernetes would guess it, which is right
+// for those that are known.
+func NameOf(kind string) string {
 	name := strings.ToLower(kind)
 	switch {
-	case name == "":
-		return ""
+	case name == "" || name == "endpoints":
+		return name
 	case strings.HasSuffix(name, "s"):
 		return name + "es"
 	case strings.HasSuffix(name, "y"):

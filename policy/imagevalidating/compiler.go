@@ -1,8 +1,6 @@
 package imagevalidating
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,14 +9,13 @@ import (
 	"strings"
 	"time"
 
-	policieskyvernoio "github.com/kyverno/api/api/policies.kyverno.io"
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
-	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -60,7 +57,7 @@ func New(options Options) *Compiler {
 
 // document is a policy as it is written.
 type document struct {
-	head
+	celpolicy.Head
 	Spec   v1alpha1.ImageValidatingPolicySpec `json:"spec"`
 	Status json.RawMessage                    `json:"status,omitempty"`
 }
@@ -82,35 +79,15 @@ func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !Recognises(d.APIVersion, d.Kind) {
-		return nil, fmt.Errorf("%s %s is no image policy: want %s or %s of policies.kyverno.io/v1, v1beta1 or v1alpha1", d.APIVersion, d.Kind, clusterKind, namespacedKind)
-	}
-	meta, err := readMetadata(d.Metadata)
+	out, err := d.NewPolicy(data, clusterKind, source)
 	if err != nil {
 		return nil, err
 	}
-	if meta.Name == "" {
-		return nil, field.Fail("metadata.name", "is empty")
-	}
-	sum := sha256.Sum256(data)
-	b := &builder{Compiler: c, spec: &d.Spec, out: &policy.Policy{
-		Kind: d.Kind, Name: meta.Name, Namespace: namespaceOf(d.Kind, meta), Source: source, Hash: hex.EncodeToString(sum[:]),
-		Title: meta.Annotations[titleAnnotation], Category: meta.Annotations[categoryAnnotation], Severity: meta.Annotations[severityAnnotation],
-	}}
+	b := &builder{Compiler: c, spec: &d.Spec, out: out}
 	if err := b.build(); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", d.Kind, meta.Name, err)
+		return nil, fmt.Errorf("%s %s: %w", d.Kind, out.Name, err)
 	}
 	return b.out, nil
-}
-
-func namespaceOf(kind string, meta metadata) string {
-	switch {
-	case kind == clusterKind:
-		return ""
-	case meta.Namespace == "":
-		return "default"
-	}
-	return meta.Namespace
 }
 
 // builder compiles one policy.
@@ -153,7 +130,7 @@ func (b *builder) build() error {
 	}
 	for _, each := range append([]*rule{r}, followers...) {
 		if each.match != nil {
-			each.targets = b.confined(each.match.Targets())
+			each.targets = celpolicy.Confine(each.match.Targets(), b.out.Namespace)
 		}
 		b.out.Rules = append(b.out.Rules, each)
 		if b.spec.AdmissionEnabled() {
@@ -164,69 +141,13 @@ func (b *builder) build() error {
 	return nil
 }
 
-// confined keeps the targets of a policy of a namespace in it.
-func (b *builder) confined(targets []policy.Target) []policy.Target {
-	for i := range targets {
-		if b.out.Namespace != "" {
-			targets[i].Namespaces = []string{b.out.Namespace}
-		}
-	}
-	return targets
-}
-
 // settings reads the fields beside expressions and matches.
 func (b *builder) settings() (policy.Action, error) {
-	var errs []error
-	if f := b.spec.FailurePolicy; f != nil && *f != "" {
-		switch *f {
-		case admission.Fail:
-		case admission.Ignore:
-			b.out.FailOpen = true
-		default:
-			errs = append(errs, field.Fail("spec.failurePolicy", "unknown value %q: want Fail or Ignore", *f))
-		}
-	}
-	if w := b.spec.WebhookConfiguration; w != nil && w.TimeoutSeconds != nil {
-		if *w.TimeoutSeconds < minTimeout || *w.TimeoutSeconds > maxTimeout {
-			errs = append(errs, field.Fail("spec.webhookConfiguration.timeoutSeconds", "want %d to %d seconds, found %d", minTimeout, maxTimeout, *w.TimeoutSeconds))
-		}
-		b.out.Timeout = time.Duration(*w.TimeoutSeconds) * time.Second
-	}
-	switch mode := b.spec.EvaluationMode(); mode {
-	case policieskyvernoio.EvaluationModeKubernetes:
-	case policieskyvernoio.EvaluationModeJSON:
-		b.json = true
-	default:
-		errs = append(errs, field.Fail("spec.evaluation.mode", "unknown value %q: want Kubernetes or JSON", mode))
-	}
-	action, err := b.action()
-	return action, errors.Join(append(errs, err)...)
-}
-
-// action returns what a failure does: the strictest of what is named, and denying
-// where nothing is.
-func (b *builder) action() (policy.Action, error) {
-	found := policy.Action("")
-	for i, named := range b.spec.ValidationAction {
-		switch named {
-		case admission.Deny:
-			found = policy.Enforce
-		case admission.Warn:
-			if found != policy.Enforce {
-				found = policy.Warn
-			}
-		case admission.Audit:
-			if found == "" {
-				found = policy.Audit
-			}
-		default:
-			return "", field.Fail(fmt.Sprintf("spec.validationActions[%d]", i), "unknown action %q: want Deny, Audit or Warn", named)
-		}
-	}
-	if found == "" {
-		found = policy.Enforce
-	}
-	return found, nil
+	settings := celpolicy.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode()}
+	isJSON, unset := settings.Apply(b.out)
+	b.json = isJSON
+	action, err := celpolicy.ActionOf(b.spec.ValidationAction)
+	return action, errors.Join(unset, err)
 }
 
 // credentials reads spec.credentials. Secrets are in the namespace of the gateway's

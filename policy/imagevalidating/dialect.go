@@ -1,31 +1,24 @@
 package imagevalidating
 
 import (
-	"slices"
-
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
 // The kinds of policies.
 const (
 	clusterKind    = "ImageValidatingPolicy"
-	namespacedKind = "NamespacedImageValidatingPolicy"
+	namespacedKind = "Namespaced" + clusterKind
 )
-
-func isVersion(apiVersion string) bool {
-	return slices.Contains([]string{"policies.kyverno.io/v1", "policies.kyverno.io/v1beta1", "policies.kyverno.io/v1alpha1"}, apiVersion)
-}
 
 // Recognises reports whether a document of this apiVersion and kind is a policy of
 // this dialect.
-func Recognises(apiVersion, kind string) bool {
-	return isVersion(apiVersion) && (kind == clusterKind || kind == namespacedKind)
-}
+func Recognises(apiVersion, kind string) bool { return celpolicy.IsKind(apiVersion, kind, clusterKind) }
 
 // RecognisesException reports whether a document of this apiVersion and kind is an
 // exception of this dialect.
 func RecognisesException(apiVersion, kind string) bool {
-	return isVersion(apiVersion) && kind == "PolicyException"
+	return celpolicy.IsVersion(apiVersion) && kind == "PolicyException"
 }
 
 // Policies is the dialect of policies as package catalog wants one.

@@ -6,14 +6,11 @@ import (
 	celgo "github.com/google/cel-go/cel"
 
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
 // The names that expressions read.
 const (
-	objectName      = "object"
-	oldObjectName   = "oldObject"
-	requestName     = "request"
-	namespaceName   = "namespaceObject"
 	imagesName      = "images"
 	attestorsName   = "attestors"
 	attestationName = "attestations"
@@ -45,19 +42,15 @@ func newEnvironments() environments {
 		return sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(options) })
 	}
 	return environments{
-		cluster:             once(language(reach(false), ofObject(), ofImages())),
-		namespaced:          once(language(reach(true), ofObject(), ofImages())),
-		json:                once(language(cel.Options{ImageData: true}, []cel.Variable{{Name: objectName, Type: celgo.DynType}}, ofImages())),
-		perImage:            once(language(withoutImageData(reach(false)), ofObject(), ofImages(), oneImage())),
-		perImageNamespaced:  once(language(withoutImageData(reach(true)), ofObject(), ofImages(), oneImage())),
-		conditions:          once(language(reach(false), ofObject())),
-		namespacedCondition: once(language(reach(true), ofObject())),
+		cluster:             once(language(celpolicy.Reach(false), celpolicy.OfObject(), ofImages())),
+		namespaced:          once(language(celpolicy.Reach(true), celpolicy.OfObject(), ofImages())),
+		json:                once(language(cel.Options{ImageData: true}, []cel.Variable{{Name: celpolicy.ObjectName, Type: celgo.DynType}}, ofImages())),
+		perImage:            once(language(withoutImageData(celpolicy.Reach(false)), celpolicy.OfObject(), ofImages(), oneImage())),
+		perImageNamespaced:  once(language(withoutImageData(celpolicy.Reach(true)), celpolicy.OfObject(), ofImages(), oneImage())),
+		conditions:          once(language(celpolicy.Reach(false), celpolicy.OfObject())),
+		namespacedCondition: once(language(celpolicy.Reach(true), celpolicy.OfObject())),
 		reference:           once(language(cel.Options{}, []cel.Variable{{Name: refName, Type: celgo.StringType}})),
 	}
-}
-
-func reach(namespaced bool) cel.Options {
-	return cel.Options{Resource: true, HTTP: !namespaced, GlobalContext: !namespaced, ImageData: true, Namespaced: namespaced}
 }
 
 // withoutImageData frees the name image, which is text in a subjectExpression.
@@ -77,13 +70,6 @@ func language(o cel.Options, variables ...[]cel.Variable) cel.Options {
 		}
 	}
 	return o
-}
-
-func ofObject() []cel.Variable {
-	return []cel.Variable{
-		{Name: objectName, Type: celgo.DynType}, {Name: oldObjectName, Type: celgo.DynType},
-		{Name: requestName, Type: cel.RequestType()}, {Name: namespaceName, Type: cel.NamespaceType()},
-	}
 }
 
 func ofImages() []cel.Variable {
@@ -107,16 +93,4 @@ func functions() []cel.Function {
 		one(getImageData, "get_image_data_string", celgo.DynType, celgo.StringType),
 		one(extractPayload, "payload_string_string", celgo.DynType, celgo.StringType, celgo.StringType),
 	}
-}
-
-// known are the members of variables of which not all members are known here.
-func known(variable string) []string {
-	switch variable {
-	case requestName:
-		return []string{"kind", "resource", "subResource", "requestKind", "requestResource", "requestSubResource", "name", "namespace",
-			"operation", "userInfo", "dryRun"}
-	case namespaceName:
-		return []string{"metadata"}
-	}
-	return nil
 }

@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -79,7 +79,7 @@ func (h *hearing) evaluate(ctx context.Context, of []int, by selection, mention 
 		result: policy.Pass, selection: by, met: map[int][]verify.Fact{}, missed: map[int][]ask{},
 	}}
 	inputs := h.rule.compiler.inputs(h.rule.namespace)
-	inputs.Variables = variables(h.subject, h.rule.template, h.pinned)
+	inputs.More, inputs.Variables = &celpolicy.Seen{Subject: h.subject, Template: h.rule.template, Pinned: h.pinned}, map[string]any{}
 	inputs.Variables[imagesName] = h.lists(of)
 	inputs.Variables[attestorsName], inputs.Variables[attestationName] = h.rule.program.attestorValues, h.rule.program.attestationValues
 	inputs.Functions = e.functions()
@@ -117,21 +117,14 @@ func hingesOnLeft(err error) bool {
 // be looked at, or by its own fault, which no failure setting admits.
 func (e *evaluation) failed(v *validation, err error) {
 	e.result = policy.Undecided
-	unknown, isUnknown := errors.AsType[*cel.UnknownError](err)
-	switch {
-	case isUnknown:
+	if unknown, ok := errors.AsType[*cel.UnknownError](err); ok {
 		for _, gap := range unknown.Gaps {
 			e.reasons = append(e.reasons, gapReason(gap, v.path))
 		}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		e.reasons = append(e.reasons, policy.LookReason(err, v.path))
-	default:
-		e.faulty = true
-		e.reasons = append(e.reasons, policy.Reason{
-			Code: policy.PolicyError, Path: v.path, Message: "the expression cannot be evaluated: " + err.Error(),
-			Hint: "correct the policy's expression",
-		})
+		return
 	}
+	reasons, faulty := celpolicy.Reasons(err, v.path)
+	e.reasons, e.faulty = append(e.reasons, reasons...), faulty
 }
 
 // unproved is a gap in what the gate was asked for, as others are in what expressions
@@ -157,10 +150,7 @@ func gapReason(gap error, path string) policy.Reason {
 	if own, ok := errors.AsType[unproved](gap); ok {
 		return policy.LookReason(own.err, path)
 	}
-	if _, fetched := errors.AsType[image.Failure](gap); fetched || errors.Is(gap, context.DeadlineExceeded) {
-		return policy.LookReason(gap, path)
-	}
-	return policy.Reason{Code: policy.PolicyError, Path: path, Message: gap.Error()}
+	return celpolicy.GapReason(gap, path)
 }
 
 // denied notes that a validation does not hold. Where it reads statements, and not
@@ -219,7 +209,7 @@ func (e *evaluation) words(ctx context.Context, v *validation) string {
 		return v.message
 	}
 	text, err := v.words.Text(ctx, e.activation)
-	if err != nil || text == "" || len(text) > maxMessage {
+	if err != nil || text == "" || len(text) > celpolicy.MaxMessage {
 		return v.message
 	}
 	return text

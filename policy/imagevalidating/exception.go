@@ -2,8 +2,6 @@ package imagevalidating
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,13 +15,14 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
 // exceptionDocument is a PolicyException as it is written.
 type exceptionDocument struct {
-	head
+	celpolicy.Head
 	Spec   v1alpha1.PolicyExceptionSpec `json:"spec"`
 	Status json.RawMessage              `json:"status,omitempty"`
 }
@@ -52,26 +51,25 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	if !RecognisesException(d.APIVersion, d.Kind) {
 		return nil, fmt.Errorf("%s %s is no exception of policies.kyverno.io: want PolicyException of v1, v1beta1 or v1alpha1", d.APIVersion, d.Kind)
 	}
-	meta, err := readMetadata(d.Metadata)
+	meta, err := d.ReadMetadata()
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(data)
-	out := &policy.Exception{Group: "policies.kyverno.io", Namespace: meta.Namespace, Name: meta.Name, Source: source, Hash: hex.EncodeToString(sum[:])}
+	out := &policy.Exception{Group: "policies.kyverno.io", Namespace: meta.Namespace, Name: meta.Name, Source: source, Hash: celpolicy.HashOf(data)}
 	if out.Namespace == "" {
 		out.Namespace = "default"
 	}
 	var errs []error
-	if meta.Name == "" {
-		errs = append(errs, field.Fail("metadata.name", "is empty"))
-	}
-	rules, ours, err := excepted(d.Spec.PolicyRefs, out.Namespace)
+	rules, err := excepted(d.Spec.PolicyRefs, out.Namespace)
 	out.Rules = rules
 	errs = append(errs, err)
-	out.Images, err = exceptedImages(d.Spec.Images)
+	out.Images, err = exceptedImages(d.Spec.Images, names(rules, clusterKind))
 	errs = append(errs, err)
+	if len(d.Spec.Images)+len(d.Spec.AllowedValues) > 0 && names(rules, "ValidatingPolicy") {
+		out.PodSecurity = []policy.PodSecurityExemption{{Images: d.Spec.Images, Values: d.Spec.AllowedValues}}
+	}
 	out.Scope, err = c.scopeOf(d.Spec)
-	errs = append(errs, err, exceptionSettings(d.Spec, ours))
+	errs = append(errs, err, exceptionSettings(d.Spec, rules))
 	if at := d.Spec.ExpiresAt; at != nil {
 		if out.Expires = at.Time; out.Expires.IsZero() {
 			errs = append(errs, field.Fail("spec.expiresAt", "is empty: write a time as in 2027-01-31T00:00:00Z, or leave the field out"))
@@ -83,11 +81,29 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	return out, nil
 }
 
-// exceptionSettings refuses what an image policy could not honour.
-func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, ours bool) error {
+// names reports whether a policy of a kind, or of its kind for one namespace, is
+// among those excepted.
+func names(rules []policy.ExceptedRule, kind string) bool {
+	return slices.ContainsFunc(rules, func(r policy.ExceptedRule) bool { return strings.TrimPrefix(r.Kind, "Namespaced") == kind })
+}
+
+// exceptionSettings refuses what the policies could not honour.
+func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, rules []policy.ExceptedRule) error {
 	var errs []error
-	if len(spec.AllowedValues) > 0 && ours {
-		errs = append(errs, unsupported("spec.allowedValues", "a value for expressions, which those of image policies cannot read,"))
+	const allowed = "what expressions may allow, which those of %s cannot read,"
+	if len(spec.AllowedValues) > celpolicy.MaxEntries {
+		errs = append(errs, field.Fail("spec.allowedValues", "%d are more than %d", len(spec.AllowedValues), celpolicy.MaxEntries))
+	}
+	if len(spec.AllowedValues) > 0 && names(rules, clusterKind) {
+		errs = append(errs, celpolicy.Unsupported("spec.allowedValues", fmt.Sprintf(allowed, "image policies")))
+	}
+	if names(rules, "MutatingPolicy") {
+		if len(spec.AllowedValues) > 0 {
+			errs = append(errs, celpolicy.Unsupported("spec.allowedValues", fmt.Sprintf(allowed, "mutating policies")))
+		}
+		if len(spec.Images) > 0 {
+			errs = append(errs, celpolicy.Unsupported("spec.images", fmt.Sprintf(allowed, "mutating policies")))
+		}
 	}
 	if !slices.Contains([]string{"", "skip", "pass"}, spec.ReportResult) {
 		errs = append(errs, field.Fail("spec.reportResult", "unknown value %q: want skip or pass", spec.ReportResult))
@@ -98,7 +114,7 @@ func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, ours bool) error {
 	return errors.Join(errs...)
 }
 
-// policyKinds are the kinds of policies that exceptions name; the first two are ours.
+// policyKinds are the kinds of policies that exceptions name.
 func policyKinds() []string {
 	kinds := []string{clusterKind, namespacedKind}
 	for _, kind := range []string{"ValidatingPolicy", "MutatingPolicy", "GeneratingPolicy", "DeletingPolicy"} {
@@ -107,10 +123,10 @@ func policyKinds() []string {
 	return kinds
 }
 
-// excepted reads policyRefs; ours says that one of them is an image policy.
-func excepted(refs []v1alpha1.PolicyRef, namespace string) (rules []policy.ExceptedRule, ours bool, err error) {
+// excepted reads policyRefs.
+func excepted(refs []v1alpha1.PolicyRef, namespace string) (rules []policy.ExceptedRule, err error) {
 	if len(refs) == 0 || len(refs) > maxEntries {
-		return nil, false, field.Fail("spec.policyRefs", "want 1 to %d policies, found %d", maxEntries, len(refs))
+		return nil, field.Fail("spec.policyRefs", "want 1 to %d policies, found %d", maxEntries, len(refs))
 	}
 	var errs []error
 	for i, ref := range refs {
@@ -118,7 +134,6 @@ func excepted(refs []v1alpha1.PolicyRef, namespace string) (rules []policy.Excep
 		if !slices.Contains(policyKinds(), ref.Kind) {
 			errs = append(errs, field.Fail(path+".kind", "unknown kind %q: want %s", ref.Kind, strings.Join(policyKinds(), ", ")))
 		}
-		ours = ours || ref.Kind == clusterKind || ref.Kind == namespacedKind
 		name := ref.Name
 		namespaced := strings.HasPrefix(ref.Kind, "Namespaced")
 		switch {
@@ -133,13 +148,17 @@ func excepted(refs []v1alpha1.PolicyRef, namespace string) (rules []policy.Excep
 		}
 		rules = append(rules, policy.ExceptedRule{Kind: ref.Kind, Policy: name, Rules: []string{"*"}})
 	}
-	return rules, ours, errors.Join(errs...)
+	return rules, errors.Join(errs...)
 }
 
-// exceptedImages reads images: an exception for some never covers another.
-func exceptedImages(list []string) ([]string, error) {
-	if len(list) > maxEntries {
+// exceptedImages reads images: an exception for some never covers another. Where they
+// are no patterns, they are texts for the expressions of other policies.
+func exceptedImages(list []string, arePatterns bool) ([]string, error) {
+	switch {
+	case len(list) > maxEntries:
 		return nil, field.Fail("spec.images", "%d are more than %d", len(list), maxEntries)
+	case !arePatterns:
+		return list, nil
 	}
 	var patterns []string
 	var errs []error
@@ -155,24 +174,24 @@ func exceptedImages(list []string) ([]string, error) {
 type scope struct {
 	compiler   *Compiler
 	scope      *cel.Scope
-	conditions []*cel.Program
+	conditions celpolicy.Conditions
 }
 
 func (c *Compiler) scopeOf(spec v1alpha1.PolicyExceptionSpec) (policy.ExceptionScope, error) {
 	if len(spec.MatchConditions) == 0 {
 		return nil, nil
 	}
-	made, err := newScope(c.environments.conditions)
+	made, err := celpolicy.NewScope(c.environments.conditions)
 	if err != nil {
 		return nil, err
 	}
-	conditions, err := compileConditions(made, spec.MatchConditions)
+	conditions, err := celpolicy.CompileConditions(made, spec.MatchConditions, "spec.matchConditions")
 	return &scope{compiler: c, scope: made, conditions: conditions}, err
 }
 
 // Covers asks the conditions. What is in doubt is not covered.
 func (e *scope) Covers(ctx context.Context, s *policy.Subject) (bool, error) {
 	inputs := e.compiler.inputs("")
-	inputs.Variables = variables(s, nil, nil)
-	return hold(ctx, e.conditions, e.scope.NewActivation(inputs))
+	inputs.More = &celpolicy.Seen{Subject: s}
+	return e.conditions.Hold(ctx, e.scope.NewActivation(inputs))
 }

@@ -127,8 +127,8 @@ func TestRefused(t *testing.T) {
 		{"an unknown reason", call, call + "\n    reason: Because", "spec.validations[0].reason"},
 		{"a message that is no text", call, call + "\n    messageExpression: '1'", "spec.validations[0].messageExpression"},
 		{"an attestor twice", "name: keyless", "name: ours", "spec.attestors[1].name"},
-		{"another API", "policies.kyverno.io/v1", "policies.kyverno.io/v2", "is no image policy"},
-		{"another kind", "kind: ImageValidatingPolicy", "kind: ValidatingPolicy", "is no image policy"},
+		{"another API", "policies.kyverno.io/v1", "policies.kyverno.io/v2", "is no ImageValidatingPolicy"},
+		{"another kind", "kind: ImageValidatingPolicy", "kind: ValidatingPolicy", "is no ImageValidatingPolicy"},
 	} {
 		rows = append(rows, row{r.reason, r.old, r.text, r.path})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -132,11 +133,11 @@ func (e *evaluation) verify(text string, attestors []int, kind int) (any, error)
 	most := int64(len(attestors))
 	switch {
 	case errors.Is(err, errLeftOut):
-		return cel.Count{Upper: most, Gaps: []error{fmt.Errorf("%q: %w", shorten(text), err)}}, nil
+		return cel.Count{Upper: most, Gaps: []error{fmt.Errorf("%q: %w", celpolicy.Shorten(text), err)}}, nil
 	case len(places) > 0 && !slices.ContainsFunc(places, func(i int) bool { return slices.Contains(e.of, i) }):
 		return cel.Count{Lower: most, Upper: most}, nil // what it lacks is held against it alone
 	case err != nil:
-		return nil, fmt.Errorf("%q: %w", shorten(text), err)
+		return nil, fmt.Errorf("%q: %w", celpolicy.Shorten(text), err)
 	case !meant:
 		return cel.Count{}, nil // matchImageReferences leave it out
 	}
@@ -228,7 +229,7 @@ func (e *evaluation) ofChosen(t topic, attestor int, facts []verify.Fact) []veri
 // about says which text nothing can be said of. An image that is left alone was not
 // looked at.
 func about(text string, err error) error {
-	err = fmt.Errorf("%q: %w", shorten(text), err)
+	err = fmt.Errorf("%q: %w", celpolicy.Shorten(text), err)
 	if errors.Is(err, errLeftOut) {
 		return &cel.UnknownError{Gaps: []error{err}}
 	}

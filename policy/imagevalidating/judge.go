@@ -45,7 +45,7 @@ func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgemen
 	for i, found := range h.attribute(ctx, everybody, joint) {
 		out.Decisions[i] = h.decision(i, found)
 	}
-	out.AuditAnnotations = h.annotations(ctx, joint)
+	out.AuditAnnotations = h.rule.program.annotations.Words(ctx, joint.activation)
 	return out
 }
 
@@ -145,31 +145,4 @@ func (h *hearing) misses(i int, found *outcome) []policy.Reason {
 		return decision.Reasons
 	}
 	return nil
-}
-
-// annotations are the author's words for the audit log, about what the images came
-// to. One that cannot be evaluated says so: it decides nothing.
-func (h *hearing) annotations(ctx context.Context, found *outcome) map[string]string {
-	if len(h.rule.program.annotations) == 0 {
-		return nil
-	}
-	words := map[string]string{}
-	for _, a := range h.rule.program.annotations {
-		value, err := a.value.Eval(ctx, found.activation)
-		if err != nil {
-			words[a.key] = "cannot be evaluated: " + shorten(err.Error())
-			continue
-		}
-		if text, ok := value.Value().(string); ok && text != "" {
-			words[a.key] = bounded(text)
-		}
-	}
-	return words
-}
-
-func bounded(text string) string {
-	if len(text) > maxMessage {
-		return text[:maxMessage] + "..."
-	}
-	return text
 }

@@ -3,12 +3,12 @@ package imagevalidating
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -18,10 +18,10 @@ func (p *program) look() error {
 	p.values()
 	var errs []error
 	for _, each := range p.all() {
-		errs = append(errs, readsKnown(each), p.readsDefined(each), p.find(each))
+		errs = append(errs, celpolicy.ReadsKnown(each), p.readsDefined(each), p.find(each))
 	}
 	for _, each := range p.extractors {
-		errs = append(errs, readsKnown(each.program))
+		errs = append(errs, celpolicy.ReadsKnown(each.program))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (p *program) look() error {
 	for i := range p.validations {
 		v := &p.validations[i]
 		v.mentions, v.extracts = mentionsImages(v.holds), len(v.holds.Calls(extractPayload)) > 0
-		v.mixed = v.mentions && slices.ContainsFunc(v.holds.Reads(), isOfObject)
+		v.mixed = v.mentions && slices.ContainsFunc(v.holds.Reads(), celpolicy.IsOfObject)
 		p.mixed = p.mixed || v.mixed
 		v.vacuous = v.mentions && p.isVacuous(v)
 		p.ofObject = p.ofObject || !v.vacuous
@@ -37,17 +37,6 @@ func (p *program) look() error {
 		p.needs.of(v.holds)
 	}
 	return nil
-}
-
-// readsKnown refuses to read of the request and of the namespace what nobody knows.
-func readsKnown(p *cel.Program) error {
-	var errs []error
-	for _, read := range p.Reads() {
-		if members := known(read.Variable); members != nil && read.Field != "" && !slices.Contains(members, read.Field) {
-			errs = append(errs, field.Fail(p.Path(), "%s.%s is not known here: of %s there are %s", read.Variable, read.Field, read.Variable, strings.Join(members, ", ")))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // readsDefined refuses attestors, attestations and images that the policy does not
@@ -178,11 +167,6 @@ func mentionsImages(p *cel.Program) bool {
 	return false
 }
 
-// isOfObject reports whether something of the object or of the request is read.
-func isOfObject(read cel.Read) bool {
-	return slices.Contains([]string{objectName, oldObjectName, requestName, namespaceName}, read.Variable)
-}
-
 // isVacuous reports whether a validation holds of every object that has no image:
 // it does so where nothing else is known.
 func (p *program) isVacuous(v *validation) bool {
@@ -207,12 +191,12 @@ type needs struct {
 func (n *needs) of(p *cel.Program) {
 	for _, read := range p.Reads() {
 		switch read.Variable {
-		case objectName, oldObjectName:
+		case celpolicy.ObjectName, celpolicy.OldObjectName:
 			n.object = true
 			n.note(read)
-		case namespaceName:
+		case celpolicy.NamespaceName:
 			n.namespaceObject = true
-		case requestName:
+		case celpolicy.RequestName:
 			switch read.Field {
 			case "kind", "resource", "requestKind", "requestResource", "dryRun":
 			case "namespace":
@@ -239,16 +223,11 @@ func (n needs) lacking(s *policy.Subject) error {
 	case !s.Bare:
 		return nil
 	case n.beyond != "":
-		return unknownHere(n.beyond)
+		return celpolicy.UnknownHere(n.beyond)
 	case (n.namespace || n.namespaceObject) && s.Namespace == "":
-		return unknownHere("the object's namespace")
+		return celpolicy.UnknownHere("the object's namespace")
 	case n.namespaceObject && !s.NamespaceKnown:
-		return unknownHere("the labels of the object's namespace")
+		return celpolicy.UnknownHere("the labels of the object's namespace")
 	}
 	return nil
-}
-
-// unknownHere is what a policy asks for and nobody knows.
-func unknownHere(what string) error {
-	return fmt.Errorf("only images and their namespace are known here, and the policy asks for %s; the admission webhook knows the whole object", what)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/parser"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
 // placesOf returns where the images stand that an expression names, by reading the
@@ -98,7 +99,7 @@ func valuesOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 		if paths, ok := bound[e.AsIdent()]; ok {
 			return paths, true
 		}
-		return []string{""}, e.AsIdent() == objectName || e.AsIdent() == oldObjectName
+		return []string{""}, e.AsIdent() == celpolicy.ObjectName || e.AsIdent() == celpolicy.OldObjectName
 	case ast.SelectKind:
 		if e.AsSelect().IsTestOnly() {
 			return nil, false
@@ -196,12 +197,12 @@ func isStandard(place policy.Extractor, spec string) bool {
 
 // places returns where a rule's images are in objects of a kind, if they are
 // elsewhere than in a pod specification; the places of that are then among them.
-func (p *program) places(group, kind string, t templateOf) []policy.Extractor {
+func (p *program) places(group, kind string, t celpolicy.Template) []policy.Extractor {
 	spec, hasSpec := podSpec(group, kind)
 	var own []policy.Extractor
 	for _, e := range p.extractors {
 		for _, place := range e.places {
-			if place.Path = t.pointer(place.Path); !isStandard(place, spec) {
+			if place.Path = t.Pointer(place.Path); !isStandard(place, spec) {
 				own = append(own, place)
 			}
 		}
@@ -210,18 +211,4 @@ func (p *program) places(group, kind string, t templateOf) []policy.Extractor {
 		return own
 	}
 	return append(standardPlaces(spec), own...)
-}
-
-// pointer returns where stands in the object what an expression about pods reads at
-// a pointer.
-func (t templateOf) pointer(path string) string {
-	if len(t) == 0 {
-		return path
-	}
-	for _, part := range []string{"/spec", "/metadata"} {
-		if path == part || strings.HasPrefix(path, part+"/") {
-			return "/" + strings.Join(t, "/") + path
-		}
-	}
-	return path
 }

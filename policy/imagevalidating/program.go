@@ -1,7 +1,6 @@
 package imagevalidating
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -9,11 +8,11 @@ import (
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/ref"
 	admission "k8s.io/api/admissionregistration/v1"
-	names "k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -25,12 +24,12 @@ type program struct {
 	perImage *cel.Scope
 	// conditions have a scope of their own, without images.
 	conditionScope *cel.Scope
-	conditions     []*cel.Program
+	conditions     celpolicy.Conditions
 
 	extractors  []extractor
 	categories  []string // of images: the standard ones, and the extractors'
 	validations []validation
-	annotations []annotation
+	annotations celpolicy.Annotations
 
 	attestors    []*attestor.Attestor
 	attestations []attestor.Attestation
@@ -68,12 +67,6 @@ type validation struct {
 	extracts bool         // it reads statements
 }
 
-// annotation is one entry of spec.auditAnnotations.
-type annotation struct {
-	key   string
-	value *cel.Program
-}
-
 // ask is an attestor and what is asked of it: a signature, or a kind of statement.
 type ask struct {
 	attestor    int
@@ -92,19 +85,19 @@ func (b *builder) program() (*program, error) {
 	case b.out.Namespace != "":
 		env = b.environments.namespaced
 	}
-	scope, err := newScope(env)
+	scope, err := celpolicy.NewScope(env)
 	if err != nil {
 		return nil, err
 	}
 	p.scope = scope
-	if err := b.declare(p.scope); err != nil {
+	if err := celpolicy.Declare(p.scope, b.spec.Variables); err != nil {
 		return nil, err
 	}
 	if err := b.people(p); err != nil {
 		return nil, err
 	}
-	err = errors.Join(b.conditions(p), b.images(p), b.validations(p), b.annotations(p))
-	if err != nil {
+	p.annotations, err = celpolicy.CompileAnnotations(p.scope, b.spec.AuditAnnotations)
+	if err = errors.Join(b.conditions(p), b.images(p), b.validations(p), err); err != nil {
 		return nil, err
 	}
 	if err := p.look(); err != nil {
@@ -120,27 +113,6 @@ func (b *builder) program() (*program, error) {
 // isTrue reads a setting whose default is true.
 func isTrue(setting *bool) bool { return setting == nil || *setting }
 
-func newScope(env func() (*cel.Env, error)) (*cel.Scope, error) {
-	made, err := env()
-	if err != nil {
-		return nil, err
-	}
-	return made.NewScope()
-}
-
-// declare compiles spec.variables.
-func (b *builder) declare(scope *cel.Scope) error {
-	if len(b.spec.Variables) > maxEntries {
-		return field.Fail("spec.variables", "%d are more than %d", len(b.spec.Variables), maxEntries)
-	}
-	for i, v := range b.spec.Variables {
-		if err := scope.Declare("spec.variables["+strconv.Itoa(i)+"].expression", v.Name, v.Expression); err != nil {
-			return err // later ones may read it
-		}
-	}
-	return nil
-}
-
 // people compiles attestors and attestations.
 func (b *builder) people(p *program) error {
 	options := attestor.Options{Scope: p.scope, Roots: b.options.Roots, Namespace: b.out.Namespace}
@@ -149,11 +121,11 @@ func (b *builder) people(p *program) error {
 		if b.out.Namespace != "" {
 			env = b.environments.perImageNamespaced
 		}
-		scope, err := newScope(env)
+		scope, err := celpolicy.NewScope(env)
 		if err != nil {
 			return err
 		}
-		if err := b.declare(scope); err != nil {
+		if err := celpolicy.Declare(scope, b.spec.Variables); err != nil {
 			return err
 		}
 		p.perImage, options.Images = scope, scope
@@ -183,62 +155,18 @@ func (b *builder) conditions(p *program) error {
 		return nil
 	}
 	if b.json {
-		return unsupported("spec.matchConditions", "a condition on documents that are no Kubernetes objects")
+		return celpolicy.Unsupported("spec.matchConditions", "a condition on documents that are no Kubernetes objects")
 	}
 	env := b.environments.conditions
 	if b.out.Namespace != "" {
 		env = b.environments.namespacedCondition
 	}
 	var err error
-	if p.conditionScope, err = newScope(env); err != nil {
+	if p.conditionScope, err = celpolicy.NewScope(env); err != nil {
 		return err
 	}
-	p.conditions, err = compileConditions(p.conditionScope, b.spec.MatchConditions)
+	p.conditions, err = celpolicy.CompileConditions(p.conditionScope, b.spec.MatchConditions, "spec.matchConditions")
 	return err
-}
-
-// compileConditions reads spec.matchConditions of a policy or an exception.
-func compileConditions(scope *cel.Scope, docs []admission.MatchCondition) ([]*cel.Program, error) {
-	const path = "spec.matchConditions"
-	if len(docs) > maxConditions {
-		return nil, field.Fail(path, "%d are more than %d", len(docs), maxConditions)
-	}
-	var list []*cel.Program
-	var errs []error
-	seen := map[string]bool{}
-	for i, doc := range docs {
-		place := path + "[" + strconv.Itoa(i) + "]"
-		switch problems := names.IsQualifiedName(doc.Name); {
-		case len(problems) > 0:
-			errs = append(errs, field.Fail(place+".name", "%q: %s", doc.Name, problems[0]))
-		case seen[doc.Name]:
-			errs = append(errs, field.Fail(place+".name", "%q is the name of an earlier condition", doc.Name))
-		}
-		seen[doc.Name] = true
-		compiled, err := scope.Compile(place+".expression", doc.Expression, celgo.BoolType)
-		if err == nil {
-			err = readsKnown(compiled)
-		}
-		errs = append(errs, err)
-		list = append(list, compiled)
-	}
-	return list, errors.Join(errs...)
-}
-
-// hold reports whether all conditions hold, as Kubernetes asks them: one that does
-// not is a no, whatever the others are; else one that cannot be asked leaves it open.
-func hold(ctx context.Context, conditions []*cel.Program, activation *cel.Activation) (bool, error) {
-	var unsure error
-	for _, p := range conditions {
-		held, err := p.Bool(ctx, activation)
-		if err == nil && !held {
-			return false, nil
-		}
-		if unsure == nil {
-			unsure = err
-		}
-	}
-	return unsure == nil, unsure
 }
 
 func (b *builder) validations(p *program) error {
@@ -255,12 +183,7 @@ func (b *builder) validations(p *program) error {
 			v.words, err = p.scope.Compile(v.path+".messageExpression", doc.MessageExpression, celgo.StringType)
 			errs = append(errs, err)
 		}
-		if doc.Reason != nil && !slices.Contains([]string{"", "Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge"}, string(*doc.Reason)) {
-			errs = append(errs, field.Fail(v.path+".reason", "unknown reason %q: want Unauthorized, Forbidden, Invalid or RequestEntityTooLarge", *doc.Reason))
-		}
-		if len(doc.Message) > maxMessage {
-			errs = append(errs, field.Fail(v.path+".message", "%d bytes are more than %d", len(doc.Message), maxMessage))
-		}
+		errs = append(errs, celpolicy.CheckReason(doc, v.path))
 		p.validations = append(p.validations, v)
 	}
 	return errors.Join(errs...)
@@ -269,40 +192,9 @@ func (b *builder) validations(p *program) error {
 func newValidation(doc admission.Validation, path string) validation {
 	message := doc.Message
 	if message == "" {
-		message = "the validation does not hold: " + shorten(doc.Expression)
+		message = "the validation does not hold: " + celpolicy.Shorten(doc.Expression)
 	}
 	return validation{path: path, message: message}
-}
-
-func (b *builder) annotations(p *program) error {
-	if len(b.spec.AuditAnnotations) > maxEntries {
-		return field.Fail("spec.auditAnnotations", "%d are more than %d", len(b.spec.AuditAnnotations), maxEntries)
-	}
-	var errs []error
-	seen := map[string]bool{}
-	for i, doc := range b.spec.AuditAnnotations {
-		path := "spec.auditAnnotations[" + strconv.Itoa(i) + "]"
-		switch problems := names.IsQualifiedName(doc.Key); {
-		case len(problems) > 0:
-			errs = append(errs, field.Fail(path+".key", "%q: %s", doc.Key, problems[0]))
-		case seen[doc.Key]:
-			errs = append(errs, field.Fail(path+".key", "%q is the key of an earlier annotation", doc.Key))
-		}
-		seen[doc.Key] = true
-		compiled, err := p.scope.Compile(path+".valueExpression", doc.ValueExpression, celgo.StringType, celgo.NullType)
-		errs = append(errs, err)
-		p.annotations = append(p.annotations, annotation{key: doc.Key, value: compiled})
-	}
-	return errors.Join(errs...)
-}
-
-// shorten cuts a text for a message.
-func shorten(s string) string {
-	const most = 200
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
 }
 
 // all returns every program that is evaluated once the gate has answered.
@@ -314,10 +206,7 @@ func (p *program) all() []*cel.Program {
 			list = append(list, v.words)
 		}
 	}
-	for _, a := range p.annotations {
-		list = append(list, a.value)
-	}
-	return list
+	return append(list, p.annotations.Programs()...)
 }
 
 func (p *program) attestor(name string) int {

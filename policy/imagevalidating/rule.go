@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -23,7 +24,7 @@ type rule struct {
 	match       *constraint.Constraint // nil for documents that are no Kubernetes objects
 	references  references
 	credentials policy.Credentials
-	template    templateOf
+	template    celpolicy.Template
 	namespace   string // of the policy
 	targets     []policy.Target
 	json        bool
@@ -76,16 +77,10 @@ func (r *rule) skips(s *policy.Subject) string {
 		return "the policy is about documents that are no Kubernetes objects (evaluation.mode JSON)"
 	case !r.json && s.Kind == "":
 		return "the policy is about Kubernetes objects"
-	case r.quiet && askedAtAdmission(s):
+	case r.quiet && celpolicy.AskedAtAdmission(s):
 		return "the policy is not asked at admission (evaluation.admission.enabled: false)"
 	}
 	return ""
-}
-
-// askedAtAdmission reports whether somebody asks for an object to be admitted, or for
-// an image to run; who reads files or scans what runs names nobody.
-func askedAtAdmission(s *policy.Subject) bool {
-	return s.Bare || s.User.Name != "" || len(s.User.Groups) > 0
 }
 
 // Plan says which images are meant, and what has to be found out about each.
@@ -112,10 +107,10 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 		return policy.RulePlan{}, nil
 	}
 	if s.Bare && len(r.program.extractors) > 0 {
-		return policy.RulePlan{}, unknownHere("images that expressions name (spec.images)")
+		return policy.RulePlan{}, celpolicy.UnknownHere("images that expressions name (spec.images)")
 	}
 	if s.Bare && s.Namespace == "" && r.namespace != "" {
-		return policy.RulePlan{}, unknownHere("the object's namespace, being a policy of one")
+		return policy.RulePlan{}, celpolicy.UnknownHere("the object's namespace, being a policy of one")
 	}
 	if err := cmp.Or(unsure, err, unclear, r.program.needs.lacking(s)); err != nil {
 		return policy.RulePlan{}, err
@@ -129,8 +124,8 @@ func (r *rule) applies(ctx context.Context, s *policy.Subject) (bool, error) {
 		return true, nil
 	}
 	inputs := r.compiler.inputs(r.namespace)
-	inputs.Variables = variables(s, r.template, nil)
-	return hold(ctx, r.program.conditions, r.program.conditionScope.NewActivation(inputs))
+	inputs.More = &celpolicy.Seen{Subject: s, Template: r.template}
+	return r.program.conditions.Hold(ctx, r.program.conditionScope.NewActivation(inputs))
 }
 
 // concerned returns the places in images of those that are meant. An error means that
@@ -156,8 +151,8 @@ func (r *rule) plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	var activation *cel.Activation
 	if !r.program.fixed || len(r.program.extractors) > 0 {
 		inputs = r.compiler.inputs(r.namespace)
-		inputs.Variables = variables(s, r.template, nil)
-		inputs.Variables[attestorsName], inputs.Variables[attestationName] = r.program.attestorValues, r.program.attestationValues
+		inputs.More = &celpolicy.Seen{Subject: s, Template: r.template}
+		inputs.Variables = map[string]any{attestorsName: r.program.attestorValues, attestationName: r.program.attestationValues}
 		activation = r.program.scope.NewActivation(inputs)
 	}
 	filed, err := r.program.filed(ctx, images, activation)

@@ -195,6 +195,10 @@ func TestExceptionsRefused(t *testing.T) {
 		"an unknown kind":           {edit(exception, "kind: Image", "kind: Img"), "spec.policyRefs[0].kind"},
 		"a pattern":                 {edit(exception, "name: signed", "name: '*'"), "spec.policyRefs[0].name"},
 		"values that nobody reads":  {exception + "  allowedValues: [a]\n", "spec.allowedValues"},
+		"values for a mutation":     {edit(exception, "kind: ImageValidating", "kind: Mutating") + "  allowedValues: [a]\n", "spec.allowedValues"},
+		"images for a mutation":     {edit(exception, "kind: ImageValidating", "kind: NamespacedMutating") + "  images: [a]\n", "spec.images"},
+		"values beside images":      {edit(exception, "Policy}]", "Policy}, {name: a, kind: ValidatingPolicy}]") + "  allowedValues: [a]\n", "spec.allowedValues"},
+		"images of both":            {edit(exception, "Policy}]", "Policy}, {name: a, kind: ValidatingPolicy}]") + "  images: ['nginx:*']\n", "spec.images[0]"},
 		"another mode":              {exception + "  evaluationMode: Envoy\n", "spec.evaluationMode"},
 		"an unknown result":         {exception + "  reportResult: fail\n", "spec.reportResult"},
 		"an image without registry": {exception + "  images: ['nginx:*']\n", "spec.images[0]"},
@@ -207,8 +211,9 @@ func TestExceptionsRefused(t *testing.T) {
 			t.Errorf("%s: %v; want %s", reason, err, c.path)
 		}
 	}
-	if _, err := newCompiler().CompileException([]byte(edit(exception, "kind: ImageV", "kind: V")+"  allowedValues: [a]\n"), "test.yaml"); err != nil {
-		t.Errorf("values for another kind of policy are its business: %v", err)
+	e, err := newCompiler().CompileException([]byte(edit(exception, "kind: ImageV", "kind: V")+"  allowedValues: [a]\n  images: ['nginx:*']\n"), "test.yaml")
+	if err != nil || len(e.PodSecurity) != 1 || e.PodSecurity[0].Images[0] != "nginx:*" || e.PodSecurity[0].Values[0] != "a" {
+		t.Errorf("what expressions of another kind of policy are told: %+v, %v", e, err)
 	}
 	if _, err := newCompiler().CompileException([]byte(exception+"  reportResult: pass\n  properties: {reason: a}\n"), "test.yaml"); err != nil {
 		t.Error(err)

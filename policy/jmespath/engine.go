@@ -63,6 +63,8 @@ type Query struct {
 	slots  []slot // of the holes, in order; empty for most
 	holes  int
 	pays   bool // it has holes or calls
+	roots  roots
+	simple simple
 }
 
 // SyntaxError says that an expression cannot be compiled.
@@ -99,11 +101,27 @@ func (q *Query) String() string { return q.source }
 
 // Search evaluates the expression on data, with one value for each hole. The
 // result may share memory with data and holes, which must not be modified.
-// Data is JSON as encoding/json decodes it (see Normalize). A key that is not
-// there is an *UndefinedError; too much work is ErrTooLarge.
+// Data is JSON as encoding/json decodes it (see Normalize), the members of which may
+// be Deferred: those that the query reads are found out. A key that is not there is an
+// *UndefinedError; too much work is ErrTooLarge.
 func (q *Query) Search(data any, holes ...any) (result any, err error) {
 	if len(holes) != q.holes {
 		return nil, fmt.Errorf("expression %q: want %d values for its holes, got %d", shorten(q.source), q.holes, len(holes))
+	}
+	if q.simple.path != nil {
+		if value, found, err := q.walk(data); found || err != nil {
+			if err == nil {
+				err = q.checked(value)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return value, nil
+		}
+	}
+	data, absent, err := q.settle(data)
+	if err != nil {
+		return nil, err
 	}
 	// The library asserts types in a few places where foreign data decides them.
 	defer func() {
@@ -112,16 +130,27 @@ func (q *Query) Search(data any, holes ...any) (result any, err error) {
 		}
 	}()
 	result, err = q.evaluate(data, holes)
-	if err == nil {
-		err = checkResult(result)
-	}
 	if missing := (jp.NotFoundError{}); errors.As(err, &missing) {
+		if absent != nil {
+			err = fmt.Errorf("%w: %w", err, absent)
+		}
 		return nil, &UndefinedError{Expression: q.source, Err: err}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", shorten(q.source), err)
 	}
+	if err := q.checked(result); err != nil {
+		return nil, err
+	}
 	return result, nil
+}
+
+// checked refuses a result that is too large.
+func (q *Query) checked(result any) error {
+	if err := checkResult(result); err != nil {
+		return fmt.Errorf("expression %q: %w", shorten(q.source), err)
+	}
+	return nil
 }
 
 // evaluate has the library interpret the tree, with a meter of its own if there is

@@ -76,7 +76,11 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	if ast, err = e.prepare(ast, 0); err != nil {
 		return fail(err)
 	}
-	return &Query{engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast)}, nil
+	query := &Query{engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast), roots: rootsOf(ast)}
+	if b.holes == 0 {
+		query.simple = simpleOf(ast)
+	}
+	return query, nil
 }
 
 // parse calls the library, whose parser looks past the end of some truncated

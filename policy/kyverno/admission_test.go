@@ -158,7 +158,7 @@ func TestExceptionScope(t *testing.T) {
 func TestExceptionErrors(t *testing.T) {
 	annotation := func(text string) string { return "  name: legacy\n  annotations: {" + text + "}" }
 	for _, c := range []struct{ before, after, want, reason string }{
-		{"spec:", "spec:\n  podSecurity: [{controlName: Seccomp}]", "spec.podSecurity: ", "not a kind that we do"},
+		{"spec:", "spec:\n  podSecurity: [{controlName: Seccom}]", "spec.podSecurity[0]", "no control"},
 		{"spec:", "spec:\n  until: 2027", "spec.until: unknown field", "an unknown field"},
 		{"    ruleNames: [signed, autogen-*]", "    ruleNames: []", "spec.exceptions[0].ruleNames: is empty", "no rule"},
 		{"policyName: minimal", "policyName: 'min*'", "spec.exceptions[0].policyName: ", "a pattern for policies"},
@@ -180,7 +180,7 @@ func TestExceptionErrors(t *testing.T) {
 
 func TestBroken(t *testing.T) {
 	why := errors.New("spec.rules[0].verifyImages[0].typ: unknown field")
-	foreign := strings.Replace(minimal, "verifyImages:", "validate: {message: no}\n    other:", 1)
+	foreign := strings.Replace(minimal, "verifyImages:", "generate: {kind: Secret}\n    other:", 1)
 	for _, c := range []struct {
 		before, after string
 		kind          string

@@ -9,14 +9,19 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/kyverno/autogen"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
 )
 
 // roughRule is what is read of a rule in a document that does not compile.
 type roughRule struct {
-	Name         string          `json:"name"`
-	VerifyImages json.RawMessage `json:"verifyImages"`
-	Match        json.RawMessage `json:"match"`
+	name  string
+	match json.RawMessage
+	// images and object say what the rule is about; a rule about other objects is about
+	// neither.
+	images, object bool
 }
 
 // Broken returns a policy that stands for a document which does not compile, so
@@ -52,14 +57,22 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 	}
 	rules, readable := roughRules(d.Spec)
 	if !readable {
-		addRule(p, &brokenRule{name: "unreadable", why: why, targets: usualTargets()})
+		addRule(p, &brokenRule{name: "unreadable", why: why, targets: match.PodTargets()})
 	}
 	for _, r := range rules {
-		if r.VerifyImages != nil {
-			addRule(p, &brokenRule{name: r.Name, why: why, targets: r.targets(meta.Annotations)})
+		if !r.images && !r.object {
+			continue
+		}
+		broken := brokenRule{name: r.name, why: why, targets: r.targets(meta.Annotations)}
+		if r.images {
+			addRule(p, &broken)
+		}
+		if r.object {
+			p.Validations = append(p.Validations, &brokenValidation{broken})
+			addTargets(p, broken.targets)
 		}
 	}
-	if len(p.Rules) == 0 {
+	if len(p.Rules)+len(p.Validations) == 0 {
 		return nil
 	}
 	return p
@@ -81,12 +94,17 @@ func roughRules(text json.RawMessage) ([]roughRule, bool) {
 		if err := json.Unmarshal(raw, &fields); err != nil {
 			return nil, false
 		}
-		_ = json.Unmarshal(fields["name"], &r.Name) // what is no text stays empty
-		r.Match = fields["match"]
-		for field, value := range fields {
+		_ = json.Unmarshal(fields["name"], &r.name) // what is no text stays empty
+		r.match = fields["match"]
+		for name, value := range fields {
 			// A misspelt one is why the document does not compile.
-			if nearest(field, []string{"verifyImages"}) != "" {
-				r.VerifyImages = value
+			switch document.Nearest(name, []string{"verifyImages", "validate", "mutate", "generate"}) {
+			case "verifyImages":
+				r.images = r.images || value != nil
+			case "validate":
+				r.object = true
+			case "mutate":
+				r.object = r.object || !changesOthers(value)
 			}
 		}
 		rules = append(rules, r)
@@ -94,24 +112,32 @@ func roughRules(text json.RawMessage) ([]roughRule, bool) {
 	return rules, true
 }
 
+// changesOthers reports whether `mutate` of a rule has targets.
+func changesOthers(mutate json.RawMessage) bool {
+	var m struct {
+		Targets []json.RawMessage `json:"targets"`
+	}
+	return json.Unmarshal(mutate, &m) == nil && len(m.Targets) > 0
+}
+
 // targets returns the kinds that the rule names, its followers' included.
 func (r roughRule) targets(annotations map[string]string) []policy.Target {
-	var doc matchBlock
-	if err := json.Unmarshal(r.Match, &doc); err != nil {
-		return usualTargets()
+	var doc match.Document
+	if err := json.Unmarshal(r.match, &doc); err != nil {
+		return match.PodTargets()
 	}
-	match, err := compileBlock(doc, "match")
-	if err != nil || len(match.filters) == 0 {
-		return usualTargets()
+	block, err := match.Compile(doc, "match")
+	if err != nil || block.Empty() {
+		return match.PodTargets()
 	}
-	targets := match.targets()
-	kinds, err := controllers(annotations)
+	targets := block.Targets()
+	kinds, err := autogen.Controllers(annotations)
 	if err != nil {
-		kinds = podControllers()
+		kinds = match.PodControllers()
 	}
-	if canGenerate(match, block{}) {
-		for _, g := range generate(r.Name, kinds) {
-			targets = joinTargets(targets, match.forKinds(g.kinds).targets())
+	if match.OnlyPods(block, match.Block{}) {
+		for _, g := range autogen.Followers(r.name, kinds) {
+			targets = match.JoinTargets(targets, block.ForKinds(g.Kinds).Targets())
 		}
 	}
 	var kept []policy.Target
@@ -121,15 +147,6 @@ func (r roughRule) targets(annotations map[string]string) []policy.Target {
 		}
 	}
 	return kept
-}
-
-// usualTargets are pods and their controllers.
-func usualTargets() []policy.Target {
-	targets := filter{kinds: []kindSelector{{group: "", version: "*", kind: "Pod"}}}.targets()
-	for _, kind := range podControllers() {
-		targets = append(targets, policy.Target{Group: groupOf(kind), Version: "*", Kind: kind})
-	}
-	return targets
 }
 
 // failsOpen reads the failure setting, and fails closed where it cannot.
@@ -173,28 +190,22 @@ func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image
 	if s.Operation == "DELETE" {
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
 	}
-	if !policy.Spared(s.Group, s.Kind) && speaks(r.targets, s) {
+	if !policy.Spared(s.Group, s.Kind) && match.Speaks(r.targets, s) {
 		return policy.RulePlan{}, r.why
 	}
 	return policy.RulePlan{Skip: "the policy is broken, and does not speak of the object"}, nil
 }
 
-func speaks(targets []policy.Target, s *policy.Subject) bool {
-	for _, t := range targets {
-		kind := kindSelector{group: t.Group, version: t.Version, kind: t.Kind, subresource: t.Subresource}
-		if s.Bare {
-			if kind.matchesBare(s, false) && (s.Namespace == "" || len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace)) {
-				return true
-			}
-			continue
-		}
-		operations := t.Operations
-		if len(operations) == 0 {
-			operations = []string{"CREATE", "UPDATE"}
-		}
-		if kind.matches(s) && wildcard.Any(operations, s.Operation) && (len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace)) {
-			return true
-		}
+// brokenValidation is a rule about objects that cannot be asked.
+type brokenValidation struct{ brokenRule }
+
+var _ policy.Validation = (*brokenValidation)(nil)
+
+// Validate returns why the policy is broken, for objects that it may speak of.
+func (r *brokenValidation) Validate(_ context.Context, about policy.Case) policy.Validated {
+	s := about.Subject
+	if s.Document || policy.Spared(s.Group, s.Kind) || !match.Speaks(r.targets, s) {
+		return policy.Validated{}
 	}
-	return false
+	return policy.Validated{Result: policy.Undecided, Action: policy.Enforce, Reasons: []policy.Reason{rule.ReasonOf(r.why)}}
 }

@@ -1,12 +1,12 @@
 package kyverno
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,7 +15,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/kyverno/action"
+	"github.com/quaymaster/quaymaster/policy/kyverno/autogen"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/kyverno/validate"
 )
 
 const (
@@ -31,25 +40,34 @@ const (
 )
 
 // Lookup reads what a rule's context names from the cluster.
-type Lookup interface {
-	// ConfigMap returns the object as JSON. A ConfigMap that is not there is an
-	// error.
-	ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error)
-}
+type Lookup = rulecontext.Lookup
 
 // Options are what a Compiler needs.
 type Options struct {
 	// Engine evaluates expressions; required.
 	Engine *jmespath.Engine
-	// Lookup reads ConfigMaps; without it a rule that needs one cannot be asked.
-	Lookup Lookup
+	// Lookup, Caller, Images and Globals answer the entries of rules' contexts; of what
+	// is nil a rule that needs it cannot be asked.
+	Lookup  Lookup
+	Caller  rulecontext.Caller
+	Images  rulecontext.Images
+	Globals rulecontext.Globals
+	// Params reads the parameters of rules in CEL, as Lookup does.
+	Params cel.Resources
+	// Now and Random are the clock and the randomness of rules in CEL; without them a
+	// rule that reads them cannot be asked.
+	Now    func() time.Time
+	Random io.Reader
 	// SecretNamespace is where registry secrets are that a ClusterPolicy names
 	// without a namespace; empty means "kyverno", as in Kyverno.
 	SecretNamespace string
 }
 
 // Compiler compiles policies. It is immutable and safe for concurrent use.
-type Compiler struct{ options Options }
+type Compiler struct {
+	options  Options
+	language *validate.Language
+}
 
 // New makes a Compiler; it refuses options without an engine.
 func New(options Options) (*Compiler, error) {
@@ -59,8 +77,12 @@ func New(options Options) (*Compiler, error) {
 	if options.SecretNamespace == "" {
 		options.SecretNamespace = "kyverno"
 	}
-	return &Compiler{options: options}, nil
+	language := validate.NewLanguage(validate.LanguageOptions{Params: options.Params, Now: options.Now, Random: options.Random})
+	return &Compiler{options: options, language: language}, nil
 }
+
+// FieldError says what is wrong with a policy, and where in the document.
+type FieldError = field.Error
 
 // Recognises reports whether a document of this apiVersion and kind is a policy
 // of this dialect.
@@ -88,19 +110,19 @@ func read(text []byte, into any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return data, decode(data, into, "")
+	return data, document.Decode(data, into, "")
 }
 
 func readMetadata(raw json.RawMessage) (metadata, error) {
 	var meta metadata
 	if err := json.Unmarshal(raw, &meta); err != nil {
-		return meta, fail("metadata", "%w", readable(err))
+		return meta, field.Fail("metadata", "%w", document.Readable(err))
 	}
 	return meta, nil
 }
 
 func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
-	var d document
+	var d policyDocument
 	data, err := read(text, &d)
 	if err != nil {
 		return nil, err
@@ -127,15 +149,22 @@ func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
 // policyCompiler compiles one policy.
 type policyCompiler struct {
 	*Compiler
-	doc         document
+	doc         policyDocument
 	out         *policy.Policy
-	actions     actions
+	actions     action.Actions
 	platforms   policy.Platforms
 	controllers []string
-	enforces    bool
+	// asks: there is a rule that objects or images are asked about, and enforces: one
+	// of them denies.
+	asks, enforces bool
+	// autogen: rules about objects follow from those about pods.
+	autogen bool
+	// background: the policy is not asked when an object is admitted.
+	background bool
+	gate       rule.Gate // nil for none
 }
 
-func newPolicyCompiler(c *Compiler, d document, meta metadata) (*policyCompiler, error) {
+func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCompiler, error) {
 	p := &policyCompiler{Compiler: c, doc: d, out: &policy.Policy{
 		Kind: d.Kind, Name: meta.Name,
 		Title:    meta.Annotations["policies.kyverno.io/title"],
@@ -144,7 +173,7 @@ func newPolicyCompiler(c *Compiler, d document, meta metadata) (*policyCompiler,
 	}}
 	var errs []error
 	if meta.Name == "" {
-		errs = append(errs, fail("metadata.name", "is empty"))
+		errs = append(errs, field.Fail("metadata.name", "is empty"))
 	}
 	if d.Kind == "Policy" {
 		if p.out.Namespace = meta.Namespace; meta.Namespace == "" {
@@ -152,82 +181,25 @@ func newPolicyCompiler(c *Compiler, d document, meta metadata) (*policyCompiler,
 		}
 	}
 	var err error
-	p.controllers, err = controllers(meta.Annotations)
+	p.controllers, err = autogen.Controllers(meta.Annotations)
 	errs = append(errs, err)
 	switch wanted := meta.Annotations[platformsAnnotation]; wanted {
 	case "", "index":
 	case "each", "any":
 		p.platforms = policy.Platforms(wanted)
 	default:
-		errs = append(errs, fail("metadata.annotations["+platformsAnnotation+"]", "unknown value %q: want index, each or any", wanted))
+		errs = append(errs, field.Fail("metadata.annotations["+platformsAnnotation+"]", "unknown value %q: want index, each or any", wanted))
 	}
 	errs = append(errs, p.settings())
 	return p, errors.Join(errs...)
-}
-
-// settings reads the fields of spec beside the rules.
-func (p *policyCompiler) settings() error {
-	s := p.doc.Spec
-	var errs []error
-	failurePolicy, path := s.FailurePolicy, "spec.failurePolicy"
-	if w := s.WebhookConfiguration; w != nil {
-		if w.FailurePolicy != "" {
-			failurePolicy, path = w.FailurePolicy, "spec.webhookConfiguration.failurePolicy"
-		}
-		if len(w.MatchConditions) > 0 {
-			errs = append(errs, unsupported("spec.webhookConfiguration.matchConditions", "a condition in CEL"))
-		}
-	}
-	switch failurePolicy {
-	case "", "Fail":
-	case "Ignore":
-		p.out.FailOpen = true
-	default:
-		errs = append(errs, fail(path, "unknown value %q: want Fail or Ignore", failurePolicy))
-	}
-	errs = append(errs, p.timeout())
-	if s.Admission != nil && !*s.Admission {
-		errs = append(errs, unsupported("spec.admission", "a policy for background scans alone"))
-	}
-	if s.ApplyRules != "" && s.ApplyRules != "All" && s.ApplyRules != "One" {
-		errs = append(errs, fail("spec.applyRules", "unknown value %q: want All or One", s.ApplyRules))
-	}
-	var err error
-	p.actions, err = compileActions(s)
-	errs = append(errs, err)
-	if len(s.Rules) == 0 {
-		errs = append(errs, fail("spec.rules", "is empty"))
-	}
-	if len(s.Rules) > maxRules {
-		errs = append(errs, fail("spec.rules", "the number of rules %w of %d", jmespath.ErrTooLarge, maxRules))
-	}
-	return errors.Join(errs...)
-}
-
-// The bounds of a webhook's timeout in Kubernetes, in seconds.
-const minTimeout, maxTimeout = 1, 30
-
-// timeout reads how long a decision may take; the newer field wins.
-func (p *policyCompiler) timeout() error {
-	seconds, path := p.doc.Spec.WebhookTimeoutSeconds, "spec.webhookTimeoutSeconds"
-	if w := p.doc.Spec.WebhookConfiguration; w != nil && w.TimeoutSeconds != nil {
-		seconds, path = w.TimeoutSeconds, "spec.webhookConfiguration.timeoutSeconds"
-	}
-	if seconds == nil {
-		return nil
-	}
-	if *seconds < minTimeout || *seconds > maxTimeout {
-		return fail(path, "want %d to %d seconds, found %d", minTimeout, maxTimeout, *seconds)
-	}
-	p.out.Timeout = time.Duration(*seconds) * time.Second
-	return nil
 }
 
 // rules compiles the rules that are ours and names the others.
 func (p *policyCompiler) rules() error {
 	var errs []error
 	seen := map[string]bool{}
-	ours := 0
+	ofImages := 0
+	p.autogen = autogen.OfObjects(p.doc.Spec.Rules)
 	for i, raw := range p.doc.Spec.Rules {
 		path := "spec.rules[" + strconv.Itoa(i) + "]"
 		head, err := headOf(raw, path)
@@ -236,94 +208,125 @@ func (p *policyCompiler) rules() error {
 			continue
 		}
 		if head.name == "" {
-			errs = append(errs, fail(path+".name", "is empty"))
+			errs = append(errs, field.Fail(path+".name", "is empty"))
 		} else if seen[head.name] {
-			errs = append(errs, fail(path+".name", "%q is the name of an earlier rule", head.name))
+			errs = append(errs, field.Fail(path+".name", "%q is the name of an earlier rule", head.name))
 		}
 		seen[head.name] = true
-		if !head.ours {
-			p.out.NotOurs = append(p.out.NotOurs, head.name)
-			continue
+		switch head.kind {
+		case "verifyImages":
+			ofImages++
+			err = p.rule(raw, path)
+		case "validate":
+			err = p.validation(raw, path)
+		case "mutate":
+			err = p.mutation(raw, path)
+		case ofTargets:
+			err = p.alteration(raw, path)
+		case "generate":
+			err = p.generation(raw, path)
 		}
-		ours++
-		errs = append(errs, p.rule(raw, path))
+		errs = append(errs, err)
 	}
-	if p.doc.Spec.ApplyRules == "One" && ours > 0 && len(p.doc.Spec.Rules) > 1 {
-		errs = append(errs, unsupported("spec.applyRules", "One, in a policy of several rules,"))
+	if ofImages > 0 {
+		errs = append(errs, p.onlyForObjects(len(p.doc.Spec.Rules))...)
 	}
-	p.out.AuditOnly = ours > 0 && !p.enforces
+	p.out.AuditOnly = p.asks && !p.enforces
 	return errors.Join(errs...)
 }
 
 // ruleHead is what is read of a rule before it is known whether it is ours.
-type ruleHead struct {
-	name string
-	ours bool
-}
+type ruleHead struct{ name, kind string }
+
+// ofTargets is the kind of a rule with mutate that changes other objects.
+const ofTargets = "mutate.targets"
 
 // headOf refuses a rule of no kind, and a misspelt verifyImages beside another
 // kind: it would be left alone, and who wrote it believes images verified.
 func headOf(raw json.RawMessage, path string) (ruleHead, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return ruleHead{}, fail(path, "%w", readable(err))
+		return ruleHead{}, field.Fail(path, "%w", document.Readable(err))
 	}
 	name, isText := fields["name"].(string)
 	if fields["name"] != nil && !isText {
-		return ruleHead{}, fail(path+".name", "want a string")
+		return ruleHead{}, field.Fail(path+".name", "want a string")
 	}
 	head := ruleHead{name: name}
-	if _, head.ours = fields["verifyImages"]; head.ours {
+	if _, is := fields["verifyImages"]; is {
+		head.kind = "verifyImages"
 		return head, nil
 	}
 	if fields["validate"] == nil && fields["mutate"] == nil && fields["generate"] == nil {
-		return head, errors.Join(fail(path, "has none of verifyImages, validate, mutate and generate, and so would do nothing"), decode(raw, &rule{}, path))
+		return head, errors.Join(field.Fail(path, "has none of verifyImages, validate, mutate and generate, and so would do nothing"), document.Decode(raw, &imagesRule{}, path))
 	}
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		if nearest(field, []string{"verifyImages"}) != "" {
-			return head, fail(path+"."+field, "unknown field: did you mean verifyImages?")
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if document.Nearest(name, []string{"verifyImages"}) != "" {
+			return head, field.Fail(path+"."+name, "unknown field: did you mean verifyImages?")
 		}
+	}
+	kinds := 0
+	for _, kind := range []string{"validate", "mutate", "generate"} {
+		if fields[kind] != nil {
+			head.kind = kind
+			kinds++
+		}
+	}
+	if kinds > 1 {
+		return head, field.Fail(path, oneKind)
+	}
+	mutation, _ := fields["mutate"].(map[string]any)
+	if targets, _ := mutation["targets"].([]any); len(targets) > 0 {
+		head.kind = ofTargets
 	}
 	return head, nil
 }
 
 // rule compiles one rule, and those that follow from it for pod controllers.
 func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
-	var doc rule
-	if err := decode(raw, &doc, path); err != nil {
+	var doc imagesRule
+	if err := document.Decode(raw, &doc, path); err != nil {
 		return err
 	}
 	if doc.Mutate != nil || doc.Validate != nil || doc.Generate != nil {
-		return fail(path, "a rule has one of verifyImages, validate, mutate and generate: make a rule of each")
+		return field.Fail(path, oneKind)
 	}
 	compiled, err := p.compileRule(doc, path)
 	if err != nil {
 		return err
 	}
-	compiled.targets = compiled.match.targets()
+	p.asks = true
+	compiled.targets = compiled.match.Targets()
 	addRule(p.out, compiled)
-	if !canGenerate(compiled.match, compiled.exclude) {
+	if !match.OnlyPods(compiled.match, compiled.exclude) {
 		return nil
 	}
-	for _, g := range generate(doc.Name, p.controllers) {
+	for _, g := range autogen.Followers(doc.Name, p.controllers) {
 		follower := *compiled
-		follower.name, follower.template = g.name, g.template
-		follower.match, follower.exclude = compiled.match.forKinds(g.kinds), compiled.exclude.forKinds(g.kinds)
-		follower.targets = follower.match.targets()
+		follower.name, follower.template = g.Name, g.Template
+		follower.match, follower.exclude = compiled.match.ForKinds(g.Kinds), compiled.exclude.ForKinds(g.Kinds)
+		follower.targets = follower.match.Targets()
 		addRule(p.out, &follower)
 	}
 	return nil
 }
 
+const oneKind = "a rule has one of verifyImages, validate, mutate and generate: make a rule of each"
+
 // addRule adds a rule with what it may speak of, in the policy's namespace alone
 // if it has one.
 func addRule(p *policy.Policy, r policy.Selective) {
 	p.Rules = append(p.Rules, r)
-	targets := r.Targets()
-	for i := range targets {
-		if p.Namespace != "" {
-			targets[i].Namespaces = []string{p.Namespace}
+	p.Targets = joinConfined(p.Targets, r.Targets(), p.Namespace)
+}
+
+// joinConfined adds targets, in a namespace alone if there is one.
+func joinConfined(list, more []policy.Target, namespace string) []policy.Target {
+	more = slices.Clone(more)
+	for i := range more {
+		if namespace != "" {
+			more[i].Namespaces = []string{namespace}
 		}
 	}
-	p.Targets = joinTargets(p.Targets, targets)
+	return match.JoinTargets(list, more)
 }

@@ -64,9 +64,9 @@ func TestErrors(t *testing.T) {
 		{"    verifyImages:", "    validate: {message: x}\n    verifyImages:", rule, "one of verifyImages, validate", "two kinds in one rule"},
 		{"    verifyImages:", "    preconditions: {all: [{key: a, operator: Is, value: b}]}\n    verifyImages:", rule + ".preconditions", `/all/0/operator: unknown operator "Is"`, "no such operator"},
 		{"    verifyImages:", "    preconditions: {all: [{key: '{{ f(x) }}', operator: Equals, value: b}]}\n    verifyImages:", rule + ".preconditions", "/all/0/key", "no such function"},
-		{"    verifyImages:", "    context: [{name: a, apiCall: {urlPath: /x}}]\n    verifyImages:", rule + ".context[0].apiCall", "not supported", "no API here"},
-		{"    verifyImages:", "    context: [{name: a, imageRegistry: {reference: x}}]\n    verifyImages:", rule + ".context[0].imageRegistry", "not supported", "nor there"},
-		{"    verifyImages:", "    context: [{name: a, globalReference: {name: x}}]\n    verifyImages:", rule + ".context[0].globalReference", "not supported", "nor that"},
+		{"    verifyImages:", "    context: [{name: a, apiCall: {urlPath: x}}]\n    verifyImages:", rule + ".context[0].apiCall.urlPath", "not absolute", "no path of the API server"},
+		{"    verifyImages:", "    context: [{name: a, imageRegistry: {}}]\n    verifyImages:", rule + ".context[0].imageRegistry.reference", "is empty", "no image"},
+		{"    verifyImages:", "    context: [{name: a, globalReference: {}}]\n    verifyImages:", rule + ".context[0].globalReference.name", "is empty", "no entry"},
 		{"    verifyImages:", "    context: [{name: request, variable: {value: x}}]\n    verifyImages:", rule + ".context[0].name", "cannot be the name", "it is taken"},
 		{"    verifyImages:", "    context: [{name: a, variable: {jmesPath: 'a.'}}]\n    verifyImages:", rule + ".context[0].variable.jmesPath", "", "no expression"},
 		{"    verifyImages:", "    context: [{name: a, variable: {}}]\n    verifyImages:", rule + ".context[0].variable", "want a value", "nothing in it"},
@@ -167,14 +167,14 @@ func TestPoliciesStayInTheirNamespace(t *testing.T) {
 }
 
 func TestRulesOfOtherKinds(t *testing.T) {
-	more := minimal + "  - name: other\n    validate: {anything: goes}\n"
+	more := minimal + "  - name: other\n    match: {any: [{resources: {kinds: [Pod]}}]}\n    validate: {deny: {}}\n"
 	p, err := newCompiler(t, nil).Compile([]byte(more), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "not ours", p.NotOurs, []string{"other"})
+	equal(t, "rules", []int{len(p.Rules), len(p.Validations), len(p.NotOurs)}, []int{3, 3, 0})
 	if _, err := newCompiler(t, nil).Compile([]byte(strings.Replace(more, "  rules:", "  applyRules: One\n  rules:", 1)), "test"); err == nil {
-		t.Error("One of two rules, of which one is not ours, cannot be honoured")
+		t.Error("One of two rules, of which one is about images, cannot be honoured")
 	}
 	if _, err := newCompiler(t, nil).Compile([]byte(strings.Replace(minimal, "  rules:", "  applyRules: One\n  rules:", 1)), "test"); err != nil {
 		t.Errorf("One of one: %v", err)

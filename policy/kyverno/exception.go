@@ -15,7 +15,13 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/condition"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/kyverno/verifyimages"
+	"github.com/quaymaster/quaymaster/policy/podsecurity"
 	"github.com/quaymaster/quaymaster/policy/variable"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
@@ -36,11 +42,11 @@ type exceptionDocument struct {
 	Kind       string          `json:"kind"`
 	Metadata   json.RawMessage `json:"metadata"`
 	Spec       struct {
-		Exceptions  []exceptedRules `json:"exceptions"`
-		Match       matchBlock      `json:"match"`
-		Conditions  any             `json:"conditions"`
-		Background  *bool           `json:"background"`
-		PodSecurity []any           `json:"podSecurity"`
+		Exceptions  []exceptedRules         `json:"exceptions"`
+		Match       match.Document          `json:"match"`
+		Conditions  any                     `json:"conditions"`
+		Background  *bool                   `json:"background"`
+		PodSecurity []podsecurity.Exclusion `json:"podSecurity"`
 	} `json:"spec"`
 	Status json.RawMessage `json:"status,omitempty"`
 }
@@ -88,16 +94,28 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	}
 	var errs []error
 	if meta.Name == "" {
-		errs = append(errs, fail("metadata.name", "is empty"))
+		errs = append(errs, field.Fail("metadata.name", "is empty"))
 	}
 	out.Rules, err = compileExcepted(d.Spec.Exceptions)
 	errs = append(errs, err, exceptionAnnotations(out, meta.Annotations))
 	out.Scope, err = c.compileScope(&d)
-	if errs = append(errs, err); len(d.Spec.PodSecurity) > 0 {
-		errs = append(errs, unsupported("spec.podSecurity", "an exception for controls of pod security"))
-	}
+	errs = append(errs, err)
+	out.PodSecurity, err = exemptions(d.Spec.PodSecurity)
+	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	return out, nil
+}
+
+// exemptions reads podSecurity: what is left out of the Pod Security Standards.
+func exemptions(list []podsecurity.Exclusion) ([]policy.PodSecurityExemption, error) {
+	if _, err := podsecurity.CompileExclusions(list, "spec.podSecurity"); err != nil {
+		return nil, err
+	}
+	var out []policy.PodSecurityExemption
+	for _, e := range list {
+		out = append(out, policy.PodSecurityExemption{Control: e.ControlName, Images: e.Images, Field: e.RestrictedField, Values: e.Values})
 	}
 	return out, nil
 }
@@ -105,10 +123,10 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 func compileExcepted(list []exceptedRules) ([]policy.ExceptedRule, error) {
 	const path = "spec.exceptions"
 	if len(list) == 0 {
-		return nil, fail(path, "is empty: name the policies and their rules")
+		return nil, field.Fail(path, "is empty: name the policies and their rules")
 	}
 	if len(list) > maxRules {
-		return nil, fail(path, "the number of policies %w of %d", jmespath.ErrTooLarge, maxRules)
+		return nil, field.Fail(path, "the number of policies %w of %d", jmespath.ErrTooLarge, maxRules)
 	}
 	var errs []error
 	var rules []policy.ExceptedRule
@@ -116,15 +134,15 @@ func compileExcepted(list []exceptedRules) ([]policy.ExceptedRule, error) {
 		place := path + "[" + strconv.Itoa(i) + "]"
 		switch {
 		case e.PolicyName == "":
-			errs = append(errs, fail(place+".policyName", "is empty"))
+			errs = append(errs, field.Fail(place+".policyName", "is empty"))
 		case wildcard.Contains(e.PolicyName):
-			errs = append(errs, fail(place+".policyName", "%q: a policy is named in full, as NAME or NAMESPACE/NAME", e.PolicyName))
+			errs = append(errs, field.Fail(place+".policyName", "%q: a policy is named in full, as NAME or NAMESPACE/NAME", e.PolicyName))
 		}
 		if len(e.RuleNames) == 0 || slices.Contains(e.RuleNames, "") {
-			errs = append(errs, fail(place+".ruleNames", "is empty, or names an empty rule: name rules, * for all of them"))
+			errs = append(errs, field.Fail(place+".ruleNames", "is empty, or names an empty rule: name rules, * for all of them"))
 		}
 		if len(e.RuleNames) > maxRules {
-			errs = append(errs, fail(place+".ruleNames", "the number of rules %w of %d", jmespath.ErrTooLarge, maxRules))
+			errs = append(errs, field.Fail(place+".ruleNames", "the number of rules %w of %d", jmespath.ErrTooLarge, maxRules))
 		}
 		rules = append(rules, policy.ExceptedRule{Policy: e.PolicyName, Rules: e.RuleNames})
 	}
@@ -143,27 +161,27 @@ func exceptionAnnotations(out *policy.Exception, annotations map[string]string) 
 				if text = strings.TrimSpace(text); text == "" {
 					continue
 				}
-				pattern, err := imagePattern(text, path, true)
+				pattern, err := verifyimages.Pattern(text, path, true)
 				errs = append(errs, err)
 				out.Images = append(out.Images, pattern)
 			}
 			if len(out.Images) == 0 {
-				errs = append(errs, fail(path, "is empty: name images, or leave the annotation out"))
+				errs = append(errs, field.Fail(path, "is empty: name images, or leave the annotation out"))
 			}
 			if len(out.Images) > maxEntries {
-				errs = append(errs, fail(path, "the number of images %w of %d", jmespath.ErrTooLarge, maxEntries))
+				errs = append(errs, field.Fail(path, "the number of images %w of %d", jmespath.ErrTooLarge, maxEntries))
 			}
 		case key == expiresAnnotation:
 			var err error
 			if out.Expires, err = time.Parse(time.RFC3339, strings.TrimSpace(value)); err != nil || out.Expires.IsZero() {
-				errs = append(errs, fail(path, "%q is no time: write it as in 2027-01-31T00:00:00Z", value))
+				errs = append(errs, field.Fail(path, "%q is no time: write it as in 2027-01-31T00:00:00Z", value))
 			}
 		case strings.HasPrefix(key, ownAnnotations):
 			hint := ""
-			if known := nearest(key, []string{imagesAnnotation, expiresAnnotation}); known != "" {
+			if known := document.Nearest(key, []string{imagesAnnotation, expiresAnnotation}); known != "" {
 				hint = ": did you mean " + known + "?"
 			}
-			errs = append(errs, fail(path, "unknown annotation%s", hint))
+			errs = append(errs, field.Fail(path, "unknown annotation%s", hint))
 		}
 	}
 	return errors.Join(errs...)
@@ -171,44 +189,40 @@ func exceptionAnnotations(out *policy.Exception, annotations map[string]string) 
 
 // exceptionScope is a policy.ExceptionScope.
 type exceptionScope struct {
-	match      block
+	match      match.Block
 	conditions *condition.Conditions // nil for none
-	reads      reading               // of conditions
+	reads      rulecontext.Reading   // of conditions
 }
 
 func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, error) {
-	match, err := compileBlock(d.Spec.Match, "spec.match")
-	if err == nil && len(match.filters) == 0 {
-		err = fail("spec.match", "is empty: say which objects are meant")
+	block, err := match.Compile(d.Spec.Match, "spec.match")
+	if err == nil && block.Empty() {
+		err = field.Fail("spec.match", "is empty: say which objects are meant")
 	}
-	scope := exceptionScope{match: match}
+	scope := exceptionScope{match: block}
 	if d.Spec.Conditions == nil {
 		return scope, err
 	}
 	conditions, problem := condition.Compile(c.options.Engine, d.Spec.Conditions)
 	scope.conditions = conditions
-	scope.reads.value(d.Spec.Conditions)
-	return scope, errors.Join(err, below("spec.conditions", problem), emptyConditions(d.Spec.Conditions, "spec.conditions"))
+	scope.reads.Value(d.Spec.Conditions)
+	return scope, errors.Join(err, field.Below("spec.conditions", problem), document.EmptyConditions(d.Spec.Conditions, "spec.conditions"))
 }
 
 // Covers asks match and conditions. What is in doubt is not covered.
 func (e exceptionScope) Covers(_ context.Context, s *policy.Subject) (bool, error) {
-	matched, err := e.match.matches(s, true)
+	matched, err := e.match.Matches(s, true)
 	if err != nil || !matched || e.conditions == nil {
 		return matched && err == nil, err
 	}
 	if s.Bare {
-		if err := e.reads.of(s); err != nil {
+		if err := e.reads.Of(s); err != nil {
 			return false, err
 		}
 	}
-	request, err := requestOf(s, nil)
+	result, err := e.conditions.Evaluate(variable.Context{"request": rulecontext.Request(s, nil)})
 	if err != nil {
-		return false, fmt.Errorf("the request: %w", err)
-	}
-	result, err := e.conditions.Evaluate(variable.Context{"request": request})
-	if err != nil {
-		return false, below("spec.conditions", err)
+		return false, field.Below("spec.conditions", err)
 	}
 	return result.Held && !result.InDoubt() && result.Unsure() == nil, nil
 }

@@ -85,7 +85,7 @@ func TestEveryField(t *testing.T) {
 	equal(t, "title", []string{p.Title, p.Category, p.Severity}, []string{"Every field", "Supply chain", "high"})
 	equal(t, "failurePolicy: the webhook's wins", p.FailOpen, false)
 	equal(t, "an entry enforces", p.AuditOnly, false)
-	equal(t, "other rules", p.NotOurs, []string{"labelled"})
+	equal(t, "other rules", []string{p.Validations[0].Name(), p.Validations[1].Name(), p.Validations[2].Name()}, []string{"labelled", "autogen-labelled", "autogen-cronjob-labelled"})
 	equal(t, "hash", len(p.Hash), 64)
 
 	check := only(t, ruleOf(t, p, "signed"), pod("prod-eu"), "docker.io/org/app:v1")
@@ -267,6 +267,7 @@ func TestIgnoredFieldsLoad(t *testing.T) {
 	if _, err := newCompiler(t, nil).Compile([]byte(text), "test"); err != nil {
 		t.Error(err)
 	}
+	about(t, nil, "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {cel: {generate: true, expressions: [{expression: 'true'}]}}}", "")
 }
 
-const moreIgnored = "status mutateExistingOnPolicyUpdate generateExisting generateExistingOnPolicyUpdate useServerSideApply"
+const moreIgnored = "status generate"

@@ -46,8 +46,8 @@ func TestPoliciesThatProtectNothing(t *testing.T) {
 		{"    verifyImages:", "    verifyImages:", "    verifyImage:", rule, "none of verifyImages, validate, mutate and generate"},
 		{"    verifyImages:", "    verifyImages:", "    verifyimages:", rule + ".verifyimages", "did you mean verifyImages?"},
 		{"    verifyImages:\n", "    verifyImages:\n", "    verifyImages: null\n    verify:\n", rule + ".verify", "unknown field"},
-		{minimal[strings.Index(minimal, "    verifyImages:"):], "    validate: {}\n", "    verifyImages:\n", rule + ".verifyImages", "want 1 to"},
-		{"    verifyImages:", "    validate: {}\n    anything: []\n    other:", "    validate: {}\n    verifyImage:", rule + ".verifyImage", "did you mean verifyImages?"},
+		{minimal[strings.Index(minimal, "    verifyImages:"):], "    validate: {deny: {}}\n", "    verifyImages:\n", rule + ".verifyImages", "want 1 to"},
+		{minimal[strings.Index(minimal, "    verifyImages:"):], "    validate: {deny: {}}\n    reportProperties: {}\n", "    validate: {deny: {}}\n    verifyImage: []\n", rule + ".verifyImage", "did you mean verifyImages?"},
 
 		{kinds, "kinds: [Pod]", "kinds: [Pods]", rule + ".match.any[0].resources.kinds[0]", "write Pod"},
 		{kinds, "kinds: [Pod]", "kinds: [POD]", rule + ".match.any[0].resources.kinds[0]", "write Pod"},

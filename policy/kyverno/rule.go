@@ -4,14 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/condition"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/kyverno/action"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/kyverno/verifyimages"
 	"github.com/quaymaster/quaymaster/policy/reference"
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
@@ -20,19 +24,19 @@ import (
 type compiledRule struct {
 	name          string
 	path          string
-	match         block
-	exclude       block
-	template      templateOf // of a generated rule
+	match         match.Block
+	exclude       match.Block
+	template      rulecontext.PodTemplate // of a generated rule
 	extractors    map[string][]policy.Extractor
 	preconditions *condition.Conditions
-	values        values
-	entries       []*entry
-	actions       actions
+	values        rulecontext.Entries
+	entries       []*verifyimages.Entry
+	actions       action.Actions
 	// asks says that something in the rule is evaluated on the context.
 	asks, hasPreconditions bool
 	// reads is what the expressions read of the subject; namespaced says that the
 	// policy is one of a namespace.
-	reads      reading
+	reads      rulecontext.Reading
 	namespaced bool
 	// targets are what match may speak of.
 	targets []policy.Target
@@ -40,95 +44,50 @@ type compiledRule struct {
 
 var _ policy.Selective = (*compiledRule)(nil)
 
-func (p *policyCompiler) compileRule(doc rule, path string) (*compiledRule, error) {
+func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule, error) {
 	r := &compiledRule{name: doc.Name, path: path, actions: p.actions, reads: readingOf(doc), namespaced: p.out.Namespace != ""}
 	var errs []error
 	var err error
-	if r.match, err = compileBlock(doc.Match, path+".match"); err == nil && len(r.match.filters) == 0 {
-		err = fail(path+".match", "is empty, and so would match nothing")
+	if r.match, err = match.Compile(doc.Match, path+".match"); err == nil && r.match.Empty() {
+		err = field.Fail(path+".match", "is empty, and so would match nothing")
 	}
 	errs = append(errs, err)
 	if doc.Exclude != nil {
-		r.exclude, err = compileBlock(*doc.Exclude, path+".exclude")
+		r.exclude, err = match.Compile(*doc.Exclude, path+".exclude")
 		errs = append(errs, err)
 	}
-	if strings.HasPrefix(p.doc.APIVersion, "kyverno.io/v2") {
-		if !doc.Match.empty() || doc.Exclude != nil && !doc.Exclude.empty() {
-			errs = append(errs, fail(path+".match", "the old form without any and all is not part of %s", p.doc.APIVersion))
+	if !p.oldForm() {
+		if doc.Match.OldForm() || doc.Exclude != nil && doc.Exclude.OldForm() {
+			errs = append(errs, field.Fail(path+".match", "the old form without any and all is not part of %s", p.doc.APIVersion))
 		}
 	}
 	if len(doc.CELPreconditions) > 0 {
-		errs = append(errs, unsupported(path+".celPreconditions", "a precondition in CEL"))
+		errs = append(errs, document.Unsupported(path+".celPreconditions", "a precondition in CEL"))
 	}
-	r.extractors, err = p.compileExtractors(doc.ImageExtractors, path+".imageExtractors")
+	r.extractors, err = rule.CompileExtractors(p.options.Engine, doc.ImageExtractors, path+".imageExtractors")
 	errs = append(errs, err)
 	r.preconditions, err = condition.Compile(p.options.Engine, doc.Preconditions)
-	errs = append(errs, below(path+".preconditions", err), neverHolds(doc.Preconditions, path+".preconditions"))
-	r.values, err = p.compileValues(doc.Context, path+".context")
+	errs = append(errs, field.Below(path+".preconditions", err), document.NeverHolds(doc.Preconditions, path+".preconditions"))
+	r.values, err = rulecontext.Compile(p.contextOptions(), doc.Context, path+".context")
 	errs = append(errs, err)
 	r.hasPreconditions = doc.Preconditions != nil
 	r.asks = r.hasPreconditions
 	if len(doc.VerifyImages) == 0 || len(doc.VerifyImages) > maxEntries {
-		errs = append(errs, fail(path+".verifyImages", "want 1 to %d entries, found %d", maxEntries, len(doc.VerifyImages)))
+		errs = append(errs, field.Fail(path+".verifyImages", "want 1 to %d entries, found %d", maxEntries, len(doc.VerifyImages)))
 		return nil, errors.Join(errs...)
 	}
+	options := verifyimages.Options{Engine: p.options.Engine, Namespace: p.out.Namespace, SecretNamespace: p.options.SecretNamespace, Platforms: p.platforms}
 	for i, raw := range doc.VerifyImages {
 		short := "verifyImages[" + strconv.Itoa(i) + "]"
-		e, err := p.compileEntry(raw, path, short)
+		e, err := verifyimages.Compile(options, raw, path, short)
 		errs = append(errs, err)
 		if err == nil {
 			r.entries = append(r.entries, e)
-			r.asks = r.asks || e.asks()
-			p.enforces = p.enforces || e.action == policy.Enforce || e.action == "" && p.actions.canEnforce()
+			r.asks = r.asks || e.Asks()
+			p.enforces = p.enforces || e.Action() == policy.Enforce || e.Action() == "" && p.actions.CanEnforce()
 		}
 	}
 	return r, errors.Join(errs...)
-}
-
-// below puts the path of a field before an error of a rule language, whose own
-// paths are JSON pointers inside that field.
-func below(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &FieldError{Path: path, Err: err}
-}
-
-// compileExtractors reads imageExtractors. One with a jmesPath makes the
-// reference by evaluating it on the text that was found.
-func (p *policyCompiler) compileExtractors(doc map[string][]imageExtractor, path string) (map[string][]policy.Extractor, error) {
-	compiled := make(map[string][]policy.Extractor, len(doc))
-	var errs []error
-	for kind, list := range doc {
-		for i, e := range list {
-			place := fmt.Sprintf("%s.%s[%d]", path, kind, i)
-			if !strings.HasPrefix(e.Path, "/") {
-				errs = append(errs, fail(place+".path", "want a path from the object's root, such as /spec/image, found %q", e.Path))
-			}
-			out := policy.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key}
-			if e.JMESPath != "" {
-				query, err := p.options.Engine.Compile(e.JMESPath)
-				errs = append(errs, below(place+".jmesPath", err))
-				out.Transform = transform(query)
-			}
-			compiled[kind] = append(compiled[kind], out)
-		}
-	}
-	return compiled, errors.Join(errs...)
-}
-
-func transform(query *jmespath.Query) func(string) (string, error) {
-	return func(text string) (string, error) {
-		value, err := query.Search(text)
-		if err != nil {
-			return "", err
-		}
-		reference, ok := value.(string)
-		if !ok || reference == "" {
-			return "", fmt.Errorf("the jmesPath %s gives %s, and no image reference", query, jmespath.Text(value))
-		}
-		return reference, nil
-	}
 }
 
 // Name returns the rule's name.
@@ -145,11 +104,11 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
 	}
 	concerned := r.mayConcern(images) || r.findsElsewhere(s)
-	matched, unsure := r.match.matches(s, false)
+	matched, unsure := r.match.Matches(s, false)
 	if unsure == nil && !matched {
 		return policy.RulePlan{Skip: "the rule does not match the object"}, nil
 	}
-	excluded, err := r.exclude.matches(s, true)
+	excluded, err := r.exclude.Matches(s, true)
 	if err == nil && excluded {
 		return policy.RulePlan{Skip: "the rule excludes the object"}, nil
 	}
@@ -159,7 +118,14 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	if err := cmp.Or(unsure, err, r.asksMore(s)); err != nil {
 		return policy.RulePlan{}, err
 	}
-	data := sync.OnceValues(func() (variable.Context, error) { return r.context(ctx, s, images) })
+	// Everything is looked up at once: what cannot be makes the rule undecided, and not
+	// the image denied by a condition.
+	data := sync.OnceValues(func() (variable.Context, error) {
+		data := r.values.Context(ctx, rulecontext.Source{
+			Subject: s, Template: r.template, Images: func() ([]policy.Image, error) { return images, nil },
+		})
+		return data, data.Settle()
+	})
 	result, err := r.ask(data)
 	if err != nil {
 		return policy.RulePlan{}, err
@@ -167,11 +133,15 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	// Where a precondition is in doubt, the rule is asked: whoever writes the
 	// object must not talk it away.
 	if !result.Held && !result.InDoubt() {
-		return policy.RulePlan{Skip: "the preconditions are not met: " + words(result)}, nil
+		return policy.RulePlan{Skip: "the preconditions are not met: " + result.Words()}, nil
 	}
 	var plan policy.RulePlan
 	for _, e := range r.entries {
-		checks, err := e.checks(r, s, images, data)
+		act, err := r.actions.Of(s, e.Action())
+		if err != nil {
+			return policy.RulePlan{}, err
+		}
+		checks, err := e.Checks(images, act, data)
 		if err != nil {
 			return policy.RulePlan{}, err
 		}
@@ -180,14 +150,11 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	return plan, nil
 }
 
-// lazy is the rule's context, built when the first expression needs it.
-type lazy func() (variable.Context, error)
-
 // ask evaluates the preconditions. A context with entries of the policy's is built
 // at once if anything needs it: what cannot be looked up makes the rule undecided, and not the
 // image denied by a condition.
-func (r *compiledRule) ask(base lazy) (condition.Result, error) {
-	if !r.asks || !r.hasPreconditions && len(r.values.entries) == 0 {
+func (r *compiledRule) ask(base verifyimages.Lazy) (condition.Result, error) {
+	if !r.asks || !r.hasPreconditions && r.values.Len() == 0 {
 		return r.preconditions.Evaluate(nil)
 	}
 	data, err := base()
@@ -195,7 +162,7 @@ func (r *compiledRule) ask(base lazy) (condition.Result, error) {
 		return condition.Result{}, err
 	}
 	result, err := r.preconditions.Evaluate(data)
-	return result, below(r.path+".preconditions", err)
+	return result, field.Below(r.path+".preconditions", err)
 }
 
 // Targets returns the kinds that the rule matches.
@@ -209,10 +176,11 @@ func (r *compiledRule) ImagePatterns() ([]string, bool) {
 	}
 	var patterns []string
 	for _, e := range r.entries {
-		if e.static == nil {
+		of, known := e.Patterns()
+		if !known {
 			return nil, false
 		}
-		patterns = append(patterns, e.static.references...)
+		patterns = append(patterns, of...)
 	}
 	return patterns, true
 }
@@ -221,23 +189,15 @@ func (r *compiledRule) ImagePatterns() ([]string, bool) {
 // variables are filled in.
 func (r *compiledRule) mayConcern(images []policy.Image) bool {
 	for _, e := range r.entries {
+		patterns, known := e.Patterns()
 		for _, i := range images {
 			if i.Unchanged {
 				continue
 			}
-			if e.static == nil || reference.Concerns(e.static.references, i.Ref) {
+			if !known || reference.Concerns(patterns, i.Ref) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// words says which conditions decided, in one line.
-func words(result condition.Result) string {
-	var list []string
-	for _, outcome := range result.Decisive() {
-		list = append(list, outcome.String())
-	}
-	return strings.Join(list, "; ")
 }

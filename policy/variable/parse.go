@@ -114,3 +114,6 @@ func (p *parser) compile(start int, pieces []jmespath.Piece, holes []node) (node
 	}
 	return variable{query: query, holes: holes, source: source, path: p.path}, nil
 }
+
+// errUnbalanced is of an expression that ends before its text does.
+var errUnbalanced = errors.New("the braces of the expression are not balanced")

@@ -32,7 +32,8 @@ const (
 )
 
 // Context is what expressions are evaluated on: JSON as encoding/json decodes
-// it, such as {"request": {...}, "images": {...}}. It is not modified.
+// it, such as {"request": {...}, "images": {...}}. It is not modified. A member may be
+// Deferred, and is then found out when the first expression reads it.
 type Context map[string]any
 
 // Template is a value with variables, compiled. It is immutable and safe for
@@ -107,11 +108,25 @@ func (t *Template) Execute(ctx Context) (any, error) {
 // node is a part of a template.
 type node interface {
 	execute(ctx Context) (any, error)
+	reads(r *reading)
+}
+
+// reading are members of the context that are read.
+type reading struct {
+	names []string
+	any   bool
+}
+
+func (r *reading) sorted() ([]string, bool) {
+	slices.Sort(r.names)
+	return slices.Compact(r.names), !r.any
 }
 
 type constant struct{ value any }
 
 func (c constant) execute(Context) (any, error) { return c.value, nil }
+
+func (c constant) reads(*reading) {}
 
 type list []node
 
@@ -125,6 +140,12 @@ func (l list) execute(ctx Context) (any, error) {
 		result[i] = value
 	}
 	return result, nil
+}
+
+func (l list) reads(r *reading) {
+	for _, item := range l {
+		item.reads(r)
+	}
 }
 
 // object keeps its members in the order of their keys, so that errors are the
@@ -155,6 +176,13 @@ func (o object) execute(ctx Context) (any, error) {
 	return result, nil
 }
 
+func (o object) reads(r *reading) {
+	for _, m := range o {
+		m.key.reads(r)
+		m.value.reads(r)
+	}
+}
+
 // text is a string around variables.
 type text struct {
 	parts []node
@@ -176,6 +204,12 @@ func (t text) execute(ctx Context) (any, error) {
 	return out.String(), nil
 }
 
+func (t text) reads(r *reading) {
+	for _, part := range t.parts {
+		part.reads(r)
+	}
+}
+
 // variable is an expression with the variables in it.
 type variable struct {
 	query  *jmespath.Query
@@ -184,7 +218,18 @@ type variable struct {
 	path   string
 }
 
-func (v variable) execute(ctx Context) (any, error) {
+func (v variable) reads(r *reading) {
+	for _, hole := range v.holes {
+		hole.reads(r)
+	}
+	names, all := v.query.Roots()
+	r.names, r.any = append(r.names, names...), r.any || !all
+}
+
+func (v variable) execute(ctx Context) (any, error) { return v.on(map[string]any(ctx), ctx) }
+
+// on evaluates the expression on data.
+func (v variable) on(data any, ctx Context) (any, error) {
 	var values []any
 	for _, hole := range v.holes {
 		value, err := hole.execute(ctx)
@@ -193,7 +238,7 @@ func (v variable) execute(ctx Context) (any, error) {
 		}
 		values = append(values, value)
 	}
-	value, err := v.query.Search(map[string]any(ctx), values...)
+	value, err := v.query.Search(data, values...)
 	if err != nil {
 		return nil, &Error{Variable: v.source, Path: v.path, Err: err}
 	}

@@ -1,26 +1,33 @@
 package engine
 
 import (
+	"context"
 	"crypto/rand"
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/mutating"
 	"github.com/quaymaster/quaymaster/policy/override"
 	"github.com/quaymaster/quaymaster/policy/sigstore"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/validating"
 )
 
 // Compilers compile policies of every dialect.
 type Compilers struct {
-	Kyverno  *kyverno.Compiler
-	Images   *imagevalidating.Compiler
-	Sigstore *sigstore.Compiler
+	Kyverno    *kyverno.Compiler
+	Images     *imagevalidating.Compiler
+	Validating *validating.Compiler
+	Mutating   *mutating.Compiler
+	Sigstore   *sigstore.Compiler
 	// TrustRoots are those that ClusterImagePolicies name; whoever reads documents
 	// fills them. Attestors are the TUF repositories of attestors; whoever may open
 	// connections reads them.
@@ -45,6 +52,11 @@ type CompilerOptions struct {
 	Resources cel.Resources
 	HTTP      cel.HTTP
 	Kinds     constraint.Resources
+	// Caller, Images and Globals answer the contexts of rules, and expressions; of what is
+	// nil a rule that needs it cannot be asked.
+	Caller  rulecontext.Caller
+	Images  ImageReader
+	Globals GlobalReader
 	// OptIn confines ClusterImagePolicies to namespaces that are labelled for them.
 	OptIn bool
 }
@@ -56,14 +68,17 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 		return Compilers{}, err
 	}
 	c := Compilers{TrustRoots: &trustroot.Roots{}, Attestors: attestor.NewRepositories()}
-	c.Kyverno, err = kyverno.New(kyverno.Options{Engine: expressions, Lookup: o.ConfigMaps, SecretNamespace: o.KyvernoSecrets})
-	if err != nil {
+	rules, outside := o.contexts()
+	rules.Engine, rules.Params, rules.Now, rules.Random, rules.SecretNamespace = expressions, o.Resources, time.Now, rand.Reader, o.KyvernoSecrets
+	if c.Kyverno, err = kyverno.New(rules); err != nil {
 		return Compilers{}, err
 	}
 	c.Images = imagevalidating.New(imagevalidating.Options{
-		Resources: o.Resources, HTTP: o.HTTP, Kinds: o.Kinds, Roots: c.Attestors,
+		Resources: o.Resources, HTTP: o.HTTP, GlobalContext: outside.GlobalContext, Kinds: o.Kinds, Roots: c.Attestors,
 		SecretNamespace: o.KyvernoSecrets, Now: time.Now, Random: rand.Reader,
 	})
+	c.Validating = validating.New(validating.Options{Outside: outside, Kinds: o.Kinds, Now: time.Now, Random: rand.Reader})
+	c.Mutating = mutating.New(mutating.Options{Outside: outside, Kinds: o.Kinds, Now: time.Now, Random: rand.Reader})
 	sigstoreOptions := sigstore.Options{
 		TrustRoots: c.TrustRoots, Lookup: o.ConfigMaps, Secrets: o.Secrets, Namespace: o.SigstoreSecrets, OptIn: o.OptIn, Now: time.Now,
 	}
@@ -76,10 +91,47 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 	return c, nil
 }
 
+// ImageReader asks registries for what rules want to know of images; a RuleImages is
+// one.
+type ImageReader interface {
+	rulecontext.Images
+	cel.ImageData
+}
+
+// contexts are what answers the contexts of rules, and expressions. What nobody
+// answers stays nil, and not an interface that holds nothing.
+func (o CompilerOptions) contexts() (kyverno.Options, cel.Outside) {
+	rules := kyverno.Options{Lookup: o.ConfigMaps, Caller: o.Caller}
+	outside := cel.Outside{Resources: o.Resources, HTTP: o.HTTP}
+	if o.Images != nil {
+		rules.Images, outside.Images = o.Images, o.Images
+	}
+	if o.Globals != nil {
+		rules.Globals, outside.GlobalContext = o.Globals, o.Globals
+	}
+	return rules, outside
+}
+
+// GlobalReader knows the entries of GlobalContextEntries, for rules and for
+// expressions; Globals is one.
+type GlobalReader interface {
+	rulecontext.Globals
+	cel.GlobalContext
+}
+
+// Globals answers from a store.
+type Globals struct{ globalcontext.Expressions }
+
+// Global implements rulecontext.Globals.
+func (g Globals) Global(_ context.Context, name string) (any, error) {
+	return g.Store.Get(g.Store.Reference(name))
+}
+
 // Dialects are the languages of policies.
 func (c Compilers) Dialects() []catalog.Dialect {
 	return []catalog.Dialect{
-		kyverno.Policies{Compiler: c.Kyverno}, imagevalidating.Policies{Compiler: c.Images}, sigstore.Policies{Compiler: c.Sigstore},
+		kyverno.Policies{Compiler: c.Kyverno}, imagevalidating.Policies{Compiler: c.Images}, validating.Policies{Compiler: c.Validating},
+		mutating.Policies{Compiler: c.Mutating}, sigstore.Policies{Compiler: c.Sigstore},
 	}
 }
 

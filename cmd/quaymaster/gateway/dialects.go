@@ -13,18 +13,22 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/mutating"
 	"github.com/quaymaster/quaymaster/policy/sigstore"
+	"github.com/quaymaster/quaymaster/policy/validating"
 )
 
 // compilers makes those of every dialect, and what they may reach.
 func (g *gateway) compilers() (engine.Compilers, error) {
 	settings := g.configuration.Policies
+	calls := newCalls(settings.Expressions.HTTPHosts)
 	options := engine.CompilerOptions{
 		ConfigMaps: g.around.configMaps, Secrets: g.around.secrets, KyvernoSecrets: settings.SecretNamespace,
 		SigstoreSecrets: settings.ClusterImagePolicies.Namespace, OptIn: settings.ClusterImagePolicies.OptIn,
-		HTTP: newCalls(settings.Expressions.HTTPHosts), Resources: engine.FileObjects{ConfigMaps: g.around.configMaps},
+		HTTP: calls, Resources: engine.FileObjects{ConfigMaps: g.around.configMaps}, Images: &g.images, Caller: ruleCalls{calls: calls},
 	}
 	if g.cluster != nil {
+		options.Caller = ruleCalls{client: g.cluster.client, calls: calls}
 		objects, err := cluster.NewObjects(cluster.ObjectOptions{Client: g.cluster.client})
 		if err != nil {
 			return engine.Compilers{}, err
@@ -41,11 +45,18 @@ func (g *gateway) serve() *served {
 		ask: func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
 			return discover(g.cluster.client.Typed.Discovery())
 		},
-		changed: func() { g.policies.again(imagevalidating.Recognises) }, log: g.log, known: make(chan struct{}),
+		changed: func() { g.policies.again(namesKinds) }, log: g.log, known: make(chan struct{}),
 	}
+	g.kinds = known
 	g.needed = append(g.needed, need{"kinds", "it is not known yet which kinds the API server serves", known.known})
 	g.tasks = append(g.tasks, forever("kinds", func(ctx context.Context) { known.follow(ctx, &g.cluster.defined) }))
 	return known
+}
+
+// namesKinds reports whether policies of a kind name resources that the API server has
+// to serve.
+func namesKinds(apiVersion, kind string) bool {
+	return imagevalidating.Recognises(apiVersion, kind) || validating.Recognises(apiVersion, kind) || mutating.Recognises(apiVersion, kind)
 }
 
 // readRoots reads the TUF repositories that policies and TrustRoots name.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/webhook"
@@ -69,11 +70,13 @@ type gateway struct {
 	trust         *trusted
 	certificates  *certificates
 	policies      *policies
+	images        engine.RuleImages
 	mirrors       *mirrors
 	targets       *targets // registries of mirrors
 	registry      *registry.Client
 	around        surroundings
 	cluster       *inTheCluster // nil when running standalone
+	kinds         *served       // of the cluster
 	queue         *admission.Queue
 	entrances     map[string]*entrance
 	engineMade    *gate.Gate // once the doors are open

@@ -155,6 +155,7 @@ func (g *gateway) lead(ctx context.Context) error {
 			changed: g.mirrors.teller.status, failed: g.failed("the status of a mirror was not written"),
 		}
 		beside.Go(func() { status.run(ctx) })
+		beside.Go(func() { g.tend(ctx) })
 		if g.configuration.Webhooks.Disabled {
 			<-ctx.Done()
 			return

@@ -190,5 +190,6 @@ func (g *gateway) engine(key []byte, observers metrics.Observers) (*gate.Gate, e
 		}
 		options = append(options, gate.WithPeers(asked))
 	}
+	g.images.Use(registries{chain})
 	return newGate(g.configuration, registries{chain}, g.state, options...)
 }

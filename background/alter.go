@@ -1,0 +1,172 @@
+package background
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/patch"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// maxAttempts is how often a target that changes meanwhile is read again at once.
+const maxAttempts = 3
+
+// alter has the alterations change their targets because of the trigger.
+func (l *look) alter(ctx context.Context, set *policy.Set) {
+	if l.work.cause&(came|changed|listed) == 0 {
+		return
+	}
+	s := l.subject(ctx, l.operations()[0])
+	if l.work.cause&(came|changed) == 0 && !l.isNew() {
+		s.Operation = opUpdate
+	}
+	results := set.Alterations(ctx, &s, l.finder())
+	for i := range results {
+		r := &results[i]
+		id := ruleID{r.Policy.ID(), r.Rule}
+		about := Work{Policy: id.policy, Rule: id.rule}
+		switch {
+		case !l.calls(r, id) || r.Skip != "":
+		case r.Ruling.Result != policy.Pass:
+			about.Err = why(r.Ruling)
+			l.failed(about)
+		case r.NeedsRequester && l.unknown != nil:
+			about.Err, about.Final = l.noRequester(), true
+			l.failed(about)
+		default:
+			for _, by := range r.Selections {
+				if err := l.alterAll(ctx, r, by); err != nil {
+					about.Err = err
+					l.failed(about)
+				}
+			}
+		}
+	}
+}
+
+// isNew reports whether a trigger that is there came since the work began to be done.
+func (l *look) isNew() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !madeAt(l.object).Before(l.progress.Until.Truncate(time.Second))
+}
+
+// calls reports whether what happened to the trigger calls for an alteration.
+func (l *look) calls(r *policy.AlterResult, id ruleID) bool {
+	switch {
+	case l.work.cause&(came|changed) != 0:
+		return true
+	case r.OnPolicyChange && l.work.rules[id]:
+		return true
+	}
+	return l.happened(r.Policy, r.Rule)
+}
+
+// alterAll changes the objects that a selection finds.
+func (l *look) alterAll(ctx context.Context, r *policy.AlterResult, by policy.Selection) error {
+	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: by.APIVersion, Kind: by.Kind})
+	if err != nil {
+		return fmt.Errorf("find %s %s: %w", by.APIVersion, by.Kind, err)
+	}
+	if !kind.Namespaced && by.Namespace != "" {
+		return fmt.Errorf("targets of kind %s are in no namespace, and the rule names one", by.Kind)
+	}
+	id, count := ruleID{r.Policy.ID(), r.Rule}, 0
+	do := func(target map[string]any) error {
+		if !chosen(by, target) {
+			return nil
+		}
+		if count++; count > maxTargets {
+			return fmt.Errorf("more than %d targets: let the rule select fewer", maxTargets)
+		}
+		at := keyOf(identity(target))
+		altered, err := l.alterOne(ctx, r, by, kind, target)
+		switch {
+		case err != nil: // the others are changed all the same
+			l.failed(Work{Policy: id.policy, Rule: id.rule, Object: at.String(), Err: err})
+		case altered:
+			l.did(id, Altered, at)
+		}
+		return ctx.Err()
+	}
+	namespace := by.Namespace
+	if wildcard.Contains(namespace) {
+		namespace = ""
+	}
+	if by.Name != "" && !wildcard.Contains(by.Name) && (namespace != "" || !kind.Namespaced) {
+		target, err := l.options.Cluster.Get(ctx, kind, namespace, by.Name)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the target: %w", err)
+		}
+		return do(target)
+	}
+	if err := l.options.Cluster.Each(ctx, kind, namespace, by.Query, do); err != nil {
+		return fmt.Errorf("list the targets: %w", err)
+	}
+	return nil
+}
+
+// chosen reports whether a selection means an object.
+func chosen(by policy.Selection, target map[string]any) bool {
+	metadata := metadataOf(target)
+	if by.Name != "" && !wildcard.Match(by.Name, textOf(metadata, "name")) ||
+		by.Namespace != "" && !wildcard.Match(by.Namespace, textOf(metadata, "namespace")) || leaving(target) {
+		return false
+	}
+	if by.Labels == nil {
+		return true
+	}
+	written, _ := metadata["labels"].(map[string]any)
+	labels := make(map[string]string, len(written))
+	for name := range written {
+		labels[name] = textOf(written, name)
+	}
+	return by.Labels.Matches(labels)
+}
+
+// alterOne changes one object, and reports whether there was anything to change.
+func (l *look) alterOne(ctx context.Context, r *policy.AlterResult, by policy.Selection, kind Kind, target map[string]any) (bool, error) {
+	for attempt := 1; ; attempt++ {
+		mutated := r.Alter(ctx, by, target)
+		switch {
+		case mutated.Result == policy.Undecided:
+			return false, why(policy.Ruling{Reasons: mutated.Reasons})
+		case mutated.Result != policy.Pass || mutated.Object == nil:
+			return false, nil
+		}
+		operations := patch.Diff(target, mutated.Object)
+		if len(operations) == 0 {
+			return false, nil
+		}
+		t := identity(target)
+		if err := l.limiter.allow(keyOf(t)); err != nil {
+			return false, err
+		}
+		// The API server takes the version as the one that is changed, and no other.
+		version := patch.Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: metadataOf(target)["resourceVersion"]}
+		err := l.options.Cluster.Patch(ctx, kind, t.Namespace, t.Name, append([]patch.Operation{version}, operations...))
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return false, nil
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, ErrConflict) || attempt == maxAttempts:
+			return false, fmt.Errorf("change the target: %w", err)
+		}
+		if target, err = l.options.Cluster.Get(ctx, kind, t.Namespace, t.Name); err != nil {
+			if errors.Is(err, ErrNotFound) {
+				return false, nil
+			}
+			return false, fmt.Errorf("read the target again: %w", err)
+		}
+		if !chosen(by, target) {
+			return false, nil
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package background
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/generating/record"
+)
+
+// ruleID names a rule.
+type ruleID struct{ policy, rule string }
+
+// rule is what is known of a rule beside what it says.
+type rule struct {
+	hash string // of its policy
+	// since is when the rule came; zero for one that was there at the start.
+	since time.Time
+}
+
+// Controller brings about what rules about other objects want. Make one with New.
+type Controller struct {
+	options Options
+	queue   *queue
+	there   *downstreams
+	limiter *limiter
+
+	mu       sync.Mutex
+	set      *policy.Set
+	rules    map[ruleID]rule
+	progress Progress
+	hashes   map[key]sum // of triggers, as they were last looked at
+	// unwatched: there may be triggers that are not watched yet.
+	unwatched bool
+	// watches are changed by review alone, under the lock.
+	watches map[watched]*watching
+}
+
+// New makes a Controller; it refuses options without what is required.
+func New(o Options) (*Controller, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Controller{
+		options: o, queue: newQueue(), there: newDownstreams(), limiter: &limiter{now: o.Now, windows: map[key]window{}},
+		rules: map[ruleID]rule{}, hashes: map[key]sum{}, watches: map[watched]*watching{},
+	}, nil
+}
+
+// Run works until ctx ends, and returns when nothing of it runs any more. It is run
+// once, by who leads.
+func (c *Controller) Run(ctx context.Context) {
+	if !c.load(ctx) {
+		return
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer c.stopAll()
+	for range workers {
+		all.Go(func() { c.work(ctx) })
+	}
+	all.Go(func() { c.save(ctx) })
+	for ctx.Err() == nil {
+		next := c.options.Policies.Changed()
+		pause := reviewInterval
+		if err := c.review(ctx); err != nil && ctx.Err() == nil {
+			c.options.Observer.Failed(err)
+			pause = firstPause
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-next:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// load reads how far who led before has come; false if ctx ended first.
+func (c *Controller) load(ctx context.Context) bool {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		progress, err := c.options.Memory.Load(ctx)
+		if err == nil {
+			if progress.Until.IsZero() {
+				progress.Until = c.options.Now() // nobody led before: there is nothing to make up for
+			}
+			c.progress = progress
+			return true
+		}
+		if ctx.Err() == nil {
+			c.options.Observer.Failed(fmt.Errorf("read how far the work on other objects has come: %w", err))
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		case <-timer.C:
+		}
+	}
+}
+
+// save keeps how far the work has come, from time to time.
+func (c *Controller) save(ctx context.Context) {
+	ticker := time.NewTicker(saveInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.saveNow(ctx)
+		}
+	}
+}
+
+// saveNow moves the time on only if everything before it is done.
+func (c *Controller) saveNow(ctx context.Context) {
+	until := c.options.Now().Add(-slack)
+	c.mu.Lock()
+	if !c.unwatched && c.queue.idle() && c.set != nil && until.After(c.progress.Until) && c.settled() {
+		c.progress.Until = until
+	}
+	progress, idle := c.progress, len(c.rules)+len(c.progress.Kinds) == 0
+	c.mu.Unlock()
+	if idle {
+		return // there is no such rule, and there was none
+	}
+	if err := c.options.Memory.Save(ctx, progress); err != nil && ctx.Err() == nil {
+		c.options.Observer.Failed(fmt.Errorf("save how far the work on other objects has come: %w", err))
+	}
+}
+
+// current returns the policies that the work rests on.
+func (c *Controller) current() *policy.Set {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.set
+}
+
+// due returns from when on what happened to triggers counts for a rule.
+func (c *Controller) due(p *policy.Policy, name string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	due := c.progress.Until
+	for _, other := range []time.Time{p.Created, c.rules[ruleID{p.ID(), name}].since} {
+		if other.After(due) {
+			due = other
+		}
+	}
+	return due.Truncate(time.Second) // as the times of objects are
+}
+
+// kinds returns the kinds of objects that there may be because of a rule.
+func (c *Controller) kinds() []policy.ObjectKind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.progress.Kinds)
+}
+
+// work looks at triggers until ctx ends.
+func (c *Controller) work(ctx context.Context) {
+	for {
+		at, w, ok := c.queue.next(ctx)
+		if !ok {
+			return
+		}
+		pause, again := c.guarded(ctx, at, w)
+		if again && ctx.Err() == nil {
+			w.tries++
+			c.queue.addLater(ctx, at, w, pause(w.tries))
+		}
+		c.queue.done(at)
+	}
+}
+
+// guarded looks at a trigger; a panic is an error like any other. It reports whether
+// to try again, and when.
+func (c *Controller) guarded(ctx context.Context, at key, w work) (pause func(tries int) time.Duration, again bool) {
+	pause = backoff
+	defer func() {
+		if p := recover(); p != nil {
+			c.options.Observer.Failed(fmt.Errorf("internal error at %s, which is a defect: %v", at, p))
+			again = true
+		}
+	}()
+	l := look{Controller: c, at: at, work: w}
+	l.reconcile(ctx)
+	if l.pause > 0 {
+		pause = func(int) time.Duration { return l.pause }
+	}
+	return pause, l.again
+}
+
+// backoff is how long to wait after so many tries.
+func backoff(tries int) time.Duration {
+	pause := firstPause
+	for range min(tries-1, 20) {
+		pause = min(2*pause, longestPause)
+	}
+	return pause
+}
+
+// enqueue has a trigger looked at, of which nothing is known but its name.
+func (c *Controller) enqueue(t record.Trigger) { c.queue.add(keyOf(t), work{trigger: t}) }
+
+// putBack has a trigger looked at because an object of a rule has changed or gone.
+func (c *Controller) putBack(t record.Trigger, origin record.Origin) {
+	rules := map[ruleID]bool{{origin.Policy, origin.Rule}: true}
+	c.queue.add(keyOf(t), work{trigger: t, cause: restore, rules: rules})
+}

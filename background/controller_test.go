@@ -1,0 +1,865 @@
+package background_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/background"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/generating"
+	"github.com/quaymaster/quaymaster/policy/generating/record"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+)
+
+// bench is a cluster with policies, and who leads in it.
+type bench struct {
+	t       *testing.T
+	engine  *jmespath.Engine
+	server  *server
+	keeper  *record.Keeper
+	mu      sync.Mutex
+	set     *policy.Set
+	gone    map[string]bool
+	changed chan struct{}
+	saved   background.Progress
+	told    []background.Work
+	stop    func()
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := record.New(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{t: t, engine: engine, server: newServer(engine), keeper: keeper, gone: map[string]bool{}, changed: make(chan struct{})}
+}
+
+func (b *bench) Policies() *policy.Set {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.set
+}
+
+func (b *bench) Changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changed
+}
+
+func (b *bench) Gone(_ context.Context, id string) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if gone, known := b.gone[id]; known {
+		return gone, nil
+	}
+	return false, errors.New("the API server does not answer")
+}
+
+func (b *bench) Labels(context.Context, string) (map[string]string, error) {
+	return map[string]string{}, nil
+}
+
+func (b *bench) Load(context.Context) (background.Progress, error) { return b.saved, nil }
+
+func (b *bench) Save(_ context.Context, p background.Progress) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.saved = p
+	return nil
+}
+
+func (b *bench) Worked(w background.Work) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = append(b.told, w)
+}
+
+func (b *bench) Failed(err error) { b.t.Logf("failed: %v", err) }
+
+// policies makes these the policies in force.
+func (b *bench) policies(list ...*policy.Policy) {
+	b.t.Helper()
+	set, err := policy.NewSet(list...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.set = set
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// lead begins to lead; resign ends that.
+func (b *bench) lead() {
+	b.t.Helper()
+	c, err := background.New(background.Options{
+		Cluster: b.server, Policies: b, Namespaces: b, Records: b.keeper, Memory: b, Observer: b,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx)
+	}()
+	b.stop = func() { cancel(); <-done }
+	synctest.Wait()
+}
+
+func (b *bench) resign() { b.stop() }
+
+// after lets time go by, and what it brings be done.
+func (b *bench) after(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // of the bubble: no time goes by
+	synctest.Wait()
+}
+
+// says reports whether something was told of that speaks of a text.
+func (b *bench) says(text string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.told {
+		if w.Err != nil && strings.Contains(w.Err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *bench) tellings() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.told)
+}
+
+// compile makes a policy of a rule.
+func (b *bench) compile(name, text string, s generating.Settings) *policy.Policy {
+	b.t.Helper()
+	var w struct {
+		Name     string          `json:"name"`
+		Match    match.Document  `json:"match"`
+		Exclude  *match.Document `json:"exclude"`
+		Generate any             `json:"generate"`
+		Mutate   any             `json:"mutate"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), &w); err != nil {
+		b.t.Fatal(err)
+	}
+	p := &policy.Policy{Kind: "ClusterPolicy", Name: name, Source: "test", Hash: fmt.Sprintf("%x", text), Created: time.Now()}
+	r := generating.Rule{Name: w.Name, Path: "spec.rules[0]", Match: w.Match, Exclude: w.Exclude}
+	o := rulecontext.Options{Engine: b.engine}
+	if w.Mutate != nil {
+		a, err := generating.CompileTargets(o, s, r, w.Mutate)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		p.Alterations = append(p.Alterations, a)
+		return p
+	}
+	g, err := generating.CompileGenerate(o, s, r, w.Generate)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p.Generations = append(p.Generations, g)
+	return p
+}
+
+func (b *bench) object(text string) map[string]any {
+	b.t.Helper()
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		b.t.Fatal(err)
+	}
+	return copied(object)
+}
+
+// namespace makes a Namespace, as the mutating door lets one in that a user makes;
+// without a user there is no record.
+func (b *bench) namespace(name, user string) {
+	b.t.Helper()
+	object := b.object("{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}")
+	if user != "" {
+		value, err := b.keeper.Requester(object, policy.User{Name: user, RolesKnown: true})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		metadata(object)["annotations"] = map[string]any{record.RequesterAnnotation: value}
+	}
+	b.server.userPuts(object)
+}
+
+const denyRule = `
+name: deny
+match: {any: [{resources: {kinds: [Namespace]}}]}
+generate:
+  apiVersion: networking.k8s.io/v1
+  kind: NetworkPolicy
+  name: default-deny
+  namespace: "{{request.object.metadata.name}}"
+  synchronize: true
+  data: {spec: {podSelector: {}}}
+`
+
+const (
+	deny  = "networkpolicies/team/default-deny"
+	owner = "rolebindings/team/alice-owns"
+)
+
+const ownerRule = `
+name: owner
+match: {any: [{resources: {kinds: [Namespace]}}]}
+exclude: {any: [{clusterRoles: [cluster-admin]}]}
+generate:
+  apiVersion: rbac.authorization.k8s.io/v1
+  kind: RoleBinding
+  name: "{{request.userInfo.username}}-owns"
+  namespace: "{{request.object.metadata.name}}"
+  synchronize: true
+  data:
+    roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+    subjects: [{kind: User, name: "{{request.userInfo.username}}"}]
+`
+
+// in runs a test in a bubble, where time goes by only when nothing is to be done.
+func in(t *testing.T, test func(b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		test(b)
+		if b.stop != nil {
+			b.stop()
+		}
+		synctest.Wait()
+	})
+}
+
+func (b *bench) wantThere(key string) map[string]any {
+	b.t.Helper()
+	object := b.server.object(key)
+	if object == nil {
+		b.t.Fatalf("%s is not there", key)
+	}
+	return object
+}
+
+func (b *bench) wantGone(key string) {
+	b.t.Helper()
+	if b.server.object(key) != nil {
+		b.t.Fatalf("%s is there", key)
+	}
+}
+
+func TestMadeWhenTheTriggerComes(t *testing.T) {
+	in(t, func(b *bench) {
+		b.policies(b.compile("deny", denyRule, generating.Settings{}))
+		b.lead()
+		b.namespace("team", "")
+		synctest.Wait()
+		made := b.wantThere(deny)
+		labels := metadata(made)["labels"].(map[string]any)
+		for name, want := range map[string]string{
+			"app.kubernetes.io/managed-by": "quaymaster", "quaymaster.dev/generated": "true",
+			"generate.kyverno.io/policy-name": "deny", "generate.kyverno.io/policy-namespace": "", "generate.kyverno.io/rule-name": "deny",
+			"generate.kyverno.io/trigger-kind": "Namespace", "generate.kyverno.io/trigger-version": "v1", "generate.kyverno.io/trigger-uid": "uid-1",
+		} {
+			if labels[name] != want {
+				t.Errorf("label %s is %v, want %q", name, labels[name], want)
+			}
+		}
+		if times, _ := b.server.written(deny); times != 1 {
+			t.Errorf("written %d times", times)
+		}
+	})
+}
+
+func TestTriggersBeforeTheirRule(t *testing.T) {
+	for name, test := range map[string]struct {
+		existing bool
+		want     bool
+	}{
+		"do not count":            {false, false},
+		"count with the setting ": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.namespace("team", "")
+				b.after(time.Hour)
+				b.policies(b.compile("deny", denyRule, generating.Settings{Existing: test.existing}))
+				b.lead()
+				b.after(time.Minute)
+				if got := b.server.object(deny) != nil; got != test.want {
+					t.Errorf("there: %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestKeptAsTheRuleSays(t *testing.T) {
+	for name, test := range map[string]struct {
+		rule string
+		do   func(b *bench)
+		want bool // that it is as the rule says afterwards
+	}{
+		"an edit is put back": {denyRule, func(b *bench) {
+			b.server.userEdits(deny, func(o map[string]any) { o["spec"].(map[string]any)["ingress"] = []any{map[string]any{}} })
+		}, true},
+		"a deletion is put back": {denyRule, func(b *bench) { b.server.userDeletes(deny) }, true},
+		"a label that goes is put back": {denyRule, func(b *bench) {
+			b.server.userEdits(deny, func(o map[string]any) { delete(metadata(o), "labels"); o["spec"] = map[string]any{} })
+		}, true},
+		"a record that goes is put back": {denyRule, func(b *bench) {
+			b.server.userEdits(deny, func(o map[string]any) { delete(metadata(o), "annotations"); o["spec"] = map[string]any{} })
+		}, true},
+		"an edit stays, without the word":  {strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false"), func(b *bench) { b.server.userEdits(deny, func(o map[string]any) { o["spec"] = map[string]any{} }) }, false},
+		"a deletion stays, without it":     {strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false"), func(b *bench) { b.server.userDeletes(deny) }, false},
+		"a deletion is put back, if asked": {strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: true\n  orphanDownstreamOnPolicyDelete: true"), func(b *bench) { b.server.userDeletes(deny) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.policies(b.compile("deny", test.rule, generating.Settings{}))
+				b.lead()
+				b.namespace("team", "")
+				synctest.Wait()
+				want := fmt.Sprint(b.wantThere(deny)["spec"])
+				test.do(b)
+				b.after(time.Second)
+				if got := b.server.object(deny); (got != nil && fmt.Sprint(got["spec"]) == want) != test.want {
+					t.Errorf("it is %v", got)
+				}
+			})
+		})
+	}
+}
+
+// While nobody leads, users do what they like; who leads then puts it right.
+func TestPutRightAfterARestart(t *testing.T) {
+	for name, test := range map[string]struct {
+		while func(b *bench)
+		want  bool
+	}{
+		"a trigger that came": {func(b *bench) {
+			b.server.userDeletes("namespaces//team")
+			b.server.userDeletes(deny)
+			b.namespace("team", "")
+		}, true},
+		"an edit": {func(b *bench) {
+			b.server.userEdits(deny, func(o map[string]any) { o["spec"] = map[string]any{"podSelector": "other"} })
+		}, true},
+		"a deletion":                   {func(b *bench) { b.server.userDeletes(deny) }, true},
+		"a trigger that went":          {func(b *bench) { b.server.userDeletes("namespaces//team") }, false},
+		"a policy that went":           {func(b *bench) { b.policies(); b.gone["ClusterPolicy/deny"] = true }, false},
+		"a policy that may be there":   {func(b *bench) { b.policies() }, true},
+		"a policy that is there still": {func(b *bench) { b.policies(); b.gone["ClusterPolicy/deny"] = false }, true},
+		"nothing":                      {func(*bench) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.policies(b.compile("deny", denyRule, generating.Settings{}))
+				b.lead()
+				b.namespace("team", "")
+				b.after(time.Hour)
+				b.wantThere(deny)
+				b.resign()
+				before, _ := b.server.written(deny)
+				test.while(b)
+				b.lead()
+				b.after(time.Minute)
+				got := b.server.object(deny)
+				if right := got != nil && strings.Contains(fmt.Sprint(got["spec"]), "podSelector:map[]"); right != test.want {
+					t.Errorf("it is %v", got)
+				}
+				if after, _ := b.server.written(deny); name == "nothing" && after != before {
+					t.Errorf("written %d times more, though nothing had changed", after-before)
+				}
+			})
+		})
+	}
+}
+
+func TestGoesWithTriggerAndPolicy(t *testing.T) {
+	orphan := strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: true\n  orphanDownstreamOnPolicyDelete: true")
+	once := strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false")
+	labelled := strings.ReplaceAll(denyRule, "kinds: [Namespace]", "kinds: [Namespace], selector: {matchExpressions: [{key: open, operator: DoesNotExist}]}")
+	for name, test := range map[string]struct {
+		rule string
+		do   func(b *bench)
+		want bool // that it stays
+	}{
+		"the trigger goes":                               {denyRule, func(b *bench) { b.server.userDeletes("namespaces//team") }, false},
+		"the trigger goes, of an orphaning rule":         {orphan, func(b *bench) { b.server.userDeletes("namespaces//team") }, false},
+		"the trigger goes, of a rule that makes it once": {once, func(b *bench) { b.server.userDeletes("namespaces//team") }, true},
+		"the policy goes":                                {denyRule, func(b *bench) { b.gone["ClusterPolicy/deny"] = true; b.policies() }, false},
+		"the policy goes, of an orphaning rule":          {orphan, func(b *bench) { b.gone["ClusterPolicy/deny"] = true; b.policies() }, true},
+		"the policy goes, of a rule that makes it once":  {once, func(b *bench) { b.gone["ClusterPolicy/deny"] = true; b.policies() }, true},
+		"the policy goes, as far as is known":            {denyRule, func(b *bench) { b.policies() }, true},
+		"the policy breaks": {denyRule, func(b *bench) {
+			b.policies(&policy.Policy{Kind: "ClusterPolicy", Name: "deny", Source: "test", Broken: errors.New("a field is unknown")})
+		}, true},
+		"the rule goes": {denyRule, func(b *bench) {
+			b.policies(&policy.Policy{Kind: "ClusterPolicy", Name: "deny", Source: "test", Hash: "other"})
+		}, false},
+		"the trigger does not match any more": {labelled, func(b *bench) {
+			b.server.userEdits("namespaces//team", func(o map[string]any) { metadata(o)["labels"] = map[string]any{"open": "yes"} })
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.policies(b.compile("deny", test.rule, generating.Settings{}))
+				b.lead()
+				b.namespace("team", "")
+				b.after(time.Minute)
+				b.wantThere(deny)
+				test.do(b)
+				b.after(time.Minute)
+				if got := b.server.object(deny) != nil; got != test.want {
+					t.Errorf("there: %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAChangedPolicyChangesWhatIsThere(t *testing.T) {
+	in(t, func(b *bench) {
+		p := b.compile("deny", denyRule, generating.Settings{})
+		b.policies(p)
+		b.lead()
+		b.namespace("team", "")
+		b.after(time.Minute)
+		changed := b.compile("deny", strings.ReplaceAll(denyRule, "podSelector: {}", "podSelector: {}, policyTypes: [Egress]"), generating.Settings{})
+		changed.Created = p.Created
+		b.policies(changed)
+		b.after(time.Minute)
+		if got := fmt.Sprint(b.wantThere(deny)["spec"]); !strings.Contains(got, "Egress") {
+			t.Errorf("it is %s", got)
+		}
+	})
+}
+
+func TestTheRequester(t *testing.T) {
+	for name, test := range map[string]struct {
+		user   string
+		forged bool
+		want   bool
+	}{
+		"gets what is theirs":        {"alice", false, true},
+		"is not guessed":             {"", false, false},
+		"is not who says so himself": {"alice", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.policies(b.compile("owner", ownerRule, generating.Settings{}))
+				b.lead()
+				if test.forged {
+					b.server.userPuts(b.object(`{apiVersion: v1, kind: Namespace, metadata: {name: team, annotations: {quaymaster.dev/requester: '{"username":"alice","bound":{}}'}}}`))
+				} else {
+					b.namespace("team", test.user)
+				}
+				b.after(time.Minute)
+				if got := b.server.object(owner) != nil; got != test.want {
+					t.Errorf("there: %v", got)
+				}
+				if !test.want && !b.says("nobody knows") {
+					t.Error("nobody was told why not")
+				}
+				told := b.tellings()
+				b.after(time.Hour)
+				if again := b.tellings(); again != told {
+					t.Errorf("it was tried %d times more", again-told)
+				}
+			})
+		})
+	}
+}
+
+func TestForbiddenThenAllowed(t *testing.T) {
+	in(t, func(b *bench) {
+		b.server.forbid("networkpolicies", true)
+		b.policies(b.compile("deny", denyRule, generating.Settings{}))
+		b.lead()
+		b.namespace("team", "")
+		b.after(time.Hour)
+		b.wantGone(deny)
+		if !b.says("forbidden") {
+			t.Error("nobody was told")
+		}
+		if _, requests := b.server.written(deny); requests < 3 || requests > 30 {
+			t.Errorf("%d tries in an hour", requests)
+		}
+		b.server.forbid("networkpolicies", false)
+		b.after(6 * time.Minute)
+		b.wantThere(deny)
+	})
+}
+
+// What was not done before a restart is done after it.
+func TestForbiddenUntilARestart(t *testing.T) {
+	in(t, func(b *bench) {
+		once := b.compile("deny", strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false"), generating.Settings{})
+		b.server.forbid("networkpolicies", true)
+		b.policies(once)
+		b.lead()
+		b.namespace("team", "")
+		b.after(time.Hour)
+		b.resign()
+		b.server.forbid("networkpolicies", false)
+		b.lead()
+		b.after(time.Minute)
+		b.wantThere(deny)
+		b.after(time.Hour)
+		b.resign()
+		b.server.userDeletes(deny)
+		b.lead()
+		b.after(time.Hour)
+		b.wantGone(deny) // it was made once
+	})
+}
+
+func TestAKindThatIsServedLater(t *testing.T) {
+	in(t, func(b *bench) {
+		served := b.server.kinds
+		b.server.kinds = served[:3]
+		b.policies(b.compile("deny", denyRule, generating.Settings{}))
+		b.lead()
+		b.namespace("team", "")
+		b.after(time.Minute)
+		if !b.says("serves no such kind") {
+			t.Error("nobody was told")
+		}
+		b.server.mu.Lock()
+		b.server.kinds = served
+		b.server.mu.Unlock()
+		b.after(10 * time.Minute)
+		b.wantThere(deny)
+	})
+}
+
+// A rule whose objects are its own triggers ends.
+func TestAChainEnds(t *testing.T) {
+	in(t, func(b *bench) {
+		b.policies(b.compile("chain", `
+name: chain
+match: {any: [{resources: {kinds: [ConfigMap]}}]}
+generate: {apiVersion: v1, kind: ConfigMap, name: "{{request.object.metadata.name}}x", namespace: team, synchronize: true, data: {data: {a: b}}}
+`, generating.Settings{}))
+		b.lead()
+		b.server.userPuts(b.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: team}}"))
+		b.after(time.Hour)
+		b.wantThere("configmaps/team/axxxxx")
+		b.wantGone("configmaps/team/axxxxxx")
+		if !b.says("in a row") {
+			t.Error("nobody was told")
+		}
+		b.server.userDeletes("configmaps/team/a")
+		b.after(time.Hour)
+		b.wantGone("configmaps/team/axxxxx")
+	})
+}
+
+// Who undoes what a rule wants, at once and for ever, does not keep the gateway busy.
+func TestAFightIsSlow(t *testing.T) {
+	in(t, func(b *bench) {
+		b.policies(b.compile("deny", denyRule, generating.Settings{}))
+		b.lead()
+		b.namespace("team", "")
+		synctest.Wait()
+		for range 600 {
+			b.server.userEdits(deny, func(o map[string]any) { o["spec"] = map[string]any{"podSelector": "mine"} })
+			b.after(time.Second)
+		}
+		if times, _ := b.server.written(deny); times > 120 {
+			t.Errorf("written %d times in ten minutes", times)
+		}
+		b.after(2 * time.Minute)
+		if got := fmt.Sprint(b.wantThere(deny)["spec"]); strings.Contains(got, "mine") {
+			t.Errorf("it is %s", got)
+		}
+	})
+}
+
+// Two triggers that want the very same object share it: it goes with the last.
+func TestTriggersShare(t *testing.T) {
+	const rule = `
+name: certificate
+match: {any: [{resources: {kinds: [Pod], operations: [CREATE], selector: {matchLabels: {app: "?*"}}}}]}
+generate:
+  apiVersion: v1
+  kind: ConfigMap
+  name: "{{request.object.metadata.labels.app}}"
+  namespace: team
+  synchronize: true
+  data: {data: {secret: "{{request.object.metadata.labels.secret || 'x'}}"}}
+`
+	pod := func(b *bench, name, secret string) {
+		b.server.userPuts(b.object("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: team, labels: {app: web, secret: " + secret + "}}}"))
+		b.after(time.Second)
+	}
+	for name, test := range map[string]struct {
+		second string
+		differ bool
+	}{
+		"the same":  {"x", false},
+		"otherwise": {"y", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.policies(b.compile("certificate", rule, generating.Settings{}))
+				b.lead()
+				pod(b, "one", "x")
+				pod(b, "two", test.second)
+				if times, _ := b.server.written("configmaps/team/web"); times != 1 {
+					t.Errorf("written %d times", times)
+				}
+				if got := b.says("not as this rule wants it"); got != test.differ {
+					t.Errorf("told of a difference: %v", got)
+				}
+				b.server.userDeletes("pods/team/one")
+				b.after(10 * time.Minute)
+				b.wantThere("configmaps/team/web")
+				b.server.userDeletes("pods/team/two")
+				b.after(10 * time.Minute)
+				b.wantGone("configmaps/team/web")
+			})
+		})
+	}
+}
+
+const addressRule = `
+name: address
+match: {any: [{resources: {kinds: [ConfigMap], names: [metrics-address], namespaces: [observability], operations: [CREATE, UPDATE]}}]}
+mutate:
+  targets:
+  - apiVersion: keda.sh/v1alpha1
+    kind: ScaledObject
+    preconditions: {all: [{key: '{{ target.metadata.annotations.central || '''' }}', operator: Equals, value: "true"}]}
+  foreach:
+  - list: target.spec.triggers[]
+    preconditions: {all: [{key: "{{ element.type || '' }}", operator: Equals, value: prometheus}]}
+    patchesJson6902: |-
+      - path: /spec/triggers/{{elementIndex}}/metadata/serverAddress
+        op: add
+        value: "{{ request.object.data.main }}"
+`
+
+func TestAlter(t *testing.T) {
+	const scaled = `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: %s, namespace: shop, annotations: {central: "%s"}}, spec: {triggers: [{type: prometheus, metadata: {serverAddress: old}}]}}`
+	address := func(b *bench, value string) {
+		b.server.userPuts(b.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: metrics-address, namespace: observability}, data: {main: " + value + "}}"))
+	}
+	at := func(b *bench, name string) string {
+		spec := b.server.object("scaledobjects/shop/" + name)["spec"].(map[string]any)
+		return spec["triggers"].([]any)[0].(map[string]any)["metadata"].(map[string]any)["serverAddress"].(string)
+	}
+	start := func(b *bench, s generating.Settings) {
+		b.server.userPuts(b.object(fmt.Sprintf(scaled, "asks", "true")))
+		b.server.userPuts(b.object(fmt.Sprintf(scaled, "does-not", "false")))
+		b.policies(b.compile("address", addressRule, s))
+	}
+	t.Run("follows its trigger", func(t *testing.T) {
+		in(t, func(b *bench) {
+			start(b, generating.Settings{})
+			b.lead()
+			address(b, "one")
+			b.after(time.Second)
+			if at(b, "asks") != "one" || at(b, "does-not") != "old" {
+				t.Fatalf("%s, %s", at(b, "asks"), at(b, "does-not"))
+			}
+			address(b, "two")
+			b.after(time.Second)
+			if at(b, "asks") != "two" {
+				t.Fatal(at(b, "asks"))
+			}
+			b.server.userEdits("configmaps/observability/metrics-address", func(o map[string]any) { metadata(o)["labels"] = map[string]any{"a": "b"} })
+			b.after(time.Second)
+			if times, _ := b.server.written("scaledobjects/shop/asks"); times != 2 {
+				t.Errorf("written %d times for two addresses", times)
+			}
+		})
+	})
+	t.Run("what happened while nobody led", func(t *testing.T) {
+		in(t, func(b *bench) {
+			start(b, generating.Settings{})
+			b.lead()
+			address(b, "one")
+			b.after(time.Hour)
+			b.resign()
+			b.after(time.Hour)
+			address(b, "two")
+			b.after(time.Hour)
+			b.lead()
+			b.after(time.Minute)
+			if at(b, "asks") != "two" {
+				t.Fatal(at(b, "asks"))
+			}
+		})
+	})
+	t.Run("what is as it was is left alone", func(t *testing.T) {
+		in(t, func(b *bench) {
+			start(b, generating.Settings{})
+			b.lead()
+			address(b, "one")
+			b.after(time.Hour)
+			b.resign()
+			b.server.userPuts(b.object(fmt.Sprintf(scaled, "asks", "true"))) // the user's own address
+			b.lead()
+			b.after(time.Hour)
+			if at(b, "asks") != "old" {
+				t.Fatal(at(b, "asks"))
+			}
+		})
+	})
+	for _, existing := range []bool{false, true} {
+		t.Run(fmt.Sprintf("a policy that comes later, existing %v", existing), func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.policies()
+				address(b, "one")
+				b.lead()
+				b.after(time.Hour)
+				start(b, generating.Settings{OnPolicyUpdate: existing})
+				b.after(time.Minute)
+				if got := at(b, "asks") == "one"; got != existing {
+					t.Errorf("it is %s", at(b, "asks"))
+				}
+			})
+		})
+	}
+	t.Run("conflicts", func(t *testing.T) {
+		in(t, func(b *bench) {
+			start(b, generating.Settings{})
+			b.server.conflicts = 5
+			b.lead()
+			address(b, "one")
+			b.after(time.Minute)
+			if at(b, "asks") != "one" {
+				t.Fatal(at(b, "asks"))
+			}
+		})
+	})
+	t.Run("forbidden, then allowed", func(t *testing.T) {
+		in(t, func(b *bench) {
+			start(b, generating.Settings{})
+			b.server.forbid("scaledobjects", true)
+			b.lead()
+			address(b, "one")
+			b.after(time.Minute)
+			if at(b, "asks") != "old" || !b.says("forbidden") {
+				t.Fatal(at(b, "asks"))
+			}
+			b.server.forbid("scaledobjects", false)
+			b.after(6 * time.Minute)
+			if at(b, "asks") != "one" {
+				t.Fatal(at(b, "asks"))
+			}
+		})
+	})
+}
+
+// A rule that changes its own trigger at every change ends in a slow pace.
+func TestALoopIsSlow(t *testing.T) {
+	in(t, func(b *bench) {
+		b.policies(b.compile("count", `
+name: count
+match: {any: [{resources: {kinds: [ConfigMap]}}]}
+mutate:
+  targets: [{apiVersion: v1, kind: ConfigMap, namespace: team, name: count}]
+  patchStrategicMerge: {data: {count: "{{ add(to_number(target.data.count), `+"`1`"+`) }}"}}
+`, generating.Settings{}))
+		b.lead()
+		b.server.userPuts(b.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: count, namespace: team}, data: {count: "0"}}`))
+		b.after(10 * time.Minute)
+		if times, _ := b.server.written("configmaps/team/count"); times < 2 || times > 120 {
+			t.Errorf("written %d times in ten minutes", times)
+		}
+		if !b.says("undoes what another does") {
+			t.Error("nobody was told")
+		}
+	})
+}
+
+func TestServerSideApply(t *testing.T) {
+	in(t, func(b *bench) {
+		b.policies(b.compile("deny", denyRule, generating.Settings{Apply: true}))
+		b.lead()
+		b.namespace("team", "")
+		b.after(time.Second)
+		b.wantThere(deny)
+		b.server.userEdits(deny, func(o map[string]any) { o["spec"] = map[string]any{"podSelector": "mine"} })
+		b.after(time.Second)
+		if got := fmt.Sprint(b.wantThere(deny)["spec"]); strings.Contains(got, "mine") {
+			t.Errorf("it is %s", got)
+		}
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	if _, err := background.New(background.Options{}); err == nil {
+		t.Error("no error")
+	}
+}
+
+// What a rule made once, and somebody deleted since, is not made again because another
+// replica leads.
+func TestMadeOnceForTriggersBeforeTheRule(t *testing.T) {
+	in(t, func(b *bench) {
+		b.namespace("team", "")
+		b.after(time.Hour)
+		once := strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false")
+		b.policies()
+		b.lead()
+		b.policies(b.compile("deny", once, generating.Settings{Existing: true}))
+		b.after(time.Hour)
+		b.wantThere(deny)
+		b.server.userDeletes(deny)
+		b.resign()
+		b.lead()
+		b.after(time.Hour)
+		b.wantGone(deny)
+	})
+}
+
+// A rule that speaks of one version of a kind keeps what it made, in whichever version
+// the trigger is read.
+func TestVersionsOfATrigger(t *testing.T) {
+	in(t, func(b *bench) {
+		b.server.kinds = append(b.server.kinds, background.Kind{Version: "v2", Kind: "Namespace", Resource: "namespaces"})
+		other := strings.NewReplacer("name: deny", "name: other", "kinds: [Namespace]", "kinds: [v2/Namespace]", "default-deny", "other").Replace(denyRule)
+		b.policies(b.compile("deny", strings.ReplaceAll(denyRule, "kinds: [Namespace]", "kinds: [v1/Namespace]"), generating.Settings{}), b.compile("other", other, generating.Settings{}))
+		b.lead()
+		b.namespace("team", "")
+		b.after(time.Minute)
+		for _, key := range []string{deny, "networkpolicies/team/other"} {
+			b.wantThere(key)
+			b.server.userEdits(key, func(o map[string]any) { o["spec"] = map[string]any{} })
+		}
+		b.after(time.Hour)
+		b.resign()
+		b.lead()
+		b.after(time.Hour)
+		for _, key := range []string{deny, "networkpolicies/team/other"} {
+			if times, _ := b.server.written(key); times != 2 { // made, and put back
+				t.Errorf("%s was written %d times", key, times)
+			}
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package background
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/generating/record"
+)
+
+// ensure has an object there as a rule wants it. It returns which object that is.
+func (l *look) ensure(ctx context.Context, r *generated, wanted policy.Downstream) (key, error) {
+	t := identity(wanted.Object)
+	at := keyOf(t)
+	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: t.APIVersion, Kind: t.Kind})
+	if err != nil {
+		return at, err
+	}
+	switch {
+	case kind.Namespaced && t.Namespace == "":
+		return at, errors.New("objects of its kind are in namespaces, and the rule names none")
+	case !kind.Namespaced && t.Namespace != "":
+		return at, errors.New("objects of its kind are in no namespace, and the rule names one")
+	}
+	have, err := l.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		if !r.entitled {
+			return at, nil
+		}
+		return at, l.create(ctx, kind, r, wanted)
+	case err != nil:
+		return at, err
+	case !wanted.Synchronize:
+		return at, nil
+	case leaving(have):
+		return at, errors.New("one of that name is being deleted")
+	}
+	owner, err := l.options.Records.ReadOrigin(have)
+	ours := err == nil
+	if ours && owner.Synchronize && (owner.Trigger.UID != l.self.UID || owner.Policy != r.Policy.ID() || owner.Rule != r.Rule) {
+		another, err := l.belongsToAnother(ctx, r, owner)
+		if err != nil {
+			return at, err
+		}
+		if another {
+			return at, l.share(ctx, kind, r, owner, have, wanted)
+		}
+	}
+	if !ours && !r.entitled {
+		return at, nil
+	}
+	return at, l.update(ctx, kind, r, have, wanted)
+}
+
+// create makes an object.
+func (l *look) create(ctx context.Context, kind Kind, r *generated, wanted policy.Downstream) error {
+	object, err := l.signed(wanted.Object, l.origin(r, wanted))
+	if err != nil {
+		return err
+	}
+	at := keyOf(identity(object))
+	if err := l.limiter.allow(at); err != nil {
+		return err
+	}
+	var made map[string]any
+	if r.Terms.Apply {
+		made, err = l.options.Cluster.Update(ctx, kind, object, Writing{Apply: true})
+	} else {
+		made, err = l.options.Cluster.Create(ctx, kind, object)
+	}
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	l.note(at, kind, l.origin(r, wanted), object, made)
+	l.did(r.id(), Created, at)
+	return nil
+}
+
+// note remembers that an object is right, which was wanted with its labels and record.
+func (l *look) note(at key, kind Kind, origin record.Origin, wanted, is map[string]any) {
+	l.there.put(at, kind, origin)
+	l.there.right(at, sumOf(wanted), sumOf(essence(is)))
+}
+
+// update writes an object that is there if it is not as the rule wants it.
+func (l *look) update(ctx context.Context, kind Kind, r *generated, have map[string]any, wanted policy.Downstream) error {
+	at, origin := keyOf(identity(have)), l.origin(r, wanted)
+	signed, err := l.signed(wanted.Object, origin)
+	if err != nil {
+		return err
+	}
+	object, same, err := l.same(ctx, kind, have, signed, r.Terms.Apply)
+	if err != nil {
+		return err
+	}
+	if same {
+		l.note(at, kind, origin, signed, have)
+		return nil
+	}
+	if err := l.limiter.allow(at); err != nil {
+		return err
+	}
+	is, err := l.options.Cluster.Update(ctx, kind, object, Writing{Apply: r.Terms.Apply})
+	if err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	l.note(at, kind, origin, signed, is)
+	l.did(r.id(), Updated, at)
+	return nil
+}
+
+// same reports whether an object that is there is as it is wanted, and returns what is
+// to be written if not. Only the API server knows what it makes of fields that are not
+// written, so it is asked.
+func (l *look) same(ctx context.Context, kind Kind, have, signed map[string]any, apply bool) (map[string]any, bool, error) {
+	object, is := over(have, signed, apply), sumOf(essence(have))
+	if l.there.isRight(keyOf(identity(have)), sumOf(signed), is) {
+		return object, true, nil
+	}
+	would, err := l.options.Cluster.Update(ctx, kind, object, Writing{Apply: apply, DryRun: true})
+	if err != nil {
+		return nil, false, fmt.Errorf("update: %w", err)
+	}
+	return object, sumOf(essence(would)) == is, nil
+}
+
+// belongsToAnother reports whether an object is there because of another rule, or
+// another trigger of this one, that is still there.
+func (l *look) belongsToAnother(ctx context.Context, r *generated, owner record.Origin) (bool, error) {
+	if owner.Policy != r.Policy.ID() || owner.Rule != r.Rule {
+		set := l.current()
+		if _, known := termsOf(set, ruleID{owner.Policy, owner.Rule}); !known {
+			stays, err := l.outlives(ctx, set, kept{origin: owner})
+			return stays && !owner.Orphan, err
+		}
+	}
+	if owner.Trigger.UID == l.self.UID {
+		return true, nil
+	}
+	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: owner.Trigger.APIVersion, Kind: owner.Trigger.Kind})
+	if err != nil {
+		return true, fmt.Errorf("find the trigger that it is there for: %w", err)
+	}
+	other, err := l.options.Cluster.Get(ctx, kind, owner.Trigger.Namespace, owner.Trigger.Name)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return false, nil
+	case err != nil:
+		return true, fmt.Errorf("read the trigger that it is there for: %w", err)
+	}
+	return identity(other).UID == owner.Trigger.UID && !leaving(other), nil
+}
+
+// share leaves an object to whom it belongs if the rule wants the very same, and is
+// an error if not: two that want it otherwise would go on for ever.
+func (l *look) share(ctx context.Context, kind Kind, r *generated, owner record.Origin, have map[string]any, wanted policy.Downstream) error {
+	at := keyOf(identity(have))
+	l.there.put(at, kind, owner)
+	l.there.wants(at, l.self)
+	signed, err := l.signed(wanted.Object, owner)
+	if err != nil {
+		return err
+	}
+	_, same, err := l.same(ctx, kind, have, signed, r.Terms.Apply)
+	switch {
+	case err != nil:
+		return err
+	case same:
+		l.there.right(at, sumOf(signed), sumOf(essence(have)))
+		return nil
+	}
+	return fmt.Errorf("it is there because of %s/%s and %s, and is not as this rule wants it", owner.Policy, owner.Rule, keyOf(owner.Trigger))
+}
+
+// origin says why an object is there.
+func (l *look) origin(r *generated, wanted policy.Downstream) record.Origin {
+	return record.Origin{
+		Policy: r.Policy.ID(), Rule: r.Rule, Trigger: l.self,
+		Synchronize: wanted.Synchronize, Orphan: r.Terms.Orphan, Depth: l.depth + 1,
+	}
+}
+
+// signed returns an object with the labels and the record of why it is there.
+func (l *look) signed(object map[string]any, origin record.Origin) (map[string]any, error) {
+	code, err := l.options.Records.Origin(object, origin)
+	if err != nil {
+		return nil, err
+	}
+	_, id, _ := strings.Cut(origin.Policy, "/")
+	namespace, name, namespaced := strings.Cut(id, "/")
+	if !namespaced {
+		namespace, name = "", id
+	}
+	labels := map[string]any{
+		generatedLabel:                      "true",
+		kyvernoPrefix + "policy-name":       labelOf(name),
+		kyvernoPrefix + "policy-namespace":  labelOf(namespace),
+		kyvernoPrefix + "rule-name":         labelOf(origin.Rule),
+		kyvernoPrefix + "trigger-group":     labelOf(groupOf(origin.Trigger.APIVersion)),
+		kyvernoPrefix + "trigger-version":   labelOf(versionOf(origin.Trigger.APIVersion)),
+		kyvernoPrefix + "trigger-kind":      labelOf(origin.Trigger.Kind),
+		kyvernoPrefix + "trigger-namespace": labelOf(origin.Trigger.Namespace),
+		kyvernoPrefix + "trigger-uid":       labelOf(origin.Trigger.UID),
+	}
+	metadata := maps.Clone(metadataOf(object))
+	if own, _ := metadata["labels"].(map[string]any); own[managedLabel] == nil {
+		labels[managedLabel] = "quaymaster"
+	}
+	metadata["labels"] = merged(metadata["labels"], labels)
+	metadata["annotations"] = merged(metadata["annotations"], map[string]any{record.OriginAnnotation: code})
+	signed := maps.Clone(object)
+	signed["metadata"] = metadata
+	return signed, nil
+}
+
+// over returns what is written over an object that is there. Labels, annotations,
+// finalizers and owners of which the rule says nothing stay, and so does the status.
+func over(have, wanted map[string]any, apply bool) map[string]any {
+	object := maps.Clone(wanted)
+	metadata, had := maps.Clone(metadataOf(wanted)), metadataOf(have)
+	if !apply {
+		for _, name := range []string{"labels", "annotations"} {
+			metadata[name] = merged(had[name], metadata[name])
+		}
+		for _, name := range []string{"finalizers", "ownerReferences"} {
+			if metadata[name] == nil && had[name] != nil {
+				metadata[name] = had[name]
+			}
+		}
+		if object["status"] == nil && have["status"] != nil {
+			object["status"] = have["status"]
+		}
+		metadata["resourceVersion"] = had["resourceVersion"]
+	}
+	metadata["uid"] = had["uid"]
+	object["metadata"] = metadata
+	return object
+}
+
+// merged returns the members of both, of which those of the second win.
+func merged(first, second any) map[string]any {
+	all := map[string]any{}
+	for _, members := range []any{first, second} {
+		m, _ := members.(map[string]any)
+		maps.Copy(all, m)
+	}
+	return all
+}

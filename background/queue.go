@@ -1,0 +1,179 @@
+package background
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy/generating/record"
+)
+
+// key names a trigger, whatever version it is read in.
+type key struct{ group, kind, namespace, name string }
+
+// cause is why a trigger is looked at; several may come together.
+type cause uint8
+
+const (
+	came    cause = 1 << iota // it was made
+	changed                   // it changed
+	listed                    // it is there, and nobody knows since when
+	restore                   // something that is there because of it changed or went
+)
+
+// work is a trigger that is to be looked at.
+type work struct {
+	trigger record.Trigger
+	object  map[string]any // as it was last seen; nil: it is to be read
+	cause   cause
+	// rules are those that came or changed, so that triggers which are there count.
+	rules map[ruleID]bool
+	tries int
+}
+
+// join adds what a later one says.
+func (w *work) join(later work) {
+	w.trigger, w.object, w.cause = later.trigger, later.object, w.cause|later.cause
+	for id := range later.rules {
+		if w.rules == nil {
+			w.rules = map[ruleID]bool{}
+		}
+		w.rules[id] = true
+	}
+	if later.tries == 0 {
+		w.tries = 0 // there is something new
+	}
+}
+
+// queue hands out triggers, each to one worker at a time. What comes while one is
+// worked on waits until that is done, as one.
+type queue struct {
+	wake chan struct{}
+
+	mu      sync.Mutex
+	ready   []key
+	waiting map[key]*work
+	later   map[key]*work // of waiting: not before a timer
+	busy    map[key]bool
+	held    int
+}
+
+func newQueue() *queue {
+	return &queue{wake: make(chan struct{}, 1), waiting: map[key]*work{}, later: map[key]*work{}, busy: map[key]bool{}}
+}
+
+// add has a trigger looked at soon.
+func (q *queue) add(at key, w work) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if delayed := q.later[at]; delayed != nil {
+		delete(q.later, at)
+		delayed.join(w)
+		w = *delayed
+	}
+	q.put(at, w)
+}
+
+// put is add; the caller holds the lock.
+func (q *queue) put(at key, w work) {
+	if have := q.waiting[at]; have != nil {
+		q.hold(have, -1)
+		have.join(w)
+		q.hold(have, 1)
+		return
+	}
+	added := w
+	q.waiting[at] = &added
+	q.hold(&added, 1)
+	if !q.busy[at] {
+		q.ready = append(q.ready, at)
+		q.nudge()
+	}
+}
+
+// hold counts what waits with its content, and drops that of what is too much.
+func (q *queue) hold(w *work, by int) {
+	if w.object == nil {
+		return
+	}
+	if by > 0 && q.held >= maxHeld {
+		w.object = nil
+		return
+	}
+	q.held += by
+}
+
+// addLater has a trigger looked at after a pause.
+func (q *queue) addLater(ctx context.Context, at key, w work, pause time.Duration) {
+	w.object = nil // it will be another one by then
+	q.mu.Lock()
+	if q.waiting[at] != nil {
+		w.tries = 0
+		q.put(at, w)
+		q.mu.Unlock()
+		return
+	}
+	delayed := &w
+	q.later[at] = delayed
+	q.mu.Unlock()
+	timer := time.AfterFunc(pause, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.later[at] == delayed {
+			delete(q.later, at)
+			q.put(at, *delayed)
+		}
+	})
+	context.AfterFunc(ctx, func() { timer.Stop() })
+}
+
+func (q *queue) nudge() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next returns what is to be done, or false once ctx has ended.
+func (q *queue) next(ctx context.Context) (key, work, bool) {
+	for {
+		q.mu.Lock()
+		if len(q.ready) > 0 && ctx.Err() == nil {
+			at := q.ready[0]
+			q.ready = q.ready[1:]
+			w := q.waiting[at]
+			delete(q.waiting, at)
+			q.hold(w, -1)
+			q.busy[at] = true
+			if len(q.ready) > 0 {
+				q.nudge()
+			}
+			q.mu.Unlock()
+			return at, *w, true
+		}
+		q.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return key{}, work{}, false
+		case <-q.wake:
+		}
+	}
+}
+
+// done says that a trigger is not worked on any more.
+func (q *queue) done(at key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.busy, at)
+	if q.waiting[at] != nil {
+		q.ready = append(q.ready, at)
+		q.nudge()
+	}
+}
+
+// idle reports whether nothing is to be done, nor waits until it is tried again.
+func (q *queue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting)+len(q.later)+len(q.busy) == 0
+}

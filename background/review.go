@@ -1,0 +1,310 @@
+package background
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// The labels of what is made. Kyverno's spelling names the rule and the trigger for
+// people and their tools; a value that is no label's is there as its digest. What is
+// believed is the record.
+const (
+	generatedLabel = "quaymaster.dev/generated"
+	generatedQuery = generatedLabel + "=true"
+	managedLabel   = "app.kubernetes.io/managed-by"
+	kyvernoPrefix  = "generate.kyverno.io/"
+)
+
+// settleTimeout bounds the wait for what is there because of rules before triggers
+// are looked at, so that what is forbidden to be listed holds up nothing else.
+const settleTimeout = 30 * time.Second
+
+// watched is what one watch is of.
+type watched struct {
+	kind       Kind
+	namespace  string // empty: all
+	downstream bool
+}
+
+// watching is a watch at work.
+type watching struct {
+	stop    context.CancelFunc
+	done    chan struct{}
+	settled chan struct{} // closed once it has listed all, or failed to
+	mu      sync.Mutex
+	synced  bool // it has listed all, and nothing has failed since
+}
+
+func (w *watching) settle(synced bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.synced = synced
+	select {
+	case <-w.settled:
+	default:
+		close(w.settled)
+	}
+}
+
+// review looks at the policies and watches what they speak of.
+func (c *Controller) review(ctx context.Context) error {
+	set := c.options.Policies.Policies()
+	if set == nil {
+		return nil
+	}
+	c.reviewing(true)
+	rules, kinds := rulesOf(set)
+	fresh, gone := c.adopt(ctx, set, rules, kinds)
+	var errs []error
+	wanted := map[watched]map[ruleID]bool{}
+	for _, kind := range c.kinds() {
+		found, err := c.options.Cluster.Kind(ctx, kind)
+		if err == nil {
+			wanted[watched{kind: found, downstream: true}] = nil
+		} else if !errors.Is(err, ErrNotServed) {
+			errs = append(errs, fmt.Errorf("find %s %s: %w", kind.APIVersion, kind.Kind, err))
+		}
+	}
+	c.keep(ctx, wanted, true, len(errs) == 0)
+	c.await(ctx)
+	clear(wanted)
+	for id, targets := range rules {
+		if err := c.want(ctx, wanted, id, targets, fresh[id]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	covered(wanted)
+	if len(wanted) > maxWatches {
+		return fmt.Errorf("rules about other objects want %d watches, and at most %d are kept: let them match fewer kinds and namespaces", len(wanted), maxWatches)
+	}
+	c.keep(ctx, wanted, false, len(errs) == 0)
+	for _, k := range c.there.all(func(k *kept) bool { return gone[ruleID{k.origin.Policy, k.origin.Rule}] }) {
+		c.enqueue(k.origin.Trigger)
+	}
+	err := errors.Join(errs...)
+	c.reviewing(err != nil)
+	return err
+}
+
+// reviewing notes whether there may be triggers that nobody watches yet.
+func (c *Controller) reviewing(is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unwatched = is
+}
+
+// rulesOf returns the triggers of each rule, and the kinds of objects that they make.
+func rulesOf(set *policy.Set) (map[ruleID][]policy.Target, []policy.ObjectKind) {
+	rules := map[ruleID][]policy.Target{}
+	var kinds []policy.ObjectKind
+	for _, p := range set.Policies() {
+		for _, g := range p.Generations {
+			rules[ruleID{p.ID(), g.Name()}] = g.Targets()
+			for _, kind := range g.Terms().Kinds {
+				if !slices.Contains(kinds, kind) {
+					kinds = append(kinds, kind)
+				}
+			}
+		}
+		for _, a := range p.Alterations {
+			rules[ruleID{p.ID(), a.Name()}] = a.Targets()
+		}
+	}
+	return rules, kinds
+}
+
+// adopt makes these the policies that the work rests on. It returns the rules that
+// came or changed, and those that went or are not known to be there.
+func (c *Controller) adopt(ctx context.Context, set *policy.Set, rules map[ruleID][]policy.Target, kinds []policy.ObjectKind) (fresh, gone map[ruleID]bool) {
+	c.mu.Lock()
+	first := c.set == nil
+	c.set = set
+	fresh, gone = map[ruleID]bool{}, map[ruleID]bool{}
+	now := map[ruleID]rule{}
+	for _, p := range set.Policies() {
+		for id := range rules {
+			if id.policy != p.ID() {
+				continue
+			}
+			had, known := c.rules[id]
+			one := rule{hash: p.Hash, since: had.since}
+			if !known && !first {
+				one.since = c.options.Now()
+			}
+			fresh[id] = !known || had.hash != p.Hash
+			now[id] = one
+		}
+	}
+	c.rules = now
+	added := false
+	for _, kind := range kinds {
+		if !slices.Contains(c.progress.Kinds, kind) {
+			c.progress.Kinds, added = append(slices.Clone(c.progress.Kinds), kind), true
+		}
+	}
+	c.mu.Unlock()
+	for _, k := range c.there.all(func(*kept) bool { return true }) {
+		id := ruleID{k.origin.Policy, k.origin.Rule}
+		if _, known := now[id]; !known {
+			gone[id] = true
+		}
+	}
+	c.forget(kinds)
+	if added {
+		c.saveNow(ctx) // before there is anything of the kind
+	}
+	return fresh, gone
+}
+
+// forget leaves out the kinds that no rule makes and of which nothing is there.
+func (c *Controller) forget(made []policy.ObjectKind) {
+	for w, at := range c.watches {
+		at.mu.Lock()
+		synced := at.synced
+		at.mu.Unlock()
+		if !w.downstream || !synced || slices.ContainsFunc(made, func(k policy.ObjectKind) bool { return isOf(k, w.kind) }) {
+			continue
+		}
+		if len(c.there.all(func(k *kept) bool { return k.kind == w.kind })) > 0 {
+			continue
+		}
+		c.mu.Lock()
+		c.progress.Kinds = slices.DeleteFunc(slices.Clone(c.progress.Kinds), func(k policy.ObjectKind) bool { return isOf(k, w.kind) })
+		c.mu.Unlock()
+	}
+}
+
+func isOf(k policy.ObjectKind, kind Kind) bool {
+	return k.Kind == kind.Kind && groupOf(k.APIVersion) == kind.Group
+}
+
+// want adds the watches that a rule needs.
+func (c *Controller) want(ctx context.Context, wanted map[watched]map[ruleID]bool, id ruleID, targets []policy.Target, fresh bool) error {
+	for _, target := range targets {
+		kinds, err := c.options.Cluster.Served(ctx, target)
+		if err != nil {
+			return fmt.Errorf("find the triggers of %s/%s: %w", id.policy, id.rule, err)
+		}
+		for _, kind := range kinds {
+			namespaces := target.Namespaces
+			if !kind.Namespaced || len(namespaces) == 0 || slices.ContainsFunc(namespaces, wildcard.Contains) {
+				namespaces = []string{""}
+			}
+			for _, namespace := range namespaces {
+				w := watched{kind: kind, namespace: namespace}
+				if wanted[w] == nil {
+					wanted[w] = map[ruleID]bool{}
+				}
+				if fresh {
+					wanted[w][id] = true
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// covered leaves out watches of a namespace where all namespaces are watched.
+func covered(wanted map[watched]map[ruleID]bool) {
+	for w, rules := range wanted {
+		all := w
+		all.namespace = ""
+		if into := wanted[all]; w.namespace != "" && into != nil {
+			for id := range rules {
+				into[id] = true
+			}
+			delete(wanted, w)
+		}
+	}
+}
+
+// keep stops the watches, of triggers or of what is there because of rules, that are
+// not wanted, and starts those that are. None is stopped unless all that are wanted
+// are known.
+func (c *Controller) keep(ctx context.Context, wanted map[watched]map[ruleID]bool, downstream, all bool) {
+	for w, at := range c.watches {
+		if _, is := wanted[w]; !is && all && w.downstream == downstream {
+			c.end(w, at)
+		}
+	}
+	c.start(ctx, wanted)
+}
+
+// start starts watches; those for which a rule came or changed begin again, so that
+// all triggers are seen.
+func (c *Controller) start(ctx context.Context, wanted map[watched]map[ruleID]bool) {
+	for w, rules := range wanted {
+		if at := c.watches[w]; at != nil {
+			if len(rules) == 0 {
+				continue
+			}
+			c.end(w, at)
+		}
+		within, stop := context.WithCancel(ctx)
+		at := &watching{stop: stop, done: make(chan struct{}), settled: make(chan struct{})}
+		var to Sink = &triggerSink{Controller: c, watched: w, at: at, rules: rules}
+		query := ""
+		if w.downstream {
+			to, query = &downstreamSink{Controller: c, kind: w.kind, at: at}, generatedQuery
+		}
+		c.mu.Lock()
+		c.watches[w] = at
+		c.mu.Unlock()
+		go func() {
+			defer close(at.done)
+			c.options.Cluster.Watch(within, w.kind, w.namespace, query, to)
+		}()
+	}
+}
+
+func (c *Controller) end(w watched, at *watching) {
+	at.stop()
+	<-at.done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.watches, w)
+	if !w.downstream {
+		maps.DeleteFunc(c.hashes, func(k key, _ sum) bool { return k.kind == w.kind.Kind && k.group == w.kind.Group })
+	}
+}
+
+func (c *Controller) stopAll() {
+	for w, at := range c.watches {
+		c.end(w, at)
+	}
+}
+
+// await waits until what is there because of rules has been listed.
+func (c *Controller) await(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for w, at := range c.watches {
+		if w.downstream {
+			select {
+			case <-at.settled:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// settled reports whether every watch works; the caller holds the lock.
+func (c *Controller) settled() bool {
+	for _, at := range c.watches {
+		at.mu.Lock()
+		synced := at.synced
+		at.mu.Unlock()
+		if !synced {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,243 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/quaymaster/quaymaster/background"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/patch"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+const (
+	// writeTimeout bounds one request of those that bring about what rules want: an API
+	// server gives webhooks 30 s at most.
+	writeTimeout = 35 * time.Second
+	// pageSize is how many objects one list takes.
+	pageSize = 500
+	// fieldManager is who writes, as objects say it.
+	fieldManager = "quaymaster"
+)
+
+// backgroundCluster implements background.Cluster.
+type backgroundCluster struct {
+	client dynamic.Interface
+	kinds  *served
+}
+
+// Served returns the kinds that a target may mean, each in the newest of its versions.
+func (c *backgroundCluster) Served(_ context.Context, target policy.Target) ([]background.Kind, error) {
+	list, err := c.list()
+	if err != nil {
+		return nil, err
+	}
+	var found []background.Kind
+	for _, r := range list {
+		if !wildcard.Match(target.Group, r.Group) || !wildcard.Match(target.Version, r.Version) || !wildcard.Match(target.Kind, r.Kind) {
+			continue
+		}
+		kind := kindOf(r)
+		same := func(k background.Kind) bool { return k.Group == kind.Group && k.Resource == kind.Resource }
+		switch i := slices.IndexFunc(found, same); {
+		case i < 0:
+			found = append(found, kind)
+		case version.CompareKubeAwareVersionStrings(kind.Version, found[i].Version) > 0:
+			found[i] = kind
+		}
+	}
+	return found, nil
+}
+
+// Kind returns the kind of an object.
+func (c *backgroundCluster) Kind(_ context.Context, of policy.ObjectKind) (background.Kind, error) {
+	list, err := c.list()
+	if err != nil {
+		return background.Kind{}, err
+	}
+	for _, r := range list {
+		if kind := kindOf(r); kind.Kind == of.Kind && kind.APIVersion() == of.APIVersion {
+			return kind, nil
+		}
+	}
+	return background.Kind{}, fmt.Errorf("%s %s: %w", of.APIVersion, of.Kind, background.ErrNotServed)
+}
+
+func (c *backgroundCluster) list() ([]configuration.Resource, error) {
+	list := c.kinds.current.Load()
+	if list == nil {
+		return nil, errors.New("it is not known yet which kinds the API server serves")
+	}
+	return *list, nil
+}
+
+func kindOf(r configuration.Resource) background.Kind {
+	return background.Kind{Group: r.Group, Version: r.Version, Kind: r.Kind, Resource: r.Name, Namespaced: r.Namespaced}
+}
+
+func (c *backgroundCluster) resource(kind background.Kind, namespace string) dynamic.ResourceInterface {
+	all := c.client.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource})
+	if namespace == "" {
+		return all
+	}
+	return all.Namespace(namespace)
+}
+
+func named(object map[string]any) (namespace, name string) {
+	at := unstructured.Unstructured{Object: object}
+	return at.GetNamespace(), at.GetName()
+}
+
+// told puts an error of the API server into the words of package background.
+func told(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: %w", background.ErrNotFound, err)
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("%w: %w", background.ErrExists, err)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%w: %w", background.ErrConflict, err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w; what the gateway may write is up to RBAC: see docs/generate.md", err)
+	}
+	return err
+}
+
+func read(object *unstructured.Unstructured, err error) (map[string]any, error) {
+	if err != nil {
+		return nil, told(err)
+	}
+	return floats(object.Object), nil
+}
+
+// floats makes of whole numbers, which client-go tells apart, the numbers that rules
+// know. What it is given belongs to it.
+func floats(object map[string]any) map[string]any {
+	for name, value := range object {
+		object[name] = float(value)
+	}
+	return object
+}
+
+func float(value any) any {
+	switch v := value.(type) {
+	case int64:
+		return float64(v)
+	case map[string]any:
+		return floats(v)
+	case []any:
+		for i := range v {
+			v[i] = float(v[i])
+		}
+	}
+	return value
+}
+
+// Get returns one object.
+func (c *backgroundCluster) Get(ctx context.Context, kind background.Kind, namespace, name string) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return read(c.resource(kind, namespace).Get(ctx, name, metav1.GetOptions{}))
+}
+
+// Each lists objects in pages.
+func (c *backgroundCluster) Each(ctx context.Context, kind background.Kind, namespace, query string, do func(object map[string]any) error) error {
+	_, err := c.pages(ctx, kind, namespace, query, do)
+	return err
+}
+
+// pages returns the version of the list.
+func (c *backgroundCluster) pages(ctx context.Context, kind background.Kind, namespace, query string, do func(object map[string]any) error) (string, error) {
+	options := metav1.ListOptions{LabelSelector: query, Limit: pageSize}
+	for {
+		page, err := c.page(ctx, kind, namespace, options)
+		if err != nil {
+			return "", told(err)
+		}
+		for i := range page.Items {
+			if err := do(floats(page.Items[i].Object)); err != nil {
+				return "", err
+			}
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return page.GetResourceVersion(), nil
+		}
+	}
+}
+
+func (c *backgroundCluster) page(ctx context.Context, kind background.Kind, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return c.resource(kind, namespace).List(ctx, options)
+}
+
+// Create makes an object.
+func (c *backgroundCluster) Create(ctx context.Context, kind background.Kind, object map[string]any) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	namespace, _ := named(object)
+	return read(c.resource(kind, namespace).Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: fieldManager}))
+}
+
+// Update writes an object.
+func (c *backgroundCluster) Update(ctx context.Context, kind background.Kind, object map[string]any, how background.Writing) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var dryRun []string
+	if how.DryRun {
+		dryRun = []string{metav1.DryRunAll}
+	}
+	namespace, name := named(object)
+	to, body := c.resource(kind, namespace), &unstructured.Unstructured{Object: object}
+	if how.Apply {
+		return read(to.Apply(ctx, name, body, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dryRun}))
+	}
+	return read(to.Update(ctx, body, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dryRun}))
+}
+
+// Patch applies operations.
+func (c *backgroundCluster) Patch(ctx context.Context, kind background.Kind, namespace, name string, operations []patch.Operation) error {
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	_, err = c.resource(kind, namespace).Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	return told(err)
+}
+
+// Delete deletes an object as it was read.
+func (c *backgroundCluster) Delete(ctx context.Context, kind background.Kind, object map[string]any) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	at := unstructured.Unstructured{Object: object}
+	uid, version, way := at.GetUID(), at.GetResourceVersion(), metav1.DeletePropagationBackground
+	return told(c.resource(kind, at.GetNamespace()).Delete(ctx, at.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &way,
+	}))
+}
+
+func parseContent(object map[string]any) (workload.Object, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return workload.Object{}, err
+	}
+	return workload.Parse(text)
+}

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/quaymaster/quaymaster/background"
+)
+
+// watchSeconds is how long one watch is asked to last at least, and at most half as
+// long again, so that not all end at once.
+const watchSeconds = 300
+
+// Watch implements background.Cluster. Objects are listed in pages, each of which is
+// told before the next is read, so that the objects of a large cluster are never here
+// all at once.
+func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, namespace, query string, to background.Sink) {
+	pause := soonest
+	for ctx.Err() == nil {
+		to.Listing()
+		version, err := c.pages(ctx, kind, namespace, query, func(object map[string]any) error {
+			to.Listed(object)
+			return ctx.Err()
+		})
+		if err == nil {
+			pause = soonest
+			to.Synced()
+			err = c.follow(ctx, kind, namespace, query, version, to)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // else the ordinary reason to list again
+			to.Failed(err)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+		case <-timer.C:
+		}
+		pause = min(2*pause, latest)
+	}
+}
+
+// follow watches from a version on, again and again, until that does not work.
+func (c *backgroundCluster) follow(ctx context.Context, kind background.Kind, namespace, query, version string, to background.Sink) error {
+	for {
+		lasts := int64(watchSeconds + rand.IntN(watchSeconds/2)) //nolint:gosec // no secret
+		opened, err := c.resource(kind, namespace).Watch(ctx, metav1.ListOptions{
+			LabelSelector: query, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
+		})
+		if err != nil {
+			return told(err)
+		}
+		began := time.Now()
+		next, err := events(ctx, opened, version, to)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		if next == version && time.Since(began) < soonest {
+			return errors.New("a watch ended at once")
+		}
+		version = next
+	}
+}
+
+// events tells of what a watch brings until it ends, and returns from which version on
+// to go on.
+func events(ctx context.Context, opened watch.Interface, version string, to background.Sink) (string, error) {
+	defer opened.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return version, nil
+		case event, ok := <-opened.ResultChan():
+			if !ok {
+				return version, nil
+			}
+			if event.Type == watch.Error {
+				return version, apierrors.FromObject(event.Object)
+			}
+			object, ok := event.Object.(*unstructured.Unstructured)
+			if !ok {
+				return version, fmt.Errorf("a watch brought a %T", event.Object)
+			}
+			version = object.GetResourceVersion()
+			switch event.Type {
+			case watch.Added:
+				to.Changed(floats(object.Object), true)
+			case watch.Modified:
+				to.Changed(floats(object.Object), false)
+			case watch.Deleted:
+				to.Deleted(floats(object.Object))
+			}
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+)
+
+const (
+	// maxGlobalCalls is how many entries call at once: one that does not answer holds
+	// up few others.
+	maxGlobalCalls = 8
+	// globalRetryPause is before the second call of a turn; it doubles.
+	globalRetryPause = 500 * time.Millisecond
+	// globalPause is before the next turn after one that failed; it doubles up to
+	// the entry's own interval.
+	globalPause = 10 * time.Second
+	// boundPause is before what exceeded a bound is read again.
+	boundPause = time.Minute
+)
+
+// globalResource is the resource of GlobalContextEntries.
+const globalResource = "globalcontextentries"
+
+// globalKind is what is watched of them.
+func globalKind() document.Kind {
+	return document.Kind{Group: policyGroup, Resource: globalResource, Versions: []string{"v2", "v2beta1", "v2alpha1"}}
+}
+
+// isGlobal reports whether a document is a GlobalContextEntry.
+func isGlobal(key document.Key) bool {
+	return key.Group == policyGroup && key.Resource == globalResource
+}
+
+// globalSource is where values come from.
+type globalSource interface {
+	// Watch tells all objects of a resource whenever they change, and why they are
+	// not known, until ctx ends.
+	Watch(ctx context.Context, of globalcontext.Resource, changed func(objects []any), failed func(error)) error
+	// Call makes one call.
+	Call(ctx context.Context, call *globalcontext.Call) (any, error)
+}
+
+// globals keeps the values of GlobalContextEntries, beside requests. Each replica
+// does: values are needed where rules are asked.
+type globals struct {
+	compiler *globalcontext.Compiler
+	store    *globalcontext.Store
+	source   globalSource
+	log      *slog.Logger
+	calling  chan struct{} // holds one for each call that is made
+	changed  signal        // documents came, changed or went
+	status   signal        // a status is another one, perhaps
+
+	mu      sync.Mutex
+	objects map[string]globalObject
+	said    map[string]string // what was logged of each
+}
+
+// globalObject is the object of an entry, for its status.
+type globalObject struct {
+	record.Object
+	generation int64
+}
+
+func newGlobals(compiler *globalcontext.Compiler, store *globalcontext.Store, source globalSource, log *slog.Logger) *globals {
+	return &globals{
+		compiler: compiler, store: store, source: source, log: log, calling: make(chan struct{}, maxGlobalCalls),
+		objects: map[string]globalObject{}, said: map[string]string{},
+	}
+}
+
+// Changed implements document.Consumer.
+func (g *globals) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
+	for _, d := range upserts {
+		g.put(d)
+	}
+	for _, key := range deletes {
+		g.store.Remove(key.Name)
+		g.mu.Lock()
+		delete(g.objects, key.Name)
+		delete(g.said, key.Name)
+		g.mu.Unlock()
+	}
+	g.changed.tell()
+	g.status.tell()
+}
+
+func (g *globals) put(d document.Document) {
+	var head struct {
+		Metadata struct {
+			Generation int64 `json:"generation"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(d.Raw, &head) // without it nobody knows which version a status is about
+	g.mu.Lock()
+	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(globalResource), Name: d.Key.Name, UID: types.UID(d.UID)}, head.Metadata.Generation}
+	g.mu.Unlock()
+	entry, err := g.compiler.Compile(d.Raw)
+	if err == nil {
+		err = g.store.Put(entry)
+	}
+	if err != nil {
+		g.store.Break(d.Key.Name, err)
+		g.note(d.Key.Name, err)
+	}
+}
+
+// run keeps the values until ctx ends, and returns when nothing is read any more.
+func (g *globals) run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	kept := map[*globalcontext.Entry]context.CancelFunc{}
+	for {
+		changed := g.changed.Changed()
+		wanted := map[*globalcontext.Entry]bool{}
+		for _, entry := range g.store.Entries() {
+			wanted[entry] = true
+			if kept[entry] != nil {
+				continue
+			}
+			own, stop := context.WithCancel(ctx)
+			kept[entry] = stop
+			all.Go(func() { g.keep(own, entry) })
+		}
+		for entry, stop := range kept {
+			if !wanted[entry] {
+				stop()
+				delete(kept, entry)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			for _, stop := range kept {
+				stop()
+			}
+			return
+		case <-changed:
+		}
+	}
+}
+
+// keep keeps one entry until ctx ends. After a panic nobody does, and its value
+// grows old.
+func (g *globals) keep(ctx context.Context, e *globalcontext.Entry) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.fail(e, fmt.Errorf("internal error, which is a defect: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	if e.Resource != nil {
+		g.watch(ctx, e)
+	} else {
+		g.call(ctx, e)
+	}
+}
+
+// watch follows a resource. What exceeds a bound is given up, and begun again
+// later.
+func (g *globals) watch(ctx context.Context, e *globalcontext.Entry) {
+	for ctx.Err() == nil {
+		own, stop := context.WithCancel(ctx)
+		err := g.source.Watch(own, *e.Resource, func(objects []any) {
+			if !g.answer(e, objects) {
+				stop()
+			}
+		}, func(why error) { g.fail(e, why) })
+		stop()
+		if err != nil {
+			g.fail(e, err)
+		}
+		idle(ctx, boundPause)
+	}
+}
+
+// call makes calls in turns.
+func (g *globals) call(ctx context.Context, e *globalcontext.Entry) {
+	pause := globalPause
+	for ctx.Err() == nil {
+		value, err := g.turn(ctx, e.Call)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			g.fail(e, err)
+		case g.answer(e, value):
+			pause = globalPause
+			idle(ctx, e.Call.Interval)
+			continue
+		}
+		idle(ctx, min(pause, e.Call.Interval))
+		pause = min(2*pause, e.Call.Interval)
+	}
+}
+
+// turn calls until there is an answer, and as often as the entry says.
+func (g *globals) turn(ctx context.Context, c *globalcontext.Call) (value any, err error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case g.calling <- struct{}{}:
+		defer func() { <-g.calling }()
+	}
+	pause := globalRetryPause
+	for try := range c.Retries {
+		if try > 0 {
+			idle(ctx, pause)
+			pause *= 2
+		}
+		if value, err = g.source.Call(ctx, c); err == nil || ctx.Err() != nil {
+			return value, err
+		}
+	}
+	return nil, err
+}
+
+// answer keeps what an entry stands for, and reports whether it is kept.
+func (g *globals) answer(e *globalcontext.Entry, value any) bool {
+	err := g.store.Answer(e.Name, e.Hash, value)
+	g.note(e.Name, err)
+	return err == nil
+}
+
+// fail says why an entry is not known.
+func (g *globals) fail(e *globalcontext.Entry, why error) {
+	if exceeded, ok := errors.AsType[*limit.ExceededError](why); ok {
+		why = fmt.Errorf("%w: %w", globalcontext.ErrTooLarge, exceeded)
+	}
+	g.store.Fail(e.Name, e.Hash, why)
+	g.note(e.Name, why)
+}
+
+// note logs what is new about an entry; nil is that it is known.
+func (g *globals) note(name string, err error) {
+	said := "known"
+	if err != nil {
+		said = err.Error()
+	}
+	g.status.tell()
+	g.mu.Lock()
+	before := g.said[name]
+	g.said[name] = said
+	g.mu.Unlock()
+	switch {
+	case before == said:
+	case err != nil:
+		g.log.Warn("a global context entry cannot be read or refreshed", slog.String("name", name), slog.String("error", said))
+	default:
+		g.log.Info("a global context entry is known", slog.String("name", name))
+	}
+}
+
+// idle waits, or until ctx ends.
+func idle(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

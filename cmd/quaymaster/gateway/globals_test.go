@@ -1,0 +1,457 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+)
+
+// fickle is a source that does what a test says. The real ones are tested below and
+// in package cluster.
+type fickle struct {
+	mu       sync.Mutex
+	called   int
+	fails    error
+	value    any
+	panics   bool
+	changed  map[string]func([]any) // of watches, by the resource
+	failed   map[string]func(error)
+	opened   int
+	watching int
+}
+
+func (f *fickle) Watch(ctx context.Context, of globalcontext.Resource, changed func([]any), failed func(error)) error {
+	f.mu.Lock()
+	f.changed[of.Resource], f.failed[of.Resource] = changed, failed
+	f.opened++
+	f.watching++
+	panics := f.panics
+	f.mu.Unlock()
+	if panics {
+		panic("a defect")
+	}
+	<-ctx.Done()
+	f.mu.Lock()
+	f.watching--
+	f.mu.Unlock()
+	return nil
+}
+
+func (f *fickle) Call(context.Context, *globalcontext.Call) (any, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.called++
+	return f.value, f.fails
+}
+
+func (f *fickle) set(value any, fails error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.value, f.fails = value, fails
+}
+
+func (f *fickle) seen() (called, opened, watching int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.called, f.opened, f.watching
+}
+
+func (f *fickle) watch(resource string) (func([]any), func(error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed[resource], f.failed[resource]
+}
+
+// newGlobalBench is globals over a source, and a log that a test can read.
+func newGlobalBench(t *testing.T) (*globals, *fickle, *diary) {
+	t.Helper()
+	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler, err := globalcontext.NewCompiler(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, log := &fickle{changed: map[string]func([]any){}, failed: map[string]func(error){}}, &diary{}
+	return newGlobals(compiler, globalcontext.NewStore(nil), source, slog.New(slog.NewTextHandler(log, nil))), source, log
+}
+
+func globalDocument(name, spec string) document.Document {
+	return document.Document{
+		Key:  document.Key{Group: policyGroup, Resource: globalResource, Name: name},
+		Kind: schema.GroupVersionKind{Group: policyGroup, Version: "v2beta1", Kind: "GlobalContextEntry"}, UID: "uid-" + name,
+		Raw: []byte(fmt.Sprintf(`{"apiVersion":"kyverno.io/v2beta1","kind":"GlobalContextEntry","metadata":{"name":%q,"generation":3},"spec":%s}`, name, spec)),
+	}
+}
+
+const (
+	globalPods = `{"kubernetesResource":{"version":"v1","resource":"pods"},"projections":[{"name":"first","jmesPath":"[0]"}]}`
+	globalCall = `{"apiCall":{"urlPath":"/api/v1/pods","refreshInterval":"5m","retryLimit":2}}`
+)
+
+// whyGlobal is the value of an entry, or the reason that there is none.
+func whyGlobal(g *globals, name string) any {
+	value, err := g.store.Get(name, "")
+	if known, ok := errors.AsType[*globalcontext.Error](err); ok {
+		return known.Reason
+	}
+	return value
+}
+
+// TestGlobalCalls: an entry is called when it comes, as often as it says, again
+// soon after it failed, and what it once said is good for a while.
+func TestGlobalCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, source, _ := newGlobalBench(t)
+		away := errors.New("connection refused")
+		source.set(nil, away)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); g.run(ctx) }()
+		for _, step := range []struct {
+			reason string
+			do     func()
+			later  time.Duration
+			called int
+			want   any
+		}{
+			{"there is nothing", func() {}, time.Hour, 0, globalcontext.ErrAbsent},
+			{"it comes, and nobody answers", func() { g.Changed(ctx, []document.Document{globalDocument("list", globalCall)}, nil) }, time.Second, 2, globalcontext.ErrNotRead},
+			{"it is called again soon", func() {}, globalPause, 4, globalcontext.ErrNotRead},
+			{"and then later", func() { source.set("one", nil) }, 2 * globalPause, 5, "one"},
+			{"it is called on its interval", func() { source.set("two", nil) }, 5*time.Minute - 2*time.Second, 5, "one"},
+			{"which is over", func() {}, 3 * time.Second, 6, "two"},
+			{"it fails", func() { source.set(nil, away) }, 5 * time.Minute, 8, "two"},
+			{"and goes on failing", func() {}, globalcontext.MaxOutage - time.Minute, 18, "two"},
+			{"for too long", func() {}, 2 * time.Minute, 20, globalcontext.ErrStale},
+			{"it is mended", func() { source.set("three", nil) }, 5 * time.Minute, 21, "three"},
+			{"its document is broken", func() {
+				g.Changed(ctx, []document.Document{globalDocument("list", `{"apiCall":{"urlPath":"/api/v1/secrets"}}`)}, nil)
+			}, time.Hour, 21, globalcontext.ErrBroken},
+			{"and corrected", func() { g.Changed(ctx, []document.Document{globalDocument("list", globalCall)}, nil) }, time.Second, 22, "three"},
+			{"it goes", func() {
+				g.Changed(ctx, nil, []document.Key{{Group: policyGroup, Resource: globalResource, Name: "list"}})
+			}, time.Hour, 22, globalcontext.ErrAbsent},
+		} {
+			step.do()
+			<-time.After(step.later)
+			synctest.Wait()
+			called, _, _ := source.seen()
+			if got := whyGlobal(g, "list"); !reflect.DeepEqual(got, step.want) || called != step.called {
+				t.Errorf("%s: %v after %d calls, want %v after %d", step.reason, got, called, step.want, step.called)
+			}
+		}
+		stop()
+		<-ended
+	})
+}
+
+// TestGlobalWatches: an entry is watched while it is there, and what exceeds a bound
+// is begun again later.
+func TestGlobalWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, source, log := newGlobalBench(t)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); g.run(ctx) }()
+		g.Changed(ctx, []document.Document{globalDocument("pods", globalPods)}, nil)
+		synctest.Wait()
+		if got := whyGlobal(g, "pods"); got != any(globalcontext.ErrNotRead) {
+			t.Errorf("before it is read: %v", got)
+		}
+		changed, failed := source.watch("pods")
+		changed([]any{"a"})
+		if got := whyGlobal(g, "pods"); !reflect.DeepEqual(got, []any{"a"}) {
+			t.Errorf("%v", got)
+		}
+		g.Changed(ctx, []document.Document{globalDocument("pods", globalPods)}, nil) // said again
+		failed(errors.New("connection refused"))
+		failed(errors.New("connection refused"))
+		synctest.Wait()
+		if _, opened, _ := source.seen(); opened != 1 {
+			t.Errorf("it is watched %d times", opened)
+		}
+		if text := log.String(); strings.Count(text, "connection refused") != 1 || strings.Count(text, "is known") != 1 {
+			t.Errorf("the log: %s", text)
+		}
+		failed(&limit.ExceededError{What: "what there is of pods", Most: 8})
+		if got := whyGlobal(g, "pods"); got != any(globalcontext.ErrTooLarge) {
+			t.Errorf("too many: %v", got)
+		}
+		changed([]any{strings.Repeat("a", globalcontext.MaxValue)})
+		synctest.Wait()
+		if _, _, watching := source.seen(); watching != 0 {
+			t.Error("what is too large is watched on")
+		}
+		<-time.After(boundPause)
+		synctest.Wait()
+		if _, opened, watching := source.seen(); opened != 2 || watching != 1 {
+			t.Errorf("%d watches, %d opened", watching, opened)
+		}
+		changed, _ = source.watch("pods")
+		changed([]any{})
+		// A watch of the document before it says nothing of the new one.
+		g.Changed(ctx, []document.Document{globalDocument("pods", `{"kubernetesResource":{"version":"v1","resource":"nodes"}}`)}, nil)
+		changed([]any{"old"})
+		synctest.Wait()
+		if got := whyGlobal(g, "pods"); got != any(globalcontext.ErrNotRead) {
+			t.Errorf("another document: %v", got)
+		}
+		if _, opened, watching := source.seen(); opened != 3 || watching != 1 {
+			t.Errorf("%d watches, %d opened", watching, opened)
+		}
+		stop()
+		<-ended
+		if _, _, watching := source.seen(); watching != 0 {
+			t.Error("it is watched after the end")
+		}
+	})
+}
+
+// TestGlobalPanic: a defect makes one entry unknown, and no other.
+func TestGlobalPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, source, log := newGlobalBench(t)
+		source.panics = true
+		source.set("fine", nil)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); g.run(ctx) }()
+		g.Changed(ctx, []document.Document{globalDocument("pods", globalPods), globalDocument("list", globalCall)}, nil)
+		<-time.After(time.Second)
+		synctest.Wait()
+		if whyGlobal(g, "pods") != any(globalcontext.ErrNotRead) || whyGlobal(g, "list") != "fine" || !strings.Contains(log.String(), "a defect") {
+			t.Errorf("%v, %v, %s", whyGlobal(g, "pods"), whyGlobal(g, "list"), log)
+		}
+		stop()
+		<-ended
+	})
+}
+
+// TestGlobalServices: only hosts that are listed are asked, nothing of the gateway's
+// goes with it, and addresses that policies must not reach are refused at the dial.
+func TestGlobalServices(t *testing.T) {
+	var seen http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header.Clone()
+		switch r.URL.Path {
+		case "/list":
+			var body map[string]any
+			_ = json.NewDecoder(r.Body).Decode(&body)
+			_, _ = fmt.Fprintf(w, `{"method":%q,"a":%q,"n":1}`, r.Method, fmt.Sprint(body["a"]))
+		case "/away":
+			http.Redirect(w, r, "/list", http.StatusFound)
+		case "/sad":
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = fmt.Fprint(w, `[]`)
+		case "/large":
+			_, _ = fmt.Fprint(w, strings.Repeat(" ", globalcontext.MaxValue+1))
+		case "/text":
+			_, _ = fmt.Fprint(w, "none")
+		}
+	}))
+	defer server.Close()
+	c := newCalls([]string{strings.TrimPrefix(server.URL, "http://"), "169.254.169.254", "169.254.1.1", "metadata.invalid"})
+	call := func(method, url string, body []byte, headers ...globalcontext.Header) *globalcontext.Call {
+		return &globalcontext.Call{Method: method, URL: url, Body: body, Headers: headers}
+	}
+	for _, row := range []struct {
+		reason string
+		call   *globalcontext.Call
+		want   any
+		says   string
+	}{
+		{"an object", call(http.MethodGet, server.URL+"/list", nil), map[string]any{"method": "GET", "a": "<nil>", "n": int64(1)}, ""},
+		{"data and a header", call(http.MethodPost, server.URL+"/list", []byte(`{"a":"b"}`), globalcontext.Header{Name: "Who", Value: "ann"}), map[string]any{"method": "POST", "a": "b", "n": int64(1)}, ""},
+		{"a redirect", call(http.MethodGet, server.URL+"/away", nil), nil, "302"},
+		{"an error with a body", call(http.MethodGet, server.URL+"/sad", nil), nil, "500"},
+		{"too much", call(http.MethodGet, server.URL+"/large", nil), nil, "larger"},
+		{"no JSON", call(http.MethodGet, server.URL+"/text", nil), nil, "no JSON"},
+		{"another host", call(http.MethodGet, "http://elsewhere.example/list", nil), nil, "httpHosts does not list it"},
+		{"another port", call(http.MethodGet, "http://127.0.0.1:1/list", nil), nil, "httpHosts does not list it"},
+		{"a host by its user", call(http.MethodGet, strings.Replace(server.URL, "http://", "http://elsewhere.example:80@", 1)+"1/list", nil), nil, "httpHosts does not list it"},
+		{"metadata, though it is listed", call(http.MethodGet, "http://169.254.169.254/latest/meta-data", nil), nil, "not connected to"},
+		{"link-local, though it is listed", call(http.MethodGet, "http://169.254.1.1/", nil), nil, "not connected to"},
+	} {
+		got, err := c.fetch(t.Context(), row.call)
+		if !reflect.DeepEqual(got, row.want) || (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: %v, %v; want %v, %q", row.reason, got, err, row.want, row.says)
+		}
+		if refused := (*dial.RefusedError)(nil); strings.Contains(row.says, "connected") && !errors.As(err, &refused) {
+			t.Errorf("%s: %v is not refused at the dial", row.reason, err)
+		}
+	}
+	for name := range seen {
+		if !slices.Contains([]string{"Accept", "Accept-Encoding", "User-Agent", "Content-Type", "Content-Length"}, name) {
+			t.Errorf("%s went with a call", name)
+		}
+	}
+}
+
+// TestGlobalsOfTheCluster reads pages and a path of an API server.
+func TestGlobalsOfTheCluster(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path != "/api/v1/namespaces/shop/configmaps":
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+		case r.URL.Query().Get("watch") != "":
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		case r.URL.Query().Get("continue") == "":
+			_, _ = fmt.Fprint(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"continue":"more"},"items":[{"metadata":{"name":"b","namespace":"shop"}}]}`)
+		default:
+			_, _ = fmt.Fprint(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a","namespace":"shop"}}]}`)
+		}
+	}))
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	config := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: t}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n", server.URL)
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: path, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _, log := newGlobalBench(t)
+	g.source = clusterGlobals{client: client, calls: newCalls(nil)}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); g.run(ctx) }()
+	g.Changed(ctx, []document.Document{
+		globalDocument("maps", `{"kubernetesResource":{"version":"v1","resource":"configmaps","namespace":"shop"},"projections":[{"name":"names","jmesPath":"[].metadata.name"}]}`),
+		globalDocument("path", `{"apiCall":{"urlPath":"/api/v1/namespaces/shop/configmaps"}}`),
+		globalDocument("hidden", `{"kubernetesResource":{"version":"v1","resource":"nodes"}}`),
+		globalDocument("service", `{"apiCall":{"service":{"url":"https://elsewhere.example"},"retryLimit":1}}`),
+	}, nil)
+	eventually(t, func() error {
+		names, err := g.store.Get("maps", "names")
+		if err != nil || !reflect.DeepEqual(names, []any{"a", "b"}) {
+			return fmt.Errorf("%v, %w", names, err)
+		}
+		_, err = g.store.Get("path", "")
+		return err
+	})
+	eventually(t, func() error {
+		for name, says := range map[string]string{"hidden": "grant its service account list on nodes", "service": "httpHosts"} {
+			if _, err := g.store.Get(name, ""); err == nil || !strings.Contains(err.Error(), says) {
+				return fmt.Errorf("%s: %w, want %q; %s", name, err, says, log)
+			}
+		}
+		return nil
+	})
+	stop()
+	<-ended
+}
+
+// TestGlobalStatus: the status says whether an entry is known, and when it was
+// called; what did not change is not written.
+func TestGlobalStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		resource := schema.GroupVersionResource{Group: policyGroup, Version: "v2beta1", Resource: globalResource}
+		object := func(name string) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "kyverno.io/v2beta1", "kind": "GlobalContextEntry", "metadata": map[string]any{"name": name, "uid": "uid-" + name},
+				"status": map[string]any{"conditions": []any{map[string]any{"type": "Other", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"}}},
+			}}
+		}
+		client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "GlobalContextEntryList"}, object("list"), object("pods"))
+		g, _, _ := newGlobalBench(t)
+		status := &globalStatus{client: client, reports: g.reports, changed: &g.status, failed: func(err error) { t.Error(err) }}
+		patches := func() (n int) {
+			for _, action := range client.Actions() {
+				if action.GetVerb() == "patch" && action.GetSubresource() == "status" {
+					n++
+				}
+			}
+			return n
+		}
+		hash := func(name string) string {
+			for _, e := range g.store.Entries() {
+				if e.Name == name {
+					return e.Hash
+				}
+			}
+			return ""
+		}
+		answer := func(name string, value any) { g.answer(&globalcontext.Entry{Name: name, Hash: hash(name)}, value) }
+		for _, step := range []struct {
+			reason, of string
+			do         func()
+			wrote      int
+			want, not  string
+		}{
+			{"nothing was read", "pods", func() {
+				g.Changed(t.Context(), []document.Document{globalDocument("pods", globalPods), globalDocument("list", globalCall), globalDocument("other", globalCall)}, nil)
+			}, 2, `"reason":"NotRead"`, "lastRefreshTime"},
+			{"nothing changed", "pods", func() {}, 0, `"observedGeneration":3`, "lastRefreshTime"},
+			{"the call answers", "list", func() { answer("list", []any{}) }, 1, `"lastRefreshTime":"2000-01-01T00:00:00Z"`, "NotRead"},
+			{"it answers again", "list", func() { <-time.After(time.Second); answer("list", []any{"a"}) }, 0, `"Succeeded"`, "NotRead"},
+			{"and a while later", "list", func() { <-time.After(time.Minute); answer("list", []any{"a"}) }, 1, `"lastRefreshTime":"2000-01-01T00:01:00Z"`, "NotRead"},
+			{"the watch answers", "pods", func() { answer("pods", []any{"a"}) }, 1, `"Succeeded"`, "lastRefreshTime"},
+			{"a projection has no value", "pods", func() { answer("pods", []any{}) }, 1, `"reason":"Projection"`, "Succeeded"},
+			{"the document is broken", "pods", func() { g.Changed(t.Context(), []document.Document{globalDocument("pods", `{"other":{}}`)}, nil) }, 1, `"reason":"Broken"`, "Succeeded"},
+			{"it is gone", "list", func() {
+				g.Changed(t.Context(), nil, []document.Key{{Group: policyGroup, Resource: globalResource, Name: "list"}})
+			}, 0, `"Succeeded"`, "Broken"},
+		} {
+			before := patches()
+			step.do()
+			status.round(t.Context())
+			if wrote := patches() - before; wrote != step.wrote {
+				t.Errorf("%s: %d are written, want %d", step.reason, wrote, step.wrote)
+			}
+			now, err := client.Resource(resource).Get(t.Context(), step.of, getOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(now.Object["status"])
+			if err != nil || !strings.Contains(string(text), step.want) || strings.Contains(string(text), step.not) || !strings.Contains(string(text), `"type":"Other"`) {
+				t.Errorf("%s: %s, want %s and not %s (%v)", step.reason, text, step.want, step.not, err)
+			}
+		}
+	})
+}
+
+// TestGlobalKind: entries are told from policies.
+func TestGlobalKind(t *testing.T) {
+	kind := globalKind()
+	for _, version := range kind.Versions {
+		if !globalcontext.Recognises(kind.Group+"/"+version, "GlobalContextEntry") {
+			t.Errorf("%s is watched and not understood", version)
+		}
+	}
+	if !isGlobal(document.Key{Group: kind.Group, Resource: kind.Resource}) || isGlobal(document.Key{Group: kind.Group, Resource: "clusterpolicies"}) {
+		t.Error("they are mixed up")
+	}
+}

@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/internal/redact"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+)
+
+// keepGlobals has the values of GlobalContextEntries kept, from when their documents
+// are told.
+func (g *gateway) keepGlobals(store *globalcontext.Store, asks *calls) (*globals, error) {
+	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
+	if err != nil {
+		return nil, err
+	}
+	compiler, err := globalcontext.NewCompiler(engine)
+	if err != nil {
+		return nil, err
+	}
+	kept := newGlobals(compiler, store, clusterGlobals{client: g.cluster.client, calls: asks}, g.log)
+	g.tasks = append(g.tasks, forever("global context", kept.run))
+	return kept, nil
+}
+
+// clusterGlobals reads what entries stand for: of the API server with the gateway's
+// own rights, and of services without any.
+type clusterGlobals struct {
+	client *cluster.Client
+	calls  *calls
+}
+
+// Watch implements globalSource.
+func (c clusterGlobals) Watch(ctx context.Context, of globalcontext.Resource, changed func([]any), failed func(error)) error {
+	followed, err := cluster.NewCollection(cluster.CollectionOptions{
+		Client: c.client, At: cluster.Place{Group: of.Group, Version: of.Version, Resource: of.Resource, Namespace: of.Namespace},
+		Most: globalcontext.MaxValue, Weigh: globalcontext.Size, Changed: changed, Failed: failed,
+	})
+	if err != nil {
+		return err
+	}
+	followed.Run(ctx)
+	return nil
+}
+
+// Call implements globalSource.
+func (c clusterGlobals) Call(ctx context.Context, call *globalcontext.Call) (any, error) {
+	if call.URL == "" {
+		return c.client.Call(ctx, call.Method, call.Path, call.Body)
+	}
+	return c.calls.fetch(ctx, call)
+}
+
+// fetch asks a service for JSON, of a host that is listed. No credential goes with
+// it but the headers that the entry has; a redirect is not followed.
+func (c *calls) fetch(ctx context.Context, call *globalcontext.Call) (any, error) {
+	address, err := url.Parse(call.URL)
+	if err != nil {
+		return nil, errors.New("the URL cannot be read")
+	}
+	shown := redact.URL(address)
+	if !c.listed(address) {
+		return nil, fmt.Errorf("%s is not asked for policies: policies.expressions.httpHosts does not list it", shown)
+	}
+	transport, done, err := c.trusting(call.CABundle)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, call.Method, call.URL, bytes.NewReader(call.Body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if call.Body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for _, header := range call.Headers {
+		request.Header.Set(header.Name, header.Value)
+	}
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("%s did not answer: %w", shown, redact.Error(err))
+	}
+	text, err := limit.ReadAll(response.Body, globalcontext.MaxValue, "the answer of "+shown)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return nil, err
+	}
+	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices {
+		return nil, fmt.Errorf("%s answered %s", shown, response.Status)
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, fmt.Errorf("%s answered what is no JSON: %w", shown, err)
+	}
+	return value, nil
+}

@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+)
+
+// ruleCalls makes the calls of rules' contexts: of the API server with the gateway's
+// own rights, and of services that are listed without any.
+type ruleCalls struct {
+	client *cluster.Client // nil without a cluster
+	calls  *calls
+}
+
+// API implements rulecontext.Caller.
+func (r ruleCalls) API(ctx context.Context, call rulecontext.APICall) (any, error) {
+	if r.client == nil {
+		return nil, fmt.Errorf("%s: there is no cluster to ask", call.Path)
+	}
+	body, err := bodyOf(call.Body)
+	if err != nil {
+		return nil, err
+	}
+	return r.client.Call(ctx, call.Method, call.Path, body)
+}
+
+// Service implements rulecontext.Caller.
+func (r ruleCalls) Service(ctx context.Context, call rulecontext.ServiceCall) (any, error) {
+	body, err := bodyOf(call.Body)
+	if err != nil {
+		return nil, err
+	}
+	made := &globalcontext.Call{URL: call.URL, Method: call.Method, CABundle: call.CABundle, Body: body}
+	for _, name := range slices.Sorted(maps.Keys(call.Headers)) {
+		made.Headers = append(made.Headers, globalcontext.Header{Name: name, Value: call.Headers[name]})
+	}
+	return r.calls.fetch(ctx, made)
+}
+
+// bodyOf encodes what is sent; nil for nothing.
+func bodyOf(value any) ([]byte, error) {
+	if value == nil {
+		return nil, nil
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("the body cannot be written as JSON: %w", err)
+	}
+	return body, nil
+}

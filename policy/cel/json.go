@@ -1,0 +1,175 @@
+package cel
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// adapter makes values of decoded JSON, which most of what expressions read is, without
+// the wrapping that the library needs to hold anything; it has that for the rest.
+type adapter struct{ types.Adapter }
+
+// NativeToValue implements types.Adapter.
+func (a adapter) NativeToValue(native any) ref.Val {
+	switch v := native.(type) {
+	case map[string]any:
+		return object(v)
+	case []any:
+		return list(v)
+	}
+	return a.Adapter.NativeToValue(native)
+}
+
+func toValue(native any) ref.Val { return adapter{types.DefaultTypeAdapter}.NativeToValue(native) }
+
+// object is a decoded object as a map of CEL, which it takes no memory to make.
+type object map[string]any
+
+var (
+	_ traits.Mapper = object(nil)
+	_ traits.Zeroer = object(nil)
+)
+
+// whole is the library's map, for what is seldom asked of one.
+func (o object) whole() traits.Mapper {
+	return types.NewStringInterfaceMap(adapter{types.DefaultTypeAdapter}, o)
+}
+
+// Find implements traits.Mapper.
+func (o object) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key), false
+	}
+	member, ok := o[string(name)]
+	if !ok {
+		return nil, false
+	}
+	return toValue(member), true
+}
+
+// Get implements traits.Indexer.
+func (o object) Get(key ref.Val) ref.Val {
+	member, found := o.Find(key)
+	if !found {
+		return types.ValOrErr(member, "no such key: %v", key)
+	}
+	return member
+}
+
+// Contains implements traits.Container.
+func (o object) Contains(key ref.Val) ref.Val { return o.whole().Contains(key) }
+
+// Iterator implements traits.Iterable.
+func (o object) Iterator() traits.Iterator { return o.whole().Iterator() }
+
+// Size implements traits.Sizer.
+func (o object) Size() ref.Val { return types.Int(len(o)) }
+
+// IsZeroValue implements traits.Zeroer.
+func (o object) IsZeroValue() bool { return len(o) == 0 }
+
+// ConvertToNative implements ref.Val.
+func (o object) ConvertToNative(is reflect.Type) (any, error) { return o.whole().ConvertToNative(is) }
+
+// ConvertToType implements ref.Val.
+func (o object) ConvertToType(is ref.Type) ref.Val { return o.whole().ConvertToType(is) }
+
+// Equal implements ref.Val.
+func (o object) Equal(other ref.Val) ref.Val { return o.whole().Equal(other) }
+
+// Type implements ref.Val.
+func (o object) Type() ref.Type { return types.MapType }
+
+// Value implements ref.Val.
+func (o object) Value() any { return map[string]any(o) }
+
+// list is a decoded list as a list of CEL.
+type list []any
+
+var (
+	_ traits.Lister = list(nil)
+	_ traits.Zeroer = list(nil)
+)
+
+// whole is the library's list, for what is seldom asked of one.
+func (l list) whole() traits.Lister {
+	return types.NewDynamicList(adapter{types.DefaultTypeAdapter}, []any(l))
+}
+
+// Get implements traits.Indexer.
+func (l list) Get(index ref.Val) ref.Val {
+	if i, ok := index.(types.Int); ok && i >= 0 && int64(i) < int64(len(l)) {
+		return toValue(l[i])
+	}
+	return l.whole().Get(index)
+}
+
+// Add implements traits.Adder.
+func (l list) Add(other ref.Val) ref.Val { return l.whole().Add(other) }
+
+// Contains implements traits.Container.
+func (l list) Contains(item ref.Val) ref.Val { return l.whole().Contains(item) }
+
+// Iterator implements traits.Iterable.
+func (l list) Iterator() traits.Iterator { return &items{of: l} }
+
+// Size implements traits.Sizer.
+func (l list) Size() ref.Val { return types.Int(len(l)) }
+
+// IsZeroValue implements traits.Zeroer.
+func (l list) IsZeroValue() bool { return len(l) == 0 }
+
+// ConvertToNative implements ref.Val.
+func (l list) ConvertToNative(is reflect.Type) (any, error) { return l.whole().ConvertToNative(is) }
+
+// ConvertToType implements ref.Val.
+func (l list) ConvertToType(is ref.Type) ref.Val { return l.whole().ConvertToType(is) }
+
+// Equal implements ref.Val.
+func (l list) Equal(other ref.Val) ref.Val { return l.whole().Equal(other) }
+
+// Type implements ref.Val.
+func (l list) Type() ref.Type { return types.ListType }
+
+// Value implements ref.Val.
+func (l list) Value() any { return []any(l) }
+
+// items goes through a list.
+type items struct {
+	of   list
+	next int
+}
+
+// HasNext implements traits.Iterator.
+func (i *items) HasNext() ref.Val { return types.Bool(i.next < len(i.of)) }
+
+// Next implements traits.Iterator.
+func (i *items) Next() ref.Val {
+	if i.next >= len(i.of) {
+		return nil
+	}
+	i.next++
+	return toValue(i.of[i.next-1])
+}
+
+// ConvertToNative implements ref.Val.
+func (i *items) ConvertToNative(is reflect.Type) (any, error) {
+	return nil, fmt.Errorf("an iterator cannot become %v", is)
+}
+
+// ConvertToType implements ref.Val.
+func (i *items) ConvertToType(ref.Type) ref.Val { return types.NewErr("no such overload") }
+
+// Equal implements ref.Val.
+func (i *items) Equal(ref.Val) ref.Val { return types.NewErr("no such overload") }
+
+// Type implements ref.Val.
+func (i *items) Type() ref.Type { return types.IteratorType }
+
+// Value implements ref.Val.
+func (i *items) Value() any { return nil }

@@ -1,0 +1,255 @@
+// Package record answers: who asked for this object, and what is it here for, when
+// nobody can be asked any more?
+//
+// A rule about other objects works after admission, when the API server has
+// forgotten who made its trigger. So the mutating door writes that into the trigger
+// (Requester), and what is made says why it is there (Origin). Both are annotations
+// and so anybody's to write; each carries a code (HMAC with SHA-256, RFC 2104) under
+// the replicas' key over what it says and the object that it is in, so that nobody
+// else can write one, or carry one to another object.
+package record
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// The annotations.
+const (
+	// RequesterAnnotation is in triggers: who made it.
+	RequesterAnnotation = "quaymaster.dev/requester"
+	// OriginAnnotation is in what was made: for which rule and trigger it is there.
+	OriginAnnotation = "quaymaster.dev/generated-by"
+)
+
+const (
+	// maxRecord bounds an annotation, in bytes; all of an object come to 256 KiB.
+	maxRecord = 64 << 10
+	// minKey is what a key has at least, in bytes.
+	minKey = 32
+)
+
+var (
+	// ErrNone is of an object that has no such annotation.
+	ErrNone = errors.New("it has no record")
+	// ErrForged is of an annotation that is not what the gateway wrote into this object.
+	ErrForged = errors.New("its record is not one that the gateway wrote")
+)
+
+// Keeper writes and reads records. It is immutable and safe for concurrent use.
+type Keeper struct{ key []byte }
+
+// New makes a Keeper; it refuses keys of less than 32 bytes. The key is not used as
+// it is, so that it may be another's as well.
+func New(key []byte) (*Keeper, error) {
+	if len(key) < minKey {
+		return nil, fmt.Errorf("records: want a key of at least %d bytes, got %d", minKey, len(key))
+	}
+	derived := hmac.New(sha256.New, key)
+	derived.Write([]byte("quaymaster.dev records of requesters and origins, version 1"))
+	return &Keeper{key: derived.Sum(nil)}, nil
+}
+
+// requester is RequesterAnnotation as it is written.
+type requester struct {
+	Username string   `json:"username"`
+	Groups   []string `json:"groups,omitempty"`
+	// Roles is absent where nobody looked for the user's roles.
+	Roles *roles `json:"bound,omitempty"`
+	// Generated is the metadata.generateName of an object that had no name yet.
+	Generated string `json:"generateName,omitempty"`
+	Code      string `json:"code,omitempty"`
+}
+
+type roles struct {
+	Roles        []string `json:"roles"`
+	ClusterRoles []string `json:"clusterRoles"`
+}
+
+// Requester returns the annotation of an object, as it is when it is created, that
+// says who makes it. A user of whom too much is known (64 KiB) is an error.
+func (k *Keeper) Requester(object map[string]any, user policy.User) (string, error) {
+	r := requester{Username: user.Name, Groups: user.Groups}
+	if user.RolesKnown {
+		r.Roles = &roles{user.Roles, user.ClusterRoles}
+	}
+	at := placeOf(object)
+	if at.Name == "" {
+		r.Generated = textIn(object, "metadata", "generateName")
+		at.Name = r.Generated
+	}
+	if at.Name == "" {
+		return "", errors.New("record who makes an object: it has no name")
+	}
+	var err error
+	if r.Code, err = k.code("requester", at, r); err != nil {
+		return "", err
+	}
+	return encode(r)
+}
+
+// ReadRequester returns who made an object, as it is now. It is ErrNone or ErrForged
+// if nobody can know.
+func (k *Keeper) ReadRequester(object map[string]any) (policy.User, error) {
+	var r requester
+	if err := read(object, RequesterAnnotation, &r); err != nil {
+		return policy.User{}, err
+	}
+	at := placeOf(object)
+	if r.Generated != "" {
+		if textIn(object, "metadata", "generateName") != r.Generated || !strings.HasPrefix(at.Name, r.Generated) {
+			return policy.User{}, ErrForged
+		}
+		at.Name = r.Generated
+	}
+	code := r.Code
+	r.Code = ""
+	if !k.agrees("requester", at, r, code) {
+		return policy.User{}, ErrForged
+	}
+	user := policy.User{Name: r.Username, Groups: r.Groups}
+	if r.Roles != nil {
+		user.Roles, user.ClusterRoles, user.RolesKnown = r.Roles.Roles, r.Roles.ClusterRoles, true
+	}
+	return user, nil
+}
+
+// RequesterChanged reports whether an update changes the record of who made an
+// object, which is nobody's to change.
+func RequesterChanged(object, old map[string]any) bool {
+	after, isThere := annotation(object, RequesterAnnotation)
+	before, wasThere := annotation(old, RequesterAnnotation)
+	return isThere != wasThere || after != before
+}
+
+// Origin is why an object is there.
+type Origin struct {
+	// Policy is the policy's ID, Rule the rule's name.
+	Policy string `json:"policy"`
+	Rule   string `json:"rule"`
+	// Trigger is the object because of which it is there.
+	Trigger Trigger `json:"trigger"`
+	// Synchronize and Orphan are the rule's terms when it was last written.
+	Synchronize bool `json:"synchronize,omitempty"`
+	Orphan      bool `json:"orphan,omitempty"`
+	// Depth is how many such objects led to it, itself included.
+	Depth int `json:"depth"`
+}
+
+// Trigger is the identity of a trigger.
+type Trigger struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// origin is OriginAnnotation as it is written.
+type origin struct {
+	Origin
+	Code string `json:"code,omitempty"`
+}
+
+// Origin returns the annotation of an object that says why it is there.
+func (k *Keeper) Origin(object map[string]any, o Origin) (string, error) {
+	code, err := k.code("origin", placeOf(object), o)
+	if err != nil {
+		return "", err
+	}
+	return encode(origin{o, code})
+}
+
+// ReadOrigin returns why an object is there. It is ErrNone or ErrForged for one that
+// is there for another reason.
+func (k *Keeper) ReadOrigin(object map[string]any) (Origin, error) {
+	var o origin
+	if err := read(object, OriginAnnotation, &o); err != nil {
+		return Origin{}, err
+	}
+	if !k.agrees("origin", placeOf(object), o.Origin, o.Code) {
+		return Origin{}, ErrForged
+	}
+	return o.Origin, nil
+}
+
+// place is what a record is bound to. Of the apiVersion it is the group: an object is
+// the same in all versions.
+type place struct{ Group, Kind, Namespace, Name string }
+
+func placeOf(object map[string]any) place {
+	apiVersion, _ := object["apiVersion"].(string)
+	group, _, named := strings.Cut(apiVersion, "/")
+	if !named {
+		group = ""
+	}
+	kind, _ := object["kind"].(string)
+	return place{group, kind, textIn(object, "metadata", "namespace"), textIn(object, "metadata", "name")}
+}
+
+func textIn(object map[string]any, path ...string) string {
+	var at any = object
+	for _, key := range path {
+		members, _ := at.(map[string]any)
+		at = members[key]
+	}
+	text, _ := at.(string)
+	return text
+}
+
+func annotation(object map[string]any, name string) (any, bool) {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	value, is := annotations[name]
+	return value, is
+}
+
+// code authenticates what a record of a kind says of the object at a place.
+func (k *Keeper) code(kind string, at place, says any) (string, error) {
+	text, err := json.Marshal(struct {
+		Kind string
+		At   place
+		Says any
+	}{kind, at, says})
+	if err != nil {
+		return "", fmt.Errorf("record: %w", err)
+	}
+	mac := hmac.New(sha256.New, k.key)
+	mac.Write(text)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
+}
+
+func (k *Keeper) agrees(kind string, at place, says any, code string) bool {
+	want, err := k.code(kind, at, says)
+	return err == nil && hmac.Equal([]byte(want), []byte(code))
+}
+
+func encode(r any) (string, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("record: %w", err)
+	}
+	if len(text) > maxRecord {
+		return "", fmt.Errorf("record: %d bytes exceed the bound of %d", len(text), maxRecord)
+	}
+	return string(text), nil
+}
+
+func read(object map[string]any, name string, into any) error {
+	value, is := annotation(object, name)
+	if !is {
+		return ErrNone
+	}
+	text, ok := value.(string)
+	if !ok || len(text) > maxRecord || json.Unmarshal([]byte(text), into) != nil {
+		return ErrForged
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package record_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/generating/record"
+)
+
+func keeper(t testing.TB, fill byte) *record.Keeper {
+	t.Helper()
+	k, err := record.New(bytes.Repeat([]byte{fill}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func object(name, generateName string, annotations map[string]any) map[string]any {
+	metadata := map[string]any{"annotations": annotations}
+	if name != "" {
+		metadata["name"] = name
+	}
+	if generateName != "" {
+		metadata["generateName"] = generateName
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+}
+
+func TestRequester(t *testing.T) {
+	k := keeper(t, 1)
+	alice := policy.User{Name: "alice", Groups: []string{"dev"}, Roles: []string{"a:b"}, ClusterRoles: []string{"edit"}, RolesKnown: true}
+	plain := policy.User{Name: "bob"}
+	written := func(user policy.User, o map[string]any) string {
+		text, err := k.Requester(o, user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	of := written(alice, object("team", "", nil))
+	for name, test := range map[string]struct {
+		object map[string]any
+		want   policy.User
+		err    error
+		by     *record.Keeper
+	}{
+		"who made it":                {object: object("team", "", map[string]any{record.RequesterAnnotation: of}), want: alice},
+		"whose roles nobody knows":   {object: object("team", "", map[string]any{record.RequesterAnnotation: written(plain, object("team", "", nil))}), want: plain},
+		"by a name that was made up": {object: object("team-x1", "team-", map[string]any{record.RequesterAnnotation: written(alice, object("", "team-", nil))}), want: alice},
+		"nobody":                     {object: object("team", "", nil), err: record.ErrNone},
+		"of another object":          {object: object("other", "", map[string]any{record.RequesterAnnotation: of}), err: record.ErrForged},
+		"of another prefix":          {object: object("other-x1", "team-", map[string]any{record.RequesterAnnotation: written(alice, object("", "team-", nil))}), err: record.ErrForged},
+		"of no prefix any more":      {object: object("team-x1", "", map[string]any{record.RequesterAnnotation: written(alice, object("", "team-", nil))}), err: record.ErrForged},
+		"another user":               {object: object("team", "", map[string]any{record.RequesterAnnotation: strings.ReplaceAll(of, "alice", "admin")}), err: record.ErrForged},
+		"another group":              {object: object("team", "", map[string]any{record.RequesterAnnotation: strings.ReplaceAll(of, "dev", "ops")}), err: record.ErrForged},
+		"without its code":           {object: object("team", "", map[string]any{record.RequesterAnnotation: `{"username":"admin"}`}), err: record.ErrForged},
+		"no JSON":                    {object: object("team", "", map[string]any{record.RequesterAnnotation: "admin"}), err: record.ErrForged},
+		"no text":                    {object: object("team", "", map[string]any{record.RequesterAnnotation: 1.0}), err: record.ErrForged},
+		"under another key":          {object: object("team", "", map[string]any{record.RequesterAnnotation: of}), by: keeper(t, 2), err: record.ErrForged},
+		"an origin":                  {object: object("team", "", map[string]any{record.RequesterAnnotation: mustOrigin(t, k)}), err: record.ErrForged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := k
+			if test.by != nil {
+				by = test.by
+			}
+			got, err := by.ReadRequester(test.object)
+			if !errors.Is(err, test.err) || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("%+v, %v; want %+v, %v", got, err, test.want, test.err)
+			}
+		})
+	}
+}
+
+func mustOrigin(t *testing.T, k *record.Keeper) string {
+	t.Helper()
+	text, err := k.Origin(object("team", "", nil), record.Origin{Policy: "ClusterPolicy/p", Rule: "r", Trigger: record.Trigger{Name: "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestOrigin(t *testing.T) {
+	k := keeper(t, 1)
+	origin := record.Origin{Policy: "ClusterPolicy/p", Rule: "r", Trigger: record.Trigger{APIVersion: "v1", Kind: "Pod", Name: "x", UID: "u"}, Synchronize: true, Depth: 1}
+	text, err := k.Origin(object("made", "", nil), origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(name, value string) map[string]any {
+		return object(name, "", map[string]any{record.OriginAnnotation: value})
+	}
+	for name, test := range map[string]struct {
+		object map[string]any
+		err    error
+	}{
+		"as it was written":      {in("made", text), nil},
+		"in another object":      {in("other", text), record.ErrForged},
+		"of another trigger":     {in("made", strings.ReplaceAll(text, `"u"`, `"v"`)), record.ErrForged},
+		"of a rule that orphans": {in("made", strings.ReplaceAll(text, `"synchronize":true`, `"synchronize":true,"orphan":true`)), record.ErrForged},
+		"none":                   {object("made", "", nil), record.ErrNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := k.ReadOrigin(test.object)
+			if !errors.Is(err, test.err) || err == nil && got != origin {
+				t.Errorf("%+v, %v; want %v", got, err, test.err)
+			}
+		})
+	}
+}
+
+func TestRequesterChanged(t *testing.T) {
+	with := func(value any) map[string]any {
+		return object("team", "", map[string]any{record.RequesterAnnotation: value})
+	}
+	for name, test := range map[string]struct {
+		object, old map[string]any
+		want        bool
+	}{
+		"none":    {object("team", "", nil), object("team", "", nil), false},
+		"same":    {with("a"), with("a"), false},
+		"another": {with("b"), with("a"), true},
+		"new":     {with("a"), object("team", "", nil), true},
+		"gone":    {object("team", "", nil), with("a"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := record.RequesterChanged(test.object, test.old); got != test.want {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	if _, err := record.New(make([]byte, 31)); err == nil {
+		t.Error("a short key is taken")
+	}
+	k := keeper(t, 1)
+	if _, err := k.Requester(object("", "", nil), policy.User{Name: "a"}); err == nil {
+		t.Error("an object without a name is recorded")
+	}
+	if _, err := k.Requester(object("team", "", nil), policy.User{Name: strings.Repeat("a", 64<<10)}); err == nil {
+		t.Error("a record without bound is written")
+	}
+}
+
+// FuzzRead: whatever stands in an annotation that the gateway did not write is no
+// record.
+func FuzzRead(f *testing.F) {
+	k := keeper(f, 1)
+	f.Add(`{"username":"admin","code":"AAAA"}`)
+	f.Add(`{"policy":"ClusterPolicy/p","rule":"r","trigger":{},"depth":1,"code":""}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		o := object("team", "", map[string]any{record.RequesterAnnotation: text, record.OriginAnnotation: text})
+		if user, err := k.ReadRequester(o); err == nil {
+			t.Errorf("%q is read as a record of %v", text, user)
+		}
+		if origin, err := k.ReadOrigin(o); err == nil {
+			t.Errorf("%q is read as a record of %v", text, origin)
+		}
+	})
+}
+
+func ExampleKeeper_Requester() {
+	k, err := record.New(make([]byte, 32))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team-a"}}
+	text, err := k.Requester(namespace, policy.User{Name: "alice"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	namespace["metadata"].(map[string]any)["annotations"] = map[string]any{record.RequesterAnnotation: text}
+	user, err := k.ReadRequester(namespace)
+	fmt.Println(user.Name, err)
+	// Output: alice <nil>
+}

@@ -1,0 +1,112 @@
+package generating
+
+import (
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
+)
+
+// needsRequester reports whether a rule reads who made its trigger: in match and
+// exclude, or in an expression. In doubt it does.
+func needsRequester(r Rule, does any) (bool, error) {
+	if selectsUsers(r.Match) || r.Exclude != nil && selectsUsers(*r.Exclude) {
+		return true, nil
+	}
+	plain, err := document.Plain([]any{r.Context, r.Preconditions, does})
+	if err != nil {
+		return false, field.Below(r.Path, err)
+	}
+	return readsRequester(plain), nil
+}
+
+func selectsUsers(m match.Document) bool {
+	users := len(m.Subjects) + len(m.Roles) + len(m.ClusterRoles)
+	for _, f := range m.Any {
+		users += len(f.Subjects) + len(f.Roles) + len(f.ClusterRoles)
+	}
+	for _, f := range m.All {
+		users += len(f.Subjects) + len(f.Roles) + len(f.ClusterRoles)
+	}
+	return users > 0
+}
+
+// readsRequester looks through every string, for an expression may stand in any: in
+// braces, or as the whole of a jmesPath or a list.
+func readsRequester(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return namesRequester(v)
+	case []any:
+		for _, item := range v {
+			if readsRequester(item) {
+				return true
+			}
+		}
+	case map[string]any:
+		for key, item := range v {
+			if namesRequester(key) || readsRequester(item) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// namesRequester reports whether a text may read the requester: by a variable of a
+// service account, or by a member of the request that is not one of those that say
+// nothing of who asks.
+func namesRequester(s string) bool {
+	if strings.Contains(s, "serviceAccountName") {
+		return true // and serviceAccountNamespace
+	}
+	for rest := s; ; {
+		i := strings.Index(rest, "request")
+		if i < 0 {
+			return false
+		}
+		before, after := rest[:i], rest[i+len("request"):]
+		rest = after
+		if before != "" && isWord(before[len(before)-1]) || after != "" && isWord(after[0]) {
+			continue // another word, such as requests
+		}
+		if !knownMember(after) && strings.Contains(s, "{{") {
+			return true
+		}
+		if !strings.Contains(s, "{{") && readsMember(after) && !knownMember(after) {
+			return true // of an expression without braces
+		}
+	}
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// readsMember reports whether a member follows.
+func readsMember(after string) bool {
+	return strings.HasPrefix(strings.TrimSpace(after), ".") || strings.HasPrefix(strings.TrimSpace(after), "[")
+}
+
+// knownMember reports whether a member follows that says nothing of who asks.
+func knownMember(after string) bool {
+	member, ok := strings.CutPrefix(strings.TrimSpace(after), ".")
+	if !ok {
+		return false
+	}
+	member = strings.TrimLeft(member, ` "`)
+	end := 0
+	for end < len(member) && isWord(member[end]) {
+		end++
+	}
+	switch member[:end] {
+	case "object", "oldObject", "namespace", "name", "kind", "operation", "dryRun", "subResource":
+		return true
+	}
+	return false
+}
+
+func containsVariable(s string) bool { return strings.Contains(s, "{{") }
+
+func containsSlash(s string) bool { return strings.Contains(s, "/") }

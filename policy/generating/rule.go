@@ -1,0 +1,203 @@
+package generating
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/condition"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/variable"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+const (
+	// maxTargets bounds the targets of a rule; honest ones have one to three.
+	maxTargets = 50
+	// maxLoops bounds the loops of a rule.
+	maxLoops = 50
+	// maxElements bounds the passes of all loops of a rule for one object, and so what
+	// it makes; the API server takes objects with some ten thousand elements.
+	maxElements = 1000
+)
+
+// Rule is what a rule has beside what it does, as it is written.
+type Rule struct {
+	// Name is the rule's, unique in its policy; Path is where it stands, for errors.
+	Name, Path string
+	// Match selects triggers, and Exclude, which may be nil, leaves some out.
+	Match   match.Document
+	Exclude *match.Document
+	Context []rulecontext.Document
+	// Preconditions are any, all or the old form; nil for none.
+	Preconditions any
+	// ImageExtractors say where images are, for rules that read them.
+	ImageExtractors map[string][]rule.Extractor
+	// NewForm: match and exclude may not be written without any and all.
+	NewForm bool
+}
+
+// triggers is the part of a rule that says which objects it speaks of.
+type triggers struct {
+	*rule.Head
+	targets       []policy.Target
+	preconditions *condition.Conditions // nil for none
+	requester     bool
+	// own is the one namespace of a Policy; empty for a ClusterPolicy.
+	own string
+}
+
+// compileTriggers reads what rules of both kinds have. Does is what the rule does,
+// for its variables.
+func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) {
+	t := triggers{own: o.Namespace}
+	errs := []error{operations(r.Match, r.Path+".match")}
+	var err error
+	t.Head, err = rule.Compile(rule.Options{Context: o, OldForm: !r.NewForm}, rule.Document{
+		Name: r.Name, Match: r.Match, Exclude: r.Exclude, Context: r.Context, ImageExtractors: r.ImageExtractors,
+	}, r.Path)
+	errs = append(errs, err)
+	t.preconditions, err = rule.Preconditions(o, r.Preconditions, r.Path+".preconditions")
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return t, err
+	}
+	errs = nil
+	for _, target := range t.Head.Targets() {
+		if target.Subresource == "ephemeralcontainers" {
+			continue // follows from a rule about pods, which is about the pod here
+		}
+		errs = append(errs, watchable(target, r.Path+".match"))
+		if t.own != "" {
+			target.Namespaces = []string{t.own}
+		}
+		t.targets = append(t.targets, target)
+	}
+	t.requester, err = needsRequester(r, does)
+	return t, errors.Join(append(errs, err)...)
+}
+
+// operations refuses those after which there is no trigger to look at.
+func operations(m match.Document, path string) error {
+	var errs []error
+	check := func(list []string, path string) {
+		for i, operation := range list {
+			if operation == "DELETE" || operation == "CONNECT" {
+				errs = append(errs, document.Unsupported(path+"["+strconv.Itoa(i)+"]", "the operation "+operation+" of a rule about other objects"))
+			}
+		}
+	}
+	check(m.Resources.Operations, path+".resources.operations")
+	for i, f := range m.Any {
+		check(f.Resources.Operations, fmt.Sprintf("%s.any[%d].resources.operations", path, i))
+	}
+	for i, f := range m.All {
+		check(f.Resources.Operations, fmt.Sprintf("%s.all[%d].resources.operations", path, i))
+	}
+	return errors.Join(errs...)
+}
+
+// watchable refuses kinds of triggers that nobody could watch.
+func watchable(t policy.Target, path string) error {
+	switch {
+	case wildcard.Contains(t.Kind):
+		return document.Unsupported(path, "a rule about other objects whose triggers are of many kinds ("+t.Kind+")")
+	case t.Subresource != "":
+		return document.Unsupported(path, "a rule about other objects whose trigger is a subresource ("+t.Kind+"/"+t.Subresource+")")
+	}
+	return nil
+}
+
+// Targets returns the kinds of triggers.
+func (t *triggers) Targets() []policy.Target { return t.targets }
+
+// NeedsRequester reports whether the rule reads who made the trigger.
+func (t *triggers) NeedsRequester() bool { return t.requester }
+
+// Selects reports whether the rule may speak of an object: what nobody knows yet may
+// say so.
+func (t *triggers) Selects(s *policy.Subject) bool {
+	if s.Subresource != "" || s.Document {
+		return false
+	}
+	applies, err := t.Applies(s)
+	return err != nil || applies
+}
+
+// ask says whether the rule speaks of the object of a case. The answer is nil if it
+// does, and then the context is what its expressions are evaluated on.
+func (t *triggers) ask(ctx context.Context, about policy.Case) (variable.Context, *rule.Answer) {
+	s := about.Subject
+	if s.Operation == "DELETE" || s.Operation == "CONNECT" || s.Subresource != "" || s.Object.IsZero() {
+		return nil, &rule.Answer{}
+	}
+	data, answer := t.Ask(ctx, about)
+	if answer != nil {
+		return nil, answer
+	}
+	return data, met(t.preconditions, data, t.Path()+".preconditions")
+}
+
+// met asks preconditions. What is made by a rule of which nobody can tell whether its
+// author meant it might give rights away; so a rule that is in doubt is not asked.
+func met(preconditions *condition.Conditions, data variable.Context, path string) *rule.Answer {
+	if preconditions == nil {
+		return nil
+	}
+	held, err := preconditions.Evaluate(data)
+	switch {
+	case err != nil:
+		return rule.Undecided(field.Below(path, err))
+	case held.InDoubt():
+		return rule.Undecided(field.Below(path, held.Unsure()))
+	case !held.Held:
+		return rule.Skip("preconditions not met: " + held.Words())
+	}
+	return nil
+}
+
+// text fills in a template that must give a string with something in it.
+func text(t *variable.Template, data variable.Context, path string) (string, error) {
+	value, err := t.Execute(data)
+	if err != nil {
+		return "", field.Below(path, err)
+	}
+	switch value.(type) {
+	case string, float64, bool:
+	default:
+		return "", field.Fail(path, "want a string, and it is %s", jmespath.Text(value))
+	}
+	return jmespath.Text(value), nil
+}
+
+// plainKind refuses an apiVersion and a kind that are not known beforehand.
+func plainKind(apiVersion, kind, path string) error {
+	var errs []error
+	for _, f := range []struct{ name, value string }{{"apiVersion", apiVersion}, {"kind", kind}} {
+		switch place := path + "." + f.name; {
+		case f.value == "":
+			errs = append(errs, field.Fail(place, "is empty"))
+		case wildcard.Contains(f.value) || containsVariable(f.value):
+			errs = append(errs, document.Unsupported(place, "a wildcard or a variable ("+f.value+")"))
+		case f.name == "kind" && containsSlash(f.value):
+			errs = append(errs, document.Unsupported(place, "a subresource or a kind with its group ("+f.value+")"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// decode reads a part of a rule strictly.
+func decode(part, into any, path string) error {
+	data, err := json.Marshal(part)
+	if err != nil {
+		return field.Below(path, err)
+	}
+	return document.Decode(data, into, path)
+}

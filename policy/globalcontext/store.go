@@ -1,0 +1,399 @@
+package globalcontext
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+)
+
+const (
+	// MaxEntries bounds the entries: each is watched or called by every replica.
+	MaxEntries = 100
+	// MaxValue bounds one value, in the bytes of Size; it takes about ten times as
+	// much in memory.
+	MaxValue = 8 << 20
+	// MaxValues bounds all of them together.
+	MaxValues = 32 << 20
+	// MaxOutage is how long a value that cannot be refreshed is still good: long
+	// enough for an API server that is upgraded, and no longer.
+	MaxOutage = 10 * time.Minute
+)
+
+// Why nothing is known. Every Error is one of them, by errors.Is.
+var (
+	// ErrAbsent: there is no such entry, or it has no such projection.
+	ErrAbsent = errors.New("not there")
+	// ErrBroken: its document cannot be read.
+	ErrBroken = errors.New("broken")
+	// ErrNotRead: it was not read yet, or could not be.
+	ErrNotRead = errors.New("not read yet")
+	// ErrStale: it could not be refreshed for longer than MaxOutage.
+	ErrStale = errors.New("out of date")
+	// ErrTooLarge: it exceeds a bound.
+	ErrTooLarge = errors.New("too large")
+	// ErrProjection: its projection has no value on this data.
+	ErrProjection = errors.New("without a value")
+)
+
+// Error says that the value of an entry is not known, and why.
+type Error struct {
+	// Name is the entry's; Projection may be empty.
+	Name, Projection string
+	// Reason is one of the errors above; Cause may be nil.
+	Reason, Cause error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	name := "global context entry " + e.Name
+	if e.Projection != "" {
+		name += ", projection " + e.Projection + ","
+	}
+	if e.Cause == nil {
+		return name + " is " + e.Reason.Error()
+	}
+	return fmt.Sprintf("%s is %v: %v", name, e.Reason, e.Cause)
+}
+
+// Unwrap returns the reason and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Cause}
+}
+
+// Store keeps the current values. It is safe for concurrent use. Make one with
+// NewStore.
+type Store struct {
+	now func() time.Time
+
+	mu     sync.RWMutex
+	states map[string]*state
+	size   int // of all values
+}
+
+// state is an entry and what is known of it. Its value is replaced and never
+// changed.
+type state struct {
+	entry   *Entry // nil: broken
+	value   *value // nil: none
+	at      time.Time
+	failing time.Time // when it first could not be refreshed; zero: it could
+	why     error     // it cannot be read, or not be refreshed
+	reason  error     // of why, where there is no value
+}
+
+// value is what an entry stands for.
+type value struct {
+	native    any // numbers may be int64
+	plain     any // as encoding/json decodes it
+	size      int
+	projected map[string]projected
+}
+
+type projected struct {
+	value any
+	err   error
+}
+
+// NewStore makes an empty Store; a nil clock means time.Now.
+func NewStore(now func() time.Time) *Store {
+	if now == nil {
+		now = time.Now
+	}
+	return &Store{now: now, states: map[string]*state{}}
+}
+
+// Put adds an entry or replaces the one of its name. Its value is kept while the
+// entry stays the same. It is refused where there are too many.
+func (s *Store) Put(entry *Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have, ok := s.states[entry.Name]; ok && have.entry != nil && have.entry.Hash == entry.Hash {
+		return nil
+	}
+	if _, ok := s.states[entry.Name]; !ok && len(s.states) >= MaxEntries {
+		return &Error{Name: entry.Name, Reason: ErrTooLarge, Cause: fmt.Errorf("there are more than %d entries, which is the bound", MaxEntries)}
+	}
+	s.set(entry.Name, &state{entry: entry})
+	return nil
+}
+
+// Break says that the document of a name cannot be read, so that nobody goes on
+// with what it once stood for.
+func (s *Store) Break(name string, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.states[name]; ok || len(s.states) < MaxEntries {
+		s.set(name, &state{why: why, reason: ErrBroken})
+	}
+}
+
+// Remove forgets an entry.
+func (s *Store) Remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(name, nil)
+}
+
+// Answer says what an entry stands for now: decoded JSON, whose numbers may be
+// int64, which is not changed any more. An error says that it is not kept, and is
+// what readers are told from now on. Of an entry that has changed since, it is
+// nothing.
+func (s *Store) Answer(name, hash string, native any) error {
+	entry := s.of(name, hash)
+	if entry == nil {
+		return nil
+	}
+	v, err := entry.value(native)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have, ok := s.states[name]
+	if !ok || have.entry == nil || have.entry.Hash != hash {
+		return nil
+	}
+	rest := s.size
+	if have.value != nil {
+		rest -= have.value.size
+	}
+	if err == nil && rest+v.size > MaxValues {
+		err = fmt.Errorf("with %d bytes the values of all entries exceed the bound of %d", v.size, MaxValues)
+	}
+	if err != nil {
+		s.set(name, &state{entry: entry, why: err, reason: ErrTooLarge})
+		return &Error{Name: name, Reason: ErrTooLarge, Cause: err}
+	}
+	s.set(name, &state{entry: entry, value: v, at: s.now()})
+	return nil
+}
+
+// Fail says why an entry cannot be read or refreshed. A value that was known
+// before is good for MaxOutage. An error that is ErrTooLarge ends it at once: the
+// old value is not what is there. Of an entry that has changed since, it is
+// nothing.
+func (s *Store) Fail(name, hash string, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have, ok := s.states[name]
+	if !ok || have.entry == nil || have.entry.Hash != hash {
+		return
+	}
+	failed := *have
+	failed.why, failed.reason = why, ErrNotRead
+	if failed.failing.IsZero() {
+		failed.failing = s.now()
+	}
+	if errors.Is(why, ErrTooLarge) {
+		failed.value, failed.reason = nil, ErrTooLarge
+	}
+	s.set(name, &failed)
+}
+
+// Entries returns the entries whose documents can be read, in no order.
+func (s *Store) Entries() []*Entry {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var list []*Entry
+	for _, have := range s.states {
+		if have.entry != nil {
+			list = append(list, have.entry)
+		}
+	}
+	return list
+}
+
+// State says when an entry was last read, zero for never, and why it cannot be
+// relied on; nil if it can.
+func (s *Store) State(name string) (read time.Time, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	have, ok := s.states[name]
+	if !ok {
+		return time.Time{}, &Error{Name: name, Reason: ErrAbsent}
+	}
+	if err := have.unknown(name, s.now()); err != nil {
+		return have.at, err
+	}
+	if have.why != nil {
+		return have.at, &Error{Name: name, Reason: ErrNotRead, Cause: have.why}
+	}
+	for _, p := range have.entry.projections {
+		if err := have.value.projected[p.name].err; err != nil {
+			return have.at, &Error{Name: name, Projection: p.name, Reason: ErrProjection, Cause: err}
+		}
+	}
+	return have.at, nil
+}
+
+// Reference parts what a rule's globalReference.name says: the name of an entry,
+// and after a dot that of a projection. Names of entries may have dots themselves;
+// then the longest that is there is meant.
+func (s *Store) Reference(text string) (name, projection string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if _, ok := s.states[text]; ok {
+		return text, ""
+	}
+	if i := strings.LastIndexByte(text, '.'); i >= 0 {
+		return text[:i], text[i+1:]
+	}
+	return text, ""
+}
+
+// Get returns the value of an entry, or of one of its projections, as encoding/json
+// decodes it (numbers are float64). It is shared, and not to be changed. Errors are
+// *Error: the value is not known.
+func (s *Store) Get(name, projection string) (any, error) {
+	v, err := s.current(name)
+	switch {
+	case err != nil:
+		err.Projection = projection
+		return nil, err
+	case projection == "":
+		return v.plain, nil
+	}
+	return v.projection(name, projection)
+}
+
+// GetNative is Get for expressions in CEL, where whole numbers are int64 if the
+// value came so; those of projections are float64.
+func (s *Store) GetNative(name, projection string) (any, error) {
+	if projection != "" {
+		return s.Get(name, projection)
+	}
+	v, err := s.current(name)
+	if err != nil {
+		return nil, err
+	}
+	return v.native, nil
+}
+
+func (s *Store) current(name string) (*value, *Error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	have, ok := s.states[name]
+	if !ok {
+		return nil, &Error{Name: name, Reason: ErrAbsent}
+	}
+	if err := have.unknown(name, s.now()); err != nil {
+		return nil, err
+	}
+	return have.value, nil
+}
+
+func (v *value) projection(name, projection string) (any, error) {
+	p, ok := v.projected[projection]
+	switch {
+	case !ok:
+		return nil, &Error{Name: name, Projection: projection, Reason: ErrAbsent}
+	case p.err != nil:
+		return nil, &Error{Name: name, Projection: projection, Reason: ErrProjection, Cause: p.err}
+	}
+	return p.value, nil
+}
+
+// unknown says why there is no value that can be relied on; nil if there is.
+func (h *state) unknown(name string, now time.Time) *Error {
+	switch {
+	case h.value == nil && h.why != nil:
+		return &Error{Name: name, Reason: h.reason, Cause: h.why}
+	case h.value == nil:
+		return &Error{Name: name, Reason: ErrNotRead}
+	}
+	since := h.failing
+	if call := h.entry.Call; call != nil {
+		// Also where nobody says that it failed.
+		if due := h.at.Add(call.Interval); since.IsZero() || due.Before(since) {
+			since = due
+		}
+	}
+	if since.IsZero() || now.Sub(since) <= MaxOutage {
+		return nil
+	}
+	return &Error{Name: name, Reason: ErrStale, Cause: h.why}
+}
+
+// set replaces a state; the caller holds the lock.
+func (s *Store) set(name string, to *state) {
+	if have := s.states[name]; have != nil && have.value != nil {
+		s.size -= have.value.size
+	}
+	if to == nil {
+		delete(s.states, name)
+		return
+	}
+	if to.value != nil {
+		s.size += to.value.size
+	}
+	s.states[name] = to
+}
+
+func (s *Store) of(name, hash string) *Entry {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if have, ok := s.states[name]; ok && have.entry != nil && have.entry.Hash == hash {
+		return have.entry
+	}
+	return nil
+}
+
+// value makes a value of what was read, with its projections.
+func (e *Entry) value(native any) (*value, error) {
+	v := &value{native: native, size: Size(native), projected: make(map[string]projected, len(e.projections))}
+	if v.size > MaxValue {
+		return nil, fmt.Errorf("%d bytes exceed the bound of %d", v.size, MaxValue)
+	}
+	var err error
+	if v.plain, err = jmespath.Normalize(native); err != nil {
+		return nil, err
+	}
+	for _, p := range e.projections {
+		made, err := p.query.Search(v.plain)
+		if err == nil && made == nil {
+			err = errors.New("it is null")
+		}
+		v.projected[p.name] = projected{made, err}
+		v.size += Size(made)
+	}
+	if v.size > MaxValue {
+		return nil, fmt.Errorf("%d bytes with projections exceed the bound of %d", v.size, MaxValue)
+	}
+	return v, nil
+}
+
+// Size is about how many bytes a value takes as JSON; it stops counting beyond
+// MaxValues.
+func Size(of any) int {
+	size := 0
+	measure(of, &size)
+	return size
+}
+
+func measure(of any, size *int) {
+	if *size > MaxValues {
+		return
+	}
+	switch v := of.(type) {
+	case string:
+		*size += len(v) + 2
+	case []any:
+		*size += 2
+		for _, item := range v {
+			*size++
+			measure(item, size)
+		}
+	case map[string]any:
+		*size += 2
+		for key, item := range v {
+			*size += len(key) + 4
+			measure(item, size)
+		}
+	default:
+		*size += 8
+	}
+}

@@ -1,0 +1,362 @@
+package globalcontext_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+)
+
+// clock is a clock that is moved by hand.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+func newStore() (*globalcontext.Store, *clock) {
+	c := &clock{at: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}
+	return globalcontext.NewStore(c.now), c
+}
+
+func object(name string, replicas int64) any {
+	return map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"replicas": replicas}}
+}
+
+const (
+	pods = "kubernetesResource: {version: v1, resource: pods}\n  "
+	list = "projections: [{name: names, jmesPath: '[].metadata.name'}, {name: first, jmesPath: '[0].metadata.labels.app'}, {name: none, jmesPath: '[?`false`] | [0]'}]"
+)
+
+func put(t testing.TB, s *globalcontext.Store, e *globalcontext.Entry) {
+	t.Helper()
+	if err := s.Put(e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// why is what a reader is told: a value, or the reason that there is none.
+func why(s *globalcontext.Store, name, projection string) any {
+	value, err := s.Get(name, projection)
+	if err == nil {
+		return value
+	}
+	if wrong, ok := errors.AsType[*globalcontext.Error](err); ok {
+		return wrong.Reason
+	}
+	return err
+}
+
+func TestValues(t *testing.T) {
+	s, _ := newStore()
+	e := entry(t, pods+list)
+	put(t, s, e)
+	if err := s.Answer("things", e.Hash, []any{object("a", 1), object("b", 2)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name, projection string
+		want             any
+	}{
+		{"things", "names", []any{"a", "b"}},
+		{"things", "first", globalcontext.ErrProjection},
+		{"things", "none", globalcontext.ErrProjection},
+		{"things", "other", globalcontext.ErrAbsent},
+		{"others", "", globalcontext.ErrAbsent},
+	} {
+		if got := why(s, row.name, row.projection); !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%s.%s: %v, want %v", row.name, row.projection, got, row.want)
+		}
+	}
+	plain, err := s.Get("things", "")
+	if err != nil || plain.([]any)[0].(map[string]any)["spec"].(map[string]any)["replicas"] != 1.0 {
+		t.Errorf("%v %v: want 1.0", plain, err)
+	}
+	native, err := s.GetNative("things", "")
+	if err != nil || native.([]any)[0].(map[string]any)["spec"].(map[string]any)["replicas"] != int64(1) {
+		t.Errorf("%v %v: want 1", native, err)
+	}
+	if read, err := s.State("things"); read.IsZero() || !errors.Is(err, globalcontext.ErrProjection) || !strings.Contains(err.Error(), "projection first") {
+		t.Errorf("%v %v: want the projection that has no value", read, err)
+	}
+	// An empty list is a value, and not the same as none.
+	if err := s.Answer("things", e.Hash, []any{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := why(s, "things", "names"); !reflect.DeepEqual(got, []any{}) {
+		t.Errorf("of nothing: %v", got)
+	}
+}
+
+func TestWhatIsNotKnown(t *testing.T) {
+	broken := errors.New("connection refused")
+	for _, row := range []struct {
+		name string
+		spec string
+		do   func(s *globalcontext.Store, c *clock, hash string)
+		want any
+	}{
+		{"it was not read", pods, func(*globalcontext.Store, *clock, string) {}, globalcontext.ErrNotRead},
+		{"it could not be read", pods, func(s *globalcontext.Store, _ *clock, hash string) { s.Fail("things", hash, broken) }, globalcontext.ErrNotRead},
+		{"it was read", pods, func(s *globalcontext.Store, _ *clock, hash string) { _ = s.Answer("things", hash, []any{}) }, []any{}},
+		{"a watch that works is never old", pods, func(s *globalcontext.Store, c *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			c.pass(time.Hour)
+		}, []any{}},
+		{"the watch fails for a while", pods, func(s *globalcontext.Store, c *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			c.pass(time.Hour)
+			s.Fail("things", hash, broken)
+			c.pass(globalcontext.MaxOutage)
+			s.Fail("things", hash, broken)
+		}, []any{}},
+		{"the watch fails for longer", pods, func(s *globalcontext.Store, c *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			s.Fail("things", hash, broken)
+			c.pass(globalcontext.MaxOutage + 1)
+			s.Fail("things", hash, broken)
+		}, globalcontext.ErrStale},
+		{"it is mended", pods, func(s *globalcontext.Store, c *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			s.Fail("things", hash, broken)
+			c.pass(time.Hour)
+			_ = s.Answer("things", hash, []any{"new"})
+			c.pass(time.Hour)
+		}, []any{"new"}},
+		{"a call is not made again, and nobody says so", "apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}", func(s *globalcontext.Store, c *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			c.pass(globalcontext.MaxOutage + time.Minute + 1)
+		}, globalcontext.ErrStale},
+		{"a call is late, and not by much", "apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}", func(s *globalcontext.Store, c *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			c.pass(globalcontext.MaxOutage + time.Minute)
+		}, []any{}},
+		{"it is too large now", pods, func(s *globalcontext.Store, _ *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			s.Fail("things", hash, fmt.Errorf("more than 2,000: %w", globalcontext.ErrTooLarge))
+		}, globalcontext.ErrTooLarge},
+		{"its value is too large", pods, func(s *globalcontext.Store, _ *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			if s.Answer("things", hash, strings.Repeat("a", globalcontext.MaxValue)) == nil {
+				panic("it is kept")
+			}
+		}, globalcontext.ErrTooLarge},
+		{"its document is broken", pods, func(s *globalcontext.Store, _ *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			s.Break("things", broken)
+		}, globalcontext.ErrBroken},
+		{"it is gone", pods, func(s *globalcontext.Store, _ *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			s.Remove("things")
+		}, globalcontext.ErrAbsent},
+		{"an answer for what it was before", pods, func(s *globalcontext.Store, _ *clock, _ string) {
+			_ = s.Answer("things", "other", []any{})
+			s.Fail("things", "other", broken)
+		}, globalcontext.ErrNotRead},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, c := newStore()
+			e := entry(t, row.spec)
+			put(t, s, e)
+			row.do(s, c, e.Hash)
+			put(t, s, e) // again: it changes nothing, but for what was gone or broken
+			if ended, ok := row.want.(error); ok && (errors.Is(ended, globalcontext.ErrBroken) || errors.Is(ended, globalcontext.ErrAbsent)) {
+				s, c = newStore()
+				put(t, s, e)
+				row.do(s, c, e.Hash)
+			}
+			if got := why(s, "things", ""); !reflect.DeepEqual(got, row.want) {
+				t.Errorf("%v, want %v", got, row.want)
+			}
+			if _, err := s.Get("things", ""); err != nil && !strings.Contains(err.Error(), "things") {
+				t.Errorf("%v does not say of what", err)
+			}
+		})
+	}
+}
+
+// TestAnotherDocument: what an entry stood for is not what it stands for after a
+// change.
+func TestAnotherDocument(t *testing.T) {
+	s, _ := newStore()
+	before, after := entry(t, pods), entry(t, "kubernetesResource: {version: v1, resource: nodes}")
+	put(t, s, before)
+	if err := s.Answer("things", before.Hash, []any{}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, after)
+	if got, ok := why(s, "things", "").(error); !ok || !errors.Is(got, globalcontext.ErrNotRead) {
+		t.Errorf("%v", got)
+	}
+	if list := s.Entries(); len(list) != 1 || list[0] != after {
+		t.Errorf("%v", list)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	s, _ := newStore()
+	third := strings.Repeat("a", globalcontext.MaxValue-100)
+	kept := 0
+	for i := range 6 {
+		name := fmt.Sprintf("e%d", i)
+		e := named(t, name)
+		put(t, s, e)
+		if s.Answer(name, e.Hash, third) == nil {
+			kept++
+		}
+	}
+	if kept != globalcontext.MaxValues/globalcontext.MaxValue {
+		t.Errorf("%d values of %d bytes are kept", kept, len(third))
+	}
+	// What is replaced or taken away is room again.
+	e := named(t, "e0")
+	if err := s.Answer("e0", e.Hash, "small"); err != nil {
+		t.Error(err)
+	}
+	s.Remove("e1")
+	if err := s.Answer("e4", named(t, "e4").Hash, third); err != nil {
+		t.Error(err)
+	}
+	for i := range globalcontext.MaxEntries {
+		_ = s.Put(named(t, fmt.Sprintf("n%d", i)))
+	}
+	if len(s.Entries()) != globalcontext.MaxEntries {
+		t.Errorf("%d entries", len(s.Entries()))
+	}
+	if err := s.Put(named(t, "more")); !errors.Is(err, globalcontext.ErrTooLarge) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := s.Put(named(t, "e0")); err != nil {
+		t.Errorf("one that is there: %v", err)
+	}
+}
+
+func named(t testing.TB, name string) *globalcontext.Entry {
+	t.Helper()
+	e, err := compiler(t).Compile([]byte(strings.Replace(head, "things", name, 1) + pods))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestReference(t *testing.T) {
+	s, _ := newStore()
+	put(t, s, named(t, "a.b"))
+	for _, row := range []struct{ text, name, projection string }{
+		{"a", "a", ""},
+		{"a.b", "a.b", ""},
+		{"a.b.c", "a.b", "c"},
+		{"a.c", "a", "c"},
+	} {
+		if name, projection := s.Reference(row.text); name != row.name || projection != row.projection {
+			t.Errorf("%s: %s and %s", row.text, name, projection)
+		}
+	}
+}
+
+// TestSize: sizes are near those of JSON, and never far below.
+func TestSize(t *testing.T) {
+	for _, row := range []struct {
+		value any
+		json  int
+	}{
+		{nil, 4}, {"abc", 5}, {[]any{"a", "b"}, 9}, {map[string]any{"a": true}, 10}, {object("name", 3), 50},
+	} {
+		if got := globalcontext.Size(row.value); got < row.json-2 || got > 2*row.json+8 {
+			t.Errorf("%v: %d, and %d as JSON", row.value, got, row.json)
+		}
+	}
+}
+
+// TestTogether: readers and writers do not disturb one another.
+func TestTogether(t *testing.T) {
+	s, _ := newStore()
+	e := entry(t, pods+list)
+	put(t, s, e)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				_ = s.Answer("things", e.Hash, []any{object("a", 1)})
+				s.Fail("things", e.Hash, errors.New("x"))
+			}
+		})
+		all.Go(func() {
+			for range 50 {
+				if value, err := s.Get("things", "names"); err == nil && !reflect.DeepEqual(value, []any{"a"}) {
+					t.Error(value)
+				}
+				_, _ = s.State("things")
+			}
+		})
+	}
+	all.Wait()
+}
+
+func ExampleStore() {
+	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := globalcontext.NewCompiler(engine)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	e, err := c.Compile([]byte(`{"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": {"name": "deployments"},
+		"spec": {"kubernetesResource": {"group": "apps", "version": "v1", "resource": "deployments"}, "projections": [{"name": "names", "jmesPath": "[].metadata.name"}]}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s := globalcontext.NewStore(nil)
+	if err := s.Put(e); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = s.Get("deployments", "names")
+	fmt.Println(err)
+	if err := s.Answer("deployments", e.Hash, []any{map[string]any{"metadata": map[string]any{"name": "web"}}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(s.Get(s.Reference("deployments.names")))
+	// Output:
+	// global context entry deployments, projection names, is not read yet
+	// [web] <nil>
+}
+
+func BenchmarkGet(b *testing.B) {
+	s, _ := newStore()
+	e := entry(b, pods+list)
+	put(b, s, e)
+	if err := s.Answer("things", e.Hash, []any{object("a", 1)}); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Get("things", "names"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

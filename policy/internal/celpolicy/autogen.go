@@ -1,0 +1,136 @@
+package celpolicy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+	admission "k8s.io/api/admissionregistration/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+)
+
+// controller is a resource for which a policy about pods is generated.
+type controller struct {
+	resource, group string
+	template        Template
+}
+
+// controllers are Kyverno's, in the order in which they are written here.
+func controllers() []controller {
+	template := Template{"spec", "template"}
+	return []controller{
+		{"daemonsets", "apps", template}, {"deployments", "apps", template}, {"replicasets", "apps", template},
+		{"statefulsets", "apps", template}, {"jobs", "batch", template},
+		{"cronjobs", "batch", Template{"spec", "jobTemplate", "spec", "template"}},
+	}
+}
+
+// Follower is what differs in a rule that follows from one about pods.
+type Follower struct {
+	// Name is the rule's.
+	Name     string
+	Match    *constraint.Constraint
+	Template Template
+}
+
+// Followers returns the rules that follow from a named one about pods: one for the
+// controllers whose template is in one place. Match is the policy's, and none follow if
+// it is nil, or about more than pods as such.
+func Followers(name string, match *admission.MatchResources, autogen *v1alpha1.PodControllersGenerationConfiguration) ([]Follower, error) {
+	wanted, err := controllersOf(autogen)
+	if err != nil || !canGenerate(match) {
+		return nil, err
+	}
+	var rules []Follower
+	for _, kind := range []struct {
+		prefix string
+		cron   bool
+	}{{"autogen-", false}, {"autogen-cronjobs-", true}} {
+		follower := Follower{Name: kind.prefix + name}
+		byGroup := map[string][]string{}
+		for _, c := range wanted {
+			if (c.resource == "cronjobs") != kind.cron {
+				continue
+			}
+			follower.Template = c.template
+			byGroup[c.group] = append(byGroup[c.group], c.resource)
+		}
+		if len(byGroup) == 0 {
+			continue
+		}
+		if follower.Match, err = forControllers(match, byGroup); err != nil {
+			return nil, err
+		}
+		rules = append(rules, follower)
+	}
+	return rules, nil
+}
+
+// controllersOf returns those that the policy wants; all of them where it says nothing.
+func controllersOf(autogen *v1alpha1.PodControllersGenerationConfiguration) ([]controller, error) {
+	if autogen == nil || autogen.Controllers == nil {
+		return controllers(), nil
+	}
+	var list []controller
+	for i, name := range autogen.Controllers {
+		at := slices.IndexFunc(controllers(), func(c controller) bool { return c.resource == name })
+		if at < 0 {
+			return nil, field.Fail("spec.autogen.podControllers.controllers["+strconv.Itoa(i)+"]",
+				"unknown controller %q: want daemonsets, deployments, replicasets, statefulsets, jobs or cronjobs", name)
+		}
+		if c := controllers()[at]; !slices.ContainsFunc(list, func(have controller) bool { return have.resource == c.resource }) {
+			list = append(list, c)
+		}
+	}
+	return list, nil
+}
+
+// canGenerate reports whether a policy is about pods as such, so that it means the
+// same for pod templates, as Kyverno sees it.
+func canGenerate(doc *admission.MatchResources) bool {
+	if doc == nil || len(doc.ResourceRules) != 1 || len(doc.ExcludeResourceRules) > 0 {
+		return false
+	}
+	for _, selector := range []*meta.LabelSelector{doc.NamespaceSelector, doc.ObjectSelector} {
+		if selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+			return false
+		}
+	}
+	r := doc.ResourceRules[0]
+	return len(r.ResourceNames) == 0 && slices.Equal(r.APIGroups, []string{""}) &&
+		slices.Equal(r.APIVersions, []string{"v1"}) && slices.Equal(r.Resources, []string{"pods"})
+}
+
+// forControllers is the constraint of a rule that follows: the same operations, on
+// other resources.
+func forControllers(match *admission.MatchResources, byGroup map[string][]string) (*constraint.Constraint, error) {
+	doc := &admission.MatchResources{MatchPolicy: match.MatchPolicy}
+	for _, group := range []string{"apps", "batch"} {
+		if len(byGroup[group]) == 0 {
+			continue
+		}
+		doc.ResourceRules = append(doc.ResourceRules, admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{
+			Operations: match.ResourceRules[0].Operations,
+			Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: byGroup[group]},
+		}})
+	}
+	return constraint.Compile(doc, "spec.matchConstraints", nil)
+}
+
+// Pointer returns where stands in the object what an expression about pods reads at
+// a pointer.
+func (t Template) Pointer(path string) string {
+	if len(t) == 0 {
+		return path
+	}
+	for _, part := range []string{"/spec", "/metadata"} {
+		if path == part || strings.HasPrefix(path, part+"/") {
+			return "/" + strings.Join(t, "/") + path
+		}
+	}
+	return path
+}

@@ -1,0 +1,13 @@
+package celpolicy
+
+const (
+	// maxConditions bounds matchConditions, as Kubernetes does.
+	maxConditions = 64
+	// MaxEntries bounds each other list of a document: validations, variables, images,
+	// references. All are looked at for each object.
+	MaxEntries = 200
+	// minTimeout and maxTimeout bound a webhook's timeout in Kubernetes, in seconds.
+	minTimeout, maxTimeout = 1, 30
+	// MaxMessage bounds what a messageExpression says, in bytes: it is in every answer.
+	MaxMessage = 5 << 10
+)

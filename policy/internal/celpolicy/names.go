@@ -1,0 +1,79 @@
+package celpolicy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	celgo "github.com/google/cel-go/cel"
+
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+)
+
+// The names that expressions read.
+const (
+	ObjectName    = "object"
+	OldObjectName = "oldObject"
+	RequestName   = "request"
+	NamespaceName = "namespaceObject"
+)
+
+// OfObject are the variables of an admission request.
+func OfObject() []cel.Variable {
+	return []cel.Variable{
+		{Name: ObjectName, Type: celgo.DynType}, {Name: OldObjectName, Type: celgo.DynType},
+		{Name: RequestName, Type: cel.RequestType()}, {Name: NamespaceName, Type: cel.NamespaceType()},
+	}
+}
+
+// known are the members of variables of which not all members are known here.
+func known(variable string) []string {
+	switch variable {
+	case RequestName:
+		return []string{"kind", "resource", "subResource", "requestKind", "requestResource", "requestSubResource", "name", "namespace",
+			"operation", "userInfo", "dryRun"}
+	case NamespaceName:
+		return []string{"metadata"}
+	}
+	return nil
+}
+
+// ReadsKnown refuses to read of the request and of the namespace what nobody knows.
+func ReadsKnown(p *cel.Program) error {
+	var errs []error
+	for _, read := range p.Reads() {
+		if members := known(read.Variable); members != nil && read.Field != "" && !slices.Contains(members, read.Field) {
+			errs = append(errs, field.Fail(p.Path(), "%s.%s is not known here: of %s there are %s", read.Variable, read.Field, read.Variable, strings.Join(members, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// IsOfObject reports whether something of the object or of the request is read.
+func IsOfObject(read cel.Read) bool {
+	return slices.Contains([]string{ObjectName, OldObjectName, RequestName, NamespaceName}, read.Variable)
+}
+
+// UnknownHere is what a policy asks for and nobody knows.
+func UnknownHere(what string) error {
+	return fmt.Errorf("only images and their namespace are known here, and the policy asks for %s; the admission webhook knows the whole object", what)
+}
+
+// Shorten cuts a text for a message.
+func Shorten(s string) string {
+	const most = 200
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
+
+// Bounded cuts what an author's expression says.
+func Bounded(text string) string {
+	if len(text) > MaxMessage {
+		return text[:MaxMessage] + "..."
+	}
+	return text
+}

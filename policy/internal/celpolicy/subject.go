@@ -1,0 +1,208 @@
+package celpolicy
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+)
+
+// Template says where the pod template is in an object that a rule which follows
+// from one about pods looks at; nil for the object itself.
+type Template []string
+
+// View returns the object as an expression about pods sees it: with the pod template's
+// specification and metadata in place of its own, which is what Kyverno makes of an
+// expression by rewriting its text. Name and namespace are the object's, never the
+// template's.
+func (t Template) View(object map[string]any) map[string]any {
+	if len(t) == 0 || object == nil {
+		return object
+	}
+	var at any = object
+	for _, key := range t {
+		step, _ := at.(map[string]any)
+		at = step[key]
+	}
+	template, _ := at.(map[string]any)
+	changed := maps.Clone(object)
+	delete(changed, "spec") // without a template there is none to read
+	if spec, ok := template["spec"]; ok {
+		changed["spec"] = spec
+	}
+	meta := map[string]any{}
+	if templates, ok := template["metadata"].(map[string]any); ok {
+		maps.Copy(meta, templates)
+	}
+	own, _ := object["metadata"].(map[string]any)
+	for _, key := range []string{"namespace", "name", "generateName"} {
+		if delete(meta, key); own[key] != nil {
+			meta[key] = own[key]
+		}
+	}
+	changed["metadata"] = meta
+	return changed
+}
+
+// Seen is what expressions read of a subject.
+type Seen struct {
+	Subject  *policy.Subject
+	Template Template
+	// Pinned are texts, by pointer, that will stand in the object when it is stored.
+	Pinned map[string]string
+}
+
+var _ cel.Values = (*Seen)(nil)
+
+// Value implements cel.Values.
+func (v *Seen) Value(variable string) (any, bool) {
+	s := v.Subject
+	switch variable {
+	case ObjectName, OldObjectName:
+		switch {
+		case s.Bare:
+			return types.WrapErr(&cel.UnknownError{Gaps: []error{UnknownHere(variable)}}), true
+		case variable == ObjectName:
+			return native(v.Template.View(withTexts(s.Object.Map(), v.Pinned))), true
+		}
+		return native(v.Template.View(s.OldObject.Map())), true
+	case RequestName:
+		if s.Bare {
+			return bareRequest(s), true
+		}
+		return request(s), true
+	case NamespaceName:
+		return NamespaceObject(s), true
+	}
+	return nil, false
+}
+
+// Variables are the values that Seen has, for who adds others to them.
+func Variables(s *policy.Subject, t Template, pinned map[string]string) map[string]any {
+	seen := &Seen{Subject: s, Template: t, Pinned: pinned}
+	all := map[string]any{}
+	for _, name := range []string{ObjectName, OldObjectName, RequestName, NamespaceName} {
+		all[name] = func() any {
+			value, _ := seen.Value(name)
+			return value
+		}
+	}
+	return all
+}
+
+// native keeps an absent object from being an empty one.
+func native(object map[string]any) any {
+	if object == nil {
+		return nil
+	}
+	return object
+}
+
+// request is the AdmissionRequest, as far as it is known.
+func request(s *policy.Subject) any {
+	kind := map[string]any{"group": s.Group, "version": s.Version, "kind": s.Kind}
+	resource := map[string]any{"group": s.Group, "version": s.Version, "resource": constraint.NameOf(s.Kind)}
+	groups := make([]any, len(s.User.Groups))
+	for i, g := range s.User.Groups {
+		groups[i] = g
+	}
+	return partialOf(RequestName, map[string]any{
+		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
+		"subResource": s.Subresource, "requestSubResource": s.Subresource, "name": s.Name, "namespace": s.Namespace,
+		"operation": s.Operation, "dryRun": s.DryRun,
+		"userInfo": partialOf("request.userInfo", map[string]any{"username": s.User.Name, "groups": groups}),
+	})
+}
+
+// bareRequest is what is known of a request where only images are.
+func bareRequest(s *policy.Subject) any {
+	kind := map[string]any{"group": s.Group, "version": s.Version, "kind": s.Kind}
+	resource := map[string]any{"group": s.Group, "version": s.Version, "resource": constraint.NameOf(s.Kind)}
+	members := map[string]any{"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource, "dryRun": s.DryRun}
+	if s.Namespace != "" {
+		members["namespace"] = s.Namespace
+	}
+	return partialOf(RequestName, members)
+}
+
+// NamespaceObject is the object's namespace, of which the name and the labels are
+// known; null for what is in none.
+func NamespaceObject(s *policy.Subject) any {
+	if s.Namespace == "" {
+		if s.Bare {
+			return types.WrapErr(&cel.UnknownError{Gaps: []error{UnknownHere("the object's namespace")}})
+		}
+		return nil
+	}
+	meta := map[string]any{"name": s.Namespace}
+	if s.NamespaceKnown {
+		labels := make(map[string]any, len(s.NamespaceLabels))
+		for key, value := range s.NamespaceLabels {
+			labels[key] = value
+		}
+		meta["labels"] = labels
+	}
+	return partialOf(NamespaceName, map[string]any{"metadata": partialOf(NamespaceName+".metadata", meta)})
+}
+
+// partial is an object of which only some members are known. To read another one is
+// to ask for what nobody looked at, which is not to find that it is absent.
+type partial struct {
+	traits.Mapper
+	name string
+}
+
+func partialOf(name string, members map[string]any) partial {
+	return partial{Mapper: types.NewStringInterfaceMap(types.DefaultTypeAdapter, members), name: name}
+}
+
+func (p partial) unknown(key ref.Val) ref.Val {
+	return types.WrapErr(&cel.UnknownError{Gaps: []error{unknownMember{p.name, key}}})
+}
+
+// Find implements traits.Mapper.
+func (p partial) Find(key ref.Val) (ref.Val, bool) {
+	if value, ok := p.Mapper.Find(key); ok {
+		return value, true
+	}
+	return p.unknown(key), true
+}
+
+// Get implements traits.Mapper.
+func (p partial) Get(key ref.Val) ref.Val {
+	value, _ := p.Find(key)
+	return value
+}
+
+// Contains implements traits.Mapper.
+func (p partial) Contains(key ref.Val) ref.Val {
+	if value, ok := p.Mapper.Find(key); ok {
+		return types.Bool(value != nil)
+	}
+	return p.unknown(key)
+}
+
+// unknownMember says which member of an object nobody knows.
+type unknownMember struct {
+	of  string
+	key ref.Val
+}
+
+func (u unknownMember) Error() string {
+	key, _ := u.key.Value().(string)
+	return u.of + "." + key + " is not known here"
+}
+
+// withTexts returns the object with other texts at some pointers (RFC 6901).
+func withTexts(object map[string]any, texts map[string]string) map[string]any {
+	for _, pointer := range slices.Sorted(maps.Keys(texts)) {
+		object = policy.WithText(object, pointer, func(string) string { return texts[pointer] })
+	}
+	return object
+}

@@ -1,0 +1,251 @@
+package jmespath
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	jp "github.com/kyverno/go-jmespath"
+)
+
+// Deferred is a member of a query's data that is found out when a query first reads
+// it. Only members of the data itself may be Deferred, and no members of these.
+type Deferred interface {
+	// Value returns the value, the same every time. An *UndefinedError means that the
+	// member is not there; a query may have something in its place. Any other error
+	// is the query's.
+	Value() (any, error)
+}
+
+// Roots returns which members of its data a query reads, sorted; false if it may
+// read any, as one that names them by a hole does.
+func (q *Query) Roots() ([]string, bool) { return q.roots.names, !q.roots.any }
+
+// roots is what a query reads of its data.
+type roots struct {
+	names []string
+	any   bool
+}
+
+func rootsOf(ast jp.ASTNode) roots {
+	var r roots
+	r.whole(ast, true)
+	slices.Sort(r.names)
+	r.names = slices.Compact(r.names)
+	return r
+}
+
+// whole says that the value of a node is used as it is.
+func (r *roots) whole(node jp.ASTNode, at bool) {
+	if r.read(node, at) {
+		r.any = true
+	}
+}
+
+// read looks through a node that is evaluated on the data itself, or else on what
+// was read of it, and reports whether it gives the data itself.
+func (r *roots) read(node jp.ASTNode, at bool) bool {
+	c := node.Children
+	switch node.NodeType {
+	case jp.ASTLiteral, jp.ASTIndex, jp.ASTSlice, jp.ASTEmpty:
+		return false
+	case jp.ASTIdentity, jp.ASTCurrentNode:
+		return at
+	case jp.ASTField:
+		if at {
+			r.field(node)
+		}
+		return false
+	case jp.ASTSubexpression, jp.ASTPipe, jp.ASTIndexExpression:
+		return r.read(c[1], r.read(c[0], at))
+	case jp.ASTOrExpression, jp.ASTAndExpression:
+		first, second := r.read(c[0], at), r.read(c[1], at)
+		return first || second
+	case jp.ASTExpRef: // is evaluated on what a list holds
+		r.whole(c[0], false)
+		return false
+	case jp.ASTProjection, jp.ASTValueProjection, jp.ASTFilterProjection:
+		r.whole(c[0], at)
+		for _, child := range c[1:] {
+			r.whole(child, false)
+		}
+		return false
+	}
+	for _, child := range c { // functions, operators, lists and hashes
+		r.whole(child, at)
+	}
+	return false
+}
+
+func (r *roots) field(node jp.ASTNode) {
+	name, ok := node.Value.(string)
+	if !ok || strings.ContainsRune(name, markOpen) {
+		r.any = true
+		return
+	}
+	r.names = append(r.names, name)
+}
+
+// simple is an expression that needs no library: a chain of names, and what stands in
+// its place if nothing is found or what is found is empty, as in a.b || 'c'.
+type simple struct {
+	path     []string // nil for all other expressions
+	fallback any
+	or       bool
+}
+
+func simpleOf(node jp.ASTNode) simple {
+	if node.NodeType != jp.ASTOrExpression {
+		return simple{path: plainPath(node)}
+	}
+	path, second := plainPath(node.Children[0]), node.Children[1]
+	text, isText := second.Value.(string)
+	if second.NodeType != jp.ASTLiteral || isText && strings.ContainsRune(text, markOpen) {
+		return simple{}
+	}
+	return simple{path: path, fallback: second.Value, or: true}
+}
+
+// value is what is found, or what stands in its place; false where the library has the
+// last word.
+func (s simple) value(found any) (any, bool) {
+	if !s.or {
+		return found, true
+	}
+	switch v := found.(type) {
+	case string:
+		if v == "" {
+			return s.fallback, true
+		}
+		return v, true
+	case float64:
+		return v, true
+	case bool:
+		if !v {
+			return s.fallback, true
+		}
+		return v, true
+	case nil:
+		return s.fallback, true
+	}
+	return nil, false
+}
+
+// plainPath returns the names of a tree that is a chain of names, as in a.b.c; nil
+// for all others.
+func plainPath(node jp.ASTNode) []string {
+	switch node.NodeType {
+	case jp.ASTField:
+		if name, ok := node.Value.(string); ok && !strings.ContainsRune(name, markOpen) {
+			return []string{name}
+		}
+	case jp.ASTSubexpression:
+		if first, second := plainPath(node.Children[0]), plainPath(node.Children[1]); first != nil && second != nil {
+			return append(first, second...)
+		}
+	}
+	return nil
+}
+
+// walk evaluates a simple expression without the library. False means that the library has
+// the last word: something is missing or is no object.
+func (q *Query) walk(data any) (any, bool, error) {
+	for _, name := range q.simple.path {
+		object, ok := data.(map[string]any)
+		if !ok {
+			return nil, false, nil
+		}
+		if data, ok = object[name]; !ok {
+			return q.simple.fallback, q.simple.or, nil
+		}
+		if d, late := data.(Deferred); late {
+			value, err := d.Value()
+			switch {
+			case err != nil && q.simple.or && isUndefined(err):
+				return q.simple.fallback, true, nil
+			case err != nil:
+				return nil, false, q.missing(name, err)
+			}
+			data = value
+		}
+	}
+	value, known := q.simple.value(data)
+	return value, known, nil
+}
+
+// missing is the error for a Deferred that has no value.
+func (q *Query) missing(name string, err error) error {
+	err = fmt.Errorf("%s: %w", name, err)
+	if isUndefined(err) {
+		return &UndefinedError{Expression: q.source, Err: err}
+	}
+	return fmt.Errorf("expression %q: %w", shorten(q.source), err)
+}
+
+func isUndefined(err error) bool {
+	_, undefined := errors.AsType[*UndefinedError](err)
+	return undefined
+}
+
+// settle returns data with the members that the query reads found out, and why
+// those that are not there are not. Data without any such is returned as it is.
+func (q *Query) settle(data any) (any, error, error) {
+	object, ok := data.(map[string]any)
+	if !ok || !q.late(object) {
+		return data, nil, nil
+	}
+	settled := make(map[string]any, len(q.roots.names))
+	var absent error
+	settle := func(name string, value any) error {
+		d, late := value.(Deferred)
+		if !late {
+			settled[name] = value
+			return nil
+		}
+		value, err := d.Value()
+		switch {
+		case err == nil:
+			settled[name] = value
+		case isUndefined(err):
+			absent = errors.Join(absent, fmt.Errorf("%s: %w", name, err))
+		default:
+			return q.missing(name, err)
+		}
+		return nil
+	}
+	if q.roots.any {
+		for name, value := range object {
+			if err := settle(name, value); err != nil {
+				return nil, nil, err
+			}
+		}
+		return settled, absent, nil
+	}
+	for _, name := range q.roots.names {
+		if value, ok := object[name]; ok {
+			if err := settle(name, value); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return settled, absent, nil
+}
+
+// late reports whether the query reads a member that is Deferred.
+func (q *Query) late(object map[string]any) bool {
+	if q.roots.any {
+		for _, value := range object {
+			if _, ok := value.(Deferred); ok {
+				return true
+			}
+		}
+		return false
+	}
+	for _, name := range q.roots.names {
+		if _, ok := object[name].(Deferred); ok {
+			return true
+		}
+	}
+	return false
+}

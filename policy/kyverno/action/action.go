@@ -1,0 +1,142 @@
+// Package action answers: what does a failed rule of Kyverno's do to the object?
+//
+// It is validationFailureAction with its overrides by namespace and emitWarning
+// (kyverno.io/v1, Kyverno 1.19, "Validate Rules").
+package action
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// Override is an entry of validationFailureActionOverrides as it is written.
+type Override struct {
+	Action            string          `json:"action"`
+	Namespaces        []string        `json:"namespaces"`
+	NamespaceSelector *match.Selector `json:"namespaceSelector"`
+}
+
+// Actions say what a failure does where a rule or an entry does not say it itself.
+// They are immutable and safe for concurrent use.
+type Actions struct {
+	usual     policy.Action
+	warns     bool // emitWarning: who asks is told of what Audit admits
+	overrides []override
+}
+
+type override struct {
+	action     policy.Action
+	namespaces []string
+	selector   *match.Selector
+}
+
+// Parse reads an action; the lower-case spelling is Kyverno's old one.
+func Parse(text, path string) (policy.Action, error) {
+	switch strings.ToLower(text) {
+	case "enforce":
+		return policy.Enforce, nil
+	case "audit":
+		return policy.Audit, nil
+	}
+	return "", field.Fail(path, "unknown action %q: want Enforce or Audit", text)
+}
+
+// Document is what a policy says of its actions.
+type Document struct {
+	// Usual is validationFailureAction; empty means Audit.
+	Usual     string
+	Overrides []Override
+	// Warns is emitWarning, which is a policy's alone.
+	Warns bool
+}
+
+// Compile reads the actions of a policy. Errors are about fields of spec.
+func Compile(d Document) (Actions, error) {
+	usual := Actions{usual: policy.Audit, warns: d.Warns} // Kyverno's default
+	return usual.with(d, "spec.validationFailureAction", "spec.validationFailureActionOverrides")
+}
+
+// With returns the actions of a rule, at a path, that says something itself: what it
+// leaves out is the policy's.
+func (a Actions) With(d Document, path string) (Actions, error) {
+	return a.with(d, path+".failureAction", path+".failureActionOverrides")
+}
+
+func (a Actions) with(d Document, usual, overrides string) (Actions, error) {
+	var errs []error
+	var err error
+	if d.Usual != "" {
+		a.usual, err = Parse(d.Usual, usual)
+		errs = append(errs, err)
+		a.overrides = nil
+	}
+	if len(d.Overrides) > 0 {
+		a.overrides = nil
+	}
+	for i, o := range d.Overrides {
+		path := overrides + "[" + strconv.Itoa(i) + "]"
+		action, err := Parse(o.Action, path+".action")
+		switch {
+		case len(o.Namespaces) == 0 && o.NamespaceSelector == nil:
+			errs = append(errs, field.Fail(path+".namespaces", "is missing or empty, and there is no namespaceSelector: say which namespaces are meant, * for all of them"))
+		case o.Namespaces != nil && len(o.Namespaces) == 0:
+			errs = append(errs, field.Fail(path+".namespaces", "is empty: name namespaces, or leave the field out"))
+		}
+		errs = append(errs, err, o.NamespaceSelector.Validate(path+".namespaceSelector"))
+		a.overrides = append(a.overrides, override{action: action, namespaces: o.Namespaces, selector: o.NamespaceSelector})
+	}
+	return a, errors.Join(errs...)
+}
+
+// CanEnforce reports whether a failure denies anywhere.
+func (a Actions) CanEnforce() bool {
+	for _, o := range a.overrides {
+		if o.action == policy.Enforce {
+			return true
+		}
+	}
+	return a.usual == policy.Enforce
+}
+
+// Of returns the action for a subject: the entry's own, else the first override
+// that fits, else the usual one.
+func (a Actions) Of(s *policy.Subject, own policy.Action) (policy.Action, error) {
+	action := own
+	if action == "" {
+		var err error
+		if action, err = a.inherited(s); err != nil {
+			return "", err
+		}
+	}
+	if action == policy.Audit && a.warns {
+		return policy.Warn, nil
+	}
+	return action, nil
+}
+
+func (a Actions) inherited(s *policy.Subject) (policy.Action, error) {
+	if s.Bare && s.Namespace == "" && len(a.overrides) > 0 {
+		return "", match.Unknown("the object's namespace (validationFailureActionOverrides)")
+	}
+	for _, o := range a.overrides {
+		if len(o.namespaces) > 0 && !wildcard.Any(o.namespaces, s.Namespace) {
+			continue
+		}
+		if o.selector != nil {
+			if !s.NamespaceKnown {
+				return "", match.ErrNamespaceUnknown
+			}
+			if !o.selector.Matches(s.NamespaceLabels) {
+				continue
+			}
+		}
+		return o.action, nil
+	}
+	return a.usual, nil
+}

@@ -1,0 +1,66 @@
+package kyverno
+
+import (
+	"context"
+	"strconv"
+
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
+)
+
+const matchConditions = "spec.webhookConfiguration.matchConditions"
+
+// gate is webhookConfiguration.matchConditions: what the API server would not ask a
+// webhook about, the policy is not asked about.
+type gate struct {
+	scope      *cel.Scope
+	conditions celpolicy.Conditions
+}
+
+var _ rule.Gate = (*gate)(nil)
+
+// compileGate reads matchConditions; nil for none.
+func (p *policyCompiler) compileGate() (rule.Gate, error) {
+	w := p.doc.Spec.WebhookConfiguration
+	if w == nil || len(w.MatchConditions) == 0 {
+		return nil, nil
+	}
+	docs := make([]admission.MatchCondition, len(w.MatchConditions))
+	for i, c := range w.MatchConditions {
+		docs[i] = admission.MatchCondition{Name: c.Name, Expression: c.Expression}
+	}
+	scope, err := celpolicy.NewScope(p.language.Environment)
+	if err != nil {
+		return nil, field.Below(matchConditions, err)
+	}
+	conditions, err := celpolicy.CompileConditions(scope, docs, matchConditions)
+	return &gate{scope: scope, conditions: conditions}, err
+}
+
+// Opens asks the conditions. Somebody has to ask for the object to be admitted, else
+// there is no request to ask about.
+func (g *gate) Opens(ctx context.Context, s *policy.Subject) (bool, error) {
+	held, err := g.conditions.Hold(ctx, g.scope.NewActivation(cel.Inputs{Variables: celpolicy.Variables(s, nil, nil)}))
+	return held, field.Below(matchConditions, err)
+}
+
+// onlyForObjects refuses settings that rules about images cannot honour.
+func (p *policyCompiler) onlyForObjects(rules int) []error {
+	var errs []error
+	if p.gate != nil {
+		errs = append(errs, document.Unsupported(matchConditions, "a condition in CEL, in a policy with verifyImages,"))
+	}
+	if p.background {
+		errs = append(errs, document.Unsupported("spec.admission", "a policy for background scans alone, with verifyImages,"))
+	}
+	if p.out.FirstRuleOnly && rules > 1 {
+		errs = append(errs, document.Unsupported("spec.applyRules", "One, in a policy of "+strconv.Itoa(rules)+" rules with verifyImages,"))
+	}
+	return errs
+}

@@ -1,0 +1,90 @@
+package match
+
+import "slices"
+
+// PodControllers are the kinds that make pods of a template, in Kyverno's order.
+func PodControllers() []string {
+	return []string{"DaemonSet", "Deployment", "Job", "StatefulSet", "ReplicaSet", "ReplicationController", "CronJob"}
+}
+
+// OnlyPods reports whether a rule is about pods as such, so that it means
+// the same for pod templates: not if it picks pods by name, label or annotation,
+// nor if it speaks of other kinds as well.
+func OnlyPods(match, exclude Block) bool {
+	pods := false
+	for _, b := range []Block{match, exclude} {
+		for _, f := range b.filters {
+			if len(f.names) > 0 || f.Resources.Selector != nil || len(f.Resources.Annotations) > 0 {
+				return false
+			}
+			for _, kind := range f.kinds {
+				if !kind.isPod() {
+					return false
+				}
+			}
+		}
+	}
+	for _, f := range match.filters {
+		pods = pods || len(f.kinds) > 0
+	}
+	return pods
+}
+
+// AboutPods reports whether the block names pods, and whether it means the same for
+// templates of pods: not if it picks objects by name, label or annotation, nor if one
+// of its filters speaks of pods and of other kinds.
+func (b Block) AboutPods() (pods, plain bool) {
+	plain = true
+	for _, f := range b.filters {
+		if len(f.names) > 0 || f.Resources.Selector != nil || f.Resources.Annotations != nil {
+			plain = false
+		}
+		named := slices.ContainsFunc(f.kinds, kindSelector.namesPod)
+		pods = pods || named
+		plain = plain && (!named || len(f.kinds) == 1)
+	}
+	return pods, plain
+}
+
+// NamesKinds reports whether the block names any kind.
+func (b Block) NamesKinds() bool {
+	return slices.ContainsFunc(b.filters, func(f filter) bool { return len(f.kinds) > 0 })
+}
+
+// namesPod reports whether the selector's kind is Pod, in any version.
+func (s kindSelector) namesPod() bool { return s.kind == "Pod" && s.subresource == "" }
+
+// ForKinds returns the block with other kinds in place of pods. Of what speaks of other
+// kinds already one filter that is enough is left out.
+func (b Block) ForKinds(kinds []string) Block {
+	changed := Block{all: b.all}
+	for _, f := range b.filters {
+		if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, kindSelector.namesPod) {
+			if b.all {
+				changed.filters = append(changed.filters, f)
+			}
+			continue
+		}
+		if len(f.kinds) > 0 {
+			f.kinds = nil
+			for _, kind := range kinds {
+				f.kinds = append(f.kinds, kindSelector{group: GroupOf(kind), version: "*", kind: kind})
+			}
+		}
+		changed.filters = append(changed.filters, f)
+	}
+	return changed
+}
+
+// GroupOf returns the API group of a pod controller, which keeps a generated rule
+// from matching another kind of the
+// same name.
+func GroupOf(kind string) string {
+	switch kind {
+	case "Job", "CronJob":
+		return "batch"
+	case "ReplicationController":
+		return ""
+	}
+	return "apps"
+}

@@ -1,0 +1,297 @@
+package kyverno_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/kyverno"
+)
+
+// about compiles a policy of rules, given as YAML, with more in its spec.
+func about(t *testing.T, lookup configMaps, rules, spec string, annotations ...string) *policy.Policy {
+	t.Helper()
+	text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p, annotations: {" + strings.Join(annotations, ", ") + "}}, spec: {validationFailureAction: Enforce, " + spec + "rules: [" + rules + "]}}"
+	p, err := newCompiler(t, lookup).Compile([]byte(text), "test")
+	if err != nil {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	return p
+}
+
+func subjectFrom(t *testing.T, text string) *policy.Subject {
+	t.Helper()
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	return subjectOf(object)
+}
+
+// results says what became of each rule that speaks of a subject: name=result.
+func results(t *testing.T, p *policy.Policy, s *policy.Subject) string {
+	t.Helper()
+	find := func([]policy.Extractor) ([]policy.Image, error) { return nil, nil }
+	var list []string
+	for _, r := range setOf(t, p).Validate(t.Context(), s, find) {
+		is := string(r.Ruling.Result)
+		if r.Skip != "" {
+			is = "skip"
+		}
+		list = append(list, r.Rule+"="+is)
+	}
+	return strings.Join(list, " ")
+}
+
+const (
+	podOf        = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: prod, labels: {app: a}}, spec: %s}"
+	deploymentOf = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: prod, labels: {app: d}}, spec: {template: {metadata: {labels: {app: a}}, spec: %s}}}"
+	cronJobOf    = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: a, namespace: prod, labels: {app: c}}, spec: {jobTemplate: {spec: {template: {metadata: {labels: {app: a}}, spec: %s}}}}}"
+)
+
+// TestAutogenOfValidation asks the rules that follow from one about pods: they mean the same for
+// pods, for templates of pods, and for templates in templates.
+func TestAutogenOfValidation(t *testing.T) {
+	const match = "match: {any: [{resources: {kinds: [Pod]}}]}"
+	const bad, good = "{hostNetwork: true, containers: [{name: x, image: 'x:latest'}]}", "{hostNetwork: false, containers: [{name: x, image: 'x:v1'}]}"
+	for _, c := range []struct{ name, body string }{
+		{"pattern", "validate: {pattern: {spec: {hostNetwork: false}}}"},
+		{"pattern of metadata", "validate: {pattern: {metadata: {labels: {app: '{{request.object.metadata.labels.app}}'}}, spec: {hostNetwork: false}}}"},
+		{"anyPattern", "validate: {anyPattern: [{spec: {hostNetwork: false}}, {metadata: {labels: {app: z}}}]}"},
+		{"deny", "validate: {deny: {conditions: {any: [{key: '{{request.object.spec.hostNetwork}}', operator: Equals, value: true}]}}}"},
+		{"deny by metadata", "validate: {deny: {conditions: {all: [{key: '{{request.object.metadata.labels.app}}', operator: Equals, value: a}, {key: '{{request.object.spec.hostNetwork}}', operator: Equals, value: true}]}}}"},
+		{"deny by namespace", "validate: {deny: {conditions: {all: [{key: '{{request.object.metadata.namespace}}', operator: Equals, value: prod}, {key: '{{request.object.spec.hostNetwork}}', operator: Equals, value: true}]}}}"},
+		{"foreach", "validate: {foreach: [{list: request.object.spec.containers, pattern: {image: '!*:latest'}}]}"},
+		{"foreach of the object", "validate: {foreach: [{list: request.object.spec.containers, elementScope: false, deny: {conditions: {any: [{key: '{{request.object.spec.hostNetwork}}', operator: Equals, value: true}]}}}]}"},
+		{"podSecurity", "validate: {podSecurity: {level: baseline}}"},
+		{"cel", "validate: {cel: {expressions: [{expression: '!object.spec.hostNetwork'}]}}"},
+		{"context", "context: [{name: host, variable: {jmesPath: request.object.spec.hostNetwork}}], validate: {deny: {conditions: {any: [{key: '{{host}}', operator: Equals, value: true}]}}}"},
+		{"preconditions", "preconditions: {all: [{key: '{{request.object.spec.containers[0].name}}', operator: Equals, value: x}]}, validate: {pattern: {spec: {hostNetwork: false}}}"},
+	} {
+		p := about(t, nil, "{name: r, "+match+", "+c.body+"}", "")
+		for _, o := range []struct{ object, rule string }{{podOf, "r"}, {deploymentOf, "autogen-r"}, {cronJobOf, "autogen-cronjob-r"}} {
+			for spec, want := range map[string]string{bad: "fail", good: "pass"} {
+				if got := results(t, p, subjectFrom(t, fmt.Sprintf(o.object, spec))); got != o.rule+"="+want {
+					t.Errorf("%s: %s of %s", c.name, got, spec)
+				}
+			}
+		}
+	}
+	p := about(t, nil, "{name: r, "+match+", validate: {message: 'want $(./../pattern/spec/hostNetwork)', pattern: {spec: {hostNetwork: false}}}}", "")
+	find := func([]policy.Extractor) ([]policy.Image, error) { return nil, nil }
+	for object, want := range map[string]string{
+		deploymentOf: "validation error: want false. rule autogen-r failed at path /spec/template/spec/hostNetwork/",
+		cronJobOf:    "validation error: want false. rule autogen-cronjob-r failed at path /spec/jobTemplate/spec/template/spec/hostNetwork/",
+	} {
+		got := setOf(t, p).Validate(t.Context(), subjectFrom(t, fmt.Sprintf(object, bad)), find)
+		if len(got) != 1 || got[0].Ruling.Reasons[0].Message != want {
+			t.Errorf("%+v\nwant %s", got, want)
+		}
+	}
+}
+
+func TestAutogenOfMutation(t *testing.T) {
+	const match = "match: {any: [{resources: {kinds: [Pod]}}]}"
+	for _, c := range []struct{ name, body string }{
+		{"merge", "mutate: {patchStrategicMerge: {spec: {containers: [{(name): '*', image: z}]}}}"},
+		{"merge with a variable", "mutate: {patchStrategicMerge: {spec: {containers: [{(name): '{{request.object.spec.containers[0].name}}', image: z}]}}}"},
+		{"foreach", "mutate: {foreach: [{list: request.object.spec.containers, patchStrategicMerge: {spec: {containers: [{(name): '{{element.name}}', image: z}]}}}]}"},
+		{"foreach in foreach", "mutate: {foreach: [{list: \"['a']\", foreach: [{list: request.object.spec.containers, patchStrategicMerge: {spec: {containers: [{(name): '{{element.name}}', image: z}]}}}]}]}"},
+	} {
+		set := setOf(t, about(t, nil, "{name: r, "+match+", "+c.body+"}", ""))
+		for _, object := range []string{podOf, deploymentOf, cronJobOf} {
+			changed, list := set.Mutate(t.Context(), subjectFrom(t, fmt.Sprintf(object, "{containers: [{name: x, image: x}]}")),
+				func(*policy.Subject) policy.Finder { return nil })
+			want := subjectFrom(t, fmt.Sprintf(object, "{containers: [{name: x, image: z}]}")).Object.Map()
+			equal(t, c.name, changed, want)
+			if len(list) != 1 || !list[0].Changed {
+				t.Errorf("%s: %+v", c.name, list)
+			}
+		}
+	}
+}
+
+// TestWhichRulesFollow: as in Kyverno, it is the policy that can be about templates.
+func TestWhichRulesFollow(t *testing.T) {
+	const body = ", validate: {deny: {}}}"
+	const pods = "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}" + body
+	for _, c := range []struct{ rules, annotation, want, reason string }{
+		{pods, "", "r autogen-r autogen-cronjob-r", "pods"},
+		{"{name: r, match: {any: [{resources: {kinds: [v1/Pod]}}]}" + body, "", "r autogen-r autogen-cronjob-r", "pods with their version"},
+		{"{name: r, match: {resources: {kinds: [Pod]}}" + body, "", "r autogen-r autogen-cronjob-r", "the old form"},
+		{pods, "pod-policies.kyverno.io/autogen-controllers: none", "r", "none is wanted"},
+		{pods, "pod-policies.kyverno.io/autogen-controllers: 'Deployment,Job'", "r autogen-r", "some are"},
+		{pods, "pod-policies.kyverno.io/autogen-controllers: CronJob", "r autogen-cronjob-r", "CronJobs are"},
+		{"{name: r, match: {any: [{resources: {kinds: [Service]}}]}" + body, "", "r", "no pods"},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod, Deployment]}}]}" + body, "", "r", "pods and another kind"},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}, {resources: {kinds: [Service]}}]}" + body, "", "r autogen-r autogen-cronjob-r", "another kind beside"},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod], names: [a]}}]}" + body, "", "r", "by name"},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {a: b}}}}]}" + body, "", "r", "by label"},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {selector: {matchLabels: {a: b}}}}]}" + body, "", "r", "excluded by label"},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {namespaces: [a]}}]}" + body, "", "r autogen-r autogen-cronjob-r", "excluded by namespace"},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {kinds: [Service]}}]}" + body, "", "r", "another kind is excluded"},
+		{pods + ", {name: s, match: {any: [{resources: {kinds: [Pod], names: [a]}}]}" + body, "", "r s", "another rule is by name"},
+		{pods + ", {name: s, match: {any: [{resources: {kinds: [Service]}}]}" + body, "", "r autogen-r autogen-cronjob-r s", "another rule is about another kind"},
+		{pods + ", {name: m, match: {any: [{resources: {kinds: [Service]}}]}, mutate: {patchesJson6902: '[{op: remove, path: /a}]'}}", "", "r", "another rule patches by pointers"},
+	} {
+		annotations := []string{}
+		if c.annotation != "" {
+			annotations = append(annotations, c.annotation)
+		}
+		var got []string
+		for _, v := range about(t, nil, c.rules, "", annotations...).Validations {
+			got = append(got, v.Name())
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestApplyRules(t *testing.T) {
+	const rules = "{name: a, match: {any: [{resources: {kinds: [Pod]}}]}, preconditions: {all: [{key: '{{request.name}}', operator: Equals, value: b}]}, validate: {deny: {}}}," +
+		"{name: b, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {pattern: {kind: Pod}}}, {name: c, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {deny: {}}}"
+	pod := subjectFrom(t, fmt.Sprintf(podOf, "{}"))
+	equal(t, "All", results(t, about(t, nil, rules, ""), pod), "a=skip b=pass c=fail")
+	equal(t, "One", results(t, about(t, nil, rules, "applyRules: One, "), pod), "a=skip b=pass")
+}
+
+// TestSettings of a policy that rules about objects honour.
+func TestSettings(t *testing.T) {
+	const rules = "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {deny: {}}}"
+	pod := subjectFrom(t, fmt.Sprintf(podOf, "{}"))
+	asked := *pod
+	asked.User = policy.User{Name: "ann"}
+	background := about(t, nil, rules, "admission: false, ")
+	equal(t, "admission: false, when somebody asks", results(t, background, &asked), "")
+	equal(t, "admission: false, when nobody does", results(t, background, pod), "r=fail")
+	gated := about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: \"request.userInfo.username != 'ann'\"}]}, ")
+	equal(t, "a matchCondition that does not hold", results(t, gated, &asked), "")
+	asked.User.Name = "bob"
+	equal(t, "a matchCondition that holds", results(t, gated, &asked), "r=fail")
+	gated = about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: 'object.none == 1'}]}, ")
+	equal(t, "a matchCondition that cannot be asked", results(t, gated, &asked), "r=undecided")
+	if p := about(t, nil, rules, "failurePolicy: Ignore, "); !p.FailOpen || p.AuditOnly {
+		t.Errorf("%+v", p)
+	}
+	if p := about(t, nil, strings.Replace(rules, "validate: {", "validate: {failureAction: Audit, ", 1), ""); !p.AuditOnly {
+		t.Error("a policy of which no rule enforces")
+	}
+	for _, bad := range []string{
+		"webhookConfiguration: {matchConditions: [{name: a, expression: '1'}]}, ", "webhookConfiguration: {matchConditions: [{nam: a}]}, ", "schemaValidation: 7, ",
+	} {
+		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {" + bad + "rules: [" + rules + "]}}"
+		if _, err := newCompiler(t, nil).Compile([]byte(text), "test"); err == nil {
+			t.Errorf("%s loaded", bad)
+		}
+	}
+}
+
+func TestTargetsOfObjectRules(t *testing.T) {
+	rule := func(body string) string {
+		return "{name: r, match: {any: [{resources: {kinds: [Service]}}]}, " + body + "}"
+	}
+	for _, c := range []struct{ rules, want, reason string }{
+		{rule("validate: {pattern: {a: b}}"), "*/*/Service[CREATE UPDATE CONNECT]", "a pattern"},
+		{rule("validate: {deny: {}}"), "*/*/Service[CREATE UPDATE DELETE CONNECT]", "a deny rule sees deletions"},
+		{rule("mutate: {patchStrategicMerge: {a: b}}"), "*/*/Service", "a mutation"},
+		{strings.Replace(rule("validate: {deny: {}}"), "kinds: [Service]", "kinds: [Service], operations: [DELETE]", 1), "*/*/Service[DELETE]", "deletions alone"},
+		{strings.Replace(rule("validate: {deny: {}}"), "kinds: [Service]", "kinds: [Service], operations: [CREATE], namespaces: [a]", 1), "*/*/Service[CREATE]@a", "creations in a namespace"},
+	} {
+		if got := said(about(t, nil, c.rules, "").Targets); got != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestExceptionsOfObjectRules(t *testing.T) {
+	p := about(t, nil, "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {podSecurity: {level: baseline}}}", "")
+	const bad = "{hostNetwork: true, containers: [{name: a, image: x, securityContext: {privileged: true}}]}"
+	for _, c := range []struct{ more, object, want, reason string }{
+		{"", podOf, "r=skip", "the whole rule"},
+		{"", deploymentOf, "autogen-r=fail", "a rule that follows is not covered"},
+		{"podSecurity: [{controlName: Host Namespaces}], ", podOf, "r=fail", "one of two controls"},
+		{"podSecurity: [{controlName: Host Namespaces}, {controlName: Privileged Containers, images: ['*']}], ", podOf, "r=pass", "both controls"},
+		{"podSecurity: [{controlName: Host Namespaces}, {controlName: Privileged Containers, images: ['ghcr.io/*']}], ", podOf, "r=fail", "for another image"},
+	} {
+		text := "{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e, namespace: prod}, spec: {" + c.more + "exceptions: [{policyName: p, ruleNames: [r]}], match: {any: [{resources: {kinds: [Pod, Deployment]}}]}}}"
+		e, err := newCompiler(t, nil).CompileException([]byte(text), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := setOf(t, p).With(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := set.Validate(t.Context(), subjectFrom(t, fmt.Sprintf(c.object, bad)), func([]policy.Extractor) ([]policy.Image, error) { return nil, nil })
+		is := ""
+		if len(list) == 1 {
+			if is = string(list[0].Ruling.Result); list[0].Skip != "" {
+				is = "skip"
+			}
+			is = list[0].Rule + "=" + is
+		}
+		equal(t, c.reason, is, c.want)
+	}
+}
+
+// TestBrokenObjectRules: a rule that cannot be read is undecided for what it names, and
+// the document's other rules with it.
+func TestBrokenObjectRules(t *testing.T) {
+	for _, c := range []struct {
+		rule, kind string
+		asked      bool
+		reason     string
+	}{
+		{"validate: {patern: {}}", "Service", true, "a misspelt field"},
+		{"validat: {pattern: {}}", "Service", true, "a misspelt kind of rule"},
+		{"validate: {patern: {}}", "ConfigMap", false, "another kind"},
+		{"mutate: {patchesJson6902: 7}", "Service", true, "a mutation"},
+		{"mutate: {targets: [{kind: Secret}], x: y}", "Service", false, "a mutation of other objects"},
+		{"generate: {x: y}", "Service", false, "other objects"},
+	} {
+		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Service]}}]}, " + c.rule + "}]}}"
+		_, why := newCompiler(t, nil).Compile([]byte(text), "test")
+		if why == nil {
+			t.Fatalf("%s loads", c.rule)
+		}
+		p := kyverno.Broken([]byte(text), "test", why)
+		got := p != nil && results(t, p, subjectFrom(t, "{apiVersion: v1, kind: "+c.kind+", metadata: {name: a}}")) == "r=undecided"
+		if got != c.asked {
+			t.Errorf("%s: undecided %t", c.reason, got)
+		}
+	}
+}
+
+// TestRulesAboutOtherObjects are handed on.
+func TestRulesAboutOtherObjects(t *testing.T) {
+	p := about(t, nil, "{name: g, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.object.metadata.name}}', data: {data: {a: b}}}},"+
+		"{name: m, match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {targets: [{apiVersion: v1, kind: Secret, name: a, namespace: b}], patchStrategicMerge: {metadata: {labels: {a: b}}}}}", "")
+	equal(t, "rules", []int{len(p.Rules), len(p.Validations), len(p.Mutations), len(p.Generations), len(p.Alterations), len(p.NotOurs)}, []int{0, 0, 0, 1, 1, 0})
+}
+
+// TestARuleSpeaksOfWhatWasBefore: nobody slips out of a rule by the very change that it
+// is about.
+func TestARuleSpeaksOfWhatWasBefore(t *testing.T) {
+	p := about(t, nil, "{name: r, match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {locked: 'yes'}}}}]}, validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: UPDATE}]}}}}", "")
+	const locked, open = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {locked: 'yes'}}}", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
+	for _, c := range []struct{ before, after, want string }{{locked, open, "r=fail"}, {open, locked, "r=fail"}, {open, open, ""}} {
+		s := subjectFrom(t, c.after)
+		s.Operation, s.OldObject = "UPDATE", subjectFrom(t, c.before).Object
+		if got := results(t, p, s); got != c.want {
+			t.Errorf("from %s to %s: %s", c.before, c.after, got)
+		}
+	}
+}
+
+func TestIgnoredFieldsAreFew(t *testing.T) {
+	for _, f := range kyverno.Ignored() {
+		if slices.Contains([]string{"spec.applyRules", "spec.admission", "spec.emitWarning"}, f.Path) {
+			t.Errorf("%s is honoured", f.Path)
+		}
+	}
+}

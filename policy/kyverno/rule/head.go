@@ -1,0 +1,235 @@
+package rule
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/condition"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/variable"
+)
+
+// Document is what rules of all kinds have in common, as it is written. What a kind of
+// rules has besides is decoded with it, by embedding.
+type Document struct {
+	Name                   string                 `json:"name"`
+	Context                []rulecontext.Document `json:"context"`
+	Match                  match.Document         `json:"match"`
+	Exclude                *match.Document        `json:"exclude"`
+	ImageExtractors        map[string][]Extractor `json:"imageExtractors"`
+	Preconditions          any                    `json:"preconditions"`
+	SkipBackgroundRequests *bool                  `json:"skipBackgroundRequests"`
+	ReportProperties       map[string]string      `json:"reportProperties"`
+}
+
+// Options are what a rule needs of its policy.
+type Options struct {
+	// Context is what its context needs; the Engine is required.
+	Context rulecontext.Options
+	// OldForm: match and exclude may be written without any and all.
+	OldForm bool
+	// Background: the rule is not asked when an object is on its way into a cluster,
+	// as with admission: false.
+	Background bool
+	// Kinds take the place of pods, in a rule that follows from one about them; empty
+	// for all others.
+	Kinds []string
+	// Gate is the policy's own condition, asked before anything else; nil for none.
+	Gate Gate
+	// Plain: nothing that the rule does reads its context, so that there is none.
+	Plain bool
+	// Operations are those that the rule looks at where its match names none; empty
+	// means CREATE and UPDATE.
+	Operations []string
+}
+
+// Gate is a condition on what a policy is asked about at all.
+type Gate interface {
+	// Opens reports whether the policy is to be asked. An error means that nobody can
+	// tell.
+	Opens(ctx context.Context, s *policy.Subject) (bool, error)
+}
+
+// Head is what rules of all kinds have in common, compiled. It is immutable and safe
+// for concurrent use.
+type Head struct {
+	name, path     string
+	match, exclude match.Block
+	entries        rulecontext.Entries
+	extractors     map[string][]policy.Extractor
+	preconditions  *condition.Conditions // nil for none
+	background     bool
+	plain          bool
+	gate           Gate
+	targets        []policy.Target
+	properties     map[string]string
+}
+
+// Compile reads the common part of a rule. Path is the rule's, for errors, which are
+// about fields.
+func Compile(options Options, doc Document, path string) (*Head, error) {
+	h := &Head{name: doc.Name, path: path, background: options.Background, plain: options.Plain, gate: options.Gate, properties: doc.ReportProperties}
+	var errs []error
+	var err error
+	if h.match, err = match.Compile(doc.Match, path+".match"); err == nil && h.match.Empty() {
+		err = field.Fail(path+".match", "is empty, and so would match nothing")
+	}
+	errs = append(errs, err)
+	if doc.Exclude != nil {
+		h.exclude, err = match.Compile(*doc.Exclude, path+".exclude")
+		errs = append(errs, err)
+	}
+	if !options.OldForm && (doc.Match.OldForm() || doc.Exclude != nil && doc.Exclude.OldForm()) {
+		errs = append(errs, field.Fail(path+".match", "the old form without any and all is not part of this version: write any or all"))
+	}
+	h.entries, err = rulecontext.Compile(options.Context, doc.Context, path+".context")
+	errs = append(errs, err)
+	h.extractors, err = CompileExtractors(options.Context.Engine, doc.ImageExtractors, path+".imageExtractors")
+	errs = append(errs, err)
+	h.preconditions, err = Preconditions(options.Context, doc.Preconditions, path+".preconditions")
+	errs = append(errs, err)
+	if len(options.Kinds) > 0 {
+		h.match, h.exclude = h.match.ForKinds(options.Kinds), h.exclude.ForKinds(options.Kinds)
+	}
+	h.targets = h.match.TargetsAt(options.Operations)
+	return h, errors.Join(errs...)
+}
+
+// Plain reports whether a rule has no variable in it, wherever that stands.
+func Plain(raw []byte) bool { return !bytes.Contains(raw, []byte("{{")) }
+
+// Preconditions reads preconditions; nil where there are none.
+func Preconditions(options rulecontext.Options, doc any, path string) (*condition.Conditions, error) {
+	if doc == nil {
+		return nil, nil
+	}
+	compiled, err := condition.Compile(options.Engine, doc)
+	if err == nil && compiled.Empty() {
+		compiled = nil
+	}
+	return compiled, errors.Join(field.Below(path, err), document.NeverHolds(doc, path))
+}
+
+// Name returns the rule's name.
+func (h *Head) Name() string { return h.name }
+
+// Path returns where the rule stands in its document.
+func (h *Head) Path() string { return h.path }
+
+// Targets returns the kinds that the rule matches.
+func (h *Head) Targets() []policy.Target { return h.targets }
+
+// Entries returns the names of the rule's context.
+func (h *Head) Entries() []string { return h.entries.Names() }
+
+// Properties returns the author's words for reports, by key; nil for none. They are
+// not to be changed.
+func (h *Head) Properties() map[string]string { return h.properties }
+
+// Answer says that a rule has nothing more to ask.
+type Answer struct {
+	// Result is empty where the rule does not speak of the object; else Skipped or
+	// Undecided.
+	Result  policy.Result
+	Reasons []policy.Reason
+}
+
+// Skip is the answer of a rule whose author's condition leaves the object alone.
+func Skip(why string) *Answer {
+	return &Answer{Result: policy.Skipped, Reasons: []policy.Reason{{Code: policy.SkippedByPolicy, Message: why}}}
+}
+
+// Undecided is the answer of a rule that could not be asked.
+func Undecided(err error) *Answer {
+	return &Answer{Result: policy.Undecided, Reasons: []policy.Reason{ReasonOf(err)}}
+}
+
+// ReasonOf puts an error into words.
+func ReasonOf(err error) policy.Reason {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return policy.Reason{Code: policy.TimedOut, Message: err.Error(), Hint: "try again, or allow more time (--timeout)"}
+	}
+	return policy.Reason{Code: policy.PolicyError, Message: err.Error()}
+}
+
+// Ask asks whether the rule applies. The answer is nil if it does, and then the
+// context is what its expressions are evaluated on, nil in a rule that is Plain.
+func (h *Head) Ask(ctx context.Context, about policy.Case) (variable.Context, *Answer) {
+	s := about.Subject
+	if s.Document || h.background && askedAtAdmission(s) {
+		return nil, &Answer{}
+	}
+	applies, err := h.Applies(s)
+	if err != nil {
+		return nil, Undecided(field.Below(h.path, err))
+	}
+	if !applies {
+		return nil, &Answer{}
+	}
+	if h.gate != nil {
+		switch opens, err := h.gate.Opens(ctx, s); {
+		case err != nil:
+			return nil, Undecided(err)
+		case !opens:
+			return nil, &Answer{}
+		}
+	}
+	if s.Bare {
+		return nil, Undecided(field.Below(h.path, match.Unknown("the object")))
+	}
+	if h.plain && h.preconditions == nil {
+		return nil, nil
+	}
+	data := h.entries.Context(ctx, rulecontext.Source{Subject: s, Images: func() ([]policy.Image, error) {
+		if about.Find == nil {
+			return nil, nil
+		}
+		return about.Find(h.extractors[s.Kind])
+	}})
+	return data, Met(h.preconditions, data, h.path+".preconditions")
+}
+
+// Met asks preconditions, of which nil hold. Where one is in doubt, the rule is asked:
+// whoever writes the object must not talk it away.
+func Met(preconditions *condition.Conditions, data variable.Context, path string) *Answer {
+	if preconditions == nil {
+		return nil
+	}
+	result, err := preconditions.Evaluate(data)
+	switch {
+	case err != nil:
+		return Undecided(field.Below(path, err))
+	case !result.Held && !result.InDoubt():
+		return Skip("preconditions not met: " + result.Words())
+	}
+	return nil
+}
+
+// Applies reports whether match and exclude select the object, or what it was before.
+func (h *Head) Applies(s *policy.Subject) (bool, error) {
+	selected, err := h.selects(s)
+	if err != nil || selected || s.Object.IsZero() || s.OldObject.IsZero() {
+		return selected, err
+	}
+	before := *s
+	before.Object = s.OldObject
+	return h.selects(&before)
+}
+
+func (h *Head) selects(s *policy.Subject) (bool, error) {
+	matched, err := h.match.Matches(s, false)
+	if err != nil || !matched {
+		return false, err
+	}
+	excluded, err := h.exclude.Matches(s, true)
+	return !excluded, err
+}
+
+// askedAtAdmission reports whether somebody asks for the object to be admitted; who
+// reads files or scans what runs names nobody.
+func askedAtAdmission(s *policy.Subject) bool { return s.User.Name != "" || len(s.User.Groups) > 0 }

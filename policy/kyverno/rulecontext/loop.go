@@ -1,0 +1,43 @@
+package rulecontext
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/variable"
+)
+
+// maxElements bounds what one foreach looks at; the largest object that Kubernetes
+// takes has some ten thousand elements.
+const maxElements = 20_000
+
+// List evaluates the list of a foreach: what is no list is one of that alone. A list
+// that is not there is a *jmespath.UndefinedError.
+func List(list *variable.Expression, data variable.Context) ([]any, error) {
+	value, err := list.Evaluate(data)
+	if err != nil {
+		return nil, err
+	}
+	elements, ok := value.([]any)
+	if !ok {
+		elements = []any{value}
+	}
+	if len(elements) > maxElements {
+		return nil, fmt.Errorf("the number of elements %w of %d", jmespath.ErrTooLarge, maxElements)
+	}
+	return elements, nil
+}
+
+// Element fills inner with the members of outer and those of the element at a position
+// of a foreach: element and elementIndex, and the same with the nesting behind it, of
+// which the outermost foreach has 0.
+func Element(inner, outer variable.Context, element any, position, nesting int) {
+	for name, value := range outer {
+		inner[name] = value
+	}
+	number := strconv.Itoa(nesting)
+	index := float64(position)
+	inner["element"], inner["elementIndex"] = element, index
+	inner["element"+number], inner["elementIndex"+number] = element, index
+}

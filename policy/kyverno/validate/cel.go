@@ -1,0 +1,257 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	celgo "github.com/google/cel-go/cel"
+	admission "k8s.io/api/admissionregistration/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
+	"github.com/quaymaster/quaymaster/policy/variable"
+)
+
+// maxExpressions bounds the expressions of one rule.
+const maxExpressions = 200
+
+// paramsName is what expressions call the parameters.
+const paramsName = "params"
+
+// Language is the CEL of rules: what Kubernetes' ValidatingAdmissionPolicy has, without
+// authorizer. It is safe for concurrent use.
+type Language struct {
+	plain, withParams func() (*cel.Env, error)
+	options           LanguageOptions
+}
+
+// LanguageOptions are what expressions need beside the object.
+type LanguageOptions struct {
+	// Params looks parameters up; without it a rule with paramKind cannot be asked.
+	Params cel.Resources
+	// Now and Random are as in cel.Inputs.
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// NewLanguage returns the language; it is made when the first rule needs it, which
+// takes milliseconds.
+func NewLanguage(options LanguageOptions) *Language {
+	env := func(more ...cel.Variable) func() (*cel.Env, error) {
+		return sync.OnceValues(func() (*cel.Env, error) {
+			return cel.NewEnv(cel.Options{Variables: append(celpolicy.OfObject(), more...)})
+		})
+	}
+	return &Language{options: options, plain: env(), withParams: env(cel.Variable{Name: paramsName, Type: celgo.DynType})}
+}
+
+// Environment returns the language without parameters.
+func (l *Language) Environment() (*cel.Env, error) { return l.plain() }
+
+// program is a compiled cel rule.
+type program struct {
+	path          string
+	language      *Language
+	template      celpolicy.Template
+	scope         *cel.Scope
+	preconditions celpolicy.Conditions
+	expressions   []expression
+	annotations   []annotation
+	params        *params // nil for none
+}
+
+type expression struct {
+	path           string
+	holds, message *cel.Program // message is nil for none
+	text           string       // of the policy, or ""
+	source         string
+}
+
+type annotation struct {
+	key   string
+	value *cel.Program
+}
+
+func (c compiler) cel(doc *Document, path string) (checker, error) {
+	spec, place := doc.Validate.CEL, path+".cel"
+	p := &program{path: place, language: c.CEL, template: c.Template}
+	env := c.CEL.plain
+	var errs []error
+	var err error
+	if spec.ParamKind != nil || spec.ParamRef != nil {
+		env = c.CEL.withParams
+		p.params, err = compileParams(spec, place, c.context().Namespace)
+		errs = append(errs, err)
+	}
+	if p.scope, err = celpolicy.NewScope(env); err != nil {
+		return nil, errors.Join(append(errs, field.Below(place, err))...)
+	}
+	conditions := make([]admission.MatchCondition, len(doc.CELPreconditions))
+	for i, m := range doc.CELPreconditions {
+		conditions[i] = admission.MatchCondition{Name: m.Name, Expression: m.Expression}
+	}
+	for i, v := range spec.Variables {
+		if err := p.scope.Declare(place+".variables["+strconv.Itoa(i)+"].expression", v.Name, v.Expression); err != nil {
+			return nil, errors.Join(append(errs, err)...) // later ones may read it
+		}
+	}
+	p.preconditions, err = celpolicy.CompileConditions(p.scope, conditions, c.rulePath(path)+".celPreconditions")
+	errs = append(errs, err, p.compileExpressions(spec.Expressions, place+".expressions"), p.compileAnnotations(spec.AuditAnnotations, place+".auditAnnotations"))
+	return p, errors.Join(errs...)
+}
+
+func (c compiler) rulePath(validate string) string { return validate[:len(validate)-len(".validate")] }
+
+func (p *program) compileExpressions(docs []celExpression, path string) error {
+	if len(docs) == 0 || len(docs) > maxExpressions {
+		return field.Fail(path, "want 1 to %d expressions, found %d", maxExpressions, len(docs))
+	}
+	var errs []error
+	for i, doc := range docs {
+		e := expression{path: path + "[" + strconv.Itoa(i) + "]", text: doc.Message, source: doc.Expression}
+		var reason *meta.StatusReason
+		if doc.Reason != "" {
+			r := meta.StatusReason(doc.Reason)
+			reason = &r
+		}
+		errs = append(errs, celpolicy.CheckReason(admission.Validation{Reason: reason, Message: doc.Message}, e.path))
+		var err error
+		if e.holds, err = p.scope.Compile(e.path+".expression", doc.Expression, celgo.BoolType); err == nil {
+			err = celpolicy.ReadsKnown(e.holds)
+		}
+		errs = append(errs, err)
+		if doc.MessageExpression != "" {
+			e.message, err = p.scope.Compile(e.path+".messageExpression", doc.MessageExpression, celgo.StringType)
+			errs = append(errs, err)
+		}
+		p.expressions = append(p.expressions, e)
+	}
+	return errors.Join(errs...)
+}
+
+func (p *program) compileAnnotations(docs []auditAnnotation, path string) error {
+	if len(docs) > maxExpressions {
+		return field.Fail(path, "%d are more than %d", len(docs), maxExpressions)
+	}
+	var errs []error
+	for i, doc := range docs {
+		place := path + "[" + strconv.Itoa(i) + "]"
+		if doc.Key == "" {
+			errs = append(errs, field.Fail(place+".key", "is empty"))
+		}
+		value, err := p.scope.Compile(place+".valueExpression", doc.ValueExpression, celgo.StringType, celgo.NullType)
+		errs = append(errs, err)
+		p.annotations = append(p.annotations, annotation{key: doc.Key, value: value})
+	}
+	return errors.Join(errs...)
+}
+
+// check asks with each of the parameters, or once without.
+func (p *program) check(q *question, data variable.Context) outcome {
+	s := q.about.Subject
+	variables := celpolicy.Variables(s, p.template, nil)
+	if p.params == nil {
+		return p.ask(q, data, variables)
+	}
+	list, err := p.params.find(q.ctx, p.language.options.Params, s)
+	if err != nil {
+		return undecided(p.path+".paramRef", err)
+	}
+	found := passed()
+	for _, param := range list {
+		variables[paramsName] = param
+		if found = p.ask(q, data, variables); found.result != policy.Pass {
+			return found
+		}
+	}
+	return found
+}
+
+func (p *program) ask(q *question, data variable.Context, variables map[string]any) outcome {
+	o := p.language.options
+	activation := p.scope.NewActivation(cel.Inputs{Variables: variables, Now: o.Now, Random: o.Random})
+	if len(p.preconditions) > 0 {
+		held, err := p.preconditions.Hold(q.ctx, activation)
+		switch {
+		case err != nil:
+			return undecided(q.rule.path+".celPreconditions", err)
+		case !held:
+			return answered(rule.Skip("cel preconditions not met"))
+		}
+	}
+	found := p.judge(q, data, activation)
+	found.annotations = p.words(q.ctx, activation)
+	return found
+}
+
+// judge asks until an expression does not hold. One that cannot be evaluated leaves
+// open whether another does not.
+func (p *program) judge(q *question, data variable.Context, activation *cel.Activation) outcome {
+	var unsure *outcome
+	for i := range p.expressions {
+		e := &p.expressions[i]
+		held, err := e.holds.Bool(q.ctx, activation)
+		if err != nil {
+			if unsure == nil {
+				failed := undecided(e.path, err)
+				unsure = &failed
+			}
+			if q.ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		if !held {
+			return failed(e.says(q, data, activation))
+		}
+	}
+	if unsure != nil {
+		return *unsure
+	}
+	return passed()
+}
+
+// says is the author's message. A messageExpression that fails says nothing, as in
+// Kubernetes.
+func (e *expression) says(q *question, data variable.Context, activation *cel.Activation) string {
+	if e.message != nil {
+		if text, err := e.message.Text(q.ctx, activation); err == nil && text != "" && len(text) <= celpolicy.MaxMessage {
+			return text
+		}
+	}
+	switch {
+	case e.text != "":
+		return e.text
+	case q.rule.message.source != "":
+		return q.rule.message.text(data)
+	}
+	return "failed expression: " + e.source
+}
+
+// words returns what the audit annotations say. One that cannot be evaluated says so:
+// it decides nothing.
+func (p *program) words(ctx context.Context, activation *cel.Activation) map[string]string {
+	if len(p.annotations) == 0 {
+		return nil
+	}
+	words := make(map[string]string, len(p.annotations))
+	for _, a := range p.annotations {
+		value, err := a.value.Eval(ctx, activation)
+		if err != nil {
+			words[a.key] = "cannot be evaluated: " + celpolicy.Shorten(err.Error())
+			continue
+		}
+		if text, ok := value.Value().(string); ok && text != "" {
+			words[a.key] = celpolicy.Bounded(text)
+		}
+	}
+	return words
+}

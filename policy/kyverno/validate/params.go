@@ -1,0 +1,82 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+)
+
+// params are the parameters of a rule.
+type params struct {
+	apiVersion, kind, namespace, name string
+	labels                            map[string]string
+	selects, deniesNone               bool
+}
+
+func compileParams(doc *celDocument, path, namespace string) (*params, error) {
+	kind, ref := doc.ParamKind, doc.ParamRef
+	switch {
+	case kind == nil || kind.APIVersion == "" || kind.Kind == "":
+		return nil, field.Fail(path+".paramKind", "want an apiVersion and a kind")
+	case ref == nil:
+		return nil, field.Fail(path+".paramRef", "is missing, and so no parameter would be found")
+	case (ref.Name == "") == (ref.Selector == nil):
+		return nil, field.Fail(path+".paramRef", "want one of name and selector")
+	case ref.Selector != nil && len(ref.Selector.MatchExpressions) > 0:
+		return nil, field.Fail(path+".paramRef.selector.matchExpressions", "is not supported in this version: write matchLabels")
+	case namespace != "" && ref.Namespace != "" && ref.Namespace != namespace:
+		return nil, field.Fail(path+".paramRef.namespace", "a Policy in namespace %s cannot read from namespace %s: use a ClusterPolicy", namespace, ref.Namespace)
+	}
+	p := &params{apiVersion: kind.APIVersion, kind: kind.Kind, namespace: ref.Namespace, name: ref.Name}
+	if ref.Selector != nil {
+		p.labels, p.selects = ref.Selector.MatchLabels, true
+	}
+	switch ref.ParameterNotFoundAction {
+	case "", "Deny":
+		p.deniesNone = true
+	case "Allow":
+	default:
+		return nil, field.Fail(path+".paramRef.parameterNotFoundAction", "unknown action %q: want Allow or Deny", ref.ParameterNotFoundAction)
+	}
+	return p, nil
+}
+
+// find returns the parameters for an object. That there is none where the author wants
+// one is an error.
+func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Subject) ([]any, error) {
+	what := p.apiVersion + " " + p.kind
+	if resources == nil {
+		return nil, fmt.Errorf("%s: there is no cluster to read it from", what)
+	}
+	group, version, resource, err := resources.Kind(ctx, p.apiVersion, p.kind)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	ref := cel.ResourceRef{Group: group, Version: version, Resource: resource, Namespace: p.namespace, Name: p.name}
+	if ref.Namespace == "" {
+		ref.Namespace = s.Namespace
+	}
+	var list []any
+	if p.selects {
+		found, err := resources.List(ctx, ref, p.labels)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		list, _ = found["items"].([]any)
+	} else {
+		found, err := resources.Get(ctx, ref)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", what, p.name, err)
+		}
+		if found != nil {
+			list = []any{found}
+		}
+	}
+	if len(list) == 0 && p.deniesNone {
+		return nil, fmt.Errorf("%s: there is none, and the rule wants one (parameterNotFoundAction)", what)
+	}
+	return list, nil
+}

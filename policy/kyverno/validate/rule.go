@@ -1,0 +1,276 @@
+package validate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/kyverno/action"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/variable"
+)
+
+const (
+	// maxNesting bounds foreach in foreach, and maxLoops those beside one another.
+	maxNesting, maxLoops = 5, 50
+	// maxPatterns bounds anyPattern.
+	maxPatterns = 200
+)
+
+// Options are what rules need of their policy.
+type Options struct {
+	Rule rule.Options
+	// Actions are the policy's, for rules that say nothing themselves.
+	Actions action.Actions
+	// CEL makes the language of cel rules; required.
+	CEL *Language
+	// Original is the rule that this one follows from, to which references in messages
+	// refer; empty for all others.
+	Original json.RawMessage
+	// Template is where cel rules that follow from one about pods look for the pod.
+	Template []string
+}
+
+// Rule is a policy.Validation.
+type Rule struct {
+	head    *rule.Head
+	actions action.Actions
+	path    string
+	// strict: what was so before is a violation, too.
+	strict  bool
+	message *message
+	check   checker
+}
+
+var _ policy.Validation = (*Rule)(nil)
+
+// checker is what a rule asks.
+type checker interface {
+	// check asks. Data is the rule's own, and may be added to.
+	check(c *question, data variable.Context) outcome
+}
+
+// question is one evaluation of a rule.
+type question struct {
+	ctx   context.Context
+	rule  *Rule
+	about policy.Case
+	// element is what patterns are held against in a foreach that is scoped.
+	element any
+	scoped  bool
+}
+
+// outcome is what a check found; the zero outcome says nothing of the object.
+type outcome struct {
+	result  policy.Result
+	reasons []policy.Reason
+	// annotations and properties are as in policy.Validated.
+	annotations, properties map[string]string
+}
+
+func passed() outcome { return outcome{result: policy.Pass} }
+
+func failed(message string) outcome {
+	return outcome{result: policy.Fail, reasons: []policy.Reason{{Code: policy.Violated, Message: message}}}
+}
+
+func answered(a *rule.Answer) outcome { return outcome{result: a.Result, reasons: a.Reasons} }
+
+func undecided(path string, err error) outcome {
+	return answered(rule.Undecided(field.Below(path, err)))
+}
+
+// Compile reads a rule, JSON that is an object. Path is where it stands, for errors,
+// which are about fields.
+func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
+	var doc Document
+	if err := document.Decode(raw, &doc, path); err != nil {
+		return nil, err
+	}
+	if doc.Validate == nil {
+		return nil, field.Fail(path+".validate", "is empty")
+	}
+	v, place := doc.Validate, path+".validate"
+	options.Rule.Operations = v.operations()
+	options.Rule.Plain = (v.Pattern != nil || v.AnyPattern != nil || v.PodSecurity != nil) && rule.Plain(raw)
+	var errs []error
+	head, err := rule.Compile(options.Rule, doc.Document, path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rule{head: head, path: path, strict: v.AllowExistingViolations != nil && !*v.AllowExistingViolations}
+	r.actions, err = options.actionsOf(v, place)
+	errs = append(errs, err)
+	c := compiler{Options: options, rule: doc.Name}
+	r.message, err = c.compileMessage(v.Message, cmp.Or(string(options.Original), string(raw)), place+".message")
+	errs = append(errs, err)
+	c.known = append(head.Entries(), "element", "elementIndex")
+	r.check, err = c.checker(&doc, place)
+	return r, errors.Join(append(errs, err)...)
+}
+
+// operations are those that a rule looks at where its match names none: Kyverno shows
+// patterns no deletions.
+func (v *validation) operations() []string {
+	if v.Pattern != nil || v.AnyPattern != nil || v.PodSecurity != nil {
+		return []string{"CREATE", "UPDATE", "CONNECT"}
+	}
+	return []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
+}
+
+// actionsOf returns the rule's own actions, or the policy's.
+func (o Options) actionsOf(v *validation, path string) (action.Actions, error) {
+	if v.FailureAction == "" && len(v.FailureActionOverrides) == 0 {
+		return o.Actions, nil
+	}
+	return o.Actions.With(action.Document{Usual: v.FailureAction, Overrides: v.FailureActionOverrides}, path)
+}
+
+// Name returns the rule's name.
+func (r *Rule) Name() string { return r.head.Name() }
+
+// Targets returns the kinds that the rule matches.
+func (r *Rule) Targets() []policy.Target { return r.head.Targets() }
+
+// CanEnforce reports whether a failure denies anywhere.
+func (r *Rule) CanEnforce() bool { return r.actions.CanEnforce() }
+
+// Validate judges the object of a case.
+func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated {
+	found := r.ask(ctx, about)
+	if found.result == policy.Fail && !r.strict && r.failedBefore(ctx, about) {
+		found = answered(rule.Skip("it violated the rule before this change, which does not make it worse (allowExistingViolations)"))
+	}
+	if found.result == "" {
+		return policy.Validated{}
+	}
+	act, err := r.actions.Of(about.Subject, "")
+	if err != nil {
+		// Whether a failure denies is not known, so that it does.
+		act = policy.Enforce
+		if found.result == policy.Fail || found.result == policy.Undecided {
+			found.reasons = append(found.reasons, rule.ReasonOf(field.Below(r.path, err)))
+		}
+	}
+	return policy.Validated{
+		Result: found.result, Reasons: found.reasons, Action: act,
+		AuditAnnotations: found.annotations, Properties: r.properties(found),
+	}
+}
+
+// properties joins the author's words for reports with those of a check.
+func (r *Rule) properties(found outcome) map[string]string {
+	own := r.head.Properties()
+	if len(found.properties) == 0 || len(own) == 0 {
+		if len(own) == 0 {
+			return found.properties
+		}
+		return own
+	}
+	joined := make(map[string]string, len(own)+len(found.properties))
+	for key, value := range found.properties {
+		joined[key] = value
+	}
+	for key, value := range own {
+		joined[key] = value
+	}
+	return joined
+}
+
+// ask asks the rule about the object as it is in a case.
+func (r *Rule) ask(ctx context.Context, about policy.Case) outcome {
+	data, answer := r.head.Ask(ctx, about)
+	if answer != nil {
+		return answered(answer)
+	}
+	return r.check.check(&question{ctx: ctx, rule: r, about: about}, data)
+}
+
+// failedBefore reports whether the object violated the rule before an update: as if it
+// were created as it was. What cannot be told is no.
+func (r *Rule) failedBefore(ctx context.Context, about policy.Case) bool {
+	s := about.Subject
+	if s.Operation != "UPDATE" || s.OldObject.IsZero() {
+		return false
+	}
+	before := *s
+	before.Object, before.OldObject, before.Operation = s.OldObject, policy.Content{}, "CREATE"
+	return r.ask(ctx, policy.Case{Subject: &before, Exempt: about.Exempt}).result == policy.Fail
+}
+
+// deletes reports whether the object of a question is deleted.
+func (q *question) deletes() bool { return q.about.Subject.Operation == "DELETE" }
+
+// object returns what the rule looks at: the object, or at its deletion what it was.
+func (q *question) object() map[string]any {
+	if s := q.about.Subject; s.Object.IsZero() {
+		return s.OldObject.Map()
+	}
+	return q.about.Subject.Object.Map()
+}
+
+type compiler struct {
+	Options
+	rule string
+	// known are the names that a foreach's context may read.
+	known []string
+}
+
+// checker reads what the rule asks: exactly one thing.
+func (c compiler) checker(doc *Document, path string) (checker, error) {
+	v := doc.Validate
+	ways := map[string]bool{
+		"pattern": v.Pattern != nil, "anyPattern": v.AnyPattern != nil, "deny": v.Deny != nil, "foreach": v.ForEach != nil,
+		"podSecurity": v.PodSecurity != nil, "cel": v.CEL != nil, "manifests": v.Manifests != nil, "assert": v.Assert != nil,
+	}
+	found := 0
+	for _, is := range ways {
+		if is {
+			found++
+		}
+	}
+	switch {
+	case v.Manifests != nil:
+		return nil, document.Unsupported(path+".manifests", "a signed manifest")
+	case v.Assert != nil:
+		return nil, document.Unsupported(path+".assert", "an assertion tree")
+	case found != 1:
+		return nil, field.Fail(path, "want one of pattern, anyPattern, deny, foreach, podSecurity and cel, found %d", found)
+	case v.CEL == nil && len(doc.CELPreconditions) > 0:
+		return nil, field.Fail(strings.TrimSuffix(path, ".validate")+".celPreconditions", "belong to a rule with cel: write preconditions")
+	case v.PodSecurity != nil:
+		return c.podSecurity(v.PodSecurity, path+".podSecurity")
+	case v.CEL != nil:
+		return c.cel(doc, path)
+	}
+	return c.body(body{Pattern: v.Pattern, AnyPattern: v.AnyPattern, Deny: v.Deny, ForEach: v.ForEach}, path, 0)
+}
+
+// body is what a rule and a foreach may ask alike.
+type body struct {
+	Pattern    any
+	AnyPattern []any
+	Deny       *deny
+	ForEach    []forEach
+}
+
+func (c compiler) body(b body, path string, nesting int) (checker, error) {
+	switch {
+	case b.Deny != nil:
+		return c.deny(b.Deny, path+".deny")
+	case b.Pattern != nil:
+		return c.pattern(b.Pattern, path+".pattern")
+	case b.AnyPattern != nil:
+		return c.anyPattern(b.AnyPattern, path+".anyPattern")
+	}
+	return c.loops(b.ForEach, path+".foreach", nesting)
+}
+
+// context returns what entries of a context need.
+func (c compiler) context() rulecontext.Options { return c.Rule.Context }

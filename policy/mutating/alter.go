@@ -1,0 +1,209 @@
+package mutating
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+)
+
+// alteration is a policy.Alteration: a policy that changes what is there already.
+type alteration struct {
+	*rule
+	selections []policy.Selection
+	conditions celpolicy.Conditions
+	// self: what is changed is what triggers, too.
+	self, requester bool
+}
+
+var _ policy.Alteration = (*alteration)(nil)
+
+// alteration compiles what a policy says of what is there already: the targets, or
+// without any what it matches itself.
+func (b *builder) alteration(r *rule) (*alteration, error) {
+	a := &alteration{rule: r, self: b.spec.TargetMatchConstraints == nil, requester: readsRequester(r.program)}
+	errs := []error{derivable(b.spec.MatchConstraints)}
+	path, chosen := "spec.matchConstraints", b.spec.MatchConstraints
+	if doc := b.spec.TargetMatchConstraints; doc != nil {
+		path, chosen = "spec.targetMatchConstraints", &doc.MatchResources
+		if doc.Expression != "" {
+			errs = append(errs, celpolicy.Unsupported(path+".expression", "a choice of objects by an expression"))
+		}
+	}
+	var err error
+	a.selections, err = b.selections(chosen, path)
+	errs = append(errs, err)
+	a.conditions, err = celpolicy.CompileConditions(r.program.scope, b.spec.TargetMatchConditions, "spec.targetMatchConditions")
+	return a, errors.Join(append(errs, err)...)
+}
+
+// derivable refuses triggers that nobody could derive the work from again: those that
+// are gone, connections, subresources and all kinds at once.
+func derivable(doc *admission.MatchResources) error {
+	var errs []error
+	for i := range doc.ResourceRules {
+		path := "spec.matchConstraints.resourceRules[" + strconv.Itoa(i) + "]"
+		for n, operation := range doc.ResourceRules[i].Operations {
+			if operation != admission.Create && operation != admission.Update {
+				errs = append(errs, celpolicy.Unsupported(path+".operations["+strconv.Itoa(n)+"]", "the operation "+string(operation)+" of a policy about what is there already"))
+			}
+		}
+		for n, resource := range doc.ResourceRules[i].Resources {
+			if strings.ContainsAny(resource, "*/") {
+				errs = append(errs, celpolicy.Unsupported(path+".resources["+strconv.Itoa(n)+"]", "a policy about what is there already whose triggers are "+resource))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// readsRequester reports whether an expression reads who made the trigger.
+func readsRequester(p *program) bool {
+	programs := append([]*cel.Program(p.conditions), p.annotations.Programs()...)
+	for i := range p.mutations {
+		programs = append(programs, p.mutations[i].makes)
+	}
+	for _, each := range programs {
+		for _, read := range each.Reads() {
+			if read.Variable == celpolicy.RequestName && (read.Field == "" || read.Field == "userInfo") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// selections reads which objects are meant, each kind and name of its own.
+func (b *builder) selections(doc *admission.MatchResources, path string) ([]policy.Selection, error) {
+	var errs []error
+	if selector := doc.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+		errs = append(errs, celpolicy.Unsupported(path+".namespaceSelector", "a choice of objects by labels of their namespaces"))
+	}
+	if len(doc.ExcludeResourceRules) > 0 {
+		errs = append(errs, celpolicy.Unsupported(path+".excludeResourceRules", "a choice of objects by exclusions"))
+	}
+	by, err := meta.LabelSelectorAsSelector(doc.ObjectSelector)
+	if err != nil {
+		errs = append(errs, field.Below(path+".objectSelector", err))
+	}
+	var list []policy.Selection
+	for i := range doc.ResourceRules {
+		kinds, err := b.kindsOf(doc.ResourceRules[i], path+".resourceRules["+strconv.Itoa(i)+"]")
+		errs = append(errs, err)
+		for _, kind := range kinds {
+			kind.Namespace, kind.Position = b.out.Namespace, len(list)
+			if doc.ObjectSelector != nil && by != nil && !by.Empty() {
+				kind.Labels, kind.Query = labelled{by}, by.String()
+			}
+			list = append(list, kind)
+		}
+	}
+	if len(list) == 0 || len(list) > celpolicy.MaxEntries {
+		errs = append(errs, field.Fail(path+".resourceRules", "want 1 to %d kinds and names, found %d", celpolicy.MaxEntries, len(list)))
+	}
+	return list, errors.Join(errs...)
+}
+
+// kindsOf reads a rule about objects that are there, by whatever operation they came.
+func (b *builder) kindsOf(doc admission.NamedRuleWithOperations, path string) ([]policy.Selection, error) {
+	names := doc.ResourceNames
+	doc.Operations, doc.ResourceNames = []admission.OperationType{admission.Create}, nil
+	exact := admission.Exact
+	one := &admission.MatchResources{ResourceRules: []admission.NamedRuleWithOperations{doc}, MatchPolicy: &exact}
+	compiled, err := constraint.Compile(one, path, b.options.Kinds)
+	if err != nil {
+		return nil, err
+	}
+	if doc.Scope != nil && *doc.Scope != admission.AllScopes {
+		return nil, celpolicy.Unsupported(path+".scope", "a choice of objects by their scope")
+	}
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var list []policy.Selection
+	for _, t := range compiled.Targets() {
+		switch {
+		case t.Subresource == "ephemeralcontainers" && t.Kind == "Pod":
+			continue // follows from pods
+		case t.Subresource != "", t.Kind == "*", t.Version == "*":
+			return nil, celpolicy.Unsupported(path, "a choice of "+t.Kind+" of version "+t.Version+" and subresource "+strconv.Quote(t.Subresource)+", which is not one kind of objects,")
+		}
+		for _, name := range names {
+			list = append(list, policy.Selection{APIVersion: schema.GroupVersion{Group: t.Group, Version: t.Version}.String(), Kind: t.Kind, Name: name})
+		}
+	}
+	return list, nil
+}
+
+// labelled is a selector as package policy wants one.
+type labelled struct{ labels.Selector }
+
+// Matches reports whether labels are as they are to be.
+func (l labelled) Matches(set map[string]string) bool { return l.Selector.Matches(labels.Set(set)) }
+
+// Selects reports whether the policy may speak of a trigger: what nobody knows yet may
+// say so.
+func (a *alteration) Selects(s *policy.Subject) bool {
+	if s.Subresource != "" || s.Document {
+		return false
+	}
+	matched, err := a.match.Matches(s)
+	return matched || err != nil
+}
+
+// NeedsRequester reports whether an expression reads who made the trigger.
+func (a *alteration) NeedsRequester() bool { return a.requester }
+
+// OnPolicyChange reports whether what is there counts when the policy comes: where it
+// is what is changed.
+func (a *alteration) OnPolicyChange() bool { return a.self }
+
+// Existing says which objects the trigger of a case changes.
+func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Selected {
+	s := about.Subject
+	if s.Subresource != "" || s.Operation == "DELETE" {
+		return policy.Selected{}
+	}
+	if _, no := a.ask(ctx, s); no != nil {
+		return policy.Selected{Result: no.Result, Reasons: no.Reasons}
+	}
+	return policy.Selected{
+		Result: policy.Pass, Selections: a.selections,
+		Alter: func(ctx context.Context, by policy.Selection, object map[string]any) policy.Mutated {
+			return a.alter(ctx, s, by, object)
+		},
+	}
+}
+
+// alter changes one object. Expressions see it as the object, and the trigger's request.
+func (a *alteration) alter(ctx context.Context, trigger *policy.Subject, by policy.Selection, object map[string]any) policy.Mutated {
+	own := policy.Subject{}
+	own.Namespace, _ = of(object, "metadata", "namespace").(string)
+	if own.Namespace == trigger.Namespace {
+		own.NamespaceLabels, own.NamespaceKnown = trigger.NamespaceLabels, trigger.NamespaceKnown
+	}
+	shown := func(object map[string]any) *cel.Activation {
+		inputs := a.compiler.inputs(a.namespace)
+		inputs.More = &celpolicy.Seen{Subject: trigger}
+		inputs.Variables = map[string]any{
+			celpolicy.ObjectName: object, celpolicy.OldObjectName: nil, celpolicy.NamespaceName: celpolicy.NamespaceObject(&own),
+		}
+		return a.program.scope.NewActivation(inputs)
+	}
+	activation := shown(object)
+	if no := hold(ctx, a.conditions, activation, "targetMatchConditions"); no != nil {
+		return *no
+	}
+	return a.mutate(ctx, target{kind: schema.FromAPIVersionAndKind(by.APIVersion, by.Kind), object: object}, activation, shown)
+}

@@ -1,0 +1,134 @@
+package mutating_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+const targets = "resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments]}]"
+
+// existing writes a policy that changes what is there because of a ConfigMap.
+func existing(constraints string) string {
+	return head + about("configmaps", "  evaluation: {mutateExisting: {enabled: true}}\n  targetMatchConstraints: {"+constraints+"}\n"+
+		merges("Object{metadata: Object.metadata{annotations: {'of': object.metadata.name + ' by ' + request.name}}}"))
+}
+
+const trigger = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}"
+
+func alter(t *testing.T, p *policy.Policy, s *policy.Subject) []policy.AlterResult {
+	t.Helper()
+	set, err := policy.NewSet(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Alterations(t.Context(), s, nil)
+}
+
+// TestExisting changes objects because of others.
+func TestExisting(t *testing.T) {
+	for _, c := range []struct{ reason, constraints, want string }{
+		{"a kind", targets, "apps/v1 Deployment "},
+		{"names", strings.Replace(targets, "[deployments]", "[deployments], resourceNames: [a, b]", 1), "apps/v1 Deployment a, apps/v1 Deployment b "},
+		{"kinds", "resourceRules: [{apiGroups: ['', apps], apiVersions: [v1], operations: [DELETE], resources: [pods, deployments]}]", "v1 Pod , apps/v1 Deployment "},
+		{"labels", targets + ", objectSelector: {matchLabels: {a: b}, matchExpressions: [{key: c, operator: Exists}]}", "apps/v1 Deployment  a=b,c"},
+	} {
+		p := compile(t, existing(c.constraints))
+		if len(p.Mutations) != 0 {
+			t.Errorf("%s: it changes its triggers, too", c.reason)
+		}
+		results := alter(t, p, subject(t, trigger))
+		if len(results) != 1 || results[0].Ruling.Result != policy.Pass {
+			t.Fatalf("%s: %+v", c.reason, results)
+		}
+		var got []string
+		for i, s := range results[0].Selections {
+			got = append(got, s.APIVersion+" "+s.Kind+" "+s.Name)
+			if s.Position != i || s.Namespace != "" {
+				t.Errorf("%s: %+v", c.reason, s)
+			}
+			if s.Labels != nil && (s.Labels.Matches(map[string]string{"a": "b"}) || !s.Labels.Matches(map[string]string{"a": "b", "c": "d"})) {
+				t.Errorf("%s: its labels", c.reason)
+			}
+		}
+		if text := strings.Join(got, ", ") + strings.TrimRight(" "+results[0].Selections[0].Query, " "); strings.TrimRight(text, " ") != strings.TrimRight(c.want, " ") {
+			t.Errorf("%s: %q, want %q", c.reason, text, c.want)
+		}
+	}
+}
+
+// TestAlter has expressions see the target, and the request of the trigger.
+func TestAlter(t *testing.T) {
+	more := "  targetMatchConditions: [{name: web, expression: \"object.metadata.name == 'web'\"}]\n"
+	p := compile(t, existing(targets)+more)
+	results := alter(t, p, subject(t, trigger))
+	by := results[0].Selections[0]
+	web := object(t, deployment(onePod))
+	before := written(web)
+	changed := results[0].Alter(t.Context(), by, web)
+	if changed.Result != policy.Pass || !strings.Contains(written(changed.Object), `"annotations":{"of":"web by settings"}`) {
+		t.Errorf("%+v", changed)
+	}
+	if written(web) != before {
+		t.Error("the object that was given is another")
+	}
+	if again := results[0].Alter(t.Context(), by, changed.Object); again.Result != policy.Pass || again.Object != nil {
+		t.Errorf("a second time: %+v", again)
+	}
+	other := object(t, strings.Replace(deployment(onePod), "name: web", "name: other", 1))
+	if left := results[0].Alter(t.Context(), by, other); left.Result != policy.Skipped {
+		t.Errorf("a condition that does not hold: %+v", left)
+	}
+	fails := compile(t, existing(targets)+"  targetMatchConditions: [{name: web, expression: 'object.spec.none == 1'}]\n")
+	if left := alter(t, fails, subject(t, trigger))[0].Alter(t.Context(), by, web); left.Result != policy.Undecided {
+		t.Errorf("a condition that cannot be asked: %+v", left)
+	}
+}
+
+// TestTriggers says what changes what is there.
+func TestTriggers(t *testing.T) {
+	p := compile(t, existing(targets)+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'settings'\"}]\n")
+	for text, want := range map[string]string{
+		trigger: "pass", strings.Replace(trigger, "settings", "other", 1): "skip", pod(onePod): "nothing",
+	} {
+		s := subject(t, text)
+		got := "nothing"
+		if results := alter(t, p, s); len(results) > 0 {
+			if got = string(results[0].Ruling.Result); results[0].Skip != "" {
+				got = "skip"
+			}
+		}
+		if selects := p.Alterations[0].Selects(s); got != want || selects != (want != "nothing") {
+			t.Errorf("%s: %s, %v", text, got, selects)
+		}
+	}
+	if results := alter(t, p, subject(t, trigger, deleted)); len(results) != 0 {
+		t.Error("after a deletion:", results)
+	}
+}
+
+// TestSelf changes what it matches, when it comes and when it is made.
+func TestSelf(t *testing.T) {
+	text := head + about("configmaps", "  evaluation: {mutateExisting: {enabled: true}}\n"+merges("Object{metadata: Object.metadata{labels: {'a': 'b'}}}"))
+	p := compile(t, text)
+	if len(p.Mutations) != 1 || len(p.Alterations) != 1 || !p.Alterations[0].OnPolicyChange() || p.Alterations[0].NeedsRequester() {
+		t.Fatalf("%+v", p)
+	}
+	if other := compile(t, existing(targets)); other.Alterations[0].OnPolicyChange() {
+		t.Error("targets of their own")
+	}
+	selections := alter(t, p, subject(t, trigger))[0].Selections
+	if got := fmt.Sprint(selections[0].APIVersion, selections[0].Kind); got != "v1ConfigMap" {
+		t.Error(got)
+	}
+	asks := compile(t, strings.Replace(existing(targets), "request.name", "request.userInfo.username", 1))
+	if !asks.Alterations[0].NeedsRequester() {
+		t.Error("it reads who asked")
+	}
+	own := compile(t, strings.NewReplacer("kind: MutatingPolicy", "kind: NamespacedMutatingPolicy", "{name: test}", "{name: test, namespace: shop}").Replace(text))
+	if s := alter(t, own, subject(t, trigger))[0].Selections[0]; s.Namespace != "shop" {
+		t.Errorf("a policy of a namespace: %+v", s)
+	}
+}

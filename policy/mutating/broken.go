@@ -1,0 +1,46 @@
+package mutating
+
+import (
+	"context"
+
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+)
+
+// Broken returns a policy that stands for a document which does not compile, so that
+// what it means to protect is undecided and not admitted; nil for what is no document
+// at all. It speaks of what celpolicy.Broken says.
+func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
+	p, rough := celpolicy.ReadBroken(text, source, why, func(doc *admission.MatchResources) ([]policy.Target, bool) {
+		return constraint.Rough(doc, c.options.Kinds)
+	})
+	if p != nil {
+		p.Mutations = []policy.Mutation{&brokenRule{Broken: rough, name: p.Name}}
+	}
+	return p
+}
+
+// brokenRule cannot be asked.
+type brokenRule struct {
+	*celpolicy.Broken
+	name string
+}
+
+var _ policy.Mutation = (*brokenRule)(nil)
+
+// Name returns the rule's name.
+func (r *brokenRule) Name() string { return r.name }
+
+// Targets returns what the rule may speak of.
+func (r *brokenRule) Targets() []policy.Target { return r.Broken.Targets }
+
+// Mutate returns why the policy is broken, for subjects that it may speak of.
+func (r *brokenRule) Mutate(_ context.Context, about policy.Case) policy.Mutated {
+	if speaks, _ := r.Speaks(about.Subject); !speaks {
+		return policy.Mutated{}
+	}
+	return policy.Mutated{Result: policy.Undecided, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: r.Why.Error()}}}
+}

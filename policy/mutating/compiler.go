@@ -1,0 +1,264 @@
+package mutating
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+	admission "k8s.io/api/admissionregistration/v1"
+	alpha "k8s.io/api/admissionregistration/v1alpha1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+)
+
+// Options are what a Compiler may be given. What is left out cannot be asked: a
+// policy that needs it is undecided.
+type Options struct {
+	// Outside answers the libraries of its members' names. It is asked within requests.
+	Outside cel.Outside
+	// Kinds knows the kinds of the cluster beside Kubernetes' own; nil means that a
+	// policy which names others is refused.
+	Kinds constraint.Resources
+	// Now is the clock of time.now, and Random the source of random.
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Compiler compiles policies. It is immutable and safe for concurrent use.
+type Compiler struct {
+	options             Options
+	cluster, namespaced func() (*cel.Env, error)
+	// types are read when a document first needs them.
+	types func() *types
+}
+
+// New makes a Compiler.
+func New(options Options) *Compiler {
+	language := func(namespaced bool) func() (*cel.Env, error) {
+		o := celpolicy.Reach(namespaced)
+		o.Variables, o.Patches = celpolicy.OfObject(), true
+		return sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(o) })
+	}
+	return &Compiler{options: options, cluster: language(false), namespaced: language(true), types: sync.OnceValue(newTypes)}
+}
+
+// document is a policy as it is written.
+type document struct {
+	celpolicy.Head
+	Spec   v1alpha1.MutatingPolicySpec `json:"spec"`
+	Status json.RawMessage             `json:"status,omitempty"`
+}
+
+// Compile compiles one document, YAML or JSON. Source says where it was read. Errors
+// are about fields, with their paths, all that were found joined; a policy with an
+// error never becomes active in part.
+func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
+	compiled, err := c.compile(text, source)
+	if err != nil {
+		return nil, fmt.Errorf("policy in %s: %w", source, err)
+	}
+	return compiled, nil
+}
+
+func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
+	var d document
+	data, err := field.Read(text, &d)
+	if err != nil {
+		return nil, err
+	}
+	out, err := d.NewPolicy(data, Kind, source)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{Compiler: c, spec: &d.Spec, out: out}
+	if err := b.build(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", d.Kind, out.Name, err)
+	}
+	return out, nil
+}
+
+// builder compiles one policy.
+type builder struct {
+	*Compiler
+	spec *v1alpha1.MutatingPolicySpec
+	out  *policy.Policy
+}
+
+func (b *builder) build() error {
+	if err := b.settings(); err != nil {
+		return err
+	}
+	program, err := b.program()
+	if err != nil {
+		return err
+	}
+	r := &rule{name: b.out.Name, program: program, compiler: b.Compiler, namespace: b.out.Namespace, quiet: !b.spec.AdmissionEnabled()}
+	if r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds); err != nil {
+		return err
+	}
+	if len(r.match.Targets()) == 0 {
+		return field.Fail("spec.matchConstraints.resourceRules", "are about neither CREATE nor UPDATE, and nothing else leaves an object to be changed")
+	}
+	r.targets = celpolicy.Confine(r.match.Targets(), b.out.Namespace)
+	if b.spec.MutateExistingEnabled() {
+		alters, err := b.alteration(r)
+		if err != nil {
+			return err
+		}
+		b.out.Alterations = append(b.out.Alterations, alters)
+	}
+	if b.spec.TargetMatchConstraints != nil {
+		return nil // it is about those alone
+	}
+	return b.atAdmission(r)
+}
+
+// atAdmission adds a rule, and those that follow from it.
+func (b *builder) atAdmission(r *rule) error {
+	var autogen *v1alpha1.PodControllersGenerationConfiguration
+	if doc := b.spec.AutogenConfiguration; doc != nil {
+		autogen = doc.PodControllers
+	}
+	followers, err := celpolicy.Followers(r.name, b.spec.MatchConstraints, autogen)
+	if err != nil {
+		return err
+	}
+	b.out.Mutations = append(b.out.Mutations, r)
+	for _, f := range followers {
+		follower := *r
+		follower.name, follower.match, follower.template = f.Name, f.Match, f.Template
+		follower.targets = celpolicy.Confine(f.Match.Targets(), b.out.Namespace)
+		b.out.Mutations = append(b.out.Mutations, &follower)
+	}
+	return nil
+}
+
+// settings reads the fields beside expressions and matches.
+func (b *builder) settings() error {
+	settings := celpolicy.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode()}
+	isJSON, err := settings.Apply(b.out)
+	errs := []error{err}
+	if isJSON {
+		errs = append(errs, celpolicy.Unsupported("spec.evaluation.mode", "a mutation of documents that are no Kubernetes objects"))
+	}
+	if !b.spec.MutateExistingEnabled() {
+		const unused = "says what is changed of what is there already, which spec.evaluation.mutateExisting.enabled does not ask for"
+		if b.spec.TargetMatchConstraints != nil {
+			errs = append(errs, field.Fail("spec.targetMatchConstraints", unused))
+		}
+		if len(b.spec.TargetMatchConditions) > 0 {
+			errs = append(errs, field.Fail("spec.targetMatchConditions", unused))
+		}
+	}
+	switch r := b.spec.GetReinvocationPolicy(); r {
+	case alpha.NeverReinvocationPolicy, admission.IfNeededReinvocationPolicy:
+	default:
+		errs = append(errs, field.Fail("spec.reinvocationPolicy", "unknown value %q: want Never or IfNeeded", r))
+	}
+	return errors.Join(errs...)
+}
+
+// program is what a policy says in expressions. The rules that follow from it share it.
+type program struct {
+	scope       *cel.Scope
+	conditions  celpolicy.Conditions
+	mutations   []mutation
+	annotations celpolicy.Annotations
+}
+
+// mutation is one entry of spec.mutations: what an expression makes, and how that
+// changes an object.
+type mutation struct {
+	makes *cel.Program
+	// apply changes an object that is of a kind as written. Nil is one that stays as it is.
+	apply func(made ref.Val, target target) (map[string]any, error)
+}
+
+func (b *builder) program() (*program, error) {
+	env := b.cluster
+	if b.out.Namespace != "" {
+		env = b.namespaced
+	}
+	p := &program{}
+	var err error
+	if p.scope, err = celpolicy.NewScope(env); err != nil {
+		return nil, err
+	}
+	if err := celpolicy.Declare(p.scope, b.spec.Variables); err != nil {
+		return nil, err
+	}
+	var errs [3]error
+	p.conditions, errs[0] = celpolicy.CompileConditions(p.scope, b.spec.MatchConditions, "spec.matchConditions")
+	errs[1] = b.mutations(p)
+	p.annotations, errs[2] = celpolicy.CompileAnnotations(p.scope, b.spec.AuditAnnotations)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	var unread []error
+	for _, each := range p.annotations.Programs() {
+		unread = append(unread, celpolicy.ReadsKnown(each))
+	}
+	for i := range p.mutations {
+		unread = append(unread, celpolicy.ReadsKnown(p.mutations[i].makes))
+	}
+	return p, errors.Join(unread...)
+}
+
+func (b *builder) mutations(p *program) error {
+	if n := len(b.spec.Mutations); n == 0 || n > celpolicy.MaxEntries {
+		return field.Fail("spec.mutations", "want 1 to %d, found %d", celpolicy.MaxEntries, n)
+	}
+	var errs []error
+	for i := range b.spec.Mutations {
+		m, err := b.mutation(p.scope, &b.spec.Mutations[i], "spec.mutations["+strconv.Itoa(i)+"]")
+		errs = append(errs, err)
+		p.mutations = append(p.mutations, m)
+	}
+	return errors.Join(errs...)
+}
+
+func (b *builder) mutation(scope *cel.Scope, doc *alpha.Mutation, path string) (m mutation, err error) {
+	switch doc.PatchType {
+	case alpha.PatchTypeApplyConfiguration:
+		if doc.ApplyConfiguration == nil || doc.JSONPatch != nil {
+			return m, field.Fail(path, "want applyConfiguration and nothing else, for patchType ApplyConfiguration")
+		}
+		types, serverSide := b.types(), b.serverSide()
+		m.apply = func(made ref.Val, t target) (map[string]any, error) { return types.apply(made, t, serverSide) }
+		m.makes, err = scope.Compile(path+".applyConfiguration.expression", doc.ApplyConfiguration.Expression, cel.ObjectType())
+	case alpha.PatchTypeJSONPatch:
+		if doc.JSONPatch == nil || doc.ApplyConfiguration != nil {
+			return m, field.Fail(path, "want jsonPatch and nothing else, for patchType JSONPatch")
+		}
+		m.apply = patched
+		m.makes, err = scope.Compile(path+".jsonPatch.expression", doc.JSONPatch.Expression, celgo.ListType(cel.PatchType()))
+	default:
+		return m, field.Fail(path+".patchType", "unknown value %q: want ApplyConfiguration or JSONPatch", doc.PatchType)
+	}
+	return m, err
+}
+
+// serverSide reports whether configurations may replace what is atomic.
+func (b *builder) serverSide() bool {
+	return b.spec.EvaluationConfiguration != nil && b.spec.EvaluationConfiguration.UseServerSideApply
+}
+
+// inputs are what every evaluation has, whatever it is about.
+func (c *Compiler) inputs(namespace string) cel.Inputs {
+	return cel.Inputs{Namespace: namespace, Now: c.options.Now, Random: c.options.Random, Outside: c.options.Outside}
+}
+
+var _ interface {
+	Compile(document []byte, source string) (*policy.Policy, error)
+} = (*Compiler)(nil)

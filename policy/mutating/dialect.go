@@ -1,0 +1,44 @@
+package mutating
+
+import (
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+)
+
+// Kind is the kind of cluster-wide policies; that of policies of a namespace begins
+// with Namespaced.
+const Kind = "MutatingPolicy"
+
+// FieldError says what is wrong with a document, and where in it.
+type FieldError = field.Error
+
+// Recognises reports whether a document of this apiVersion and kind is a policy of
+// this dialect.
+func Recognises(apiVersion, kind string) bool { return celpolicy.IsKind(apiVersion, kind, Kind) }
+
+// Policies is the dialect as package catalog wants one.
+type Policies struct{ *Compiler }
+
+// Recognises is the function of that name.
+func (Policies) Recognises(apiVersion, kind string) bool { return Recognises(apiVersion, kind) }
+
+// Broken is Compiler.Broken.
+func (p Policies) Broken(document []byte, source string, why error) *policy.Policy {
+	return p.Compiler.Broken(document, source, why)
+}
+
+// IgnoredField is a field that is accepted and means nothing here.
+type IgnoredField struct{ Path, Reason string }
+
+// Ignored returns the fields that are accepted and mean nothing here. Every other
+// one is honoured or refused.
+func Ignored() []IgnoredField {
+	return []IgnoredField{
+		{"status", "the API server's record of what Kyverno did"},
+		{"spec.evaluation.background", "says whether Kyverno's reports controller scans; nothing that is there is changed here"},
+		{"spec.evaluation.skipBackgroundRequests", "is about what Kyverno's background controller changes; there is none here"},
+		{"spec.reinvocationPolicy", "says whether the API server asks again after others changed the object, which is a setting of the gateway's webhook"},
+		{"spec.autogen.mutatingAdmissionPolicy", "has Kyverno make a MutatingAdmissionPolicy, which the API server carries out; here the policy is carried out at the same places without one"},
+	}
+}

@@ -1,0 +1,102 @@
+package mutating_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/mutating"
+)
+
+// widgets knows a kind of the cluster.
+type widgets struct{}
+
+func (widgets) Named(group, name string) []constraint.Resource {
+	if group != "example.com" || name != "widgets" {
+		return nil
+	}
+	return []constraint.Resource{{Name: name, Group: group, Kind: "Widget"}}
+}
+
+// TestRefused refuses what has no meaning here, with its path; the document without it
+// compiles.
+func TestRefused(t *testing.T) {
+	good := about("pods", merges("Object{}"))
+	compile(t, head+good)
+	for _, c := range []struct{ reason, text, want string }{
+		{"an unknown field", head + good + "  nosuch: 1\n", "spec.nosuch: unknown field"},
+		{"another API", strings.Replace(head, "/v1", "/v2", 1) + good, "is no MutatingPolicy"},
+		{"another kind", strings.Replace(head, "MutatingPolicy", "ValidatingPolicy", 1) + good, "is no MutatingPolicy"},
+		{"no name", strings.Replace(head, "name: test", "labels: {}", 1) + good, "metadata.name: is empty"},
+		{"no mutation", head + about("pods", ""), "spec.mutations: want 1 to 200, found 0"},
+		{"nothing that it matches", head + "spec:\n" + merges("Object{}"), "spec.matchConstraints.resourceRules: is empty"},
+		{"deletions alone", head + strings.Replace(good, "CREATE, UPDATE", "DELETE", 1), "spec.matchConstraints.resourceRules: are about neither CREATE nor UPDATE"},
+		{"a kind that nobody knows", head + about("example.com/widgets", merges("Object{}")), "no kind is known"},
+		{"no type of patch", head + about("pods", "  mutations: [{applyConfiguration: {expression: 'Object{}'}}]\n"), `spec.mutations[0].patchType: unknown value ""`},
+		{"another type of patch", head + about("pods", "  mutations: [{patchType: JSONPatch, applyConfiguration: {expression: 'Object{}'}}]\n"), "spec.mutations[0]: want jsonPatch and nothing else"},
+		{"both", head + about("pods", "  mutations: [{patchType: ApplyConfiguration, jsonPatch: {expression: '[]'}, applyConfiguration: {expression: 'Object{}'}}]\n"), "spec.mutations[0]: want applyConfiguration and nothing else"},
+		{"no CEL", head + about("pods", merges("Object{")), "spec.mutations[0].applyConfiguration.expression: ERROR"},
+		{"no Object", head + about("pods", merges("{'a': 'b'}")), "has to be Object"},
+		{"a part for the object", head + about("pods", merges("Object.spec{}")), "has to be Object"},
+		{"no list of operations", head + about("pods", patches("JSONPatch{op: 'add'}")), "has to be list(JSONPatch)"},
+		{"a field that no operation has", head + about("pods", patches("[JSONPatch{op: 'add', to: '/a'}]")), "undefined field 'to'"},
+		{"an operation of another type", head + about("pods", patches("[JSONPatch{op: 1}]")), "expected type of field 'op' is 'string'"},
+		{"authorizer", head + about("pods", merges("authorizer.group('') == null ? Object{} : Object{}")), "undeclared reference to 'authorizer'"},
+		{"parameters", head + about("pods", merges("params == null ? Object{} : Object{}")), "undeclared reference to 'params'"},
+		{"exceptions", head + about("pods", merges("exceptions == null ? Object{} : Object{}")), "undeclared reference to 'exceptions'"},
+		{"a variable that is not there", head + about("pods", merges("variables.a ? Object{} : Object{}")), "undefined field 'a'"},
+		{"what nobody knows of a request", head + about("pods", merges("request.options == null ? Object{} : Object{}")), "request.options is not known here"},
+		{"a wrong condition", head + good + "  matchConditions: [{name: a, expression: '1'}]\n", "spec.matchConditions[0].expression: the value is of type int"},
+		{"a condition without a name", head + good + "  matchConditions: [{expression: 'true'}]\n", "spec.matchConditions[0].name"},
+		{"a failure policy", head + good + "  failurePolicy: Never\n", "spec.failurePolicy: unknown value"},
+		{"a reinvocation policy", head + good + "  reinvocationPolicy: Always\n", "spec.reinvocationPolicy: unknown value"},
+		{"documents", head + good + "  evaluation: {mode: JSON}\n", "spec.evaluation.mode: a mutation of documents"},
+		{"another mode", head + good + "  evaluation: {mode: Envoy}\n", "spec.evaluation.mode: unknown value"},
+		{"targets of nothing", head + good + "  targetMatchConstraints: {expression: object}\n", "spec.targetMatchConstraints: says what is changed of what is there already, which spec.evaluation.mutateExisting.enabled does not ask for"},
+		{"conditions on targets of nothing", head + good + "  targetMatchConditions: [{name: a, expression: 'true'}]\n", "spec.targetMatchConditions: says what is changed"},
+		{"targets by an expression", existing("expression: object"), "spec.targetMatchConstraints.expression: a choice of objects by an expression is not supported"},
+		{"no targets", existing(""), "spec.targetMatchConstraints.resourceRules: want 1 to 200 kinds and names, found 0"},
+		{"targets by their namespaces", existing(targets + ", namespaceSelector: {matchLabels: {a: b}}"), "spec.targetMatchConstraints.namespaceSelector: a choice of objects by labels of their namespaces is not supported"},
+		{"targets by exclusions", existing(targets + ", excludeResourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}]"), "spec.targetMatchConstraints.excludeResourceRules: a choice of objects by exclusions is not supported"},
+		{"targets of every kind", existing("resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: ['*']}]"), "spec.targetMatchConstraints.resourceRules[0]: a choice of *"},
+		{"targets of every version", existing("resourceRules: [{apiGroups: [''], apiVersions: ['*'], resources: [secrets]}]"), "spec.targetMatchConstraints.resourceRules[0]: a choice of Secret of version *"},
+		{"targets that are subresources", existing("resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments/scale]}]"), `and subresource "scale"`},
+		{"targets by scope", existing("resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [secrets], scope: Cluster}]"), "spec.targetMatchConstraints.resourceRules[0].scope"},
+		{"a wrong condition on targets", existing(targets) + "  targetMatchConditions: [{name: a, expression: '1'}]\n", "spec.targetMatchConditions[0].expression: the value is of type int"},
+		{"a trigger that is gone", strings.Replace(existing(targets), "CREATE, UPDATE", "CREATE, DELETE", 1), "spec.matchConstraints.resourceRules[0].operations[1]: the operation DELETE of a policy about what is there already is not supported"},
+		{"triggers of every kind", strings.Replace(existing(targets), "[configmaps]", "['*']", 1), "spec.matchConstraints.resourceRules[0].resources[0]"},
+		{"a controller that nobody knows", head + good + "  autogen: {podControllers: {controllers: [pods]}}\n", "spec.autogen.podControllers.controllers[0]: unknown controller"},
+		{"a timeout", head + good + "  webhookConfiguration: {timeoutSeconds: 31}\n", "spec.webhookConfiguration.timeoutSeconds: want 1 to 30"},
+		{"http in a policy of a namespace", strings.Replace(head, "MutatingPolicy", "NamespacedMutatingPolicy", 1) + about("pods", merges("http.Get('https://a.example') == null ? Object{} : Object{}")), "undeclared reference to 'http'"},
+	} {
+		_, err := mutating.New(mutating.Options{}).Compile([]byte(c.text), "test.yaml")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+	}
+}
+
+// TestAccepted takes every field that has a meaning, and those that are ignored.
+func TestAccepted(t *testing.T) {
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		p := compile(t, strings.Replace(head, "/v1", "/"+version, 1)+about("pods", merges("Object{}")+`  failurePolicy: Ignore
+  reinvocationPolicy: IfNeeded
+  webhookConfiguration: {timeoutSeconds: 5}
+  evaluation: {mode: Kubernetes, admission: {enabled: true}, background: {enabled: false}, mutateExisting: {enabled: false}, skipBackgroundRequests: true, useServerSideApply: false}
+  autogen: {podControllers: {controllers: [deployments, cronjobs]}, mutatingAdmissionPolicy: {enabled: true}}
+  auditAnnotations: [{key: a, valueExpression: "'b'"}]
+status: {generated: true}
+`))
+		if !p.FailOpen || len(p.Mutations) != 3 || p.Kind != "MutatingPolicy" {
+			t.Errorf("%s: %+v", version, p)
+		}
+		if !mutating.Recognises("policies.kyverno.io/"+version, "NamespacedMutatingPolicy") || mutating.Recognises("kyverno.io/"+version, "MutatingPolicy") {
+			t.Error("recognises", version)
+		}
+	}
+	for _, field := range mutating.Ignored() {
+		if field.Path == "" || field.Reason == "" {
+			t.Errorf("%+v", field)
+		}
+	}
+}

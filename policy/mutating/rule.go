@@ -1,0 +1,198 @@
+package mutating
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+)
+
+// rule is a policy.Mutation: a whole policy, for what it matches or for controllers of
+// pods.
+type rule struct {
+	name      string
+	program   *program
+	compiler  *Compiler
+	match     *constraint.Constraint
+	template  celpolicy.Template
+	namespace string // of the policy
+	targets   []policy.Target
+	// quiet: nobody who asks for an object to be admitted is answered.
+	quiet bool
+}
+
+var _ policy.Mutation = (*rule)(nil)
+
+// Name returns the rule's name: the policy's, or one that says whence it follows.
+func (r *rule) Name() string { return r.name }
+
+// Targets returns the kinds that the rule matches.
+func (r *rule) Targets() []policy.Target { return r.targets }
+
+// Mutate makes the mutations in their order.
+func (r *rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
+	s := about.Subject
+	activation, no := r.ask(ctx, s)
+	if no != nil {
+		return *no
+	}
+	return r.mutate(ctx, target{kind: schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}, object: s.Object.Map()}, activation,
+		func(object map[string]any) *cel.Activation {
+			now := *s
+			now.Object = policy.ContentOf(object)
+			return r.activation(&now)
+		})
+}
+
+// ask says whether the rule speaks of a subject. The answer is nil if it does, and then
+// the activation is what its expressions see.
+func (r *rule) ask(ctx context.Context, s *policy.Subject) (*cel.Activation, *policy.Mutated) {
+	if s.Kind == "" || s.Object.IsZero() || r.quiet && celpolicy.AskedAtAdmission(s) {
+		return nil, &policy.Mutated{}
+	}
+	matched, err := r.match.Matches(s)
+	if err != nil {
+		return nil, &policy.Mutated{Result: policy.Undecided, Reasons: celpolicy.Unmatched(err)}
+	}
+	if !matched {
+		return nil, &policy.Mutated{}
+	}
+	activation := r.activation(s)
+	return activation, hold(ctx, r.program.conditions, activation, "matchConditions")
+}
+
+// hold returns the answer where conditions do not hold, or nobody can tell.
+func hold(ctx context.Context, conditions celpolicy.Conditions, activation *cel.Activation, name string) *policy.Mutated {
+	applies, err := conditions.Hold(ctx, activation)
+	if err != nil {
+		return undecided(err, "spec."+name)
+	}
+	if !applies {
+		return &policy.Mutated{Result: policy.Skipped, Reasons: []policy.Reason{{Message: "the policy's " + name + " do not hold"}}}
+	}
+	return nil
+}
+
+// activation is what expressions see of a subject.
+func (r *rule) activation(s *policy.Subject) *cel.Activation {
+	inputs := r.compiler.inputs(r.namespace)
+	inputs.More = &celpolicy.Seen{Subject: s, Template: r.template}
+	return r.program.scope.NewActivation(inputs)
+}
+
+func undecided(err error, path string) *policy.Mutated {
+	reasons, _ := celpolicy.Reasons(err, path)
+	return &policy.Mutated{Result: policy.Undecided, Reasons: reasons}
+}
+
+// mutate has each mutation change what the ones before made of a target, of which
+// expressions see what the activation shows, and then what shown makes of it.
+func (r *rule) mutate(ctx context.Context, about target, activation *cel.Activation, shown func(map[string]any) *cel.Activation) policy.Mutated {
+	now := about
+	for i := range r.program.mutations {
+		m := &r.program.mutations[i]
+		made, err := m.makes.Eval(ctx, activation)
+		if err != nil {
+			return *undecided(err, m.makes.Path())
+		}
+		after, err := r.change(now, func(t target) (map[string]any, error) { return m.apply(made, t) })
+		if err != nil {
+			return policy.Mutated{Result: policy.Undecided, Reasons: []policy.Reason{{
+				Code: policy.PolicyError, Path: m.makes.Path(), Message: "the mutation cannot be made: " + err.Error(),
+			}}}
+		}
+		if !reflect.DeepEqual(now.object, after) {
+			now.object = after
+			activation = shown(after)
+		}
+	}
+	out := policy.Mutated{Result: policy.Pass, Properties: r.program.annotations.Words(ctx, activation)}
+	if !reflect.DeepEqual(now.object, about.object) {
+		out.Object = now.object
+	}
+	return out
+}
+
+// change makes a change to an object, or to its pod template as if it were a pod.
+func (r *rule) change(about target, does func(target) (map[string]any, error)) (map[string]any, error) {
+	object := about.object
+	var changed map[string]any
+	var err error
+	if len(r.template) == 0 {
+		changed, err = does(about)
+	} else {
+		changed, err = inTemplate(object, r.template, does)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, field := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
+		if !reflect.DeepEqual(of(object, field...), of(changed, field...)) {
+			return nil, fmt.Errorf("it changes %s, by which the object is known", field[len(field)-1])
+		}
+	}
+	return changed, nil
+}
+
+func of(value any, path ...string) any {
+	for _, key := range path {
+		members, _ := value.(map[string]any)
+		value = members[key]
+	}
+	return value
+}
+
+// inTemplate makes a change to the pod that a template is for.
+func inTemplate(object map[string]any, t celpolicy.Template, does func(target) (map[string]any, error)) (map[string]any, error) {
+	template, ok := of(object, t...).(map[string]any)
+	if !ok {
+		return object, nil // the API server refuses it
+	}
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	pod := map[string]any{"apiVersion": kind.Version, "kind": kind.Kind}
+	for _, part := range []string{"metadata", "spec"} {
+		if value, ok := template[part]; ok {
+			pod[part] = value
+		}
+	}
+	changed, err := does(target{kind: kind, object: pod})
+	if err != nil {
+		return nil, err
+	}
+	after := maps.Clone(template)
+	for key, value := range changed {
+		switch key {
+		case "metadata", "spec":
+			after[key] = value
+		case "apiVersion", "kind":
+		default:
+			return nil, errors.New("it changes " + key + ", which a pod template does not have")
+		}
+	}
+	for _, part := range []string{"metadata", "spec"} {
+		if _, ok := changed[part]; !ok {
+			delete(after, part)
+		}
+	}
+	return within(object, t, after), nil
+}
+
+// within returns the object with another value at a place.
+func within(object map[string]any, path []string, value any) map[string]any {
+	changed := maps.Clone(object)
+	if len(path) == 1 {
+		changed[path[0]] = value
+		return changed
+	}
+	below, _ := object[path[0]].(map[string]any)
+	changed[path[0]] = within(below, path[1:], value)
+	return changed
+}

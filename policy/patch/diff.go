@@ -1,0 +1,15 @@
+package patch
+
+import "github.com/quaymaster/quaymaster/policy/patch/internal/operation"
+
+// Operation is one operation of RFC 6902, with a pointer and for add and replace a
+// value: {"op": "add", "path": "/metadata/labels/a", "value": "b"} in JSON.
+type Operation = operation.Operation
+
+// Diff returns the operations that make after of before, none if they are
+// equal. They are add, remove and replace, and the same every time: members in the order
+// of their names, elements of a list from the last to the first. What is changed
+// inside of a member or an element is changed there; elements are recognised by
+// what they are equal to, or by their name. If these were more than 10,000 operations,
+// whole fields at the top are written instead.
+func Diff(before, after map[string]any) []Operation { return operation.Diff(before, after) }

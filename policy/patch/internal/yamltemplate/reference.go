@@ -1,0 +1,34 @@
+package yamltemplate
+
+import (
+	"errors"
+	"strings"
+)
+
+var errReference = errors.New(`$(x) refers to a field of the policy, and patches have no such references: write \$(x) for plain text`)
+
+// Unescape makes $(x) of each `\$(x)`. Where it is not escaped, Kyverno takes it for a
+// reference to a field of the policy, and fails; it is refused.
+func Unescape(s string) (string, error) {
+	if !strings.Contains(s, "$(") {
+		return s, nil
+	}
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(s, "$(")
+		word, _, _ := strings.Cut(after, " ")
+		isReference := strings.LastIndex(word, ")") > 0
+		plain, escaped := strings.CutSuffix(before, `\`)
+		switch {
+		case !found:
+			out.WriteString(before)
+			return out.String(), nil
+		case isReference && !escaped:
+			return "", errReference
+		case isReference:
+			before = plain
+		}
+		out.WriteString(before + "$(")
+		s = after
+	}
+}

@@ -1,0 +1,54 @@
+package validating
+
+import (
+	"context"
+
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+)
+
+// Broken returns a policy that stands for a document which does not compile, so that
+// what it means to protect is undecided and not admitted; nil for what is no document
+// at all. It speaks of what celpolicy.Broken says.
+func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
+	p, rough := celpolicy.ReadBroken(text, source, why, func(doc *admission.MatchResources) ([]policy.Target, bool) {
+		return constraint.RoughOfAll(doc, c.options.Kinds)
+	})
+	if p != nil {
+		action := policy.Enforce
+		if p.AuditOnly {
+			action = policy.Audit
+		}
+		p.Validations = []policy.Validation{&brokenRule{Broken: rough, name: p.Name, action: action}}
+	}
+	return p
+}
+
+// brokenRule cannot be asked.
+type brokenRule struct {
+	*celpolicy.Broken
+	name   string
+	action policy.Action
+}
+
+var _ policy.Validation = (*brokenRule)(nil)
+
+// Name returns the rule's name.
+func (r *brokenRule) Name() string { return r.name }
+
+// Targets returns what the rule may speak of.
+func (r *brokenRule) Targets() []policy.Target { return r.Broken.Targets }
+
+// OnlyDocuments reports whether the policy's evaluation.mode is JSON.
+func (r *brokenRule) OnlyDocuments() bool { return r.Document() }
+
+// Validate returns why the policy is broken, for subjects that it may speak of.
+func (r *brokenRule) Validate(_ context.Context, about policy.Case) policy.Validated {
+	if speaks, _ := r.Speaks(about.Subject); !speaks {
+		return policy.Validated{}
+	}
+	return policy.Validated{Result: policy.Undecided, Action: r.action, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: r.Why.Error()}}}
+}

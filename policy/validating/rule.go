@@ -1,0 +1,141 @@
+package validating
+
+import (
+	"context"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+)
+
+// rule is a policy.Validation: a whole policy, for what it matches or for controllers
+// of pods.
+type rule struct {
+	name      string
+	program   *program
+	compiler  *Compiler
+	action    policy.Action
+	match     *constraint.Constraint // nil for documents that are no Kubernetes objects
+	template  celpolicy.Template
+	namespace string // of the policy
+	targets   []policy.Target
+	json      bool
+	// quiet: nobody who asks for an object to be admitted is answered.
+	quiet bool
+}
+
+var _ policy.Validation = (*rule)(nil)
+
+// Name returns the rule's name: the policy's, or one that says whence it follows.
+func (r *rule) Name() string { return r.name }
+
+// Targets returns the kinds that the rule matches.
+func (r *rule) Targets() []policy.Target { return r.targets }
+
+// OnlyDocuments reports whether the policy's evaluation.mode is JSON.
+func (r *rule) OnlyDocuments() bool { return r.json }
+
+// Validate asks the validations in their order.
+func (r *rule) Validate(ctx context.Context, about policy.Case) policy.Validated {
+	s := about.Subject
+	if r.json != (s.Kind == "") || r.quiet && celpolicy.AskedAtAdmission(s) {
+		return policy.Validated{}
+	}
+	if r.match != nil {
+		matched, err := r.match.Matches(s)
+		if err != nil {
+			return r.undecided(celpolicy.Unmatched(err))
+		}
+		if !matched {
+			return policy.Validated{}
+		}
+	}
+	inputs := r.compiler.inputs(r.namespace)
+	inputs.More = &seen{Seen: celpolicy.Seen{Subject: s, Template: r.template}, exempt: about.Exempt}
+	if len(r.program.conditions) > 0 {
+		applies, err := r.program.conditions.Hold(ctx, r.program.conditionScope.NewActivation(inputs))
+		if err != nil {
+			reasons, _ := celpolicy.Reasons(err, "spec.matchConditions")
+			return r.undecided(reasons)
+		}
+		if !applies {
+			return policy.Validated{Result: policy.Skipped, Reasons: []policy.Reason{{Message: "the policy's matchConditions do not hold"}}}
+		}
+	}
+	activation := r.program.scope.NewActivation(inputs)
+	out := r.judge(ctx, activation)
+	out.AuditAnnotations = r.program.annotations.Words(ctx, activation)
+	return out
+}
+
+func (r *rule) undecided(reasons []policy.Reason) policy.Validated {
+	return policy.Validated{Result: policy.Undecided, Reasons: reasons, Action: r.action}
+}
+
+// judge asks until a validation does not hold. One that cannot be evaluated leaves open
+// whether another does not.
+func (r *rule) judge(ctx context.Context, activation *cel.Activation) policy.Validated {
+	var unsure []policy.Reason
+	for i := range r.program.validations {
+		v := &r.program.validations[i]
+		held, err := v.holds.Bool(ctx, activation)
+		if err != nil {
+			reasons, _ := celpolicy.Reasons(err, v.path)
+			if unsure = append(unsure, reasons...); ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		if !held {
+			return policy.Validated{Result: policy.Fail, Action: r.action, Reasons: []policy.Reason{{
+				Code: policy.Violated, Path: v.path, Message: v.says(ctx, activation),
+			}}}
+		}
+	}
+	if len(unsure) > 0 {
+		return r.undecided(unsure)
+	}
+	return policy.Validated{Result: policy.Pass, Action: r.action}
+}
+
+// says is the author's message. A messageExpression that fails says nothing, as in
+// Kubernetes.
+func (v *validation) says(ctx context.Context, activation *cel.Activation) string {
+	if v.words == nil {
+		return v.message
+	}
+	text, err := v.words.Text(ctx, activation)
+	if err != nil || text == "" || len(text) > celpolicy.MaxMessage {
+		return v.message
+	}
+	return text
+}
+
+// seen is what validations read.
+type seen struct {
+	celpolicy.Seen
+	exempt []policy.PodSecurityExemption
+}
+
+// Value implements cel.Values.
+func (v *seen) Value(variable string) (any, bool) {
+	if variable == exceptionsName {
+		return allowed(v.exempt), true
+	}
+	return v.Seen.Value(variable)
+}
+
+// allowed is the variable exceptions: what the exceptions for the object allow.
+func allowed(exempt []policy.PodSecurityExemption) map[string]any {
+	images, values := []any{}, []any{}
+	for i := range exempt {
+		for _, text := range exempt[i].Images {
+			images = append(images, text)
+		}
+		for _, text := range exempt[i].Values {
+			values = append(values, text)
+		}
+	}
+	return map[string]any{"allowedImages": images, "allowedValues": values}
+}

@@ -1,0 +1,102 @@
+package variable
+
+import (
+	"sync"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+)
+
+// Deferred is a member of a Context that is found out when the first expression reads
+// it, and at most once. It is safe for concurrent use.
+type Deferred struct {
+	once  sync.Once
+	find  func() (any, error)
+	value any
+	err   error
+}
+
+var _ jmespath.Deferred = (*Deferred)(nil)
+
+// Defer makes a Deferred. What find returns is JSON (see Context) or why the member
+// cannot be had: a *jmespath.UndefinedError says that it is not there, and an
+// expression may have something in its place, as in `a || b`; every other error is
+// the expression's. Find must not read the member itself.
+func Defer(find func() (any, error)) *Deferred { return &Deferred{find: find} }
+
+// Value finds the value out, if nobody did before.
+func (d *Deferred) Value() (any, error) {
+	d.once.Do(func() { d.value, d.err = d.find() })
+	return d.value, d.err
+}
+
+// With returns a context in which a name means something else.
+func (c Context) With(name string, value any) Context {
+	changed := make(Context, len(c)+1)
+	for key, member := range c {
+		changed[key] = member
+	}
+	changed[name] = value
+	return changed
+}
+
+// Settle finds every Deferred out, so that the context can be used where nothing may
+// fail later. It returns the first error, in no order.
+func (c Context) Settle() error {
+	for _, value := range c {
+		if d, ok := value.(*Deferred); ok {
+			if _, err := d.Value(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Expression is one expression with variables in it, compiled. It is immutable and
+// safe for concurrent use.
+type Expression struct{ variable variable }
+
+// CompileExpression reads an expression as it stands between braces. Errors are
+// *CompileError.
+func CompileExpression(engine *jmespath.Engine, source, path string) (*Expression, error) {
+	p := parser{engine: engine, text: "{{" + source + "}}", path: path}
+	n, err := p.variable(0)
+	if err == nil && p.pos != len(p.text) {
+		err = errUnbalanced
+	}
+	if err != nil {
+		return nil, &CompileError{Path: path, Err: err}
+	}
+	return &Expression{variable: n.(variable)}, nil
+}
+
+// Evaluate evaluates the expression on the context. Errors are as of
+// Template.Execute.
+func (e *Expression) Evaluate(ctx Context) (any, error) { return e.variable.execute(ctx) }
+
+// EvaluateOn evaluates it on data, with the variables in it filled in from the
+// context.
+func (e *Expression) EvaluateOn(data any, ctx Context) (any, error) { return e.variable.on(data, ctx) }
+
+// Reads returns which members of the context a template reads, sorted; false if it
+// may read any.
+func (t *Template) Reads() ([]string, bool) {
+	var r reading
+	t.root.reads(&r)
+	return r.sorted()
+}
+
+// Reads returns which members of the context the expression reads, and false if it may
+// read any. On says that it is evaluated on other data, so that the variables in it
+// alone read the context.
+func (e *Expression) Reads(on bool) ([]string, bool) {
+	var r reading
+	if on {
+		for _, hole := range e.variable.holes {
+			hole.reads(&r)
+		}
+	} else {
+		e.variable.reads(&r)
+	}
+	return r.sorted()
+}
