@@ -175,7 +175,7 @@ func (c *Controller) work(ctx context.Context) {
 		pause, again := c.guarded(ctx, at, w)
 		if again && ctx.Err() == nil {
 			w.tries++
-			c.queue.addLater(ctx, at, w, pause(w.tries))
+			c.queue.addLater(at, w, pause(w.tries))
 		}
 		c.queue.done(at)
 	}

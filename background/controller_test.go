@@ -111,7 +111,7 @@ func (b *bench) policies(list ...*policy.Policy) {
 func (b *bench) lead() {
 	b.t.Helper()
 	c, err := background.New(background.Options{
-		Cluster: b.server, Policies: b, Namespaces: b, Records: b.keeper, Memory: b, Observer: b,
+		Cluster: b.server, Policies: b, Namespaces: b, Records: b.keeper, Memory: b, Observer: b, Excluded: []string{"kube-system"},
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -861,5 +861,69 @@ func TestVersionsOfATrigger(t *testing.T) {
 				t.Errorf("%s was written %d times", key, times)
 			}
 		}
+	})
+}
+
+// What a trigger wants under another name is made under that, and goes under the
+// former one.
+func TestTheNameFollowsTheTrigger(t *testing.T) {
+	in(t, func(b *bench) {
+		b.policies(b.compile("named", `
+name: named
+match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {wants: "?*"}}}}]}
+generate: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, name: "{{request.object.metadata.labels.wants}}", namespace: team, synchronize: true, data: {spec: {podSelector: {}}}}
+`, generating.Settings{}))
+		b.lead()
+		b.server.userPuts(b.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: team, labels: {wants: one}}}"))
+		b.after(time.Second)
+		b.wantThere("networkpolicies/team/one")
+		b.server.userEdits("configmaps/team/a", func(o map[string]any) { metadata(o)["labels"] = map[string]any{"wants": "two"} })
+		b.after(time.Second)
+		b.wantGone("networkpolicies/team/one")
+		b.wantThere("networkpolicies/team/two")
+	})
+}
+
+// An object that stood there before the rule is taken over by one that synchronizes,
+// and left alone by one that does not.
+func TestWhatWasThereBefore(t *testing.T) {
+	for _, synchronize := range []bool{true, false} {
+		t.Run(fmt.Sprintf("synchronize %v", synchronize), func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.policies(b.compile("deny", strings.ReplaceAll(denyRule, "synchronize: true", fmt.Sprintf("synchronize: %v", synchronize)), generating.Settings{}))
+				b.lead()
+				b.server.userPuts(b.object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: default-deny, namespace: team, labels: {mine: x}, finalizers: [a/b]}, spec: {podSelector: mine}}"))
+				b.namespace("team", "")
+				b.after(time.Minute)
+				got := b.wantThere(deny)
+				if taken := !strings.Contains(fmt.Sprint(got["spec"]), "mine"); taken != synchronize {
+					t.Errorf("it is %v", got)
+				}
+				if fmt.Sprint(metadata(got)["finalizers"]) != "[a/b]" || metadata(got)["labels"].(map[string]any)["mine"] != "x" {
+					t.Errorf("what is somebody else's has gone: %v", metadata(got))
+				}
+			})
+		})
+	}
+}
+
+func TestExcludedNamespacesAreLeftAlone(t *testing.T) {
+	in(t, func(b *bench) {
+		b.policies(b.compile("deny", denyRule, generating.Settings{Existing: true}), b.compile("copy", `
+name: copy
+match: {any: [{resources: {kinds: [ConfigMap]}}]}
+generate: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, name: "{{request.object.metadata.name}}", namespace: team, synchronize: true, data: {spec: {podSelector: {}}}}
+`, generating.Settings{}))
+		b.lead()
+		b.namespace("kube-system", "")
+		b.namespace("team", "")
+		for _, namespace := range []string{"kube-system", "team"} {
+			b.server.userPuts(b.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: of-" + namespace + ", namespace: " + namespace + "}}"))
+		}
+		b.after(time.Minute)
+		b.wantThere(deny)
+		b.wantThere("networkpolicies/team/of-team")
+		b.wantGone("networkpolicies/kube-system/default-deny")
+		b.wantGone("networkpolicies/team/of-kube-system")
 	})
 }

@@ -36,6 +36,9 @@ func (l *look) reconcile(ctx context.Context) {
 		l.again = true
 		return
 	}
+	if l.excluded(l.at) {
+		return
+	}
 	there, err := l.read(ctx)
 	if err != nil {
 		l.failed(Work{Trigger: l.work.trigger, Err: err})

@@ -114,7 +114,7 @@ type Observer interface {
 	Failed(err error)
 }
 
-// Options are what a Controller needs; all but Images is required.
+// Options are what a Controller needs; all but Images and Excluded is required.
 type Options struct {
 	Cluster    Cluster
 	Policies   Policies
@@ -123,6 +123,8 @@ type Options struct {
 	Records    *record.Keeper
 	Memory     Memory
 	Observer   Observer
+	// Excluded are namespaces that are left alone, with the triggers in them.
+	Excluded []string
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 }

@@ -104,7 +104,7 @@ func (q *queue) hold(w *work, by int) {
 }
 
 // addLater has a trigger looked at after a pause.
-func (q *queue) addLater(ctx context.Context, at key, w work, pause time.Duration) {
+func (q *queue) addLater(at key, w work, pause time.Duration) {
 	w.object = nil // it will be another one by then
 	q.mu.Lock()
 	if q.waiting[at] != nil {
@@ -116,7 +116,7 @@ func (q *queue) addLater(ctx context.Context, at key, w work, pause time.Duratio
 	delayed := &w
 	q.later[at] = delayed
 	q.mu.Unlock()
-	timer := time.AfterFunc(pause, func() {
+	time.AfterFunc(pause, func() { // after the end it puts something where nobody looks
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		if q.later[at] == delayed {
@@ -124,7 +124,6 @@ func (q *queue) addLater(ctx context.Context, at key, w work, pause time.Duratio
 			q.put(at, *delayed)
 		}
 	})
-	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
 func (q *queue) nudge() {

@@ -145,6 +145,9 @@ func (l *look) dropNow(ctx context.Context, k kept) error {
 	if err != nil || origin.Trigger != k.origin.Trigger || origin.Policy != k.origin.Policy || origin.Rule != k.origin.Rule {
 		return errNotOurs
 	}
+	if leaving(object) {
+		return ErrNotFound // as soon as its finalizers let it
+	}
 	l.there.remove(k.at) // its watch tells of it, and is not to have it put back
 	if err := l.options.Cluster.Delete(ctx, k.kind, object); err != nil {
 		l.there.put(k.at, k.kind, k.origin)

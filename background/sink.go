@@ -2,6 +2,7 @@ package background
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -74,7 +75,7 @@ func (s *triggerSink) Failed(err error) {
 func (c *Controller) look(object map[string]any, why cause, rules map[ruleID]bool) {
 	t := identity(object)
 	at := keyOf(t)
-	if leaving(object) {
+	if leaving(object) || c.excluded(at) {
 		return
 	}
 	if !c.speaksOf(object) && !c.there.has(at) {
@@ -92,6 +93,15 @@ func (c *Controller) look(object map[string]any, why cause, rules map[ruleID]boo
 		return // its status alone
 	}
 	c.queue.add(at, work{trigger: t, object: object, cause: why, rules: rules})
+}
+
+// excluded reports whether a trigger is in a namespace that is left alone, or is that.
+func (c *Controller) excluded(at key) bool {
+	namespace := at.namespace
+	if at.kind == "Namespace" && at.group == "" {
+		namespace = at.name
+	}
+	return slices.Contains(c.options.Excluded, namespace)
 }
 
 // speaksOf reports whether a rule may speak of an object.

@@ -7,6 +7,7 @@
 // cluster/document). Absent, forbidden and could-not-look are three errors
 // everywhere, and none of them is an empty answer. What is written, Events and
 // the status of policies, goes through bounded queues that never hold up a
-// request. Pods, Secrets and ConfigMaps are never watched. It follows the API of
-// Kubernetes 1.36.
+// request. Pods and ConfigMaps are watched only where a GlobalContextEntry or a rule
+// about other objects names them, and Secrets never. It follows the API of Kubernetes
+// 1.36.
 package cluster

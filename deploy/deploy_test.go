@@ -115,7 +115,7 @@ func read(t *testing.T) []any {
 		t.Fatal(err)
 	}
 	definitions, err := filepath.Glob("crds/*.yaml")
-	if err != nil || len(definitions) != 10 {
+	if err != nil || len(definitions) != 15 {
 		t.Fatalf("definitions: %v, %v", definitions, err)
 	}
 	var objects []any
@@ -207,6 +207,11 @@ func TestDefinitionsAreLikeThoseOfOthers(t *testing.T) {
 		"ImageValidatingPolicy":               "Cluster imagevalidatingpolicies.policies.kyverno.io v1beta1 v1 v1alpha1",
 		"NamespacedImageValidatingPolicy":     "Namespaced namespacedimagevalidatingpolicies.policies.kyverno.io v1beta1 v1",
 		"PolicyException policies.kyverno.io": "Namespaced policyexceptions.policies.kyverno.io v1beta1 v1 v1alpha1",
+		"ValidatingPolicy":                    "Cluster validatingpolicies.policies.kyverno.io v1beta1 v1 v1alpha1",
+		"NamespacedValidatingPolicy":          "Namespaced namespacedvalidatingpolicies.policies.kyverno.io v1beta1 v1",
+		"MutatingPolicy":                      "Cluster mutatingpolicies.policies.kyverno.io v1beta1 v1 v1alpha1",
+		"NamespacedMutatingPolicy":            "Namespaced namespacedmutatingpolicies.policies.kyverno.io v1beta1 v1",
+		"GlobalContextEntry":                  "Cluster globalcontextentries.kyverno.io v2beta1 v2 v2alpha1",
 		"ClusterImagePolicy":                  "Cluster clusterimagepolicies.policy.sigstore.dev v1alpha1 v1beta1",
 		"TrustRoot":                           "Cluster trustroots.policy.sigstore.dev v1alpha1",
 	}

@@ -1,11 +1,13 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/patch"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -34,13 +36,13 @@ func (s Stage) validates() bool { return s == StageAll || s == StageValidate }
 
 // hasObject reports whether there is an object for rules about objects to speak of.
 func (p *planned) hasObject() bool {
-	return !p.request.OnlyImages && !p.subject.Bare && !p.subject.Document && !(p.request.Object.IsZero() && p.request.Old.IsZero())
+	return !p.request.OnlyImages && !p.subject.Bare && !(p.request.Object.IsZero() && p.request.Old.IsZero())
 }
 
 // mutate has the mutation rules change the object. From here on the changed one is
 // the object, and its former names are forgotten.
 func (p *planned) mutate(ctx context.Context, set *policy.Set) error {
-	if !p.request.Stage.mutates() || !p.hasObject() {
+	if !p.request.Stage.mutates() || !p.hasObject() || p.subject.Document {
 		return nil
 	}
 	changed, results := set.Mutate(ctx, p.subject, p.finder)
@@ -51,15 +53,48 @@ func (p *planned) mutate(ctx context.Context, set *policy.Set) error {
 	if changed == nil {
 		return nil
 	}
+	for _, op := range patch.Diff(p.request.Object.Content(), changed) {
+		p.patch = append(p.patch, workload.Operation(op))
+	}
+	if len(p.patch) == 0 {
+		return nil
+	}
 	object, err := p.request.Object.With(changed)
 	if err != nil {
 		return fmt.Errorf("the object that the mutation rules made: %w", err)
 	}
-	if p.patch = workload.Diff(p.request.Object.Content(), object.Content()); len(p.patch) == 0 {
-		return nil
+	if err := p.sameIdentity(object); err != nil {
+		return err
 	}
 	p.request.Object, p.changed = object, object
 	p.subject.Object = policy.ContentFrom(object)
+	return nil
+}
+
+// sameIdentity refuses a mutation that makes another object of the one that is asked
+// about: rules are matched by what the request speaks of, and the API server takes no
+// other. A name that is yet to be generated, and a namespace that is not written, may be
+// given.
+func (p *planned) sameIdentity(object workload.Object) error {
+	was := p.request.Object
+	for _, field := range []struct {
+		what, is  string
+		was       string
+		mayBeNone bool
+	}{
+		{"apiVersion", object.APIVersion(), was.APIVersion(), false},
+		{"kind", object.Kind(), was.Kind(), false},
+		{"name", object.Name(), cmp.Or(was.Name(), p.subject.Name), true},
+		{"namespace", object.Namespace(), cmp.Or(was.Namespace(), p.subject.Namespace), true},
+	} {
+		if field.is == field.was || field.mayBeNone && field.was == "" {
+			continue
+		}
+		if field.what == "namespace" && field.is == "" && was.Namespace() == "" {
+			continue
+		}
+		return fmt.Errorf("the mutation rules change its %s from %q to %q, which makes another object of it", field.what, field.was, field.is)
+	}
 	return nil
 }
 

@@ -143,7 +143,7 @@ func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Answe
 		return nil, Allow
 	}
 	looked := ruling.Result == policy.Fail
-	if rule.Action.Admits() || !looked && rule.Policy.FailOpen && admitsSilence(ruling.Reasons) {
+	if rule.Action.Admits() || !looked && rule.Policy.FailOpen && (rule.Policy.Broken != nil || admitsSilence(ruling.Reasons)) {
 		o.Warnings = append(o.Warnings, ruling.Reasons...)
 		return nil, Allow
 	}

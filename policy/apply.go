@@ -131,8 +131,10 @@ type firstOnly struct{ over []*Policy }
 
 func (f *firstOnly) done(p *Policy) bool { return p.FirstRuleOnly && slices.Contains(f.over, p) }
 
+// applied notes a rule that said something. One that could not be asked has not: who
+// writes the object may bring that about, and would choose the policy's rule by it.
 func (f *firstOnly) applied(p *Policy, r *RuleResult) {
-	if p.FirstRuleOnly && r.Skip == "" {
+	if p.FirstRuleOnly && r.Skip == "" && r.Ruling.Result != Undecided {
 		f.over = append(f.over, p)
 	}
 }
@@ -204,7 +206,7 @@ func (x *objectIndex[R]) of(subject *Subject) []int {
 	}
 	outside := func(i int) bool {
 		p := x.all[i].policy
-		return p.Namespace != "" && p.Namespace != subject.Namespace
+		return p.Namespace != "" && p.Namespace != subject.Namespace || OnlyDocuments(x.all[i].rule) != subject.Document
 	}
 	if !slices.ContainsFunc(list, outside) {
 		return list

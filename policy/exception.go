@@ -24,7 +24,8 @@ type Exception struct {
 	// Scope says which objects it covers; nil means all.
 	Scope ExceptionScope
 	// PodSecurity is all that the exception leaves out, where it has any: the rest of
-	// the rule holds.
+	// the rule holds. Of an exception from a ValidatingPolicy it has the images and values
+	// that are allowed, without a control.
 	PodSecurity []PodSecurityExemption
 }
 

@@ -75,6 +75,11 @@ type Target struct {
 	Namespaces []string
 }
 
+// IsEmpty reports whether the policy has no rule that this product knows.
+func (p *Policy) IsEmpty() bool {
+	return len(p.Rules)+len(p.Mutations)+len(p.Validations)+len(p.Generations)+len(p.Alterations) == 0
+}
+
 // ID returns kind/name or kind/namespace/name, unique in a Set.
 func (p *Policy) ID() string {
 	if p.Namespace != "" {
@@ -115,10 +120,10 @@ type OfDocuments interface {
 	OnlyDocuments() bool
 }
 
-// OnlyDocuments reports whether a rule speaks of documents that are no Kubernetes
-// objects, and of nothing else.
-func OnlyDocuments(rule Rule) bool {
-	of, ok := rule.(OfDocuments)
+// OnlyDocuments reports whether a rule, of any kind, speaks of documents that are no
+// Kubernetes objects, and of nothing else.
+func OnlyDocuments(rule any) bool {
+	of, ok := rule.(interface{ OnlyDocuments() bool })
 	return ok && of.OnlyDocuments()
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -57,7 +58,11 @@ func (s *Subject) named(own, others []Image) *Subject {
 // User is who asks.
 type User struct {
 	Name   string
+	UID    string
 	Groups []string
+	// Extra is what else the API server knows, a JSON object of lists of texts; nil for
+	// nothing.
+	Extra json.RawMessage
 	// Roles and ClusterRoles are those bound to the user: "namespace:name" and
 	// "name". RolesKnown is false where nobody looked.
 	Roles, ClusterRoles []string

@@ -32,8 +32,8 @@ type Case struct {
 	// Find returns the object's images, none at the places of a kind that has none.
 	// An error means that one of them cannot be read.
 	Find Finder
-	// Exempt is what exceptions leave out of the Pod Security Standards; it matters to
-	// no other rule.
+	// Exempt is what exceptions leave out of the Pod Security Standards, or allow in
+	// expressions; it matters to no other rule.
 	Exempt []PodSecurityExemption
 }
 

@@ -282,7 +282,7 @@ func compilePolicy(entry Entry, dialect Dialect, d Document) Entry {
 		entry.Policy = stand
 		return entry.broken(err)
 	}
-	if len(made.Rules) == 0 {
+	if made.IsEmpty() {
 		return entry.notOurs("it has only rules of kinds that are left to others")
 	}
 	entry.State, entry.Policy = Ours, made

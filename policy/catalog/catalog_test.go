@@ -92,10 +92,10 @@ func TestStates(t *testing.T) {
 		reason              string
 	}{
 		{good, "", "", catalog.Ours, "", 1, "a policy"},
-		{good, "verifyImages:", "validate: {message: x}\n    other:", catalog.NotOurs, "left to others", 0, "foreign rules alone"},
+		{good, "verifyImages:", "validate: {message: x}\n    other:", catalog.Broken, "unknown field", 1, "a rule about objects that is broken"},
 		{good, "gateway: quaymaster", "gateway: other", catalog.NotOurs, "policy selector", 0, "left out by the selector"},
 		{good, "attestors:", "attestor:", catalog.Broken, "did you mean attestors?", 1, "broken"},
-		{good, "    verifyImages:", "    bad: {}\n    validate: {}\n    other:", catalog.NotOurs, "", 0, "broken, and of foreign rules alone"},
+		{good, "    verifyImages:", "    bad: {}\n    generate: {}\n    other:", catalog.NotOurs, "", 0, "broken, and of rules about other objects alone"},
 		{good, "kind: ClusterPolicy", "kind: CleanupPolicy", catalog.NotOurs, "no kind of policy", 0, "another kind"},
 		{exempting, "metadata: {", "metadata: {labels: {gateway: quaymaster}, ", catalog.Ours, "", 0, "an exception"},
 		{exempting, "namespace: exceptions", "namespace: tenant, labels: {gateway: quaymaster}", catalog.NotOurs, "not accepted from namespace tenant", 0, "an exception of another namespace"},

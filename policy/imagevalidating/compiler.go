@@ -27,8 +27,8 @@ type Options struct {
 	Resources     cel.Resources
 	HTTP          cel.HTTP
 	GlobalContext cel.GlobalContext
-	// Kinds knows the kinds of the cluster beside Kubernetes' own that run images;
-	// nil means that a policy which names others is refused.
+	// Kinds knows the kinds of the cluster beside Kubernetes' own; nil means that a
+	// policy which names others is refused.
 	Kinds constraint.Resources
 	// Roots answers for the TUF repositories of attestors.
 	Roots attestor.Roots

@@ -171,6 +171,9 @@ func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCom
 		Category: meta.Annotations["policies.kyverno.io/category"],
 		Severity: meta.Annotations["policies.kyverno.io/severity"],
 	}}
+	if meta.Created != nil {
+		p.out.Created = *meta.Created
+	}
 	var errs []error
 	if meta.Name == "" {
 		errs = append(errs, field.Fail("metadata.name", "is empty"))

@@ -2,6 +2,7 @@ package kyverno
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy/kyverno/action"
 	"github.com/quaymaster/quaymaster/policy/kyverno/match"
@@ -25,6 +26,8 @@ type metadata struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
 	Annotations map[string]string `json:"annotations"`
+	// Created is null in a document that is no cluster's yet.
+	Created *time.Time `json:"creationTimestamp"`
 }
 
 type spec struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/kyverno/autogen"
+	"github.com/quaymaster/quaymaster/policy/kyverno/match"
 	"github.com/quaymaster/quaymaster/policy/kyverno/mutate"
 	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
 	"github.com/quaymaster/quaymaster/policy/kyverno/validate"
@@ -104,7 +105,7 @@ func (p *policyCompiler) followers(raw json.RawMessage, path string) ([]follower
 // addTargets adds what a rule about objects may speak of, in the policy's namespace
 // alone if it has one.
 func addTargets(p *policy.Policy, targets []policy.Target) {
-	p.Targets = joinConfined(p.Targets, targets, p.Namespace)
+	p.Targets = joinConfined(p.Targets, match.WithoutSent(targets), p.Namespace)
 }
 
 // otherRule is a rule about other objects as it is written.
@@ -125,6 +126,7 @@ func (p *policyCompiler) other(raw json.RawMessage, path string) (otherRule, gen
 	}
 	return doc, generating.Rule{
 		Name: doc.Name, Path: path, Match: doc.Match, Exclude: doc.Exclude, Context: doc.Context, Preconditions: doc.Preconditions,
+		ImageExtractors: doc.ImageExtractors, NewForm: !p.oldForm(),
 	}, nil
 }
 

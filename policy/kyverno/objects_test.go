@@ -295,3 +295,36 @@ func TestIgnoredFieldsAreFew(t *testing.T) {
 		}
 	}
 }
+
+// TestSubresources: a rule names the object, and what is sent to its subresource is
+// something else.
+func TestSubresources(t *testing.T) {
+	for _, c := range []struct {
+		kinds, group, version, kind, subresource string
+		asked                                    bool
+	}{
+		{"Pod/exec", "", "v1", "PodExecOptions", "exec", true},
+		{"Pod/exec", "", "v1", "Pod", "exec", true},
+		{"v1/Pod/*", "", "v1", "PodAttachOptions", "attach", true},
+		{"Pod/exec", "", "v1", "PodAttachOptions", "attach", false},
+		{"Service/proxy", "", "v1", "PodProxyOptions", "proxy", false},
+		{"Pod/eviction", "policy", "v1", "Eviction", "eviction", true},
+		{"Deployment/scale", "autoscaling", "v1", "Scale", "scale", true},
+		{"Pod", "", "v1", "PodExecOptions", "exec", false},
+		{"Pod/exec", "example.com", "v1", "PodExecOptions", "exec", false},
+	} {
+		p := about(t, nil, "{name: r, match: {any: [{resources: {kinds: ['"+c.kinds+"'], operations: [CONNECT, CREATE, UPDATE]}}]}, validate: {deny: {}}}", "")
+		s := &policy.Subject{
+			Group: c.group, Version: c.version, Kind: c.kind, Subresource: c.subresource, Namespace: "prod", Name: "a", Operation: "CONNECT",
+			Object: policy.ContentOf(map[string]any{"kind": c.kind}),
+		}
+		if got := results(t, p, s) == "r=fail"; got != c.asked {
+			t.Errorf("%s: %s/%s asked %t", c.kinds, c.kind, c.subresource, got)
+		}
+		for _, target := range p.Targets {
+			if target.Kind == "PodExecOptions" || target.Kind == "Scale" {
+				t.Errorf("%s: the API server is to be asked about %+v", c.kinds, target)
+			}
+		}
+	}
+}

@@ -16,4 +16,9 @@
 // What a rule for pod controllers makes of a pod, it makes of the pod template; a
 // JSONPatch too, whose pointers Kyverno leaves as they are. Objects are never modified:
 // what changes is copied, the rest is shared.
+//
+// With evaluation.mutateExisting a policy is a policy.Alteration too: it changes the
+// objects that targetMatchConstraints name whenever something comes that the policy
+// matches; without them, those that it matches itself, and also when the policy comes.
+// Expressions then see the object that is changed and the request of what came.
 package mutating

@@ -2,6 +2,7 @@ package mutating_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,6 +83,26 @@ func TestLibrary(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestConcurrent shares compiled policies, and the types of Kubernetes, between requests.
+func TestConcurrent(t *testing.T) {
+	set, err := policy.NewSet(compile(t, head+about("pods", styles()[0].more)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := subject(t, deployment(onePod))
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 20 {
+				if changed, _ := set.Mutate(t.Context(), s, none); !strings.Contains(written(changed), styles()[0].makes) {
+					t.Error(written(changed))
+				}
+			}
+		})
+	}
+	group.Wait()
 }
 
 // TestAttacks are bounded.

@@ -2,6 +2,7 @@ package validating_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy"
@@ -78,6 +79,32 @@ func TestControls(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestConcurrent shares compiled policies between requests.
+func TestConcurrent(t *testing.T) {
+	var policies []*policy.Policy
+	for _, c := range controls()[:4] {
+		policies = append(policies, compile(t, c.text()))
+	}
+	set, err := policy.NewSet(policies...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		for want, spec := range map[policy.Result]string{policy.Pass: good, policy.Fail: controls()[0].wrong} {
+			s := subject(t, deployment(spec))
+			group.Go(func() {
+				for range 20 {
+					if got := set.Validate(t.Context(), s, nil)[0].Ruling.Result; got != want {
+						t.Errorf("%s, want %s", got, want)
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
 }
 
 func BenchmarkControls(b *testing.B) {

@@ -1,6 +1,9 @@
 package variable
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/quaymaster/quaymaster/policy/jmespath"
@@ -40,13 +43,16 @@ func (c Context) With(name string, value any) Context {
 }
 
 // Settle finds every Deferred out, so that the context can be used where nothing may
-// fail later. It returns the first error, in no order.
+// fail later. It returns the first error by name; that a member is not there is none.
 func (c Context) Settle() error {
-	for _, value := range c {
-		if d, ok := value.(*Deferred); ok {
-			if _, err := d.Value(); err != nil {
-				return err
-			}
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		d, ok := c[name].(*Deferred)
+		if !ok {
+			continue
+		}
+		_, err := d.Value()
+		if _, absent := errors.AsType[*jmespath.UndefinedError](err); err != nil && !absent {
+			return err
 		}
 	}
 	return nil

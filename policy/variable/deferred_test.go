@@ -142,7 +142,8 @@ func TestExpression(t *testing.T) {
 func TestContextSettles(t *testing.T) {
 	gone := errors.New("gone")
 	good, bad := variable.Defer(func() (any, error) { return 1.0, nil }), variable.Defer(func() (any, error) { return nil, gone })
-	if err := (variable.Context{"a": good, "b": "x"}).Settle(); err != nil {
+	absent := variable.Defer(func() (any, error) { return nil, &jmespath.UndefinedError{Expression: "x", Err: errors.New("is null")} })
+	if err := (variable.Context{"a": good, "b": "x", "c": absent}).Settle(); err != nil {
 		t.Error(err)
 	}
 	data := variable.Context{"a": good}

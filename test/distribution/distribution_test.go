@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/quaymaster/quaymaster/test/peers/notary"
 )
 
 // way is a signer and how quaymaster is told whom to believe.
@@ -27,7 +29,7 @@ func ways(c *crew) []way {
 	key := func(name string) []string { return []string{"--key", c.file(name + ".pub"), "--insecure-ignore-tlog"} }
 	ca := func(name string) []string { return []string{"--notation-cert", c.file(name + ".pem")} }
 	byNotation := func(mediaType string) func(*testing.T, *harbour, string) {
-		return func(t *testing.T, h *harbour, image string) { c.notary.sign(t, h.host, image, mediaType) }
+		return func(t *testing.T, h *harbour, image string) { notarize(t, c.notary, h.host, image, mediaType) }
 	}
 	const notationType = "application/vnd.cncf.notary.signature"
 	return []way{
@@ -46,11 +48,11 @@ func ways(c *crew) []way {
 		},
 		{
 			name: "notation JWS", trust: ca("notary"), distrust: ca("stranger"), wrong: "untrusted-chain", format: "notation",
-			sign: byNotation("application/jose+json"), referrer: notationType,
+			sign: byNotation(notary.JWS), referrer: notationType,
 		},
 		{
 			name: "notation COSE", trust: ca("notary"), distrust: ca("stranger"), wrong: "untrusted-chain", format: "notation",
-			sign: byNotation("application/cose"), referrer: notationType,
+			sign: byNotation(notary.COSE), referrer: notationType,
 		},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/quaymaster/quaymaster/test/peers"
+	"github.com/quaymaster/quaymaster/test/peers/notary"
 )
 
 const (
@@ -32,7 +33,7 @@ type crew struct {
 	cosign2, cosign3, crane, registry, ours *peers.Program
 
 	folder           string // where the keys are
-	notary, stranger *notary
+	notary, stranger *notary.Notary
 }
 
 func muster(t *testing.T) *crew {
@@ -43,13 +44,13 @@ func muster(t *testing.T) *crew {
 	c := &crew{
 		cosign2: peers.Get(t, peers.Cosign2), cosign3: peers.Get(t, peers.Cosign3), crane: peers.Get(t, peers.Crane),
 		registry: peers.Get(t, peers.Registry), ours: peers.Quaymaster(t),
-		folder: t.TempDir(), notary: newNotary(t, "notary"), stranger: newNotary(t, "stranger"),
+		folder: t.TempDir(), notary: notary.New(t, "notary"), stranger: notary.New(t, "stranger"),
 	}
 	for _, name := range []string{"signer", "stranger"} {
 		c.cosign2.Must(t, "generate-key-pair", "--output-key-prefix", filepath.Join(c.folder, name))
 	}
-	c.write(t, "notary.pem", c.notary.root)
-	c.write(t, "stranger.pem", c.stranger.root)
+	c.write(t, "notary.pem", c.notary.Root)
+	c.write(t, "stranger.pem", c.stranger.Root)
 	return c
 }
 

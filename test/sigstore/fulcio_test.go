@@ -8,26 +8,17 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
+	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/quaymaster/quaymaster/test/peers"
+	"github.com/quaymaster/quaymaster/test/peers/sigstore"
 )
-
-// fulcio is the real certificate authority, with an intermediate key in a file.
-type fulcio struct {
-	url string
-	// chain is its certificates, the root last.
-	chain []*x509.Certificate
-}
 
 // fulcioConfig trusts the issuers: %[1]s is their address.
 const fulcioConfig = `oidc-issuers:
@@ -46,66 +37,14 @@ ci-issuer-metadata:
     subject-alternative-name-template: "{{ .url }}/{{ .workflow_ref }}"
 `
 
+// fulcio is the real certificate authority.
+type fulcio struct{ *sigstore.Fulcio }
+
 // startFulcio runs fulcio; without a log its certificates carry no timestamp of
 // one.
-func startFulcio(t testing.TB, issuers *issuers, log *ctLog) *fulcio {
+func startFulcio(t testing.TB, issuers *issuers, log *sigstore.CTLog) *fulcio {
 	t.Helper()
-	folder := t.TempDir()
-	cert, key := newAuthority(t, folder)
-	ports := freePorts(t, 3)
-	args := []string{
-		"serve", "--ca=fileca", "--fileca-cert=" + cert, "--fileca-key=" + key, "--fileca-key-passwd=unused", "--fileca-watch=false",
-		"--host=127.0.0.1", "--port=" + ports[0],
-		"--grpc-host=127.0.0.1", "--grpc-port=" + ports[1], "--metrics-port=" + ports[2],
-		"--legacy-unix-domain-socket=" + filepath.Join(folder, "socket"),
-		"--config-path=" + write(t, folder, "config.yaml", fmt.Appendf(nil, fulcioConfig, issuers.url)),
-	}
-	if log == nil {
-		args = append(args, "--ct-log-url=")
-	} else {
-		args = append(args, "--ct-log-url="+log.url, "--ct-log-public-key-path="+write(t, folder, "ct.pub", log.publicPEM()))
-	}
-	f := &fulcio{url: "http://127.0.0.1:" + ports[0]}
-	start(t, peers.Fulcio, f.url+"/api/v2/configuration", args...)
-	var trust struct {
-		Chains []struct{ Certificates []string }
-	}
-	check(t, call(t, http.MethodGet, f.url+"/api/v2/trustBundle", nil, &trust))
-	if len(trust.Chains) != 1 {
-		t.Fatalf("fulcio has %d chains, want 1", len(trust.Chains))
-	}
-	if f.chain = certificates(t, trust.Chains[0].Certificates...); len(f.chain) != 2 {
-		t.Fatalf("fulcio's chain has %d certificates, want an intermediate and a root", len(f.chain))
-	}
-	return f
-}
-
-// newAuthority writes the chain and the key of an intermediate authority.
-func newAuthority(t testing.TB, folder string) (cert, key string) {
-	t.Helper()
-	rootKey, ownKey := newKey(t), newKey(t)
-	root := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Root"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	own := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "Fulcio"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: root.NotBefore, NotAfter: root.NotAfter, KeyUsage: x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
-	}
-	var chain []byte
-	for _, one := range []struct {
-		template *x509.Certificate
-		public   crypto.PublicKey
-	}{{own, ownKey.Public()}, {root, rootKey.Public()}} {
-		der, err := x509.CreateCertificate(rand.Reader, one.template, root, one.public, rootKey)
-		check(t, err)
-		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(ownKey)
-	check(t, err)
-	return write(t, folder, "chain.pem", chain),
-		write(t, folder, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	return &fulcio{sigstore.StartFulcio(t, fmt.Sprintf(fulcioConfig, issuers.URL), log)}
 }
 
 // call speaks JSON.
@@ -170,7 +109,7 @@ func (f *fulcio) certify(t testing.TB, key *ecdsa.PrivateKey, token, name string
 		Chain struct{ Certificates []string }
 	}
 	var got struct{ SignedCertificateEmbeddedSct, SignedCertificateDetachedSct chain }
-	err = call(t, http.MethodPost, f.url+"/api/v2/signingCert", map[string]any{
+	err = call(t, http.MethodPost, f.URL+"/api/v2/signingCert", map[string]any{
 		"credentials": map[string]string{"oidcIdentityToken": token},
 		"publicKeyRequest": map[string]any{
 			"publicKey": map[string]string{
@@ -187,4 +126,18 @@ func (f *fulcio) certify(t testing.TB, key *ecdsa.PrivateKey, token, name string
 		return nil, fmt.Errorf("fulcio answered without a certificate")
 	}
 	return all[0], nil
+}
+
+func write(t testing.TB, folder, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	check(t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -2,7 +2,6 @@ package sigstore_test
 
 import (
 	"crypto/ecdsa"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/peers"
+	"github.com/quaymaster/quaymaster/test/peers/sigstore"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
@@ -30,7 +30,7 @@ const (
 type port struct {
 	*gatetest.Yard
 	issuers     *issuers
-	log         *ctLog
+	log         *sigstore.CTLog
 	fulcio      *fulcio
 	tsa         *tsa
 	quaymaster  *peers.Program
@@ -45,48 +45,23 @@ func newPort(t *testing.T) *port {
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
 	p := &port{
-		Yard: gatetest.New(server, nil), issuers: newIssuers(t), log: newCTLog(t),
+		Yard: gatetest.New(server, nil), issuers: newIssuers(t), log: sigstore.NewCTLog(t),
 		quaymaster: peers.Quaymaster(t), folder: t.TempDir(),
 	}
 	p.fulcio = startFulcio(t, p.issuers, p.log)
 	p.tsa = startTSA(t)
 	p.misled = p.signed(t, "misled", p.fulcio, people, alice)
 	p.former, p.tsa = p.tsa, nil
-	p.former.stop()
+	p.former.Stop()
 	p.tsa = startTSA(t)
 	p.trustedRoot = write(t, p.folder, "trusted_root.json", trustedRoot(t, p.fulcio, p.tsa, p.log))
 	return p
 }
 
-// trustedRoot composes a trusted_root.json (media type version 0.1).
-func trustedRoot(t testing.TB, f *fulcio, a *tsa, log *ctLog) []byte {
+// trustedRoot composes a trusted_root.json.
+func trustedRoot(t testing.TB, f *fulcio, a *tsa, log *sigstore.CTLog) []byte {
 	t.Helper()
-	authority := func(url string, chain []*x509.Certificate) []any {
-		var raw []any
-		for _, certificate := range chain {
-			raw = append(raw, map[string]any{"rawBytes": certificate.Raw})
-		}
-		root := chain[len(chain)-1]
-		return []any{map[string]any{
-			"uri": url, "subject": map[string]string{"organization": "Test", "commonName": root.Subject.CommonName},
-			"certChain": map[string]any{"certificates": raw}, "validFor": map[string]any{"start": root.NotBefore.UTC()},
-		}}
-	}
-	id := sha256.Sum256(log.der)
-	text, err := json.Marshal(map[string]any{
-		"mediaType":              "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
-		"certificateAuthorities": authority(f.url, f.chain),
-		"timestampAuthorities":   authority(a.url, a.chain),
-		"ctlogs": []any{map[string]any{
-			"baseUrl": log.url, "hashAlgorithm": "SHA2_256", "logId": map[string]any{"keyId": id[:]},
-			"publicKey": map[string]any{
-				"rawBytes": log.der, "keyDetails": "PKIX_ECDSA_P256_SHA_256",
-				"validFor": map[string]any{"start": time.Now().Add(-time.Hour).UTC()},
-			},
-		}},
-	})
-	check(t, err)
-	return text
+	return sigstore.Roots{Fulcio: f.Fulcio, TSA: a.TSA, CTLog: log}.JSON(t)
 }
 
 // signing is a signature on its way into a bundle.
@@ -194,7 +169,7 @@ func (p *port) judge(t testing.TB, image gatetest.Image, args ...string) judgeme
 // by asks for a person's signature, without a transparency log.
 func (p *port) by(issuer, mail string, more ...string) []string {
 	return append([]string{
-		"--certificate-identity", mail, "--certificate-oidc-issuer", p.issuers.url + issuer, "--insecure-ignore-tlog",
+		"--certificate-identity", mail, "--certificate-oidc-issuer", p.issuers.URL + issuer, "--insecure-ignore-tlog",
 	}, more...)
 }
 
@@ -250,12 +225,12 @@ func (p *port) policies(t *testing.T, good gatetest.Image) {
 		code   string
 	}{
 		{"the identity matches an expression", []string{
-			"--certificate-identity-regexp", `.*@org\.example`, "--certificate-oidc-issuer", p.issuers.url + people, "--insecure-ignore-tlog",
+			"--certificate-identity-regexp", `.*@org\.example`, "--certificate-oidc-issuer", p.issuers.URL + people, "--insecure-ignore-tlog",
 		}, allow, "verified"},
 		{"another identity", p.by(people, mallory), deny, "wrong-identity"},
 		{"another issuer", p.by(strangers, alice), deny, "wrong-identity"},
 		{"an entry of a log is asked for", []string{
-			"--certificate-identity", alice, "--certificate-oidc-issuer", p.issuers.url + people, "--rekor-key", write(t, p.folder, "rekor.pub", p.log.publicPEM()),
+			"--certificate-identity", alice, "--certificate-oidc-issuer", p.issuers.URL + people, "--rekor-key", write(t, p.folder, "rekor.pub", p.log.PublicPEM()),
 		}, deny, "no-log-entry"},
 		{"signed after a bound", p.by(people, alice, "--signed-not-before", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)), allow, "verified"},
 		{"signed before a bound", p.by(people, alice, "--signed-not-before", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), deny, "outside-validity"},
@@ -289,11 +264,11 @@ func (p *port) certificates(t *testing.T) {
 	})
 	t.Run("with a timestamp of another certificate log", func(t *testing.T) {
 		image := p.signed(t, "otherlog", p.fulcio, people, alice)
-		p.trusting(t, p.fulcio, p.tsa, newCTLog(t)).expect(t, image, deny, "bad-sct", p.by(people, alice)...)
+		p.trusting(t, p.fulcio, p.tsa, sigstore.NewCTLog(t)).expect(t, image, deny, "bad-sct", p.by(people, alice)...)
 	})
 	t.Run("fulcio asks who it is", func(t *testing.T) {
 		foreign := newIssuers(t)
-		foreign.url = p.issuers.url // claims to be ours, with another key
+		foreign.URL = p.issuers.URL // claims to be ours, with another key
 		if _, err := p.fulcio.certify(t, newKey(t), foreign.person(t, people, alice), alice); err == nil {
 			t.Error("fulcio believed a token that our issuer did not sign")
 		}
@@ -301,7 +276,7 @@ func (p *port) certificates(t *testing.T) {
 }
 
 // trusting is the port with another trusted root.
-func (p *port) trusting(t testing.TB, f *fulcio, a *tsa, log *ctLog) *port {
+func (p *port) trusting(t testing.TB, f *fulcio, a *tsa, log *sigstore.CTLog) *port {
 	t.Helper()
 	other := *p
 	other.trustedRoot = write(t, t.TempDir(), "trusted_root.json", trustedRoot(t, f, a, log))
@@ -403,7 +378,7 @@ func (p *port) extensions(t *testing.T) {
 		{"something else started the workflow", "pull_request", deny, "wrong-extension"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			policy := write(t, t.TempDir(), "policy.yaml", fmt.Appendf(nil, clusterPolicy, release, p.issuers.url+workflows, c.trigger))
+			policy := write(t, t.TempDir(), "policy.yaml", fmt.Appendf(nil, clusterPolicy, release, p.issuers.URL+workflows, c.trigger))
 			p.expect(t, image, c.answer, c.code, "--policy", policy)
 		})
 	}

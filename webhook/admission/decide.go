@@ -34,7 +34,7 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	if err := q.parse(); err != nil {
 		return q.refuse(err)
 	}
-	if q.mirror && h.config.Door == Mutate || q.request.subresource == "resize" && q.running {
+	if q.mirror && h.config.Door == Mutate || q.request.subresource == "resize" && q.running && !h.maySpeak(q) {
 		return response{allowed: true}
 	}
 	if h.config.Door == Validate && q.isPod() && !q.old.IsZero() && !q.deleting {
@@ -106,12 +106,21 @@ func (h *Handler) speaksOfNothing(q *question) bool {
 	switch {
 	case h.config.Door == Mutate && leaves:
 		return true
-	case h.config.Door == Mutate && !h.mutated[q.kind()]:
-		return h.rules == nil || !h.rules.MayMutate(&q.subject)
-	case leaves, q.request.subresource == "status", q.request.subresource == "scale":
-		return h.rules == nil || !h.rules.MayValidate(&q.subject)
+	case h.config.Door == Mutate && !h.mutated[q.kind()], leaves, q.request.subresource == "status", q.request.subresource == "scale":
+		return !h.maySpeak(q)
 	}
 	return false
+}
+
+// maySpeak reports whether a rule about objects may speak of a request at this door.
+func (h *Handler) maySpeak(q *question) bool {
+	switch {
+	case h.rules == nil:
+		return false
+	case h.config.Door == Mutate:
+		return h.rules.MayMutate(&q.subject)
+	}
+	return h.rules.MayValidate(&q.subject)
 }
 
 // stage says what the door asks for: validation comes when everybody has changed the

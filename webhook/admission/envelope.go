@@ -31,7 +31,8 @@ type request struct {
 	group, version, kind   string
 	// resource is that of the URL, without its subresource.
 	resourceGroup, resource string
-	user                    string
+	user, userUID           string
+	extra                   []byte // nil for null
 	groups                  []string
 	dryRun                  bool
 	object, oldObject       []byte // nil for null
@@ -104,7 +105,9 @@ var resourceFields = []field[request]{
 
 var userFields = []field[request]{
 	{"username", func(d *decoder, r *request) error { return d.text(&r.user) }},
+	{"uid", func(d *decoder, r *request) error { return d.text(&r.userUID) }},
 	{"groups", func(d *decoder, r *request) error { return d.texts(&r.groups) }},
+	{"extra", func(d *decoder, r *request) error { return d.raw(&r.extra) }},
 }
 
 // decoder reads values out of a body.

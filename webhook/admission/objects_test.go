@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/patch"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -27,6 +28,9 @@ func TestStages(t *testing.T) {
 		request["namespace"], request["name"], request["subResource"] = "shop", "web", "exec"
 		request["resource"] = object{"group": "", "version": "v1", "resource": "pods"}
 	}
+	resized := pod("a")
+	resized["spec"].(object)["priority"] = 1.0
+	resize := func(request object) { request["subResource"] = "resize" }
 	for _, row := range []struct {
 		reason    string
 		door      admission.Door
@@ -46,6 +50,9 @@ func TestStages(t *testing.T) {
 		{"and waits for nobody where none does", admission.Validate, "DELETE", nil, pod("a"), nil, false, "", true, ""},
 		{"a deletion changes nothing", admission.Mutate, "DELETE", nil, pod("a"), nil, true, "", true, ""},
 		{"exec is about the pod", admission.Validate, "CONNECT", options, nil, exec, true, gate.StageValidate, false, "Pod"},
+		{"a resize is validated where a rule says so", admission.Validate, "UPDATE", pod("a"), resized, resize, true, gate.StageValidate, false, "Pod"},
+		{"and changed", admission.Mutate, "UPDATE", pod("a"), resized, resize, true, gate.StageMutate, false, "Pod"},
+		{"and waits for nobody where none does", admission.Validate, "UPDATE", pod("a"), resized, resize, false, "", true, ""},
 		{"and waits for nobody where no rule speaks of it", admission.Validate, "CONNECT", options, nil, exec, false, "", true, ""},
 	} {
 		p := &pinner{}
@@ -84,7 +91,10 @@ func (o objecting) Decide(_ context.Context, request gate.Request) gate.Outcome 
 		panic(err)
 	}
 	out := pin(gate.Request{Object: changed, Pinning: request.Pinning})
-	operations := workload.Diff(content, annotated)
+	var operations []workload.Operation
+	for _, op := range patch.Diff(content, annotated) {
+		operations = append(operations, workload.Operation(op))
+	}
 	out.Patch, out.Mutations, out.Changed = append(operations, out.Patch...), len(operations), changed
 	return out
 }

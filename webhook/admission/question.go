@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,7 +44,7 @@ func (q *question) describe() {
 	r := &q.request
 	q.subject = policy.Subject{
 		Subresource: r.subresource, Namespace: r.namespace, Name: r.name, Operation: r.operation,
-		User: policy.User{Name: r.user, Groups: r.groups}, DryRun: r.dryRun, Time: time.Now(),
+		User: policy.User{Name: r.user, UID: r.userUID, Groups: r.groups, Extra: bytes.Clone(r.extra)}, DryRun: r.dryRun, Time: time.Now(),
 	}
 	q.about()
 }

@@ -3,6 +3,7 @@ package configuration
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -114,7 +115,7 @@ func (q *questions) warn(p *policy.Policy, format string, args ...any) {
 // versions that one policy names are meant to come all.
 func (q *questions) policy(p *policy.Policy) {
 	own := make(map[name]*question)
-	for _, t := range p.Targets {
+	for _, t := range imageTargets(p) {
 		q.target(p, subjects{Target: t}, own)
 	}
 	if q.phase == mutatingDoor {
@@ -141,6 +142,27 @@ func (q *questions) policy(p *policy.Policy) {
 			total.within[namespace] = q.settle(p, total, s).and(total.within[namespace])
 		}
 	}
+}
+
+// imageTargets are the kinds in which a policy's rules about images look for them: its
+// targets, less those of its other rules.
+func imageTargets(p *policy.Policy) []policy.Target {
+	if len(p.Mutations)+len(p.Validations)+len(p.Generations)+len(p.Alterations) == 0 {
+		return p.Targets
+	}
+	var targets []policy.Target
+	for _, r := range p.Rules {
+		selective, ok := r.(policy.Selective)
+		if !ok {
+			return p.Targets
+		}
+		for _, t := range selective.Targets() {
+			if !slices.ContainsFunc(targets, func(known policy.Target) bool { return reflect.DeepEqual(known, t) }) {
+				targets = append(targets, t)
+			}
+		}
+	}
+	return targets
 }
 
 // trigger is a rule about other objects than the one that is asked about.

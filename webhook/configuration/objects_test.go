@@ -17,8 +17,10 @@ type aboutObjects []policy.Target
 func (aboutObjects) Name() string               { return "rule" }
 func (a aboutObjects) Targets() []policy.Target { return a }
 
-func (aboutObjects) Validate(context.Context, policy.Case) policy.Validated { return policy.Validated{} }
-func (aboutObjects) Mutate(context.Context, policy.Case) policy.Mutated     { return policy.Mutated{} }
+func (aboutObjects) Validate(context.Context, policy.Case) policy.Validated {
+	return policy.Validated{}
+}
+func (aboutObjects) Mutate(context.Context, policy.Case) policy.Mutated { return policy.Mutated{} }
 
 // TestObjects: rules about objects are asked at their door, about the kinds,
 // operations and subresources that they name, and of images nothing else changes.
@@ -47,6 +49,7 @@ func TestObjects(t *testing.T) {
 		if row.check != nil {
 			p.Validations = []policy.Validation{aboutObjects(row.check)}
 		}
+		p.Targets = slices.Concat(row.change, row.check) // of all rules, as dialects say it
 		c, err := Build(input(t, p))
 		if err != nil {
 			t.Fatal(err)

@@ -38,7 +38,7 @@ func (g *gateway) tend(ctx context.Context) {
 	cluster := &backgroundCluster{client: g.cluster.client.Dynamic, kinds: g.kinds}
 	c, err := background.New(background.Options{
 		Cluster: cluster, Policies: backgroundPolicies{g, cluster}, Namespaces: g.around.namespaces, Images: objectImages{},
-		Records: records, Observer: told,
+		Records: records, Observer: told, Excluded: append(slices.Clone(*g.configuration.Webhooks.ExcludedNamespaces), g.configuration.Namespace),
 		Memory: &leaseMemory{client: g.cluster.client.Leases, namespace: g.configuration.Namespace, holder: g.options.Replica},
 	})
 	if err != nil {

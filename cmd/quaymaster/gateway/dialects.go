@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/mutating"
 	"github.com/quaymaster/quaymaster/policy/sigstore"
@@ -29,6 +30,12 @@ func (g *gateway) compilers() (engine.Compilers, error) {
 	}
 	if g.cluster != nil {
 		options.Caller = ruleCalls{client: g.cluster.client, calls: calls}
+		store := globalcontext.NewStore(nil)
+		var err error
+		if g.globals, err = g.keepGlobals(store, calls); err != nil {
+			return engine.Compilers{}, err
+		}
+		options.Globals = engine.Globals{Expressions: globalcontext.Expressions{Store: store}}
 		objects, err := cluster.NewObjects(cluster.ObjectOptions{Client: g.cluster.client})
 		if err != nil {
 			return engine.Compilers{}, err

@@ -74,6 +74,7 @@ type doorParts struct {
 	queue      *admission.Queue
 	copies     admission.Copies
 	rules      admission.ObjectRules
+	requesters admission.Requesters
 	reproduce  admission.Reproduce
 }
 
@@ -81,7 +82,7 @@ type doorParts struct {
 func newDoors(c Configuration, p doorParts) (map[string]http.Handler, error) {
 	shared := []admission.Option{admission.WithRecorder(p.recorder), admission.WithQueue(p.queue)}
 	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...),
-		admission.WithCopies(p.copies), admission.WithReproduce(p.reproduce), admission.WithObjectRules(p.rules))
+		admission.WithCopies(p.copies), admission.WithReproduce(p.reproduce), admission.WithObjectRules(p.rules), admission.WithRequesters(p.requesters))
 	if p.roles != nil {
 		objects = append(objects, admission.WithRoles(p.roles))
 	}

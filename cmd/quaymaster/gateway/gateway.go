@@ -70,6 +70,7 @@ type gateway struct {
 	trust         *trusted
 	certificates  *certificates
 	policies      *policies
+	globals       *globals // nil when running standalone
 	images        engine.RuleImages
 	mirrors       *mirrors
 	targets       *targets // registries of mirrors

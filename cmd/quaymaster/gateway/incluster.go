@@ -94,8 +94,8 @@ func (g *gateway) watch() error {
 	p.teller.status, p.teller.writes = status, g.configuration.Policies.WriteStatus
 	g.tasks = append(g.tasks, forever("status", status.Run))
 	watcher, err := document.New(document.Options{
-		Kinds:   append(documentKinds(), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
-		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: &sorter{policies: p, mirrors: m}, Observer: documentLog{g.log},
+		Kinds:   append(append(documentKinds(), globalKind()), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
+		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: &sorter{globals: g.globals, mirrors: m, policies: p}, Observer: documentLog{g.log},
 		Defined: g.cluster.defined.tell,
 	})
 	if err != nil {
@@ -106,26 +106,27 @@ func (g *gateway) watch() error {
 	return nil
 }
 
-// sorter is the document.Consumer of policies and of mirrors.
+// sorter is the document.Consumer of global context entries, mirrors and policies.
 type sorter struct {
-	policies, mirrors document.Consumer
-	told              bool
+	globals, mirrors, policies document.Consumer
+	told                       bool
 }
 
 // Changed implements document.Consumer: each is told what is its own, and for the
 // first time that there is nothing.
 func (s *sorter) Changed(ctx context.Context, upserts []document.Document, deletes []document.Key) {
-	isMirrors := func(key document.Key) bool { return !isPolicies(key) }
-	mine := func(mirrors bool) ([]document.Document, []document.Key) {
-		return slices.DeleteFunc(slices.Clone(upserts), func(d document.Document) bool { return isMirrors(d.Key) != mirrors }),
-			slices.DeleteFunc(slices.Clone(deletes), func(key document.Key) bool { return isMirrors(key) != mirrors })
-	}
-	// Mirrors first: a policy that comes with one is not to be asked without it.
+	// Policies last: one that comes with what it rests on is not to be asked without it.
 	for _, to := range []struct {
 		consumer document.Consumer
-		mirrors  bool
-	}{{s.mirrors, true}, {s.policies, false}} {
-		if own, gone := mine(to.mirrors); !s.told || len(own)+len(gone) > 0 {
+		owns     func(document.Key) bool
+	}{
+		{s.globals, isGlobal},
+		{s.mirrors, func(key document.Key) bool { return !isGlobal(key) && !isPolicies(key) }},
+		{s.policies, isPolicies},
+	} {
+		own := slices.DeleteFunc(slices.Clone(upserts), func(d document.Document) bool { return !to.owns(d.Key) })
+		gone := slices.DeleteFunc(slices.Clone(deletes), func(key document.Key) bool { return !to.owns(key) })
+		if !s.told || len(own)+len(gone) > 0 {
 			to.consumer.Changed(ctx, own, gone)
 		}
 	}
@@ -156,6 +157,9 @@ func (g *gateway) lead(ctx context.Context) error {
 		}
 		beside.Go(func() { status.run(ctx) })
 		beside.Go(func() { g.tend(ctx) })
+		beside.Go(func() {
+			g.globals.tellStatus(ctx, g.cluster.client.Dynamic, g.failed("the status of a global context entry was not written"))
+		})
 		if g.configuration.Webhooks.Disabled {
 			<-ctx.Done()
 			return

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quaymaster/quaymaster/gate"
+	generated "github.com/quaymaster/quaymaster/policy/generating/record"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/webhook/peers"
@@ -130,9 +131,14 @@ func (g *gateway) openDoors(ctx context.Context) error {
 // doors makes the handlers behind the entrances.
 func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler, error) {
 	told := g.recorder()
+	records, err := generated.New(key)
+	if err != nil {
+		return nil, err
+	}
 	doors, err := newDoors(g.configuration, doorParts{
 		decider: engine, namespaces: g.around.namespaces, roles: g.around.roles, failure: failure{g.state},
-		checker: checker{g.policies.catalog}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state}, reproduce: g.reproduce(),
+		checker: checker{g.policies.catalog}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state},
+		requesters: requesters{g.state, records}, reproduce: g.reproduce(),
 	})
 	if err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ func (s kindSelector) matches(subject *policy.Subject) bool {
 		sub = ""
 	}
 	return wildcard.Match(s.group, subject.Group) && wildcard.Match(s.version, subject.Version) &&
-		wildcard.Match(s.kind, subject.Kind) && wildcard.Match(s.subresource, sub)
+		wildcard.Match(s.kind, subject.Kind) && wildcard.Match(s.subresource, sub) || s.matchesSent(subject)
 }
 
 // isPod reports whether the selector means pods and nothing else.

@@ -96,7 +96,7 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 	if len(options.Kinds) > 0 {
 		h.match, h.exclude = h.match.ForKinds(options.Kinds), h.exclude.ForKinds(options.Kinds)
 	}
-	h.targets = h.match.TargetsAt(options.Operations)
+	h.targets = match.WithSent(h.match.TargetsAt(options.Operations))
 	return h, errors.Join(errs...)
 }
 

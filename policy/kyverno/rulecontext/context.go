@@ -2,6 +2,7 @@ package rulecontext
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -60,7 +61,7 @@ func Request(s *policy.Subject, template PodTemplate) map[string]any {
 		"kind": kind, "requestKind": kind, "resource": resource, "requestResource": resource,
 		"namespace": s.Namespace, "name": s.Name, "operation": s.Operation,
 		"subResource": s.Subresource, "requestSubResource": s.Subresource, "dryRun": s.DryRun,
-		"userInfo": map[string]any{"username": s.User.Name, "groups": texts(s.User.Groups)},
+		"userInfo": userInfo(s.User),
 		"object":   nil, "oldObject": nil,
 	}
 	if s.User.RolesKnown {
@@ -76,6 +77,19 @@ func Request(s *policy.Subject, template PodTemplate) map[string]any {
 		request["object"] = request["oldObject"]
 	}
 	return request
+}
+
+// userInfo is who asks, with what the API server says and nothing else.
+func userInfo(u policy.User) map[string]any {
+	info := map[string]any{"username": u.Name, "groups": texts(u.Groups)}
+	if u.UID != "" {
+		info["uid"] = u.UID
+	}
+	var extra map[string]any
+	if len(u.Extra) > 0 && json.Unmarshal(u.Extra, &extra) == nil && len(extra) > 0 {
+		info["extra"] = extra
+	}
+	return info
 }
 
 func texts(list []string) []any {

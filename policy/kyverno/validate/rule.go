@@ -201,7 +201,10 @@ func (r *Rule) failedBefore(ctx context.Context, about policy.Case) bool {
 	}
 	before := *s
 	before.Object, before.OldObject, before.Operation = s.OldObject, policy.Content{}, "CREATE"
-	return r.ask(ctx, policy.Case{Subject: &before, Exempt: about.Exempt}).result == policy.Fail
+	unknown := func([]policy.Extractor) ([]policy.Image, error) {
+		return nil, errors.New("those of the object as it was are not known")
+	}
+	return r.ask(ctx, policy.Case{Subject: &before, Find: unknown, Exempt: about.Exempt}).result == policy.Fail
 }
 
 // deletes reports whether the object of a question is deleted.

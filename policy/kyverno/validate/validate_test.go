@@ -309,6 +309,7 @@ func TestExistingViolations(t *testing.T) {
 		{immutable, good, bad, policy.Fail, "a rule about the change itself"},
 		{immutable, bad, bad, policy.Pass, "a rule about the change itself, and there is none"},
 		{undefined, good, bad, policy.Fail, "the rule cannot be asked about what was before"},
+		{"validate: {deny: {conditions: {any: [{key: '{{length(images)}}', operator: Equals, value: 0}]}}}", bad, bad, policy.Fail, "the images of what was before are not known"},
 	} {
 		r, err := compile(t, options(t), c.body)
 		if err != nil {

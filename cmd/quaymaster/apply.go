@@ -1,0 +1,427 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// applyFlags say what is asked about what.
+type applyFlags struct {
+	resources, exceptions, set []string
+	values, user, namespace    string
+	cluster                    bool
+	kubeconfig                 string
+	output                     applyOutput
+	setup                      setupFlags
+}
+
+func applyCommand(t terminal) *cobra.Command {
+	var f applyFlags
+	cmd := &cobra.Command{
+		Use:   "apply POLICY... -r RESOURCE...",
+		Short: "Say what policies make of manifests, or of the objects of a cluster",
+		Long: `Apply asks policies about objects as at admission: mutation rules, then images,
+then validation rules, and says what each rule makes of each object, and what
+generation rules would make beside it. Nothing is changed anywhere.
+
+Policies and objects are files, folders, or - for standard input. ConfigMaps,
+Secrets and Namespaces among either are looked up by the policies, too. Of
+--cluster, the objects are those of the kinds that the policies are about.
+See docs/apply.md.
+
+Exit status: 0 if every object would be admitted (a failure under audit is a
+warning), 1 if one would be denied, 3 if one could not be judged, 2 for wrong
+use. --warn-exit-code replaces 0 where there are warnings.`,
+		Example: `  quaymaster apply policies/ -r deploy/
+  kustomize build . | quaymaster apply policies/ -r - --mutated - > out.yaml
+  quaymaster apply policies/ --cluster -n shop`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, policies []string) error { return f.run(cmd, t, policies) },
+	}
+	flags := cmd.Flags()
+	flags.SetNormalizeFunc(singular)
+	flags.StringArrayVarP(&f.resources, "resource", "r", nil, "manifest `file`, folder, or - for standard input; may be repeated")
+	flags.BoolVarP(&f.cluster, "cluster", "c", false, "ask about the objects of a cluster")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` for --cluster; KUBECONFIG or ~/.kube/config if none is given")
+	flags.StringArrayVarP(&f.exceptions, "exception", "e", nil, "`file` or folder of PolicyExceptions; may be repeated")
+	flags.StringVarP(&f.values, "values-file", "f", "", "`file` of values that stand in place of look-ups and of the request")
+	flags.StringArrayVarP(&f.set, "set", "s", nil, "one such value for every rule and object, as `key=value`; may be repeated")
+	flags.StringVarP(&f.user, "userinfo", "u", "", "`file` that says who asks; without it, rules match whoever asks")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of objects that name none (default is default); of --cluster, the one whose objects are judged")
+	f.output.register(cmd)
+	flags.StringVar(&f.setup.trustedRoot, "trusted-root", "", "trusted_root.json `file` in place of the public-good instance's")
+	flags.StringVar(&f.setup.ociLayout, "oci-layout", "", "OCI image layout `folder` or archive to read in place of registries")
+	flags.BoolVar(&f.setup.offline, "offline", false, "open no connection: what rests on a registry cannot be judged")
+	flags.StringVar(&f.setup.registryCA, "registry-ca", "", "PEM `file` of certificate authorities to trust for registries beside the system's")
+	flags.StringArrayVar(&f.setup.plainHTTP, "plain-http", nil, "`host[:port]` of a registry to ask without TLS; loopback hosts always are")
+	flags.DurationVar(&f.setup.timeout, "timeout", 30*time.Second, "time for one object")
+	return cmd
+}
+
+// singular takes the plural spellings that Kyverno's command line has too.
+func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	switch name {
+	case "resources", "exceptions":
+		name = strings.TrimSuffix(name, "s")
+	}
+	return pflag.NormalizedName(name)
+}
+
+// applied is what apply works on.
+type applied struct {
+	bench    *bench.Bench
+	policies []bench.Policy
+	objects  []workload.Object
+	answers  []bench.Answer
+	warnings []string
+}
+
+func (f *applyFlags) run(cmd *cobra.Command, t terminal, policies []string) error {
+	if err := f.check(policies); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	work, err := f.open(ctx, t, policies)
+	if err != nil {
+		return err
+	}
+	work.ask(ctx)
+	if ctx.Err() != nil {
+		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is decided")
+		return status(exitUnable)
+	}
+	return f.output.tell(t, work)
+}
+
+func (f *applyFlags) check(policies []string) error {
+	inputs := 0
+	for _, name := range slices.Concat(policies, f.resources) {
+		if name == "-" {
+			inputs++
+		}
+	}
+	switch {
+	case inputs > 1:
+		return errors.New("standard input can be read once: give - once, for policies or for -r")
+	case len(f.resources) == 0 && !f.cluster:
+		return errors.New("nothing to judge: name manifests with -r FILE, or give --cluster")
+	case f.cluster && f.setup.offline:
+		return errors.New("--offline opens no connection, and --cluster needs one")
+	case f.setup.timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
+	}
+	return f.output.check()
+}
+
+// read are the documents that a run is about.
+type read struct {
+	policies   []bench.Policy
+	exceptions []workload.Object
+	roots      []workload.Object
+	objects    []workload.Object
+	known      *engine.Resources
+	kinds      []constraint.Resource
+}
+
+// open reads everything and compiles the policies.
+func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*applied, error) {
+	from, err := f.read(t, policies)
+	if err != nil {
+		return nil, err
+	}
+	values, user, err := f.given()
+	if err != nil {
+		return nil, err
+	}
+	store, _, err := f.setup.trust(ctx)
+	if err != nil {
+		return nil, err
+	}
+	prover, err := engine.NewProver(store.Snapshot())
+	if err != nil {
+		return nil, err
+	}
+	requests := make([]gate.Request, len(from.objects))
+	for i, object := range from.objects {
+		requests[i].Object = object
+	}
+	registries, err := f.registries(from.known, requests)
+	if err != nil {
+		return nil, err
+	}
+	images := &engine.RuleImages{}
+	images.Use(registries)
+	options := engine.CompilerOptions{
+		ConfigMaps: from.known, Secrets: engine.FileSecrets{Resources: from.known}, Resources: engine.FileObjects{ConfigMaps: from.known},
+		Images: images, Offline: f.setup.offline,
+	}
+	config := bench.Config{
+		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,
+		Values: values, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.timeout)},
+	}
+	var live *liveCluster
+	if f.cluster {
+		if live, err = openCluster(t, f.kubeconfig, f.namespace); err != nil {
+			return nil, err
+		}
+		live.answer(&options, &config)
+	}
+	return f.compile(ctx, t, from, options, config, live)
+}
+
+// compile compiles the policies, and lists the objects of a cluster, which depend on
+// them.
+func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, options engine.CompilerOptions, config bench.Config, live *liveCluster) (*applied, error) {
+	compilers, err := engine.NewCompilers(options)
+	if err != nil {
+		return nil, err
+	}
+	loaded := documents{compilers: compilers}
+	for _, object := range from.roots {
+		if err := loaded.add(object, from.known); err != nil {
+			return nil, err
+		}
+	}
+	config.Compilers = compilers
+	asked, err := bench.New(config)
+	if err != nil {
+		return nil, err
+	}
+	loaded.readRoots(ctx, f.setup.offline, t)
+	work := &applied{bench: asked, policies: from.policies, objects: from.objects}
+	for place := range from.policies {
+		if compiled := asked.Policy(place); len(compiled.NotOurs) > 0 {
+			fmt.Fprintf(t.err, "quaymaster: %s: left alone, since this version does not know such rules: %s\n", compiled.ID(), joinWords(compiled.NotOurs))
+		}
+	}
+	if live != nil {
+		listed, err := live.objects(ctx, work.targets())
+		if err != nil {
+			return nil, err
+		}
+		work.objects = append(work.objects, listed...)
+	}
+	return work, nil
+}
+
+// registries returns where images and evidence are read; nowhere, offline.
+func (f *applyFlags) registries(known *engine.Resources, requests []gate.Request) (gate.Registries, error) {
+	if f.setup.offline && f.setup.ociLayout == "" {
+		return nowhere{}, nil
+	}
+	return f.setup.registries(known, requests)
+}
+
+// given reads what is said in place of look-ups, and who asks.
+func (f *applyFlags) given() (*given.Values, *policy.User, error) {
+	values := &given.Values{}
+	if f.values != "" {
+		var err error
+		if values, err = given.LoadValues(f.values); err != nil {
+			return nil, nil, fmt.Errorf("--values-file: %w", err)
+		}
+	}
+	for _, pair := range f.set {
+		for one := range strings.SplitSeq(pair, ",") {
+			if err := values.Set(one); err != nil {
+				return nil, nil, fmt.Errorf("--set: %w", err)
+			}
+		}
+	}
+	if f.user == "" {
+		return values, nil, nil
+	}
+	user, err := given.LoadUser(f.user)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--userinfo: %w", err)
+	}
+	return values, &user, nil
+}
+
+// read reads policies and objects.
+func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
+	from := &read{known: engine.NewResources().Advising("give it with -r FILE"), kinds: constraint.Known()}
+	for _, name := range policies {
+		objects, err := readManifests(name, t.in)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for _, object := range objects {
+			if err := from.document(object); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(from.policies) == 0 {
+		return nil, fmt.Errorf("%s: no policy in it", strings.Join(policies, ", "))
+	}
+	for _, name := range f.exceptions {
+		objects, err := readManifests(name, nil)
+		if err != nil {
+			return nil, fmt.Errorf("--exception %s: %w", name, err)
+		}
+		from.exceptions = append(from.exceptions, objects...)
+	}
+	for _, name := range f.resources {
+		objects, err := readManifests(name, t.in)
+		if err != nil {
+			return nil, fmt.Errorf("-r %s: %w", name, err)
+		}
+		for _, object := range objects {
+			if kind, ok := bench.Defined(object); ok {
+				from.kinds = slices.Insert(from.kinds, 0, kind)
+			}
+		}
+		from.objects = append(from.objects, objects...)
+	}
+	namespace := f.namespace
+	if namespace == "" {
+		namespace = "default"
+	}
+	from.objects = bench.InNamespace(from.objects, namespace, from.kinds)
+	for _, object := range from.objects {
+		if err := from.known.Add(object); err != nil {
+			return nil, fmt.Errorf("%s: %w", object.Source(), err)
+		}
+	}
+	return from, nil
+}
+
+// document keeps one document of the policies' files.
+func (r *read) document(object workload.Object) error {
+	switch {
+	case object.Kind() == "PolicyException":
+		r.exceptions = append(r.exceptions, object)
+	case engine.IsResource(object):
+		return r.known.Add(object)
+	case trustroot.Recognises(object.APIVersion(), object.Kind()):
+		r.roots = append(r.roots, object)
+	default:
+		r.policies = append(r.policies, bench.Policy{Object: bench.InNamespace([]workload.Object{object}, "default", r.kinds)[0]})
+	}
+	return nil
+}
+
+// targets are the kinds of objects that the policies are about.
+func (w *applied) targets() []policy.Target {
+	var all []policy.Target
+	for place := range w.policies {
+		all = append(all, targetsOf(w.bench.Policy(place))...)
+	}
+	return all
+}
+
+func targetsOf(p *policy.Policy) []policy.Target {
+	targets := slices.Clone(p.Targets)
+	for _, rule := range p.Mutations {
+		targets = append(targets, rule.Targets()...)
+	}
+	for _, rule := range p.Validations {
+		targets = append(targets, rule.Targets()...)
+	}
+	for _, rule := range p.Generations {
+		targets = append(targets, rule.Targets()...)
+	}
+	return targets
+}
+
+// ask asks the policies about the objects: about each all that read the same of the
+// request, each group about what the one before made of it.
+func (w *applied) ask(ctx context.Context) {
+	all := make([]int, len(w.policies))
+	for i := range all {
+		all[i] = i
+	}
+	batch := make([]int, 0, len(w.objects)) // the objects that all policies are asked about at once
+	w.answers = make([]bench.Answer, len(w.objects))
+	for i, object := range w.objects {
+		if len(w.bench.Together(0, object.Name())) == len(all) {
+			batch = append(batch, i)
+			continue
+		}
+		w.answers[i] = w.askApart(ctx, object)
+	}
+	objects := make([]workload.Object, len(batch))
+	for n, i := range batch {
+		objects[n] = w.objects[i]
+	}
+	for n, answer := range w.bench.AskAll(ctx, objects, "", all) {
+		w.answers[batch[n]] = answer
+	}
+	w.measure(ctx, objects)
+}
+
+// askApart asks groups of policies one after the other.
+func (w *applied) askApart(ctx context.Context, object workload.Object) bench.Answer {
+	var whole bench.Answer
+	done := map[int]bool{}
+	for place := range w.policies {
+		if done[place] {
+			continue
+		}
+		places := w.bench.Together(place, object.Name())
+		for _, p := range places {
+			done[p] = true
+		}
+		answer := w.bench.Ask(ctx, object, "", places)
+		whole.Join(answer)
+		object = answer.Object
+	}
+	return whole
+}
+
+// measure says what policies cost that match every kind: they are asked about
+// everything that is written to a cluster.
+func (w *applied) measure(ctx context.Context, objects []workload.Object) {
+	for place := range w.policies {
+		compiled := w.bench.Policy(place)
+		every := func(t policy.Target) bool { return t.Kind == "*" || wildcard.Match(t.Kind, "\x00") }
+		if len(objects) == 0 || !slices.ContainsFunc(targetsOf(compiled), every) {
+			continue
+		}
+		started := time.Now()
+		w.bench.AskAll(ctx, objects, "", []int{place})
+		w.warnings = append(w.warnings, fmt.Sprintf("%s matches every kind of object: it was asked about %d objects in %s; in a cluster that is every write. Name the kinds that it is about",
+			compiled.ID(), len(objects), time.Since(started).Round(10*time.Microsecond)))
+	}
+}
+
+// nowhere opens no session.
+type nowhere struct{}
+
+// Open implements gate.Registries.
+func (nowhere) Open(_ context.Context, _ gate.Access, repository image.Repository) (gate.Session, error) {
+	return nil, &image.Error{Kind: image.Unavailable, Op: "open", On: repository.String(), Err: errors.New("no connection is to be opened (--offline)")}
+}
+
+// written opens a file for output, or standard output.
+func written(t terminal, path string) (io.Writer, func() error, error) {
+	if path == "-" {
+		return t.out, func() error { return nil }, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, file.Close, nil
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// applyFiles are what apply is tried on.
+var applyFiles = map[string]string{
+	"policy.yaml": `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: owner}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: staged
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    mutate: {patchStrategicMerge: {metadata: {annotations: {stage: test}}}}
+  - name: owned
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate:
+      message: want an owner
+      pattern: {metadata: {labels: {owner: "?*"}, annotations: {stage: test}}}
+`,
+	"audit.yaml": `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: every}
+spec:
+  validationFailureAction: Audit
+  rules:
+  - name: named
+    match: {any: [{resources: {kinds: ["*"]}}]}
+    validate:
+      message: "want {{ settings.data.prefix }}"
+      pattern: {metadata: {name: "{{ settings.data.prefix }}*"}}
+    context: [{name: settings, configMap: {name: settings, namespace: platform}}]
+`,
+	"unknown.yaml": `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: unknown}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: unknown
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    context: [{name: answer, apiCall: {urlPath: /api/v1/namespaces}}]
+    validate: {message: no, deny: {conditions: {any: [{key: "{{ answer.denied }}", operator: Equals, value: true}]}}}
+`,
+	"good.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: good, labels: {owner: shop}}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
+	"bad.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
+	"exception.yaml": `apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata: {name: bad, namespace: default}
+spec:
+  exceptions: [{policyName: owner, ruleNames: [owned]}]
+  match: {any: [{resources: {kinds: [Pod], names: [bad]}}]}
+`,
+}
+
+func TestApply(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, content := range applyFiles {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		reason, arguments, in string
+		status                int
+		out, err              string
+	}{
+		{reason: "admitted", arguments: "policy.yaml -r good.yaml", out: "pass: 2, fail: 0, warn: 0, error: 0, skip: 0\n"},
+		{reason: "denied", arguments: "policy.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "Pod/default/bad (FOLDER/bad.yaml): denied\n"},
+		{reason: "the plural of a flag", arguments: "policy.yaml --resources bad.yaml", status: exitDenied, out: "fail  ClusterPolicy/owner/owned: "},
+		{reason: "an exception", arguments: "policy.yaml -r bad.yaml -e exception.yaml", out: "skip  ClusterPolicy/owner/owned (exception default/bad)"},
+		{reason: "not to be judged", arguments: "unknown.yaml -r good.yaml", status: exitUnable, out: "could not be judged"},
+		{reason: "denied is worse than not to be judged", arguments: "unknown.yaml policy.yaml -r bad.yaml", status: exitDenied},
+		{reason: "a failure under audit", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b", out: "fail  ClusterPolicy/every/named (audit): ", err: "matches every kind of object: it was asked about 1 objects in"},
+		{reason: "a failure under audit as a warning", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b --audit-warn --warn-exit-code 4", status: 4, out: "warn: 1"},
+		{reason: "no warning", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=g --audit-warn --warn-exit-code 4", out: "warn: 0"},
+		{reason: "nothing passes", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b --warn-no-pass --warn-exit-code 4", status: 4},
+		{reason: "what is made of it", arguments: "policy.yaml -r good.yaml --mutated -", out: "  annotations:\n    stage: test\n", err: "pass: 2"},
+		{reason: "from standard input", arguments: "policy.yaml -r -", in: "bad.yaml", status: exitDenied, out: "Pod/default/bad (standard input"},
+		{reason: "JSON", arguments: "policy.yaml -r bad.yaml -o json", status: exitDenied, out: `"answer": "deny"`},
+		{reason: "another namespace", arguments: "policy.yaml -r bad.yaml -n shop", status: exitDenied, out: "Pod/shop/bad"},
+		{reason: "nothing to judge", arguments: "policy.yaml", status: exitUsage, err: "nothing to judge"},
+		{reason: "no policy", arguments: "good.yaml -r good.yaml", status: exitUsage, err: "is not a policy"},
+		{reason: "standard input twice", arguments: "- -r -", status: exitUsage, err: "standard input can be read once"},
+		{reason: "a status that means something else", arguments: "policy.yaml -r good.yaml --warn-exit-code 1", status: exitUsage, err: "--warn-exit-code 1"},
+		{reason: "a value that is none", arguments: "policy.yaml -r good.yaml --set a", status: exitUsage, err: "--set"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"apply"}
+			for _, word := range strings.Fields(c.arguments) {
+				if strings.HasSuffix(word, ".yaml") {
+					word = filepath.Join(folder, word)
+				}
+				args = append(args, word)
+			}
+			var out, errs bytes.Buffer
+			status := run(t.Context(), args, terminal{
+				in: strings.NewReader(applyFiles[c.in]), out: &out, err: &errs, env: func(string) string { return "" },
+			})
+			if status != c.status {
+				t.Errorf("exit status %d, want %d\n%s%s", status, c.status, &out, &errs)
+			}
+			if want := strings.ReplaceAll(c.out, "FOLDER", folder); !strings.Contains(out.String(), want) {
+				t.Errorf("the output is\n%s\nand has no %q", &out, want)
+			}
+			if !strings.Contains(errs.String(), c.err) {
+				t.Errorf("the errors are\n%s\nand have no %q", &errs, c.err)
+			}
+		})
+	}
+}
+
+func TestTestCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason    string
+		arguments []string
+		status    int
+		last      string
+	}{
+		{"all hold", []string{"suite/testdata/older"}, 0, "2 passed, 0 failed, 0 skipped\n"},
+		{"one does not", []string{"suite/testdata/golden"}, exitDenied, "1 passed, 2 failed, 1 skipped\n"},
+		{"only what fails", []string{"suite/testdata/golden", "--fail-only"}, exitDenied, "1 passed, 2 failed, 1 skipped\n"},
+		{"a suite that cannot be run", []string{"suite/testdata/golden-broken"}, exitDenied, "0 passed, 2 failed, 0 skipped\n"},
+		{"a selection", []string{"suite/testdata/golden", "-t", "resource=good"}, 0, "1 passed, 0 failed, 1 skipped\n"},
+		{"nothing", []string{"suite/testdata/formats"}, 0, "0 passed, 0 failed, 0 skipped\n"},
+		{"nothing, and that is wrong", []string{"suite/testdata/formats", "--require-tests"}, exitUsage, ""},
+		{"JSON", []string{"suite/testdata/older", "-o", "json"}, 0, "\"skipped\": 0\n}\n"},
+		{"no format", []string{"suite/testdata/older", "-o", "sarif"}, exitUsage, ""},
+		{"no selector", []string{"suite/testdata/older", "-t", "kind=Pod"}, exitUsage, ""},
+		{"no path", []string{"suite/testdata/none"}, exitUsage, ""},
+		{"no arguments", nil, exitUsage, ""},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			var out, errs bytes.Buffer
+			status := run(t.Context(), append([]string{"test"}, c.arguments...), terminal{
+				in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" },
+			})
+			if status != c.status || !strings.HasSuffix(out.String(), c.last) {
+				t.Errorf("exit status %d, want %d, and output that ends with %q:\n%s%s", status, c.status, c.last, &out, &errs)
+			}
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Bounds of what is listed of a cluster.
+const (
+	// listPage is how many objects one answer has, as kubectl asks for them.
+	listPage = 500
+	// maxListed bounds the objects of a run: what workload takes of one input.
+	maxListed = workload.MaxObjects
+)
+
+// liveCluster lists the objects that policies are about, and answers what they look
+// up.
+type liveCluster struct {
+	client    *cluster.Client
+	namespace string // empty means all
+	labels    map[string]map[string]string
+}
+
+// openCluster makes a client. Nothing is asked yet.
+func openCluster(t terminal, kubeconfig, namespace string) (*liveCluster, error) {
+	if kubeconfig == "" {
+		kubeconfig = defaultKubeconfig(t)
+	}
+	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: kubeconfig, Version: strings.TrimPrefix(versionText(), "quaymaster ")})
+	if err != nil {
+		return nil, fmt.Errorf("--cluster: %w", err)
+	}
+	return &liveCluster{client: client, namespace: namespace, labels: map[string]map[string]string{}}, nil
+}
+
+// defaultKubeconfig is the file that kubectl would take; empty means the service
+// account of a pod.
+func defaultKubeconfig(t terminal) string {
+	if paths := filepath.SplitList(t.env("KUBECONFIG")); len(paths) > 0 {
+		return paths[0]
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	path := filepath.Join(home, ".kube", "config")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// answer has policies look things up in the cluster.
+func (l *liveCluster) answer(options *engine.CompilerOptions, config *bench.Config) {
+	options.ConfigMaps, options.Caller = l, l
+	fromFiles := config.Labels
+	config.Labels = func(namespace string) (map[string]string, bool) {
+		if labels, ok := fromFiles(namespace); ok {
+			return labels, true
+		}
+		return l.namespaceLabels(namespace)
+	}
+}
+
+// namespaceLabels asks for the labels of a namespace once.
+func (l *liveCluster) namespaceLabels(name string) (map[string]string, bool) {
+	if labels, ok := l.labels[name]; ok {
+		return labels, true
+	}
+	found, err := l.client.Typed.CoreV1().Namespaces().Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		return nil, false
+	}
+	l.labels[name] = found.Labels
+	return found.Labels, true
+}
+
+// ConfigMap implements rulecontext.Lookup.
+func (l *liveCluster) ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error) {
+	found, err := l.client.Call(ctx, "GET", "/api/v1/namespaces/"+namespace+"/configmaps/"+name, nil)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := found.(map[string]any)
+	if !ok {
+		return nil, errors.New("the API server's answer is no object")
+	}
+	return object, nil
+}
+
+// API implements rulecontext.Caller.
+func (l *liveCluster) API(ctx context.Context, call rulecontext.APICall) (any, error) {
+	var body []byte
+	if call.Body != nil {
+		var err error
+		if body, err = json.Marshal(call.Body); err != nil {
+			return nil, err
+		}
+	}
+	return l.client.Call(ctx, call.Method, call.Path, body)
+}
+
+// Service implements rulecontext.Caller.
+func (*liveCluster) Service(_ context.Context, call rulecontext.ServiceCall) (any, error) {
+	return nil, fmt.Errorf("%s: services are not called from the command line: give the value with --set or --values-file", call.URL)
+}
+
+// objects lists the objects of the kinds that targets speak of.
+func (l *liveCluster) objects(ctx context.Context, targets []policy.Target) ([]workload.Object, error) {
+	lists, err := l.client.Typed.Discovery().ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("--cluster: which kinds there are: %w", err)
+	}
+	var objects []workload.Object
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // of an API that nobody can name
+		}
+		for _, resource := range list.APIResources {
+			kind := version.WithKind(resource.Kind)
+			if strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, "list") || !speakOf(targets, kind) || l.namespace != "" && !resource.Namespaced {
+				continue
+			}
+			found, err := l.list(ctx, version.WithResource(resource.Name))
+			if err != nil {
+				return nil, fmt.Errorf("--cluster: list %s: %w", resource.Name, err)
+			}
+			if objects = append(objects, found...); len(objects) > maxListed {
+				return nil, fmt.Errorf("--cluster: more than %d objects: name a namespace with -n, or fewer policies", maxListed)
+			}
+		}
+	}
+	return objects, nil
+}
+
+func speakOf(targets []policy.Target, kind schema.GroupVersionKind) bool {
+	return slices.ContainsFunc(targets, func(t policy.Target) bool {
+		return t.Subresource == "" && wildcard.Match(t.Kind, kind.Kind) && wildcard.Match(t.Group, kind.Group)
+	})
+}
+
+// list reads the objects of a resource, page by page.
+func (l *liveCluster) list(ctx context.Context, of schema.GroupVersionResource) ([]workload.Object, error) {
+	var objects []workload.Object
+	options := metav1.ListOptions{Limit: listPage}
+	for {
+		page, err := l.client.Dynamic.Resource(of).Namespace(l.namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			object, err := listed(&page.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			objects = append(objects, object)
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" || len(objects) > maxListed {
+			return objects, nil
+		}
+	}
+}
+
+func listed(item *unstructured.Unstructured) (workload.Object, error) {
+	text, err := item.MarshalJSON()
+	if err != nil {
+		return workload.Object{}, err
+	}
+	return workload.Parse(text)
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// applyOutput says how what policies made of objects is told.
+type applyOutput struct {
+	format, mutated, generated             string
+	auditWarn, warnNoPass, detailed, plain bool
+	warnExit                               int
+}
+
+func (f *applyOutput) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.format, "output-format", "o", "text", "`format`: text or json")
+	flags.StringVar(&f.mutated, "mutated", "", "write the objects as they would be to a `file`, or - for standard output")
+	flags.StringVar(&f.generated, "generated", "", "write the objects that would be made beside them to a `file`, or - for standard output")
+	flags.BoolVar(&f.auditWarn, "audit-warn", false, "call failures under audit warnings")
+	flags.IntVar(&f.warnExit, "warn-exit-code", 0, "exit `status` in place of 0 where there are warnings")
+	flags.BoolVar(&f.warnNoPass, "warn-no-pass", false, "take it for a warning that no rule passes any object")
+	flags.BoolVar(&f.detailed, "detailed-results", false, "tell rules that leave an object alone, and what rules said that passed")
+	flags.BoolVar(&f.plain, "remove-color", false, "no colours, as with NO_COLOR")
+}
+
+func (f *applyOutput) check() error {
+	switch {
+	case f.format != "text" && f.format != "json":
+		return fmt.Errorf("-o %s: want text or json", f.format)
+	case f.mutated == "-" && f.generated == "-":
+		return errors.New("--mutated and --generated would be mixed on standard output: send one to a file")
+	case f.warnExit < 0 || f.warnExit > 255 || f.warnExit == exitDenied || f.warnExit == exitUsage || f.warnExit == exitUnable:
+		return fmt.Errorf("--warn-exit-code %d: want a status from 0 to 255 that does not mean something else (1, 2 and 3 do)", f.warnExit)
+	}
+	return nil
+}
+
+// The report of apply, in JSON.
+type (
+	applyReport struct {
+		Objects  []applyObject  `json:"objects"`
+		Warnings []string       `json:"warnings,omitempty"`
+		Summary  map[string]int `json:"summary"`
+	}
+	applyObject struct {
+		Kind      string       `json:"kind,omitempty"`
+		Namespace string       `json:"namespace,omitempty"`
+		Name      string       `json:"name,omitempty"`
+		Source    string       `json:"source,omitempty"`
+		Answer    gate.Answer  `json:"answer"`
+		Results   []applyRule  `json:"results"`
+		Reasons   []string     `json:"reasons,omitempty"`
+		rules     []bench.Said // as they were said
+	}
+	applyRule struct {
+		Policy    string   `json:"policy"`
+		Rule      string   `json:"rule,omitempty"`
+		Kind      string   `json:"kind"`
+		Result    string   `json:"result"`
+		Message   string   `json:"message,omitempty"`
+		Audit     bool     `json:"audit,omitempty"`
+		Exception string   `json:"exception,omitempty"`
+		Changed   bool     `json:"changed,omitempty"`
+		Generates []string `json:"generates,omitempty"`
+	}
+)
+
+// results are the words of the summary, in order.
+var applyResults = []string{bench.Pass, bench.Fail, bench.Warn, bench.Error, bench.Skip}
+
+// tell writes everything that was asked for, and returns the status.
+func (f *applyOutput) tell(t terminal, work *applied) error {
+	report := f.report(work)
+	out := t.out
+	if f.mutated == "-" || f.generated == "-" {
+		out = t.err // standard output is for objects
+	}
+	var err error
+	if f.format == "json" {
+		err = writeApplyJSON(out, report)
+	} else {
+		err = f.text(out, report, !f.plain && out == t.out && t.color())
+	}
+	if err != nil {
+		return err
+	}
+	for _, warning := range report.Warnings {
+		fmt.Fprintf(t.err, "quaymaster: warning: %s\n", warning)
+	}
+	if err := f.objects(t, work); err != nil {
+		return err
+	}
+	return f.exit(report)
+}
+
+// report makes the report of what was asked.
+func (f *applyOutput) report(work *applied) applyReport {
+	report := applyReport{Objects: make([]applyObject, 0, len(work.answers)), Warnings: work.warnings, Summary: map[string]int{}}
+	for _, result := range applyResults {
+		report.Summary[result] = 0
+	}
+	for i := range work.answers {
+		a := &work.answers[i]
+		object := work.objects[i]
+		one := applyObject{
+			Kind: object.Kind(), Namespace: object.Namespace(), Name: object.Name(), Source: object.Source(), Answer: a.Outcome.Answer,
+			Results: make([]applyRule, 0, len(a.Rules)), rules: a.Rules,
+		}
+		for _, reason := range a.Outcome.Reasons {
+			one.Reasons = append(one.Reasons, reason.Message)
+		}
+		if a.Err != nil {
+			one.Answer, one.Reasons = gate.Unable, append(one.Reasons, a.Err.Error())
+		}
+		for j := range a.Rules {
+			rule := f.rule(work.policies, &a.Rules[j])
+			report.Summary[rule.Result]++
+			one.Results = append(one.Results, rule)
+		}
+		report.Objects = append(report.Objects, one)
+	}
+	return report
+}
+
+func (f *applyOutput) rule(policies []bench.Policy, s *bench.Said) applyRule {
+	rule := applyRule{
+		Policy: s.Policy.ID(), Rule: s.Rule, Kind: string(s.Kind), Result: s.Result, Message: s.Message, Changed: s.Changed,
+		Audit: s.Result == bench.Fail && s.Action.Admits(),
+	}
+	if s.Kind == policy.ImageRule {
+		rule.Kind = "verifyImages"
+	}
+	if s.Exception != nil {
+		rule.Exception = s.Exception.ID()
+	}
+	for _, content := range s.Made {
+		rule.Generates = append(rule.Generates, nameOf(content))
+	}
+	for _, p := range policies {
+		if s.Result == bench.Fail && p.Made(s.Policy) && p.Annotation("policies.kyverno.io/scored") == "false" {
+			rule.Result = bench.Warn
+		}
+	}
+	if rule.Audit && f.auditWarn {
+		rule.Result = bench.Warn
+	}
+	return rule
+}
+
+func nameOf(content map[string]any) string {
+	meta, _ := content["metadata"].(map[string]any)
+	parts := []string{fmt.Sprint(content["kind"])}
+	if namespace, _ := meta["namespace"].(string); namespace != "" {
+		parts = append(parts, namespace)
+	}
+	return strings.Join(append(parts, fmt.Sprint(meta["name"])), "/")
+}
+
+func writeApplyJSON(w io.Writer, report applyReport) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(report)
+}
+
+// text writes the rules of each object, and the counts.
+func (f *applyOutput) text(w io.Writer, report applyReport, color bool) error {
+	var b strings.Builder
+	for i := range report.Objects {
+		f.object(&b, &report.Objects[i], color)
+	}
+	for i, result := range applyResults {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s: %d", result, report.Summary[result])
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// object writes one object; one that no rule has anything to say of is left out.
+func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
+	var lines []string
+	for i := range o.Results {
+		r := &o.Results[i]
+		if r.Result == bench.Skip && !f.detailed && r.Exception == "" {
+			continue
+		}
+		lines = append(lines, f.line(r, color))
+	}
+	if len(lines) == 0 && o.Answer == gate.Allow {
+		return
+	}
+	title := strings.Trim(o.Kind+"/"+o.Namespace+"/"+o.Name, "/")
+	fmt.Fprintf(b, "%s", strings.ReplaceAll(title, "//", "/"))
+	if o.Source != "" {
+		fmt.Fprintf(b, " (%s)", o.Source)
+	}
+	switch o.Answer {
+	case gate.Deny:
+		b.WriteString(": denied\n")
+	case gate.Unable:
+		b.WriteString(": could not be judged\n")
+	default:
+		b.WriteString("\n")
+	}
+	for _, line := range lines {
+		b.WriteString(line)
+	}
+	if len(lines) == 0 {
+		for _, reason := range o.Reasons {
+			fmt.Fprintf(b, "  %s\n", reason)
+		}
+	}
+	b.WriteByte('\n')
+}
+
+var applyColors = map[string]string{bench.Pass: "\x1b[32m", bench.Fail: "\x1b[31m", bench.Error: "\x1b[31m", bench.Warn: "\x1b[33m"}
+
+func (f *applyOutput) line(r *applyRule, color bool) string {
+	word := fmt.Sprintf("%-5s", r.Result)
+	if code := applyColors[r.Result]; color && code != "" {
+		word = code + word + "\x1b[0m"
+	}
+	line := "  " + word + " " + r.Policy
+	if r.Rule != "" {
+		line += "/" + r.Rule
+	}
+	var notes []string
+	if r.Changed && r.Kind == string(policy.MutateRule) {
+		notes = append(notes, "changes it")
+	}
+	if r.Audit {
+		notes = append(notes, "audit")
+	}
+	if r.Exception != "" {
+		notes = append(notes, "exception "+r.Exception)
+	}
+	if len(r.Generates) > 0 {
+		notes = append(notes, "would make "+strings.Join(r.Generates, ", "))
+	}
+	if len(notes) > 0 {
+		line += " (" + strings.Join(notes, "; ") + ")"
+	}
+	if r.Message != "" && (r.Result != bench.Pass || f.detailed) && r.Exception == "" {
+		line += ": " + strings.ReplaceAll(strings.TrimSpace(r.Message), "\n", "\n        ")
+	}
+	return line + "\n"
+}
+
+// objects writes the objects that were asked for, as YAML documents.
+func (f *applyOutput) objects(t terminal, work *applied) error {
+	var mutated, generated []any
+	for i := range work.answers {
+		mutated = append(mutated, work.answers[i].Object.Content())
+		for _, rule := range work.answers[i].Rules {
+			for _, made := range rule.Made {
+				generated = append(generated, made)
+			}
+		}
+	}
+	if err := writeObjects(t, "--mutated", f.mutated, mutated); err != nil {
+		return err
+	}
+	return writeObjects(t, "--generated", f.generated, generated)
+}
+
+func writeObjects(t terminal, flag, path string, objects []any) (err error) {
+	if path == "" {
+		return nil
+	}
+	out, closing, err := written(t, path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	defer func() { err = errors.Join(err, closing()) }()
+	for i, object := range objects {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+		if i > 0 {
+			text = append([]byte("---\n"), text...)
+		}
+		if _, err := out.Write(text); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	return nil
+}
+
+// exit returns the status that the answers call for.
+func (f *applyOutput) exit(report applyReport) error {
+	denied, unable := false, false
+	for _, o := range report.Objects {
+		denied, unable = denied || o.Answer == gate.Deny, unable || o.Answer == gate.Unable
+	}
+	switch {
+	case denied:
+		return status(exitDenied)
+	case unable:
+		return status(exitUnable)
+	case f.warnExit != 0 && (report.Summary[bench.Warn] > 0 || f.warnNoPass && report.Summary[bench.Pass] == 0):
+		return status(f.warnExit)
+	}
+	return nil
+}

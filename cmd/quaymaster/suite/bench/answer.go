@@ -1,0 +1,246 @@
+package bench
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// The results of rules.
+const (
+	Pass  = "pass"
+	Fail  = "fail"
+	Warn  = "warn"
+	Error = "error"
+	Skip  = "skip"
+)
+
+// Answer is what policies said of an object.
+type Answer struct {
+	Outcome gate.Outcome
+	// Object is the object as mutation rules, and what pins its images, make it.
+	Object workload.Object
+	Rules  []Said
+	// Err says why nothing could be asked.
+	Err error
+}
+
+// Said is what one rule said. One about images speaks once, with the worst that it says
+// of one of them.
+type Said struct {
+	Policy  *policy.Policy
+	Rule    string
+	Kind    policy.RuleKind
+	Result  string
+	Message string
+	// Action is what a failure does.
+	Action policy.Action
+	// Exception is why Result is Skip, where it is one.
+	Exception *policy.Exception
+	// Made are the objects that a generation wants.
+	Made []map[string]any
+	// Altered are the objects beside it that the rule is about.
+	Altered []Altered
+	// Changed: the mutation changed the object.
+	Changed bool
+}
+
+// Altered is an object that is there already, and what a rule makes of it because of
+// another.
+type Altered struct {
+	Target, After   workload.Object
+	Result, Message string
+}
+
+func (a *Answer) fill(ctx context.Context, set *policy.Set, outcome gate.Outcome, targets []workload.Object) {
+	a.Outcome = outcome
+	a.Object = changed(a.Object, &outcome)
+	for i := range outcome.Rules {
+		a.Rules = append(a.Rules, saidBy(&outcome.Rules[i]))
+	}
+	a.ofImages(&outcome)
+	if outcome.Subject == nil || a.Object.IsDocument() {
+		return
+	}
+	for _, r := range set.Generate(ctx, outcome.Subject, finder(a.Object)) {
+		one := saidBy(&r.RuleResult)
+		for _, object := range r.Objects {
+			one.Made = append(one.Made, object.Object)
+		}
+		a.Rules = append(a.Rules, one)
+	}
+	for _, r := range set.Alterations(ctx, outcome.Subject, finder(a.Object)) {
+		one := saidBy(&r.RuleResult)
+		for _, by := range r.Selections {
+			for _, target := range targets {
+				if selects(by, target) {
+					one.Altered = append(one.Altered, altered(target, r.Alter(ctx, by, target.Content())))
+				}
+			}
+		}
+		a.Rules = append(a.Rules, one)
+	}
+}
+
+// selects reports whether a selection finds an object.
+func selects(by policy.Selection, o workload.Object) bool {
+	if o.APIVersion() != by.APIVersion || o.Kind() != by.Kind ||
+		by.Namespace != "" && !wildcard.Match(by.Namespace, o.Namespace()) || by.Name != "" && !wildcard.Match(by.Name, o.Name()) {
+		return false
+	}
+	if by.Labels == nil {
+		return true
+	}
+	labels := map[string]string{}
+	meta, _ := o.Content()["metadata"].(map[string]any)
+	written, _ := meta["labels"].(map[string]any)
+	for key, value := range written {
+		labels[key], _ = value.(string)
+	}
+	return by.Labels.Matches(labels)
+}
+
+// altered is what became of a target.
+func altered(target workload.Object, m policy.Mutated) Altered {
+	a := Altered{Target: target, After: target, Result: resultOf(m.Result), Message: Words(m.Reasons)}
+	if m.Result == "" {
+		a.Result = Skip
+	}
+	if m.Object == nil {
+		return a
+	}
+	after, err := target.With(m.Object)
+	if err != nil {
+		a.Result, a.Message = Error, err.Error()
+		return a
+	}
+	a.After = after
+	return a
+}
+
+// ofImages adds what rules said of images.
+func (a *Answer) ofImages(outcome *gate.Outcome) {
+	for _, verdict := range outcome.Verdicts {
+		for i := range verdict.Decisions {
+			d := &verdict.Decisions[i]
+			if d.Check == nil || d.Check.Policy == nil {
+				continue
+			}
+			one := Said{Policy: d.Check.Policy, Rule: d.Check.Rule, Result: resultOf(d.Result), Message: Words(d.Reasons), Action: d.Check.Action}
+			at := slices.IndexFunc(a.Rules, func(r Said) bool {
+				return r.Policy == one.Policy && r.Rule == one.Rule && r.Kind == policy.ImageRule
+			})
+			switch {
+			case at < 0:
+				a.Rules = append(a.Rules, one)
+			case Worse(one.Result, a.Rules[at].Result):
+				a.Rules[at] = one
+			}
+		}
+	}
+}
+
+func saidBy(r *policy.RuleResult) Said {
+	s := Said{Policy: r.Policy, Rule: r.Rule, Kind: r.Kind, Action: r.Action, Exception: r.Exception, Changed: r.Changed}
+	switch {
+	case r.Err != nil:
+		s.Result, s.Message = Error, r.Err.Error()
+	case r.Skip != "":
+		s.Result, s.Message = Skip, r.Skip
+	default:
+		s.Result, s.Message = resultOf(r.Ruling.Result), Words(r.Ruling.Reasons)
+	}
+	return s
+}
+
+// changed returns the object as mutation rules, and what pins its images, make it.
+func changed(object workload.Object, outcome *gate.Outcome) workload.Object {
+	if !outcome.Changed.IsZero() {
+		object = outcome.Changed
+	}
+	if pins := outcome.Patch[outcome.Mutations:]; len(pins) > 0 {
+		if pinned, err := workload.Apply(object, pins); err == nil {
+			object = pinned
+		}
+	}
+	return object
+}
+
+// results rank from what says least to what says most against an object.
+var results = []string{Skip, Pass, Warn, Error, Fail}
+
+// Worse reports whether result a says more against an object than b.
+func Worse(a, b string) bool { return slices.Index(results, a) > slices.Index(results, b) }
+
+func resultOf(r policy.Result) string {
+	switch r {
+	case policy.Pass:
+		return Pass
+	case policy.Fail:
+		return Fail
+	case policy.Skipped:
+		return Skip
+	}
+	return Error
+}
+
+// Words joins the messages of reasons.
+func Words(reasons []policy.Reason) string {
+	messages := make([]string, len(reasons))
+	for i, r := range reasons {
+		messages[i] = r.Message
+	}
+	return strings.Join(messages, "; ")
+}
+
+// finder finds the images of an object for rules that are asked beside the gate. One
+// that cannot be read is left out: it is for rules about images to deny it.
+func finder(object workload.Object) policy.Finder {
+	return func(extractors []policy.Extractor) ([]policy.Image, error) {
+		uses, err := workload.Extract(object)
+		if len(extractors) > 0 {
+			places := make([]workload.Extractor, len(extractors))
+			for i, e := range extractors {
+				places[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}
+			}
+			uses, err = workload.ExtractWith(object, places)
+		}
+		if err != nil {
+			return nil, err
+		}
+		var images []policy.Image
+		for _, use := range uses {
+			if ref, err := image.Parse(use.Image); err == nil {
+				images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
+			}
+		}
+		return images, nil
+	}
+}
+
+// Join adds what other policies said of the object afterwards.
+func (a *Answer) Join(later Answer) {
+	if len(a.Rules) == 0 && a.Err == nil && a.Outcome.Answer == "" {
+		*a = later
+		return
+	}
+	a.Rules, a.Object = append(a.Rules, later.Rules...), later.Object
+	if a.Err == nil {
+		a.Err = later.Err
+	}
+	a.Outcome.Reasons = append(slices.Clip(a.Outcome.Reasons), later.Outcome.Reasons...)
+	a.Outcome.Warnings = append(slices.Clip(a.Outcome.Warnings), later.Outcome.Warnings...)
+	if rank(later.Outcome.Answer) > rank(a.Outcome.Answer) {
+		a.Outcome.Answer = later.Outcome.Answer
+	}
+}
+
+func rank(a gate.Answer) int {
+	return slices.Index([]gate.Answer{gate.Allow, gate.Unable, gate.Deny}, a)
+}

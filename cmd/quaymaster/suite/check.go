@@ -1,0 +1,440 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Outcome is what became of a check.
+type Outcome string
+
+// The outcomes.
+const (
+	// Passed: the rule's result is the one that was expected.
+	Passed Outcome = "passed"
+	// Failed: it is another, or the check could not be made.
+	Failed Outcome = "failed"
+	// Skipped: the rule left the object alone, and nobody expected it to fail.
+	Skipped Outcome = "skipped"
+)
+
+// Check is one expectation and what became of it.
+type Check struct {
+	Policy string `json:"policy"`
+	Rule   string `json:"rule,omitempty"`
+	// Resource is kind/namespace/name.
+	Resource string `json:"resource"`
+	// Want is the expected result, Got the rule's; empty for a rule that says nothing
+	// of the object.
+	Want    string  `json:"want"`
+	Got     string  `json:"got,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	// Reason says why in a few words, Message what the rule said.
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+func (c Check) as(outcome Outcome, reason string) Check {
+	c.Outcome, c.Reason = outcome, reason
+	return c
+}
+
+// checks makes the checks of a row: one for each object that it names.
+func (t *trial) checks(ctx context.Context, r *row, filter Filter) []Check {
+	blank := Check{Policy: r.Policy, Rule: r.Rule, Want: r.Result}
+	place := slices.IndexFunc(t.policies, func(p bench.Policy) bool { return p.Is(r.Policy) })
+	if place < 0 {
+		return failed(blank, r, "no policy of the suite has this name", filter)
+	}
+	if why := lacks(t.policies[place], r.Rule); why != "" {
+		return failed(blank, r, why, filter)
+	}
+	if t.leaves(place, r.Rule) {
+		return failed(blank, r, "this version leaves rules of this kind alone", filter)
+	}
+	selected, missing := t.selected(r, filter)
+	var checks []Check
+	for _, name := range missing {
+		c := blank
+		c.Resource = strings.TrimPrefix(r.Kind+"/"+name, "/")
+		checks = append(checks, c.as(Failed, "no object of the suite has this kind and name"))
+	}
+	spoken := false
+	for _, object := range selected {
+		c := t.check(ctx, r, place, object)
+		spoken = spoken || c.Got != ""
+		checks = append(checks, c)
+	}
+	if !r.names() && !spoken && r.Result != bench.Skip && filter.Resource == "" {
+		c := blank
+		c.Resource = r.Kind
+		checks = append(checks, c.as(Failed, "the rule speaks of no object of the suite"))
+	}
+	return checks
+}
+
+// names reports whether the row says which objects it is about.
+func (r *row) names() bool { return len(r.Resources)+len(r.ResourceSpecs) > 0 }
+
+// failed fails every check of a row.
+func failed(blank Check, r *row, why string, filter Filter) []Check {
+	names := slices.Clone(r.Resources)
+	for _, s := range r.ResourceSpecs {
+		names = append(names, s.Name)
+	}
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var checks []Check
+	for _, name := range names {
+		if name == "" || filter.resource(name) {
+			c := blank
+			c.Resource = strings.Trim(r.Kind+"/"+name, "/")
+			checks = append(checks, c.as(Failed, why))
+		}
+	}
+	return checks
+}
+
+// lacks says that a policy with rules has none of a name; empty where it has one.
+func lacks(p bench.Policy, rule string) string {
+	spec, _ := p.Object.Content()["spec"].(map[string]any)
+	rules, ok := spec["rules"].([]any)
+	if !ok {
+		return ""
+	}
+	if rule == "" {
+		return "the row names no rule"
+	}
+	for _, raw := range rules {
+		if one, _ := raw.(map[string]any); one["name"] != nil {
+			name, _ := one["name"].(string)
+			if follows(rule, name) {
+				return ""
+			}
+		}
+	}
+	return "the policy has no rule of this name"
+}
+
+// leaves reports whether a rule is of a kind that nobody evaluates.
+func (t *trial) leaves(place int, rule string) bool {
+	is := func(name string) bool {
+		return rule == name || rule == "autogen-"+name || rule == "autogen-cronjob-"+name
+	}
+	return slices.ContainsFunc(t.bench.Policy(place).NotOurs, is)
+}
+
+// hasRules reports whether rules of the policy have names of their own.
+func hasRules(p bench.Policy) bool {
+	spec, _ := p.Object.Content()["spec"].(map[string]any)
+	_, ok := spec["rules"].([]any)
+	return ok
+}
+
+// selected returns the objects that a row is about, and the names of which there is
+// none. A row that names none is about all of its kind.
+func (t *trial) selected(r *row, filter Filter) (objects []workload.Object, missing []string) {
+	all := slices.Concat(t.targets, t.resources, t.payloads)
+	add := func(name string, is func(workload.Object) bool) {
+		if name != "" && !filter.resource(name) && !wildcard.Contains(name) {
+			return
+		}
+		found := false
+		for _, o := range all {
+			if !is(o) {
+				continue
+			}
+			found = true
+			if filter.resource(o.Name()) || filter.resource(o.Namespace()+"/"+o.Name()) || filter.resource(name) {
+				objects = append(objects, o)
+			}
+		}
+		if !found && name != "" {
+			missing = append(missing, name)
+		}
+	}
+	for _, name := range r.Resources {
+		add(name, func(o workload.Object) bool { return r.isOfKind(o) && isNamed(o, name) })
+	}
+	for _, spec := range r.ResourceSpecs {
+		add(spec.Name, spec.is)
+	}
+	if !r.names() {
+		add("", r.isOfKind)
+	}
+	return objects, missing
+}
+
+func (r *row) isOfKind(o workload.Object) bool {
+	return (r.Kind == "" || r.Kind == o.Kind() || o.IsDocument()) && (r.Namespace == "" || r.Namespace == o.Namespace())
+}
+
+// isNamed reports whether an object is meant by a name: name or namespace/name, with
+// wildcards; a document is meant by its file.
+func isNamed(o workload.Object, name string) bool {
+	if o.IsDocument() {
+		return strings.Contains(o.Source(), name)
+	}
+	if namespace, short, ok := strings.Cut(name, "/"); ok {
+		return wildcard.Match(namespace, o.Namespace()) && wildcard.Match(short, o.Name())
+	}
+	return wildcard.Match(name, o.Name())
+}
+
+func (s resourceSpec) is(o workload.Object) bool {
+	return (s.Kind == "" || s.Kind == o.Kind()) && (s.Version == "" || s.Group == o.Group() && s.Version == o.Version()) &&
+		(s.Namespace == "" || s.Namespace == o.Namespace()) && wildcard.Match(s.Name, o.Name())
+}
+
+// check compares what a rule says of one object with what is expected.
+func (t *trial) check(ctx context.Context, r *row, place int, object workload.Object) Check {
+	c := Check{Policy: r.Policy, Rule: r.Rule, Resource: title(object), Want: r.Result}
+	if slices.ContainsFunc(t.targets, func(o workload.Object) bool { return keyOf(o) == keyOf(object) }) {
+		return t.checkTarget(ctx, r, place, object, c)
+	}
+	a := t.ask(ctx, object, r.Operation, t.bench.Together(place, object.Name()))
+	if a.Err != nil {
+		c.Got, c.Message = bench.Error, a.Err.Error()
+		return c.as(Failed, "could not be asked")
+	}
+	rules := by(a, t.policies[place], r.Rule)
+	if len(rules) == 0 {
+		return excluded(c, a)
+	}
+	worst := rules[0]
+	for _, one := range rules[1:] {
+		if bench.Worse(one.Result, worst.Result) {
+			worst = one
+		}
+	}
+	c.Got, c.Message = scored(t.policies[place], worst.Result), worst.Message
+	if c.Got != c.Want {
+		return c.as(Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
+	}
+	if c.Got == bench.Pass {
+		if done := t.compare(ctx, r, place, object, a, rules, &c); done {
+			return c
+		}
+	}
+	if c.Want == bench.Skip {
+		return c.as(Skipped, "ok")
+	}
+	return c.as(Passed, "ok")
+}
+
+// checkTarget compares what a rule makes of an object that is there already, because of
+// the suite's other objects.
+func (t *trial) checkTarget(ctx context.Context, r *row, place int, object workload.Object, c Check) Check {
+	after, found := object, false
+	for _, trigger := range t.resources {
+		a := t.ask(ctx, trigger, r.Operation, t.bench.Together(place, trigger.Name()))
+		for _, one := range by(a, t.policies[place], r.Rule) {
+			for _, altered := range one.Altered {
+				if keyOf(altered.Target) != keyOf(object) || found && !bench.Worse(altered.Result, c.Got) {
+					continue
+				}
+				found, after, c.Got, c.Message = true, altered.After, altered.Result, altered.Message
+			}
+		}
+	}
+	switch {
+	case !found && c.Want == bench.Skip:
+		return c.as(Skipped, "excluded: the rule does not change it")
+	case !found:
+		return c.as(Failed, fmt.Sprintf("want %s, and the rule does not change it", c.Want))
+	case c.Got != c.Want:
+		return c.as(Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
+	case c.Got == bench.Pass && r.PatchedResources != "" && t.compareWith(r, r.PatchedResources, after, &c):
+		return c
+	case c.Want == bench.Skip:
+		return c.as(Skipped, "ok")
+	}
+	return c.as(Passed, "ok")
+}
+
+// by returns what the rules of a name, and those that follow from it for other kinds,
+// said.
+func by(a *bench.Answer, p bench.Policy, rule string) []bench.Said {
+	var rules []bench.Said
+	for _, one := range a.Rules {
+		if p.Made(one.Policy) && (!hasRules(p) || follows(one.Rule, rule)) {
+			rules = append(rules, one)
+		}
+	}
+	return rules
+}
+
+// follows reports whether a rule is the one of a name, or follows from it for pod
+// controllers.
+func follows(rule, name string) bool {
+	return rule == name || rule == "autogen-"+name || rule == "autogen-cronjob-"+name
+}
+
+// excluded is the check of a rule that says nothing of the object, which is no failure
+// of the object.
+func excluded(c Check, a *bench.Answer) Check {
+	if reasons := bench.Words(a.Outcome.Reasons); len(a.Rules) == 0 && reasons != "" {
+		c.Got, c.Message = bench.Error, reasons
+		return c.as(Failed, "could not be asked")
+	}
+	if c.Want == bench.Skip || c.Want == bench.Pass {
+		return c.as(Skipped, "excluded: the rule does not speak of it")
+	}
+	return c.as(Failed, fmt.Sprintf("want %s, and the rule does not speak of it", c.Want))
+}
+
+// scored makes a warning of a failure that the policy's author does not count.
+func scored(p bench.Policy, result string) string {
+	if result == bench.Fail && p.Annotation("policies.kyverno.io/scored") == "false" {
+		return bench.Warn
+	}
+	return result
+}
+
+// compare compares the object that mutation made, and those that generation would
+// make, with the files of a row, and reports whether that decides the check.
+func (t *trial) compare(ctx context.Context, r *row, place int, object workload.Object, a *bench.Answer, rules []bench.Said, c *Check) bool {
+	if r.PatchedResources != "" {
+		found, err := t.mutated(ctx, r, place, object, a)
+		if err != nil {
+			*c = c.as(Failed, err.Error())
+			return true
+		}
+		if decided := t.compareWith(r, r.PatchedResources, found, c); decided {
+			return true
+		}
+	}
+	files, err := r.generated()
+	if err != nil {
+		*c = c.as(Failed, err.Error())
+		return true
+	}
+	if len(files) == 0 {
+		return false
+	}
+	return t.compareGenerated(files, rules, c)
+}
+
+// compareWith compares one object with its like in a file.
+func (t *trial) compareWith(r *row, file string, found workload.Object, c *Check) bool {
+	want, ok, err := t.expectedIn(file, found)
+	switch {
+	case err != nil:
+		*c = c.as(Failed, err.Error())
+	case !ok && r.FailOnMissing:
+		*c = c.as(Failed, file+" does not have the object")
+	case !ok:
+		*c = c.as(Skipped, file+" does not have the object")
+	default:
+		list := differences(want.Content(), found.Content())
+		if len(list) == 0 {
+			return false
+		}
+		c.Message = strings.Join(list, "; ")
+		*c = c.as(Failed, "the object is not as in "+file)
+	}
+	return true
+}
+
+// compareGenerated wants each object of the files to be among those that the rules
+// would make.
+func (t *trial) compareGenerated(files []string, rules []bench.Said, c *Check) bool {
+	var made []workload.Object
+	for _, one := range rules {
+		for _, content := range one.Made {
+			object, err := objectOf(content)
+			if err != nil {
+				*c = c.as(Failed, "the generated object: "+err.Error())
+				return true
+			}
+			made = append(made, object)
+		}
+	}
+	made = t.inNamespace(made)
+	for _, file := range files {
+		wanted, err := readObjects(t.file(file))
+		if err != nil {
+			*c = c.as(Failed, err.Error())
+			return true
+		}
+		for _, want := range t.inNamespace(wanted) {
+			i := slices.IndexFunc(made, func(o workload.Object) bool { return keyOf(o) == keyOf(want) })
+			if i < 0 {
+				c.Message = "it would make " + titles(made)
+				*c = c.as(Failed, fmt.Sprintf("%s is not made", title(want)))
+				return true
+			}
+			if list := differences(want.Content(), made[i].Content()); len(list) > 0 {
+				c.Message = strings.Join(list, "; ")
+				*c = c.as(Failed, fmt.Sprintf("%s is not as in %s", title(want), file))
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mutated returns the object as the policy at a place leaves it. Where others of the
+// suite change it too, those that come before count and those that come after do not.
+func (t *trial) mutated(ctx context.Context, r *row, place int, object workload.Object, a *bench.Answer) (workload.Object, error) {
+	others := false
+	for _, one := range a.Rules {
+		if one.Result == bench.Pass && !t.policies[place].Made(one.Policy) {
+			others = true
+		}
+	}
+	together := t.bench.Together(place, object.Name())
+	if !others || together[len(together)-1] == place {
+		return a.Object, nil
+	}
+	upTo := together[:slices.Index(together, place)+1]
+	before := t.ask(ctx, object, r.Operation, upTo)
+	return before.Object, before.Err
+}
+
+// title names an object for people.
+func title(o workload.Object) string {
+	if o.IsDocument() {
+		return o.Source()
+	}
+	name := o.Kind()
+	if o.Namespace() != "" {
+		name += "/" + o.Namespace()
+	}
+	return name + "/" + o.Name()
+}
+
+func titles(objects []workload.Object) string {
+	if len(objects) == 0 {
+		return "nothing"
+	}
+	names := make([]string, len(objects))
+	for i, o := range objects {
+		names[i] = title(o)
+	}
+	return strings.Join(names, ", ")
+}
+
+// shown writes a value on one line, cut where it is long.
+func shown(value any) string {
+	const most = 200
+	if value == nil {
+		return "nothing"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	if len(text) > most {
+		return string(text[:most]) + "..."
+	}
+	return string(text)
+}

@@ -1,0 +1,163 @@
+package given
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Request returns what the values say of the request itself, for a policy and an
+// object of a name, by path without the leading request.
+func (v *Values) Request(policy, object string) map[string]any {
+	said := map[string]any{}
+	note := func(values map[string]any) {
+		for key, value := range values {
+			if rest, ok := strings.CutPrefix(key, "request."); ok {
+				said[rest] = value
+			}
+			if key == "serviceAccountName" || key == "serviceAccountNamespace" {
+				said[key] = value
+			}
+		}
+	}
+	note(v.of(policy, object))
+	for _, p := range v.Policies {
+		if p.Name != policy {
+			continue
+		}
+		for _, r := range p.Rules {
+			note(r.Values)
+		}
+	}
+	return said
+}
+
+// Apply puts what values say of the request into one about an object. Without an
+// operation it is a CREATE; at UPDATE the object was the same before, and at DELETE it
+// is what was.
+func Apply(request gate.Request, said map[string]any) (gate.Request, error) {
+	s := &request.Subject
+	if operation, ok := said["operation"]; ok && s.Operation == "" {
+		s.Operation = fmt.Sprint(operation)
+	}
+	object := request.Object
+	var old workload.Object
+	if s.Operation == "UPDATE" || s.Operation == "DELETE" {
+		old = object
+	}
+	for _, key := range slices.Sorted(maps.Keys(said)) {
+		value := said[key]
+		if err := apply(s, &object, &old, key, value); err != nil {
+			return request, fmt.Errorf("request.%s: %w", key, err)
+		}
+	}
+	request.Object, request.Old = object, old
+	if s.Operation == "DELETE" {
+		s.Group, s.Version, s.Kind, s.Name = object.Group(), object.Version(), object.Kind(), object.Name()
+		if s.Namespace == "" {
+			s.Namespace = object.Namespace()
+		}
+		request.Object = workload.Object{}
+	}
+	return request, nil
+}
+
+// apply puts one value into a request.
+func apply(s *policy.Subject, object, old *workload.Object, key string, value any) error {
+	path, err := split(key)
+	if err != nil {
+		return err
+	}
+	switch path[0] {
+	case "object":
+		return change(object, path[1:], value)
+	case "oldObject":
+		if old.IsZero() {
+			*old = *object
+		}
+		return change(old, path[1:], value)
+	}
+	switch key {
+	case "operation":
+	case "namespace":
+		s.Namespace = fmt.Sprint(value)
+	case "name": // the object's own is what policies see
+	case "subResource":
+		s.Subresource = fmt.Sprint(value)
+	case "dryRun":
+		s.DryRun = value == true || value == "true"
+	case "roles":
+		s.User.Roles, s.User.RolesKnown = texts(value), true
+	case "clusterRoles":
+		s.User.ClusterRoles, s.User.RolesKnown = texts(value), true
+	case "userInfo.username":
+		s.User.Name = fmt.Sprint(value)
+	case "userInfo.groups":
+		s.User.Groups = texts(value)
+	case "userInfo":
+		said, _ := value.(map[string]any)
+		if name, ok := said["username"]; ok {
+			s.User.Name = fmt.Sprint(name)
+		}
+		s.User.Groups = texts(said["groups"])
+	case "serviceAccountName":
+		namespace, _ := account(s.User.Name)
+		s.User.Name = accountPrefix + namespace + ":" + fmt.Sprint(value)
+	case "serviceAccountNamespace":
+		_, name := account(s.User.Name)
+		s.User.Name = accountPrefix + fmt.Sprint(value) + ":" + name
+	default:
+		return fmt.Errorf("a value for it is not supported: it follows from the object, the operation and the user")
+	}
+	return nil
+}
+
+const accountPrefix = "system:serviceaccount:"
+
+func account(user string) (namespace, name string) {
+	rest, ok := strings.CutPrefix(user, accountPrefix)
+	if !ok {
+		return "", ""
+	}
+	namespace, name, _ = strings.Cut(rest, ":")
+	return namespace, name
+}
+
+// texts reads a list of texts, or one.
+func texts(value any) []string {
+	switch value := value.(type) {
+	case string:
+		return []string{value}
+	case []any:
+		list := make([]string, len(value))
+		for i, item := range value {
+			list[i] = fmt.Sprint(item)
+		}
+		return list
+	}
+	return nil
+}
+
+// change makes an object with a value at a path.
+func change(object *workload.Object, path []string, value any) error {
+	content := maps.Clone(object.Content())
+	if len(path) == 0 {
+		whole, ok := value.(map[string]any)
+		if !ok {
+			return fmt.Errorf("want an object, found %v", value)
+		}
+		content = whole
+	} else {
+		put(content, path, value)
+	}
+	changed, err := object.With(content)
+	if err == nil {
+		*object = changed
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package given
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// LoadUser reads a file that says who asks. Nothing is known beyond it, so the user
+// has no other role.
+func LoadUser(path string) (policy.User, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return policy.User{}, err
+	}
+	var file struct {
+		APIVersion   string          `json:"apiVersion"`
+		Kind         string          `json:"kind"`
+		Metadata     json.RawMessage `json:"metadata"`
+		Roles        []string        `json:"roles"`
+		ClusterRoles []string        `json:"clusterRoles"`
+		Synchronize  any             `json:"synchronize"` // of the form that Kyverno keeps inside
+		UserInfo     struct {
+			Username string              `json:"username"`
+			UID      string              `json:"uid"`
+			Groups   []string            `json:"groups"`
+			Extra    map[string][]string `json:"extra"`
+		} `json:"userInfo"`
+	}
+	if err := decode(text, &file); err != nil {
+		return policy.User{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if file.Kind != "" && file.Kind != "UserInfo" {
+		return policy.User{}, fmt.Errorf("%s: %s is no UserInfo", path, file.Kind)
+	}
+	return policy.User{
+		Name: file.UserInfo.Username, Groups: file.UserInfo.Groups,
+		Roles: file.Roles, ClusterRoles: file.ClusterRoles, RolesKnown: true,
+	}, nil
+}

@@ -1,0 +1,162 @@
+package suite
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// hold gives the entries of the suite, and those whose documents are among its
+// objects, their values.
+func (s *loaded) hold() error {
+	isEntry := func(o workload.Object) bool { return globalcontext.Recognises(o.APIVersion(), o.Kind()) }
+	if len(s.Globals) == 0 && !slices.ContainsFunc(s.cluster.objects, isEntry) {
+		return nil
+	}
+	expressions, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
+	if err != nil {
+		return err
+	}
+	compiler, err := globalcontext.NewCompiler(expressions)
+	if err != nil {
+		return err
+	}
+	given := map[string]bool{}
+	for i := range s.Globals {
+		e := &s.Globals[i]
+		if given[e.Name] {
+			return fmt.Errorf("globalContextEntries[%d]: %s is there twice", i, e.Name)
+		}
+		given[e.Name] = true
+		if err := s.holdGiven(compiler, expressions, e); err != nil {
+			return fmt.Errorf("globalContextEntries[%d]: %w", i, err)
+		}
+	}
+	for _, o := range s.cluster.objects {
+		if !isEntry(o) || given[o.Name()] {
+			continue
+		}
+		if err := s.holdDocument(compiler, o); err != nil {
+			return fmt.Errorf("%s: %w", o.Source(), err)
+		}
+	}
+	return nil
+}
+
+// holdGiven gives an entry what the suite says. Projections are the suite's, and else
+// those of the entry's document.
+func (s *loaded) holdGiven(compiler *globalcontext.Compiler, expressions *jmespath.Engine, e *globalEntry) error {
+	value, err := s.valueOf(expressions, e)
+	if err != nil {
+		return err
+	}
+	spec := map[string]any{"apiCall": map[string]any{"urlPath": "/apis/suite/v1/values"}}
+	var projections []any
+	for _, p := range e.Projections {
+		projections = append(projections, map[string]any{"name": p.Name, "jmesPath": p.Path})
+	}
+	if projections == nil {
+		for _, o := range s.cluster.objects {
+			if globalcontext.Recognises(o.APIVersion(), o.Kind()) && o.Name() == e.Name {
+				written, _ := o.Content()["spec"].(map[string]any)
+				projections, _ = written["projections"].([]any)
+			}
+		}
+	}
+	if projections != nil {
+		spec["projections"] = projections
+	}
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": map[string]any{"name": e.Name}, "spec": spec,
+	})
+	if err != nil {
+		return err
+	}
+	return s.answerEntry(compiler, text, func(*globalcontext.Entry) (any, error) { return value, nil })
+}
+
+// valueOf returns what the suite says that an entry holds.
+func (s *loaded) valueOf(expressions *jmespath.Engine, e *globalEntry) (any, error) {
+	value := e.Data
+	for _, name := range e.ResourceFiles {
+		objects, err := readObjects(s.file(name))
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			e.Resources = append(e.Resources, object.Content())
+		}
+	}
+	switch {
+	case value == nil && e.Resources == nil:
+		return nil, errors.New("want data, resources or resourceFiles")
+	case value == nil:
+		list := make([]any, len(e.Resources))
+		for i, object := range e.Resources {
+			list[i] = object
+		}
+		value = list
+	}
+	if e.FieldPath == "" {
+		return value, nil
+	}
+	query, err := expressions.Compile(e.FieldPath)
+	if err != nil {
+		return nil, fmt.Errorf("fieldPath: %w", err)
+	}
+	return query.Search(value)
+}
+
+// holdDocument gives an entry what its document asks of the objects of the suite, or
+// of the calls that it answers.
+func (s *loaded) holdDocument(compiler *globalcontext.Compiler, o workload.Object) error {
+	text, err := json.Marshal(o.Content())
+	if err != nil {
+		return err
+	}
+	return s.answerEntry(compiler, text, func(e *globalcontext.Entry) (any, error) {
+		ctx := context.Background() // it is answered from memory
+		switch {
+		case e.Resource != nil:
+			list, err := s.cluster.List(ctx, cel.ResourceRef{
+				Group: e.Resource.Group, Version: e.Resource.Version, Resource: e.Resource.Resource, Namespace: e.Resource.Namespace,
+			}, nil)
+			if err != nil {
+				return nil, err
+			}
+			return list["items"], nil
+		case e.Call.URL != "":
+			return s.cluster.answer(strings.ToUpper(e.Call.Method), e.Call.URL)
+		}
+		return s.cluster.API(ctx, rulecontext.APICall{Method: e.Call.Method, Path: e.Call.Path})
+	})
+}
+
+// answerEntry compiles an entry and gives it a value; an error is what who reads it is
+// told.
+func (s *loaded) answerEntry(compiler *globalcontext.Compiler, text []byte, value func(*globalcontext.Entry) (any, error)) error {
+	entry, err := compiler.Compile(text)
+	if err != nil {
+		return err
+	}
+	if err := s.cluster.globals.Put(entry); err != nil {
+		return err
+	}
+	found, err := value(entry)
+	if err != nil {
+		s.cluster.globals.Fail(entry.Name, entry.Hash, err)
+		return nil
+	}
+	return s.cluster.globals.Answer(entry.Name, entry.Hash, found)
+}

@@ -1,0 +1,35 @@
+package suite
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// FuzzParse reads whatever may stand in a suite's file: it never panics, and what it
+// takes has rows that can be meant.
+func FuzzParse(f *testing.F) {
+	seeds, err := filepath.Glob("testdata/*/*test.yaml")
+	if err != nil || len(seeds) == 0 {
+		f.Fatalf("%d seeds: %v", len(seeds), err)
+	}
+	for _, seed := range seeds {
+		text, err := os.ReadFile(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		isSuite(text)
+		d, err := parse(text)
+		if err != nil {
+			return
+		}
+		for _, r := range d.Results {
+			if r.Policy == "" || r.Result == "" {
+				t.Errorf("a row without a policy or a result was taken: %+v", r)
+			}
+		}
+	})
+}
