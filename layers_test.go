@@ -108,6 +108,7 @@ var connecting = map[string]string{
 	"cmd/quaymaster/engine":   "wiring of verifiers to the guarded dialer",
 	"cmd/quaymaster/gateway":  "wiring of the gateway",
 	"cmd/quaymaster":          "wiring",
+	"cmd/quaymaster/suite":    "reads addresses; opens nothing",
 	"cmd/conformance":         "TUF of the staging instance",
 }
 

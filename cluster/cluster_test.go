@@ -165,6 +165,43 @@ func TestLookupsForget(t *testing.T) {
 	}
 }
 
+// TestFresh: what rules read is asked for anew, unless its label says otherwise.
+func TestFresh(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		labels map[string]string
+		asked  int
+	}{
+		{"one without the label", nil, 2},
+		{"the label says no", map[string]string{cluster.RememberLabel: "false"}, 2},
+		{"it may be remembered", map[string]string{cluster.RememberLabel: "true"}, 1},
+	} {
+		client := fake.NewClientset(&core.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings", Labels: row.labels}, Data: map[string]string{"mode": "strict"},
+		})
+		fresh := cluster.Fresh{Lookups: newLookups(t, client, &clock{time.Now()})}
+		for range 2 {
+			m, err := fresh.ConfigMap(t.Context(), "shop", "settings")
+			if err != nil || m["data"].(map[string]any)["mode"] != "strict" {
+				t.Fatalf("%s: %v, %v", row.reason, m, err)
+			}
+			m["data"].(map[string]any)["mode"] = "lax"
+		}
+		if got := len(client.Actions()); got != row.asked {
+			t.Errorf("%s: asked %d times, want %d", row.reason, got, row.asked)
+		}
+		client.ClearActions()
+		for range 2 { // it may be there a moment later
+			if _, err := fresh.ConfigMap(t.Context(), "shop", "absent"); !errors.Is(err, cluster.ErrNotFound) {
+				t.Errorf("%s: one that is not there: %v", row.reason, err)
+			}
+		}
+		if got := len(client.Actions()); got != 2 {
+			t.Errorf("%s: one that is not there was asked for %d times", row.reason, got)
+		}
+	}
+}
+
 func TestLookupsHeedTheCaller(t *testing.T) {
 	client := fake.NewClientset(objects()...)
 	release := make(chan struct{})

@@ -76,23 +76,38 @@ func (l *lookup[T]) get(ctx context.Context, namespace, name string) (T, error) 
 	if err := l.possible(namespace, name); err != nil {
 		return none, err
 	}
-	value, err := l.flight.Do(ctx, key, func(ctx context.Context) (T, error) {
-		value, cost, err := l.fetch(ctx, namespace, name)
-		err = classify(l.kind, namespace, name, err)
-		switch {
-		case err == nil:
-			l.memory.Put(key, answer[T]{value: value, cost: cost}, l.ttl)
-		case !errors.Is(err, ErrUnavailable):
-			// The memory keeps the reason without the cause, which may be large.
-			a := answer[T]{err: &Error{Kind: l.kind, Namespace: namespace, Name: name, Reason: reasonOf(err)}}
-			l.memory.Put(key, a, min(absentTTL, l.ttl))
-		}
-		return value, err
-	})
+	value, err := l.flight.Do(ctx, key, func(ctx context.Context) (T, error) { return l.ask(ctx, key) })
 	if known := (*Error)(nil); err != nil && !errors.As(err, &known) { // the caller left, or the work broke
 		err = &Error{Kind: l.kind, Namespace: namespace, Name: name, Reason: ErrUnavailable, Cause: err}
 	}
 	return value, err
+}
+
+// ask fetches an object and remembers the answer.
+func (l *lookup[T]) ask(ctx context.Context, key types.NamespacedName) (T, error) {
+	value, cost, err := l.fetch(ctx, key.Namespace, key.Name)
+	err = classify(l.kind, key.Namespace, key.Name, err)
+	switch {
+	case err == nil:
+		l.memory.Put(key, answer[T]{value: value, cost: cost}, l.ttl)
+	case !errors.Is(err, ErrUnavailable):
+		// The memory keeps the reason without the cause, which may be large.
+		a := answer[T]{err: &Error{Kind: l.kind, Namespace: key.Namespace, Name: key.Name, Reason: reasonOf(err)}}
+		l.memory.Put(key, a, min(absentTTL, l.ttl))
+	}
+	return value, err
+}
+
+// anew returns one object as it is now, whatever is remembered, and whoever asked for
+// it a moment before. It belongs to the memory.
+func (l *lookup[T]) anew(ctx context.Context, namespace, name string) (T, error) {
+	var none T
+	if err := l.possible(namespace, name); err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	return l.ask(ctx, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // possible refuses names that no object can have: they come from workloads, and

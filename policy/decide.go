@@ -127,7 +127,7 @@ func (j *judgement) and(other judgement) {
 // signers.
 func requirement(r *Requirement, about Question, answers Answers) judgement {
 	tally := &tally{}
-	var missed []judgement
+	var missed []Decision
 	possible := 0 // members that a closed gap might still add
 	for _, m := range r.Members {
 		var one judgement
@@ -143,7 +143,7 @@ func requirement(r *Requirement, about Question, answers Answers) judgement {
 			}
 		}
 		if one.result != Pass {
-			missed = append(missed, one)
+			missed = append(missed, Decision{Result: one.result, Reasons: one.reasons})
 			if one.result == Undecided {
 				possible++
 			}
@@ -157,7 +157,7 @@ func requirement(r *Requirement, about Question, answers Answers) judgement {
 }
 
 // shortfall puts an unmet requirement into words.
-func shortfall(r *Requirement, t *tally, missed []judgement, open bool) judgement {
+func shortfall(r *Requirement, t *tally, missed []Decision, open bool) judgement {
 	out := judgement{result: Fail}
 	if open {
 		out.result = Undecided
@@ -170,25 +170,8 @@ func shortfall(r *Requirement, t *tally, missed []judgement, open bool) judgemen
 			Found:    fmt.Sprintf("%d: %s", t.count(), signers(t.facts())),
 		})
 	}
-	for _, certain := range []Result{out.result, Fail, Undecided} {
-		for _, m := range missed {
-			if m.result == certain {
-				out.reasons = append(out.reasons, m.reasons...)
-			}
-		}
-		missed = without(missed, certain)
-	}
+	out.reasons = append(out.reasons, Shortcomings(out.result, missed)...)
 	return out
-}
-
-func without(all []judgement, result Result) []judgement {
-	var rest []judgement
-	for _, j := range all {
-		if j.result != result {
-			rest = append(rest, j)
-		}
-	}
-	return rest
 }
 
 // member judges one authority.

@@ -107,6 +107,41 @@ var nearness = []verify.Code{
 	verify.OutsideValidity, verify.Expired, verify.Revoked, verify.WrongAnnotation,
 }
 
+// near ranks a reason the same way. What was proved and does not suffice is nearer
+// than any rejection; that nothing is there, or that nobody could look, is no miss.
+func near(r Reason) int {
+	switch r.Code {
+	case TooFewSigners, ConditionFailed, Denied:
+		return len(nearness)
+	}
+	return slices.Index(nearness, verify.Code(r.Code))
+}
+
+// Shortcomings joins the reasons of decisions, any of which might have sufficed and
+// none of which did: those that came to the result first, then certain ones, then what
+// could not be looked at; among these the nearest miss, and of equal ones the first.
+func Shortcomings(result Result, missed []Decision) []Reason {
+	ordered := slices.Clone(missed)
+	slices.SortStableFunc(ordered, func(a, b Decision) int {
+		return cmp.Or(cmp.Compare(place(a.Result, result), place(b.Result, result)), cmp.Compare(b.near(), a.near()))
+	})
+	var reasons []Reason
+	for _, one := range ordered {
+		reasons = append(reasons, one.Reasons...)
+	}
+	return reasons
+}
+
+func place(of, result Result) int { return slices.Index([]Result{result, Fail, Undecided}, of) }
+
+// near is that of the reason that the decision leads with.
+func (d Decision) near() int {
+	if len(d.Reasons) == 0 {
+		return -1
+	}
+	return near(d.Reasons[0])
+}
+
 // nearest returns the rejection that came closest to a proof, or nil.
 func nearest(rejections []*verify.Rejection) *verify.Rejection {
 	if len(rejections) == 0 {

@@ -47,7 +47,7 @@ spec:
   - name: unknown
     match: {any: [{resources: {kinds: [Pod]}}]}
     context: [{name: answer, apiCall: {urlPath: /api/v1/namespaces}}]
-    validate: {message: no, deny: {conditions: {any: [{key: "{{ answer.denied }}", operator: Equals, value: true}]}}}
+    validate: {message: denied, deny: {conditions: {any: [{key: "{{ answer.denied }}", operator: Equals, value: true}]}}}
 `,
 	"good.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: good, labels: {owner: shop}}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
 	"bad.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
@@ -74,7 +74,7 @@ func TestApply(t *testing.T) {
 		out, err              string
 	}{
 		{reason: "admitted", arguments: "policy.yaml -r good.yaml", out: "pass: 2, fail: 0, warn: 0, error: 0, skip: 0\n"},
-		{reason: "denied", arguments: "policy.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "Pod/default/bad (FOLDER/bad.yaml): denied\n"},
+		{reason: "denied", arguments: "policy.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "Pod/default/bad (FOLDER/bad.yaml, document 1): denied\n"},
 		{reason: "the plural of a flag", arguments: "policy.yaml --resources bad.yaml", status: exitDenied, out: "fail  ClusterPolicy/owner/owned: "},
 		{reason: "an exception", arguments: "policy.yaml -r bad.yaml -e exception.yaml", out: "skip  ClusterPolicy/owner/owned (exception default/bad)"},
 		{reason: "not to be judged", arguments: "unknown.yaml -r good.yaml", status: exitUnable, out: "could not be judged"},

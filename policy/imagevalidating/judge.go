@@ -114,35 +114,43 @@ func verified(facts []verify.Fact) policy.Reason {
 }
 
 // misses says what the attestors lack that the failing expression asked for, the
-// nearest miss of each.
+// nearest miss of each, and the nearest of all first: whether the expression wants
+// one of them or all is not known.
 func (h *hearing) misses(i int, found *outcome) []policy.Reason {
 	if found.result != policy.Fail {
 		return nil
 	}
+	var missed []policy.Decision
+	for _, one := range found.missed[i] {
+		check := h.checkOf(i, one)
+		if !check.NeedsProof() {
+			continue
+		}
+		if decision := policy.Decide(&check, h.given[i].Answers); decision.Result != policy.Pass {
+			missed = append(missed, decision)
+		}
+	}
+	return policy.Shortcomings(policy.Fail, missed)
+}
+
+// checkOf asks an image for what one attestor was asked for; for nothing where nobody
+// stands for the attestor.
+func (h *hearing) checkOf(i int, one ask) policy.Check {
 	check := policy.Check{Entry: "spec.validations", Image: h.given[i].Check.Image}
 	p := h.rule.program
-	for _, one := range found.missed[i] {
-		r := policy.Requirement{Name: "attestors." + p.attestors[one.attestor].Name, Threshold: 1}
-		for _, authority := range h.parties[i].people[one.attestor].authorities {
-			r.Members = append(r.Members, policy.Member{Authority: authority, Sources: p.attestors[one.attestor].Sources})
-		}
-		if len(r.Members) == 0 {
-			continue
-		}
-		if one.attestation == signature {
-			check.Requirements = append(check.Requirements, r)
-			continue
-		}
+	r := policy.Requirement{Name: "attestors." + p.attestors[one.attestor].Name, Threshold: 1}
+	for _, authority := range h.parties[i].people[one.attestor].authorities {
+		r.Members = append(r.Members, policy.Member{Authority: authority, Sources: p.attestors[one.attestor].Sources})
+	}
+	switch {
+	case len(r.Members) == 0:
+	case one.attestation == signature:
+		check.Requirements = []policy.Requirement{r}
+	default:
 		a := p.attestations[one.attestation]
-		check.Attestations = append(check.Attestations, policy.Attestation{
+		check.Attestations = []policy.Attestation{{
 			Path: "attestations." + a.Name, PredicateType: a.Type, Artifact: a.Artifact, Signers: []policy.Requirement{r},
-		})
+		}}
 	}
-	if !check.NeedsProof() {
-		return nil
-	}
-	if decision := policy.Decide(&check, h.given[i].Answers); decision.Result != policy.Pass {
-		return decision.Reasons
-	}
-	return nil
+	return check
 }

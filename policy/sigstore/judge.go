@@ -71,7 +71,7 @@ func (j *judge) image(given *policy.Given) policy.Decision {
 }
 
 // none says why no authority passes: what is certain or could not be looked at first,
-// as the result is.
+// as the result is, and of these the nearest miss.
 func (j *judge) none(decisions []policy.Decision) policy.Decision {
 	out := policy.Decision{Result: policy.Fail}
 	for _, d := range decisions {
@@ -79,15 +79,7 @@ func (j *judge) none(decisions []policy.Decision) policy.Decision {
 			out.Result = policy.Undecided
 		}
 	}
-	var rest []policy.Reason
-	for _, d := range decisions {
-		if d.Result == out.Result {
-			out.Reasons = append(out.Reasons, d.Reasons...)
-		} else {
-			rest = append(rest, d.Reasons...)
-		}
-	}
-	out.Reasons = append(append(out.Reasons, rest...), j.rule.refusals...)
+	out.Reasons = append(policy.Shortcomings(out.Result, decisions), j.rule.refusals...)
 	return out
 }
 

@@ -39,6 +39,8 @@ type Compilers struct {
 type CompilerOptions struct {
 	// ConfigMaps reads those that policies name; required.
 	ConfigMaps kyverno.Lookup
+	// RuleConfigMaps reads those that the contexts of rules name; nil means ConfigMaps.
+	RuleConfigMaps kyverno.Lookup
 	// Secrets reads those that ClusterImagePolicies name; required.
 	Secrets sigstore.Secrets
 	// Offline: no connection is opened for a policy that stands at an address.
@@ -102,6 +104,9 @@ type ImageReader interface {
 // answers stays nil, and not an interface that holds nothing.
 func (o CompilerOptions) contexts() (kyverno.Options, cel.Outside) {
 	rules := kyverno.Options{Lookup: o.ConfigMaps, Caller: o.Caller}
+	if o.RuleConfigMaps != nil {
+		rules.Lookup = o.RuleConfigMaps
+	}
 	outside := cel.Outside{Resources: o.Resources, HTTP: o.HTTP}
 	if o.Images != nil {
 		rules.Images, outside.Images = o.Images, o.Images

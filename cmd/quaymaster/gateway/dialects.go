@@ -24,7 +24,7 @@ func (g *gateway) compilers() (engine.Compilers, error) {
 	settings := g.configuration.Policies
 	calls := newCalls(settings.Expressions.HTTPHosts)
 	options := engine.CompilerOptions{
-		ConfigMaps: g.around.configMaps, Secrets: g.around.secrets, KyvernoSecrets: settings.SecretNamespace,
+		ConfigMaps: g.around.configMaps, RuleConfigMaps: g.around.ruleConfigMaps, Secrets: g.around.secrets, KyvernoSecrets: settings.SecretNamespace,
 		SigstoreSecrets: settings.ClusterImagePolicies.Namespace, OptIn: settings.ClusterImagePolicies.OptIn,
 		HTTP: calls, Resources: engine.FileObjects{ConfigMaps: g.around.configMaps}, Images: &g.images, Caller: ruleCalls{calls: calls},
 	}

@@ -132,6 +132,7 @@ func registryCases() []seedCase {
 		{reason: "this region", object: one(home + "/nginx")},
 		{reason: "another region, and it is here", object: one(abroad + "/nginx"), want: containers(home + "/nginx:latest")},
 		{reason: "another region, and it is not here", object: one("111111111111.dkr.ecr.us-east-1.amazonaws.com/nginx")},
+		{reason: "another region, and nobody says whether it is here", object: one(abroad + "/secret"), stopped: "503"},
 		{reason: "another region, and this tag is not here", object: one(abroad + "/nginx:2")},
 		{
 			reason: "several", object: of("{name: a, image: nginx}, {name: b, image: registry.acme.example/b}, {name: c, image: gcr.io/c}", ""),

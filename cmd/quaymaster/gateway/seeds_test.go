@@ -39,6 +39,7 @@ type seedCase struct {
 	object  string
 	old     string // with it, the request is an update
 	want    string // what the object has then; empty: what was sent, and no patch
+	stopped string // what the mutating door says; empty: it admits
 	refused string // what the validating door says; empty: it admits
 	audited string // what the log says of a rule that only audits
 }
@@ -88,8 +89,11 @@ func (c seedCase) try(t *testing.T, r *running, reviews string) {
 	recorded := recordedReview(t, reviews, c.old != "")
 	object, old := c.read(t, c.object, recorded), c.read(t, c.old, recorded)
 	mutated := r.review(t, "/mutate", recorded, object, old)
-	if !mutated.Allowed {
-		t.Fatalf("the mutating door refuses: %s", mutated.says())
+	if mutated.Allowed != (c.stopped == "") || !strings.Contains(mutated.Status.Message, c.stopped) {
+		t.Fatalf("the mutating door: allowed %t, want refused %q: %s", mutated.Allowed, c.stopped, mutated.says())
+	}
+	if c.stopped != "" {
+		return
 	}
 	stored := applied(t, object, mutated.Patch)
 	switch {
@@ -213,7 +217,9 @@ policies: {folders: [FOLDER/policies], expressions: {httpHosts: ["`+host+`"]}}
 	t.Cleanup(func() {
 		r.client.CloseIdleConnections()
 		stop()
-		<-r.ended
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
 		g.close()
 		if t.Failed() {
 			t.Log(r.log.String())
@@ -271,12 +277,16 @@ func (g *gateway) reachAPI(t *testing.T, documents string) {
 }
 
 // imageExists is the service that says whether a registry has an image: nginx does
-// exist, in the account 000000000000.
+// exist, in the account 000000000000; of secret it does not say.
 func imageExists(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ RepositoryName, ImageTag, RegistryID, Region string }
 	text, err := io.ReadAll(r.Body)
 	if err = errors.Join(err, json.Unmarshal(text, &asked)); err != nil || r.Method != http.MethodPost || r.URL.Path != "/api/v1/image-exists" || r.Header.Get("Authorization") != "" {
 		http.Error(w, "bad request", http.StatusBadRequest)
+		return
+	}
+	if asked.RepositoryName == "secret" {
+		http.Error(w, "not today", http.StatusServiceUnavailable)
 		return
 	}
 	exists := asked.RepositoryName == "nginx" && asked.ImageTag == "latest" && asked.RegistryID == "000000000000" && asked.Region == "eu-west-1"

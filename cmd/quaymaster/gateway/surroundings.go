@@ -21,19 +21,21 @@ import (
 // surroundings are what a decision looks up: in a cluster, or in files.
 type surroundings struct {
 	configMaps kyverno.Lookup
-	keys       trust.Secrets
-	secrets    keychain.Secrets
-	accounts   keychain.Accounts
-	namespaces admission.Namespaces
-	roles      admission.Roles // nil: nobody knows
-	pulls      gate.PullSecrets
-	files      *files // nil in a cluster: what is looked up is there
+	// ruleConfigMaps are those that the contexts of rules read; nil means configMaps.
+	ruleConfigMaps kyverno.Lookup
+	keys           trust.Secrets
+	secrets        keychain.Secrets
+	accounts       keychain.Accounts
+	namespaces     admission.Namespaces
+	roles          admission.Roles // nil: nobody knows
+	pulls          gate.PullSecrets
+	files          *files // nil in a cluster: what is looked up is there
 }
 
 // inCluster looks things up at the API server.
 func inCluster(lookups *cluster.Lookups, namespaces *cluster.Namespaces, roles *cluster.Roles) surroundings {
 	return surroundings{
-		configMaps: lookups, keys: cluster.Keys{Lookups: lookups}, secrets: lookups, accounts: lookups,
+		configMaps: lookups, ruleConfigMaps: cluster.Fresh{Lookups: lookups}, keys: cluster.Keys{Lookups: lookups}, secrets: lookups, accounts: lookups,
 		namespaces: namespaces, roles: roles, pulls: cluster.PullSecrets{Lookups: lookups},
 	}
 }

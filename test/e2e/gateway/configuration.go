@@ -16,6 +16,9 @@ type Configuration struct {
 		Folders     []string `json:"folders,omitempty"`
 		Selector    string   `json:"selector,omitempty"`
 		WriteStatus bool     `json:"writeStatus,omitempty"`
+		Expressions struct {
+			HTTPHosts []string `json:"httpHosts,omitempty"`
+		} `json:"expressions,omitzero"`
 	} `json:"policies,omitzero"`
 	Exceptions struct {
 		Namespaces []string `json:"namespaces,omitempty"`

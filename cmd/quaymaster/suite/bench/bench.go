@@ -148,7 +148,7 @@ func (b *Bench) key(place int, object string) (string, error) {
 		}
 		compiled, err := dialect.Compile(text, source)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", source, err)
+			return "", err
 		}
 		b.compiled[key] = compiled
 	}

@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// RememberLabel is Kyverno's label, with the value true, for ConfigMaps that may be
+// remembered for rules.
+const RememberLabel = "cache.kyverno.io/enabled"
+
+// Fresh is Lookups as what the contexts of rules read. A ConfigMap is asked for anew
+// each time, since what a rule writes by it may stand for long after it changed; one
+// with RememberLabel is remembered as Lookups do.
+type Fresh struct{ *Lookups }
+
+// ConfigMap returns a ConfigMap as JSON; it is the caller's own.
+func (f Fresh) ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error) {
+	known, ok := f.configMaps.memory.Get(types.NamespacedName{Namespace: namespace, Name: name})
+	if ok && known.err == nil && mayBeRemembered(known.value) {
+		return runtime.DeepCopyJSON(known.value), nil
+	}
+	m, err := f.configMaps.anew(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.DeepCopyJSON(m), nil
+}
+
+func mayBeRemembered(configMap map[string]any) bool {
+	label, _, _ := unstructured.NestedString(configMap, "metadata", "labels", RememberLabel)
+	return label == "true"
+}
