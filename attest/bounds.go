@@ -58,7 +58,8 @@ const (
 	unlistedManifest = 64 << 10
 	// maxManifestLayers is how many layers of any type a manifest may have.
 	maxManifestLayers = 4096
-	// maxUnasked is how many entries Found.Unasked has at most: it is for a message.
+	// maxUnasked is how many entries Found.Unasked has at most, and Found.Unsigned: they
+	// are for a message.
 	maxUnasked = 16
 	// parallel is how many requests a search has under way. Eight signatures must
 	// not take more rounds than one; limits for each host are the fetcher's.

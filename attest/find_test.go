@@ -488,7 +488,6 @@ func TestFindArtifactsNeedASignatureAndADocument(t *testing.T) {
 		malformed string
 	}{
 		"signed":     {good, true, 1, ""},
-		"not signed": {good, false, 0, "is not signed"},
 		"two layers": {func(s *store) document { d := good(s); d.layers = append(d.layers, d.layers[0]); return d }, true, 0, "exactly one layer"},
 		"no JSON": {func(s *store) document {
 			d := good(s)
@@ -509,6 +508,55 @@ func TestFindArtifactsNeedASignatureAndADocument(t *testing.T) {
 			}
 			if text := fmt.Sprint(found.Malformed); !strings.Contains(text, row.malformed) {
 				t.Errorf("malformed %q does not say %q", text, row.malformed)
+			}
+		})
+	}
+}
+
+// TestFindTellsUnsignedDocumentsFromBrokenOnes: a document that nobody signed, one whose
+// signature cannot be read, and one whose signatures could not be looked at are three
+// things.
+func TestFindTellsUnsignedDocumentsFromBrokenOnes(t *testing.T) {
+	type outcome struct{ evidence, unsigned, malformed, gaps int }
+	signers := func(s *store, digest image.Digest) string { return own.String() + " referrers " + digest.String() }
+	for name, row := range map[string]struct {
+		reason string
+		sign   func(t *testing.T, s *store, digest image.Digest)
+		asked  string
+		want   outcome
+	}{
+		"signed": {"", func(t *testing.T, s *store, digest image.Digest) {
+			s.refer(t, own, digest, notationReferrer(s, digest, "one"))
+		}, sbom, outcome{evidence: 1}},
+		"not signed": {"nothing is wrong with it", func(*testing.T, *store, image.Digest) {}, sbom, outcome{unsigned: 1}},
+		"not signed, as the registry says by 404": {"that is an answer", func(_ *testing.T, s *store, digest image.Digest) {
+			s.failures[signers(s, digest)] = failure(image.NotFound, "referrers")
+		}, sbom, outcome{unsigned: 1}},
+		"not signed, with something else beside it": {"no signature", func(t *testing.T, s *store, digest image.Digest) {
+			s.refer(t, own, digest, document{artifactType: "application/vnd.example", subject: digest})
+		}, sbom, outcome{unsigned: 1}},
+		"could not look": {"", func(_ *testing.T, s *store, digest image.Digest) {
+			s.failures[signers(s, digest)] = failure(image.Unavailable, "referrers")
+		}, sbom, outcome{gaps: 1}},
+		"a broken signature": {"two layers", func(t *testing.T, s *store, digest image.Digest) {
+			d := notationReferrer(s, digest, "one")
+			d.layers = append(d.layers, d.layers[0])
+			s.refer(t, own, digest, d)
+		}, sbom, outcome{malformed: 1}},
+		"not asked for": {"another type", func(*testing.T, *store, image.Digest) {}, "application/vnd.other", outcome{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore()
+			digest := s.refer(t, own, subject, document{artifactType: sbom, subject: subject, layers: []image.Descriptor{s.blob("application/json", []byte("{}"), nil)}})
+			row.sign(t, s, digest)
+			found := attest.Find(t.Context(), s, pinned(t), attest.Want{Artifacts: []string{row.asked}})
+			if got := (outcome{len(found.Evidence), len(found.Unsigned), len(found.Malformed), len(found.Gaps)}); got != row.want {
+				t.Errorf("%s: got %+v, want %+v: %+v", row.reason, got, row.want, found)
+			}
+			for _, e := range found.Unsigned {
+				if e.PredicateType != sbom || e.Origin.Manifest != digest {
+					t.Errorf("the unsigned document is %+v", e)
+				}
 			}
 		})
 	}

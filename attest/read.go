@@ -200,10 +200,12 @@ func (s *search) finish() {
 	byWhere := func(a, b Gap) int { return strings.Compare(a.Where, b.Where) }
 	slices.SortStableFunc(s.found.Gaps, byWhere)
 	slices.SortStableFunc(s.found.Malformed, byWhere)
-	slices.SortStableFunc(s.found.Unasked, func(a, b Evidence) int {
-		return cmp.Or(
-			strings.Compare(a.Origin.String(), b.Origin.String()),
-			strings.Compare(a.PredicateType, b.PredicateType))
-	})
-	s.found.Unasked = s.found.Unasked[:min(len(s.found.Unasked), maxUnasked)]
+	for _, list := range []*[]Evidence{&s.found.Unasked, &s.found.Unsigned} {
+		slices.SortStableFunc(*list, func(a, b Evidence) int {
+			return cmp.Or(
+				strings.Compare(a.Origin.String(), b.Origin.String()),
+				strings.Compare(a.PredicateType, b.PredicateType))
+		})
+		*list = (*list)[:min(len(*list), maxUnasked)]
+	}
 }

@@ -154,8 +154,8 @@ func (s *search) signersOf(r *referrer, layer image.Descriptor) []*referrer {
 		}
 		signatures = append(signatures, &referrer{place: r.place, repository: r.repository, subject: r.listed.Digest, listed: d, of: of})
 	}
-	if len(signatures) == 0 && r.signersErr == nil {
-		s.malformed(where, fmt.Errorf("the artifact of type %s is not signed", of.artifactType))
+	if len(signatures) == 0 && (r.signersErr == nil || isKind(r.signersErr, image.NotFound)) {
+		s.found.Unsigned = append(s.found.Unsigned, Evidence{Format: Notation, Role: Attestation, PredicateType: of.artifactType, Origin: of.origin})
 	}
 	return signatures
 }

@@ -38,6 +38,9 @@ type Found struct {
 	// Malformed lists evidence that was there and could not be read: it proves
 	// nothing, and is told to the user.
 	Malformed []Gap
+	// Unsigned are documents of a wanted artifact type that notation did not sign:
+	// they prove nothing, and nothing is wrong with them. The list is not complete.
+	Unsigned []Evidence
 	// Unasked is evidence that was seen on the way and that Want does not ask for,
 	// without its payload: a denial can name what is there instead of what was
 	// asked for. The list is not complete.

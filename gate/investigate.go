@@ -132,6 +132,9 @@ func (w *work) answer(ctx context.Context, subject image.Pinned, in *inquiry, fo
 			Code: verify.Malformed, Authority: in.authority.Name, Err: m,
 		})
 	}
+	for _, document := range found.Unsigned {
+		out.Instead = appendNew(out.Instead, "a document of type "+document.PredicateType+" that is not signed")
+	}
 	for _, other := range found.Unasked {
 		out.Instead = appendNew(out.Instead, describe(other))
 	}

@@ -52,7 +52,9 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	p := &planned{request: request, subject: request.subject(), former: formerOf(request), memory: j.gate.memory, started: j.gate.options.now()}
 	p.subject.Time = p.started
 	if err := p.mutate(ctx, j.snapshot.Policies); err != nil {
-		p.malformed("", err)
+		p.reasons = append(p.reasons, policy.Reason{
+			Code: policy.Malformed, Message: err.Error(), Hint: "correct the mutation rules that speak of it, or make the object as they want it",
+		})
 		return p
 	}
 	p.overriding = j.snapshot.Policies.Overriding(p.subject)

@@ -36,7 +36,7 @@ func (s Stage) validates() bool { return s == StageAll || s == StageValidate }
 
 // hasObject reports whether there is an object for rules about objects to speak of.
 func (p *planned) hasObject() bool {
-	return !p.request.OnlyImages && !p.subject.Bare && !(p.request.Object.IsZero() && p.request.Old.IsZero())
+	return !p.request.OnlyImages && !p.subject.Bare && (!p.request.Object.IsZero() || !p.request.Old.IsZero())
 }
 
 // mutate has the mutation rules change the object. From here on the changed one is

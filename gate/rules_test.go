@@ -116,6 +116,54 @@ func lastValue(operations []workload.Operation) string {
 	return text
 }
 
+// setting is a mutation that writes a text at a place.
+type setting struct{ pointer, text string }
+
+func (setting) Name() string             { return "set" }
+func (setting) Targets() []policy.Target { return nil }
+
+func (s setting) Mutate(_ context.Context, about policy.Case) policy.Mutated {
+	object := about.Subject.Object.Map()
+	meta, _ := object["metadata"].(map[string]any)
+	changed := maps.Clone(object)
+	if key, ok := strings.CutPrefix(s.pointer, "/metadata/"); ok {
+		meta = maps.Clone(meta)
+		meta[key] = s.text
+		changed["metadata"] = meta
+	} else {
+		changed[strings.TrimPrefix(s.pointer, "/")] = s.text
+	}
+	return policy.Mutated{Result: policy.Pass, Object: changed}
+}
+
+// TestAnotherObject: a mutation rule that makes another object of it denies it, for
+// rules are matched by what was asked about.
+func TestAnotherObject(t *testing.T) {
+	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"}}`
+	const unnamed = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"settings-"}}`
+	h := newHarbor(t, registrytest.Options{})
+	for _, row := range []struct {
+		reason, object string
+		rule           setting
+		answer         gate.Answer
+	}{
+		{"another kind", object, setting{"/kind", "Secret"}, gate.Deny},
+		{"another version", object, setting{"/apiVersion", "v2"}, gate.Deny},
+		{"another name", object, setting{"/metadata/name", "other"}, gate.Deny},
+		{"another namespace", object, setting{"/metadata/namespace", "bank"}, gate.Deny},
+		{"another namespace than the request's", unnamed, setting{"/metadata/namespace", "bank"}, gate.Deny},
+		{"the request's namespace", unnamed, setting{"/metadata/namespace", "shop"}, gate.Allow},
+		{"a name where there is none", unnamed, setting{"/metadata/name", "settings-a"}, gate.Allow},
+		{"anything else", object, setting{"/metadata/generateName", "x"}, gate.Allow},
+	} {
+		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Mutations: []policy.Mutation{row.rule}})
+		request := gate.Request{Object: must(workload.Parse([]byte(row.object)))(t), Stage: gate.StageMutateObject, Subject: policy.Subject{Namespace: "shop"}}
+		if out := g.Decide(t.Context(), request); out.Answer != row.answer || (len(out.Patch) > 0) != (row.answer == gate.Allow) {
+			t.Errorf("%s: %s %v %v", row.reason, out.Answer, out.Reasons, out.Patch)
+		}
+	}
+}
+
 // TestOnlyImages: rules about objects are not asked where the object was made up.
 func TestOnlyImages(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})

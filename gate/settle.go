@@ -100,6 +100,9 @@ func settleRules(o *Outcome) {
 		rule := &o.Rules[i]
 		reasons, is := o.againstObject(rule)
 		against, answer = append(against, reasons...), worse(answer, is)
+		if rule.Err != nil && rule.Kind == policy.ImageRule && is == Allow {
+			o.doubtSilence()
+		}
 		if is == Unable && isOverridable(rule) {
 			unasked = append(unasked, reasons...)
 		} else {
@@ -124,6 +127,19 @@ func settleRules(o *Outcome) {
 			continue // its own reasons are enough
 		}
 		v.Answer, v.Reasons = worse(v.Answer, answer), append(v.Reasons, against...)
+	}
+}
+
+// doubtSilence takes it back that no policy speaks of an image, where a rule about
+// images could not be asked and is admitted: it may be one that does.
+func (o *Outcome) doubtSilence() {
+	for i := range o.Verdicts {
+		v := &o.Verdicts[i]
+		at := slices.IndexFunc(v.Reasons, func(r policy.Reason) bool { return r.Code == policy.NotConcerned })
+		if at >= 0 {
+			v.Reasons = slices.Clone(v.Reasons) // the image's own are told to others, too
+			v.Reasons[at].Message = "no policy that could be asked speaks of this image; the warnings say which could not"
+		}
 	}
 }
 

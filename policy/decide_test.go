@@ -107,6 +107,49 @@ func TestDecideRequirements(t *testing.T) {
 	}
 }
 
+// TestTheNearestMissOfAllStandsFirst: of several who might have signed, who came nearest
+// is told first, and equal ones as the policy has them.
+func TestTheNearestMissOfAllStandsFirst(t *testing.T) {
+	blind := rejected(verify.NoLogEntry) // a near miss, and a place that gave no answer
+	blind.Gaps = unreachable.Gaps
+	pair := set(2, "c", "d")
+	nested := policy.Requirement{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: authority("a")}, {Set: &pair}}}
+	statements := &policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+		Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a", "b")},
+	}}}
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		world  world
+		want   policy.Result
+		codes  string // with the paths
+	}{
+		{"the second is nearer", check(set(1, "a", "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.NoLogEntry)}, policy.Fail, "no-log-entry/b wrong-key/a"},
+		{"the first is nearer", check(set(1, "a", "b")), world{"a": rejected(verify.NoLogEntry), "b": rejected(verify.WrongKey)}, policy.Fail, "no-log-entry/a wrong-key/b"},
+		{"both are as near", check(set(1, "a", "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.WrongKey)}, policy.Fail, "wrong-key/a wrong-key/b"},
+		{"both are as near, the other way round", check(set(1, "b", "a")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.WrongKey)}, policy.Fail, "wrong-key/b wrong-key/a"},
+		{"nothing is no miss", check(set(1, "a", "b")), world{"b": rejected(verify.WrongFormat)}, policy.Fail, "wrong-format/b unsigned/a"},
+		{"nothing by either", check(set(1, "a", "b")), world{}, policy.Fail, "unsigned/a unsigned/b"},
+		{"three", check(set(1, "a", "b", "c")), world{"b": rejected(verify.WrongIdentity), "c": rejected(verify.WrongKey)}, policy.Fail, "wrong-identity/b wrong-key/c unsigned/a"},
+		{"half of a set is nearer than a miss", check(nested), world{"a": rejected(verify.Revoked), "c": signedBy("C")}, policy.Fail, "too-few-signers/attestors[0] unsigned/d revoked/a"},
+		{"none of a set is as near as its nearest", check(nested), world{"a": rejected(verify.WrongKey), "d": rejected(verify.Expired)}, policy.Fail, "expired/d unsigned/c wrong-key/a"},
+		{"could not look stands first, where the answer hangs on it", check(set(1, "a", "b")), world{"a": rejected(verify.Revoked), "b": unreachable}, policy.Undecided, "registry-unavailable/b revoked/a"},
+		{"a miss beside a gap is no nearer than a gap", check(set(1, "a", "b")), world{"a": unreachable, "b": blind}, policy.Undecided, "registry-unavailable/a registry-unavailable/b no-log-entry/b"},
+		{"a certain miss, where no look could help", check(set(2, "a", "b", "c")), world{"a": blind, "b": rejected(verify.WrongKey)}, policy.Fail, "wrong-key/b unsigned/c registry-unavailable/a no-log-entry/a"},
+		{"each of two sets by itself", check(set(1, "a"), set(1, "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.NoLogEntry)}, policy.Fail, "wrong-key/a no-log-entry/b"},
+		{"statements", statements, world{"a": rejected(verify.WrongKey), "b": rejected(verify.NoLogEntry)}, policy.Fail, "no-log-entry/b wrong-key/a"},
+	} {
+		got := policy.Decide(c.check, c.world.answers)
+		var codes []string
+		for _, r := range got.Reasons {
+			codes = append(codes, string(r.Code)+"/"+r.Path)
+		}
+		if got.Result != c.want || strings.Join(codes, " ") != c.codes {
+			t.Errorf("%s: %s %q, want %s %q", c.reason, got.Result, codes, c.want, c.codes)
+		}
+	}
+}
+
 func TestDecideNested(t *testing.T) {
 	inner := set(2, "b", "c")
 	outer := policy.Requirement{Name: "attestors[0]", Threshold: 2, Members: []policy.Member{{Authority: authority("a")}, {Set: &inner}}}

@@ -32,6 +32,16 @@ func clean(s string) string {
 	return escape(s)
 }
 
+// Escape makes foreign text safe for a terminal: what one acts on is escaped, and line
+// breaks stay.
+func Escape(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = escape(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // escape writes what a terminal acts on, what changes the order of reading, and
 // bytes that are no UTF-8 as escapes.
 func escape(s string) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
 )
 
 // applyOutput says how what policies made of objects is told.
@@ -205,9 +207,9 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 		return
 	}
 	title := strings.Trim(o.Kind+"/"+o.Namespace+"/"+o.Name, "/")
-	fmt.Fprintf(b, "%s", strings.ReplaceAll(title, "//", "/"))
+	b.WriteString(escaped(strings.ReplaceAll(title, "//", "/")))
 	if o.Source != "" {
-		fmt.Fprintf(b, " (%s)", o.Source)
+		fmt.Fprintf(b, " (%s)", escaped(o.Source))
 	}
 	switch o.Answer {
 	case gate.Deny:
@@ -220,12 +222,20 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 	for _, line := range lines {
 		b.WriteString(line)
 	}
-	if len(lines) == 0 {
+	if !o.explained() {
 		for _, reason := range o.Reasons {
-			fmt.Fprintf(b, "  %s\n", reason)
+			fmt.Fprintf(b, "  %s\n", escaped(reason))
 		}
 	}
 	b.WriteByte('\n')
+}
+
+// explained reports whether a rule says why the object is not admitted; else its
+// reasons are of no rule, as that a mutation makes another object of it.
+func (o *applyObject) explained() bool {
+	return o.Answer == gate.Allow || slices.ContainsFunc(o.Results, func(r applyRule) bool {
+		return r.Result == bench.Error || r.Result == bench.Fail && !r.Audit
+	})
 }
 
 var applyColors = map[string]string{bench.Pass: "\x1b[32m", bench.Fail: "\x1b[31m", bench.Error: "\x1b[31m", bench.Warn: "\x1b[33m"}
@@ -235,7 +245,7 @@ func (f *applyOutput) line(r *applyRule, color bool) string {
 	if code := applyColors[r.Result]; color && code != "" {
 		word = code + word + "\x1b[0m"
 	}
-	line := "  " + word + " " + r.Policy
+	line := r.Policy
 	if r.Rule != "" {
 		line += "/" + r.Rule
 	}
@@ -258,8 +268,11 @@ func (f *applyOutput) line(r *applyRule, color bool) string {
 	if r.Message != "" && (r.Result != bench.Pass || f.detailed) && r.Exception == "" {
 		line += ": " + strings.ReplaceAll(strings.TrimSpace(r.Message), "\n", "\n        ")
 	}
-	return line + "\n"
+	return "  " + word + " " + escaped(line) + "\n"
 }
+
+// escaped makes foreign text safe for a terminal.
+func escaped(text string) string { return report.Escape(text) }
 
 // objects writes the objects that were asked for, as YAML documents.
 func (f *applyOutput) objects(t terminal, work *applied) error {

@@ -156,6 +156,12 @@ func (s *selector) selection(data variable.Context, position int, own string) (p
 			return out, err
 		}
 	}
+	if own == "" {
+		err = errors.Join(s.spelled("name", s.name, out.Name), s.spelled("namespace", s.namespace, out.Namespace))
+		if err != nil {
+			return out, err
+		}
+	}
 	if own != "" && out.Namespace != own {
 		return out, foreign(s.path+".namespace", own, "change objects of", out.Namespace)
 	}
@@ -173,8 +179,25 @@ func (s *selector) selection(data variable.Context, position int, own string) (p
 	if err := labels.Validate(s.path + ".selector"); err != nil {
 		return out, err
 	}
+	if !s.labels.Plain() {
+		for key, value := range labels.MatchLabels {
+			if wildcard.Contains(key) || wildcard.Contains(value) {
+				return out, field.Fail(s.path+".selector", "%s=%s has a wildcard beside variables, and the trigger may have brought it: write a selector without one", key, value)
+			}
+		}
+	}
 	out.Labels, out.Query = &labels, query(&labels)
 	return out, nil
+}
+
+// spelled refuses a wildcard that arrived with the trigger: who writes a label would
+// else have every object changed. One that the policy itself spells out is one where no
+// variable stands beside it.
+func (s *selector) spelled(name string, t *variable.Template, value string) error {
+	if t != nil && !t.Plain() && wildcard.Contains(value) {
+		return field.Fail(s.path+"."+name, "%q has a wildcard once its variables are filled in, and only one that the policy spells out without variables is one", value)
+	}
+	return nil
 }
 
 // query writes what the API server understands of a selector; wildcards it does not.

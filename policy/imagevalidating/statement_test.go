@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 const scanType = "https://example.com/scan/v1"
@@ -100,13 +101,19 @@ func TestReferrers(t *testing.T) {
 		{"signed", image.Name, proved + " && " + format, gate.Allow, ""},
 		{"says something else", odd.Name, proved + " && " + format, gate.Deny, "condition-failed"},
 		{"signed by another notary", foreign.Name, proved, gate.Deny, "untrusted"},
-		{"not signed", unsigned.Name, proved, gate.Deny, "is not signed"},
+		{"not signed", unsigned.Name, proved, gate.Deny, "no-attestation"},
 		{"not signed, and only read", unsigned.Name, format, gate.Unable, "is not proved"},
 		{"not there", plain, proved, gate.Deny, "no-attestation"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			expect(t, h.decide(t, pod(t, c.image), with(c.expression)), c.reason, c.answer, c.word)
 		})
+	}
+	for image, want := range map[string]string{unsigned.Name: "a document of type sbom/cyclone-dx that is not signed", plain: ""} {
+		out := h.decide(t, pod(t, image), with(proved))
+		if said := out.Verdicts[0].Reasons[0]; said.Code != policy.NoAttestation || said.Found != want {
+			t.Errorf("%s: %+v, want %q found", image, said, want)
+		}
 	}
 }
 

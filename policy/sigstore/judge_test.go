@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,7 +55,7 @@ func TestMixed(t *testing.T) {
 		{either, answers(proof{second, vulnType, `{"score":6}`}), policy.Pass, policy.Verified, "the statement of the other"},
 		{either, answers(proof{authority: second}), policy.Fail, policy.Unsigned, "a signature by who owes a statement"},
 		{either, answers(proof{first, vulnType, `{"score":6}`}), policy.Fail, policy.Unsigned, "a statement by who owes a signature"},
-		{either, answers(proof{second, vulnType, `{"score":8}`}), policy.Fail, policy.Unsigned, "a statement that the condition does not agree with"},
+		{either, answers(proof{second, vulnType, `{"score":8}`}), policy.Fail, policy.ConditionFailed, "a statement that the condition does not agree with, which is nearer than no signature"},
 		{either, answers(), policy.Fail, policy.Unsigned, "nothing"},
 		{either, gap(first, answers()), policy.Undecided, policy.Unavailable, "nobody could look for the signature"},
 		{either, gap(first, answers(proof{second, vulnType, `{"score":6}`})), policy.Pass, policy.Verified, "nobody could look for the signature, and the statement is there"},
@@ -96,6 +97,38 @@ func TestDeclared(t *testing.T) {
 	} {
 		if got := only(t, compile(t, sigstore.Options{}, head+"  authorities: "+c.authorities+"\n")); (got.Judge != nil) != c.judged {
 			t.Errorf("%s: judged %t", c.reason, got.Judge != nil)
+		}
+	}
+}
+
+// TestTheNearestAuthorityStandsFirst: of authorities that want different things, and of
+// which none passes, who came nearest is told first.
+func TestTheNearestAuthorityStandsFirst(t *testing.T) {
+	const spec = head + "  authorities: [{key: {data: $KEY}}, {key: {data: $KEY}, attestations: [{name: a, predicateType: vuln}]}]\n"
+	first, second := "authorities[0].key", "authorities[1].key"
+	for _, c := range []struct {
+		reason string
+		misses map[string]verify.Code
+		want   []policy.Code
+	}{
+		{"the second", map[string]verify.Code{first: verify.WrongKey, second: verify.NoLogEntry}, []policy.Code{"no-log-entry", "wrong-key"}},
+		{"the first", map[string]verify.Code{first: verify.NoLogEntry, second: verify.WrongKey}, []policy.Code{"no-log-entry", "wrong-key"}},
+		{"nothing is no miss", map[string]verify.Code{second: verify.WrongKey}, []policy.Code{"wrong-key", policy.Unsigned}},
+		{"equal ones as they are written", nil, []policy.Code{policy.Unsigned, policy.NoAttestation}},
+	} {
+		d := decide(t, only(t, compile(t, sigstore.Options{}, spec)), func(q policy.Question) policy.Answer {
+			code, missed := c.misses[q.Authority.Name]
+			if !missed {
+				return policy.Answer{}
+			}
+			return policy.Answer{Rejections: []*verify.Rejection{{Code: code}}}
+		})
+		var got []policy.Code
+		for _, r := range d.Reasons {
+			got = append(got, r.Code)
+		}
+		if d.Result != policy.Fail || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %s %q, want %q", c.reason, d.Result, got, c.want)
 		}
 	}
 }

@@ -28,9 +28,14 @@ func Defer(find func() (any, error)) *Deferred { return &Deferred{find: find} }
 
 // Value finds the value out, if nobody did before.
 func (d *Deferred) Value() (any, error) {
-	d.once.Do(func() { d.value, d.err = d.find() })
+	d.once.Do(func() {
+		d.err = errUnfound // stays if find panics: who recovers must not read that it is null
+		d.value, d.err = d.find()
+	})
 	return d.value, d.err
 }
+
+var errUnfound = errors.New("internal error, which is a defect: finding it out ended in a panic")
 
 // With returns a context in which a name means something else.
 func (c Context) With(name string, value any) Context {

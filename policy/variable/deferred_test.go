@@ -190,3 +190,19 @@ func ExampleDefer() {
 	fmt.Println(d.Value())
 	// Output: found out now <nil>
 }
+
+// Who recovers from a panic may go on with the same context, and must not read null.
+func TestDeferredAfterAPanic(t *testing.T) {
+	d := variable.Defer(func() (any, error) { panic("a defect") })
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_, _ = d.Value()
+	}()
+	if value, err := d.Value(); value != nil || err == nil {
+		t.Errorf("%v, %v; want an error", value, err)
+	}
+}

@@ -98,6 +98,22 @@ func CompileAt(engine *jmespath.Engine, value any, path string) (*Template, erro
 // what was compiled, at no cost.
 func (t *Template) Plain() bool { return t.plain }
 
+// Outside returns what a text has outside of its variables, and whether it begins with
+// it; of a value that is no text it returns nothing.
+func (t *Template) Outside() (written string, first bool) {
+	parts := []node{t.root}
+	if several, ok := t.root.(text); ok {
+		parts = several.parts
+	}
+	for i, part := range parts {
+		plain, ok := part.(constant)
+		if s, isText := plain.value.(string); ok && isText {
+			written, first = written+s, first || i == 0
+		}
+	}
+	return written, first
+}
+
 // Execute fills in the variables. Errors are *Error; one that wraps a
 // *jmespath.UndefinedError says that a variable does not exist. The result may
 // share memory with the template and the context.

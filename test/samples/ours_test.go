@@ -47,7 +47,7 @@ func released() []trial {
 		refuse("built elsewhere", "condition-failed", key, flow, built("https://elsewhere.example/1"), scanned).
 		refuse("with a critical finding", "condition-failed", key, flow, builds, attached(us, scan, critical)).
 		refuse("scanned by somebody else", "untrusted-chain", key, flow, builds, attached(strangers, scan, clean)).
-		refuse("with a scan that is not signed", "malformed", key, flow, builds, attached(nobody, scan, clean)).
+		refuse("with a scan that is not signed", "no-attestation", key, flow, builds, attached(nobody, scan, clean)).
 		add(trial{reason: "not signed, and left out", repository: "app/tools", answer: allow, code: "skipped"}).
 		add(trial{reason: "not signed, and of no application", repository: "lib/app", answer: allow, code: "no-policy"}).list
 }
@@ -71,9 +71,9 @@ func reviewed() []trial {
 		refuse("signed by the key for another stage", "wrong-annotation", key.annotated("stage=test"), review, bill).
 		refuse("signed by the key, and never stamped", "no-timestamp", signed(us).annotated("stage=prod"), review, bill).
 		refuse("signed by somebody else", "wrong-key", signed(strangers).annotated("stage=prod").withStamp(), review, bill).
-		refuse("signed by another workflow", "wrong-key", signed(workflow(foreign)), review, bill).also("wrong-identity").
-		refuse("signed by the workflow at another issuer", "wrong-key", signed(who{name: mainRelease, issuer: machines}), review, bill).also("wrong-identity").
-		refuse("signed by the workflow, and in no log", "wrong-key", signed(by).withoutLog(), review, bill).also("no-log-entry").
+		refuse("signed by another workflow", "wrong-identity", signed(workflow(foreign)), review, bill).also("wrong-key").
+		refuse("signed by the workflow at another issuer", "wrong-identity", signed(who{name: mainRelease, issuer: machines}), review, bill).also("wrong-key").
+		refuse("signed by the workflow, and in no log", "no-log-entry", signed(by).withoutLog(), review, bill).also("wrong-key").
 		refuse("not reviewed", "no-attestation", signed(by), bill).saying("nobody reviewed the image").
 		refuse("reviewed by somebody else", "wrong-identity", signed(by), approved(workflow(foreign), 2), bill).saying("nobody reviewed the image").
 		refuse("approved by one", "condition-failed", signed(by), approved(by, 1), bill).saying("fewer than two approved").

@@ -218,7 +218,7 @@ func vulnerabilities() []trial {
 		refuse("one vulnerability is not explained", "denied-by-condition", found, attached(us, vex, `{"vulnerabilities":[{"id":"CVE-1"}]}`)).
 		refuse("nothing is explained", "no-attestation", found).
 		refuse("somebody else explains", "untrusted-chain", found, attached(strangers, vex, `{"vulnerabilities":[{"id":"CVE-1"},{"id":"CVE-2"}]}`)).
-		refuse("the explanation is not signed", "malformed", found, attached(nobody, vex, `{"vulnerabilities":[{"id":"CVE-1"},{"id":"CVE-2"}]}`)).list
+		refuse("the explanation is not signed", "no-attestation", found, attached(nobody, vex, `{"vulnerabilities":[{"id":"CVE-1"},{"id":"CVE-2"}]}`)).list
 }
 
 // keysOfNamespaces is the ConfigMap of a policy that names keys by namespace.

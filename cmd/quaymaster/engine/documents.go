@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func ReadDocuments(paths []string) ([]workload.Object, error) {
 	var objects []workload.Object
 	total := 0
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		text, err := readUpTo(name, maxDocumentBytes-total+1)
 		if err != nil {
 			return nil, err
 		}
@@ -46,6 +47,16 @@ func ReadDocuments(paths []string) ([]workload.Object, error) {
 		objects = append(objects, found...)
 	}
 	return objects, nil
+}
+
+// readUpTo reads so many bytes of a file, which may be a pipe or a device without end.
+func readUpTo(name string, most int) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return io.ReadAll(io.LimitReader(file, int64(most)))
 }
 
 // documentNames returns the files, each once, in order.

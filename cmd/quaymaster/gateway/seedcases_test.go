@@ -235,10 +235,13 @@ func vaultCases() []seedCase {
 	}
 }
 
-// rolebindingCases: what is generated needs a cluster; the Namespace itself is admitted
-// as it is.
+// rolebindingCases: what is generated needs a cluster; at the doors it is recorded who
+// asks for it.
 func rolebindingCases() []seedCase {
-	return []seedCase{{reason: "a namespace", object: "{apiVersion: v1, kind: Namespace, metadata: {name: team}}"}}
+	return []seedCase{
+		{reason: "a namespace", object: "{apiVersion: v1, kind: Namespace, metadata: {name: team}}", want: `{metadata: {annotations: {quaymaster.dev/requester: '{"username":*'}}}`},
+		{reason: "another kind", object: "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"},
+	}
 }
 
 func lifecycleCases() []seedCase {

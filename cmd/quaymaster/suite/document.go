@@ -1,9 +1,12 @@
 package suite
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/staging"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
@@ -121,6 +125,9 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: is no regular file", path)
+	}
 	if info.Size() > maxFile {
 		return nil, fmt.Errorf("%s: %d bytes exceed the bound of %d", path, info.Size(), maxFile)
 	}
@@ -166,6 +173,9 @@ func isSuite(text []byte) bool {
 
 // parse reads a suite and refuses what cannot be meant.
 func parse(text []byte) (*document, error) {
+	if err := alone(text); err != nil {
+		return nil, err
+	}
 	var d document
 	if err := decode(text, &d); err != nil {
 		return nil, err
@@ -206,6 +216,31 @@ func parse(text []byte) (*document, error) {
 	return &d, errors.Join(errs...)
 }
 
+// alone refuses a file of several documents: of all but the first no check would be
+// made.
+func alone(text []byte) error {
+	reader, documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))), 0
+	for {
+		one, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var says any
+		if err := yaml.Unmarshal(one, &says); err != nil {
+			return err
+		}
+		if says == nil {
+			continue
+		}
+		if documents++; documents > 1 {
+			return errors.New("the file has several documents, and a suite is one: put each into a file of its own")
+		}
+	}
+}
+
 // normalise brings older spellings into the newer ones.
 func (r *row) normalise() error {
 	if r.Result == "" {
@@ -219,6 +254,12 @@ func (r *row) normalise() error {
 	}
 	if r.Policy == "" {
 		return errors.New(".policy: is empty")
+	}
+	if i := slices.Index(r.Resources, ""); i >= 0 {
+		return fmt.Errorf(".resources[%d]: is empty: want the name of an object", i)
+	}
+	if i := slices.IndexFunc(r.ResourceSpecs, func(s resourceSpec) bool { return s.Name == "" }); i >= 0 {
+		return fmt.Errorf(".resourceSpecs[%d].name: is empty: want the name of an object", i)
 	}
 	if known := []string{bench.Pass, bench.Fail, bench.Skip, bench.Warn, bench.Error}; !slices.Contains(known, r.Result) {
 		return fmt.Errorf(".result: %q: want one of %s", r.Result, strings.Join(known, ", "))

@@ -21,6 +21,9 @@ func ParseFilter(text string) (Filter, error) {
 		if value = strings.TrimSpace(value); !ok || value == "" || strings.Contains(value, "=") {
 			return f, fmt.Errorf("%q: want key=pattern", strings.TrimSpace(part))
 		}
+		if value == "*" {
+			value = "" // what chooses all leaves nothing out that would have to be told
+		}
 		switch key = strings.TrimSpace(key); key {
 		case "policy":
 			f.Policy = value

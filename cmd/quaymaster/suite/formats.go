@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/report"
 )
 
 // writeJSON writes the report as one document.
@@ -43,9 +45,9 @@ func (r Report) complete() Report {
 }
 
 // writeMarkdown writes a table for each suite, in GitHub's Markdown.
-func writeMarkdown(w io.Writer, report Report, o TextOptions) error {
+func writeMarkdown(w io.Writer, all Report, o TextOptions) error {
 	var b strings.Builder
-	for _, s := range report.Suites {
+	for _, s := range all.Suites {
 		if len(s.Checks) == 0 {
 			continue
 		}
@@ -72,14 +74,15 @@ func writeMarkdown(w io.Writer, report Report, o TextOptions) error {
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString(report.Summary() + "\n")
+	b.WriteString(all.Summary() + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// cell makes text that stays in one cell.
+// cell makes text that stays in one cell, and is neither a link nor an image.
 func cell(text string) string {
-	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "\n", "<br>", "<", "&lt;", "&", "&amp;").Replace(strings.TrimSpace(text))
+	text = report.Escape(strings.ReplaceAll(strings.TrimSpace(text), "\r\n", "\n"))
+	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "[", "\\[", "\n", "<br>", "<", "&lt;", "&", "&amp;").Replace(text)
 }
 
 // The elements of JUnit's XML, as CI systems read it.

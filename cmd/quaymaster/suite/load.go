@@ -326,10 +326,25 @@ func readObjects(path string) ([]workload.Object, error) {
 	if strings.Contains(path, "https:/") || strings.Contains(path, "http:/") {
 		return nil, fmt.Errorf("%s: nothing is fetched: keep a copy beside the suite", path)
 	}
+	if err := regular(path); err != nil {
+		return nil, err
+	}
 	return engine.ReadDocuments([]string{path})
 }
 
+// regular refuses devices and pipes, which may have no end.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = fmt.Errorf("%s: is no regular file", path)
+	}
+	return err
+}
+
 func readDocuments(path string) ([]workload.Object, error) {
+	if err := regular(path); err != nil {
+		return nil, err
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

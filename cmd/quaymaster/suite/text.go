@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/quaymaster/quaymaster/report"
 )
 
 // TextOptions say how a report looks.
@@ -66,20 +68,20 @@ func (r Report) Summary() string {
 }
 
 // writeText writes a table for each suite, and the counts.
-func writeText(w io.Writer, report Report, o TextOptions) error {
+func writeText(w io.Writer, all Report, o TextOptions) error {
 	var b strings.Builder
-	for _, s := range report.Suites {
+	for _, s := range all.Suites {
 		if len(s.Checks) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "%s (%s)\n", s.Name, s.Path)
+		fmt.Fprintf(&b, "%s (%s)\n", inLine(s.Name), inLine(s.Path))
 		if s.Error != "" {
-			fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(s.Error, "\n", "\n  "))
+			fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(report.Escape(s.Error), "\n", "\n  "))
 		}
 		table(&b, s.Checks, o)
 		b.WriteByte('\n')
 	}
-	b.WriteString(report.Summary() + "\n")
+	b.WriteString(all.Summary() + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -88,7 +90,7 @@ func writeText(w io.Writer, report Report, o TextOptions) error {
 func table(b *strings.Builder, checks []Check, o TextOptions) {
 	rows := [][]string{{"ID", "POLICY", "RULE", "RESOURCE", "RESULT", "REASON"}}
 	for i, c := range checks {
-		rows = append(rows, []string{strconv.Itoa(i + 1), c.Policy, c.Rule, c.Resource, string(c.Outcome), c.Reason})
+		rows = append(rows, []string{strconv.Itoa(i + 1), inLine(c.Policy), inLine(c.Rule), inLine(c.Resource), string(c.Outcome), inLine(c.Reason)})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -107,9 +109,14 @@ func table(b *strings.Builder, checks []Check, o TextOptions) {
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 		if i > 0 && checks[i-1].Message != "" && (o.Detailed || checks[i-1].Outcome == Failed) {
-			fmt.Fprintf(b, "      %s\n", strings.ReplaceAll(strings.TrimSpace(checks[i-1].Message), "\n", "\n      "))
+			fmt.Fprintf(b, "      %s\n", strings.ReplaceAll(report.Escape(strings.TrimSpace(checks[i-1].Message)), "\n", "\n      "))
 		}
 	}
+}
+
+// inLine makes foreign text safe for one line of a terminal.
+func inLine(text string) string {
+	return report.Escape(strings.ReplaceAll(text, "\n", " "))
 }
 
 // colors are the terminal's for outcomes (ECMA-48, select graphic rendition).

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
@@ -149,7 +150,7 @@ func (a *apiCall) prepare(data variable.Context) (func(context.Context) (any, er
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckPath(path, a.namespace); err != nil {
+	if err := errors.Join(CheckPath(path, a.namespace), ownQuery(a.urlPath, path)); err != nil {
 		return nil, err
 	}
 	if a.caller == nil {
@@ -162,6 +163,19 @@ func (a *apiCall) prepare(data variable.Context) (func(context.Context) (any, er
 		}
 		return answer, nil
 	}, nil
+}
+
+// ownQuery refuses a path in which a variable begins a query, or adds a parameter to
+// one: who writes the object would make another call of it. A path that begins with a
+// variable is that variable's altogether.
+func ownQuery(t *variable.Template, path string) error {
+	written, first := t.Outside()
+	for _, mark := range []string{"?", "&"} {
+		if first && strings.Count(path, mark) > strings.Count(written, mark) {
+			return fmt.Errorf("the path %q has a %s in it that a variable brought", path, mark)
+		}
+	}
+	return nil
 }
 
 func (a *apiCall) prepareService(data variable.Context, body any) (func(context.Context) (any, error), error) {

@@ -32,11 +32,11 @@ func (e Entries) Context(ctx context.Context, source Source) variable.Context {
 	data["request"] = variable.Defer(func() (any, error) { return Request(s, source.Template), nil })
 	data["images"] = variable.Defer(func() (any, error) {
 		if source.Images == nil {
-			return nil, errors.New("the images: nobody looked for them")
+			return nil, unfound(errors.New("the images: nobody looked for them"))
 		}
 		images, err := source.Images()
 		if err != nil {
-			return nil, fmt.Errorf("the images: %w", err)
+			return nil, unfound(fmt.Errorf("the images: %w", err))
 		}
 		return imagesOf(images), nil
 	})

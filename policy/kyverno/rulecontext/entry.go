@@ -166,13 +166,27 @@ func (e Entries) Add(ctx context.Context, data variable.Context) {
 
 func (e *entry) found(ctx context.Context, data variable.Context) (any, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, field.Below(e.path, err)
+		return nil, field.Below(e.path, unfound(err))
 	}
 	value, err := e.loader.load(ctx, data)
 	if err == nil {
 		value, err = jmespath.Normalize(value)
 	}
-	return value, field.Below(e.path, err)
+	return value, field.Below(e.path, unfound(err))
+}
+
+// unfoundError says that nobody knows what a member of the context is: it is not that
+// it is nothing, and so no default stands for it.
+type unfoundError struct{ error }
+
+func (e *unfoundError) Unwrap() error { return e.error }
+
+// unfound makes an error an unfoundError, unless it says that something is not there.
+func unfound(err error) error {
+	if _, absent := errors.AsType[*jmespath.UndefinedError](err); err == nil || absent {
+		return err
+	}
+	return &unfoundError{err}
 }
 
 type compiler struct{ Options }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -12,8 +13,8 @@ const maxPath = 8 << 10
 
 // CheckPath refuses a path of the Kubernetes API server that could mean another one
 // to whoever reads it: one that is not absolute and canonical, has encoded characters,
-// or leads through the server's proxy to somewhere else. With a namespace it has to
-// stay in it.
+// or leads to what runs in the cluster, by the server's proxy or into a container. A
+// watch never ends, and is refused too. With a namespace it has to stay in it.
 func CheckPath(text, namespace string) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("the path %q "+format, append([]any{text}, args...)...)
@@ -32,13 +33,18 @@ func CheckPath(text, namespace string) error {
 	case path.Clean(at) != at:
 		return bad("is not canonical: it has an empty part, . or .. in it; is a variable empty?")
 	}
-	if _, err := url.ParseQuery(query); err != nil {
+	asked, err := url.ParseQuery(query)
+	if err != nil {
 		return bad("has a query that cannot be read: %w", err)
 	}
 	within, resource := partsOfPath(at)
 	switch {
-	case len(resource) > 2 && resource[2] == "proxy":
+	case len(resource) > 2 && resource[2] == "proxy", len(resource) > 0 && resource[0] == "proxy":
 		return bad("leads through the API server's proxy")
+	case len(resource) > 2 && slices.Contains([]string{"exec", "attach", "portforward", "log"}, resource[2]):
+		return bad("leads into what runs in the cluster, and not to an object")
+	case asked.Has("watch") || len(resource) > 0 && resource[0] == "watch":
+		return bad("asks for a watch, which has no end: ask for a list")
 	case namespace != "" && within != namespace:
 		return bad("leads out of namespace %s, in which the Policy is: use a ClusterPolicy", namespace)
 	}

@@ -38,9 +38,14 @@ func (m *made) reads(r *reads) {
 	r.expression(m.expression, m.literal != nil)
 }
 
+// load makes the value. The default stands for what is not there, or cannot be made
+// of what is; not for what an entry before could not find out.
 func (m *made) load(_ context.Context, data variable.Context) (any, error) {
 	loaded, err := m.evaluate(data)
+	_, unknown := errors.AsType[*unfoundError](err)
 	switch {
+	case unknown:
+		return nil, err
 	case err == nil && loaded != nil:
 		return loaded, nil
 	case m.fallback != nil:

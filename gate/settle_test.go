@@ -1,0 +1,55 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+)
+
+// unasked is a rule that cannot be asked.
+type unasked struct {
+	rule
+	err error
+}
+
+func (u unasked) Plan(context.Context, *policy.Subject, []policy.Image) (policy.RulePlan, error) {
+	return policy.RulePlan{}, u.err
+}
+
+// TestARuleThatCouldNotBeAskedMaySpeakOfTheImage: nobody says then that no policy does.
+func TestARuleThatCouldNotBeAskedMaySpeakOfTheImage(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app := h.Build("app", "v1", "app")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	undefined := errors.New("the variable request.team is not defined")
+	silence := &image.Error{Kind: image.Unavailable, Op: "read", On: "a ConfigMap"}
+	const nobody, nobodyAsked = "no policy speaks of this image", "no policy that could be asked speaks of this image"
+	for _, c := range []struct {
+		reason   string
+		policy   policy.Policy
+		answer   gate.Answer
+		code     policy.Code
+		says     string
+		warnings int
+	}{
+		{"audited, and not asked", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
+		{"audited, and of nothing", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{}}}, gate.Allow, policy.NotConcerned, nobody, 0},
+		{"silence is admitted", policy.Policy{FailOpen: true, Rules: []policy.Rule{unasked{err: silence}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
+		{"a fault is not", policy.Policy{FailOpen: true, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Unable, policy.PolicyError, "request.team", 0},
+		{"enforced, and not asked", policy.Policy{Rules: []policy.Rule{unasked{err: undefined}}}, gate.Unable, policy.PolicyError, "request.team", 0},
+		{"another rule speaks of it", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{err: undefined}, signedBy(h.key)}}, gate.Allow, policy.Verified, "signed by", 1},
+	} {
+		c.policy.Kind, c.policy.Name, c.policy.Hash = "Test", "test", "1"
+		out := h.gateWith(t, &c.policy).Decide(t.Context(), pod(t, app.Name))
+		said := out.Verdicts[0].Reasons[0]
+		if out.Answer != c.answer || said.Code != c.code || !strings.Contains(said.Message, c.says) || len(out.Warnings) != c.warnings {
+			t.Errorf("%s: %s %+v, warnings %v", c.reason, out.Answer, said, out.Warnings)
+		}
+	}
+}

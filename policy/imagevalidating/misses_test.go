@@ -1,0 +1,47 @@
+package imagevalidating_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// TestTheNearestAttestorStandsFirst: of the attestors that an expression asks for, who
+// came nearest is told first, in whatever order they are asked.
+func TestTheNearestAttestorStandsFirst(t *testing.T) {
+	const wrongKey, noLogEntry = "wrong-key attestors.ours", "no-log-entry attestors.logged"
+	h := newHarbor(t)
+	foreign, bad := h.signed(t, "foreign", h.stranger), h.signed(t, "bad")
+	h.attest(t, foreign, h.stranger, "https://example.com/scan/v1", map[string]any{"score": 1})
+	logged := func(expression string) string {
+		return edit(with("images.containers.all(i, "+expression+")"), "  attestors:\n", "  attestors:\n  - name: logged\n    cosign: {key: {data: 'STRANGER'}}\n")
+	}
+	for _, c := range []struct {
+		reason, expression, image string
+		want                      []string
+	}{
+		{"the nearer one last", "verifyImageSignatures(i, [attestors.ours, attestors.logged]) > 0", foreign.Name, []string{noLogEntry, wrongKey}},
+		{"the nearer one first", "verifyImageSignatures(i, [attestors.logged, attestors.ours]) > 0", foreign.Name, []string{noLogEntry, wrongKey}},
+		{"one after the other", "verifyImageSignatures(i, [attestors.ours]) > 0 || verifyImageSignatures(i, [attestors.logged]) > 0", foreign.Name, []string{noLogEntry, wrongKey}},
+		{"a statement", "verifyAttestationSignatures(i, attestations.scan, [attestors.ours, attestors.logged]) > 0", foreign.Name, []string{noLogEntry, wrongKey}},
+		{"a signature is not there, a statement is nearer", "verifyImageSignatures(i, [attestors.notary]) > 0 || verifyAttestationSignatures(i, attestations.scan, [attestors.logged]) > 0", foreign.Name, []string{noLogEntry, "unsigned attestors.notary"}},
+		{"equal ones as the expression asks them", "verifyImageSignatures(i, [attestors.notary, attestors.ours]) > 0", bad.Name, []string{"unsigned attestors.notary", "unsigned attestors.ours"}},
+		{"the other way round", "verifyImageSignatures(i, [attestors.ours, attestors.notary]) > 0", bad.Name, []string{"unsigned attestors.ours", "unsigned attestors.notary"}},
+	} {
+		out := h.decide(t, pod(t, c.image), logged(c.expression))
+		reasons := out.Verdicts[0].Reasons
+		var got []string
+		for _, r := range reasons[:len(reasons)-1] {
+			got = append(got, string(r.Code)+" "+r.Path)
+		}
+		if out.Answer != gate.Deny || !slices.Equal(got, c.want) || reasons[len(reasons)-1].Code != policy.Denied {
+			t.Errorf("%s: %s %q, want %q", c.reason, out.Answer, got, c.want)
+		}
+	}
+	out := h.decide(t, pod(t, foreign.Name), logged("verifyImageSignatures(i, [attestors.ours, attestors.theirs, attestors.logged]) > 0"))
+	if out.Answer != gate.Allow {
+		t.Errorf("who signed is not believed: %s %v", out.Answer, out.Verdicts[0].Reasons)
+	}
+}
