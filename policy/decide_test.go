@@ -129,6 +129,7 @@ func TestTheNearestMissOfAllStandsFirst(t *testing.T) {
 		{"both are as near", check(set(1, "a", "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.WrongKey)}, policy.Fail, "wrong-key/a wrong-key/b"},
 		{"both are as near, the other way round", check(set(1, "b", "a")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.WrongKey)}, policy.Fail, "wrong-key/b wrong-key/a"},
 		{"nothing is no miss", check(set(1, "a", "b")), world{"b": rejected(verify.WrongFormat)}, policy.Fail, "wrong-format/b unsigned/a"},
+		{"a signature that was changed, and is of no other key", check(set(1, "a", "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.BadSignature)}, policy.Fail, "bad-signature/b wrong-key/a"},
 		{"nothing by either", check(set(1, "a", "b")), world{}, policy.Fail, "unsigned/a unsigned/b"},
 		{"three", check(set(1, "a", "b", "c")), world{"b": rejected(verify.WrongIdentity), "c": rejected(verify.WrongKey)}, policy.Fail, "wrong-identity/b wrong-key/c unsigned/a"},
 		{"half of a set is nearer than a miss", check(nested), world{"a": rejected(verify.Revoked), "c": signedBy("C")}, policy.Fail, "too-few-signers/attestors[0] unsigned/d revoked/a"},

@@ -107,12 +107,16 @@ var nearness = []verify.Code{
 	verify.OutsideValidity, verify.Expired, verify.Revoked, verify.WrongAnnotation,
 }
 
-// near ranks a reason the same way. What was proved and does not suffice is nearer
-// than any rejection; that nothing is there, or that nobody could look, is no miss.
+// near ranks a reason among those of others. What was proved and does not suffice is
+// nearer than any rejection; that nothing is there, or that nobody could look, is no
+// miss. That a key is another's says nothing more than that somebody else signed, so
+// that whose signature was changed or copied comes before it.
 func near(r Reason) int {
 	switch r.Code {
 	case TooFewSigners, ConditionFailed, Denied:
 		return len(nearness)
+	case Code(verify.WrongKey):
+		return slices.Index(nearness, verify.Malformed)
 	}
 	return slices.Index(nearness, verify.Code(r.Code))
 }

@@ -156,11 +156,8 @@ func (s *selector) selection(data variable.Context, position int, own string) (p
 			return out, err
 		}
 	}
-	if own == "" {
-		err = errors.Join(s.spelled("name", s.name, out.Name), s.spelled("namespace", s.namespace, out.Namespace))
-		if err != nil {
-			return out, err
-		}
+	if err := errors.Join(s.spelled("name", s.name, out.Name), s.spelled("namespace", s.namespace, out.Namespace)); err != nil {
+		return out, err
 	}
 	if own != "" && out.Namespace != own {
 		return out, foreign(s.path+".namespace", own, "change objects of", out.Namespace)
@@ -190,12 +187,17 @@ func (s *selector) selection(data variable.Context, position int, own string) (p
 	return out, nil
 }
 
-// spelled refuses a wildcard that arrived with the trigger: who writes a label would
-// else have every object changed. One that the policy itself spells out is one where no
-// variable stands beside it.
+// spelled refuses a wildcard that arrived with the trigger, and not with the policy: who
+// writes an annotation would else have every object changed.
 func (s *selector) spelled(name string, t *variable.Template, value string) error {
-	if t != nil && !t.Plain() && wildcard.Contains(value) {
-		return field.Fail(s.path+"."+name, "%q has a wildcard once its variables are filled in, and only one that the policy spells out without variables is one", value)
+	if t == nil || t.Plain() {
+		return nil
+	}
+	written, _ := t.Outside()
+	for _, mark := range []string{"*", "?"} {
+		if strings.Count(value, mark) > strings.Count(written, mark) {
+			return field.Fail(s.path+"."+name, "%q has a %s that a variable brought, and only the policy may write wildcards", value, mark)
+		}
 	}
 	return nil
 }

@@ -137,6 +137,13 @@ func (k keeping) Requester(subject *policy.Subject, _ map[string]any) (name, val
 	return "example.com/requester", subject.User.Name, k.err
 }
 
+func (keeping) Annotation(subject *policy.Subject) string {
+	if subject.Kind != "Deployment" {
+		return ""
+	}
+	return "example.com/requester"
+}
+
 // TestRequester: who makes an object is written into it at its creation, whatever the
 // user wrote there, and nowhere else.
 func TestRequester(t *testing.T) {
@@ -158,7 +165,11 @@ func TestRequester(t *testing.T) {
 		{"no annotation yet", admission.Mutate, "CREATE", named(nil), nil, "jane", nil},
 		{"another annotation stays", admission.Mutate, "CREATE", named(object{"team": "a"}), nil, "jane", "a"},
 		{"a forged one goes", admission.Mutate, "CREATE", named(object{"example.com/requester": "root"}), nil, "jane", nil},
-		{"an update changes nothing", admission.Mutate, "UPDATE", named(object{"team": "a"}), named(nil), nil, "a"},
+		{"an update brings none", admission.Mutate, "UPDATE", named(object{"team": "a"}), named(nil), nil, "a"},
+		{"an update keeps it", admission.Mutate, "UPDATE", named(object{"team": "a", "example.com/requester": "joe"}), named(object{"example.com/requester": "joe"}), "joe", "a"},
+		{"an update that changes it is put right", admission.Mutate, "UPDATE", named(object{"team": "a", "example.com/requester": "ann"}), named(object{"example.com/requester": "joe"}), "joe", "a"},
+		{"and one that takes it away", admission.Mutate, "UPDATE", named(nil), named(object{"example.com/requester": "joe"}), "joe", nil},
+		{"and one that writes it", admission.Mutate, "UPDATE", named(object{"example.com/requester": "ann"}), named(nil), nil, nil},
 		{"nor does the validating door", admission.Validate, "CREATE", named(nil), nil, nil, nil},
 	} {
 		handler := door(t, row.door, &pinner{}, admission.WithObjectRules(speaking(true)), admission.WithRequesters(keeping{}))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -17,6 +19,9 @@ type Requesters interface {
 	// what mutation rules made of it, and is not to be changed. An error says why it
 	// cannot be written.
 	Requester(subject *policy.Subject, object map[string]any) (name, value string, err error)
+	// Annotation returns the name of the annotation that no update of the object may
+	// change; empty for objects of which nobody wants to know.
+	Annotation(subject *policy.Subject) string
 }
 
 // WithRequesters writes into objects, at the mutating door, who made them; nobody
@@ -31,28 +36,57 @@ func WithRequesters(requesters Requesters) Option {
 	}
 }
 
-// requested adds to an answer who made the object, whatever the user wrote there.
+// requested adds to an answer who made the object: what the gateway knows at its
+// creation, whatever the user wrote there, and at an update what stood there before.
 func (h *Handler) requested(q *question, object workload.Object, answer *response) {
-	if h.requesters == nil || q.request.operation != opCreate || q.request.subresource != "" {
+	if h.requesters == nil || q.request.subresource != "" {
 		return
 	}
 	subject := q.outcome.Subject
 	if subject == nil {
 		subject = &q.subject
 	}
+	if q.request.operation == opUpdate {
+		h.unchanged(subject, q.old, object, answer)
+		return
+	}
 	name, value, err := h.requesters.Requester(subject, object.Content())
 	if err != nil {
 		answer.warnings = append(answer.warnings, warning("who makes it is not recorded, and rules that ask for that will not hold for it: "+err.Error()))
 		return
 	}
-	if name == "" {
+	if name != "" {
+		annotate(object, name, value, answer)
+	}
+}
+
+// unchanged puts the record back that an update changed or took away, and takes away
+// one that it brought.
+func (h *Handler) unchanged(subject *policy.Subject, old, object workload.Object, answer *response) {
+	name := h.requesters.Annotation(subject)
+	if name == "" || old.IsZero() {
 		return
 	}
+	before, after := metadata(old).Member("annotations").Member(name), metadata(object).Member("annotations").Member(name)
+	switch {
+	case before.Kind() == after.Kind() && before.Text() == after.Text():
+	case before.Text() != "":
+		annotate(object, name, before.Text(), answer)
+	case after.Kind() != jsontext.KindInvalid:
+		answer.patch = append(answer.patch, workload.Operation{Op: "remove", Path: annotationPath(name)})
+	}
+}
+
+// annotate adds an annotation to what an answer makes of an object.
+func annotate(object workload.Object, name, value string, answer *response) {
 	isThere := metadata(object).Member("annotations").IsObject() ||
 		slices.ContainsFunc(answer.patch, func(op workload.Operation) bool { return op.Op == "add" && op.Path == annotationsPath })
 	if !isThere {
 		answer.patch = append(answer.patch, workload.Operation{Op: "add", Path: annotationsPath, Value: map[string]any{}})
 	}
-	path := annotationsPath + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-	answer.patch = append(answer.patch, workload.Operation{Op: "add", Path: path, Value: value})
+	answer.patch = append(answer.patch, workload.Operation{Op: "add", Path: annotationPath(name), Value: value})
+}
+
+func annotationPath(name string) string {
+	return annotationsPath + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

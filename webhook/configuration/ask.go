@@ -171,8 +171,9 @@ type trigger interface {
 	NeedsRequester() bool
 }
 
-// triggers adds the creation of those objects into which it is written who made them.
-// That stops nobody: what is not known is not generated.
+// triggers adds the creation of those objects into which it is written who made them,
+// and their updates, which must not change that. It stops nobody: what is not known is
+// not generated.
 func (q *questions) triggers(p *policy.Policy, of trigger, own map[name]*question) {
 	if !of.NeedsRequester() {
 		return
@@ -183,7 +184,7 @@ func (q *questions) triggers(p *policy.Policy, of trigger, own map[name]*questio
 		if len(t.Operations) > 0 && !slices.Contains(t.Operations, string(admission.Create)) || t.Subresource != "" {
 			continue
 		}
-		t.Operations = []string{string(admission.Create)}
+		t.Operations = []string{string(admission.Create), string(admission.Update)}
 		q.target(&open, subjects{Target: t, objects: true}, own)
 	}
 }

@@ -23,3 +23,12 @@ func (r requesters) Requester(subject *policy.Subject, object map[string]any) (n
 	value, err = r.records.Requester(object, subject.User)
 	return generated.RequesterAnnotation, value, err
 }
+
+// Annotation implements admission.Requesters.
+func (r requesters) Annotation(subject *policy.Subject) string {
+	now, err := r.state.Snapshot(context.Background())
+	if err != nil || now.Policies == nil || !now.Policies.NeedsRequester(subject) {
+		return ""
+	}
+	return generated.RequesterAnnotation
+}
