@@ -59,7 +59,7 @@ func (p backgroundPolicies) Policies() *policy.Set { return p.activePolicies() }
 
 // Changed returns a channel that is closed when policies change, or what is served:
 // then policies that name it are compiled again.
-func (p backgroundPolicies) Changed() <-chan struct{} { return p.gateway.policies.changed.Changed() }
+func (p backgroundPolicies) Changed() <-chan struct{} { return p.policies.changed.Changed() }
 
 // Gone asks the API server for a policy of which it is known no more. A kind that it
 // does not serve has no documents.

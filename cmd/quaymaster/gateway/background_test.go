@@ -140,7 +140,7 @@ func TestBackgroundErrors(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 				for _, other := range []error{background.ErrNotFound, background.ErrExists, background.ErrConflict} {
-					if other != test.want && errors.Is(err, other) {
+					if !errors.Is(test.want, other) && errors.Is(err, other) {
 						t.Errorf("%s: %v is %v as well", what, err, other)
 					}
 				}
@@ -195,11 +195,10 @@ func TestBackgroundWrites(t *testing.T) {
 
 // sinkNotes is a background.Sink that notes what it is told.
 type sinkNotes struct {
-	mu     sync.Mutex
-	said   []string
-	synced chan struct{}
-	want   int
-	done   chan struct{}
+	mu   sync.Mutex
+	said []string
+	want int
+	done chan struct{}
 }
 
 func (s *sinkNotes) say(what string, object map[string]any) {
