@@ -298,14 +298,18 @@ func (c *consumed) Changed(_ context.Context, upserts []document.Document, delet
 }
 
 func TestSorter(t *testing.T) {
-	policies, mirrors := &consumed{}, &consumed{}
-	s := &sorter{policies: policies, mirrors: mirrors}
+	policies, mirrors, globals := &consumed{}, &consumed{}, &consumed{}
+	s := &sorter{policies: policies, mirrors: mirrors, globals: globals}
 	own := document.Key{Group: policyGroup, Resource: "policies", Name: "p"}
 	mirror := document.Key{Group: ownGroup, Resource: mirrorResource, Name: "m"}
 	sets := document.Key{Group: "config.openshift.io", Resource: "imagetagmirrorsets", Name: "s"}
 	s.Changed(t.Context(), nil, nil)
 	s.Changed(t.Context(), []document.Document{{Key: own}}, []document.Key{mirror})
 	s.Changed(t.Context(), []document.Document{{Key: sets}}, nil)
+	s.Changed(t.Context(), []document.Document{{Key: document.Key{Group: policyGroup, Resource: globalResource, Name: "g"}}}, nil)
+	if want := []string{"", "+globalcontextentries"}; !slices.Equal(globals.calls, want) {
+		t.Errorf("global context entries were told %q, want %q", globals.calls, want)
+	}
 	if want := []string{"", "+policies"}; !slices.Equal(policies.calls, want) {
 		t.Errorf("policies were told %q, want %q", policies.calls, want)
 	}
