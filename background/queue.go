@@ -45,29 +45,38 @@ func (w *work) join(later work) {
 	}
 }
 
+// reading names a trigger as it is read in one version.
+type reading struct {
+	key
+	apiVersion string
+}
+
+func readingOf(at key, w work) reading { return reading{at, w.trigger.APIVersion} }
+
 // queue hands out triggers, each to one worker at a time. What comes while one is
-// worked on waits until that is done, as one.
+// worked on waits until that is done, as one for each version that it is read in: a
+// rule may speak of one of them alone.
 type queue struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
 	ready   []key
-	waiting map[key]*work
-	later   map[key]*work // of waiting: not before a timer
+	waiting map[key][]*work
+	later   map[reading]*work // not before a timer
 	busy    map[key]bool
 	held    int
 }
 
 func newQueue() *queue {
-	return &queue{wake: make(chan struct{}, 1), waiting: map[key]*work{}, later: map[key]*work{}, busy: map[key]bool{}}
+	return &queue{wake: make(chan struct{}, 1), waiting: map[key][]*work{}, later: map[reading]*work{}, busy: map[key]bool{}}
 }
 
 // add has a trigger looked at soon.
 func (q *queue) add(at key, w work) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if delayed := q.later[at]; delayed != nil {
-		delete(q.later, at)
+	if delayed := q.later[readingOf(at, w)]; delayed != nil {
+		delete(q.later, readingOf(at, w))
 		delayed.join(w)
 		w = *delayed
 	}
@@ -76,19 +85,29 @@ func (q *queue) add(at key, w work) {
 
 // put is add; the caller holds the lock.
 func (q *queue) put(at key, w work) {
-	if have := q.waiting[at]; have != nil {
+	if have := q.waitingIn(at, w); have != nil {
 		q.hold(have, -1)
 		have.join(w)
 		q.hold(have, 1)
 		return
 	}
-	added := w
-	q.waiting[at] = &added
+	added, first := w, len(q.waiting[at]) == 0
+	q.waiting[at] = append(q.waiting[at], &added)
 	q.hold(&added, 1)
-	if !q.busy[at] {
+	if first && !q.busy[at] {
 		q.ready = append(q.ready, at)
 		q.nudge()
 	}
+}
+
+// waitingIn returns what waits of a trigger in the version of a work; nil for nothing.
+func (q *queue) waitingIn(at key, w work) *work {
+	for _, have := range q.waiting[at] {
+		if have.trigger.APIVersion == w.trigger.APIVersion {
+			return have
+		}
+	}
+	return nil
 }
 
 // hold counts what waits with its content, and drops that of what is too much.
@@ -107,20 +126,20 @@ func (q *queue) hold(w *work, by int) {
 func (q *queue) addLater(at key, w work, pause time.Duration) {
 	w.object = nil // it will be another one by then
 	q.mu.Lock()
-	if q.waiting[at] != nil {
+	if q.waitingIn(at, w) != nil {
 		w.tries = 0
 		q.put(at, w)
 		q.mu.Unlock()
 		return
 	}
-	delayed := &w
-	q.later[at] = delayed
+	delayed, in := &w, readingOf(at, w)
+	q.later[in] = delayed
 	q.mu.Unlock()
 	time.AfterFunc(pause, func() { // after the end it puts something where nobody looks
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.later[at] == delayed {
-			delete(q.later, at)
+		if q.later[in] == delayed {
+			delete(q.later, in)
 			q.put(at, *delayed)
 		}
 	})
@@ -140,8 +159,10 @@ func (q *queue) next(ctx context.Context) (key, work, bool) {
 		if len(q.ready) > 0 && ctx.Err() == nil {
 			at := q.ready[0]
 			q.ready = q.ready[1:]
-			w := q.waiting[at]
-			delete(q.waiting, at)
+			w := q.waiting[at][0]
+			if q.waiting[at] = q.waiting[at][1:]; len(q.waiting[at]) == 0 {
+				delete(q.waiting, at)
+			}
 			q.hold(w, -1)
 			q.busy[at] = true
 			if len(q.ready) > 0 {
@@ -164,7 +185,7 @@ func (q *queue) done(at key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.busy, at)
-	if q.waiting[at] != nil {
+	if len(q.waiting[at]) > 0 {
 		q.ready = append(q.ready, at)
 		q.nudge()
 	}
