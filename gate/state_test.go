@@ -82,7 +82,7 @@ func TestFailOpen(t *testing.T) {
 		{"its namespaces", []*policy.Policy{closed(policy.Target{Version: "v1", Kind: "Pod", Namespaces: []string{"he*"}})}, pod, false},
 		{"other namespaces", []*policy.Policy{closed(policy.Target{Version: "v1", Kind: "Pod", Namespaces: []string{"th*"}})}, pod, true},
 		{"it says nothing of its targets", []*policy.Policy{closed()}, pod, false},
-		{"it has no rules of ours", []*policy.Policy{{Kind: "Test", Name: "none", NotOurs: []string{"generate"}}}, pod, true},
+		{"it has no rules", []*policy.Policy{{Kind: "Test", Name: "none"}}, pod, true},
 	} {
 		set := must(policy.NewSet(c.policies...))(t)
 		if got := (gate.Snapshot{Policies: set}).FailOpen(&c.subject); got != c.want {

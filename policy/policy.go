@@ -48,9 +48,6 @@ type Policy struct {
 	// FirstRuleOnly: of its mutations, and of its validations, only the first that
 	// applies to an object counts.
 	FirstRuleOnly bool
-	// NotOurs names the rules of kinds that this product does not implement.
-	// They are left alone, counted and shown.
-	NotOurs []string
 	// Targets are the kinds of objects that its rules may speak of, the rules
 	// that follow for pod controllers included. A door need not ask about others.
 	Targets []Target

@@ -209,11 +209,6 @@ func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, option
 	}
 	loaded.readRoots(ctx, f.setup.offline, t)
 	work := &applied{bench: asked, policies: from.policies, objects: from.objects}
-	for place := range from.policies {
-		if compiled := asked.Policy(place); len(compiled.NotOurs) > 0 {
-			fmt.Fprintf(t.err, "quaymaster: %s: left alone, since this version does not know such rules: %s\n", compiled.ID(), joinWords(compiled.NotOurs))
-		}
-	}
 	if live != nil {
 		listed, err := live.objects(ctx, work.targets())
 		if err != nil {

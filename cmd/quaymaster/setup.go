@@ -125,11 +125,6 @@ func (f *setupFlags) policySet(ctx context.Context, t terminal, authorities *aut
 	if len(f.policies) > 0 && len(loaded.policies)+len(loaded.overrides) == 0 {
 		return nil, nil, fmt.Errorf("--policy %s: no policy in it", strings.Join(f.policies, ", "))
 	}
-	for _, p := range loaded.policies {
-		if len(p.NotOurs) > 0 {
-			fmt.Fprintf(t.err, "quaymaster: %s: left alone, since this version does not know such rules: %s\n", p.ID(), joinWords(p.NotOurs))
-		}
-	}
 	if f.offline && slices.ContainsFunc(authorities.keys, trust.IsLookup) {
 		return nil, nil, errors.New("--offline opens no connection, and --key names a key management service")
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
@@ -83,7 +82,3 @@ func (layoutSession) Scope() string { return "" }
 
 // Cost implements gate.Session.
 func (layoutSession) Cost() gate.Cost { return gate.Cost{RateLimitRemaining: -1} }
-
-func joinWords(words []string) string {
-	return strings.Join(slices.Sorted(slices.Values(words)), ", ")
-}

@@ -172,7 +172,7 @@ func TestRulesOfOtherKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "rules", []int{len(p.Rules), len(p.Validations), len(p.NotOurs)}, []int{3, 3, 0})
+	equal(t, "rules", []int{len(p.Rules), len(p.Validations)}, []int{3, 3})
 	if _, err := newCompiler(t, nil).Compile([]byte(strings.Replace(more, "  rules:", "  applyRules: One\n  rules:", 1)), "test"); err == nil {
 		t.Error("One of two rules, of which one is about images, cannot be honoured")
 	}

@@ -1,8 +1,8 @@
 // Package admission answers: how does an AdmissionReview become a question for
 // the gate, and the outcome its answer?
 //
-// A Handler is one door: Mutate pins images, Validate proves again what Mutate or
-// somebody else let through. Policies is the door that refuses broken policies.
+// A Handler is one door: Mutate changes objects and pins images, Validate proves again
+// what Mutate or somebody else let through, and judges the object. Policies is the door that refuses broken policies.
 // The protocol is admission.k8s.io/v1 as an API server of Kubernetes 1.36 speaks
 // it; patches are JSON Patch (RFC 6902).
 //

@@ -17,7 +17,7 @@ type Door string
 
 // The doors.
 const (
-	// Mutate decides about Pods and pins their images.
+	// Mutate changes objects as rules say, decides about Pods and pins their images.
 	Mutate Door = "mutate"
 	// Validate decides about everything and changes nothing.
 	Validate Door = "validate"

@@ -58,13 +58,21 @@
 //
 // # What is never asked about
 //
-// Namespaces, Nodes, Leases, Events, reviews of access, certificate requests,
-// webhook configurations, documents of policies and reports: a cluster whose
-// gateway is down must be able to mend itself, and what the gateway itself writes
-// must not wait for it. A kind that is a pattern, such as *, means the kinds
-// whose images are known: Pods and their controllers, and those that the
-// policy's extractors find images in. Of subresources only
-// pods/ephemeralcontainers brings images. DELETE and CONNECT bring none.
+// Leases, Events, reviews of access, certificate requests, webhook configurations,
+// documents of policies and reports: a cluster whose gateway is down must be able to
+// mend itself, and what the gateway itself writes must not wait for it. Namespaces,
+// Nodes and Bindings neither, unless a rule about objects names their kind; then
+// Nodes and Bindings stop nobody.
+//
+// # Images and objects
+//
+// A rule about images is asked where some come: a kind that is a pattern, such as *,
+// means Pods and their controllers, and those that the policy's extractors find images
+// in; of subresources only pods/ephemeralcontainers brings some; DELETE and CONNECT
+// bring none. A rule about objects is asked at the one door that it is for, about all
+// kinds, subresources and operations that it names, and a pattern means every kind.
+// So are the creation and the updates of triggers into which it is written who made
+// them, which stop nobody.
 //
 // # Who is not exempt
 //

@@ -56,9 +56,6 @@ func (t *trial) checks(ctx context.Context, r *row, filter Filter) []Check {
 	if why := lacks(t.policies[place], r.Rule); why != "" {
 		return failed(blank, r, why, filter)
 	}
-	if t.leaves(place, r.Rule) {
-		return failed(blank, r, "this version leaves rules of this kind alone", filter)
-	}
 	selected, missing := t.selected(r, filter)
 	var checks []Check
 	for _, name := range missing {
@@ -122,14 +119,6 @@ func lacks(p bench.Policy, rule string) string {
 		}
 	}
 	return "the policy has no rule of this name"
-}
-
-// leaves reports whether a rule is of a kind that nobody evaluates.
-func (t *trial) leaves(place int, rule string) bool {
-	is := func(name string) bool {
-		return rule == name || rule == "autogen-"+name || rule == "autogen-cronjob-"+name
-	}
-	return slices.ContainsFunc(t.bench.Policy(place).NotOurs, is)
 }
 
 // hasRules reports whether rules of the policy have names of their own.

@@ -121,14 +121,6 @@ func (k *Keeper) ReadRequester(object map[string]any) (policy.User, error) {
 	return user, nil
 }
 
-// RequesterChanged reports whether an update changes the record of who made an
-// object, which is nobody's to change.
-func RequesterChanged(object, old map[string]any) bool {
-	after, isThere := annotation(object, RequesterAnnotation)
-	before, wasThere := annotation(old, RequesterAnnotation)
-	return isThere != wasThere || after != before
-}
-
 // Origin is why an object is there.
 type Origin struct {
 	// Policy is the policy's ID, Rule the rule's name.

@@ -116,28 +116,6 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-func TestRequesterChanged(t *testing.T) {
-	with := func(value any) map[string]any {
-		return object("team", "", map[string]any{record.RequesterAnnotation: value})
-	}
-	for name, test := range map[string]struct {
-		object, old map[string]any
-		want        bool
-	}{
-		"none":    {object("team", "", nil), object("team", "", nil), false},
-		"same":    {with("a"), with("a"), false},
-		"another": {with("b"), with("a"), true},
-		"new":     {with("a"), object("team", "", nil), true},
-		"gone":    {object("team", "", nil), with("a"), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := record.RequesterChanged(test.object, test.old); got != test.want {
-				t.Errorf("%v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
 func TestRefuses(t *testing.T) {
 	if _, err := record.New(make([]byte, 31)); err == nil {
 		t.Error("a short key is taken")
