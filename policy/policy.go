@@ -27,6 +27,9 @@ type Policy struct {
 	Hash string
 	// Title, Category and Severity are what the author says of it.
 	Title, Category, Severity string
+	// Unscored says that its failures do not count: reports show them as warnings. What
+	// is denied does not depend on it.
+	Unscored bool
 	// FailOpen is failurePolicy Ignore: could-not-look admits. The default is
 	// to deny.
 	FailOpen bool

@@ -170,6 +170,7 @@ func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCom
 		Title:    meta.Annotations["policies.kyverno.io/title"],
 		Category: meta.Annotations["policies.kyverno.io/category"],
 		Severity: meta.Annotations["policies.kyverno.io/severity"],
+		Unscored: meta.Annotations["policies.kyverno.io/scored"] == "false",
 	}}
 	if meta.Created != nil {
 		p.out.Created = *meta.Created

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -81,8 +82,10 @@ type gateway struct {
 	queue         *admission.Queue
 	entrances     map[string]*entrance
 	engineMade    *gate.Gate // once the doors are open
-	socket        *socket    // nil unless there is one
-	server        *webhook.Server
+	// sinks are handed all that is decided.
+	sinks  []report.Sink
+	socket *socket // nil unless there is one
+	server *webhook.Server
 	// needed is what must be known before a door is opened; open is closed when
 	// they are.
 	needed []need

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/gate"
@@ -92,7 +93,7 @@ func (r imageRecorder) Record(ctx context.Context, review imagepolicy.Review) {
 	const door = "imagereview"
 	r.metrics.Admitted(door, string(review.Cause), review.Allowed)
 	if review.Cause == imagepolicy.Decided {
-		r.decided(ctx, door, review.Outcome, slog.String("namespace", review.Namespace))
+		r.decided(ctx, report.Occasion{Door: door, Allowed: review.Allowed}, review.Outcome, slog.String("namespace", review.Namespace))
 		return
 	}
 	r.undecided(ctx, door, string(review.Cause), review.Err, slog.String("namespace", review.Namespace))
@@ -112,7 +113,7 @@ func (r dataRecorder) Record(ctx context.Context, batch externaldata.Batch) {
 		item := &batch.Items[i]
 		r.metrics.Admitted(door, string(item.Cause), item.Allowed)
 		if item.Cause == externaldata.Decided {
-			r.decided(ctx, door, item.Outcome)
+			r.decided(ctx, report.Occasion{Door: door, Allowed: item.Allowed}, item.Outcome)
 			continue
 		}
 		r.undecided(ctx, door, string(item.Cause), item.Err, slog.String("key", cut(item.Key, maxTargetMessage)))
@@ -135,17 +136,20 @@ func (r apiRecorder) Record(ctx context.Context, call api.Call) {
 	}
 	allowed := true
 	for _, outcome := range call.Outcomes {
-		allowed = allowed && outcome.Answer == gate.Allow
-		r.decided(ctx, r.door, outcome, about...)
+		admitted := outcome.Answer == gate.Allow
+		allowed = allowed && admitted
+		r.decided(ctx, report.Occasion{Door: r.door, User: call.User, Allowed: admitted}, outcome, about...)
 	}
 	r.metrics.Admitted(r.door, string(call.Cause), allowed)
 }
 
 // decided tells of an outcome at a door that is no webhook. There is no object that
 // an event could regard.
-func (r recorder) decided(ctx context.Context, door string, outcome gate.Outcome, about ...slog.Attr) {
+func (r recorder) decided(ctx context.Context, on report.Occasion, outcome gate.Outcome, about ...slog.Attr) {
 	r.metrics.Decided(outcome)
-	report.Log(ctx, r.log, outcome, append([]slog.Attr{slog.String("door", door)}, about...)...)
+	report.Log(ctx, r.log, outcome, append([]slog.Attr{slog.String("door", on.Door)}, about...)...)
+	on.Time, on.Process = time.Now(), report.ProcessAdmission
+	r.hand(report.Decided{Occasion: on, Outcome: outcome})
 }
 
 // undecided tells of a request that nobody judged. What strangers can bring about

@@ -20,6 +20,7 @@ type recorder struct {
 	log     *slog.Logger
 	metrics reviewCounter
 	events  eventWriter // nil: none are written
+	sinks   []report.Sink
 }
 
 // reviewCounter counts answers and decisions.
@@ -37,6 +38,7 @@ type eventWriter interface {
 func (r recorder) Record(ctx context.Context, review admission.Review) {
 	r.metrics.Admitted(string(review.Door), string(review.Cause), review.Allowed)
 	r.tell(ctx, review)
+	r.pass(review)
 	if review.Cause != admission.Decided || review.Door == admission.Compile {
 		return
 	}

@@ -72,6 +72,7 @@ const (
 	titleAnnotation    = "policies.kyverno.io/title"
 	categoryAnnotation = "policies.kyverno.io/category"
 	severityAnnotation = "policies.kyverno.io/severity"
+	scoredAnnotation   = "policies.kyverno.io/scored"
 )
 
 // NewPolicy makes a policy of a document's head, and data, which is all of it as JSON.
@@ -87,6 +88,7 @@ func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, erro
 	return &policy.Policy{
 		Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
 		Title: meta.Annotations[titleAnnotation], Category: meta.Annotations[categoryAnnotation], Severity: meta.Annotations[severityAnnotation],
+		Unscored: meta.Annotations[scoredAnnotation] == "false",
 	}, nil
 }
 

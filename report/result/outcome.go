@@ -1,0 +1,124 @@
+package result
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Of returns the results of what was decided: one for each rule about the object, in
+// the order of policies, and one for each rule about images and image that it speaks
+// of, in the order of images. Of the entries of one rule about an image, the worst
+// counts. Rules that say nothing of the object have none.
+func Of(d report.Decided) []Result {
+	var results []Result
+	for i := range d.Outcome.Verdicts {
+		results = append(results, ofVerdict(&d.Outcome.Verdicts[i])...)
+	}
+	for i := range d.Outcome.Rules {
+		if rule := &d.Outcome.Rules[i]; rule.Policy != nil && speaks(rule) {
+			results = append(results, ofRule(rule))
+		}
+	}
+	resource := d.Resource()
+	for i := range results {
+		results[i].Resource, results[i].Time, results[i].Process = resource, d.Occasion.Time, d.Occasion.Process
+	}
+	return results
+}
+
+// speaks reports whether a rule that asked for no check said something.
+func speaks(r *policy.RuleResult) bool {
+	return r.Err != nil || r.OfObject() || r.Exception != nil
+}
+
+func ofRule(r *policy.RuleResult) Result {
+	made := newResult(r.Policy, r.Rule)
+	made.Properties, made.Enforced = r.Properties, !r.Action.Admits()
+	if r.Exception != nil {
+		made.Exception = r.Exception.ID()
+	}
+	switch {
+	case r.Err != nil:
+		made.Status, made.Code, made.Message = Error, policy.PolicyError, r.Err.Error()
+	case r.Skip != "":
+		made.Status, made.Message = Skip, r.Skip
+	default:
+		made.Status = statusOf(r.Ruling.Result, r.Action, r.Policy)
+		made.explain(r.Ruling.Reasons)
+	}
+	return made
+}
+
+func ofVerdict(v *gate.Verdict) []Result {
+	var results []Result
+	for i := range v.Decisions {
+		decision := &v.Decisions[i]
+		made := newResult(decision.Check.Policy, decision.Check.Rule)
+		made.Status = statusOf(decision.Result, decision.Check.Action, decision.Check.Policy)
+		made.Enforced = !decision.Check.Action.Admits()
+		made.Image = &Image{Container: v.Image.Container, Written: v.Image.Ref.Written(), Digest: v.Pinned.Digest().String()}
+		if len(decision.Facts) > 0 {
+			made.Image.Signer, made.Image.Evidence = proofOf(decision.Facts[0])
+		}
+		if decision.Check.Exception != nil {
+			made.Exception = decision.Check.Exception.ID()
+		}
+		made.explain(decision.Reasons)
+		key := made.Key()
+		same := slices.IndexFunc(results, func(r Result) bool { return r.Key() == key })
+		switch {
+		case same < 0:
+			results = append(results, made)
+		case rank(made.Status) > rank(results[same].Status):
+			results[same] = made
+		}
+	}
+	return results
+}
+
+func newResult(p *policy.Policy, rule string) Result {
+	return Result{
+		Policy: Policy{
+			Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Title: p.Title, Category: p.Category,
+			Severity: p.Severity, Hash: p.Hash, Unscored: p.Unscored,
+		},
+		Rule: rule,
+	}
+}
+
+// explain takes the most telling reason's words.
+func (r *Result) explain(reasons []policy.Reason) {
+	if len(reasons) > 0 {
+		r.Code, r.Message = reasons[0].Code, reasons[0].Message
+	}
+}
+
+func statusOf(result policy.Result, action policy.Action, p *policy.Policy) Status {
+	switch result {
+	case policy.Pass, "":
+		return Pass
+	case policy.Skipped:
+		return Skip
+	case policy.Undecided:
+		return Error
+	default:
+		if p.Unscored || action == policy.Warn {
+			return Warn
+		}
+		return Fail
+	}
+}
+
+// rank orders statuses of one rule about one image: what asks for most attention last.
+func rank(s Status) int {
+	return slices.Index([]Status{Skip, Pass, Warn, Error, Fail}, s)
+}
+
+func proofOf(f verify.Fact) (signer, evidence string) {
+	where := report.Found{Repository: f.Origin.Repository.String(), Via: f.Origin.Via, Manifest: f.Origin.Manifest}
+	return f.Signer.String(), where.String()
+}
