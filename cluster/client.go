@@ -41,6 +41,9 @@ type ClientOptions struct {
 	// Kubeconfig is the path of a kubeconfig file; empty means the service
 	// account of the pod that this runs in.
 	Kubeconfig string
+	// Context is the context of Kubeconfig to take; empty means its current one.
+	// Without Kubeconfig it is refused: a service account has none.
+	Context string
 	// QPS and Burst bound requests per second; 0 means the defaults, less is
 	// refused.
 	QPS   float64
@@ -72,7 +75,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if o.Version == "" || o.QPS < 0 || o.Burst < 0 {
 		return nil, errors.New("kubernetes client: Version is required, and QPS and Burst must not be below 0")
 	}
-	config, err := load(o.Kubeconfig)
+	config, err := load(o.Kubeconfig, o.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +125,10 @@ func (c *Client) connect(config *rest.Config) error {
 	return nil
 }
 
-func load(kubeconfig string) (*rest.Config, error) {
+func load(kubeconfig, context string) (*rest.Config, error) {
+	if kubeconfig == "" && context != "" {
+		return nil, fmt.Errorf("kubernetes client: context %s: no kubeconfig is given that could have it", context)
+	}
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
@@ -131,7 +137,7 @@ func load(kubeconfig string) (*rest.Config, error) {
 		return config, nil
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{}).ClientConfig()
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes client: kubeconfig %s: %w", kubeconfig, err)
 	}

@@ -408,6 +408,10 @@ func TestConstructorsRefuse(t *testing.T) {
 			_, err := cluster.NewClient(cluster.ClientOptions{Version: "1", Kubeconfig: t.TempDir() + "/none"})
 			return err
 		}, false},
+		{"a context without a kubeconfig", func() error {
+			_, err := cluster.NewClient(cluster.ClientOptions{Version: "1", Context: "other"})
+			return err
+		}, false},
 	} {
 		if err := row.make(); (err == nil) != row.ok {
 			t.Errorf("%s: got %v", row.reason, err)

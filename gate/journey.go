@@ -61,7 +61,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 
 // failed is the outcome of an object that nobody could look at.
 func failed(request Request, reason policy.Reason) Outcome {
-	return Outcome{Subject: request.subject(), Source: request.Object.Source(), Answer: Unable, Reasons: []policy.Reason{reason}}
+	return Outcome{Subject: request.subject(), Object: request.Object, Source: request.Object.Source(), Answer: Unable, Reasons: []policy.Reason{reason}}
 }
 
 // errorReason puts into words that something could not be asked.

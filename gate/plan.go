@@ -202,7 +202,7 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	_, decided := j.gate.options.begin(ctx, PhaseDecide)
 	defer decided()
 	out := Outcome{
-		Subject: p.subject, Source: p.request.Object.Source(), Changed: p.changed, Rules: p.plan.Results,
+		Subject: p.subject, Object: p.request.Object, Source: p.request.Object.Source(), Changed: p.changed, Rules: p.plan.Results,
 		Reasons: p.reasons, Warnings: p.warnings,
 		PolicyHash: j.snapshot.Policies.Hash(), TrustGeneration: j.snapshot.Prover.Generation(), MirrorHash: j.snapshot.Mirrors.Hash(),
 		Verdicts: make([]Verdict, 0, len(p.images)),

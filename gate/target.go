@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
 // FailOpen reports whether a call about the subject that nobody could decide (a
@@ -52,15 +51,5 @@ func mayConcern(p *policy.Policy, subject *policy.Subject) bool {
 }
 
 func anyConcerns(targets []policy.Target, subject *policy.Subject) bool {
-	return slices.ContainsFunc(targets, func(t policy.Target) bool {
-		return wildcard.Match(t.Group, subject.Group) && wildcard.Match(t.Version, subject.Version) &&
-			wildcard.Match(t.Kind, subject.Kind) && mayMatch(t.Subresource, subject.Subresource) &&
-			(len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, subject.Namespace))
-	})
-}
-
-// mayMatch reports whether a pattern may mean a subresource. Who names Pods means
-// the containers that are added to them, too.
-func mayMatch(pattern, subresource string) bool {
-	return wildcard.Match(pattern, subresource) || pattern == "" && subresource == "ephemeralcontainers"
+	return slices.ContainsFunc(targets, func(t policy.Target) bool { return t.Means(subject) })
 }

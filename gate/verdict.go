@@ -74,6 +74,8 @@ type Redirect struct {
 type Outcome struct {
 	// Subject is the object, as the policies saw it.
 	Subject *policy.Subject
+	// Object is what was asked about, as it was read; zero at DELETE.
+	Object workload.Object
 	// Source says where the object was read.
 	Source   string
 	Answer   Answer

@@ -218,20 +218,6 @@ func (x *objectIndex[R]) of(subject *Subject) []int {
 func (x *objectIndex[R]) may(subject *Subject) bool {
 	return slices.ContainsFunc(x.of(subject), func(i int) bool {
 		targets := x.all[i].rule.Targets()
-		return len(targets) == 0 || slices.ContainsFunc(targets, func(t Target) bool { return t.may(subject) })
+		return len(targets) == 0 || slices.ContainsFunc(targets, func(t Target) bool { return t.Means(subject) && t.isAt(subject.Operation) })
 	})
-}
-
-// may reports whether a target may mean a subject.
-func (t Target) may(subject *Subject) bool {
-	operations := t.Operations
-	if len(operations) == 0 {
-		operations = []string{"CREATE", "UPDATE"}
-		if t.Subresource != "" {
-			operations = append(operations, "CONNECT")
-		}
-	}
-	return wildcard.Match(t.Kind, subject.Kind) && wildcard.Match(t.Group, subject.Group) && wildcard.Match(t.Version, subject.Version) &&
-		(wildcard.Match(t.Subresource, subject.Subresource) || t.Subresource == "" && subject.Subresource == "ephemeralcontainers") &&
-		slices.Contains(operations, subject.Operation)
 }

@@ -3,8 +3,6 @@ package policy
 import (
 	"context"
 	"slices"
-
-	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
 // Generation is a rule about what stands beside an object, its trigger: which
@@ -229,7 +227,7 @@ func (s *Set) HasDownstream(subject *Subject) bool {
 // the subject's object is there, who made it.
 func (s *Set) NeedsRequester(subject *Subject) bool {
 	needs := func(rule aboutOthers) bool {
-		return rule.NeedsRequester() && slices.ContainsFunc(rule.Targets(), func(t Target) bool { return t.isOf(subject) })
+		return rule.NeedsRequester() && slices.ContainsFunc(rule.Targets(), func(t Target) bool { return t.Means(subject) })
 	}
 	return anyRule(&s.generations, subject, needs) || anyRule(&s.alterations, subject, needs)
 }
@@ -246,10 +244,4 @@ func anyRule[R aboutOthers](x *objectIndex[R], subject *Subject, is func(aboutOt
 		return false
 	}
 	return slices.ContainsFunc(x.of(subject), func(i int) bool { return is(x.all[i].rule) })
-}
-
-// isOf reports whether the target is of a subject's kind, in its namespace.
-func (t Target) isOf(s *Subject) bool {
-	return wildcard.Match(t.Group, s.Group) && wildcard.Match(t.Version, s.Version) && wildcard.Match(t.Kind, s.Kind) &&
-		wildcard.Match(t.Subresource, s.Subresource) && (len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace))
 }

@@ -127,6 +127,9 @@ func (e *Exception) words() string {
 	if !e.Expires.IsZero() {
 		text += " until " + e.Expires.UTC().Format(time.RFC3339)
 	}
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
 	return text
 }
 

@@ -54,25 +54,14 @@ type Policy struct {
 	// Targets are the kinds of objects that its rules may speak of, the rules
 	// that follow for pod controllers included. A door need not ask about others.
 	Targets []Target
+	// Unscanned says why a scan of what is there leaves the policy out; empty: it does
+	// not.
+	Unscanned string
 	// Timeout is how long the author lets a decision take; zero says nothing.
 	Timeout time.Duration
 	// Broken is why the policy could not be compiled; nil for all that could. The
 	// rules of a broken policy cannot be asked, so what it names is undecided.
 	Broken error
-}
-
-// Target is a kind of object in a policy's words.
-type Target struct {
-	// Group, Version, Kind and Subresource may hold the wildcards * and ?; Kind is
-	// never empty. An empty Group is the core group, an empty Subresource the
-	// object itself.
-	Group, Version, Kind, Subresource string
-	// Operations are CREATE, UPDATE, DELETE and CONNECT; none means CREATE and
-	// UPDATE.
-	Operations []string
-	// Namespaces are patterns for the namespaces that the policy is confined to;
-	// none means all of them, and what is in none.
-	Namespaces []string
 }
 
 // IsEmpty reports whether the policy has no rule that this product knows.

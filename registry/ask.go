@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ import (
 // question is one thing to ask of a registry.
 type question struct {
 	op         string // as in Error.Op
-	method     string // GET or HEAD; nothing else is ever asked
+	method     string // GET or HEAD, or of a write (see push.go) POST or PUT
 	repository image.Repository
 	endpoint   string // manifests, blobs, referrers
 	reference  string
@@ -35,6 +36,28 @@ type question struct {
 	// take reads the body in place of answer.body. It may be called again for
 	// another try, and its own error is an image.Corrupt.
 	take func(header http.Header, body io.Reader) error
+	// body is what a write sends, and bodyType its media type.
+	body     []byte
+	bodyType string
+}
+
+// writes reports whether the registry is to keep something.
+func (q question) writes() bool { return q.method == http.MethodPost || q.method == http.MethodPut }
+
+// actions are what the credential must allow.
+func (q question) actions() []string {
+	if q.writes() {
+		return []string{auth.ActionPull, auth.ActionPush}
+	}
+	return []string{auth.ActionPull}
+}
+
+// answers reports whether a status is the answer, and no refusal.
+func (q question) answers(status int) bool {
+	if q.writes() {
+		return status == http.StatusCreated || status == http.StatusAccepted
+	}
+	return status == http.StatusOK
 }
 
 // answer is a 200 with its whole body.
@@ -75,10 +98,17 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	ctx = auth.AppendScopesForHost(ctx, origin.Host, auth.ScopeRepository(q.repository.Path(), auth.ActionPull))
-	request, err := http.NewRequestWithContext(ctx, q.method, q.address(origin).String(), nil)
+	ctx = auth.AppendScopesForHost(ctx, origin.Host, auth.ScopeRepository(q.repository.Path(), q.actions()...))
+	var body io.Reader // a read has none, not even an empty one, so that it may be redirected
+	if q.writes() {
+		body = bytes.NewReader(q.body)
+	}
+	request, err := http.NewRequestWithContext(ctx, q.method, q.address(origin).String(), body)
 	if err != nil {
 		return nil, q.fail(image.Corrupt, err)
+	}
+	if q.bodyType != "" {
+		request.Header.Set("Content-Type", q.bodyType)
 	}
 	if len(q.accept) > 0 { // in one header: some registries read the first only
 		request.Header.Set("Accept", strings.Join(q.accept, ", "))
@@ -92,7 +122,7 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 		return nil, failure
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
+	if !q.answers(response.StatusCode) {
 		failure := c.refusal(ctx, q, response)
 		if c.schemes.learn(origin, response) {
 			failure.final = false // the next try is over TLS

@@ -52,6 +52,13 @@ const (
 	// maxLayoutManifests bounds how many manifests of a layout are looked at
 	// for a subject.
 	maxLayoutManifests = 4096
+	// maxLayouts bounds how many layouts are read as one: each has a file open.
+	maxLayouts = 256
 	// maxArchiveEntries bounds the table of an archive's files.
 	maxArchiveEntries = 1 << 16
+	// maxPushed is the size of a document that is stored, in bytes: a summary has some
+	// kilobytes.
+	maxPushed = 4 << 20
+	// maxEnlistings is how often a referrers tag is written until what was added stays.
+	maxEnlistings = 3
 )

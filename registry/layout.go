@@ -19,13 +19,15 @@ import (
 // are not told apart: a layout is one. A tag is the annotation
 // org.opencontainers.image.ref.name, alone or as a whole reference. Layouts
 // that "cosign save" wrote, which name nothing, hold one image; it is found
-// under any tag, and its signatures under cosign's. Methods are safe for use by
-// many goroutines. Close it when done.
+// under any tag, and its signatures under cosign's. An archive of "docker save" is
+// one where Docker wrote a layout into it. Methods are safe for use by many
+// goroutines. Close it when done.
 type Layout struct {
-	onlyFull bool // see OnlyFullNames
-	path     string
-	files    files
-	entries  []layoutEntry
+	onlyFull   bool             // see OnlyFullNames
+	repository image.Repository // see Of; zero: not said
+	path       string
+	files      files
+	entries    []layoutEntry
 }
 
 // layoutEntry is a descriptor in index.json.
@@ -74,6 +76,9 @@ func (l *Layout) fail(op, reference string, kind image.Kind, err error) *Error {
 
 func (l *Layout) readIndex() error {
 	marker, err := l.readFile("oci-layout", maxErrorBody)
+	if errors.Is(err, fs.ErrNotExist) && l.isDockerArchive() {
+		return l.dockerArchive()
+	}
 	if err != nil {
 		return l.fail("open OCI layout", "", kindOfFile(err), err)
 	}
@@ -204,6 +209,11 @@ func (l *Layout) mediaType(digest image.Digest, body []byte) string {
 // find returns the digest that a tag has. Two different ones are a
 // contradiction.
 func (l *Layout) find(op string, repository image.Repository, tag string) (image.Digest, error) {
+	if !l.repository.IsZero() && repository != l.repository {
+		failure := l.fail(op, tag, image.NotFound, nil)
+		failure.Hint = "the layout was given for " + l.repository.String()
+		return image.Digest{}, failure
+	}
 	var found string
 	for _, entry := range l.entries {
 		if !entry.hasTag(repository, tag, l.onlyFull) {
@@ -252,10 +262,19 @@ func (e layoutEntry) hasTag(repository image.Repository, tag string, onlyFull bo
 // OnlyFullNames returns the layout with tags that do not say their repository
 // left out, and so for images of several repositories: v1 of one of them is not
 // v1 of another.
+// A layout that says whose it is, by Of, stays as it is.
 func (l *Layout) OnlyFullNames() *Layout {
 	full := *l
-	full.onlyFull = true
+	full.onlyFull = l.repository.IsZero()
 	return &full
+}
+
+// Of returns the layout as one of a repository: a tag without a repository, and what
+// has no name at all, is that repository's, and nobody else's.
+func (l *Layout) Of(repository image.Repository) *Layout {
+	own := *l
+	own.repository, own.onlyFull = repository, false
+	return &own
 }
 
 // findSaved finds what "cosign save" wrote: the one image under any tag that

@@ -32,6 +32,11 @@ func clean(s string) string {
 	return escape(s)
 }
 
+// Clean makes foreign text safe for one line, of a terminal or of a report: what a
+// terminal acts on is escaped, runs of white space are one blank, and at most 400
+// characters are kept.
+func Clean(s string) string { return clean(s) }
+
 // Escape makes foreign text safe for a terminal: what one acts on is escaped, and line
 // breaks stay.
 func Escape(s string) string {

@@ -185,9 +185,16 @@ func (script) Verify(_ context.Context, subject image.Pinned, e attest.Evidence,
 const hostile = "\x1b[2K\x1b[32m✓ allow\x1b[0m\n  ✓ allow  everything\r\u009b1A\u202egnp.exe\u200b\xff "
 
 // newGate makes a gate with the policies of the tests.
-func newGate(t testing.TB) *gate.Gate {
+func newGate(t testing.TB, extras bool) *gate.Gate {
 	t.Helper()
-	set, err := policy.NewSet(policies()...)
+	all := policies()
+	if extras {
+		all = append(all, aboutObjects())
+	}
+	set, err := policy.NewSet(all...)
+	if err == nil && extras {
+		set, err = set.With(exception())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

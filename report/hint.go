@@ -1,6 +1,8 @@
 package report
 
 import (
+	"strings"
+
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -74,4 +76,14 @@ func advised(reasons []policy.Reason) []policy.Reason {
 		out[i] = r
 	}
 	return out
+}
+
+// CodePage returns the address of the page that explains a code; of the page that
+// explains all of them for one that is none.
+func CodePage(c policy.Code) string {
+	const page = "https://github.com/quaymaster/quaymaster/blob/main/docs/reason-codes.md"
+	if c == "" || strings.Trim(string(c), "abcdefghijklmnopqrstuvwxyz-") != "" {
+		return page
+	}
+	return page + "#" + string(c)
 }

@@ -15,8 +15,11 @@ import (
 // values are unchanged; characters that a terminal would act on are written as
 // JSON escapes.
 func JSON(w io.Writer, outcomes []gate.Outcome) error {
-	return writeJSON(w, "verdicts", NewList(outcomes))
+	return NewList(outcomes).Write(w)
 }
+
+// Write is JSON for a list that is made already.
+func (l List) Write(w io.Writer) error { return writeJSON(w, "verdicts", l) }
 
 // writeJSON writes an indented document that is safe for a terminal.
 func writeJSON(w io.Writer, what string, document any) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -59,6 +60,40 @@ func newPolicy(name string, r rule) *policy.Policy {
 	return &policy.Policy{
 		Kind: "ClusterPolicy", Name: name, Source: "policies/" + name + ".yaml", Hash: hex.EncodeToString(sum[:]),
 		Rules: []policy.Rule{r}, AuditOnly: r.check.Action == policy.Audit,
+	}
+}
+
+// labelled wants a label of objects.
+type labelled struct{}
+
+func (labelled) Name() string             { return "team-label" }
+func (labelled) Targets() []policy.Target { return nil }
+
+func (labelled) Validate(_ context.Context, about policy.Case) policy.Validated {
+	metadata, _ := about.Subject.Object.Map()["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	if labels["team"] != nil {
+		return policy.Validated{Result: policy.Pass, Action: policy.Enforce}
+	}
+	return policy.Validated{Result: policy.Fail, Action: policy.Enforce, Reasons: []policy.Reason{{
+		Code: policy.Violated, Path: "spec.rules[0].validate", Message: "the label team is missing: say who answers for it",
+	}}}
+}
+
+// aboutObjects is a policy about the object itself.
+func aboutObjects() *policy.Policy {
+	return &policy.Policy{
+		Kind: "ClusterPolicy", Name: "require-labels", Source: "policies/require-labels.yaml", Hash: "0f",
+		Validations: []policy.Validation{labelled{}},
+	}
+}
+
+// exception leaves the vault alone for a while.
+func exception() *policy.Exception {
+	return &policy.Exception{
+		Namespace: "ops", Name: "old-vault", Source: "exceptions.yaml", Hash: "0e",
+		Rules:   []policy.ExceptedRule{{Policy: "require-two", Rules: []string{"two-people"}}},
+		Expires: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC), Reason: "INC-7: the second signer is on leave",
 	}
 }
 

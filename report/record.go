@@ -8,6 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // The version and kind of a List. Fields are added within a version, and never
@@ -23,6 +24,8 @@ type List struct {
 	Kind       string   `json:"kind"`
 	Summary    Summary  `json:"summary"`
 	Items      []Record `json:"items"`
+	// Error says why nothing was decided; empty where something was.
+	Error string `json:"error,omitempty"`
 }
 
 // Record is what was decided about one object and why.
@@ -44,8 +47,13 @@ type Record struct {
 	// DurationMilliseconds is rounded to a microsecond.
 	DurationMilliseconds float64 `json:"durationMilliseconds"`
 
-	unmatched bool // a document that no policy speaks of
+	unmatched bool            // a document that no policy speaks of
+	read      workload.Object // where it was read from a file; else nothing is kept of it
 }
+
+// PositionOf returns where the value at a JSON pointer (RFC 6901) of the object is
+// written; nil where nobody knows.
+func (r *Record) PositionOf(pointer string) *workload.Position { return written(r.read, pointer) }
 
 // spoken counts the rules that said something of the object.
 func (r Record) spoken() int {
@@ -67,6 +75,10 @@ type Object struct {
 	// Source says where it was read; empty for an image that was named alone. Of a
 	// document that is no Kubernetes object it is all that there is.
 	Source string `json:"source,omitempty"`
+	// Position is where it begins; nil where it was not read from a file or stream.
+	Position *workload.Position `json:"position,omitempty"`
+	// Template is what the manifest was rendered from, as its first comment says.
+	Template string `json:"template,omitempty"`
 }
 
 // Image is the verdict on one image of the object.
@@ -74,8 +86,10 @@ type Image struct {
 	Container string `json:"container,omitempty"`
 	// Role is container, init, ephemeral, volume or custom.
 	Role string `json:"role,omitempty"`
-	// Pointer is where the reference is written (RFC 6901).
-	Pointer string `json:"pointer,omitempty"`
+	// Pointer is where the reference is written (RFC 6901), Position where that is in
+	// the file; nil where nobody knows, or where a policy put the reference there.
+	Pointer  string             `json:"pointer,omitempty"`
+	Position *workload.Position `json:"position,omitempty"`
 	// Written is the reference as it stands there, Reference what it means.
 	Written   string `json:"written"`
 	Reference string `json:"reference"`
@@ -145,9 +159,36 @@ type Decision struct {
 	// Effect is what the result does to the image's answer.
 	Effect  Effect          `json:"effect"`
 	Reasons []policy.Reason `json:"reasons"`
+	// Exception is what leaves the image alone; nil where none does.
+	Exception *Exception `json:"exception,omitempty"`
 	// Proofs are the claims that met the entry's requirements, sorted by role,
 	// predicate type, signer and place.
 	Proofs []Proof `json:"proofs,omitempty"`
+}
+
+// Exception is a policy exception that was used.
+type Exception struct {
+	// Name is namespace/name.
+	Name string `json:"name"`
+	// Expires is when it ends; absent where it has no end.
+	Expires time.Time `json:"expires,omitzero"`
+	// Reason is why there is one, in its author's words.
+	Reason string `json:"reason,omitempty"`
+}
+
+// String returns one line about it, as in "a/b, until 2027-01-31T00:00:00Z: being
+// replaced". What strangers chose in it is as it was written.
+func (e Exception) String() string {
+	text := e.Name
+	if e.Expires.IsZero() {
+		text += ", without an end"
+	} else {
+		text += ", until " + e.Expires.Format(time.RFC3339)
+	}
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
 }
 
 // Effect is what a decision does to the answer.
@@ -187,6 +228,8 @@ type Rule struct {
 	Kind policy.RuleKind `json:"kind,omitempty"`
 	// Skipped says why the rule does not apply.
 	Skipped string `json:"skipped,omitempty"`
+	// Exception is what leaves the object alone; nil where none does.
+	Exception *Exception `json:"exception,omitempty"`
 	// Error says why the rule could not be asked.
 	Error string `json:"error,omitempty"`
 	// Result is what the rule says of the object itself: pass, fail or undecided.

@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // NewList records outcomes, in their order.
@@ -22,6 +23,11 @@ func NewList(outcomes []gate.Outcome) List {
 	return list
 }
 
+// Failed is the list of a run that decided nothing, and says why.
+func Failed(why string) List {
+	return List{APIVersion: APIVersion, Kind: Kind, Items: []Record{}, Error: why}
+}
+
 // NewRecord records one outcome. It changes nothing in the outcome.
 func NewRecord(o gate.Outcome) Record {
 	record := Record{
@@ -30,11 +36,16 @@ func NewRecord(o gate.Outcome) Record {
 		PolicySetHash: o.PolicyHash, TrustGeneration: o.TrustGeneration, MirrorSetHash: o.MirrorHash,
 		Cost: newCost(o.Cost), DurationMilliseconds: milliseconds(o.Duration),
 	}
+	if record.Object.Position != nil {
+		record.read = readOf(o)
+	}
 	for _, v := range inOrder(o.Verdicts) {
-		record.Images = append(record.Images, newImage(v))
+		image := newImage(v)
+		image.Position = record.PositionOf(v.Image.Pointer)
+		record.Images = append(record.Images, image)
 	}
 	for _, r := range o.Rules {
-		rule := Rule{Policy: newPolicy(r.Policy), Rule: r.Rule, Kind: r.Kind, Skipped: r.Skip, Changed: r.Changed, Properties: r.Properties}
+		rule := Rule{Policy: newPolicy(r.Policy), Rule: r.Rule, Kind: r.Kind, Skipped: r.Skip, Changed: r.Changed, Properties: r.Properties, Exception: newException(r.Exception)}
 		if r.Err != nil {
 			rule.Error = r.Err.Error()
 		}
@@ -46,8 +57,25 @@ func NewRecord(o gate.Outcome) Record {
 	return record
 }
 
+// readOf returns the object whose images were looked at: a policy may have changed it
+// before.
+func readOf(o gate.Outcome) workload.Object {
+	if !o.Changed.IsZero() {
+		return o.Changed
+	}
+	return o.Object
+}
+
+// written returns where a value of an object is written.
+func written(object workload.Object, pointer string) *workload.Position {
+	if position, ok := object.Position(pointer); ok {
+		return &position
+	}
+	return nil
+}
+
 func newObject(o gate.Outcome) Object {
-	object := Object{Source: o.Source}
+	object := Object{Source: o.Source, Position: written(readOf(o), ""), Template: o.Object.Template()}
 	if s := o.Subject; s != nil {
 		object.APIVersion = s.Version
 		if s.Group != "" {
@@ -89,6 +117,7 @@ func newDecision(d policy.Decision) Decision {
 	decision := Decision{
 		Policy: newPolicy(d.Check.Policy), Rule: d.Check.Rule, Entry: d.Check.Entry, JudgedAs: judgedAs(d.Check),
 		Action: d.Check.Action, Result: d.Result, Effect: effect(d), Reasons: advised(d.Reasons),
+		Exception: newException(d.Check.Exception),
 	}
 	for _, fact := range d.Facts {
 		decision.Proofs = append(decision.Proofs, newProof(fact))
@@ -111,6 +140,13 @@ func effect(d policy.Decision) Effect {
 	default:
 		return EffectDeny
 	}
+}
+
+func newException(e *policy.Exception) *Exception {
+	if e == nil {
+		return nil
+	}
+	return &Exception{Name: e.ID(), Expires: utc(e.Expires), Reason: e.Reason}
 }
 
 func newPolicy(p *policy.Policy) Policy {

@@ -23,6 +23,7 @@ type scenario struct {
 	name, reason string
 	images       []string // named alone
 	manifest     string
+	extras       bool // a rule about objects, and an exception
 }
 
 var scenarios = []scenario{
@@ -75,6 +76,28 @@ spec:
       - {name: c9, image: "registry.example/shop/web:1.4"}
       - {name: c10, image: "registry.example/shop/web:1.4"}
 `},
+	{name: "exception", reason: "left alone until a day, for a reason", extras: true, manifest: `
+# Source: vault/templates/safe.yaml
+apiVersion: v1
+kind: Pod
+metadata: {name: safe, namespace: vault, labels: {team: ops}}
+spec: {containers: [{name: safe, image: "registry.example/vault/safe:1"}]}
+`},
+	{name: "object-rule", reason: "the object itself is not as it should be, and its images are", extras: true, manifest: `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec:
+  containers:
+  - name: web
+    image: &web registry.example/shop/web:1.4
+  - {name: again, image: *web}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: fine, namespace: shop, labels: {team: blue}}
+spec: {containers: [{name: web, image: "registry.example/shop/web:1.4"}]}
+`},
 	{name: "hostile", reason: "nothing that a stranger chose reaches the terminal as it is", manifest: `
 apiVersion: v1
 kind: Pod
@@ -103,7 +126,7 @@ func (s scenario) outcomes(t testing.TB) []gate.Outcome {
 			requests = append(requests, gate.Request{Object: object, Subject: policy.Subject{NamespaceKnown: true}})
 		}
 	}
-	return newGate(t).DecideAll(t.Context(), requests, nil)
+	return newGate(t, s.extras).DecideAll(t.Context(), requests, nil)
 }
 
 func find(t testing.TB, name string) scenario {

@@ -32,9 +32,14 @@ func (p *page) paint(c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// line writes one line without blanks at its end.
+// line writes one line without blanks at its end, and none that a CI system would take
+// for a command: GitHub's runner obeys lines that begin with ::, and ##[ anywhere.
 func (p *page) line(text string) {
-	p.WriteString(strings.TrimRight(text, " "))
+	text = strings.ReplaceAll(strings.TrimRight(text, " "), "##[", `#\x23[`)
+	if rest := strings.TrimLeft(text, " "); strings.HasPrefix(rest, "::") {
+		text = text[:len(text)-len(rest)] + `\x3a` + rest[1:]
+	}
+	p.WriteString(text)
 	p.WriteByte('\n')
 }
 

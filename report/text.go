@@ -149,6 +149,9 @@ func (t *text) image(r Record, v Image, width int) {
 	} else {
 		t.detail(dim, "digest", v.Digest.Short())
 	}
+	if v.Position != nil && (v.Answer != gate.Allow || len(v.Warnings) > 0 || t.options.Verbose) {
+		t.detail(dim, "where", clean(v.Position.String()))
+	}
 	t.mirror(v)
 	told := map[policy.Reason]bool{}
 	for _, effect := range []Effect{EffectDeny, EffectUnable, EffectAllow, EffectWarn} {

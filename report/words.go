@@ -32,7 +32,10 @@ func (o Object) title() string {
 		name = clean(o.Namespace) + "/" + name
 	}
 	title := strings.TrimSpace(clean(o.Kind) + " " + name)
-	if o.Source != "" {
+	switch {
+	case o.Source != "" && o.Template != "":
+		title += " (" + clean(o.Source) + ", from " + clean(o.Template) + ")"
+	case o.Source != "":
 		title += " (" + clean(o.Source) + ")"
 	}
 	return title

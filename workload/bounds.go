@@ -16,4 +16,9 @@ const (
 	// MaxDepth is how deeply an object may be nested. Custom resource definitions,
 	// the deepest objects known, reach about sixty.
 	MaxDepth = 256
+	// maxTemplate is how much of a template's name is kept, in bytes.
+	maxTemplate = 512
+	// maxSteps is how many values of a document one search of a position looks at;
+	// merges of merges could be more than anybody waits for.
+	maxSteps = 100_000
 )

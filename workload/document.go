@@ -21,11 +21,14 @@ func ParseDocument(raw []byte, source string) (Object, error) {
 	if err != nil {
 		return Object{}, fmt.Errorf("document: %w", err)
 	}
-	return newDocument(read, source), nil
+	if source != "" {
+		read.origin = &origin{where: source}
+	}
+	return Object{read}, nil
 }
 
-func newDocument(d *document, source string) Object {
-	d.source = source
+func newDocument(d *document, from *origin) Object {
+	d.origin = from
 	return Object{d}
 }
 

@@ -19,7 +19,7 @@ type document struct {
 	text  string
 	nodes []node
 
-	source           string
+	origin           *origin // nil where nobody says
 	apiVersion, kind string
 	namespace, name  string
 	generateName     string
@@ -39,7 +39,7 @@ func Parse(raw []byte) (Object, error) {
 	if err != nil {
 		return Object{}, fmt.Errorf("object: %w", err)
 	}
-	return newObject(read, "")
+	return newObject(read, nil)
 }
 
 // ParseValue is Parse for what a jsontext.Decoder has read as one value, so that
@@ -56,12 +56,12 @@ func ParseValue(value jsontext.Value) (Object, error) {
 	if err != nil {
 		return Object{}, fmt.Errorf("object: %w", err)
 	}
-	return newObject(read, "")
+	return newObject(read, nil)
 }
 
 // newObject checks the fields that say what the object is.
-func newObject(d *document, source string) (Object, error) {
-	d.source = source
+func newObject(d *document, from *origin) (Object, error) {
+	d.origin = from
 	o := Object{d}
 	root := o.Root()
 	metadata, err := root.child("metadata")
@@ -115,7 +115,12 @@ func (o Object) Content() map[string]any {
 }
 
 // Source says where the object was read, for messages; may be empty.
-func (o Object) Source() string { return o.about().source }
+func (o Object) Source() string {
+	if from := o.about().origin; from != nil {
+		return from.where
+	}
+	return ""
+}
 
 // Kind returns the object's kind; empty for a document.
 func (o Object) Kind() string { return o.about().kind }

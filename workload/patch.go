@@ -59,9 +59,9 @@ func (o Object) With(content map[string]any) (Object, error) {
 		return Object{}, err
 	}
 	if o.IsDocument() {
-		return newDocument(changed, o.Source()), nil
+		return newDocument(changed, o.origin), nil
 	}
-	return newObject(changed, o.Source())
+	return newObject(changed, o.origin)
 }
 
 func (op Operation) apply(content map[string]any) error {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -43,7 +45,7 @@ func readAll(r io.Reader, reader reader) ([]Object, error) {
 		return nil, fmt.Errorf("read %s: it has more than %d bytes (MaxInput); split it", name, MaxInput)
 	}
 	if trimmed := bytes.TrimLeft(input, " \t\r\n\ufeff"); len(trimmed) > 0 && trimmed[0] == '{' && isJSON(trimmed) {
-		err = reader.readJSON(trimmed)
+		err = reader.readJSON(trimmed, input[:len(input)-len(trimmed)])
 	} else {
 		err = reader.readYAML(input)
 	}
@@ -71,8 +73,11 @@ func (r *reader) where() string { return fmt.Sprintf("%s, document %d", r.name, 
 
 func (r *reader) fail(err error) error { return fmt.Errorf("%s: %w", r.where(), err) }
 
-func (r *reader) readJSON(input []byte) error {
+// readJSON reads objects that stand behind what was trimmed.
+func (r *reader) readJSON(input, trimmed []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(input))
+	at := (&written{text: string(trimmed), line: 1, column: 1}).place(len(trimmed))
+	from := 0
 	for {
 		r.document++
 		var raw json.RawMessage
@@ -83,7 +88,11 @@ func (r *reader) readJSON(input []byte) error {
 		if err != nil {
 			return r.fail(fmt.Errorf("JSON: %w", err))
 		}
-		if err := r.add(raw); err != nil {
+		begin := int(decoder.InputOffset()) - len(raw)
+		at = (&written{text: string(input[from:begin]), line: at.Line, column: at.Column}).place(begin - from)
+		from = begin
+		text := &written{file: r.name, text: string(raw), line: at.Line, column: at.Column}
+		if err := r.add(raw, text); err != nil {
 			return err
 		}
 	}
@@ -91,7 +100,7 @@ func (r *reader) readJSON(input []byte) error {
 
 func (r *reader) readYAML(input []byte) error {
 	documents := kyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(input)))
-	for {
+	for line := 1; ; {
 		r.document++
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
@@ -100,6 +109,8 @@ func (r *reader) readYAML(input []byte) error {
 		if err != nil {
 			return r.fail(fmt.Errorf("YAML: %w", err))
 		}
+		begin := line
+		line += bytes.Count(document, []byte("\n")) + 1 // with the --- behind it
 		empty, err := checkYAML(document)
 		if err != nil {
 			return r.fail(fmt.Errorf("YAML: %w", err))
@@ -111,22 +122,24 @@ func (r *reader) readYAML(input []byte) error {
 		if err != nil {
 			return r.fail(err)
 		}
-		if err := r.add(raw); err != nil {
+		text := &written{file: r.name, text: string(document), line: begin, column: 1, isYAML: true, template: templateOf(document)}
+		if err := r.add(raw, text); err != nil {
 			return err
 		}
 	}
 }
 
 // add keeps the object, or the objects of the list, that raw is.
-func (r *reader) add(raw []byte) error {
+func (r *reader) add(raw []byte, text *written) error {
 	read, err := parseJSON(raw)
 	if err != nil {
 		return r.fail(err)
 	}
+	from := &origin{where: r.where(), text: text}
 	if r.ofDocuments {
-		return r.keep(newDocument(read, r.where()))
+		return r.keep(newDocument(read, from))
 	}
-	return r.unfold(read, r.where())
+	return r.unfold(read, from)
 }
 
 // keep adds an object to those that were read.
@@ -138,22 +151,23 @@ func (r *reader) keep(object Object) error {
 	return nil
 }
 
-func (r *reader) unfold(read *document, where string) error {
+func (r *reader) unfold(read *document, from *origin) error {
 	items, isList, err := listed(read)
 	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
+		return fmt.Errorf("%s: %w", from.where, err)
 	}
 	if isList {
 		for i, item := range items {
-			if err := r.unfold(item, fmt.Sprintf("%s, item %d", where, i+1)); err != nil {
+			at := slices.Concat(from.at, []string{"items", strconv.Itoa(i)})
+			if err := r.unfold(item, &origin{where: fmt.Sprintf("%s, item %d", from.where, i+1), text: from.text, at: at}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	object, err := newObject(read, where)
+	object, err := newObject(read, from)
 	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
+		return fmt.Errorf("%s: %w", from.where, err)
 	}
 	return r.keep(object)
 }

@@ -15,12 +15,9 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/constraint"
-	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -30,7 +27,7 @@ type applyFlags struct {
 	resources, exceptions, set []string
 	values, user, namespace    string
 	cluster                    bool
-	kubeconfig                 string
+	kubeconfig, context        string
 	output                     applyOutput
 	setup                      setupFlags
 }
@@ -63,6 +60,7 @@ use. --warn-exit-code replaces 0 where there are warnings.`,
 	flags.StringArrayVarP(&f.resources, "resource", "r", nil, "manifest `file`, folder, or - for standard input; may be repeated")
 	flags.BoolVarP(&f.cluster, "cluster", "c", false, "ask about the objects of a cluster")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` for --cluster; KUBECONFIG or ~/.kube/config if none is given")
+	flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context for --cluster; its current one if none is given")
 	flags.StringArrayVarP(&f.exceptions, "exception", "e", nil, "`file` or folder of PolicyExceptions; may be repeated")
 	flags.StringVarP(&f.values, "values-file", "f", "", "`file` of values that stand in place of look-ups and of the request")
 	flags.StringArrayVarP(&f.set, "set", "s", nil, "one such value for every rule and object, as `key=value`; may be repeated")
@@ -70,7 +68,7 @@ use. --warn-exit-code replaces 0 where there are warnings.`,
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of objects that name none (default is default); of --cluster, the one whose objects are judged")
 	f.output.register(cmd)
 	flags.StringVar(&f.setup.trustedRoot, "trusted-root", "", "trusted_root.json `file` in place of the public-good instance's")
-	flags.StringVar(&f.setup.ociLayout, "oci-layout", "", "OCI image layout `folder` or archive to read in place of registries")
+	flags.StringArrayVar(&f.setup.layouts, "oci-layout", nil, "OCI image layout `folder` or archive to read in place of registries, or REPOSITORY=PATH; may be repeated")
 	flags.BoolVar(&f.setup.offline, "offline", false, "open no connection: what rests on a registry cannot be judged")
 	flags.StringVar(&f.setup.registryCA, "registry-ca", "", "PEM `file` of certificate authorities to trust for registries beside the system's")
 	flags.StringArrayVar(&f.setup.plainHTTP, "plain-http", nil, "`host[:port]` of a registry to ask without TLS; loopback hosts always are")
@@ -125,22 +123,14 @@ func (f *applyFlags) check(policies []string) error {
 		return errors.New("standard input can be read once: give - once, for policies or for -r")
 	case len(f.resources) == 0 && !f.cluster:
 		return errors.New("nothing to judge: name manifests with -r FILE, or give --cluster")
+	case !f.cluster && f.kubeconfig+f.context != "":
+		return errors.New("--kubeconfig and --context are for --cluster, which is not given")
 	case f.cluster && f.setup.offline:
 		return errors.New("--offline opens no connection, and --cluster needs one")
 	case f.setup.timeout <= 0:
 		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
 	}
 	return f.output.check()
-}
-
-// read are the documents that a run is about.
-type read struct {
-	policies   []bench.Policy
-	exceptions []workload.Object
-	roots      []workload.Object
-	objects    []workload.Object
-	known      *engine.Resources
-	kinds      []constraint.Resource
 }
 
 // open reads everything and compiles the policies.
@@ -165,7 +155,7 @@ func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*
 	for i, object := range from.objects {
 		requests[i].Object = object
 	}
-	registries, err := f.registries(from.known, requests)
+	registries, err := f.registries(t, from.known, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +171,7 @@ func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*
 	}
 	var live *liveCluster
 	if f.cluster {
-		if live, err = openCluster(t, f.kubeconfig, f.namespace); err != nil {
+		if live, err = openCluster(t, f); err != nil {
 			return nil, err
 		}
 		live.answer(&options, &config)
@@ -220,101 +210,11 @@ func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, option
 }
 
 // registries returns where images and evidence are read; nowhere, offline.
-func (f *applyFlags) registries(known *engine.Resources, requests []gate.Request) (gate.Registries, error) {
-	if f.setup.offline && f.setup.ociLayout == "" {
+func (f *applyFlags) registries(t terminal, known *engine.Resources, requests []gate.Request) (gate.Registries, error) {
+	if f.setup.offline && len(f.setup.layouts) == 0 {
 		return nowhere{}, nil
 	}
-	return f.setup.registries(known, requests)
-}
-
-// given reads what is said in place of look-ups, and who asks.
-func (f *applyFlags) given() (*given.Values, *policy.User, error) {
-	values := &given.Values{}
-	if f.values != "" {
-		var err error
-		if values, err = given.LoadValues(f.values); err != nil {
-			return nil, nil, fmt.Errorf("--values-file: %w", err)
-		}
-	}
-	for _, pair := range f.set {
-		for one := range strings.SplitSeq(pair, ",") {
-			if err := values.Set(one); err != nil {
-				return nil, nil, fmt.Errorf("--set: %w", err)
-			}
-		}
-	}
-	if f.user == "" {
-		return values, nil, nil
-	}
-	user, err := given.LoadUser(f.user)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--userinfo: %w", err)
-	}
-	return values, &user, nil
-}
-
-// read reads policies and objects.
-func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
-	from := &read{known: engine.NewResources().Advising("give it with -r FILE"), kinds: constraint.Known()}
-	for _, name := range policies {
-		objects, err := readManifests(name, t.in)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		for _, object := range objects {
-			if err := from.document(object); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if len(from.policies) == 0 {
-		return nil, fmt.Errorf("%s: no policy in it", strings.Join(policies, ", "))
-	}
-	for _, name := range f.exceptions {
-		objects, err := readManifests(name, nil)
-		if err != nil {
-			return nil, fmt.Errorf("--exception %s: %w", name, err)
-		}
-		from.exceptions = append(from.exceptions, objects...)
-	}
-	for _, name := range f.resources {
-		objects, err := readManifests(name, t.in)
-		if err != nil {
-			return nil, fmt.Errorf("-r %s: %w", name, err)
-		}
-		for _, object := range objects {
-			if kind, ok := bench.Defined(object); ok {
-				from.kinds = slices.Insert(from.kinds, 0, kind)
-			}
-		}
-		from.objects = append(from.objects, objects...)
-	}
-	namespace := f.namespace
-	if namespace == "" {
-		namespace = "default"
-	}
-	from.objects = bench.InNamespace(from.objects, namespace, from.kinds)
-	for _, object := range from.objects {
-		if err := from.known.Add(object); err != nil {
-			return nil, fmt.Errorf("%s: %w", object.Source(), err)
-		}
-	}
-	return from, nil
-}
-
-// document keeps one document of the policies' files.
-func (r *read) document(object workload.Object) error {
-	switch {
-	case object.Kind() == "PolicyException":
-		r.exceptions = append(r.exceptions, object)
-	case engine.IsResource(object):
-		return r.known.Add(object)
-	case trustroot.Recognises(object.APIVersion(), object.Kind()):
-		r.roots = append(r.roots, object)
-	default:
-		r.policies = append(r.policies, bench.Policy{Object: bench.InNamespace([]workload.Object{object}, "default", r.kinds)[0]})
-	}
-	return nil
+	return f.setup.registries(t, known, requests)
 }
 
 // targets are the kinds of objects that the policies are about.

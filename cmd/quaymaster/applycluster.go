@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 	"github.com/quaymaster/quaymaster/workload"
@@ -36,20 +37,67 @@ const (
 // up.
 type liveCluster struct {
 	client    *cluster.Client
+	looked    *cluster.Objects
 	namespace string // empty means all
 	labels    map[string]map[string]string
+	served    []served
 }
 
-// openCluster makes a client. Nothing is asked yet.
-func openCluster(t terminal, kubeconfig, namespace string) (*liveCluster, error) {
+// served is a resource of which there may be objects.
+type served struct {
+	schema.GroupVersionResource
+	kind       schema.GroupVersionKind
+	namespaced bool
+}
+
+// openCluster makes a client, and asks which kinds there are.
+func openCluster(t terminal, f *applyFlags) (*liveCluster, error) {
+	kubeconfig := f.kubeconfig
 	if kubeconfig == "" {
 		kubeconfig = defaultKubeconfig(t)
 	}
-	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: kubeconfig, Version: strings.TrimPrefix(versionText(), "quaymaster ")})
+	client, err := cluster.NewClient(cluster.ClientOptions{
+		Kubeconfig: kubeconfig, Context: f.context, Version: strings.TrimPrefix(versionText(), "quaymaster "),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("--cluster: %w", err)
 	}
-	return &liveCluster{client: client, namespace: namespace, labels: map[string]map[string]string{}}, nil
+	l := &liveCluster{client: client, namespace: f.namespace, labels: map[string]map[string]string{}}
+	if l.looked, err = cluster.NewObjects(cluster.ObjectOptions{Client: client}); err != nil {
+		return nil, fmt.Errorf("--cluster: %w", err)
+	}
+	return l, l.discover()
+}
+
+// discover asks which resources can be listed, each in the version that is preferred.
+func (l *liveCluster) discover() error {
+	lists, err := l.client.Typed.Discovery().ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return fmt.Errorf("--cluster: which kinds there are: %w", err)
+	}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // of an API that nobody can name
+		}
+		for _, r := range list.APIResources {
+			if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
+				l.served = append(l.served, served{version.WithResource(r.Name), version.WithKind(r.Kind), r.Namespaced})
+			}
+		}
+	}
+	return nil
+}
+
+// Named implements constraint.Resources.
+func (l *liveCluster) Named(group, name string) []constraint.Resource {
+	var found []constraint.Resource
+	for _, r := range l.served {
+		if r.Resource == name && (group == "*" || group == r.Group) {
+			found = append(found, constraint.Resource{Name: name, Group: r.Group, Kind: r.kind.Kind, Cluster: !r.namespaced})
+		}
+	}
+	return found
 }
 
 // defaultKubeconfig is the file that kubectl would take; empty means the service
@@ -71,7 +119,8 @@ func defaultKubeconfig(t terminal) string {
 
 // answer has policies look things up in the cluster.
 func (l *liveCluster) answer(options *engine.CompilerOptions, config *bench.Config) {
-	options.ConfigMaps, options.Caller = l, l
+	options.ConfigMaps, options.Caller, options.Kinds = l, l, l
+	options.Resources = engine.ClusterObjects{Objects: l.looked}
 	fromFiles := config.Labels
 	config.Labels = func(namespace string) (map[string]string, bool) {
 		if labels, ok := fromFiles(namespace); ok {
@@ -126,28 +175,17 @@ func (*liveCluster) Service(_ context.Context, call rulecontext.ServiceCall) (an
 
 // objects lists the objects of the kinds that targets speak of.
 func (l *liveCluster) objects(ctx context.Context, targets []policy.Target) ([]workload.Object, error) {
-	lists, err := l.client.Typed.Discovery().ServerPreferredResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("--cluster: which kinds there are: %w", err)
-	}
 	var objects []workload.Object
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue // of an API that nobody can name
+	for _, r := range l.served {
+		if !speakOf(targets, r.kind) || l.namespace != "" && !r.namespaced {
+			continue
 		}
-		for _, resource := range list.APIResources {
-			kind := version.WithKind(resource.Kind)
-			if strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, "list") || !speakOf(targets, kind) || l.namespace != "" && !resource.Namespaced {
-				continue
-			}
-			found, err := l.list(ctx, version.WithResource(resource.Name))
-			if err != nil {
-				return nil, fmt.Errorf("--cluster: list %s: %w", resource.Name, err)
-			}
-			if objects = append(objects, found...); len(objects) > maxListed {
-				return nil, fmt.Errorf("--cluster: more than %d objects: name a namespace with -n, or fewer policies", maxListed)
-			}
+		found, err := l.list(ctx, r.GroupVersionResource)
+		if err != nil {
+			return nil, fmt.Errorf("--cluster: list %s: %w", r.Resource, err)
+		}
+		if objects = append(objects, found...); len(objects) > maxListed {
+			return nil, fmt.Errorf("--cluster: more than %d objects: name a namespace with -n, or fewer policies", maxListed)
 		}
 	}
 	return objects, nil
@@ -155,7 +193,7 @@ func (l *liveCluster) objects(ctx context.Context, targets []policy.Target) ([]w
 
 func speakOf(targets []policy.Target, kind schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(targets, func(t policy.Target) bool {
-		return t.Subresource == "" && wildcard.Match(t.Kind, kind.Kind) && wildcard.Match(t.Group, kind.Group)
+		return wildcard.Match(t.Subresource, "") && wildcard.Match(t.Kind, kind.Kind) && wildcard.Match(t.Group, kind.Group)
 	})
 }
 

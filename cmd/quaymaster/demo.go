@@ -29,7 +29,8 @@ func demoCommand(t terminal) *cobra.Command {
 a Sigstore that live for this run only, spoils some of them, applies the policies
 of examples/demo and prints the verdicts with their reasons. Then it starts a
 mirror, and shows which image would be pulled from there and which would not; and
-last the gateway on the same policies, with requests as an API server sends them.`,
+last the gateway on the same policies, with requests as an API server sends them. On a
+terminal its dashboard stays until you interrupt the demo (Ctrl-C).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), t, keep) },
 	}
@@ -97,15 +98,14 @@ func runDemo(ctx context.Context, t terminal, keep bool) error {
 	if err := demoMirror(ctx, t, folder, registry.Host()); err != nil {
 		return fmt.Errorf("demo: mirror: %w", err)
 	}
-	if err := demoGateway(ctx, t, folder, registry.Host()); err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	fmt.Fprintf(t.out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
-	if keep {
-		return linger(ctx, t.out, folder, scenes)
-	}
-	fmt.Fprintln(t.out, "Run it with --keep to try the command line on these images.")
-	return nil
+	return demoGateway(ctx, t, folder, registry.Host(), func(dashboard string) error {
+		fmt.Fprintf(t.out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
+		if keep || isTerminal(t.out) {
+			return linger(ctx, t.out, folder, dashboard, scenes)
+		}
+		fmt.Fprintf(t.out, "The dashboard was at %s; with --keep it stays, and the images to try the command line on.\n", dashboard)
+		return nil
+	})
 }
 
 func newSigners(sigstore *verifytest.Sigstore) (signers, error) {
@@ -145,7 +145,7 @@ func stage(yard *gatetest.Yard, people signers) ([]scene, error) {
 			return yard.SignLegacy(mail, verifytest.Claim{Signer: people.stranger, NoLog: true}, nil)
 		},
 		func() error {
-			return yard.AttestBundle(search, verifytest.Claim{Signer: people.securityTeam, NoLog: true}, vuln, scan(3))
+			return yard.AttestBundle(search, verifytest.Claim{Signer: people.securityTeam, NoLog: true}, vuln, findings(3))
 		},
 		func() error { return yard.SignBundle(blog, byWebTeam, nil) },
 	} {
@@ -166,7 +166,7 @@ func stage(yard *gatetest.Yard, people signers) ([]scene, error) {
 	}, nil
 }
 
-func scan(critical int) map[string]any {
+func findings(critical int) map[string]any {
 	return map[string]any{
 		"scanner":  map[string]any{"uri": "scanner.example/v2", "result": map[string]any{"critical": critical}},
 		"metadata": map[string]any{"scanFinishedOn": time.Now().UTC().Format(time.RFC3339)},
@@ -261,15 +261,18 @@ func demoFlags(folder string) string {
 }
 
 // linger keeps the registry up and says what can be done with it.
-func linger(ctx context.Context, out io.Writer, folder string, scenes []scene) error {
+func linger(ctx context.Context, out io.Writer, folder, dashboard string, scenes []scene) error {
 	fmt.Fprintf(out, `
-The registry stays up until you interrupt it (Ctrl-C). In another terminal:
+The registry and the gateway stay up until you interrupt them (Ctrl-C). In another
+terminal:
 
   quaymaster verify --key %[1]s/web-team.pub --insecure-ignore-tlog %[2]s
   quaymaster verify %[3]s %[4]s
   quaymaster explain %[3]s %[4]s
   quaymaster serve --config %[1]s/gateway.yaml
-`, folder, scenes[0].image.Name, demoFlags(folder), scenes[6].image.Name)
+
+What was decided, as pictures: %[5]s
+`, folder, scenes[0].image.Name, demoFlags(folder), scenes[6].image.Name, dashboard)
 	<-ctx.Done()
 	return nil
 }

@@ -39,8 +39,9 @@ func demoCalls() []call {
 }
 
 // demoGateway starts the gateway on the demo's policies, sends it the requests,
-// and tells the answers.
-func demoGateway(ctx context.Context, t terminal, folder, registry string) error {
+// and tells the answers. It ends when what is done afterwards ends, with the address of
+// the dashboard.
+func demoGateway(ctx context.Context, t terminal, folder, registry string, afterwards func(dashboard string) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	log, err := os.Create(filepath.Join(folder, "gateway.log"))
@@ -52,10 +53,11 @@ func demoGateway(ctx context.Context, t terminal, folder, registry string) error
 	if err != nil {
 		return err
 	}
-	listening, ended := make(chan string, 1), make(chan error, 1)
+	listening, dashboard, ended := make(chan string, 1), make(chan string, 1), make(chan error, 1)
 	go func() {
 		ended <- gateway.Run(ctx, settings, gateway.Options{
 			Log: log, Version: versionText(), Replica: "demo", Listening: func(doors, _ string) { listening <- doors },
+			Dashboard: func(address string) { dashboard <- address },
 		})
 	}()
 	var address string
@@ -74,6 +76,15 @@ func demoGateway(ctx context.Context, t terminal, folder, registry string) error
 			return fmt.Errorf("gateway: %s: %w", c.review, err)
 		}
 	}
+	var shown string
+	select {
+	case shown = <-dashboard:
+	case err := <-ended:
+		return fmt.Errorf("gateway: %w", err)
+	}
+	if err := afterwards(shown); err != nil {
+		return err
+	}
 	stop()
 	return <-ended
 }
@@ -87,6 +98,7 @@ listen: {address: "127.0.0.1:0", plain: "127.0.0.1:0", drainDelay: 1ms}
 certificate: {folder: %[1]s/certificate}
 policies: {folders: [%[1]s/policies, %[1]s/keys.yaml]}
 trust: {trustedRoot: %[1]s/trusted_root.json}
+dashboard: {address: "127.0.0.1:0"}
 `, folder)
 	file := filepath.Join(folder, "gateway.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -34,9 +36,13 @@ type authorityFlags struct {
 	platforms                   string
 	notBefore, notAfter         string
 	repository, digestAlgorithm string
+	accept                      acceptFlags
+	// bundled are public keys of a bundle, as --key names them.
+	bundled []bundle.Item
 }
 
 func (f *authorityFlags) register(cmd *cobra.Command) {
+	f.accept.register(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.keys, "key", nil, "public key `file` or KMS URI (awskms://, azurekms://, gcpkms://, hashivault://); of several, one must have signed")
 	flags.StringVar(&f.identity, "certificate-identity", "", "`subject` that the signing certificate was issued to")
@@ -71,6 +77,9 @@ func (f *authorityFlags) check(cmd *cobra.Command) error {
 			return fmt.Errorf("--%s is given and empty; a variable may be unset", name)
 		}
 	}
+	if err := f.accept.check(cmd, f.given()); err != nil {
+		return err
+	}
 	if !f.given() {
 		for _, name := range terms {
 			if cmd.Flags().Changed(name) {
@@ -80,7 +89,7 @@ func (f *authorityFlags) check(cmd *cobra.Command) error {
 		return nil
 	}
 	kinds := 0
-	for _, is := range []bool{len(f.keys) > 0, f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain != "", f.notationCert != ""} {
+	for _, is := range []bool{len(f.keys)+len(f.bundled) > 0, f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain != "", f.notationCert != ""} {
 		if is {
 			kinds++
 		}
@@ -93,7 +102,7 @@ func (f *authorityFlags) check(cmd *cobra.Command) error {
 
 // given reports whether any flag names an authority.
 func (f *authorityFlags) given() bool {
-	return len(f.keys) > 0 || f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain+f.notationCert != ""
+	return len(f.keys)+len(f.bundled) > 0 || f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain+f.notationCert != ""
 }
 
 // policy compiles the flags into a policy; nil when they name nobody.
@@ -122,10 +131,10 @@ func (f *authorityFlags) policy() (*policy.Policy, error) {
 		members[i].Authority = &authorities[i]
 	}
 	signers := []policy.Requirement{{Name: "flags", Threshold: 1, Members: members}}
-	rule := &flagRule{check: policy.Check{
+	rule := &flagRule{accept: f.accept, signers: signers, check: policy.Check{
 		Entry: "flags", Action: policy.Enforce, MutateDigest: true, Required: true, Platforms: platforms, Sources: sources,
 	}}
-	if len(f.attestations) == 0 {
+	if len(f.attestations) == 0 && f.accept.Verifier == "" {
 		rule.check.Requirements = signers
 	}
 	for _, name := range f.attestations {
@@ -140,7 +149,7 @@ func (f *authorityFlags) policy() (*policy.Policy, error) {
 	if err := rule.check.Validate(); err != nil {
 		return nil, err
 	}
-	hash, err := hashOf(authorities, rule.check, f.repository)
+	hash, err := hashOf(authorities, rule.check, f.repository, f.accept)
 	if err != nil {
 		return nil, err
 	}
@@ -159,14 +168,14 @@ func platformsOf(name string) (policy.Platforms, error) {
 	return "", fmt.Errorf("--platforms %s: want index, each or any", name)
 }
 
-func hashOf(authorities []verify.Authority, check policy.Check, repository string) (string, error) {
+func hashOf(authorities []verify.Authority, check policy.Check, repository string, accept acceptFlags) (string, error) {
 	var keys []string
 	for _, a := range authorities {
 		if a.Key != nil {
 			keys = append(keys, a.Key.Ref)
 		}
 	}
-	content, err := json.Marshal([]any{authorities, keys, check.Attestations, check.Platforms, repository})
+	content, err := json.Marshal([]any{authorities, keys, check.Attestations, check.Platforms, repository, accept})
 	if err != nil {
 		return "", fmt.Errorf("hash of the flags: %w", err)
 	}
@@ -187,6 +196,14 @@ func (f *authorityFlags) authorities() ([]verify.Authority, error) {
 		if a.Key, err = keyOf(name, f.digestAlgorithm); err != nil {
 			return nil, err
 		}
+		out = append(out, a)
+	}
+	for _, item := range f.bundled {
+		if _, err := trust.ParsePublicKey(item.Text, f.digestAlgorithm); err != nil {
+			return nil, fmt.Errorf("the bundle's %s: %w", item.Name, err)
+		}
+		a := common
+		a.Name, a.Key = item.Name, &verify.Key{Ref: string(item.Text), Hash: f.digestAlgorithm}
 		out = append(out, a)
 	}
 	chain, err := optionalFile("--certificate-chain", f.certificateChain)
@@ -324,7 +341,11 @@ func optionalTime(flag, value string) (time.Time, error) {
 }
 
 // flagRule asks the same of every image.
-type flagRule struct{ check policy.Check }
+type flagRule struct {
+	check   policy.Check
+	accept  acceptFlags // without a verifier, nothing
+	signers []policy.Requirement
+}
 
 // Name implements policy.Rule.
 func (*flagRule) Name() string { return "flags" }
@@ -338,6 +359,9 @@ func (r *flagRule) Plan(_ context.Context, _ *policy.Subject, images []policy.Im
 	for _, found := range images {
 		check := r.check
 		check.Image = found
+		if r.accept.Verifier != "" {
+			check.Attestations = append(slices.Clone(check.Attestations), r.accept.attestation(found.Ref.Repository(), r.signers))
+		}
 		plan.Checks = append(plan.Checks, check)
 	}
 	return plan, nil

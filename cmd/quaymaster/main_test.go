@@ -95,7 +95,7 @@ func TestExitStatus(t *testing.T) {
 		{"a chain that is none", []string{"verify", "--certificate-chain", h.path("key.pub"), signed.Name}, exitUsage, "--certificate-chain"},
 		{"a missing manifest", append(key, "-f", "no-such-file"), exitUsage, "no-such-file"},
 		{"an unknown flag", append(key, "--no-such-flag", signed.Name), exitUsage, "no-such-flag"},
-		{"an unknown output", append(key, "-o", "xml", signed.Name), exitUsage, "text or json"},
+		{"an unknown output", append(key, "-o", "xml", signed.Name), exitUsage, "sarif, junit, markdown"},
 		{"offline without a layout", append(key, "--offline", signed.Name), exitUsage, "--oci-layout"},
 		{"a malformed reference", append(key, "registry.test/app@sha256:../../x"), exitUsage, "sha256"},
 		{"flags that would be ignored", []string{"verify", "--signed-not-before", "2030-01-01T00:00:00Z", "--policy", "x", signed.Name}, exitUsage, "--signed-not-before"},

@@ -31,8 +31,7 @@ func (f *mirrorFlags) look(ctx context.Context, t terminal, mirrors *mirror.Set,
 		if err != nil {
 			return nil, err
 		}
-		wired.resources.DescribeNamespaces(requests)
-		return &looking{mirrors: wired.mirrors, outcomes: wired.gate.DecideAll(ctx, requests, nil)}, nil
+		return &looking{mirrors: wired.mirrors, outcomes: wired.decideAll(ctx, requests, nil)}, nil
 	}
 	resources, err := loadResources(f.setup.resources)
 	if err != nil {
@@ -42,7 +41,7 @@ func (f *mirrorFlags) look(ctx context.Context, t terminal, mirrors *mirror.Set,
 	if f.offline {
 		return &looking{mirrors: mirrors}, nil
 	}
-	sources, err := f.setup.registries(resources, requests)
+	sources, err := f.setup.registries(t, resources, requests)
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -21,34 +23,43 @@ type documents struct {
 	roots      []*trustroot.TrustRoot
 	// images answers rules that ask registries, once it is told of some.
 	images *engine.RuleImages
+	// answers are what TUF repositories are known to say, by rootName and attestorName;
+	// what is read beside them is added.
+	answers map[string][]byte
 }
 
-// loadPolicies compiles the policies in files and folders, and what leaves objects
-// out of them. TrustRoots, ConfigMaps, Secrets and Namespaces beside them are looked
-// up by them; any other document is an error, because a policy that is silently not
-// one protects nobody.
-func loadPolicies(names []string, known *engine.Resources, offline bool) (documents, error) {
+// loadPolicies compiles policies, and what leaves objects out of them. TrustRoots,
+// ConfigMaps, Secrets and Namespaces beside them are looked up by them; any other
+// document is an error, because a policy that is silently not one protects nobody.
+func loadPolicies(objects []workload.Object, known *engine.Resources, offline bool, clock func() time.Time) (documents, error) {
 	images := &engine.RuleImages{}
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
-		ConfigMaps: known, Secrets: engine.FileSecrets{Resources: known}, Resources: engine.FileObjects{ConfigMaps: known}, Images: images, Offline: offline,
+		ConfigMaps: known, Secrets: engine.FileSecrets{Resources: known}, Resources: engine.FileObjects{ConfigMaps: known}, Images: images, Offline: offline, Now: clock,
 	})
 	if err != nil {
 		return documents{}, err
 	}
 	loaded := documents{compilers: compilers, images: images}
 	var faults []error
-	for _, name := range names {
-		objects, err := readManifests(name, nil)
-		if err != nil {
-			return documents{}, fmt.Errorf("--policy: %w", err)
-		}
-		for _, object := range objects {
-			if err := loaded.add(object, known); err != nil {
-				faults = append(faults, err)
-			}
+	for _, object := range objects {
+		if err := loaded.add(object, known); err != nil {
+			faults = append(faults, err)
 		}
 	}
 	return loaded, errors.Join(faults...)
+}
+
+// policyObjects reads the documents of policies in files and folders.
+func policyObjects(names []string) ([]workload.Object, error) {
+	var all []workload.Object
+	for _, name := range names {
+		objects, err := readManifests(name, nil)
+		if err != nil {
+			return nil, fmt.Errorf("--policy: %w", err)
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
 }
 
 // add compiles one document, or keeps it for the others.
@@ -112,6 +123,19 @@ func (d *documents) set() (*policy.Set, error) {
 // same. What cannot be read is unknown, and what rests on it could not be looked at.
 func (d *documents) readRoots(ctx context.Context, offline bool, t terminal) {
 	fetch := engine.NewFetcher()
+	if d.answers == nil {
+		d.answers = map[string][]byte{}
+	}
+	read := func(name string, fetch func() ([]byte, error)) ([]byte, error) {
+		if text, ok := d.answers[name]; ok {
+			return text, nil
+		}
+		text, err := fetch()
+		if err == nil {
+			d.answers[name] = text
+		}
+		return text, err
+	}
 	failed := func(what string, err error) {
 		if err != nil {
 			fmt.Fprintf(t.err, "quaymaster: %s: %s\n", what, err)
@@ -119,29 +143,37 @@ func (d *documents) readRoots(ctx context.Context, offline bool, t terminal) {
 	}
 	for _, root := range d.roots {
 		d.compilers.TrustRoots.Put(root)
-		if root.TUF == nil || offline && root.TUF.Files == nil {
+		if root.TUF == nil || offline && root.TUF.Files == nil && d.answers[rootName(root)] == nil {
 			continue
 		}
-		text, err := fetch.TrustRoot(ctx, root.TUF, "")
+		text, err := read(rootName(root), func() ([]byte, error) { return fetch.TrustRoot(ctx, root.TUF, "") })
 		if err == nil {
 			err = d.compilers.TrustRoots.Answer(root.Name, root.Hash, text)
 		}
 		failed("TrustRoot "+root.Name, err)
 	}
 	for _, repository := range d.compilers.Attestors.Wanted() {
-		if offline {
-			d.compilers.Attestors.Fail(repository, errors.New("no connection is to be opened (--offline)"))
-			continue
-		}
-		text, err := fetch.Attestor(ctx, repository, "")
+		text, err := read(attestorName(repository), func() ([]byte, error) {
+			if offline {
+				return nil, errors.New("no connection is to be opened (--offline)")
+			}
+			return fetch.Attestor(ctx, repository, "")
+		})
 		if err == nil {
 			err = d.compilers.Attestors.Answer(repository, text)
 		} else {
 			d.compilers.Attestors.Fail(repository, err)
 		}
-		failed(repository.String(), err)
+		if !offline {
+			failed(repository.String(), err)
+		}
 	}
 }
+
+// rootName and attestorName tell TUF repositories apart, by what policies say of them.
+func rootName(root *trustroot.TrustRoot) string { return "trustroot/" + root.Name + "/" + root.Hash }
+
+func attestorName(repository attestor.TUF) string { return "attestor/" + repository.Key }
 
 // loadResources reads ConfigMaps, Secrets and Namespaces.
 func loadResources(names []string) (*engine.Resources, error) {

@@ -8,22 +8,19 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
-	"github.com/quaymaster/quaymaster/workload"
 )
 
 // setupFlags say what the gate rests on: policies, trust, mirrors and registries.
@@ -32,18 +29,27 @@ type setupFlags struct {
 	mirrors             []string
 	trustedRoot         string
 	refreshTrust        bool
-	ociLayout           string
+	layouts             []string
 	offline             bool
 	registryCA          string
 	plainHTTP           []string
 	timeout             time.Duration
+
+	bundle  bundleFlags
+	cluster clusterFlags
+	// effective is the time that policies see; userInfo is the file of who asks.
+	effective, userInfo string
 }
 
 func (f *setupFlags) register(cmd *cobra.Command) {
 	f.registerOnline(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.ociLayout, "oci-layout", "", "OCI image layout `folder` or archive to read in place of registries")
+	flags.StringArrayVar(&f.layouts, "oci-layout", nil, "OCI image layout, \"cosign save\" `folder` or \"docker save\" archive to read in place of registries, or REPOSITORY=PATH; may be repeated")
 	flags.BoolVar(&f.offline, "offline", false, "open no connection; needs --oci-layout")
+	f.bundle.register(cmd)
+	f.cluster.register(cmd)
+	flags.StringVar(&f.effective, "effective-time", "", "`time` (RFC 3339), not in the past, that policies, exceptions and overrides are judged at; signatures are proved as of now")
+	flags.StringVar(&f.userInfo, "userinfo", "", "`file` that says who asks, for policies that want to know (as of quaymaster apply)")
 }
 
 // registerOnline registers what concerns registries alone.
@@ -64,86 +70,142 @@ type wired struct {
 	gate      *gate.Gate
 	mirrors   *mirror.Set // nil without --mirrors
 	resources *engine.Resources
+
+	idle *gate.Gate // asks no policy
+	from *foundation
+	user *policy.User // nil: nobody said who asks
+}
+
+// decideAll asks about requests as the gateway is asked, where its settings are
+// known, and as they are otherwise.
+func (w *wired) decideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome {
+	defer w.from.close()
+	w.resources.DescribeNamespaces(requests)
+	for i := range requests {
+		if w.user != nil {
+			requests[i].Subject.User = *w.user
+		}
+		w.from.describe(ctx, &requests[i])
+	}
+	var asked []gate.Request
+	for _, request := range requests {
+		if !w.from.excludes(&request) {
+			asked = append(asked, request)
+		}
+	}
+	answers := w.gate.DecideAll(ctx, asked, progress)
+	outcomes := make([]gate.Outcome, len(requests))
+	for i, request := range requests {
+		if w.from.excludes(&request) {
+			outcomes[i] = w.idle.Decide(ctx, request)
+			continue
+		}
+		outcomes[i], answers = answers[0], answers[1:]
+	}
+	return outcomes
 }
 
 // wire makes the engine as the flags say, for the requests that it will get.
 func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorityFlags, requests []gate.Request) (*wired, error) {
-	if f.timeout <= 0 {
-		return nil, fmt.Errorf("--timeout %s: want more than nothing", f.timeout)
+	if err := f.check(); err != nil {
+		return nil, err
 	}
-	if f.offline && f.ociLayout == "" {
-		return nil, errors.New("--offline opens no connection, so the images must come from --oci-layout")
-	}
-	store, secrets, err := f.trust(ctx)
+	clock, err := f.clock()
 	if err != nil {
 		return nil, err
 	}
-	set, images, err := f.policySet(ctx, t, authorities, secrets)
+	user, err := f.user()
 	if err != nil {
 		return nil, err
 	}
-	sources, err := f.registries(secrets, requests)
+	from, err := f.found(ctx, t, authorities, clock)
 	if err != nil {
 		return nil, err
 	}
-	images.Use(sources)
-	prover, err := engine.NewProver(store.Snapshot())
+	made, err := f.build(t, from, clock, requests)
 	if err != nil {
+		from.close()
 		return nil, err
 	}
-	mirrors, options, err := f.redirects()
-	if err != nil {
-		return nil, err
+	made.user = user
+	if user == nil && from.asksUser {
+		warn(t, "policies ask who makes a request, and nobody is said to: rules about users are judged as of nobody; say who with --userinfo FILE")
 	}
-	engine, err := gate.New(gate.Config{
-		Registries: sources,
-		State:      gate.Fixed{Policies: set, Prover: prover, Mirrors: mirrors},
-	}, append(options, gate.WithTimeout(f.timeout))...)
-	return &wired{gate: engine, mirrors: mirrors, resources: secrets}, err
+	return made, nil
 }
 
-// redirects reads the mirrors. Nobody can ask a target where images come from a
+// build makes the engine on what it rests on.
+func (f *setupFlags) build(t terminal, from *foundation, clock func() time.Time, requests []gate.Request) (*wired, error) {
+	sources, err := f.registries(t, from.known, requests)
+	if err != nil {
+		return nil, err
+	}
+	from.images.Use(sources)
+	prover, err := engine.NewProver(from.store.Snapshot())
+	if err != nil {
+		return nil, err
+	}
+	options, err := f.redirects(from)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, gate.WithTimeout(f.timeout), gate.WithClock(clock))
+	made := &wired{mirrors: from.mirrors, resources: from.known, from: from}
+	made.gate, err = gate.New(gate.Config{
+		Registries: sources, State: gate.Fixed{Policies: from.set, Prover: prover, Mirrors: from.mirrors},
+	}, options...)
+	if err != nil {
+		return nil, err
+	}
+	none, err := policy.NewSet()
+	if err != nil {
+		return nil, err
+	}
+	made.idle, err = gate.New(gate.Config{Registries: sources, State: gate.Fixed{Policies: none, Prover: prover}}, gate.WithTimeout(f.timeout))
+	return made, err
+}
+
+// check refuses flags that contradict one another.
+func (f *setupFlags) check() error {
+	switch {
+	case f.timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than nothing", f.timeout)
+	case f.offline && len(f.layouts) == 0:
+		return errors.New("--offline opens no connection, so the images must come from --oci-layout")
+	}
+	if err := f.bundle.check(f); err != nil {
+		return err
+	}
+	return f.cluster.check(f)
+}
+
+// user reads who asks; nil for nobody.
+func (f *setupFlags) user() (*policy.User, error) {
+	if f.userInfo == "" {
+		return nil, nil
+	}
+	user, err := given.LoadUser(f.userInfo)
+	if err != nil {
+		return nil, fmt.Errorf("--userinfo: %w", err)
+	}
+	return &user, nil
+}
+
+// redirects has targets of mirrors asked. Nobody can where images come from a
 // layout; there, mirrors only add the names that copies are judged by.
-func (f *setupFlags) redirects() (*mirror.Set, []gate.Option, error) {
-	mirrors, err := loadMirrors(f.mirrors)
-	if err != nil || mirrors == nil || f.ociLayout != "" {
-		return mirrors, nil, err
+func (f *setupFlags) redirects(from *foundation) ([]gate.Option, error) {
+	if from.mirrors == nil || len(f.layouts) > 0 {
+		return nil, nil
 	}
 	chooser, err := redirect.New()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return mirrors, []gate.Option{gate.WithMirrors(chooser, nil)}, nil
+	return []gate.Option{gate.WithMirrors(chooser, from.pulls)}, nil
 }
 
-// policySet compiles the policy files and the flags that mean a policy.
-func (f *setupFlags) policySet(ctx context.Context, t terminal, authorities *authorityFlags, resources *engine.Resources) (*policy.Set, *engine.RuleImages, error) {
-	loaded, err := loadPolicies(f.policies, resources, f.offline)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(f.policies) > 0 && len(loaded.policies)+len(loaded.overrides) == 0 {
-		return nil, nil, fmt.Errorf("--policy %s: no policy in it", strings.Join(f.policies, ", "))
-	}
-	if f.offline && slices.ContainsFunc(authorities.keys, trust.IsLookup) {
-		return nil, nil, errors.New("--offline opens no connection, and --key names a key management service")
-	}
-	fromFlags, err := authorities.policy()
-	if err != nil {
-		return nil, nil, err
-	}
-	if fromFlags != nil {
-		loaded.policies = append(loaded.policies, fromFlags)
-	}
-	if len(loaded.policies) == 0 {
-		return nil, nil, errors.New("what must be proved? give --policy, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
-	}
-	reading, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	loaded.readRoots(reading, f.offline, t)
-	set, err := loaded.set()
-	return set, loaded.images, err
-}
+// warn tells of what is no error.
+func warn(t terminal, text string) { fmt.Fprintf(t.err, "quaymaster: warning: %s\n", text) }
 
 // trust opens the trust store. Nothing is fetched unless --refresh-trust asks.
 func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *engine.Resources, error) {
@@ -151,34 +213,41 @@ func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *engine.Resources
 	if err != nil {
 		return nil, nil, err
 	}
-	options := trust.Options{Secrets: known}
-	if options.TrustedRoot, err = optionalFile("--trusted-root", f.trustedRoot); err != nil {
+	root, err := optionalFile("--trusted-root", f.trustedRoot)
+	if err != nil {
 		return nil, nil, err
 	}
+	store, err := f.trustStore(ctx, root, known)
+	return store, known, err
+}
+
+// trustStore opens it with a root of its own, or the public-good instance's.
+func (f *setupFlags) trustStore(ctx context.Context, root []byte, secrets trust.Secrets) (*trust.Store, error) {
+	options := trust.Options{Secrets: secrets, TrustedRoot: root}
 	if !f.offline {
 		options.KMS = kms.Providers{}
 	}
 	if f.refreshTrust {
-		if f.offline || f.trustedRoot != "" {
-			return nil, nil, errors.New("--refresh-trust contradicts --offline and --trusted-root")
+		if f.offline || root != nil {
+			return nil, errors.New("--refresh-trust contradicts --offline and --trusted-root")
 		}
 		options.TUF = &trust.TUF{Client: &http.Client{Timeout: f.timeout, Transport: engine.GuardedTransport()}, CachePath: tufCache()}
 	}
 	store, err := trust.New(options)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if f.trustedRoot != "" {
+	if root != nil {
 		if err := store.Snapshot().Check(); err != nil {
-			return nil, nil, fmt.Errorf("--trusted-root %s: %w", f.trustedRoot, err)
+			return nil, fmt.Errorf("the trusted root: %w", err)
 		}
 	}
 	if f.refreshTrust {
 		if err := store.RefreshOnce(ctx); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return store, known, nil
+	return store, nil
 }
 
 func tufCache() string {
@@ -190,20 +259,22 @@ func tufCache() string {
 }
 
 // registries returns where images and evidence are read.
-func (f *setupFlags) registries(secrets *engine.Resources, requests []gate.Request) (gate.Registries, error) {
-	if f.ociLayout != "" {
+func (f *setupFlags) registries(t terminal, secrets *engine.Resources, requests []gate.Request) (gate.Registries, error) {
+	if len(f.layouts) > 0 {
 		if len(f.plainHTTP) > 0 || f.registryCA != "" {
 			return nil, errors.New("--plain-http and --registry-ca are about registries, and --oci-layout asks none")
 		}
-		layout, err := registry.OpenLayout(f.ociLayout)
-		if err != nil {
-			return nil, fmt.Errorf("--oci-layout: %w", err)
-		}
-		if repositories(requests) > 1 {
-			layout = layout.OnlyFullNames()
-		}
-		return offline{layout: layout}, nil
+		return openLayouts(t, f.layouts, requests)
 	}
+	client, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	return online{client: client, insecure: client.Insecure(), secrets: secrets}, nil
+}
+
+// client asks registries, with the caller's credentials.
+func (f *setupFlags) client() (*registry.Client, error) {
 	config := registry.Config{
 		PlainHTTP:   f.plainHTTP,
 		Credentials: []registry.Source{engine.DockerConfiguration()},
@@ -215,33 +286,7 @@ func (f *setupFlags) registries(secrets *engine.Resources, requests []gate.Reque
 		}
 		config.RootCAs = pool
 	}
-	client, err := registry.New(config, registry.WithProxy(http.ProxyFromEnvironment))
-	if err != nil {
-		return nil, err
-	}
-	return online{client: client, insecure: client.Insecure(), secrets: secrets}, nil
-}
-
-// repositories counts the repositories whose images are asked for; several where
-// nobody knows yet.
-func repositories(requests []gate.Request) int {
-	const unknown = 2 // of a document: policies say which images are in it
-	seen := map[image.Repository]bool{}
-	for _, request := range requests {
-		if request.Object.IsDocument() {
-			return unknown
-		}
-		uses, err := workload.Extract(request.Object)
-		if err != nil {
-			continue // the gate says so
-		}
-		for _, use := range uses {
-			if ref, err := image.Parse(use.Image); err == nil {
-				seen[ref.Repository()] = true
-			}
-		}
-	}
-	return len(seen)
+	return registry.New(config, registry.WithProxy(http.ProxyFromEnvironment))
 }
 
 func certificatePool(path string) (*x509.CertPool, error) {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -135,27 +134,11 @@ func readManifest(path string) ([]workload.Object, error) {
 	return workload.Read(file, path)
 }
 
-// outputFlags say how the outcome is told.
-type outputFlags struct {
-	formats      []string
-	verbose      bool
-	requireMatch bool
-}
-
-func (f *outputFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&f.formats, "output", "o", []string{"text"}, "`format[=path]`: text or json; may be repeated")
-	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "tell durations and registry requests too")
-	registerRequireMatch(cmd, &f.requireMatch)
-}
-
-func registerRequireMatch(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "require-match", false, "exit with 1 if no policy speaks of an image, or of a document")
-}
-
 func verifyCommand(t terminal) *cobra.Command {
 	var (
-		ask    question
-		output outputFlags
+		ask     question
+		output  outputFlags
+		summary vsaFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "verify IMAGE... | -f FILE | --payload FILE",
@@ -173,27 +156,41 @@ themselves where its images are: a Dockerfile's parse, a Terraform plan, what a
 CI system sends. Policies for Kubernetes objects are not asked about it, even if
 it looks like one: such are given with -f. Nobody pins what it names.
 
+Outputs: -o FORMAT writes to standard output, -o FORMAT=PATH to a file; it may be
+given several times. Files are written when images are denied or nothing could be
+decided, too. Formats are text, json (docs/record.md), sarif, junit, markdown,
+github (annotations of GitHub Actions), policyreport and openreports; docs/ci.md
+shows each at work. Findings name the line of the image in its manifest. vsa are
+SLSA verification summaries, one on a line, signed with --vsa-key (docs/vsa.md).
+
+Each image is looked at once, however many objects of however many files name it.
+
 Exit status: 0 if all may run, 1 if one is denied, 3 if one could not be
 verified (network, registry, trust), 2 for wrong use.`,
 		Example: `  quaymaster verify --key cosign.pub registry.example/app:v1
   quaymaster verify --policy policies/ -f deploy/
+  helm template web ./chart | quaymaster verify --policy policies/ -f - -o text -o sarif=web.sarif
   terraform show -json plan.out | quaymaster verify --policy ci.yaml --payload -
   quaymaster verify ghcr.io/org/app:v1 \
     --certificate-identity-regexp 'https://github.com/org/.*' \
     --certificate-oidc-issuer https://token.actions.githubusercontent.com`,
 		RunE: func(cmd *cobra.Command, images []string) error {
-			if err := output.check(); err != nil {
+			if err := summary.prepare(cmd, t, output.formats, &ask.setup); err != nil {
 				return err
 			}
-			outcomes, err := ask.judge(cmd, t, images)
+			files, err := output.open(t)
 			if err != nil {
 				return err
 			}
-			return output.tell(t, outcomes, commandLine(cmd))
+			outcomes, err := ask.judge(cmd, t, images)
+			return output.tell(t, files, &verdicts{
+				outcomes: outcomes, failure: err, reproduce: commandLine(cmd), summarize: summary.writer(cmd.Context(), t, &ask.setup),
+			})
 		},
 	}
 	ask.register(cmd)
 	output.register(cmd)
+	summary.register(cmd)
 	return cmd
 }
 
@@ -239,6 +236,9 @@ func (q *question) register(cmd *cobra.Command) {
 
 // judge wires a gate as the flags say and puts the question to it.
 func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gate.Outcome, error) {
+	if err := q.setup.unpack(&q.authorities); err != nil {
+		return nil, err
+	}
 	if err := q.authorities.check(cmd); err != nil {
 		return nil, err
 	}
@@ -254,78 +254,12 @@ func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gat
 	if err != nil {
 		return nil, err
 	}
-	wired.resources.DescribeNamespaces(requests)
 	progress := newProgress(t)
-	outcomes := wired.gate.DecideAll(ctx, requests, progress.draw)
+	outcomes := wired.decideAll(ctx, requests, progress.draw)
 	progress.clear()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is decided")
 		return nil, status(exitUnable)
 	}
 	return outcomes, nil
-}
-
-// check refuses formats that are none, and two of them on standard output,
-// before any work is done.
-func (f *outputFlags) check() error {
-	onStdout := 0
-	for _, wanted := range f.formats {
-		format, path, toFile := strings.Cut(wanted, "=")
-		if format != "text" && format != "json" {
-			return fmt.Errorf("-o %s: want text or json", format)
-		}
-		if toFile && path == "" {
-			return fmt.Errorf("-o %s: the path is empty", wanted)
-		}
-		if !toFile {
-			onStdout++
-		}
-	}
-	if onStdout > 1 {
-		return errors.New("two outputs would be mixed on standard output: send one to a file, as in -o json=verdicts.json")
-	}
-	return nil
-}
-
-// tell writes every output that was asked for, also when images are denied.
-func (f *outputFlags) tell(t terminal, outcomes []gate.Outcome, reproduce func(report.Record, report.Image) string) error {
-	for _, wanted := range f.formats {
-		format, path, toFile := strings.Cut(wanted, "=")
-		if err := f.write(t, outcomes, reproduce, format, path, toFile); err != nil {
-			return err
-		}
-	}
-	return exit(t, outcomes, f.requireMatch)
-}
-
-func (f *outputFlags) write(t terminal, outcomes []gate.Outcome, reproduce func(report.Record, report.Image) string, format, path string, toFile bool) (err error) {
-	out := t.out
-	if toFile {
-		file, err := os.Create(path)
-		if err != nil {
-			return fmt.Errorf("-o %s=%s: %w", format, path, err)
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		out = file
-	}
-	switch format {
-	case "text":
-		return report.Text(out, outcomes, report.TextOptions{Color: !toFile && t.color(), Verbose: f.verbose, Reproduce: reproduce})
-	case "json":
-		return report.JSON(out, outcomes)
-	}
-	return fmt.Errorf("-o %s: want text or json", format)
-}
-
-// exit returns the status that the outcomes call for, and says what the text
-// cannot: that no policy speaks of an image.
-func exit(t terminal, outcomes []gate.Outcome, requireMatch bool) error {
-	summary := report.Count(outcomes)
-	if requireMatch && summary.Unmatched > 0 {
-		fmt.Fprintf(t.err, "quaymaster: --require-match: no policy speaks of %d of the images and documents\n", summary.Unmatched)
-	}
-	if code := summary.ExitStatus(requireMatch); code != exitAllowed {
-		return status(code)
-	}
-	return nil
 }

@@ -66,8 +66,8 @@ func (o online) sources(credentials policy.Credentials) ([]registry.Source, erro
 	return sources, nil
 }
 
-// offline opens sessions with an OCI layout, which needs no credentials.
-type offline struct{ layout *registry.Layout }
+// offline opens sessions with OCI layouts, which need no credentials.
+type offline struct{ layout *registry.Layouts }
 
 // Open implements gate.Registries.
 func (o offline) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
@@ -75,7 +75,7 @@ func (o offline) Open(context.Context, gate.Access, image.Repository) (gate.Sess
 }
 
 // layoutSession costs nothing.
-type layoutSession struct{ *registry.Layout }
+type layoutSession struct{ *registry.Layouts }
 
 // Scope implements gate.Session.
 func (layoutSession) Scope() string { return "" }

@@ -5,13 +5,12 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
-	"github.com/quaymaster/quaymaster/policy/kyverno/match"
 )
 
 // needsRequester reports whether a rule reads who made its trigger: in match and
 // exclude, or in an expression. In doubt it does.
 func needsRequester(r Rule, does any) (bool, error) {
-	if selectsUsers(r.Match) || r.Exclude != nil && selectsUsers(*r.Exclude) {
+	if r.Match.SelectsUsers() || r.Exclude != nil && r.Exclude.SelectsUsers() {
 		return true, nil
 	}
 	plain, err := document.Plain([]any{r.Context, r.Preconditions, does})
@@ -19,17 +18,6 @@ func needsRequester(r Rule, does any) (bool, error) {
 		return false, field.Below(r.Path, err)
 	}
 	return readsRequester(plain), nil
-}
-
-func selectsUsers(m match.Document) bool {
-	users := len(m.Subjects) + len(m.Roles) + len(m.ClusterRoles)
-	for _, f := range m.Any {
-		users += len(f.Subjects) + len(f.Roles) + len(f.ClusterRoles)
-	}
-	for _, f := range m.All {
-		users += len(f.Subjects) + len(f.Roles) + len(f.ClusterRoles)
-	}
-	return users > 0
 }
 
 // readsRequester looks through every string, for an expression may stand in any: in

@@ -230,6 +230,25 @@ func (s *Store) State(name string) (read time.Time, err error) {
 	return have.at, nil
 }
 
+// Age says how long ago the value of an entry was read, less than 0 for never, and why
+// there is none that rules can use; nil if there is one.
+func (s *Store) Age(name string) (time.Duration, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	have, ok := s.states[name]
+	if !ok {
+		return -1, &Error{Name: name, Reason: ErrAbsent}
+	}
+	now, age := s.now(), time.Duration(-1)
+	if !have.at.IsZero() {
+		age = max(now.Sub(have.at), 0)
+	}
+	if err := have.unknown(name, now); err != nil {
+		return age, err
+	}
+	return age, nil
+}
+
 // Reference parts what a rule's globalReference.name says: the name of an entry,
 // and after a dot that of a projection. Names of entries may have dots themselves;
 // then the longest that is there is meant.

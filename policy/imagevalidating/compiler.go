@@ -143,7 +143,7 @@ func (b *builder) build() error {
 
 // settings reads the fields beside expressions and matches.
 func (b *builder) settings() (policy.Action, error) {
-	settings := celpolicy.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode()}
+	settings := celpolicy.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode(), Unscanned: !b.spec.BackgroundEnabled()}
 	isJSON, unset := settings.Apply(b.out)
 	b.json = isJSON
 	action, err := celpolicy.ActionOf(b.spec.ValidationAction)

@@ -56,6 +56,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 		return nil, err
 	}
 	out := &policy.Exception{Group: "policies.kyverno.io", Namespace: meta.Namespace, Name: meta.Name, Source: source, Hash: celpolicy.HashOf(data)}
+	out.Reason = strings.TrimSpace(meta.Annotations[celpolicy.ReasonAnnotation])
 	if out.Namespace == "" {
 		out.Namespace = "default"
 	}

@@ -116,7 +116,7 @@ func except(t *testing.T, before, after string) (*policy.Exception, error) {
 }
 
 func TestException(t *testing.T) {
-	e, err := except(t, "  name: legacy", "  name: legacy\n  annotations: {quaymaster.dev/images: 'index.docker.io/library/nginx:*, ghcr.io/org/*', quaymaster.dev/expires: '2027-01-31T00:00:00Z'}")
+	e, err := except(t, "  name: legacy", "  name: legacy\n  annotations: {quaymaster.dev/images: 'index.docker.io/library/nginx:*, ghcr.io/org/*', quaymaster.dev/expires: '2027-01-31T00:00:00Z', quaymaster.dev/reason: ' INC-7 '}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +124,7 @@ func TestException(t *testing.T) {
 	equal(t, "rules", e.Rules, []policy.ExceptedRule{{Policy: "minimal", Rules: []string{"signed", "autogen-*"}}})
 	equal(t, "images", e.Images, []string{"docker.io/library/nginx:*", "ghcr.io/org/*"})
 	equal(t, "end", e.Expires, time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC))
+	equal(t, "reason", e.Reason, "INC-7")
 	equal(t, "hash", len(e.Hash), 64)
 }
 

@@ -34,6 +34,7 @@ const (
 	imagesAnnotation = "quaymaster.dev/images"
 	// expiresAnnotation is when it ends (RFC 3339).
 	expiresAnnotation = "quaymaster.dev/expires"
+	reasonAnnotation  = "quaymaster.dev/reason"
 )
 
 // exceptionDocument is a PolicyException as it is written.
@@ -176,9 +177,11 @@ func exceptionAnnotations(out *policy.Exception, annotations map[string]string) 
 			if out.Expires, err = time.Parse(time.RFC3339, strings.TrimSpace(value)); err != nil || out.Expires.IsZero() {
 				errs = append(errs, field.Fail(path, "%q is no time: write it as in 2027-01-31T00:00:00Z", value))
 			}
+		case key == reasonAnnotation:
+			out.Reason = strings.TrimSpace(value)
 		case strings.HasPrefix(key, ownAnnotations):
 			hint := ""
-			if known := document.Nearest(key, []string{imagesAnnotation, expiresAnnotation}); known != "" {
+			if known := document.Nearest(key, []string{imagesAnnotation, expiresAnnotation, reasonAnnotation}); known != "" {
 				hint = ": did you mean " + known + "?"
 			}
 			errs = append(errs, field.Fail(path, "unknown annotation%s", hint))

@@ -9,7 +9,6 @@ func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what Kyverno did"},
 		{"spec.schemaValidation", "checks the form of patterns and patches, which are always checked here when they are loaded"},
-		{"spec.background", "says whether Kyverno's reports controller scans; an audit scan here covers every policy"},
 		{"spec.rules[].skipBackgroundRequests", "belongs to Kyverno's background controller"},
 		{"spec.rules[].verifyImages[].cosignOCI11", "signatures are found as tags and as referrers without being told"},
 		{"spec.rules[].validate.cel.generate", "has the API server ask the rule instead; here it is asked all the same"},

@@ -41,6 +41,13 @@ func applies(t *testing.T, r policy.Rule, s *policy.Subject) string {
 
 func TestMatch(t *testing.T) {
 	user := func(name string, groups ...string) policy.User { return policy.User{Name: name, Groups: groups} }
+	generated := func(base string) func(*policy.Subject) {
+		return func(s *policy.Subject) {
+			s.Name = ""
+			s.Object = policy.ContentOf(map[string]any{"metadata": map[string]any{"generateName": base}})
+		}
+	}
+	long := strings.Repeat("a", 58)
 	ann := policy.User{Name: "ann", RolesKnown: true, Roles: []string{"team:dev"}, ClusterRoles: []string{"view"}}
 	tests := []struct {
 		filter string // of match.any
@@ -65,10 +72,14 @@ func TestMatch(t *testing.T) {
 		{"resources: {name: 'we*'}", nil, "checks", "a name"},
 		{"resources: {names: [db, web]}", nil, "checks", "names"},
 		{"resources: {names: [db]}", nil, "skips", "another name"},
-		{"resources: {names: ['web-*']}", func(s *policy.Subject) {
-			s.Name = ""
-			s.Object = policy.ContentOf(map[string]any{"metadata": map[string]any{"generateName": "web-"}})
-		}, "checks", "a name that will be made"},
+		{"resources: {names: ['web-*']}", generated("web-"), "checks", "a name that will be made"},
+		{"resources: {names: ['web-?*']}", generated("web-"), "checks", "a name that will be made has more behind it"},
+		{"resources: {name: 'web-?????'}", generated("web-"), "checks", "and as much"},
+		{"resources: {names: ['web-??????']}", generated("web-"), "skips", "and no more"},
+		{"resources: {names: ['web-b*']}", generated("web-"), "skips", "what it is, nobody knows"},
+		{"resources: {names: ['db-?*']}", generated("web-"), "skips", "another name will be made"},
+		{"resources: {names: ['" + long + "?????']}", generated(long + "x"), "checks", "of a long one the end is cut"},
+		{"resources: {names: ['?*']}", generated(""), "skips", "no name at all"},
 		{"resources: {namespaces: ['prod-*']}", nil, "checks", "the namespace"},
 		{"resources: {namespaces: [test]}", nil, "skips", "another namespace"},
 		{"resources: {operations: [CREATE]}", nil, "checks", "the operation"},

@@ -47,6 +47,7 @@ func (p *policyCompiler) settings() error {
 	}
 	errs = append(errs, p.timeout())
 	p.background = s.Admission != nil && !*s.Admission
+	p.out.Unscanned = s.unscanned()
 	p.out.FirstRuleOnly = s.ApplyRules == "One"
 	if s.ApplyRules != "" && s.ApplyRules != "All" && s.ApplyRules != "One" {
 		errs = append(errs, field.Fail("spec.applyRules", "unknown value %q: want All or One", s.ApplyRules))

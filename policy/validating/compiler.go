@@ -87,7 +87,7 @@ type builder struct {
 }
 
 func (b *builder) build() error {
-	settings := celpolicy.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode()}
+	settings := celpolicy.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode(), Unscanned: !b.spec.BackgroundEnabled()}
 	isJSON, unset := settings.Apply(b.out)
 	b.json = isJSON
 	action, unknown := celpolicy.ActionOf(b.spec.ValidationAction)

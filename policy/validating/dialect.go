@@ -36,7 +36,6 @@ type IgnoredField struct{ Path, Reason string }
 func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what Kyverno did"},
-		{"spec.evaluation.background", "says whether Kyverno's reports controller scans; an audit scan here covers every policy"},
 		{"spec.validations[].reason", "the reason in Kubernetes' answer; a denial here has one code, and its reasons beside it"},
 		{"spec.autogen.validatingAdmissionPolicy", "has Kyverno make a ValidatingAdmissionPolicy, which the API server enforces; here the policy is enforced at the same places without one"},
 	}

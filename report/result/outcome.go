@@ -12,7 +12,9 @@ import (
 // Of returns the results of what was decided: one for each rule about the object, in
 // the order of policies, and one for each rule about images and image that it speaks
 // of, in the order of images. Of the entries of one rule about an image, the worst
-// counts. Rules that say nothing of the object have none.
+// counts. Rules that say nothing of the object have none. What an override allows is an
+// exception from the rules that hold something against it, and what one denies has a
+// result of the override.
 func Of(d report.Decided) []Result {
 	var results []Result
 	for i := range d.Outcome.Verdicts {
@@ -60,7 +62,7 @@ func ofVerdict(v *gate.Verdict) []Result {
 		made := newResult(decision.Check.Policy, decision.Check.Rule)
 		made.Status = statusOf(decision.Result, decision.Check.Action, decision.Check.Policy)
 		made.Enforced = !decision.Check.Action.Admits()
-		made.Image = &Image{Container: v.Image.Container, Written: v.Image.Ref.Written(), Digest: v.Pinned.Digest().String()}
+		made.Image = imageOf(v)
 		if len(decision.Facts) > 0 {
 			made.Image.Signer, made.Image.Evidence = proofOf(decision.Facts[0])
 		}
@@ -77,7 +79,36 @@ func ofVerdict(v *gate.Verdict) []Result {
 			results[same] = made
 		}
 	}
+	return overrule(results, v)
+}
+
+// overrule says what an override made of an image: an Allow is an exception to what
+// holds something against it, a Deny fails as a policy of its own.
+func overrule(results []Result, v *gate.Verdict) []Result {
+	o := v.Override
+	if o == nil {
+		return results
+	}
+	var said policy.Reason
+	if len(v.Reasons) > 0 {
+		said = v.Reasons[0]
+	}
+	if o.Effect == policy.OverrideDeny {
+		return append(results, Result{
+			Policy: Policy{Kind: OverrideKind, Name: o.Name, Hash: o.Hash}, Rule: "deny", Image: imageOf(v),
+			Status: Fail, Enforced: true, Code: said.Code, Message: said.Message,
+		})
+	}
+	for i := range results {
+		if r := &results[i]; r.Enforced && r.Status != Pass && r.Status != Skip {
+			r.Status, r.Exception, r.Code, r.Message = Skip, o.ID(), said.Code, said.Message
+		}
+	}
 	return results
+}
+
+func imageOf(v *gate.Verdict) *Image {
+	return &Image{Container: v.Image.Container, Written: v.Image.Ref.Written(), Digest: v.Pinned.Digest().String()}
 }
 
 func newResult(p *policy.Policy, rule string) Result {

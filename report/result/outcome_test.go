@@ -2,12 +2,17 @@ package result_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/result"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // TestOfRules: what a rule about an object comes to in a report.
@@ -32,5 +37,141 @@ func TestOfRules(t *testing.T) {
 		if len(got) != 1 || got[0].Status != row.want {
 			t.Errorf("%s: %+v, want %s", row.reason, got, row.want)
 		}
+	}
+}
+
+const signed = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: signed, annotations: {policies.kyverno.io/category: Supply Chain, policies.kyverno.io/severity: high}}, spec: {
+  validationFailureAction: ACTION, webhookTimeoutSeconds: 30, rules: [{name: by-us, match: {any: [{resources: {kinds: [Pod]}}]}, verifyImages: [
+    {imageReferences: ["HOST/shop/*"], attestors: [{entries: [{keys: {publicKeys: KEY, rekor: {ignoreTlog: true}, ctlog: {ignoreSCT: true}}}]}]},
+    {imageReferences: ["HOST/shop/*"], required: false, mutateDigest: false, verifyDigest: false, attestors: [{entries: [{keys: {publicKeys: KEY, rekor: {ignoreTlog: true}, ctlog: {ignoreSCT: true}}}]}]}]}]}}`
+
+// TestOfOutcomes: what real gates decide about real images, as lines of reports.
+func TestOfOutcomes(t *testing.T) {
+	harbor, err := gatetest.NewHarbor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer harbor.Close()
+	good, err := harbor.Signed("good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := harbor.Build("shop/bad", "1", "bad")
+	const everything = `{"repositories": ["*"]}`
+	for _, row := range []struct {
+		reason, action, image string
+		override              policy.OverrideEffect
+		match                 string
+		want                  []string
+	}{
+		{"it is signed", "Enforce", good.ByDigest(), "", "", []string{"signed by-us pass verified"}},
+		{"it is not", "Enforce", bad.Name, "", "", []string{"signed by-us fail unsigned"}},
+		{"it is not, and that is only told", "Audit", bad.Name, "", "", []string{"signed by-us fail unsigned"}},
+		{"nobody has it", "Enforce", harbor.Registry.Host() + "/shop/none:1", "", "", []string{"signed by-us error image-not-found"}},
+		{"an override allows it", "Enforce", bad.Name, policy.OverrideAllow, everything, []string{"signed by-us skip override-allowed ImageOverride/bad-day"}},
+		{"what is only told needs none", "Audit", bad.Name, policy.OverrideAllow, everything, []string{"signed by-us fail unsigned"}},
+		{"an override of another image", "Enforce", bad.Name, policy.OverrideAllow, `{"repositories": ["other.example/*"]}`, []string{"signed by-us fail unsigned"}},
+		{"what is signed needs none", "Enforce", good.ByDigest(), policy.OverrideAllow, everything, []string{"signed by-us pass verified"}},
+		{"an override denies it", "Enforce", good.ByDigest(), policy.OverrideDeny, everything, []string{"signed by-us pass verified", "bad-day deny fail override-denied"}},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			p, err := harbor.Policy(strings.ReplaceAll(signed, "ACTION", row.action))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := harbor.Gate(p)
+			if row.override != "" {
+				g, err = harbor.Overriding(row.override, row.match, p)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			object, err := workload.Parse([]byte(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop", "uid": "u-1"}, "spec": {"containers": [{"name": "web", "image": "` + row.image + `"}]}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
+			results := result.Of(report.Decided{
+				Occasion: report.Occasion{Time: at, Process: report.ProcessScan}, Outcome: g.Decide(t.Context(), gate.Request{Object: object, Pinning: gate.PinNever}),
+			})
+			var got []string
+			for _, r := range results {
+				got = append(got, strings.TrimSpace(strings.Join([]string{r.Policy.Name, r.Rule, string(r.Status), string(r.Code), r.Exception}, " ")))
+				if r.Resource.UID != "u-1" || r.Image == nil || r.Image.Container != "web" || r.Image.Written != row.image || !r.Time.Equal(at) || r.Process != report.ProcessScan || r.Message == "" {
+					t.Errorf("%+v", r)
+				}
+				if proved := r.Status == result.Pass; proved != (r.Image.Signer != "") || proved != (r.Image.Evidence != "") {
+					t.Errorf("signer %q, evidence %q of %s", r.Image.Signer, r.Image.Evidence, r.Status)
+				}
+				if r.Rule == "by-us" && (r.Policy.Category != "Supply Chain" || r.Policy.Severity != "high" || r.Policy.Hash == "") {
+					t.Errorf("%+v", r.Policy)
+				}
+			}
+			if !slices.Equal(got, row.want) {
+				t.Errorf("%q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// TestOfEntries: of the entries of one rule about one image, the worst counts, in
+// whatever order they stand.
+func TestOfEntries(t *testing.T) {
+	p := &policy.Policy{Kind: "ClusterPolicy", Name: "p"}
+	for _, row := range []struct {
+		reason  string
+		entries []policy.Result
+		want    result.Status
+	}{
+		{"one passes", []policy.Result{policy.Pass}, result.Pass},
+		{"one fails", []policy.Result{policy.Pass, policy.Fail, policy.Skipped}, result.Fail},
+		{"one could not look", []policy.Result{policy.Undecided, policy.Pass}, result.Error},
+		{"one could not look, and one fails", []policy.Result{policy.Undecided, policy.Fail}, result.Fail},
+		{"one leaves it alone", []policy.Result{policy.Skipped, policy.Pass}, result.Pass},
+		{"all leave it alone", []policy.Result{policy.Skipped, policy.Skipped}, result.Skip},
+	} {
+		var v gate.Verdict
+		for _, each := range row.entries {
+			v.Decisions = append(v.Decisions, policy.Decision{Check: &policy.Check{Policy: p, Rule: "r"}, Result: each, Reasons: []policy.Reason{{Code: policy.Verified}}})
+		}
+		for range 2 {
+			got := result.Of(report.Decided{Outcome: gate.Outcome{Verdicts: []gate.Verdict{v}}})
+			if len(got) != 1 || got[0].Status != row.want {
+				t.Errorf("%s: %+v, want %s", row.reason, got, row.want)
+			}
+			slices.Reverse(v.Decisions)
+		}
+	}
+}
+
+// TestKey: what is about the same has the same key.
+func TestKey(t *testing.T) {
+	one := result.Result{
+		Policy: result.Policy{Kind: "Policy", Namespace: "shop", Name: "p"}, Rule: "r", Resource: report.Resource{Kind: "Pod", Namespace: "shop", Name: "web", UID: "u"},
+		Image: &result.Image{Container: "web", Digest: "sha256:1"},
+	}
+	for _, row := range []struct {
+		reason string
+		change func(r *result.Result)
+		same   bool
+	}{
+		{"another verdict", func(r *result.Result) { r.Status, r.Message = result.Fail, "no" }, true},
+		{"another digest", func(r *result.Result) { r.Image = &result.Image{Container: "web", Digest: "sha256:2"} }, true},
+		{"another version of the policy", func(r *result.Result) { r.Policy.Hash = "2" }, true},
+		{"another container", func(r *result.Result) { r.Image = &result.Image{Container: "sidecar"} }, false},
+		{"the object itself", func(r *result.Result) { r.Image = nil }, false},
+		{"another rule", func(r *result.Result) { r.Rule = "s" }, false},
+		{"a policy of another namespace", func(r *result.Result) { r.Policy.Namespace = "blog" }, false},
+		{"a policy of another kind", func(r *result.Result) { r.Policy.Kind = "NamespacedValidatingPolicy" }, false},
+		{"another object of that name", func(r *result.Result) { r.Resource.UID = "v" }, false},
+	} {
+		other := one
+		row.change(&other)
+		if (one.Key() == other.Key()) != row.same {
+			t.Errorf("%s: %+v and %+v", row.reason, one.Key(), other.Key())
+		}
+	}
+	if one.Policy.String() != "shop/p" || (result.Policy{Name: "p"}).String() != "p" {
+		t.Errorf("names %s", one.Policy)
 	}
 }

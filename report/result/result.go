@@ -18,6 +18,9 @@ import (
 // Source is what the results of this product say they come from.
 const Source = "quaymaster"
 
+// OverrideKind is the kind of an override, which a result of its own names as its policy.
+const OverrideKind = "ImageOverride"
+
 // Status is what a rule came to.
 type Status string
 

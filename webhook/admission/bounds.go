@@ -40,9 +40,9 @@ const (
 	// maxHead is how much of a body that is not read as a whole is looked at for
 	// the request's UID, in bytes; an API server writes it at the front.
 	maxHead = 16 << 10
-	// gateStack is the stack that a gate takes for an object, in bytes; more is
-	// made where more is needed.
-	gateStack = 8 << 10
+	// workStack is the stack that it takes to read an object, and to judge one, in
+	// bytes; more is made where more is needed.
+	workStack = 8 << 10
 	// keptBuffer is the greatest buffer that is kept for the next request.
 	keptBuffer = 256 << 10
 )

@@ -173,12 +173,13 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	return d.cause, d.err
 }
 
-// deepen makes room on a new goroutine's stack for a gate's work at once, while
-// there is next to nothing on it to be moved; it would grow step by step else.
+// deepen makes room on a new goroutine's stack for what is to come at once, while
+// there is next to nothing on it to be moved; it would grow step by step else, in the
+// middle of reading an object.
 //
 //go:noinline
 func deepen(i int) byte {
-	var room [gateStack]byte
+	var room [workStack]byte
 	return room[i]
 }
 

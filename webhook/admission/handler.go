@@ -208,6 +208,7 @@ func apply(with []Option) (options, error) {
 // for what could not be decided.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{door: h.config.Door, options: &h.options, buffers: &h.buffers, started: time.Now(), judge: h}
+	deepen(0)
 	x.serve(w, r)
 }
 

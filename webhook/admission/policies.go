@@ -91,6 +91,8 @@ func (q *question) document() string {
 		return "mirror"
 	case "PolicyException":
 		return "policy exception"
+	case "GlobalContextEntry":
+		return "global context entry"
 	}
 	return "policy"
 }

@@ -14,6 +14,8 @@ const (
 	// registries of their targets: both are an administrator's.
 	maxMirrors = 200
 	maxTargets = 200
+	// maxEntries bounds the GlobalContextEntries that have; there are no more.
+	maxEntries = 100
 	// maxWords bounds the values of a label whose words are the gateway's own.
 	maxWords = 32
 	// maxLabel bounds a label's value, in bytes: a DNS name has 253, the name of a

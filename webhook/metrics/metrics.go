@@ -37,6 +37,9 @@ type Metrics struct {
 	broken          *prometheus.GaugeVec
 	shared          *prometheus.CounterVec
 	mirrors         mirrorSeries
+	reports         reportSeries
+	scans           scanSeries
+	background      backgroundSeries
 
 	phases map[gate.Phase]prometheus.Observer
 	doors  *label
@@ -62,6 +65,9 @@ func New(build Build) *Metrics {
 		broken:          gauges("policy_broken", "1 for each policy that is broken.", "policy"),
 		shared:          counters("shared_memory_total", "Entries of the memory that replicas share, by what became of them.", "result"),
 		mirrors:         newMirrorSeries(),
+		reports:         newReportSeries(),
+		scans:           newScanSeries(),
+		background:      newBackgroundSeries(),
 		phases:          map[gate.Phase]prometheus.Observer{},
 		doors:           newLabel(maxWords), words: newLabel(4 * maxWords), hosts: newLabel(maxHosts), known: newLabel(maxPolicies),
 	}
@@ -77,6 +83,9 @@ func New(build Build) *Metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.registry.MustRegister(m.mirrors.collectors()...)
+	m.registry.MustRegister(m.reports.collectors()...)
+	m.registry.MustRegister(m.scans.collectors()...)
+	m.registry.MustRegister(m.background.collectors()...)
 	return m
 }
 
@@ -113,6 +122,10 @@ type Readings struct {
 	CertificateExpires func() time.Time
 	// EventsDropped counts Kubernetes Events that were not written.
 	EventsDropped func() uint64
+	// ReportsPending is how many results wait until a report is written.
+	ReportsPending func() int64
+	// GlobalContext says what is known of GlobalContextEntries.
+	GlobalContext func() []GlobalContext
 }
 
 // Watch shows readings; once.
@@ -125,6 +138,7 @@ func (m *Metrics) Watch(r Readings) error {
 	}
 	show(r.Working != nil, "queue_working", "Admission requests that are being decided.", func() float64 { return float64(r.Working()) })
 	show(r.Waiting != nil, "queue_waiting", "Admission requests that wait for their turn or for memory.", func() float64 { return float64(r.Waiting()) })
+	show(r.ReportsPending != nil, "report_results_pending", "Results that wait until a report in the cluster is written.", func() float64 { return float64(r.ReportsPending()) })
 	show(r.TrustAge != nil, "trust_age_seconds", "Age of the trust material in use.", func() float64 { return r.TrustAge().Seconds() })
 	show(r.CertificateExpires != nil, "certificate_expiry_timestamp_seconds", "When the served certificate ends, in Unix time; 0 without one.", func() float64 {
 		end := r.CertificateExpires()
@@ -137,6 +151,9 @@ func (m *Metrics) Watch(r Readings) error {
 		errs = append(errs, m.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: prefix + "events_dropped_total", Help: "Kubernetes Events that were not written: too many, or refused.",
 		}, func() float64 { return float64(r.EventsDropped()) })))
+	}
+	if r.GlobalContext != nil {
+		errs = append(errs, m.registry.Register(newGlobalContext(r.GlobalContext, m.background.entries)))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("metrics: %w", err)

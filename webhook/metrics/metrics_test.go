@@ -26,7 +26,10 @@ func busy(t *testing.T) *Metrics {
 	err := m.Watch(Readings{
 		Working: func() int64 { return 3 }, Waiting: func() int64 { return 4 },
 		TrustAge: func() time.Duration { return time.Minute }, CertificateExpires: func() time.Time { return time.Unix(1800000000, 0) },
-		EventsDropped: func() uint64 { return 5 },
+		EventsDropped: func() uint64 { return 5 }, ReportsPending: func() int64 { return 6 },
+		GlobalContext: func() []GlobalContext {
+			return []GlobalContext{{"teams", time.Minute, true}, {"stale", time.Hour, false}, {"unread", -1, false}, {"unknown", 0, true}}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +50,20 @@ func busy(t *testing.T) *Metrics {
 	m.TargetChanged("mirror.example", true)
 	m.Decided(mirrored(t, "RegistryMirror/hub[1]", true, ""))
 	m.SharedMemory("hit", 2)
+	err = m.WatchDecisionLog(func() DecisionLog {
+		return DecisionLog{Written: 7, Lost: 2, Flushed: time.Unix(1800000000, 0), Sinks: []DecisionLogSink{{Name: "webhook", Delivered: 6, Behind: 1}}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.ReportWritten("written")
+	m.ReportDropped("full", 2)
+	m.Worked("created", WorkDone)
+	m.Worked("", WorkGivenUp)
+	m.SetGlobalContext([]string{"teams", "stale", "unread"})
+	m.GlobalContextFailed("stale")
+	m.Scanned(250)
+	m.ScanEnded(time.Minute, true, time.Unix(1800000000, 0))
 	return m
 }
 
@@ -119,6 +136,19 @@ func TestSeries(t *testing.T) {
 		`quaymaster_mirror_target_resting{registry="other.example:5000"} 0`,
 		`quaymaster_mirror_target_transitions_total{registry="mirror.example",to="resting"} 1`,
 		`quaymaster_shared_memory_total{result="hit"} 2`,
+		`quaymaster_decision_log_records_total 7`,
+		`quaymaster_decision_log_lost_total 2`,
+		`quaymaster_decision_log_flushed_timestamp_seconds 1.8e+09`,
+		`quaymaster_decision_log_sink_behind{sink="webhook"} 1`,
+		`quaymaster_background_work_total{action="created",outcome="done"} 1`,
+		`quaymaster_background_work_total{action="none",outcome="given-up"} 1`,
+		`quaymaster_global_context_age_seconds{entry="teams"} 60`,
+		`quaymaster_global_context_usable{entry="teams"} 1`,
+		`quaymaster_global_context_age_seconds{entry="stale"} 3600`,
+		`quaymaster_global_context_usable{entry="stale"} 0`,
+		`quaymaster_global_context_usable{entry="unread"} 0`,
+		`quaymaster_global_context_failures_total{entry="stale"} 1`,
+		`quaymaster_global_context_failures_total{entry="teams"} 0`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no series %s", want)
@@ -150,6 +180,7 @@ func TestHostileLabels(t *testing.T) {
 	}
 	m.SetMirrors(mirrors)
 	m.SetTargets(targets)
+	m.SetGlobalContext(targets)
 	m.TargetChanged(targets[0], true)
 	hostile := []string{"", "\xff\xfe", "a\nb", "a\"} 1\nquaymaster_faked 1", strings.Repeat("x", maxLabel+1), "\x00"}
 	for i := range 1000 {
@@ -167,6 +198,8 @@ func TestHostileLabels(t *testing.T) {
 		m.Decided(mirrored(t, text, false, policy.Code(text)))
 		m.TargetChanged(text, true)
 		m.SharedMemory(text, 1)
+		m.Worked(text, WorkOutcome(text))
+		m.GlobalContextFailed(text)
 		_, done := m.Enter(httptest.NewRequest(http.MethodPost, "/", nil), text)
 		done(len(text))
 	}
@@ -183,6 +216,9 @@ func TestHostileLabels(t *testing.T) {
 		"quaymaster_mirror_target_resting":   maxTargets,
 		"quaymaster_redirects_total":         1,
 		"quaymaster_shared_memory_total":     4*maxWords + 1,
+		"quaymaster_background_work_total":   (4*maxWords + 2) * (4*maxWords + 1),
+		// The first of them are the entries, the others are other.
+		"quaymaster_global_context_failures_total": maxEntries + 1,
 		// What is no target is other.
 		"quaymaster_mirror_target_transitions_total": 2,
 	} {
@@ -229,6 +265,22 @@ func TestGoneMirrorsLeaveNoSeries(t *testing.T) {
 	m.TargetChanged("mirror.example", false)
 	if text := scrape(t, m); !strings.Contains(text, `quaymaster_mirror_target_transitions_total{registry="other",to="answering"} 1`) || strings.Contains(text, `resting{registry="other"`) {
 		t.Error("a late change of a target that is gone is not other")
+	}
+}
+
+func TestGoneEntriesLeaveNoSeries(t *testing.T) {
+	m := busy(t)
+	if text := scrape(t, m); strings.Contains(text, `entry="unknown"`) || strings.Contains(text, `age_seconds{entry="unread"}`) {
+		t.Error("an entry that nobody set, or that was never read, has an age")
+	}
+	m.SetGlobalContext([]string{"teams"})
+	m.GlobalContextFailed("stale")
+	text := scrape(t, m)
+	if strings.Contains(text, `entry="stale"`) {
+		t.Error("an entry is gone and has series still")
+	}
+	if !strings.Contains(text, `quaymaster_global_context_failures_total{entry="other"} 1`) {
+		t.Error("a late failure of an entry that is gone is not other")
 	}
 }
 

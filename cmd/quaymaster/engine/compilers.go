@@ -61,28 +61,33 @@ type CompilerOptions struct {
 	Globals GlobalReader
 	// OptIn confines ClusterImagePolicies to namespaces that are labelled for them.
 	OptIn bool
+	// Now is the time that rules and expressions see; nil means time.Now.
+	Now func() time.Time
 }
 
 // NewCompilers makes the compilers.
 func NewCompilers(o CompilerOptions) (Compilers, error) {
-	expressions, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	expressions, err := jmespath.New(jmespath.Options{Now: o.Now, Random: rand.Reader})
 	if err != nil {
 		return Compilers{}, err
 	}
 	c := Compilers{TrustRoots: &trustroot.Roots{}, Attestors: attestor.NewRepositories()}
 	rules, outside := o.contexts()
-	rules.Engine, rules.Params, rules.Now, rules.Random, rules.SecretNamespace = expressions, o.Resources, time.Now, rand.Reader, o.KyvernoSecrets
+	rules.Engine, rules.Params, rules.Now, rules.Random, rules.SecretNamespace = expressions, o.Resources, o.Now, rand.Reader, o.KyvernoSecrets
 	if c.Kyverno, err = kyverno.New(rules); err != nil {
 		return Compilers{}, err
 	}
 	c.Images = imagevalidating.New(imagevalidating.Options{
 		Resources: o.Resources, HTTP: o.HTTP, GlobalContext: outside.GlobalContext, Kinds: o.Kinds, Roots: c.Attestors,
-		SecretNamespace: o.KyvernoSecrets, Now: time.Now, Random: rand.Reader,
+		SecretNamespace: o.KyvernoSecrets, Now: o.Now, Random: rand.Reader,
 	})
-	c.Validating = validating.New(validating.Options{Outside: outside, Kinds: o.Kinds, Now: time.Now, Random: rand.Reader})
-	c.Mutating = mutating.New(mutating.Options{Outside: outside, Kinds: o.Kinds, Now: time.Now, Random: rand.Reader})
+	c.Validating = validating.New(validating.Options{Outside: outside, Kinds: o.Kinds, Now: o.Now, Random: rand.Reader})
+	c.Mutating = mutating.New(mutating.Options{Outside: outside, Kinds: o.Kinds, Now: o.Now, Random: rand.Reader})
 	sigstoreOptions := sigstore.Options{
-		TrustRoots: c.TrustRoots, Lookup: o.ConfigMaps, Secrets: o.Secrets, Namespace: o.SigstoreSecrets, OptIn: o.OptIn, Now: time.Now,
+		TrustRoots: c.TrustRoots, Lookup: o.ConfigMaps, Secrets: o.Secrets, Namespace: o.SigstoreSecrets, OptIn: o.OptIn, Now: o.Now,
 	}
 	if !o.Offline {
 		if sigstoreOptions.Fetcher, err = newTexts(GuardedTransport()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -31,7 +32,7 @@ func (g *gateway) tend(ctx context.Context) {
 		g.log.Error("rules about other objects are not followed", slog.String("error", err.Error()))
 		return
 	}
-	told := backgroundLog{log: g.log}
+	told := backgroundLog{log: g.log, metrics: g.metrics}
 	if g.cluster.events != nil {
 		told.events = g.cluster.events
 	}
@@ -131,12 +132,15 @@ func imagePlaces(extractors []policy.Extractor) []workload.Extractor {
 
 // backgroundLog implements background.Observer.
 type backgroundLog struct {
-	log    *slog.Logger
-	events eventWriter // nil: none are written
+	log     *slog.Logger
+	metrics *metrics.Metrics
+	events  eventWriter // nil: none are written
 }
 
-// Worked logs what was done, and what was not, of which an event tells as well.
+// Worked logs and counts what was done, and what was not, of which an event tells as
+// well.
 func (l backgroundLog) Worked(w background.Work) {
+	l.metrics.Worked(string(w.Action), workOutcome(w))
 	about := []any{
 		slog.String("policy", w.Policy), slog.String("rule", w.Rule), slog.String("object", w.Object),
 		slog.String("triggerKind", w.Trigger.Kind), slog.String("triggerNamespace", w.Trigger.Namespace), slog.String("trigger", w.Trigger.Name),
@@ -160,6 +164,16 @@ func (l backgroundLog) Worked(w background.Work) {
 		Type: core.EventTypeWarning, Reason: "PolicyError", Action: "Generate", Note: note,
 		Regarding: core.ObjectReference{APIVersion: w.Trigger.APIVersion, Kind: w.Trigger.Kind, Namespace: w.Trigger.Namespace, Name: w.Trigger.Name},
 	})
+}
+
+func workOutcome(w background.Work) metrics.WorkOutcome {
+	switch {
+	case w.Err == nil:
+		return metrics.WorkDone
+	case w.Final:
+		return metrics.WorkGivenUp
+	}
+	return metrics.WorkRetried
 }
 
 // Failed logs what is tried again.

@@ -26,6 +26,7 @@ import (
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
 	"github.com/quaymaster/quaymaster/policy/patch"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
 // backgroundAPI answers as it is told, and notes what it was asked.
@@ -358,7 +359,8 @@ func (n *eventNotes) Record(e record.Event) { n.notes = append(n.notes, e) }
 func TestBackgroundTells(t *testing.T) {
 	var log strings.Builder
 	events := &eventNotes{}
-	l := backgroundLog{log: slog.New(slog.NewTextHandler(&log, nil)), events: events}
+	counted := metrics.New(metrics.Build{})
+	l := backgroundLog{log: slog.New(slog.NewTextHandler(&log, nil)), metrics: counted, events: events}
 	trigger := generated.Trigger{APIVersion: "v1", Kind: "Namespace", Name: "team", UID: "u"}
 	l.Worked(background.Work{Trigger: trigger, Policy: "ClusterPolicy/p", Rule: "r", Object: "RoleBinding team/a", Action: background.Created})
 	if len(events.notes) != 0 || !strings.Contains(log.String(), "an object was created because of a rule") {
@@ -367,6 +369,14 @@ func TestBackgroundTells(t *testing.T) {
 	l.Worked(background.Work{Trigger: trigger, Policy: "ClusterPolicy/p", Rule: "r", Object: "RoleBinding team/a", Err: errors.New("forbidden")})
 	if len(events.notes) != 1 || events.notes[0].Note != "policy ClusterPolicy/p/r: RoleBinding team/a: forbidden" || events.notes[0].Regarding.Name != "team" {
 		t.Errorf("%+v", events.notes)
+	}
+	l.Worked(background.Work{Trigger: trigger, Err: errors.New("a loop"), Final: true})
+	scraped := httptest.NewRecorder()
+	counted.Handler().ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, want := range []string{`{action="created",outcome="done"} 1`, `{action="none",outcome="retried"} 1`, `{action="none",outcome="given-up"} 1`} {
+		if want = "quaymaster_background_work_total" + want; !strings.Contains(scraped.Body.String(), want) {
+			t.Errorf("no series %s", want)
+		}
 	}
 }
 

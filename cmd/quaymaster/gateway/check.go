@@ -29,6 +29,7 @@ func (c *Configuration) check() error {
 	var found complaints
 	found.refuse(c.Standalone && len(c.Policies.Folders) == 0, "standalone: without a cluster the policies must come from policies.folders")
 	found.refuse(c.Standalone && c.Kubernetes.Kubeconfig != "", "standalone contradicts kubernetes.kubeconfig: remove one")
+	found.refuse(c.Kubernetes.Context != "" && c.Kubernetes.Kubeconfig == "", "kubernetes.context: a service account has none: set kubernetes.kubeconfig")
 	found.refuse(c.Kubernetes.QPS < 0 || c.Kubernetes.Burst < 0, "kubernetes: qps and burst cannot be negative")
 	found.refuse(c.Limits.Requests < 0 || c.Limits.Images < 0, "limits cannot be negative")
 	found.refuse(c.Trust.Refresh && c.Trust.TrustedRoot != "", "trust.refresh follows the public-good instance, and trust.trustedRoot is in place of it: remove one")
@@ -42,6 +43,10 @@ func (c *Configuration) check() error {
 	c.Listen.check(c.Doors, &found)
 	c.Doors.API.check(c.Standalone, &found)
 	c.Mirrors.check(c.Standalone, &found)
+	c.DecisionLog.check(&found)
+	c.Reports.check(&found)
+	c.Scan.check(&found)
+	c.Dashboard.check(c.Standalone, &found)
 	c.SharedMemory.check(c, &found)
 	c.Webhooks.check(&found)
 	c.Registries.check(&found)

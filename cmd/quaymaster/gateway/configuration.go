@@ -42,6 +42,10 @@ type Configuration struct {
 	Ages         Ages         `json:"ages,omitzero"`
 	Limits       Limits       `json:"limits,omitzero"`
 	Events       Events       `json:"events,omitzero"`
+	Reports      Reports      `json:"reports,omitzero"`
+	Scan         Scan         `json:"scan,omitzero"`
+	Dashboard    Dashboard    `json:"dashboard,omitzero"`
+	DecisionLog  DecisionLog  `json:"decisionLog,omitzero"`
 	Peers        Peers        `json:"peers,omitzero"`
 	SharedMemory SharedMemory `json:"sharedMemory,omitzero"`
 	Log          Log          `json:"log,omitzero"`
@@ -52,6 +56,8 @@ type Configuration struct {
 type Kubernetes struct {
 	// Path of a kubeconfig file. Default: the pod's service account.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// The kubeconfig's context to take. Default: its current one.
+	Context string `json:"context,omitempty"`
 	// Requests a second to the API server. Default 50.
 	QPS float32 `json:"qps,omitempty"`
 	// Requests at once beyond that. Default 100.
@@ -332,6 +338,10 @@ func (c *Configuration) fill() {
 	if c.Doors.API.TokenReview && len(c.Doors.API.Audiences) == 0 {
 		c.Doors.API.Audiences = []string{"quaymaster"}
 	}
+	c.DecisionLog.fill()
+	c.Reports.fill()
+	c.Scan.fill()
+	c.Dashboard.fill()
 	if c.Limits.Requests == 0 {
 		c.Limits.Requests = 256
 	}

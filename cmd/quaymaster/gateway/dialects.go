@@ -30,7 +30,7 @@ func (g *gateway) compilers() (engine.Compilers, error) {
 	}
 	if g.cluster != nil {
 		options.Caller = ruleCalls{client: g.cluster.client, calls: calls}
-		store := globalcontext.NewStore(nil)
+		store := globalcontext.NewStore(g.clock())
 		var err error
 		if g.globals, err = g.keepGlobals(store, calls); err != nil {
 			return engine.Compilers{}, err
@@ -41,7 +41,12 @@ func (g *gateway) compilers() (engine.Compilers, error) {
 			return engine.Compilers{}, err
 		}
 		g.ends = append(g.ends, objects.Close)
-		options.Resources, options.Kinds = clusterObjects{objects}, g.serve()
+		options.Resources, options.Kinds = engine.ClusterObjects{Objects: objects}, g.serve()
+	}
+	if g.reader != nil {
+		if err := g.reader.adjust(&options); err != nil {
+			return engine.Compilers{}, err
+		}
 	}
 	return engine.NewCompilers(options)
 }

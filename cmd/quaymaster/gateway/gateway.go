@@ -13,10 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
+	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/report/publish"
+	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -34,6 +38,8 @@ type Options struct {
 	// Listening is told the addresses once the doors are open: the certificate, the
 	// policies and the trust are there. May be nil.
 	Listening func(doors, plain string)
+	// Dashboard is told the dashboard's address once it is served. May be nil.
+	Dashboard func(address string)
 	// Logger is told the logger before anything runs, for libraries that log by
 	// themselves. May be nil.
 	Logger func(*slog.Logger)
@@ -68,6 +74,7 @@ type gateway struct {
 	metrics       *metrics.Metrics
 	observers     metrics.Observers
 	state         *gate.Current
+	scanned       *scan.View // the same, for scans
 	trust         *trusted
 	certificates  *certificates
 	policies      *policies
@@ -81,11 +88,16 @@ type gateway struct {
 	kinds         *served       // of the cluster
 	queue         *admission.Queue
 	entrances     map[string]*entrance
-	engineMade    *gate.Gate // once the doors are open
-	// sinks are handed all that is decided.
-	sinks  []report.Sink
-	socket *socket // nil unless there is one
-	server *webhook.Server
+	engineMade    *gate.Gate           // once the doors are open
+	reader        *Reader              // nil unless there are no doors
+	inventory     *inventory.Inventory // nil where no dashboard is kept
+	// sinks keep all that is decided.
+	sinks     keepers
+	reports   *publish.Publisher // nil where none are written
+	shelves   []*reports.Store   // where it writes them
+	socket    *socket            // nil unless there is one
+	server    *webhook.Server
+	decisions *journal.Journal // nil where no decision log is kept
 	// needed is what must be known before a door is opened; open is closed when
 	// they are.
 	needed []need
@@ -111,7 +123,8 @@ func newGateway(ctx context.Context, c Configuration, o Options) (*gateway, erro
 		configuration: c, options: o, log: log, state: &gate.Current{}, open: make(chan struct{}),
 		metrics: metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
 	}
-	for _, step := range []func(context.Context) error{g.reach, g.certify, g.rely, g.read, g.dial, g.observe, g.furnish} {
+	g.scanned = scan.NewView(g.state)
+	for _, step := range []func(context.Context) error{g.reach, g.certify, g.rely, g.read, g.dial, g.observe, g.keep, g.report, g.show, g.furnish} {
 		if err := step(ctx); err != nil {
 			g.close()
 			return nil, err
@@ -169,7 +182,11 @@ func (g *gateway) read(context.Context) error {
 		return err
 	}
 	g.policies = newPolicies(found, g.state, g.metrics, g.log)
-	g.readRoots(compilers)
+	if g.reader == nil {
+		g.readRoots(compilers)
+	} else {
+		g.reader.compilers = compilers
+	}
 	g.mirrors = newMirrors(g.state, g.metrics, g.log, &g.policies.changed)
 	g.needed = append(g.needed, need{"policies", "the policies are not loaded yet", g.policies.known}, need{"mirrors", "the mirrors are not loaded yet", g.mirrors.known})
 	if g.cluster != nil {

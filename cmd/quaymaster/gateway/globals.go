@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
 const (
@@ -59,6 +62,7 @@ type globals struct {
 	compiler *globalcontext.Compiler
 	store    *globalcontext.Store
 	source   globalSource
+	metrics  *metrics.Metrics
 	log      *slog.Logger
 	calling  chan struct{} // holds one for each call that is made
 	changed  signal        // documents came, changed or went
@@ -75,9 +79,9 @@ type globalObject struct {
 	generation int64
 }
 
-func newGlobals(compiler *globalcontext.Compiler, store *globalcontext.Store, source globalSource, log *slog.Logger) *globals {
+func newGlobals(compiler *globalcontext.Compiler, store *globalcontext.Store, source globalSource, to *metrics.Metrics, log *slog.Logger) *globals {
 	return &globals{
-		compiler: compiler, store: store, source: source, log: log, calling: make(chan struct{}, maxGlobalCalls),
+		compiler: compiler, store: store, source: source, metrics: to, log: log, calling: make(chan struct{}, maxGlobalCalls),
 		objects: map[string]globalObject{}, said: map[string]string{},
 	}
 }
@@ -94,8 +98,26 @@ func (g *globals) Changed(_ context.Context, upserts []document.Document, delete
 		delete(g.said, key.Name)
 		g.mu.Unlock()
 	}
+	g.metrics.SetGlobalContext(g.names())
 	g.changed.tell()
 	g.status.tell()
+}
+
+// names are those of the entries, also of those whose documents cannot be read.
+func (g *globals) names() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.objects))
+}
+
+// known says of each entry how old its value is, and whether rules can use it.
+func (g *globals) known() []metrics.GlobalContext {
+	var list []metrics.GlobalContext
+	for _, name := range g.names() {
+		age, err := g.store.Age(name)
+		list = append(list, metrics.GlobalContext{Entry: name, Age: age, Usable: err == nil})
+	}
+	return list
 }
 
 func (g *globals) put(d document.Document) {
@@ -108,7 +130,7 @@ func (g *globals) put(d document.Document) {
 	g.mu.Lock()
 	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(globalResource), Name: d.Key.Name, UID: types.UID(d.UID)}, head.Metadata.Generation}
 	g.mu.Unlock()
-	entry, err := g.compiler.Compile(d.Raw)
+	entry, err := g.compile(d.Raw)
 	if err == nil {
 		err = g.store.Put(entry)
 	}
@@ -116,6 +138,20 @@ func (g *globals) put(d document.Document) {
 		g.store.Break(d.Key.Name, err)
 		g.note(d.Key.Name, err)
 	}
+}
+
+// compile compiles a document. One that the compiler trips over is broken, and does not
+// end the process.
+func (g *globals) compile(text []byte) (entry *globalcontext.Entry, err error) {
+	defer func() { err = orPanicked(err, recover()) }()
+	return g.compiler.Compile(text)
+}
+
+// isEntry reports whether a document claims to be a GlobalContextEntry, of whatever
+// version.
+func isEntry(raw []byte) bool {
+	group, kind := headOf(raw)
+	return group == policyGroup && kind == "GlobalContextEntry"
 }
 
 // run keeps the values until ctx ends, and returns when nothing is read any more.
@@ -229,6 +265,9 @@ func (g *globals) turn(ctx context.Context, c *globalcontext.Call) (value any, e
 // answer keeps what an entry stands for, and reports whether it is kept.
 func (g *globals) answer(e *globalcontext.Entry, value any) bool {
 	err := g.store.Answer(e.Name, e.Hash, value)
+	if err != nil {
+		g.metrics.GlobalContextFailed(e.Name)
+	}
 	g.note(e.Name, err)
 	return err == nil
 }
@@ -239,6 +278,7 @@ func (g *globals) fail(e *globalcontext.Entry, why error) {
 		why = fmt.Errorf("%w: %w", globalcontext.ErrTooLarge, exceeded)
 	}
 	g.store.Fail(e.Name, e.Hash, why)
+	g.metrics.GlobalContextFailed(e.Name)
 	g.note(e.Name, why)
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
 // fickle is a source that does what a test says. The real ones are tested below and
@@ -100,7 +101,7 @@ func newGlobalBench(t *testing.T) (*globals, *fickle, *diary) {
 		t.Fatal(err)
 	}
 	source, log := &fickle{changed: map[string]func([]any){}, failed: map[string]func(error){}}, &diary{}
-	return newGlobals(compiler, globalcontext.NewStore(nil), source, slog.New(slog.NewTextHandler(log, nil))), source, log
+	return newGlobals(compiler, globalcontext.NewStore(nil), source, metrics.New(metrics.Build{}), slog.New(slog.NewTextHandler(log, nil))), source, log
 }
 
 func globalDocument(name, spec string) document.Document {
@@ -115,6 +116,50 @@ const (
 	globalPods = `{"kubernetesResource":{"version":"v1","resource":"pods"},"projections":[{"name":"first","jmesPath":"[0]"}]}`
 	globalCall = `{"apiCall":{"urlPath":"/api/v1/pods","refreshInterval":"5m","retryLimit":2}}`
 )
+
+// TestGlobalsCounted: what is known of entries, and how often that could not be found
+// out, is told to whoever asks for metrics.
+func TestGlobalsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, source, _ := newGlobalBench(t)
+		g.metrics = metrics.New(metrics.Build{})
+		if err := g.metrics.Watch(metrics.Readings{GlobalContext: g.known}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go g.run(ctx)
+		want := func(reason string, lines ...string) {
+			t.Helper()
+			scraped := httptest.NewRecorder()
+			g.metrics.Handler().ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			var got []string
+			for line := range strings.Lines(scraped.Body.String()) {
+				if strings.HasPrefix(line, "quaymaster_global_context_") {
+					got = append(got, strings.TrimPrefix(strings.TrimSpace(line), "quaymaster_global_context_"))
+				}
+			}
+			if !slices.Equal(got, lines) {
+				t.Errorf("%s: %q, want %q", reason, got, lines)
+			}
+		}
+		source.set([]any{"a"}, nil)
+		g.Changed(ctx, []document.Document{globalDocument("list", globalCall), globalDocument("odd", "{}")}, nil)
+		synctest.Wait()
+		want("one is read, and one is broken",
+			`age_seconds{entry="list"} 0`, `failures_total{entry="list"} 0`, `failures_total{entry="odd"} 0`, `usable{entry="list"} 1`, `usable{entry="odd"} 0`)
+		source.set(nil, errors.New("down"))
+		time.Sleep(5*time.Minute + time.Second)
+		synctest.Wait()
+		want("it cannot be refreshed, and is good for a while",
+			`age_seconds{entry="list"} 301`, `failures_total{entry="list"} 1`, `failures_total{entry="odd"} 0`, `usable{entry="list"} 1`, `usable{entry="odd"} 0`)
+		g.Changed(ctx, nil, []document.Key{globalDocument("list", globalCall).Key, globalDocument("odd", "{}").Key})
+		synctest.Wait()
+		want("they are gone")
+		cancel()
+		synctest.Wait()
+	})
+}
 
 // whyGlobal is the value of an entry, or the reason that there is none.
 func whyGlobal(g *globals, name string) any {

@@ -30,7 +30,7 @@ func (g *gateway) keepGlobals(store *globalcontext.Store, asks *calls) (*globals
 	if err != nil {
 		return nil, err
 	}
-	kept := newGlobals(compiler, store, clusterGlobals{client: g.cluster.client, calls: asks}, g.log)
+	kept := newGlobals(compiler, store, clusterGlobals{client: g.cluster.client, calls: asks}, g.metrics, g.log)
 	g.tasks = append(g.tasks, forever("global context", kept.run))
 	return kept, nil
 }

@@ -24,6 +24,9 @@ type inTheCluster struct {
 	defined signal         // a CustomResourceDefinition came, changed or went
 }
 
+// leaderTask is what a gateway without doors leaves out.
+const leaderTask = "leader"
+
 // reach prepares what is asked of the cluster, or of files in its place.
 func (g *gateway) reach(context.Context) error {
 	if g.configuration.Standalone {
@@ -31,7 +34,7 @@ func (g *gateway) reach(context.Context) error {
 		return nil
 	}
 	k := g.configuration.Kubernetes
-	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: k.Kubeconfig, QPS: float64(k.QPS), Burst: k.Burst, Version: g.options.Version})
+	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: k.Kubeconfig, Context: k.Context, QPS: float64(k.QPS), Burst: k.Burst, Version: g.options.Version})
 	if err != nil {
 		return fmt.Errorf("the cluster cannot be reached (to run without one, set standalone: true): %w", err)
 	}
@@ -57,7 +60,7 @@ func (g *gateway) reach(context.Context) error {
 	g.cluster = &inTheCluster{client: client, leader: leader}
 	g.around = inCluster(lookups, namespaces, roles)
 	g.needed = append(g.needed, need{"namespaces", "the namespaces are not listed yet", namespaces.Ready()})
-	g.tasks = append(g.tasks, forever("namespaces", namespaces.Run), forever("roles", roles.Run), task{name: "leader", run: g.lead})
+	g.tasks = append(g.tasks, forever("namespaces", namespaces.Run), forever("roles", roles.Run), task{name: leaderTask, run: g.lead})
 	return g.record()
 }
 
@@ -95,7 +98,7 @@ func (g *gateway) watch() error {
 	g.tasks = append(g.tasks, forever("status", status.Run))
 	watcher, err := document.New(document.Options{
 		Kinds:   append(append(documentKinds(), globalKind()), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
-		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: &sorter{globals: g.globals, mirrors: m, policies: p}, Observer: documentLog{g.log},
+		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: g.consumer(&sorter{globals: g.globals, mirrors: m, policies: p}), Observer: documentLog{g.log},
 		Defined: g.cluster.defined.tell,
 	})
 	if err != nil {
@@ -157,6 +160,8 @@ func (g *gateway) lead(ctx context.Context) error {
 		}
 		beside.Go(func() { status.run(ctx) })
 		beside.Go(func() { g.tend(ctx) })
+		beside.Go(func() { g.keepReports(ctx) })
+		beside.Go(func() { g.scan(ctx) })
 		beside.Go(func() {
 			g.globals.tellStatus(ctx, g.cluster.client.Dynamic, g.failed("the status of a global context entry was not written"))
 		})

@@ -70,10 +70,10 @@ func documentKinds() []document.Kind {
 	return list
 }
 
-// documentResources are the same and our own mirrors, for the door that looks at
-// them.
+// documentResources are the same, global context entries and our own mirrors, for the
+// door that looks at them.
 func documentResources() []schema.GroupResource {
-	list := []schema.GroupResource{{Group: ownGroup, Resource: mirrorResource}}
+	list := []schema.GroupResource{{Group: ownGroup, Resource: mirrorResource}, {Group: policyGroup, Resource: globalResource}}
 	for _, k := range policyKinds() {
 		list = append(list, schema.GroupResource{Group: k.Group, Resource: k.Resource})
 	}

@@ -247,14 +247,20 @@ func compileMirror(text []byte, source string) (made *mirror.Document, err error
 	return mirror.Parse(text, source)
 }
 
-// checker refuses broken mirrors, and broken policies as another one does.
+// checker refuses broken mirrors and global context entries, and broken policies as
+// another one does.
 type checker struct {
 	policies interface{ Check(raw []byte) error }
+	entries  *globals // nil: their documents are nobody's here
 }
 
 // Check implements admission.Checker.
 func (c checker) Check(raw []byte) error {
-	if !isMirror(raw) {
+	switch {
+	case c.entries != nil && isEntry(raw):
+		_, err := c.entries.compile(raw)
+		return err
+	case !isMirror(raw):
 		return c.policies.Check(raw)
 	}
 	_, err := compileMirror(raw, "the request")

@@ -268,15 +268,21 @@ type policyCheck struct{}
 func (policyCheck) Check([]byte) error { return errors.New("a policy") }
 
 func TestChecker(t *testing.T) {
+	entries, _, _ := newGlobalBench(t)
+	entry := func(spec string) string { return string(globalDocument("list", spec).Raw) }
 	own := `{"apiVersion":"quaymaster.dev/v1alpha1","kind":"RegistryMirror","metadata":{"name":"hub"},"spec":%s}`
 	for _, c := range []struct{ reason, text, want string }{
 		{"a mirror", fmt.Sprintf(own, oneEntry), ""},
 		{"a broken mirror, by its path", fmt.Sprintf(own, brokenEntry), "spec.mirrors[0].target"},
 		{"a version that nobody knows", strings.ReplaceAll(fmt.Sprintf(own, oneEntry), "v1alpha1", "v9"), "kind"},
+		{"a global context entry", entry(globalCall), ""},
+		{"a broken one, by its path", entry(`{"apiCall":{"urlPath":"/api/v1/pods","refreshInterval":"soon"}}`), "spec.apiCall.refreshInterval"},
+		{"one of two things", entry(`{"apiCall":{"urlPath":"/api/v1/pods"},"kubernetesResource":{"version":"v1","resource":"pods"}}`), "want either kubernetesResource or apiCall"},
+		{"one of a version that nobody knows", strings.ReplaceAll(entry(globalCall), "v2beta1", "v9"), "no GlobalContextEntry of kyverno.io/v2"},
 		{"a policy", `{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy"}`, "a policy"},
 		{"what cannot be read is the policies' matter", `{`, "a policy"},
 	} {
-		err := checker{policyCheck{}}.Check([]byte(c.text))
+		err := checker{policyCheck{}, entries}.Check([]byte(c.text))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
 		}

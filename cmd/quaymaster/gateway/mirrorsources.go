@@ -49,12 +49,21 @@ func mirrorKinds(openShift bool) []document.Kind {
 
 // isMirror reports whether a document is one of our own mirrors.
 func isMirror(raw []byte) bool {
+	group, kind := headOf(raw)
+	return group == ownGroup && kind == "RegistryMirror"
+}
+
+// headOf returns the group and the kind of a document; neither of what cannot be read.
+func headOf(raw []byte) (group, kind string) {
 	var head struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 	}
-	group := func() string { name, _, _ := strings.Cut(head.APIVersion, "/"); return name }
-	return json.Unmarshal(raw, &head) == nil && group() == ownGroup && head.Kind == "RegistryMirror"
+	if json.Unmarshal(raw, &head) != nil {
+		return "", ""
+	}
+	group, _, _ = strings.Cut(head.APIVersion, "/")
+	return group, head.Kind
 }
 
 // Changed implements document.Consumer.

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"errors"
 	"maps"
 	"net/http"
@@ -115,6 +113,7 @@ func (g *gateway) openDoors(ctx context.Context) error {
 	}
 	g.engineMade = engine
 	for path, door := range doors {
+		door = g.durable(path, door)
 		g.entrances[path].door.Store(&door)
 	}
 	close(g.open)
@@ -137,7 +136,7 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	}
 	doors, err := newDoors(g.configuration, doorParts{
 		decider: engine, namespaces: g.around.namespaces, roles: g.around.roles, failure: failure{g.state},
-		checker: checker{g.policies.catalog}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state},
+		checker: checker{g.policies.catalog, g.globals}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state},
 		requesters: requesters{g.state, records}, reproduce: g.reproduce(),
 	})
 	if err != nil {
@@ -167,8 +166,7 @@ func (g *gateway) recorder() recorder {
 
 // engine makes the gate, with its view of registries and of other replicas.
 func (g *gateway) engine(key []byte, observers metrics.Observers) (*gate.Gate, error) {
-	// Not the replicas' key itself: what is made with it is seen elsewhere.
-	scopes, err := hkdf.Key(sha256.New, key, nil, "quaymaster credential scopes", sha256.Size)
+	scopes, err := scopesKey(key)
 	if err != nil {
 		return nil, err
 	}

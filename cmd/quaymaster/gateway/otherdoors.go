@@ -149,7 +149,7 @@ func (r recorder) decided(ctx context.Context, on report.Occasion, outcome gate.
 	r.metrics.Decided(outcome)
 	report.Log(ctx, r.log, outcome, append([]slog.Attr{slog.String("door", on.Door)}, about...)...)
 	on.Time, on.Process = time.Now(), report.ProcessAdmission
-	r.hand(report.Decided{Occasion: on, Outcome: outcome})
+	r.sinks.Take(report.Decided{Occasion: on, Outcome: outcome})
 }
 
 // undecided tells of a request that nobody judged. What strangers can bring about

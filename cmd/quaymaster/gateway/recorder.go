@@ -20,7 +20,7 @@ type recorder struct {
 	log     *slog.Logger
 	metrics reviewCounter
 	events  eventWriter // nil: none are written
-	sinks   []report.Sink
+	sinks   keepers
 }
 
 // reviewCounter counts answers and decisions.
@@ -47,7 +47,7 @@ func (r recorder) Record(ctx context.Context, review admission.Review) {
 		return
 	}
 	events := ofMirrors(review)
-	if review.Door != admission.Mutate || !review.Allowed { // else the validating door speaks of what comes in, once
+	if !toldAgain(review) {
 		events = append(events, ofPolicies(review)...)
 	}
 	for _, event := range events {
@@ -55,8 +55,12 @@ func (r recorder) Record(ctx context.Context, review admission.Review) {
 	}
 }
 
-// tell writes the log.
+// tell writes the log. What the mutating door admits is told by the validating one,
+// unless only the first one knows something of it.
 func (r recorder) tell(ctx context.Context, review admission.Review) {
+	if toldAgain(review) && isPlain(&review.Outcome) && !r.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
 	about := []slog.Attr{
 		slog.String("door", string(review.Door)), slog.String("uid", review.UID),
 		slog.String("operation", review.Operation), slog.String("user", review.User),
@@ -84,6 +88,26 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 	about = append(about, slog.String("kind", review.Kind), slog.String("namespace", review.Namespace), slog.String("name", review.Name),
 		slog.String("cause", string(review.Cause)), slog.Bool("allowed", review.Allowed))
 	r.log.LogAttrs(ctx, level, what, about...)
+}
+
+// toldAgain reports whether the validating door will say the same of the object, if it
+// comes in.
+func toldAgain(review admission.Review) bool {
+	return review.Door == admission.Mutate && review.Cause == admission.Decided && review.Allowed
+}
+
+// isPlain reports whether nothing was asked of registries, warned of, changed by a rule
+// or redirected.
+func isPlain(o *gate.Outcome) bool {
+	if o.Cost.Requests > 0 || len(o.Warnings) > 0 || o.Mutations > 0 {
+		return false
+	}
+	for i := range o.Verdicts {
+		if v := &o.Verdicts[i]; v.Redirect != nil || len(v.Warnings) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // ofPolicies returns an event for each image and policy that speaks against it, and

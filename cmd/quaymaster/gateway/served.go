@@ -51,8 +51,13 @@ func (s *served) Named(group, name string) []constraint.Resource {
 			return nil
 		}
 	}
+	return resourcesNamed(*list, group, name)
+}
+
+// resourcesNamed picks the resources of a name.
+func resourcesNamed(list []configuration.Resource, group, name string) []constraint.Resource {
 	var found []constraint.Resource
-	for _, r := range *list {
+	for _, r := range list {
 		one := constraint.Resource{Name: r.Name, Group: r.Group, Kind: r.Kind, Cluster: !r.Namespaced}
 		if r.Name == name && (group == "*" || r.Group == group) && !slices.Contains(found, one) {
 			found = append(found, one)

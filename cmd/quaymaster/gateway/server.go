@@ -32,5 +32,11 @@ func (g *gateway) readings() metrics.Readings {
 	if g.cluster != nil && g.cluster.events != nil {
 		readings.EventsDropped = g.cluster.events.Dropped
 	}
+	if g.globals != nil {
+		readings.GlobalContext = g.globals.known
+	}
+	if g.reports != nil {
+		readings.ReportsPending = g.reports.Pending
+	}
 	return readings
 }

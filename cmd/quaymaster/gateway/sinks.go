@@ -8,14 +8,19 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// pass hands what a webhook's door decided to those who keep it. What was admitted by
-// the mutating door is said once, by the validating one; what it denies never gets
-// there.
+// keepers are who keeps what was decided.
+type keepers struct {
+	// every is handed what each door says: what the mutating one admits as it was
+	// written, and then what the validating one says of it as it will be.
+	every []report.Sink
+	// last is handed the last word alone: what the mutating door admits comes to the
+	// validating one, and what it denies never gets there.
+	last []report.Sink
+}
+
+// pass hands what a webhook's door decided to those who keep it.
 func (r recorder) pass(review admission.Review) {
-	if len(r.sinks) == 0 || review.Door == admission.Compile || review.Cause == admission.NotAsked {
-		return
-	}
-	if review.Door == admission.Mutate && review.Allowed && review.Cause == admission.Decided {
+	if len(r.sinks.every)+len(r.sinks.last) == 0 || review.Door == admission.Compile || review.Cause == admission.NotAsked {
 		return
 	}
 	d := report.Decided{Outcome: review.Outcome, Occasion: report.Occasion{
@@ -29,7 +34,15 @@ func (r recorder) pass(review admission.Review) {
 		d.Occasion.Undecided = string(review.Cause)
 		d.About = resourceOf(review)
 	}
-	r.hand(d)
+	for _, sink := range r.sinks.every {
+		sink.Take(d)
+	}
+	if toldAgain(review) {
+		return
+	}
+	for _, sink := range r.sinks.last {
+		sink.Take(d)
+	}
 }
 
 // resourceOf names the object of a request that nobody decided.
@@ -41,9 +54,12 @@ func resourceOf(review admission.Review) report.Resource {
 	return report.Resource{APIVersion: version, Kind: review.Kind, Namespace: review.Namespace, Name: cmp.Or(review.Name, "*")}
 }
 
-// hand gives it to every sink.
-func (r recorder) hand(d report.Decided) {
-	for _, sink := range r.sinks {
+// Take implements report.Sink: what is decided once is handed to all.
+func (s *keepers) Take(d report.Decided) {
+	for _, sink := range s.every {
+		sink.Take(d)
+	}
+	for _, sink := range s.last {
 		sink.Take(d)
 	}
 }

@@ -104,5 +104,5 @@ func (g *gateway) openSocket(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return g.socket.serve(ctx, door)
+	return g.socket.serve(ctx, g.durable("socket", door))
 }

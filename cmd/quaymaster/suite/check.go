@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -77,9 +76,6 @@ func (t *trial) checks(ctx context.Context, r *row, filter Filter) []Check {
 	return checks
 }
 
-// names reports whether the row says which objects it is about.
-func (r *row) names() bool { return len(r.Resources)+len(r.ResourceSpecs) > 0 }
-
 // failed fails every check of a row.
 func failed(blank Check, r *row, why string, filter Filter) []Check {
 	names := slices.Clone(r.Resources)
@@ -126,61 +122,6 @@ func hasRules(p bench.Policy) bool {
 	spec, _ := p.Object.Content()["spec"].(map[string]any)
 	_, ok := spec["rules"].([]any)
 	return ok
-}
-
-// selected returns the objects that a row is about, and the names of which there is
-// none. A row that names none is about all of its kind.
-func (t *trial) selected(r *row, filter Filter) (objects []workload.Object, missing []string) {
-	all := slices.Concat(t.targets, t.resources, t.payloads)
-	add := func(name string, is func(workload.Object) bool) {
-		if name != "" && !filter.resource(name) && !wildcard.Contains(name) {
-			return
-		}
-		found := false
-		for _, o := range all {
-			if !is(o) {
-				continue
-			}
-			found = true
-			if filter.resource(o.Name()) || filter.resource(o.Namespace()+"/"+o.Name()) || filter.resource(name) {
-				objects = append(objects, o)
-			}
-		}
-		if !found && name != "" {
-			missing = append(missing, name)
-		}
-	}
-	for _, name := range r.Resources {
-		add(name, func(o workload.Object) bool { return r.isOfKind(o) && isNamed(o, name) })
-	}
-	for _, spec := range r.ResourceSpecs {
-		add(spec.Name, spec.is)
-	}
-	if !r.names() {
-		add("", r.isOfKind)
-	}
-	return objects, missing
-}
-
-func (r *row) isOfKind(o workload.Object) bool {
-	return (r.Kind == "" || r.Kind == o.Kind() || o.IsDocument()) && (r.Namespace == "" || r.Namespace == o.Namespace())
-}
-
-// isNamed reports whether an object is meant by a name: name or namespace/name, with
-// wildcards; a document is meant by its file.
-func isNamed(o workload.Object, name string) bool {
-	if o.IsDocument() {
-		return strings.Contains(o.Source(), name)
-	}
-	if namespace, short, ok := strings.Cut(name, "/"); ok {
-		return wildcard.Match(namespace, o.Namespace()) && wildcard.Match(short, o.Name())
-	}
-	return wildcard.Match(name, o.Name())
-}
-
-func (s resourceSpec) is(o workload.Object) bool {
-	return (s.Kind == "" || s.Kind == o.Kind()) && (s.Version == "" && (s.Group == "" || s.Group == o.Group()) || s.Group == o.Group() && s.Version == o.Version()) &&
-		(s.Namespace == "" || s.Namespace == o.Namespace()) && wildcard.Match(s.Name, o.Name())
 }
 
 // check compares what a rule says of one object with what is expected.
@@ -318,10 +259,11 @@ func (t *trial) compareWith(r *row, file string, found workload.Object, c *Check
 	switch {
 	case err != nil:
 		*c = c.as(Failed, err.Error())
-	case !ok && r.FailOnMissing:
-		*c = c.as(Failed, file+" does not have the object")
-	case !ok:
+	case !ok && r.FailOnMissing != nil && !*r.FailOnMissing:
 		*c = c.as(Skipped, file+" does not have the object")
+	case !ok:
+		c.Message = "give it there, leave patchedResources out for it, or say failOnMissingResources: false"
+		*c = c.as(Failed, file+" does not have the object")
 	default:
 		list := differences(want.Content(), found.Content())
 		if len(list) == 0 {

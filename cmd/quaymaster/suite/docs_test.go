@@ -15,7 +15,7 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	for _, block := range regexp.MustCompile("(?s)`([a-z./-]+)`:\n\n```yaml\n(.*?)```").FindAllSubmatch(page, -1) {
+	for _, block := range regexp.MustCompile("(?s)`([a-z./-]+)`:\n\n```(?:yaml|json)\n(.*?)```").FindAllSubmatch(page, -1) {
 		path := filepath.Join(folder, string(block[1]))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -24,5 +24,5 @@ func TestDocumentation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect(t, folder, 2, 5)
+	expect(t, folder, 3, 7)
 }

@@ -66,7 +66,7 @@ type row struct {
 	GeneratedResource  string         `json:"generatedResource"`
 	GeneratedResources any            `json:"generatedResources"` // a file or several
 	CloneSource        string         `json:"cloneSourceResource"`
-	FailOnMissing      bool           `json:"failOnMissingResources"`
+	FailOnMissing      *bool          `json:"failOnMissingResources"`
 
 	IsValidatingAdmission bool `json:"isValidatingAdmissionPolicy"`
 	IsMutatingAdmission   bool `json:"isMutatingAdmissionPolicy"`

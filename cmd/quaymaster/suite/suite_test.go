@@ -56,7 +56,7 @@ func expect(t *testing.T, folder string, suites, checks int) suite.Report {
 func TestSuites(t *testing.T) {
 	t.Parallel()
 	for folder, checks := range map[string]int{
-		"generate": 2, "images": 9, "lookups": 9, "mutate": 6, "older": 2, "targets": 2, "values": 12,
+		"expressions": 12, "generate": 2, "imagepolicies": 12, "images": 9, "lookups": 9, "mutate": 6, "older": 2, "targets": 2, "values": 12,
 	} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +72,7 @@ var opposite = map[string]string{"pass": "fail", "fail": "pass", "skip": "fail",
 // check must fail then.
 func TestWrongExpectationsFail(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"generate", "images", "lookups", "mutate", "older", "targets", "values"} {
+	for _, folder := range []string{"expressions", "generate", "imagepolicies", "images", "lookups", "mutate", "older", "targets", "values"} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
 			copied := copyOf(t, filepath.Join("testdata", folder))
@@ -111,6 +111,10 @@ func TestOneThingWrong(t *testing.T) {
 			want: `/metadata/annotations/owner: want "blog", found "shop"`},
 		{reason: "a mutation makes more than that", folder: "mutate", file: "both.yaml", old: ", stage: test", new: "",
 			want: `/metadata/annotations/stage: want nothing, found "test"`},
+		{reason: "the file does not have the object", folder: "mutate", file: "owned.yaml", old: "name: ours", new: "name: others",
+			want: "owned.yaml does not have the object"},
+		{reason: "the file has none at all", folder: "targets", file: "changed.yaml", old: "name: web", new: "name: other",
+			want: "changed.yaml does not have the object"},
 		{reason: "another object is altered in another way", folder: "targets", file: "changed.yaml", old: "10.0.0.1", new: "10.0.0.2",
 			want: `/metadata/annotations/address: want "10.0.0.2", found "10.0.0.1"`},
 		{reason: "the field checks", folder: "older", file: "test.yaml", old: "name: older", new: "checks: [{}]", want: "checks: assertions"},
@@ -136,6 +140,22 @@ func TestOneThingWrong(t *testing.T) {
 			want: "want fail, and the rule does not speak of it"},
 		{reason: "the namespace has no such label", folder: "values", file: "values.yaml", old: "stage: production", new: "stage: test",
 			want: "want fail, and the rule does not speak of it"},
+		{reason: "another notary signed", folder: "imagepolicies", file: "kyverno-test.yaml", old: "signers: [{notary: notary}]", new: "signers: [{notary: another}]",
+			want: "not signed by the notary"},
+		{reason: "a notary whom nobody names", folder: "imagepolicies", file: "kyverno-test.yaml", old: "{notary: another}", new: "{notary: nobody}",
+			want: `notary "nobody" is not among the keys of the suite`},
+		{reason: "the payload names another image", folder: "imagepolicies", file: "signed.json", old: "shop/web", new: "shop/cart",
+			want: "a stage that release did not sign"},
+		{reason: "the payload says something else", folder: "expressions", file: "ours.json", old: "registry.example", new: "docker.io",
+			want: "a stage from elsewhere"},
+		{reason: "there is no such payload", folder: "expressions", file: "kyverno-test.yaml", old: "resources: [ours.json]", new: "resources: [their.json]",
+			want: "no object of the suite has this kind and name"},
+		{reason: "an expression finds another ConfigMap", folder: "expressions", file: "teams.yaml", old: "names: shop blog", new: "names: blog",
+			want: "the label owner names no team"},
+		{reason: "the exception is for another object", folder: "expressions", file: "exception.yaml", old: "== 'spared'", new: "== 'bad'",
+			want: "want skip, got fail"},
+		{reason: "an expression makes something else", folder: "expressions", file: "staged.yaml", old: "stage: test", new: "stage: production",
+			want: `/metadata/labels/stage: want "production", found "test"`},
 		{reason: "no such policy", folder: "older", file: "test.yaml", old: "policy: labelled", new: "policy: labeled", want: "no policy of the suite has this name"},
 		{reason: "no such rule", folder: "older", file: "test.yaml", old: "rule: labelled", new: "rule: labeled", want: "the policy has no rule of this name"},
 		{reason: "no such object", folder: "older", file: "test.yaml", old: "resource: good", new: "resource: god", want: "no object of the suite has this kind and name"},
@@ -171,6 +191,25 @@ func TestOneThingWrong(t *testing.T) {
 				t.Errorf("%d failed, want one that says %q:\n%s", report.Failed, c.want, text(t, report))
 			}
 		})
+	}
+}
+
+// TestMissingIsAllowed: who says that a file need not have the object has the check
+// skipped, and neither passed nor failed.
+func TestMissingIsAllowed(t *testing.T) {
+	t.Parallel()
+	for says, want := range map[bool]suite.Outcome{false: suite.Skipped, true: suite.Failed} {
+		copied := copyOf(t, filepath.Join("testdata", "mutate"))
+		if err := os.WriteFile(filepath.Join(copied, "owned.yaml"), []byte("{apiVersion: v1, kind: Pod, metadata: {name: other}}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		change(t, copied, func(document map[string]any) {
+			document["results"].([]any)[0].(map[string]any)["failOnMissingResources"] = says
+		})
+		c := run(t, copied, suite.Options{}).Suites[0].Checks[0]
+		if c.Outcome != want || c.Reason != "owned.yaml does not have the object" {
+			t.Errorf("failOnMissingResources: %v gives %s (%s), want %s", says, c.Outcome, c.Reason, want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package celpolicy
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -67,6 +68,9 @@ func NamespaceOf(kind string, meta Metadata) string {
 	return meta.Namespace
 }
 
+// ReasonAnnotation says why there is an exception, for which the dialect has no field.
+const ReasonAnnotation = "quaymaster.dev/reason"
+
 // annotations of a policy, for lists of policies.
 const (
 	titleAnnotation    = "policies.kyverno.io/title"
@@ -86,10 +90,22 @@ func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, erro
 		return nil, err
 	}
 	return &policy.Policy{
-		Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
+		Unscanned: unscanned(data), Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
 		Title: meta.Annotations[titleAnnotation], Category: meta.Annotations[categoryAnnotation], Severity: meta.Annotations[severityAnnotation],
 		Unscored: meta.Annotations[scoredAnnotation] == "false",
 	}, nil
+}
+
+// unscanned says why a scan leaves a document out, going by its text: who asks for an
+// object that is there, nobody knows, and an expression would take them for a user
+// without a name. In doubt it is left out.
+func unscanned(data []byte) string {
+	for _, name := range []string{"userInfo", "authorizer"} {
+		if bytes.Contains(data, []byte(name)) {
+			return "an expression reads " + name + ", and of what is there nobody knows who asked for it"
+		}
+	}
+	return ""
 }
 
 // HashOf names a document's content.

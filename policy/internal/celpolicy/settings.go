@@ -18,6 +18,8 @@ type Settings struct {
 	FailurePolicy *admission.FailurePolicyType
 	Webhook       *v1alpha1.WebhookConfiguration
 	Mode          v1alpha1.EvaluationMode
+	// Unscanned: objects that are there are not scanned.
+	Unscanned bool
 }
 
 // Apply notes the settings in a policy, and reports whether it is about documents that
@@ -38,6 +40,9 @@ func (s Settings) Apply(out *policy.Policy) (isJSON bool, err error) {
 			errs = append(errs, field.Fail("spec.webhookConfiguration.timeoutSeconds", "want %d to %d seconds, found %d", minTimeout, maxTimeout, *w.TimeoutSeconds))
 		}
 		out.Timeout = time.Duration(*w.TimeoutSeconds) * time.Second
+	}
+	if s.Unscanned {
+		out.Unscanned = "spec.evaluation.background.enabled is false"
 	}
 	switch s.Mode {
 	case policieskyvernoio.EvaluationModeKubernetes:

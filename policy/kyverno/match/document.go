@@ -1,5 +1,7 @@
 package match
 
+import "slices"
+
 // Document is a match or exclude block as it is written: any, all, or the old form
 // without either.
 type Document struct {
@@ -43,6 +45,12 @@ type requirement struct {
 	Key      string   `json:"key"`
 	Operator string   `json:"operator"`
 	Values   []string `json:"values"`
+}
+
+// SelectsUsers reports whether the block selects by who asks.
+func (m Document) SelectsUsers() bool {
+	users := func(f resourceFilter) bool { return len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) > 0 }
+	return users(m.resourceFilter) || slices.ContainsFunc(m.Any, users) || slices.ContainsFunc(m.All, users)
 }
 
 // OldForm reports whether the block is written without any and all.

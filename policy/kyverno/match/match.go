@@ -131,7 +131,7 @@ func (f filter) matches(s *policy.Subject, excluding bool) (bool, error) {
 	if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return k.matches(s) }) {
 		return false, nil
 	}
-	if len(f.names) > 0 && !wildcard.Any(f.names, nameOf(s)) {
+	if len(f.names) > 0 && !f.isNamed(s) {
 		return false, nil
 	}
 	namespace := s.Namespace
@@ -217,11 +217,23 @@ func metadataOf(s *policy.Subject) map[string]any {
 	return meta
 }
 
-// nameOf returns the name, or what the name will begin with.
-func nameOf(s *policy.Subject) string {
+// What the API server makes of generateName: as many of its characters, with as many
+// characters behind them that nobody knows before.
+const (
+	maxGeneratedBase = 58
+	generatedSuffix  = "\x00\x00\x00\x00\x00" // stands in no pattern, so that wildcards alone match it
+)
+
+// isNamed reports whether a pattern means the subject's name. Of one that the API
+// server is still to name a pattern may mean generateName, as Kyverno compares it, or
+// every name that can come of it.
+func (f filter) isNamed(s *policy.Subject) bool {
 	if s.Name != "" {
-		return s.Name
+		return wildcard.Any(f.names, s.Name)
 	}
 	generated, _ := metadataOf(s)["generateName"].(string)
-	return generated
+	if wildcard.Any(f.names, generated) {
+		return true
+	}
+	return generated != "" && wildcard.Any(f.names, generated[:min(len(generated), maxGeneratedBase)]+generatedSuffix)
 }

@@ -48,9 +48,31 @@ type Configuration struct {
 		Address string `json:"address,omitempty"`
 		Timeout string `json:"timeout,omitempty"`
 	} `json:"sharedMemory,omitzero"`
-	Log struct {
+	DecisionLog struct {
+		Folder string `json:"folder,omitempty"`
+		Fsync  string `json:"fsync,omitempty"`
+	} `json:"decisionLog,omitzero"`
+	Reports Reports `json:"reports,omitzero"`
+	Scan    Scan    `json:"scan,omitzero"`
+	Log     struct {
 		Level string `json:"level,omitempty"`
 	} `json:"log,omitzero"`
+}
+
+// Reports says which reports are written.
+type Reports struct {
+	APIs        *[]string `json:"apis,omitempty"`
+	GroupBy     string    `json:"groupBy,omitempty"`
+	Results     []string  `json:"results,omitempty"`
+	CountPasses bool      `json:"countPasses,omitempty"`
+	MaxResults  int       `json:"maxResults,omitempty"`
+}
+
+// Scan says how what runs already is looked at.
+type Scan struct {
+	Disabled bool    `json:"disabled,omitempty"`
+	Interval string  `json:"interval,omitempty"`
+	QPS      float32 `json:"qps,omitempty"`
 }
 
 // Listen says where the gateway listens; Start chooses what is empty.

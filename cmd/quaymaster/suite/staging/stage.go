@@ -163,6 +163,11 @@ func (s *Stage) makeKeys() error {
 		if err := s.replace(n, k, signer.PublicPEM()); err != nil {
 			return err
 		}
+		if s.replacesCertificate(n) { // also where no image of the suite is signed by it
+			if _, err := s.notary(k.Name); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -12,9 +13,11 @@ import (
 type swap struct {
 	place int    // of the key, for errors
 	block []byte // the content of a PEM block; nil for a text
-	text  string
-	by    string
-	used  bool
+	// certificate: the block is one, and a key in its place would not be read.
+	certificate bool
+	text        string
+	by          string
+	used        bool
 }
 
 // replace notes what a key stands for.
@@ -37,7 +40,7 @@ func (s *Stage) replace(place int, k Key, by []byte) error {
 		if block == nil || strings.Contains(string(rest), "-----BEGIN") {
 			return fmt.Errorf("%s: want one PEM block", path)
 		}
-		one.block = block.Bytes
+		one.block, one.certificate = block.Bytes, block.Type == "CERTIFICATE"
 	}
 	for i := range s.swaps { // a key that signs as notation does, too, stands for its certificate then
 		if s.swaps[i].place == place {
@@ -47,6 +50,11 @@ func (s *Stage) replace(place int, k Key, by []byte) error {
 	}
 	s.swaps = append(s.swaps, one)
 	return nil
+}
+
+// replacesCertificate reports whether the key at a place stands for a certificate.
+func (s *Stage) replacesCertificate(place int) bool {
+	return slices.ContainsFunc(s.swaps, func(one swap) bool { return one.place == place && one.certificate })
 }
 
 // Swap returns a value with throw-away keys where those stand that they replace. The

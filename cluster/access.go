@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/quaymaster/quaymaster/cache"
+)
+
+const (
+	// DefaultAccessTTL is how long an answer holds, yes or no. A right that is taken
+	// back lives on for that long.
+	DefaultAccessTTL = 10 * time.Second
+	// maxAccesses bounds the answers that are remembered.
+	maxAccesses = 4096
+)
+
+// AccessOptions are what an Access needs.
+type AccessOptions struct {
+	// Client is required. Its user must be allowed to create
+	// subjectaccessreviews.authorization.k8s.io.
+	Client kubernetes.Interface
+	// Path is what who asks must be allowed to get: a path of no resource, as ClusterRoles
+	// name it in nonResourceURLs; required.
+	Path string
+	// TTL is how long an answer holds; 0 means 10 s, and more than 5 min is refused.
+	TTL time.Duration
+	// Now is the wall clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Access knows who may read a path, by SubjectAccessReviews (authorization.k8s.io/v1).
+// It is safe for concurrent use. Make one with NewAccess.
+type Access struct {
+	client kubernetes.Interface
+	path   string
+	ttl    time.Duration
+	memory *cache.Cache[tokenKey, bool]
+	flight *cache.Flight[tokenKey, bool]
+	limit  flowcontrol.RateLimiter
+}
+
+// NewAccess makes an Access; it refuses options that mean nothing.
+func NewAccess(o AccessOptions) (*Access, error) {
+	if o.Client == nil || !strings.HasPrefix(o.Path, "/") || o.TTL < 0 || o.TTL > maxTokenTTL {
+		return nil, fmt.Errorf("access: Client and a Path are required, and the TTL must not be below 0 or above %s", maxTokenTTL)
+	}
+	if o.TTL == 0 {
+		o.TTL = DefaultAccessTTL
+	}
+	memory, err := cache.New(cache.Options[tokenKey, bool]{
+		MaxCost: maxAccesses, MaxTTL: o.TTL, Now: o.Now, Cost: func(tokenKey, bool) int { return 1 },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("access: %w", err)
+	}
+	flight, err := cache.NewFlight[tokenKey, bool](lookupTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("access: %w", err)
+	}
+	return &Access{
+		client: o.Client, path: o.Path, ttl: o.TTL, memory: memory, flight: flight,
+		limit: flowcontrol.NewTokenBucketRateLimiter(tokenQPS, tokenBurst),
+	}, nil
+}
+
+// Close stops the goroutine that clears away what has ended.
+func (a *Access) Close() { a.memory.Close() }
+
+// MayRead reports whether a user may get the path. An error is ErrForbidden if the
+// gateway may not ask, else ErrUnavailable, by errors.Is.
+func (a *Access) MayRead(ctx context.Context, user string, groups []string) (bool, error) {
+	if user == "" {
+		return false, nil
+	}
+	// Lengths, so that no name ends where another begins.
+	text := fmt.Sprintf("%d:%s", len(user), user)
+	for _, group := range slices.Sorted(slices.Values(groups)) {
+		text += fmt.Sprintf("%d:%s", len(group), group)
+	}
+	key := tokenKey(sha256.Sum256([]byte(text)))
+	if may, ok := a.memory.Get(key); ok {
+		return may, nil
+	}
+	may, err := a.flight.Do(ctx, key, func(ctx context.Context) (bool, error) {
+		may, err := a.review(ctx, user, groups)
+		if err == nil {
+			a.memory.Put(key, may, a.ttl)
+		}
+		return may, err
+	})
+	if err != nil && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrUnavailable) { // the caller left, or the work broke
+		err = cannotAuthorize(err)
+	}
+	return may, err
+}
+
+// review asks the API server. A review that could not be evaluated in full and allows
+// nothing is a no, as it is for the API server itself.
+func (a *Access) review(ctx context.Context, user string, groups []string) (bool, error) {
+	if !a.limit.TryAccept() {
+		return false, cannotAuthorize(errors.New("too many users at once"))
+	}
+	review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{
+		User: user, Groups: groups, NonResourceAttributes: &authorization.NonResourceAttributes{Path: a.path, Verb: "get"},
+	}}
+	review, err := a.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, cannotAuthorize(err)
+	}
+	return review.Status.Allowed && !review.Status.Denied, nil
+}
+
+// cannotAuthorize says why nobody knows whether a user may.
+func cannotAuthorize(err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("review access: grant the gateway's service account create on subjectaccessreviews.authorization.k8s.io: %w: %w", ErrForbidden, err)
+	}
+	return fmt.Errorf("review access: %w: %w", ErrUnavailable, err)
+}

@@ -1,0 +1,85 @@
+package listing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// Lister implements scan.Cluster. It is safe for concurrent use. Make one with New.
+type Lister struct{ client *cluster.Client }
+
+var _ scan.Cluster = (*Lister)(nil)
+
+// New makes a Lister; it refuses to do without a client.
+func New(client *cluster.Client) (*Lister, error) {
+	if client == nil {
+		return nil, errors.New("listing: the client is required")
+	}
+	return &Lister{client: client}, nil
+}
+
+// Kinds returns the kinds that can be listed, the preferred version of each first. A
+// group that does not answer has none: of its objects nothing is known.
+func (l *Lister) Kinds(context.Context) ([]scan.Kind, error) {
+	_, lists, err := l.client.Typed.Discovery().ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, err
+	}
+	var kinds []scan.Kind
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // of an API that nobody can name
+		}
+		for _, r := range list.APIResources {
+			if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
+				kinds = append(kinds, scan.Kind{Group: version.Group, Version: version.Version, Kind: r.Kind, Resource: r.Name, Namespaced: r.Namespaced})
+			}
+		}
+	}
+	return kinds, nil
+}
+
+// List implements scan.Cluster.
+func (l *Lister) List(ctx context.Context, kind scan.Kind, from string, most int) (scan.Page, error) {
+	of := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
+	for {
+		text, err := l.client.Page(ctx, of, from, most)
+		var exceeded *limit.ExceededError
+		if errors.As(err, &exceeded) && most > 1 {
+			most = (most + 1) / 2
+			continue
+		}
+		if err != nil {
+			return scan.Page{}, told(err)
+		}
+		return parse(text, kind)
+	}
+}
+
+// told puts an error of the API server into the words of package scan.
+func told(err error) error {
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		expired := &scan.ExpiredError{Err: err}
+		var status apierrors.APIStatus
+		if errors.As(err, &status) {
+			expired.Next = status.Status().Continue
+		}
+		return expired
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		return fmt.Errorf("%w: %w", scan.ErrRefused, err)
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// read are the documents that a run is about.
+type read struct {
+	policies   []bench.Policy
+	exceptions []workload.Object
+	roots      []workload.Object
+	objects    []workload.Object
+	known      *engine.Resources
+	kinds      []constraint.Resource
+}
+
+// given reads what is said in place of look-ups, and who asks.
+func (f *applyFlags) given() (*given.Values, *policy.User, error) {
+	values := &given.Values{}
+	if f.values != "" {
+		var err error
+		if values, err = given.LoadValues(f.values); err != nil {
+			return nil, nil, fmt.Errorf("--values-file: %w", err)
+		}
+	}
+	for _, pair := range f.set {
+		for one := range strings.SplitSeq(pair, ",") {
+			if err := values.Set(one); err != nil {
+				return nil, nil, fmt.Errorf("--set: %w", err)
+			}
+		}
+	}
+	if f.user == "" {
+		return values, nil, nil
+	}
+	user, err := given.LoadUser(f.user)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--userinfo: %w", err)
+	}
+	return values, &user, nil
+}
+
+// read reads policies and objects.
+func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
+	from := &read{known: engine.NewResources().Advising("give it with -r FILE"), kinds: constraint.Known()}
+	for _, name := range policies {
+		objects, err := readManifests(name, t.in)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for _, object := range objects {
+			if err := from.document(object); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(from.policies) == 0 {
+		return nil, fmt.Errorf("%s: no policy in it", strings.Join(policies, ", "))
+	}
+	for _, name := range f.exceptions {
+		objects, err := readManifests(name, nil)
+		if err != nil {
+			return nil, fmt.Errorf("--exception %s: %w", name, err)
+		}
+		from.exceptions = append(from.exceptions, objects...)
+	}
+	for _, name := range f.resources {
+		objects, err := readManifests(name, t.in)
+		if err != nil {
+			return nil, fmt.Errorf("-r %s: %w", name, err)
+		}
+		for _, object := range objects {
+			if kind, ok := bench.Defined(object); ok {
+				from.kinds = slices.Insert(from.kinds, 0, kind)
+			}
+		}
+		from.objects = append(from.objects, objects...)
+	}
+	namespace := f.namespace
+	if namespace == "" {
+		namespace = "default"
+	}
+	from.objects = bench.InNamespace(from.objects, namespace, from.kinds)
+	for _, object := range from.objects {
+		if err := from.known.Add(object); err != nil {
+			return nil, fmt.Errorf("%s: %w", object.Source(), err)
+		}
+	}
+	return from, nil
+}
+
+// document keeps one document of the policies' files.
+func (r *read) document(object workload.Object) error {
+	switch {
+	case object.Kind() == "PolicyException":
+		r.exceptions = append(r.exceptions, object)
+	case engine.IsResource(object):
+		return r.known.Add(object)
+	case trustroot.Recognises(object.APIVersion(), object.Kind()):
+		r.roots = append(r.roots, object)
+	default:
+		r.policies = append(r.policies, bench.Policy{Object: bench.InNamespace([]workload.Object{object}, "default", r.kinds)[0]})
+	}
+	return nil
+}

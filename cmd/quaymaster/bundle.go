@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// errNoResource says that no file has what a policy names.
+var errNoResource = errors.New("give it with --resource FILE")
+
+func bundleCommand(t terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bundle",
+		Short: "Carry policies and trust in one file",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(bundleCreateCommand(t), bundleShowCommand(t))
+	return cmd
+}
+
+func bundleShowCommand(t terminal) *cobra.Command {
+	var format, digest string
+	cmd := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Say what is in a bundle",
+		Long: `Show reads a bundle, refuses what is not exactly one, and lists what is in it with
+the SHA-256 of each entry, and what could not be carried.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, names []string) error {
+			if format != "text" && format != "json" {
+				return fmt.Errorf("-o %s: want text or json", format)
+			}
+			var pinned image.Digest
+			if digest != "" {
+				var err error
+				if pinned, err = image.ParseDigest(digest); err != nil {
+					return fmt.Errorf("--bundle-digest: %w", err)
+				}
+			}
+			read, err := readBundle(names[0], pinned)
+			if err != nil {
+				return err
+			}
+			return showBundle(t, read, format)
+		},
+	}
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "`format`: text or json")
+	cmd.Flags().StringVar(&digest, "bundle-digest", "", "`digest` (sha256:...) that the file must have")
+	return cmd
+}
+
+// shown is what bundle show tells a program.
+type shown struct {
+	Digest string         `json:"digest"`
+	AsAt   string         `json:"judges"` // admission or files
+	Notes  []string       `json:"notes,omitempty"`
+	Files  []bundle.Entry `json:"files"`
+}
+
+func showBundle(t terminal, read *bundle.Read, format string) error {
+	told := shown{Digest: read.Digest.String(), AsAt: "files", Notes: read.Notes, Files: read.Entries}
+	if read.Gateway != nil {
+		told.AsAt = "admission"
+	}
+	if format == "json" {
+		encoder := json.NewEncoder(t.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(told)
+	}
+	fmt.Fprintf(t.out, "%s\njudges as %s does\n\n", told.Digest, map[string]string{"admission": "the gateway at admission", "files": "verify with files"}[told.AsAt])
+	for _, entry := range told.Files {
+		fmt.Fprintf(t.out, "%s  %8d  %-24s %s\n", entry.SHA256[:12], entry.Size, entry.Path, entry.Name)
+	}
+	for _, note := range told.Notes {
+		fmt.Fprintf(t.out, "\nnot carried: %s\n", note)
+	}
+	return nil
+}

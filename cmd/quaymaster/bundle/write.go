@@ -1,0 +1,100 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// file is an entry with what it holds.
+type file struct {
+	Entry
+	text []byte
+}
+
+// Write writes a bundle. The same contents make the same bytes, with the same
+// version of this program.
+func Write(w io.Writer, c *Contents) error {
+	files, err := c.files()
+	if err != nil {
+		return fmt.Errorf("write bundle: %w", err)
+	}
+	index := manifest{Format: Format, Version: Version, Notes: c.Notes, Entries: []Entry{}}
+	for _, f := range files {
+		index.Entries = append(index.Entries, f.Entry)
+	}
+	text, err := json.Marshal(index)
+	if err == nil {
+		err = index.check(int64(len(text)))
+	}
+	if err != nil {
+		return fmt.Errorf("write bundle: %w", err)
+	}
+	files = append([]file{{Entry{Path: manifestPath}, text}}, files...)
+	var packed bytes.Buffer
+	if err := pack(&packed, files); err != nil {
+		return fmt.Errorf("write bundle: %w", err)
+	}
+	if packed.Len() > MaxFile {
+		return fmt.Errorf("write bundle: it would have %d bytes, and %d is the bound", packed.Len(), MaxFile)
+	}
+	if _, err := w.Write(packed.Bytes()); err != nil {
+		return fmt.Errorf("write bundle: %w", err)
+	}
+	return nil
+}
+
+// files lays the contents out.
+func (c *Contents) files() ([]file, error) {
+	var files []file
+	add := func(path string, item Item) {
+		sum := sha256.Sum256(item.Text)
+		files = append(files, file{Entry{
+			Path: path, Size: int64(len(item.Text)), SHA256: hex.EncodeToString(sum[:]), Name: item.Name, Source: item.Source,
+		}, item.Text})
+	}
+	for _, one := range c.singles() {
+		if len(*one.text) > 0 {
+			add(one.path, Item{Text: *one.text})
+		}
+	}
+	for _, many := range c.lists() {
+		items, err := many.sorted()
+		if err != nil {
+			return nil, err
+		}
+		for place, item := range items {
+			add(many.path(place), item)
+		}
+	}
+	return files, nil
+}
+
+func pack(w io.Writer, files []file) error {
+	packed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	archive := tar.NewWriter(packed)
+	for _, f := range files {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.Path, Size: int64(len(f.text)), Mode: fileMode, Format: tar.FormatUSTAR}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := archive.Write(f.text); err != nil {
+			return err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return packed.Close()
+}
+
+// fileMode is that of every entry.
+const fileMode = 0o644

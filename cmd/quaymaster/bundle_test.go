@@ -1,0 +1,274 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+// pulled writes images and their signatures, as they are in the registry, into one
+// layout, and returns its folder.
+func (h *harbor) pulled(t *testing.T, images ...gatetest.Image) string {
+	t.Helper()
+	folder := t.TempDir()
+	path, err := layout.Write(folder, empty.Index)
+	ok(t, err)
+	keep := func(written, as string) error {
+		ref, err := name.ParseReference(written, name.Insecure)
+		ok(t, err)
+		found, err := remote.Image(ref)
+		if err != nil {
+			return err
+		}
+		ok(t, path.AppendImage(found, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": as})))
+		return nil
+	}
+	for _, i := range images {
+		ok(t, keep(i.Name, i.Name))
+		digest, err := v1.NewHash(i.Manifest.Digest)
+		ok(t, err)
+		signature := strings.TrimSuffix(i.Name, ":v1") + ":sha256-" + digest.Hex + ".sig"
+		_ = keep(signature, "sha256-"+digest.Hex+".sig") // some have none
+	}
+	return folder
+}
+
+func digestOf(t *testing.T, out string) string {
+	t.Helper()
+	digest, _, found := strings.Cut(out, "  ")
+	if !found || !strings.HasPrefix(digest, "sha256:") {
+		t.Fatalf("no digest in %q", out)
+	}
+	return digest
+}
+
+// TestBundle: what was decided from files and a registry is decided from one file and
+// a layout, when the registry is gone.
+func TestBundle(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed, unsigned, foreign := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2"), h.Build("foreign", "v1", "3")
+	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	ok(t, h.SignLegacy(foreign, verifytest.Claim{Signer: h.stranger, NoLog: true}, nil))
+	images := h.pulled(t, signed, unsigned, foreign)
+	policy := h.file(t, "policy.yaml", fmt.Sprintf(`apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: signed}
+spec:
+  validationFailureAction: Enforce
+  rules:
+    - name: by-key
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      context: [{name: keys, configMap: {name: keys, namespace: ci}}]
+      verifyImages:
+        - imageReferences: ["%s/*"]
+          attestors: [{entries: [{keys: {publicKeys: "{{keys.data.ours}}", rekor: {ignoreTlog: true}}}]}]
+`, h.Registry.Host()))
+	keys := h.file(t, "keys.yaml", fmt.Sprintf(`apiVersion: v1
+kind: ConfigMap
+metadata: {name: keys, namespace: ci}
+data: {ours: %q}
+`, h.key.PublicPEM()))
+	file, again := h.path("bundle.tar.gz"), h.path("again.tar.gz")
+	create := []string{"bundle", "create", "--policy", policy, "--resource", keys, "--trusted-root", h.path("trusted_root.json"), "-o"}
+	code, out, errs := quaymaster(t, append(create, file)...)
+	if code != exitAllowed {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	digest := digestOf(t, out)
+	if _, out, _ := quaymaster(t, append(create, again)...); digestOf(t, out) != digest {
+		t.Error("the same files made another bundle")
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	h.Registry.Close()
+	offline := func(more ...string) []string {
+		return append([]string{"verify", "--bundle", file, "--bundle-digest", digest, "--offline", "--oci-layout", images}, more...)
+	}
+	for _, c := range []struct {
+		reason string
+		args   []string
+		code   int
+		says   string
+	}{
+		{"signed", offline(signed.Name), exitAllowed, "1 allowed"},
+		{"unsigned", offline(unsigned.Name), exitDenied, "no signature found"},
+		{"signed by a stranger", offline(foreign.Name), exitDenied, "another key"},
+		{"an image that the layout lacks", offline(h.Registry.Host() + "/other:v1"), exitUnable, "could not be verified"},
+		{"another digest", []string{"verify", "--bundle", file, "--bundle-digest", "sha256:" + strings.Repeat("0", 64), signed.Name}, exitUsage, "is wanted"},
+		{"a digest without a bundle", []string{"verify", "--bundle-digest", digest, signed.Name}, exitUsage, "--bundle FILE"},
+		{"a policy beside it", offline("--policy", policy, signed.Name), exitUsage, "make another bundle"},
+		{"a root beside it", offline("--trusted-root", h.path("trusted_root.json"), signed.Name), exitUsage, "make another bundle"},
+		{"a file that is none", []string{"verify", "--bundle", policy, signed.Name}, exitUsage, "no gzip file"},
+		{"explain", append([]string{"explain"}, offline(unsigned.Name)[1:]...), exitDenied, "no signature"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			code, out, errs := quaymaster(t, c.args...)
+			if code != c.code || !strings.Contains(out+errs, c.says) {
+				t.Errorf("exit %d, want %d with %q:\n%s%s", code, c.code, c.says, out, errs)
+			}
+		})
+	}
+	code, out, errs = quaymaster(t, "bundle", "show", file, "-o", "json")
+	var told shown
+	ok(t, json.Unmarshal([]byte(out), &told))
+	if code != exitAllowed || told.Digest != digest || told.AsAt != "files" || len(told.Files) != 3 {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
+
+// TestBundleKeys: keys in a bundle are as those of --key.
+func TestBundleKeys(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed, foreign := h.Build("signed", "v1", "1"), h.Build("foreign", "v1", "3")
+	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	ok(t, h.SignLegacy(foreign, verifytest.Claim{Signer: h.stranger, NoLog: true}, nil))
+	file := h.path("keys.tar.gz")
+	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--key", h.path("key.pub")); code != exitAllowed {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	for written, want := range map[string]int{signed.Name: exitAllowed, foreign.Name: exitDenied} {
+		if code, out, errs := quaymaster(t, "verify", "--bundle", file, "--insecure-ignore-tlog", written); code != want {
+			t.Errorf("%s: exit %d, want %d:\n%s%s", written, code, want, out, errs)
+		}
+	}
+}
+
+// TestBundleKeepsNoSecrets: of a Secret, public keys are carried and nothing else.
+func TestBundleKeepsNoSecrets(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	secrets := h.file(t, "secrets.yaml", fmt.Sprintf(`apiVersion: v1
+kind: Secret
+metadata: {name: cosign, namespace: keys}
+stringData: {cosign.pub: %q, cosign.password: hunter2, cosign.key: "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----"}
+`, h.key.PublicPEM()))
+	file := h.path("secrets.tar.gz")
+	code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--key", h.path("key.pub"), "--resource", secrets)
+	if code != exitAllowed || !strings.Contains(errs, "cosign.password of Secret keys/cosign") {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	read, err := readBundle(file, image.Digest{})
+	ok(t, err)
+	text := string(read.Resources[0].Text)
+	for name, want := range map[string]bool{"cosign.pub": true, "aHVudGVyMg": false, "LS0tLS1CRUdJTiBFTkNSWVBURUQ": false, "LS0tLS1CRUdJTiBQVUJMSUMg": true} {
+		if strings.Contains(text, name) != want {
+			t.Errorf("%s in it: want %t: %s", name, want, text)
+		}
+	}
+}
+
+// TestEffectiveTime: exceptions and overrides end at the time that is given; the
+// signature's proof does not move.
+func TestEffectiveTime(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
+	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	policy := h.file(t, "policy.yaml", fmt.Sprintf(`apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: signed}
+spec:
+  validationFailureAction: Enforce
+  rules:
+    - name: by-key
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      verifyImages:
+        - imageReferences: ["*"]
+          attestors: [{entries: [{keys: {publicKeys: %q, rekor: {ignoreTlog: true}}}]}]
+`, h.key.PublicPEM()))
+	ends := time.Now().Add(time.Hour).UTC()
+	override := h.file(t, "override.yaml", fmt.Sprintf(`apiVersion: quaymaster.dev/v1alpha1
+kind: ImageOverride
+metadata: {name: bad-day}
+spec: {effect: Allow, reason: a bad day, expires: %q, match: {digests: ["%s"]}}
+`, ends.Format(time.RFC3339), unsigned.Manifest.Digest))
+	at := func(d time.Duration) []string {
+		return []string{"--effective-time", time.Now().Add(d).Format(time.RFC3339)}
+	}
+	for _, c := range []struct {
+		reason, image string
+		args          []string
+		code          int
+		says          string
+	}{
+		{"today", unsigned.Name, nil, exitAllowed, "a bad day"},
+		{"before it ends", unsigned.Name, at(30 * time.Minute), exitAllowed, "a bad day"},
+		{"tomorrow", unsigned.Name, at(24 * time.Hour), exitDenied, "no signature found"},
+		{"tomorrow, signed", signed.Name, at(24 * time.Hour), exitAllowed, "1 allowed"},
+		{"in ten years, signed", signed.Name, at(87600 * time.Hour), exitAllowed, "1 allowed"},
+		{"yesterday", unsigned.Name, at(-24 * time.Hour), exitUsage, "in the past"},
+		{"no time", unsigned.Name, []string{"--effective-time", "tomorrow"}, exitUsage, "--effective-time"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			code, out, errs := quaymaster(t, append([]string{"verify", "--policy", policy, "--policy", override, c.image}, c.args...)...)
+			if code != c.code || !strings.Contains(out+errs, c.says) {
+				t.Errorf("exit %d, want %d with %q:\n%s%s", code, c.code, c.says, out, errs)
+			}
+		})
+	}
+}
+
+// TestBundleAsAdmitted: with the gateway's settings, a bundle counts what they count.
+func TestBundleAsAdmitted(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	unsigned := h.Build("unsigned", "v1", "2")
+	policy := h.file(t, "policies.yaml", fmt.Sprintf(`apiVersion: policies.kyverno.io/v1
+kind: ImageValidatingPolicy
+metadata: {name: signed}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  matchImageReferences: [{glob: "%s/**"}]
+  attestors: [{name: ours, cosign: {key: {data: %q}, ctlog: {insecureIgnoreTlog: true, insecureIgnoreSCT: true}}}]
+  validations: [{expression: "images.containers.map(i, verifyImageSignatures(i, [attestors.ours])).all(n, n > 0)", message: not ours}]
+---
+apiVersion: policies.kyverno.io/v1
+kind: PolicyException
+metadata: {name: legacy, namespace: office}
+spec: {policyRefs: [{name: signed, kind: ImageValidatingPolicy}]}
+`, h.Registry.Host(), h.key.PublicPEM()))
+	config := func(name, settings string) string {
+		return h.file(t, name, "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n"+settings)
+	}
+	for _, c := range []struct {
+		reason, config string
+		args           []string
+		code           int
+	}{
+		{"without settings every exception counts", "", nil, exitAllowed},
+		{"by default none does", config("none.yaml", ""), nil, exitDenied},
+		{"that of its namespace does", config("office.yaml", "exceptions: {namespaces: [office]}\n"), nil, exitAllowed},
+		{"that of another does not", config("other.yaml", "exceptions: {namespaces: [shop]}\n"), nil, exitDenied},
+		{"nobody asks in a namespace that is excluded", config("none.yaml", ""), []string{"-n", "kube-system"}, exitAllowed},
+		{"a policy that is not selected", config("selector.yaml", "policies: {selector: team=a}\n"), nil, exitAllowed},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "b.tar.gz")
+			create := []string{"bundle", "create", "-o", file, "--policy", policy}
+			if c.config != "" {
+				create = append(create, "--gateway-config", c.config)
+			}
+			if code, out, errs := quaymaster(t, create...); code != exitAllowed {
+				t.Fatalf("exit %d: %s%s", code, out, errs)
+			}
+			code, out, errs := quaymaster(t, append([]string{"verify", "--bundle", file, unsigned.Name}, c.args...)...)
+			if code != c.code {
+				t.Errorf("exit %d, want %d:\n%s%s", code, c.code, out, errs)
+			}
+		})
+	}
+}

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// bundleCreate says what goes into a bundle.
+type bundleCreate struct {
+	setup  setupFlags
+	keys   []string
+	output string
+}
+
+func bundleCreateCommand(t terminal) *cobra.Command {
+	var f bundleCreate
+	cmd := &cobra.Command{
+		Use:   "create -o FILE [--policy FILE] [--from-cluster CONTEXT]",
+		Short: "Write policies, trust and what they look up into one file",
+		Long: `Create writes a bundle: policies, exceptions, overrides, TrustRoots, mirrors, the
+trusted root, keys, and the ConfigMaps, public keys and namespaces that policies
+look up, from files, from a cluster, or both. quaymaster verify --bundle judges
+by it, without network if images come from --oci-layout.
+
+Of --from-cluster, or with --gateway-config, the verdict is the one that the
+gateway would give at admission; otherwise it is that of verify with the same
+files. What cannot be carried is said here and at each use. Private keys,
+passwords and pull secrets are never written. See docs/offline.md.
+
+The digest that is printed is that of the file: pin it with --bundle-digest.`,
+		Example: `  quaymaster bundle create -o bundle.tar.gz --policy policies/ --trusted-root trusted_root.json
+  quaymaster bundle create -o bundle.tar.gz --from-cluster production`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), t) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.output, "output", "o", "", "`file` to write; required")
+	flags.StringArrayVarP(&f.setup.policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
+	flags.StringArrayVar(&f.setup.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces that policies look up; may be repeated")
+	flags.StringArrayVar(&f.setup.mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors, or of what is read as one; may be repeated")
+	flags.StringVar(&f.setup.trustedRoot, "trusted-root", "", "trusted_root.json `file` in place of the public-good instance's")
+	flags.BoolVar(&f.setup.refreshTrust, "refresh-trust", false, "take the trusted root that the public-good TUF repository has now")
+	flags.StringArrayVar(&f.keys, "key", nil, "public key `file`; of several, one must have signed every image")
+	f.setup.cluster.register(cmd)
+	flags.DurationVar(&f.setup.timeout, "timeout", 30*time.Second, "time for the whole run")
+	return cmd
+}
+
+func (f *bundleCreate) check() error {
+	s := &f.setup
+	switch {
+	case f.output == "":
+		return errors.New("where to? give -o FILE")
+	case s.timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than nothing", s.timeout)
+	case s.refreshTrust && s.trustedRoot != "":
+		return errors.New("--refresh-trust contradicts --trusted-root")
+	case len(s.policies)+len(f.keys) == 0 && s.cluster.context == "":
+		return errors.New("what must be proved? give --policy, --from-cluster or --key")
+	case s.cluster.context == "" && s.cluster.kubeconfig != "":
+		return errors.New("--kubeconfig is for --from-cluster CONTEXT")
+	}
+	return nil
+}
+
+func (f *bundleCreate) run(ctx context.Context, t terminal) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	reading, cancel := context.WithTimeout(ctx, f.setup.timeout)
+	defer cancel()
+	contents, err := f.contents(reading, t)
+	if err != nil {
+		return err
+	}
+	slices.Sort(contents.Notes)
+	contents.Notes = slices.Compact(contents.Notes)
+	for _, note := range contents.Notes {
+		warn(t, note)
+	}
+	digest, err := writeBundle(f.output, contents)
+	if err != nil {
+		return fmt.Errorf("-o %s: %w", f.output, err)
+	}
+	fmt.Fprintf(t.out, "%s  %s\n", digest, f.output)
+	return nil
+}
+
+// writeBundle writes it beside its place, and puts it there as a whole.
+func writeBundle(path string, contents *bundle.Contents) (digest image.Digest, err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), ".bundle-*")
+	if err != nil {
+		return digest, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := bundle.Write(file, contents); err != nil {
+		return digest, errors.Join(err, file.Close())
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return digest, err
+	}
+	read, err := readBundle(file.Name(), image.Digest{}) // what cannot be read is not handed out
+	if err != nil {
+		return digest, err
+	}
+	return read.Digest, os.Rename(file.Name(), path)
+}
+
+// contents gathers everything.
+func (f *bundleCreate) contents(ctx context.Context, t terminal) (*bundle.Contents, error) {
+	c := &bundle.Contents{}
+	var from *foundation
+	var err error
+	if f.setup.cluster.context != "" {
+		from, err = f.ofCluster(ctx, t, c)
+	} else {
+		from, err = f.ofFiles(ctx, t, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer from.close()
+	if err := f.carry(ctx, t, c, from); err != nil {
+		return nil, err
+	}
+	for name, text := range from.answers {
+		c.Roots = append(c.Roots, bundle.Item{Name: name, Source: "its TUF repository", Text: text})
+	}
+	return c, f.trust(ctx, c)
+}
+
+// ofFiles reads files, and settings of a gateway if they are given.
+func (f *bundleCreate) ofFiles(ctx context.Context, t terminal, c *bundle.Contents) (*foundation, error) {
+	if f.setup.cluster.gatewayConfig != "" {
+		settings, notes, err := f.setup.settings(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		c.Notes = append(c.Notes, notes...)
+		if c.Gateway, err = settings.Bundled(); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.addPolicies(c); err != nil {
+		return nil, err
+	}
+	if err := f.addMirrors(c); err != nil {
+		return nil, err
+	}
+	authorities := authorityFlags{keys: f.keys, platforms: "index", digestAlgorithm: "sha256"}
+	fromFlags, err := f.setup.flagPolicy(&authorities)
+	if err != nil {
+		return nil, err
+	}
+	return f.setup.fromFiles(ctx, t, fromFlags, time.Now) // it says what cannot be used
+}
+
+// ofCluster reads a cluster, and files that stand beside it.
+func (f *bundleCreate) ofCluster(ctx context.Context, t terminal, c *bundle.Contents) (*foundation, error) {
+	reader, notes, err := f.setup.open(ctx, t, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	from, err := f.export(ctx, t, c, reader)
+	if err != nil {
+		reader.Close()
+		return nil, err
+	}
+	c.Notes = append(c.Notes, notes...)
+	return from, nil
+}
+
+func (f *bundleCreate) export(ctx context.Context, t terminal, c *bundle.Contents, reader *gateway.Reader) (*foundation, error) {
+	root, err := optionalFile("--trusted-root", f.setup.trustedRoot)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.addPolicies(c); err != nil {
+		return nil, err
+	}
+	from, err := f.setup.asAdmitted(ctx, t, reader, root, engine.NewResources(), nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := reader.Export(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.Gateway, err = reader.Configuration().Bundled(); err != nil {
+		return nil, err
+	}
+	if c.Kinds, err = json.Marshal(found.Kinds); err != nil {
+		return nil, err
+	}
+	for _, d := range found.Policies {
+		c.Policies = append(c.Policies, bundle.Item{Name: d.Key, Source: d.Source, Text: d.Text})
+	}
+	for _, d := range found.Mirrors {
+		c.Mirrors = append(c.Mirrors, bundle.Item{Name: d.Key, Source: d.Source, Text: d.Text})
+	}
+	for _, value := range found.Globals {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		if len(value.Value) == 0 {
+			c.Notes = append(c.Notes, fmt.Sprintf("the global context entry %s has no value (%s): a rule that wants it cannot be asked", value.Name, value.Why))
+		}
+		c.Globals = append(c.Globals, bundle.Item{Name: value.Name, Source: "the cluster", Text: text})
+	}
+	for _, object := range found.Resources {
+		if err := addResource(c, object, "the cluster"); err != nil {
+			return nil, err
+		}
+	}
+	return from, nil
+}
+
+// addPolicies adds the documents of --policy and --resource. Their keys sort before
+// those of a cluster, as a gateway's folders do.
+func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
+	objects, err := policyObjects(f.setup.policies)
+	if err != nil {
+		return err
+	}
+	twins := map[string]int{}
+	for _, object := range objects {
+		if engine.IsResource(object) {
+			if err := addResource(c, object, object.Source()); err != nil {
+				return err
+			}
+			continue
+		}
+		item, err := itemOf("folders", object, twins)
+		if err != nil {
+			return err
+		}
+		c.Policies = append(c.Policies, item)
+	}
+	for _, name := range f.setup.resources {
+		objects, err := readManifests(name, nil)
+		if err != nil {
+			return fmt.Errorf("--resource: %w", err)
+		}
+		for _, object := range objects {
+			if engine.IsResource(object) {
+				if err := addResource(c, object, object.Source()); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// addMirrors adds the mappings of --mirrors.
+func (f *bundleCreate) addMirrors(c *bundle.Contents) error {
+	objects, err := engine.ReadDocuments(f.setup.mirrors)
+	if err != nil {
+		return fmt.Errorf("--mirrors: %w", err)
+	}
+	twins := map[string]int{}
+	for _, object := range objects {
+		item, err := itemOf("files", object, twins)
+		if err != nil {
+			return err
+		}
+		if _, err := mirror.Parse(item.Text, item.Source); errors.Is(err, mirror.ErrNoMapping) {
+			continue // it may be there for policies
+		}
+		c.Mirrors = append(c.Mirrors, item)
+	}
+	return nil
+}
+
+// itemOf names a document by what it says of itself, wherever its file lies.
+func itemOf(prefix string, object workload.Object, twins map[string]int) (bundle.Item, error) {
+	text, err := json.Marshal(object.Content())
+	if err != nil {
+		return bundle.Item{}, fmt.Errorf("%s: %w", object.Source(), err)
+	}
+	name := strings.Join([]string{prefix, object.Kind(), object.Namespace(), object.Name()}, "/")
+	item := bundle.Item{Name: fmt.Sprintf("%s#%06d", name, twins[name]), Source: object.Source(), Text: text}
+	twins[name]++
+	return item, nil
+}
+
+// trust adds the trusted root and the keys.
+func (f *bundleCreate) trust(ctx context.Context, c *bundle.Contents) error {
+	var err error
+	if c.TrustedRoot, err = optionalFile("--trusted-root", f.setup.trustedRoot); err != nil {
+		return err
+	}
+	if f.setup.refreshTrust && c.TrustedRoot == nil {
+		from := &trust.TUF{Client: &http.Client{Timeout: f.setup.timeout, Transport: engine.GuardedTransport()}, CachePath: tufCache()}
+		if c.TrustedRoot, err = from.Fetch(ctx); err != nil {
+			return fmt.Errorf("the public-good TUF repository: %w", err)
+		}
+	}
+	for _, name := range f.keys {
+		if trust.IsLookup(name) {
+			return fmt.Errorf("--key %s: a bundle holds keys themselves: get the public key first (cosign public-key --key %s)", name, name)
+		}
+		key, err := keyOf(name, "")
+		if err != nil {
+			return err
+		}
+		c.Keys = append(c.Keys, bundle.Item{Name: "--key " + name, Source: name, Text: []byte(key.Ref)})
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/policy/cel"
+)
+
+// ClusterObjects answers resource.Get and its sisters with what one's own rights reach
+// in a cluster.
+type ClusterObjects struct{ Objects *cluster.Objects }
+
+var _ cel.Resources = ClusterObjects{}
+
+// Get implements cel.Resources.
+func (c ClusterObjects) Get(ctx context.Context, of cel.ResourceRef) (map[string]any, error) {
+	object, err := c.Objects.Get(ctx, cluster.Place(of))
+	return object, looked(err)
+}
+
+// List implements cel.Resources.
+func (c ClusterObjects) List(ctx context.Context, of cel.ResourceRef, labels map[string]string) (map[string]any, error) {
+	list, err := c.Objects.List(ctx, cluster.Place(of), labels)
+	return list, looked(err)
+}
+
+// Post implements cel.Resources.
+func (c ClusterObjects) Post(ctx context.Context, of cel.ResourceRef, object map[string]any) (map[string]any, error) {
+	answer, err := c.Objects.Review(ctx, cluster.Place(of), object)
+	return answer, looked(err)
+}
+
+// Kind implements cel.Resources.
+func (c ClusterObjects) Kind(ctx context.Context, apiVersion, kind string) (group, version, resource string, err error) {
+	found, err := c.Objects.Kind(ctx, schema.FromAPIVersionAndKind(apiVersion, kind))
+	return found.Group, found.Version, found.Resource, looked(err)
+}
+
+// looked tells could-not-look from an answer: that nothing is there is one.
+func looked(err error) error {
+	if known, ok := errors.AsType[*cluster.Error](err); ok && !errors.Is(known, cluster.ErrNotFound) {
+		return &cel.UnknownError{Gaps: []error{known}}
+	}
+	return err
+}

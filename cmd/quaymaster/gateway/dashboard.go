@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/webhook/api"
+	"github.com/quaymaster/quaymaster/webhook/ui"
+)
+
+// dashboardPath is what a user must be allowed to get.
+const dashboardPath = "/quaymaster/dashboard"
+
+const (
+	// dashboardConnections bounds those who look at once.
+	dashboardConnections = 64
+	// dashboardTimeout bounds a request and its answer.
+	dashboardTimeout = 15 * time.Second
+	// dashboardHeader bounds a request's header, in bytes: a token has 8 KiB at most.
+	dashboardHeader = 16 << 10
+)
+
+// show keeps what was decided for the dashboard, and serves it.
+func (g *gateway) show(context.Context) error {
+	settings := g.configuration.Dashboard
+	if settings.Disabled {
+		return nil
+	}
+	known, err := inventory.New(inventory.Options{Replica: cmp.Or(g.options.Replica, "gateway")})
+	if err != nil {
+		return err
+	}
+	var options []ui.Option
+	config := ui.Config{Inventory: known}
+	if settings.asksForTokens() {
+		if config.Authenticator, options, err = g.readers(settings); err != nil {
+			return err
+		}
+	} else {
+		options = append(options, ui.WithoutTokens())
+	}
+	pages, err := ui.New(config, options...)
+	if err != nil {
+		return err
+	}
+	g.inventory = known
+	g.sinks.last = append(g.sinks.last, known)
+	g.tasks = append(g.tasks, forever("inventory", known.Run), task{name: "dashboard", run: func(ctx context.Context) error {
+		return g.serveDashboard(ctx, pages)
+	}})
+	return nil
+}
+
+// readers says who may read: whoever has a token of the file, or whom the cluster lets
+// get the dashboard's path.
+func (g *gateway) readers(settings Dashboard) (ui.Authenticator, []ui.Option, error) {
+	if settings.Tokens != "" {
+		file, err := api.NewTokenFile(settings.Tokens, nil)
+		if err != nil {
+			return nil, nil, fmt.Errorf("dashboard.tokens: %w", err)
+		}
+		return file, nil, nil
+	}
+	tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: g.cluster.client.Typed, Audiences: settings.Audiences})
+	if err != nil {
+		return nil, nil, err
+	}
+	g.ends = append(g.ends, tokens.Close)
+	access, err := cluster.NewAccess(cluster.AccessOptions{Client: g.cluster.client.Typed, Path: dashboardPath})
+	if err != nil {
+		return nil, nil, err
+	}
+	g.ends = append(g.ends, access.Close)
+	return tokens, []ui.Option{ui.WithAuthorizer(access)}, nil
+}
+
+// serveDashboard serves until ctx ends. Where nobody said where, an address that
+// somebody else has is no reason not to decide.
+func (g *gateway) serveDashboard(ctx context.Context, pages http.Handler) error {
+	settings := g.configuration.Dashboard
+	opened, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(settings.Address, dashboardAddress))
+	if err != nil {
+		if settings.Address == "" {
+			g.log.Warn("the dashboard is not served; say where in dashboard.address", slog.String("error", err.Error()))
+			<-ctx.Done()
+			return nil
+		}
+		return err
+	}
+	server := &http.Server{
+		Handler: pages, ReadHeaderTimeout: dashboardTimeout, ReadTimeout: dashboardTimeout, WriteTimeout: dashboardTimeout, IdleTimeout: 4 * dashboardTimeout,
+		MaxHeaderBytes: dashboardHeader, ErrorLog: log.New(slogLines{g.log}, "", 0),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: g.certificates.GetCertificate},
+	}
+	scheme, serve := "http", func(l net.Listener) error { return server.Serve(l) }
+	if !settings.onLoopback() {
+		scheme, serve = "https", func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
+	address := scheme + "://" + opened.Addr().String() + "/"
+	g.log.Info("dashboard", slog.String("address", address))
+	if g.options.Dashboard != nil {
+		g.options.Dashboard(address)
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // who looks loses nothing
+	if err := serve(netutil.LimitListener(opened, dashboardConnections)); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// slogLines hands what net/http complains about to the log, for those who look for it:
+// strangers can make it complain.
+type slogLines struct{ to *slog.Logger }
+
+// Write implements io.Writer, with one line a call.
+func (l slogLines) Write(line []byte) (int, error) {
+	l.to.Debug("dashboard", slog.String("error", cut(string(line), maxTargetMessage)))
+	return len(line), nil
+}

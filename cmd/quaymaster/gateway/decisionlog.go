@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
+	logsink "github.com/quaymaster/quaymaster/report/decisionlog/sink"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
+)
+
+// keep prepares the decision log and its sinks.
+func (g *gateway) keep(ctx context.Context) error {
+	c := g.configuration.DecisionLog
+	if !c.isOn() {
+		return nil
+	}
+	config, err := c.journal()
+	if err != nil {
+		return err
+	}
+	config.Replica, config.Program, config.Log = g.options.Replica, g.options.Version, g.log
+	if config.Replica == "" {
+		config.Replica = Replica()
+	}
+	if c.Folder == "" {
+		config.Stream = os.Stdout
+	} else if g.cluster != nil {
+		config.Folder = filepath.Join(c.Folder, config.Replica)
+	}
+	made, err := journal.New(config)
+	if err != nil {
+		return err
+	}
+	g.decisions = made
+	g.sinks.every = append(g.sinks.every, made)
+	g.needed = append(g.needed, need{"decisionlog", "the decision log is not open yet", made.Ready()})
+	g.tasks = append(g.tasks, task{name: "decision log", run: g.writeDecisions})
+	followers, err := g.followers(ctx, config.Folder)
+	if err != nil {
+		return err
+	}
+	for _, f := range followers {
+		g.tasks = append(g.tasks, task{name: "decision log's sink " + f.Name(), run: f.Run})
+	}
+	return g.metrics.WatchDecisionLog(func() metrics.DecisionLog { return decisionLogReadings(made, followers) })
+}
+
+// writeDecisions writes the log until ctx ends.
+func (g *gateway) writeDecisions(ctx context.Context) error {
+	if _, ok := g.certificates.wait(ctx); !ok {
+		return nil
+	}
+	key, err := g.checkpointKey(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	g.log.Info("the decision log is signed", slog.String("key", key.ID()))
+	return g.decisions.Run(ctx, key)
+}
+
+// followers are the sinks beside the files.
+func (g *gateway) followers(ctx context.Context, folder string) ([]*logsink.Follower, error) {
+	c := g.configuration.DecisionLog
+	if folder == "" {
+		return nil, nil // standard output is the log itself
+	}
+	var made []*logsink.Follower
+	add := func(name string, to logsink.Receiver) error {
+		f, err := logsink.New(logsink.Config{Name: name, Folder: folder, Log: g.decisions, To: to, Trouble: g.log})
+		made = append(made, f)
+		return err
+	}
+	var failed []error
+	if c.Stdout {
+		failed = append(failed, add("stdout", logsink.Stream{To: os.Stdout}))
+	}
+	if c.Webhook.URL != "" {
+		to, err := newDecisionWebhook(c.Webhook)
+		if err != nil {
+			return nil, err
+		}
+		g.ends = append(g.ends, to.Close)
+		failed = append(failed, add("webhook", to))
+	}
+	if c.OTLP.Endpoint != "" {
+		trusted, err := tlsOf(c.OTLP.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("decisionLog.otlp.caFile: %w", err)
+		}
+		to, err := logsink.NewCollector(ctx, logsink.CollectorConfig{Endpoint: c.OTLP.Endpoint, TLS: trusted, Version: g.options.Version})
+		if err != nil {
+			return nil, err
+		}
+		g.ends = append(g.ends, func() { _ = to.Close(context.WithoutCancel(ctx)) }) // what did not arrive waits in the log
+		failed = append(failed, add("otlp", to))
+	}
+	return made, errors.Join(failed...)
+}
+
+func newDecisionWebhook(c DecisionWebhook) (*logsink.Webhook, error) {
+	trusted, err := tlsOf(c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("decisionLog.webhook.caFile: %w", err)
+	}
+	config := logsink.WebhookConfig{URL: c.URL, TLS: trusted}
+	if c.TokenFile != "" {
+		config.Token = func() (string, error) {
+			text, err := os.ReadFile(c.TokenFile)
+			return strings.TrimSpace(string(text)), err
+		}
+	}
+	return logsink.NewWebhook(config)
+}
+
+// tlsOf trusts the authorities of a file; nil without one.
+func tlsOf(caFile string) (*tls.Config, error) {
+	if caFile == "" {
+		return nil, nil
+	}
+	pool, err := poolWith(caFile, false)
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, err
+}
+
+func decisionLogReadings(of *journal.Journal, followers []*logsink.Follower) metrics.DecisionLog {
+	s := of.Stats()
+	now := metrics.DecisionLog{Written: s.Written, Lost: s.Lost, Failures: s.Failures, Queued: s.Queued, Flushed: s.Flushed, Bytes: s.Bytes}
+	for _, f := range followers {
+		s := f.Stats()
+		now.Sinks = append(now.Sinks, metrics.DecisionLogSink{Name: f.Name(), Delivered: s.Delivered, Dropped: s.Dropped, Failures: s.Failures, Behind: s.Behind})
+	}
+	return now
+}

@@ -1,0 +1,195 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+)
+
+// TestDecisionLog: what the doors decide is in the log, with who asked and why, signed
+// with the key whose public half lies beside it; a webhook has the same lines.
+func TestDecisionLog(t *testing.T) {
+	d := newDock(t)
+	var mu sync.Mutex
+	var posted strings.Builder
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = io.Copy(&posted, r.Body)
+	}))
+	t.Cleanup(collector.Close)
+	g := d.start(t, "decisionLog: {folder: FOLDER/log, fsync: always, webhook: {url: '"+collector.URL+"'}}\n")
+	for _, each := range []struct {
+		image   string
+		allowed bool
+	}{{d.signed.ByDigest(), true}, {d.unsigned.ByDigest(), false}} {
+		if got, err := g.ask("/validate", "Pod", "shop", each.image); err != nil || got.Allowed != each.allowed {
+			t.Fatalf("%s: %+v, %v", each.image, got, err)
+		}
+	}
+	folder := filepath.Join(d.folder, "log")
+	answers := map[string]decisionlog.Decision{} // before the end: it is on disk when the door answers
+	for line, err := range decisionlog.Read(folder, 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line.Decision != nil && line.Decision.Image != nil {
+			answers[line.Decision.Image.Written] = *line.Decision
+		}
+	}
+	if got := answers[d.unsigned.ByDigest()]; got.Answer != "deny" || got.Allowed || got.User == "" || got.UID == "" || len(got.Rules) != 1 || got.Rules[0].Hash == "" || len(got.Reasons) == 0 {
+		t.Errorf("what was denied: %+v", got)
+	}
+	if got := answers[d.signed.ByDigest()]; got.Answer != "allow" || !got.Allowed || len(got.Rules) != 1 || len(got.Rules[0].Proofs) != 1 || got.Rules[0].Proofs[0].Key == "" {
+		t.Errorf("what was allowed: %+v", got)
+	}
+	_, scraped := get(t, "http://"+g.plain+"/metrics")
+	for _, want := range []string{"quaymaster_decision_log_records_total 2", "quaymaster_decision_log_lost_total 0", `quaymaster_decision_log_sink_dropped_total{sink="webhook"} 0`} {
+		if !strings.Contains(scraped, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if err := g.end(t); err != nil {
+		t.Fatal(err)
+	}
+	public, err := os.ReadFile(filepath.Join(folder, "checkpoint.key.pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := decisionlog.ParsePublicKeys(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	var seen [][]byte
+	for line := range strings.Lines(posted.String()) {
+		seen = append(seen, []byte(strings.TrimSuffix(line, "\n")))
+	}
+	got, err := decisionlog.Verify(folder, decisionlog.VerifyOptions{Keys: keys, Anchors: seen})
+	if err != nil || !got.Closed || got.Decisions != 2 || got.Lost != 0 || uint64(len(seen)) != got.Lines {
+		t.Errorf("%d lines were posted: %+v, %v", len(seen), got, err)
+	}
+}
+
+// TestDecisionLogGoesOn: another start goes on with the log and its key.
+func TestDecisionLogGoesOn(t *testing.T) {
+	d := newDock(t)
+	for range 2 {
+		g := d.start(t, "decisionLog: {folder: FOLDER/log, keyFile: FOLDER/keys/log.key}\n")
+		if _, err := g.ask("/validate", "Pod", "shop", d.signed.ByDigest()); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.end(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := decisionlog.Verify(filepath.Join(d.folder, "log"), decisionlog.VerifyOptions{})
+	if err != nil || got.Decisions != 2 || len(got.Signers) != 1 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// sealed is a disk that flushes nothing.
+type sealed struct{ err error }
+
+func (sealed) Mark() journal.Mark                          { return journal.Mark{} }
+func (s sealed) Flush(context.Context, journal.Mark) error { return s.err }
+
+func TestAnswersWaitForTheDisk(t *testing.T) {
+	door := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, `{"allowed":true}`)
+	})
+	for _, row := range []struct {
+		reason string
+		err    error
+		deny   bool
+		status int
+		body   string
+	}{
+		{"it is on disk", nil, true, http.StatusAccepted, `{"allowed":true}`},
+		{"it is not, and nothing is admitted without", errors.New("full"), true, http.StatusServiceUnavailable, "the decision could not be written"},
+		{"it is not, and the answer is given all the same", errors.New("full"), false, http.StatusAccepted, `{"allowed":true}`},
+	} {
+		guarded := &durable{door: door, log: sealed{row.err}, wait: time.Second, deny: row.deny, trouble: slog.New(slog.DiscardHandler)}
+		got := httptest.NewRecorder()
+		guarded.ServeHTTP(got, httptest.NewRequest(http.MethodPost, "/validate", nil))
+		if got.Code != row.status || !strings.Contains(got.Body.String(), row.body) || got.Code == http.StatusAccepted && got.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %s", row.reason, got.Code, got.Body)
+		}
+	}
+}
+
+// TestKeyInSecret: the first replica makes the key, all others take it, and what else is
+// in the Secret stays.
+func TestKeyInSecret(t *testing.T) {
+	store := storeOf(secretOf("7", map[string]string{configuration.ManagedBy: configuration.Name}, map[string][]byte{"tls.crt": []byte("c")}))
+	first, err := keyInStore(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := keyInStore(t.Context(), store)
+	if err != nil || second.ID() != first.ID() {
+		t.Errorf("another key: %v", err)
+	}
+	content, err := store.Get(t.Context())
+	if err != nil || string(content.Entries["tls.crt"]) != "c" {
+		t.Errorf("got %v, %v", content.Entries, err)
+	}
+	if keys, err := decisionlog.ParsePublicKeys(content.Entries[entryLogPublic]); err != nil || keys[first.ID()] == nil {
+		t.Errorf("the public key is another one: %v", err)
+	}
+	if _, err := keyInStore(t.Context(), storeOf()); err == nil {
+		t.Error("there is no Secret, and there is a key")
+	}
+	broken := storeOf(secretOf("7", nil, map[string][]byte{entryLogKey: []byte("no key")}))
+	if _, err := keyInStore(t.Context(), broken); err == nil {
+		t.Error("what is no key is taken")
+	}
+}
+
+func TestDecisionLogSettings(t *testing.T) {
+	const rest = "standalone: true\npolicies: {folders: [/p]}\n"
+	for _, row := range []struct {
+		reason, settings, complaint string
+	}{
+		{"a folder", "folder: /log", ""},
+		{"all of it", "folder: /log, stdout: true, fsync: always, onFailure: continue, flushTimeout: 1s, fileSize: 1Mi, fileAge: 1h, totalSize: 10Mi, totalAge: 720h, queue: 10, webhook: {url: 'https://c.example'}, otlp: {endpoint: 'http://c:4318'}", ""},
+		{"standard output alone", "stdout: true", ""},
+		{"nothing is written", "fsync: always", "without a folder or stdout there is none"},
+		{"a relative folder", "folder: log", "want an absolute path"},
+		{"another word", "folder: /log, fsync: often", "want always, interval or never"},
+		{"nobody waits", "folder: /log, onFailure: deny", "are for decisionLog.fsync: always"},
+		{"too long a wait", "folder: /log, fsync: always, flushTimeout: 1m", "at most 10s"},
+		{"lines have no place to wait", "stdout: true, webhook: {url: 'https://c.example'}", "need decisionLog.folder"},
+		{"no size", "folder: /log, fileSize: much", "want a size such as 64Mi"},
+		{"less in all than a file", "folder: /log, totalSize: 1Mi", "at least two files"},
+		{"a token for nobody", "folder: /log, webhook: {tokenFile: /t}", "without a url"},
+	} {
+		_, err := Parse([]byte(head + rest + "decisionLog: {" + row.settings + "}\n"))
+		if row.complaint == "" && err != nil || row.complaint != "" && (err == nil || !strings.Contains(err.Error(), row.complaint)) {
+			t.Errorf("%s: %v, want %q", row.reason, err, row.complaint)
+		}
+	}
+	var c Configuration
+	c.fill()
+	if text, err := json.Marshal(c.DecisionLog); err != nil || string(text) != "{}" {
+		t.Errorf("what is off has settings: %s, %v", text, err)
+	}
+}

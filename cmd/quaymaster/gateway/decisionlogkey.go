@@ -1,0 +1,126 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+	"github.com/quaymaster/quaymaster/webhook/certificate"
+)
+
+// The entries of the gateway's Secret that sign and check the decision log.
+const (
+	entryLogKey    = "decision-log.key"
+	entryLogPublic = "decision-log.pub"
+)
+
+// maxKeyAttempts bounds how often one look at the Secret begins again, because another
+// replica wrote it.
+const maxKeyAttempts = 10
+
+// checkpointKey returns the key that signs checkpoints, and makes it where there is none.
+func (g *gateway) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
+	c := g.configuration.DecisionLog
+	switch {
+	case c.KeyFile != "":
+		return keyInFile(c.KeyFile)
+	case g.cluster != nil:
+		return g.keyInSecret(ctx)
+	case c.Folder != "":
+		return keyInFile(filepath.Join(c.Folder, "checkpoint.key"))
+	}
+	return decisionlog.GenerateKey() // of a stream, that nobody goes on with
+}
+
+// keyInFile reads the key, or makes it with its public key beside it.
+func keyInFile(path string) (*decisionlog.Key, error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		key, err := decisionlog.ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return key, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("decision log: key: %w", err)
+	}
+	key, err := decisionlog.GenerateKey()
+	if err != nil {
+		return nil, err
+	}
+	private, public, err := key.MarshalPEM()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("decision log: key: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("decision log: key: %w", err)
+	}
+	_, err = file.Write(private)
+	err = errors.Join(err, file.Sync(), file.Close(), os.WriteFile(path+".pub", public, 0o644))
+	if err != nil {
+		return nil, fmt.Errorf("decision log: key: %w", err)
+	}
+	return key, nil
+}
+
+// keyInSecret reads the key of all replicas, or makes it. The Secret is there by now,
+// since the certificate is. It is tried until ctx ends.
+func (g *gateway) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
+	store, where, err := certificateStore(g.configuration, g.cluster)
+	if err != nil {
+		return nil, err
+	}
+	const again = time.Second
+	for {
+		key, err := keyInStore(ctx, store)
+		if err == nil {
+			return key, nil
+		}
+		g.log.Error("the decision log's key cannot be had; it is tried again", slog.String("store", where), slog.String("error", err.Error()))
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(again):
+		}
+	}
+}
+
+// keyInStore looks once, and writes where there is no key. Of several replicas the first
+// one's holds.
+func keyInStore(ctx context.Context, store certificate.Store) (*decisionlog.Key, error) {
+	for range maxKeyAttempts {
+		content, err := store.Get(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read: %w", err)
+		}
+		if text := content.Entries[entryLogKey]; len(text) > 0 {
+			return decisionlog.ParseKey(text)
+		}
+		key, err := decisionlog.GenerateKey()
+		if err != nil {
+			return nil, err
+		}
+		private, public, err := key.MarshalPEM()
+		if err != nil {
+			return nil, err
+		}
+		err = store.Put(ctx, map[string][]byte{entryLogKey: private, entryLogPublic: public}, content.Version)
+		if err == nil {
+			return key, nil
+		}
+		if !errors.Is(err, certificate.ErrConflict) {
+			return nil, fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("others wrote it %d times at once", maxKeyAttempts)
+}

@@ -1,0 +1,297 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/registry/keychain"
+	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
+)
+
+// ReaderOptions are what a Reader needs.
+type ReaderOptions struct {
+	// Version names the program; required.
+	Version string
+	// Material stands in place of the cluster that the configuration names; nil asks
+	// that cluster.
+	Material *Material
+	// Offline: no connection is opened for a policy.
+	Offline bool
+	// Now tells the time to policies; nil means time.Now.
+	Now func() time.Time
+}
+
+// Reader is a gateway without doors: it reads what a gateway of the same
+// configuration rests on, compiles it as that does, and writes nothing anywhere.
+// Close it when done.
+type Reader struct {
+	options   ReaderOptions
+	g         *gateway
+	compilers engine.Compilers
+	log       *lines
+	stop      context.CancelFunc
+	running   errgroup.Group
+
+	mu        sync.Mutex
+	documents map[document.Key][]byte // of the cluster, as they are written
+}
+
+// NewReader reads everything, until it is known or ctx ends. Of the configuration
+// count the settings that say what policies are and what they may look at; the
+// others are not read.
+func NewReader(ctx context.Context, c Configuration, o ReaderOptions) (*Reader, error) {
+	if o.Version == "" {
+		return nil, errors.New("the reader of a gateway wants a version")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	r := &Reader{options: o, log: &lines{}, documents: map[document.Key][]byte{}}
+	c.Standalone, c.Events.Disabled, c.Peers.Disabled = o.Material != nil, true, true
+	c.Log = Log{Level: "warn", Format: "text"}
+	log, err := newLogger(c.Log, r.log)
+	if err != nil {
+		return nil, err
+	}
+	r.g = &gateway{
+		configuration: c, log: log, state: &gate.Current{}, open: make(chan struct{}), reader: r,
+		options: Options{Log: r.log, Version: o.Version, Replica: "reader"}, metrics: metrics.New(metrics.Build{Version: o.Version}),
+	}
+	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.stop = stop
+	for _, step := range []func(context.Context) error{r.g.reach, r.prepare, r.g.read, r.fill, r.follow(beside), r.wait} {
+		if err := step(ctx); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Close ends what runs beside.
+func (r *Reader) Close() {
+	r.stop()
+	_ = r.running.Wait() // nothing rests on it any more
+	r.g.close()
+}
+
+// prepare puts the material where a gateway looks things up.
+func (r *Reader) prepare(context.Context) error {
+	if r.options.Material == nil {
+		return nil
+	}
+	r.g.around.files.current.Store(engine.NewResources().Advising("the bundle does not have it: make it again with --resource FILE"))
+	return r.options.Material.lookUps(r.g.around.files)
+}
+
+// adjust changes what policies may look at, before they are compiled.
+func (r *Reader) adjust(options *engine.CompilerOptions) error {
+	options.Now, options.Offline = r.options.Now, r.options.Offline
+	if r.options.Offline {
+		options.HTTP = nil
+		options.Caller = nil
+	}
+	if r.options.Material == nil {
+		return nil
+	}
+	return r.options.Material.adjust(options)
+}
+
+// fill publishes the material as a cluster's documents.
+func (r *Reader) fill(context.Context) error {
+	if r.options.Material == nil {
+		return nil
+	}
+	return r.options.Material.fill(r.g)
+}
+
+// follow runs what reads the cluster. What is only for others to see is left out.
+func (r *Reader) follow(beside context.Context) func(context.Context) error {
+	return func(context.Context) error {
+		for _, t := range r.g.tasks {
+			if t.name != leaderTask {
+				r.running.Go(func() error { return t.guarded(beside) })
+			}
+		}
+		return nil
+	}
+}
+
+// wait returns when everything is known that a verdict rests on.
+func (r *Reader) wait(ctx context.Context) error {
+	for _, n := range r.g.needed {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w%s", n.why, context.Cause(ctx), r.log.last())
+		case <-n.known:
+		}
+	}
+	if r.g.globals == nil {
+		return nil
+	}
+	// An entry that cannot be read is no reason to wait for it longer than for others.
+	waiting, cancel := context.WithTimeout(ctx, globalWait)
+	defer cancel()
+	ticker := time.NewTicker(globalLook)
+	defer ticker.Stop()
+	for r.g.globals.unread() {
+		select {
+		case <-waiting.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+const (
+	// globalWait is how long entries of the global context may take to be read;
+	// globalLook is how often it is looked whether they are.
+	globalWait = 5 * time.Second
+	globalLook = 20 * time.Millisecond
+)
+
+// unread reports whether there is an entry that nobody has read or failed to read.
+func (g *globals) unread() bool {
+	return slices.ContainsFunc(g.store.Entries(), func(e *globalcontext.Entry) bool {
+		read, err := g.store.State(e.Name)
+		unknown, is := errors.AsType[*globalcontext.Error](err)
+		return read.IsZero() && is && unknown.Cause == nil
+	})
+}
+
+// Policies are the active ones, with exceptions and overrides.
+func (r *Reader) Policies() *policy.Set { return r.g.policies.catalog.Snapshot().Set }
+
+// Entries are the documents and what became of them.
+func (r *Reader) Entries() []catalog.Entry { return r.g.policies.catalog.Snapshot().Entries }
+
+// Compilers are those that policies were compiled by; their TrustRoots and Attestors
+// wait for somebody to read what TUF repositories say.
+func (r *Reader) Compilers() engine.Compilers { return r.compilers }
+
+// Images answers rules that ask registries, once it is told of some.
+func (r *Reader) Images() *engine.RuleImages { return &r.g.images }
+
+// Mirrors are the active mappings; nil for none.
+func (r *Reader) Mirrors() *mirror.Set { return r.g.mirrors.set() }
+
+// Faults say what of the mirrors cannot be used.
+func (r *Reader) Faults() []string {
+	r.g.mirrors.mu.Lock()
+	defer r.g.mirrors.mu.Unlock()
+	var faults []string
+	for _, key := range r.g.mirrors.keys() {
+		if d := r.g.mirrors.documents[key]; d.why() != nil {
+			faults = append(faults, fmt.Sprintf("the mirror %s cannot be used: %v", d.id(), d.why()))
+		}
+	}
+	return faults
+}
+
+// Keys reads the Secrets that keys are in, and PullSecrets knows which Secrets of
+// pulls are there.
+func (r *Reader) Keys() trust.Secrets { return r.g.around.keys }
+
+// PullSecrets knows which Secrets of pulls are there.
+func (r *Reader) PullSecrets() gate.PullSecrets { return r.g.around.pulls }
+
+// ConfigMaps reads them for policies.
+func (r *Reader) ConfigMaps() kyverno.Lookup { return r.g.around.configMaps }
+
+// Secrets reads whole Secrets.
+func (r *Reader) Secrets() keychain.Secrets { return r.g.around.secrets }
+
+// Describe adds to a request what the gateway knows beside its object: the labels of
+// its namespace, and the roles of who asks. What cannot be known stays unknown.
+func (r *Reader) Describe(ctx context.Context, request *gate.Request) {
+	s := &request.Subject
+	namespace := s.Namespace
+	if namespace == "" {
+		namespace = request.Object.Namespace()
+	}
+	if !s.NamespaceKnown && namespace != "" {
+		if found, err := r.g.around.namespaces.Labels(ctx, namespace); err == nil {
+			s.NamespaceKnown, s.NamespaceLabels = true, found
+		}
+	}
+	if s.User.Name == "" || s.User.RolesKnown || r.g.around.roles == nil {
+		return
+	}
+	if roles, clusterRoles, err := r.g.around.roles.Roles(ctx, s.User, namespace); err == nil {
+		s.User.Roles, s.User.ClusterRoles, s.User.RolesKnown = roles, clusterRoles, true
+	}
+}
+
+// Excludes reports whether the API server never asks the gateway about objects of a
+// namespace.
+func (r *Reader) Excludes(namespace string) bool {
+	c := r.g.configuration
+	return namespace == c.Namespace || slices.Contains(*c.Webhooks.ExcludedNamespaces, namespace)
+}
+
+// recording is a document.Consumer that keeps documents as they are written, for
+// whoever carries them elsewhere.
+type recording struct {
+	document.Consumer
+	reader *Reader
+}
+
+// Changed implements document.Consumer.
+func (c recording) Changed(ctx context.Context, upserts []document.Document, deletes []document.Key) {
+	c.reader.mu.Lock()
+	for _, d := range upserts {
+		c.reader.documents[d.Key] = d.Raw
+	}
+	for _, key := range deletes {
+		delete(c.reader.documents, key)
+	}
+	c.reader.mu.Unlock()
+	c.Consumer.Changed(ctx, upserts, deletes)
+}
+
+// lines keeps the end of a log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// maxLines bounds what is kept, in bytes.
+const maxLines = 4 << 10
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text.Len()+len(p) > maxLines {
+		l.text.Reset()
+	}
+	return l.text.Write(p[:min(len(p), maxLines)])
+}
+
+// last is what was logged, as the end of an error.
+func (l *lines) last() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if text := strings.TrimSpace(l.text.String()); text != "" {
+		return ":\n" + text
+	}
+	return ""
+}

@@ -1,0 +1,255 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// bundled carries documents through a bundle, and returns a gate that rests on it and
+// nothing else, with what its policies ask for that no bundle has.
+func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []string) {
+	t.Helper()
+	objects, err := workload.Read(strings.NewReader(documents), "all.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents := &bundle.Contents{}
+	var gaps []string
+	for i, object := range objects {
+		text, err := json.Marshal(object.Content())
+		if err != nil {
+			t.Fatal(err)
+		}
+		item := bundle.Item{Name: fmt.Sprintf("%06d", i), Source: object.Source(), Text: text}
+		if engine.IsResource(object) {
+			contents.Resources = append(contents.Resources, item)
+			continue
+		}
+		contents.Policies = append(contents.Policies, item)
+		gaps = append(gaps, bundle.Find(object.Content(), bundle.Defaults{}).Gaps...)
+	}
+	c, err := Parse([]byte(head + settings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	carried, _ := c.Carried(Given{})
+	if contents.Gateway, err = carried.Bundled(); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := bundle.Write(&file, contents); err != nil {
+		t.Fatal(err)
+	}
+	read, err := bundle.Open(&file, image.Digest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = Parse(read.Gateway); err != nil {
+		t.Fatal(err)
+	}
+	found := &Material{}
+	for _, item := range read.Policies {
+		found.Policies = append(found.Policies, Written{Key: item.Name, Source: item.Source, Text: item.Text})
+	}
+	for _, item := range read.Resources {
+		object, err := workload.Parse(item.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.Resources = append(found.Resources, object)
+	}
+	reader, err := NewReader(t.Context(), c, ReaderOptions{Version: "test", Material: found})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.Close)
+	return reader, gateOf(t, reader), gaps
+}
+
+// gateOf makes a gate on what a reader read, and on registries that are asked as by the
+// gateway.
+func gateOf(t *testing.T, reader *Reader) *gate.Gate {
+	t.Helper()
+	store, err := newTrust(Trust{}, reader.Keys())
+	if err != nil {
+		t.Fatal(err)
+	}
+	prover, err := engine.NewProver(store.Snapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := newClient(Registries{}, func(string, int, time.Duration) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	chain, err := newKeychain(Registries{}, client, reader.g.around, make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.Images().Use(registries{chain})
+	made, err := gate.New(gate.Config{
+		Registries: registries{chain}, State: gate.Fixed{Policies: reader.Policies(), Prover: prover, Mirrors: reader.Mirrors()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// allows asks both doors as the API server does for what is created.
+func (r *running) allows(t *testing.T, recorded, o object) (bool, string) {
+	t.Helper()
+	mutated := r.review(t, "/mutate", recorded, o, nil)
+	if !mutated.Allowed {
+		return false, mutated.Status.Message
+	}
+	validated := r.review(t, "/validate", recorded, applied(t, o, mutated.Patch), nil)
+	return validated.Allowed, validated.Status.Message
+}
+
+// decides asks a reader's gate about the same.
+func decides(t *testing.T, reader *Reader, made *gate.Gate, recorded, o object) gate.Outcome {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := workload.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var who struct {
+		Username, UID string
+		Groups        []string
+		Extra         json.RawMessage
+	}
+	said, _ := json.Marshal(recorded["request"].(object)["userInfo"])
+	if err := json.Unmarshal(said, &who); err != nil {
+		t.Fatal(err)
+	}
+	request := gate.Request{Object: parsed, Subject: policy.Subject{User: policy.User{Name: who.Username, UID: who.UID, Groups: who.Groups, Extra: who.Extra}}}
+	reader.Configuration().AsAdmitted(&request)
+	reader.Describe(t.Context(), &request)
+	return made.Decide(t.Context(), request)
+}
+
+// TestBundleAgrees: what a bundle says of an object is what the admission doors of a
+// gateway say that has the same documents, for every policy that the project comes
+// from and for our twins of them.
+func TestBundleAgrees(t *testing.T) {
+	reviews := filepath.Join("..", "..", "..", "webhook", "admission", "testdata", "reviews")
+	samples := os.Getenv("QUAYMASTER_SAMPLES")
+	for _, s := range seeds() {
+		t.Run(s.ours+"/ours", func(t *testing.T) {
+			s.agrees(t, reviews, filepath.Join("testdata", "seeds", s.ours+".yaml"))
+		})
+		t.Run(s.ours+"/samples", func(t *testing.T) {
+			if samples == "" {
+				t.Skip("QUAYMASTER_SAMPLES is not set")
+			}
+			var files []string
+			for _, name := range s.files {
+				files = append(files, filepath.Join(samples, "seed-policies", name))
+			}
+			s.agrees(t, reviews, files...)
+		})
+	}
+}
+
+func (s seed) agrees(t *testing.T, reviews string, files ...string) {
+	checker := httptest.NewServer(http.HandlerFunc(imageExists))
+	t.Cleanup(checker.Close)
+	texts := []string{seedNamespaces}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, strings.ReplaceAll(string(text), "http://ecr-image-checker.kube-system:9898", checker.URL))
+	}
+	documents, host := strings.Join(texts, "\n---\n"), strings.TrimPrefix(checker.URL, "http://")
+	r := seedGateway(t, host, documents)
+	reader, made, gaps := bundled(t, `policies: {expressions: {httpHosts: ["`+host+`"]}}`, documents)
+	recorded := recordedReview(t, reviews, false)
+	for _, c := range s.cases {
+		if c.old != "" {
+			continue // a manifest is what is created
+		}
+		t.Run(c.reason, func(t *testing.T) {
+			o := c.read(t, c.object, recorded)
+			allowed, why := r.allows(t, recorded, o)
+			outcome := decides(t, reader, made, recorded, o)
+			switch {
+			case outcome.Answer == gate.Unable && len(gaps) > 0:
+				t.Logf("no bundle has what it asks for, which is said when one is made: %q", gaps)
+			case (outcome.Answer == gate.Allow) != allowed:
+				t.Errorf("the bundle says %s, and the gateway allows: %t: %s\n%+v", outcome.Answer, allowed, why, outcome.Reasons)
+			}
+		})
+	}
+}
+
+// TestBundleAgreesOnImages: the same for the public policies that verify images, about
+// images that are signed and that are not, in a registry that stands for theirs.
+func TestBundleAgreesOnImages(t *testing.T) {
+	samples := os.Getenv("QUAYMASTER_SAMPLES")
+	if samples == "" {
+		t.Skip("QUAYMASTER_SAMPLES is not set")
+	}
+	d := newDock(t)
+	names := []string{d.signed.Name, d.unsigned.Name}
+	for _, repository := range []string{"kyverno/test-verify-image", "fluxcd/source-controller", "myorg/myrepo"} {
+		names = append(names, d.Build(repository, "signed", repository).Name)
+	}
+	recorded := recordedReview(t, filepath.Join("..", "..", "..", "webhook", "admission", "testdata", "reviews"), false)
+	err := filepath.WalkDir(filepath.Join(samples, "verify-images"), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		documents := seedNamespaces + "\n---\n" + strings.ReplaceAll(string(text), "ghcr.io/", d.Registry.Host()+"/")
+		if !strings.Contains(documents, "Policy") {
+			return nil
+		}
+		t.Run(strings.TrimPrefix(path, samples), func(t *testing.T) {
+			own := *d
+			own.folder = t.TempDir()
+			own.write(t, "policies/all.yaml", documents)
+			r := own.start(t, "")
+			reader, made, _ := bundled(t, "ages: {tag: 1ms, none: 1ms}\n", documents)
+			for _, written := range names {
+				pod := object{
+					"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "namespace": "shop"},
+					"spec": object{"containers": []any{object{"name": "a", "image": written}}},
+				}
+				allowed, why := r.allows(t, recorded, pod)
+				if outcome := decides(t, reader, made, recorded, pod); (outcome.Answer == gate.Allow) != allowed {
+					t.Errorf("%s: the bundle says %s, and the gateway allows: %t: %s", written, outcome.Answer, allowed, why)
+				}
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,253 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Material is what a gateway read of a cluster and of folders, for another that has
+// neither.
+type Material struct {
+	// Policies are policies, exceptions, overrides and TrustRoots. Keys order them: of
+	// two that say the same, the first holds.
+	Policies []Written
+	Mirrors  []Written
+	// Resources are ConfigMaps, Secrets and Namespaces that policies look up.
+	Resources []workload.Object
+	// Kinds are what the API server serves; nil: only what Kubernetes itself has is
+	// known.
+	Kinds []configuration.Resource
+	// Globals are the entries of the global context.
+	Globals []GlobalValue
+}
+
+// Written is a document as it is written.
+type Written struct {
+	Key, Source string
+	Text        []byte
+}
+
+// GlobalValue is a GlobalContextEntry and what it stood for.
+type GlobalValue struct {
+	Name     string          `json:"name"`
+	Document json.RawMessage `json:"document"`
+	// Value is empty where nobody knew it; then Why says why.
+	Value json.RawMessage `json:"value,omitempty"`
+	Why   string          `json:"why,omitempty"`
+}
+
+// lookUps keeps the resources.
+func (m *Material) lookUps(into *files) error {
+	known := into.current.Load()
+	var errs []error
+	for _, object := range m.Resources {
+		errs = append(errs, known.Add(object))
+	}
+	return errors.Join(errs...)
+}
+
+// adjust has policies look at the material.
+func (m *Material) adjust(options *engine.CompilerOptions) error {
+	if m.Kinds != nil {
+		options.Kinds = fixedKinds(m.Kinds)
+	}
+	expressions, err := jmespath.New(jmespath.Options{Now: options.Now, Random: rand.Reader})
+	if err != nil {
+		return err
+	}
+	compiler, err := globalcontext.NewCompiler(expressions)
+	if err != nil {
+		return err
+	}
+	store := globalcontext.NewStore(options.Now)
+	for _, one := range m.Globals {
+		if err := one.answer(compiler, store); err != nil {
+			return fmt.Errorf("global context entry %s: %w", one.Name, err)
+		}
+	}
+	options.Globals = engine.Globals{Expressions: globalcontext.Expressions{Store: store}}
+	return nil
+}
+
+func (v GlobalValue) answer(compiler *globalcontext.Compiler, store *globalcontext.Store) error {
+	entry, err := compiler.Compile(v.Document)
+	if err != nil {
+		store.Break(v.Name, err)
+		return nil // as at admission: what reads it cannot be asked
+	}
+	if err := store.Put(entry); err != nil {
+		return err
+	}
+	if len(v.Value) == 0 {
+		store.Fail(entry.Name, entry.Hash, errors.New(cmp.Or(v.Why, "nobody knew its value")))
+		return nil
+	}
+	var value any
+	if err := utiljson.Unmarshal(v.Value, &value); err != nil { // whole numbers stay whole
+		return err
+	}
+	return store.Answer(entry.Name, entry.Hash, value)
+}
+
+// namespacePage is how many namespaces one answer has, as kubectl asks for them.
+const namespacePage = 500
+
+// fixedKinds are resources as an API server listed them.
+type fixedKinds []configuration.Resource
+
+// Named implements constraint.Resources.
+func (f fixedKinds) Named(group, name string) []constraint.Resource {
+	return resourcesNamed(f, group, name)
+}
+
+// fill publishes the documents.
+func (m *Material) fill(g *gateway) error {
+	documents := make([]catalog.Document, len(m.Policies))
+	for i, d := range m.Policies {
+		documents[i] = catalog.Document{Key: d.Key, Source: d.Source, Text: d.Text}
+	}
+	g.policies.mu.Lock()
+	g.policies.catalog.Put(documents...)
+	g.policies.publish(fromCluster)
+	g.policies.mu.Unlock()
+	g.mirrors.mu.Lock()
+	defer g.mirrors.mu.Unlock()
+	for _, d := range m.Mirrors {
+		g.mirrors.put(mirrorDocument{key: d.Key, source: d.Source, text: d.Text})
+	}
+	return g.mirrors.publish(mirrorsInCluster)
+}
+
+// Export returns the material of a Reader of a cluster, with the namespaces' labels
+// as its only resources. What stands in folders is whoever named them's to add.
+func (r *Reader) Export(ctx context.Context) (*Material, error) {
+	if r.g.cluster == nil {
+		return nil, errors.New("export: there is no cluster")
+	}
+	m := &Material{}
+	texts := r.Texts()
+	for _, entry := range r.Entries() {
+		if text, ok := texts[entry.Key]; ok { // of the cluster, and not of a folder
+			m.Policies = append(m.Policies, Written{Key: entry.Key, Source: entry.Source, Text: text})
+		}
+	}
+	r.g.mirrors.mu.Lock()
+	for _, key := range r.g.mirrors.keys() {
+		d := r.g.mirrors.documents[key]
+		m.Mirrors = append(m.Mirrors, Written{Key: key, Source: d.source, Text: d.text})
+	}
+	r.g.mirrors.mu.Unlock()
+	if served := r.g.kinds.current.Load(); served != nil {
+		m.Kinds = slices.Clone(*served)
+	}
+	m.Globals = r.globalValues()
+	var err error
+	m.Resources, err = r.namespaces(ctx)
+	return m, err
+}
+
+// Texts are the documents of policies of the cluster, by the keys of their entries.
+func (r *Reader) Texts() map[string][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	texts := map[string][]byte{}
+	for key, raw := range r.documents {
+		if isPolicies(key) {
+			texts[clusterKey(key)] = raw
+		}
+	}
+	return texts
+}
+
+func (r *Reader) globalValues() []GlobalValue {
+	r.mu.Lock()
+	documents := map[string][]byte{}
+	for key, raw := range r.documents {
+		if isGlobal(key) {
+			documents[key.Name] = raw
+		}
+	}
+	r.mu.Unlock()
+	var list []GlobalValue
+	for _, name := range slices.Sorted(maps.Keys(documents)) {
+		one := GlobalValue{Name: name, Document: documents[name]}
+		value, err := r.g.globals.store.GetNative(name, "")
+		if err == nil {
+			one.Value, err = json.Marshal(value)
+		}
+		if err != nil {
+			one.Why = err.Error()
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// namespaces lists all of them with their labels.
+func (r *Reader) namespaces(ctx context.Context) ([]workload.Object, error) {
+	at := r.g.cluster.client.Metadata.Resource(core.SchemeGroupVersion.WithResource("namespaces"))
+	var list []workload.Object
+	options := metav1.ListOptions{Limit: namespacePage}
+	for {
+		page, err := at.List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list namespaces: %w", err)
+		}
+		for i := range page.Items {
+			object, err := namespaceObject(page.Items[i].Name, page.Items[i].Labels)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, object)
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return list, nil
+		}
+	}
+}
+
+func namespaceObject(name string, labels map[string]string) (workload.Object, error) {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": labels},
+	})
+	if err != nil {
+		return workload.Object{}, err
+	}
+	return workload.Parse(text)
+}
+
+// consumer hands documents on; a Reader keeps them, too.
+func (g *gateway) consumer(next document.Consumer) document.Consumer {
+	if g.reader == nil {
+		return next
+	}
+	return recording{Consumer: next, reader: g.reader}
+}
+
+// clock is the one that policies see.
+func (g *gateway) clock() func() time.Time {
+	if g.reader == nil {
+		return time.Now
+	}
+	return g.reader.options.Now
+}

@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quaymaster/quaymaster/cluster/reports"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// keepReports takes out of reports what policies said that are gone, when they go, until
+// ctx ends.
+func (g *gateway) keepReports(ctx context.Context) {
+	if g.reports == nil {
+		return
+	}
+	var before []result.Policy
+	for ctx.Err() == nil {
+		next := g.policies.changed.Changed()
+		there := g.reported()
+		if there != nil && (before == nil || slices.ContainsFunc(before, func(p result.Policy) bool { return !slices.Contains(there, p) })) {
+			g.keepReported(ctx, there)
+		}
+		before = there
+		select {
+		case <-ctx.Done():
+			return
+		case <-next:
+		}
+		timer := time.NewTimer(policiesPause) // several may go at once
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// policiesPause is how long after a policy has gone reports are looked through.
+const policiesPause = 10 * time.Second
+
+// reported are the policies that there are; nil while nobody knows.
+func (g *gateway) reported() []result.Policy {
+	set := g.activePolicies()
+	if set == nil {
+		return nil
+	}
+	there := []result.Policy{}
+	for _, p := range set.Policies() {
+		there = append(there, result.Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name})
+	}
+	return there
+}
+
+// keepReported looks through all reports.
+func (g *gateway) keepReported(ctx context.Context, there []result.Policy) {
+	failed := g.failed("what policies said that are gone was not taken out of reports")
+	for _, shelf := range g.shelves {
+		for _, namespace := range []string{reports.Everywhere, ""} {
+			failed(shelf.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
+				at, err := placeOf(text)
+				if err != nil || at.Scope.UID != "" && at.Scope.UID != at.Name {
+					return err // a part that is not the first
+				}
+				return g.reports.Keep(ctx, at, there)
+			}))
+		}
+	}
+}
+
+// placeOf returns where a report is.
+func placeOf(text []byte) (policyreport.Place, error) {
+	var r struct {
+		Metadata metav1.ObjectMeta     `json:"metadata"`
+		Scope    *core.ObjectReference `json:"scope"`
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return policyreport.Place{}, fmt.Errorf("read a report: %w", err)
+	}
+	at := policyreport.Place{Namespace: r.Metadata.Namespace, Name: r.Metadata.Name}
+	if s := r.Scope; s != nil {
+		at.Scope = report.Resource{APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)}
+	}
+	return at, nil
+}

@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/listing"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// scan makes rounds over what is there until ctx ends.
+func (g *gateway) scan(ctx context.Context) {
+	if g.configuration.Scan.Disabled {
+		return
+	}
+	key, ok := g.certificates.wait(ctx)
+	if !ok {
+		return
+	}
+	controller, ends, err := g.scanner(key)
+	defer func() {
+		for _, end := range ends {
+			end()
+		}
+	}()
+	if err != nil {
+		g.log.Error("what runs already is not scanned", slog.String("error", err.Error()))
+		return
+	}
+	controller.Run(ctx)
+}
+
+// scanner wires a scan with clients of its own, so that admission waits for none of its
+// requests. It remembers apart, and asks the memory of admission first.
+func (g *gateway) scanner(key []byte) (made *scan.Controller, ends []func(), err error) {
+	settings := g.configuration.Scan
+	k := g.configuration.Kubernetes
+	client, err := cluster.NewClient(cluster.ClientOptions{
+		Kubeconfig: k.Kubeconfig, Context: k.Context, QPS: float64(settings.QPS), Burst: max(1, int(settings.QPS)), Version: g.options.Version,
+	})
+	if err != nil {
+		return nil, ends, err
+	}
+	lookups, err := cluster.NewLookups(cluster.LookupOptions{Client: client.Typed, TTL: scanAge(g.configuration.Ages.Secret)})
+	if err != nil {
+		return nil, ends, err
+	}
+	ends = append(ends, lookups.Close)
+	view := g.scanned
+	engine, closed, err := g.scanEngine(key, lookups, view)
+	ends = append(ends, closed...)
+	if err != nil {
+		return nil, ends, err
+	}
+	lister, err := listing.New(client)
+	if err != nil {
+		return nil, ends, err
+	}
+	sinks, keeper := g.scanSinks()
+	told := &scanLog{log: g.log, metrics: g.metrics, leftOut: view.LeftOut}
+	var forgetter scan.Forgetter
+	if g.reports != nil {
+		forgetter = scanForgetter{shelves: g.shelves, reports: g.reports, failed: g.failed("results about objects that are gone were not taken out of reports")}
+	}
+	looks, err := scan.New(scan.Options{
+		Cluster: lister, Decider: engine, State: view, Namespaces: g.around.namespaces, Observer: told, Sinks: sinks, Keeper: keeper, Forgetter: forgetter,
+		Excluded: settings.ExcludedNamespaces, Busy: g.busy,
+	})
+	if err != nil {
+		return nil, ends, err
+	}
+	made, err = scan.NewController(looks, scan.ControllerOptions{
+		Policies: &g.policies.changed, Interval: time.Duration(settings.Interval), Settled: scanSettled,
+		Memory: &scanMemory{client: g.cluster.client.Leases, namespace: g.configuration.Namespace, holder: g.options.Replica},
+	})
+	return made, ends, err
+}
+
+// scanAge is how long a scan remembers Secrets, service accounts and the digests behind
+// tags: for the hundreds of pods of a namespace that come one after the other.
+func scanAge(usual Duration) time.Duration { return max(time.Duration(usual), scanAges) }
+
+const (
+	scanAges = 5 * time.Minute
+	// scanPage bounds the time for one page of objects, whose images may all be new.
+	scanPage = 10 * time.Minute
+	// scanSettled is how long after it was decided a result is in a report at the latest,
+	// where the API server takes it at once: as long as package publish waits for more
+	// about the same, and as long again to write.
+	scanSettled = 30 * time.Second
+	// busyPart is the part of the requests that may be at work at once, from which on a
+	// scan waits for them.
+	busyPart = 4
+)
+
+// scanEngine makes the gate of a scan.
+func (g *gateway) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.View) (made *gate.Gate, ends []func(), err error) {
+	settings, c := g.configuration.Scan, g.configuration
+	c.Registries.PerHost, c.Registries.Total = settings.PerHost, settings.Total
+	c.Ages.Tag = Duration(scanAge(c.Ages.Tag))
+	client, err := newClient(c.Registries, g.metrics.RegistryAnswered)
+	if err != nil {
+		return nil, nil, err
+	}
+	ends = append(ends, client.Close)
+	scopes, err := scopesKey(key)
+	if err != nil {
+		return nil, ends, err
+	}
+	around := g.around
+	around.secrets, around.accounts = lookups, lookups
+	chain, err := newKeychain(c.Registries, client, around, scopes)
+	if err != nil {
+		return nil, ends, err
+	}
+	calm, err := scan.NewCalm(registries{chain}, float64(settings.RegistryQPS))
+	if err != nil {
+		return nil, ends, err
+	}
+	chooser, err := newChooser(c.Ages, g.targets)
+	if err != nil {
+		return nil, ends, err
+	}
+	made, err = newGate(c, calm, view, gate.WithTimeout(scanPage), gate.WithMirrors(chooser, cluster.PullSecrets{Lookups: lookups}),
+		gate.WithConcurrency(settings.Total), gate.WithPeers(besides{g.engineMade}))
+	return made, ends, err
+}
+
+// besides asks the memory of another gate of this process.
+type besides struct{ of *gate.Gate }
+
+// Recall implements gate.Peers.
+func (b besides) Recall(_ context.Context, keys []string) map[string][]byte {
+	return b.of.Remembered(keys)
+}
+
+// scanSinks are the sinks of a scan: reports are waited for, all others take what they
+// can.
+func (g *gateway) scanSinks() ([]report.Sink, scan.Keeper) {
+	all := slices.Concat(g.sinks.every, g.sinks.last)
+	if g.reports == nil {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(s report.Sink) bool { return s == report.Sink(g.reports) }), g.reports
+}
+
+// unasked are the policies that a scan says nothing of: what admission says of them
+// stays.
+func (g *gateway) unasked() []result.Policy {
+	left, err := g.scanned.LeftOut(context.Background())
+	if err != nil {
+		return nil // no scan has begun
+	}
+	list := make([]result.Policy, len(left))
+	for i, each := range left {
+		list[i] = result.Policy{Kind: each.Policy.Kind, Namespace: each.Policy.Namespace, Name: each.Policy.Name}
+	}
+	return list
+}
+
+// busy reports whether who asks for admission waits, or soon will, or the reports that
+// are to be written.
+func (g *gateway) busy() bool {
+	return g.reports != nil && g.reports.Busy() || g.queue.Waiting() > 0 || g.queue.Working() > int64(g.configuration.Limits.Requests/busyPart)
+}
+
+// scopesKey is made of the replicas' key and is not it: what is made with it is seen
+// elsewhere.
+func scopesKey(key []byte) ([]byte, error) {
+	return hkdf.Key(sha256.New, key, nil, "quaymaster credential scopes", sha256.Size)
+}

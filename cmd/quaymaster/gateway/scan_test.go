@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/scan"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
+)
+
+var podKind = scan.Kind{Version: "v1", Kind: "Pod", Resource: "pods", Namespaced: true}
+
+func TestScanSettings(t *testing.T) {
+	const head = "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n"
+	c, err := Parse([]byte(head))
+	if err != nil || c.Scan.Disabled || time.Duration(c.Scan.Interval) != time.Hour || c.Scan.QPS != 10 || c.Scan.PerHost != 4 || c.Scan.Total != 16 {
+		t.Errorf("defaults: %+v, %v", c.Scan, err)
+	}
+	for _, row := range []struct{ reason, good, bad, complaint string }{
+		{"all the time", "{interval: 1m}", "{interval: 30s}", "scan.interval"},
+		{"to one registry and no other", "{perHost: 2, total: 2}", "{perHost: 2}", "perHost"},
+		{"less than nothing", "{qps: 1, registryQPS: 1}", "{qps: -1}", "qps"},
+		{"no pattern", "{excludedNamespaces: ['a*']}", "{excludedNamespaces: ['']}", "a pattern is empty"},
+	} {
+		if _, err := Parse([]byte(head + "scan: " + row.good + "\n")); err != nil {
+			t.Errorf("%s: %v", row.good, err)
+		}
+		if _, err := Parse([]byte(head + "scan: " + row.bad + "\n")); err == nil || !strings.Contains(err.Error(), row.complaint) {
+			t.Errorf("%s: %v, want %q", row.reason, err, row.complaint)
+		}
+	}
+}
+
+// TestScanMemory: the position survives in a Lease, and one that nobody can read is none.
+func TestScanMemory(t *testing.T) {
+	client := fake.NewClientset().CoordinationV1()
+	m := &scanMemory{client: client, namespace: "quaymaster", holder: "one"}
+	if p, err := m.Load(t.Context()); err != nil || !p.Began.IsZero() {
+		t.Errorf("before anything was saved: %+v, %v", p, err)
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, want := range []scan.Position{
+		{Began: at, Whole: at, Basis: scan.Basis{Policies: "p", Trust: "t"}, Only: []scan.Kind{podKind}, Kind: podKind, Continue: "token"},
+		{Began: at, Whole: at, Ended: at.Add(time.Minute), Basis: scan.Basis{Policies: "q", Trust: "t"}},
+	} {
+		if err := m.Save(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.Load(t.Context())
+		if err != nil || !got.Began.Equal(want.Began) || !got.Ended.Equal(want.Ended) || got.Basis != want.Basis || got.Kind != want.Kind || got.Continue != want.Continue || !slices.Equal(got.Only, want.Only) {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	lease, err := client.Leases("quaymaster").Get(t.Context(), scanLease, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Annotations[scanPosition] = "{"
+	if _, err := client.Leases("quaymaster").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := m.Load(t.Context()); err != nil || !p.Began.IsZero() {
+		t.Errorf("what cannot be read: %+v, %v", p, err)
+	}
+}
+
+// TestListGone: what reports list of objects that a round did not find, and nothing else.
+func TestListGone(t *testing.T) {
+	const text = `{"scope":{"apiVersion":"apps/v1","kind":"Deployment","namespace":"n","name":"web","uid":"d"},"results":[
+		{"policy":"p"},
+		{"policy":"p","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"gone","uid":"1"}]},
+		{"policy":"p","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"there","uid":"2"}]},
+		{"policy":"p","resources":[{"apiVersion":"apps/v1","kind":"ReplicaSet","namespace":"n","name":"other","uid":"3"}]},
+		{"policy":"p","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"nameless"}]}]}`
+	gone := map[string]report.Resource{}
+	if err := listGone([]byte(text), *scan.NewPass(podKind, time.Now(), "2"), gone); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Collect(maps.Keys(gone)); !slices.Equal(got, []string{"1"}) || gone["1"].Owner == nil || gone["1"].Owner.UID != "d" {
+		t.Errorf("gone: %+v", gone)
+	}
+	if err := listGone([]byte("{"), *scan.NewPass(podKind, time.Now()), gone); err == nil {
+		t.Error("a report that cannot be read")
+	}
+}
+
+// TestScanLog: what is left out is said once, what cannot be listed with what to grant,
+// and rounds are counted by whether they were complete.
+func TestScanLog(t *testing.T) {
+	var log strings.Builder
+	counted := metrics.New(metrics.Build{})
+	l := &scanLog{log: slog.New(slog.NewTextHandler(&log, nil)), metrics: counted, leftOut: func(context.Context) ([]scan.LeftOut, error) {
+		return []scan.LeftOut{{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "p"}, Why: "spec.background is false"}}, nil
+	}}
+	l.Began(scan.Position{})
+	l.Began(scan.Position{})
+	l.Looked(podKind, 250, 0)
+	l.Refused(podKind, errors.New("forbidden"))
+	l.Ended(scan.Summary{Objects: 250}, nil)
+	l.Ended(scan.Summary{Refused: []scan.RefusedKind{{Kind: podKind}}}, nil)
+	if strings.Count(log.String(), "spec.background is false") != 1 || !strings.Contains(log.String(), "grant the gateway's service account list on it") {
+		t.Error(log.String())
+	}
+	scraped := httptest.NewRecorder()
+	counted.Handler().ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, want := range []string{"quaymaster_scan_objects_total 250", `quaymaster_scan_rounds_total{result="complete"} 1`, `quaymaster_scan_rounds_total{result="incomplete"} 1`} {
+		if !strings.Contains(scraped.Body.String(), want) {
+			t.Errorf("no series %s", want)
+		}
+	}
+}

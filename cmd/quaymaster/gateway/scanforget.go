@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster/reports"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/report/publish"
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// scanForgetter implements scan.Forgetter: what reports list of objects that are gone is
+// taken out. A report that such an object owned went with it.
+type scanForgetter struct {
+	shelves []*reports.Store
+	reports *publish.Publisher
+	failed  func(error)
+}
+
+// Passed looks through the reports for objects that a round did not find.
+func (f scanForgetter) Passed(ctx context.Context, p scan.Pass) {
+	namespaces := ""
+	if p.Kind.Namespaced {
+		namespaces = reports.Everywhere
+	}
+	gone := map[string]report.Resource{}
+	for _, shelf := range f.shelves {
+		err := shelf.Each(ctx, namespaces, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
+			return listGone(text, p, gone)
+		})
+		if err != nil {
+			f.failed(err)
+		}
+	}
+	for _, of := range gone {
+		if err := f.reports.Forget(ctx, of, p.Began); err != nil {
+			f.failed(err)
+			return
+		}
+	}
+}
+
+// maxGone bounds how many objects are forgotten in one pass; the next forgets others.
+const maxGone = 10_000
+
+// listGone adds the objects of a pass's kind that a report lists and the pass has not
+// seen.
+func listGone(text []byte, p scan.Pass, gone map[string]report.Resource) error {
+	var listed struct {
+		Scope   *core.ObjectReference `json:"scope"`
+		Results []struct {
+			Resources []core.ObjectReference `json:"resources"`
+			Subjects  []core.ObjectReference `json:"subjects"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(text, &listed); err != nil {
+		return fmt.Errorf("read a report: %w", err)
+	}
+	for _, r := range listed.Results {
+		for _, of := range append(r.Resources, r.Subjects...) {
+			version := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
+			if version.Group != p.Kind.Group || version.Kind != p.Kind.Kind || of.UID == "" || p.Has(string(of.UID)) || len(gone) >= maxGone {
+				continue
+			}
+			made := report.Resource{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, UID: string(of.UID)}
+			if s := listed.Scope; s != nil && s.UID != of.UID && s.Kind != "Namespace" {
+				made.Owner = &report.Owner{APIVersion: s.APIVersion, Kind: s.Kind, Name: s.Name, UID: string(s.UID)}
+			}
+			gone[made.UID] = made
+		}
+	}
+	return nil
+}

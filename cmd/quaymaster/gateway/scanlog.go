@@ -1,0 +1,69 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// scanLog implements scan.Observer.
+type scanLog struct {
+	log     *slog.Logger
+	metrics scanCounter
+	leftOut func(context.Context) ([]scan.LeftOut, error)
+	told    map[string]string // why policies are left out, once it is said
+}
+
+// scanCounter counts what scans do.
+type scanCounter interface {
+	Scanned(objects int)
+	ScanEnded(took time.Duration, complete bool, at time.Time)
+}
+
+// Began says what is not asked, when that changes.
+func (l *scanLog) Began(p scan.Position) {
+	l.log.Debug("a scan begins", slog.Int("onlyKinds", len(p.Only)), slog.String("at", p.Kind.Resource))
+	left, err := l.leftOut(context.Background())
+	if err != nil {
+		return // the round says so
+	}
+	now := map[string]string{}
+	for _, each := range left {
+		now[each.Policy.ID()] = each.Why
+	}
+	if maps.Equal(l.told, now) {
+		return
+	}
+	l.told = now
+	for _, each := range left {
+		l.log.Info("a policy is left out of scans", slog.String("policy", each.Policy.ID()), slog.String("why", each.Why))
+	}
+}
+
+// Ended sums a round up.
+func (l *scanLog) Ended(s scan.Summary, err error) {
+	l.metrics.ScanEnded(s.Duration, err == nil && s.Complete(), s.Began.Add(s.Duration))
+	if err != nil {
+		return // it goes on, and whoever lets it says why
+	}
+	l.log.Info("a scan is done", slog.Int("kinds", s.Kinds), slog.Int("objects", s.Objects), slog.Int("denied", s.Denied), slog.Int("unable", s.Unable),
+		slog.Int("refusedKinds", len(s.Refused)),
+		slog.Bool("resumed", s.Resumed), slog.Duration("took", s.Duration.Round(time.Millisecond)))
+}
+
+// Looked counts.
+func (l *scanLog) Looked(_ scan.Kind, objects int, _ int64) { l.metrics.Scanned(objects) }
+
+// Refused says what would have to be granted.
+func (l *scanLog) Refused(kind scan.Kind, err error) {
+	l.log.Warn("a kind that policies speak of is not scanned; grant the gateway's service account list on it",
+		slog.String("kind", kind.String()), slog.String("error", err.Error()))
+}
+
+// Failed logs what is tried again.
+func (l *scanLog) Failed(err error) { l.log.Warn("scan", slog.String("error", err.Error())) }
+
+var _ scan.Observer = (*scanLog)(nil)

@@ -1,0 +1,51 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// Scan says how the objects that run already are looked at, by one replica at a time.
+type Scan struct {
+	// Make no rounds: what runs already is not looked at, and reports keep what is gone.
+	Disabled bool `json:"disabled,omitempty"`
+	// From the beginning of one round to that of the next, at least 1m; a round also
+	// begins when policies, mirrors or trusted roots change. Default 1h.
+	Interval Duration `json:"interval,omitempty"`
+	// Patterns for namespaces that are left out. Default: none; those that the webhooks
+	// leave out are scanned.
+	ExcludedNamespaces []string `json:"excludedNamespaces,omitempty"`
+	// Requests a second to the API server, beside those of kubernetes.qps: pages of 250
+	// objects, and Secrets and service accounts of their pods. Default 10.
+	QPS float32 `json:"qps,omitempty"`
+	// Look-ups a second at registries. Default 100.
+	RegistryQPS float32 `json:"registryQPS,omitempty"`
+	// Requests at once to one registry and in all; both or neither. Default 4 and 16.
+	PerHost int `json:"perHost,omitempty"`
+	Total   int `json:"total,omitempty"`
+}
+
+func (s *Scan) fill() {
+	if s.Interval == 0 {
+		s.Interval = Duration(scan.DefaultInterval)
+	}
+	if s.QPS == 0 {
+		s.QPS = 10
+	}
+	if s.RegistryQPS == 0 {
+		s.RegistryQPS = 100
+	}
+	if s.PerHost == 0 && s.Total == 0 {
+		s.PerHost, s.Total = 4, 16
+	}
+}
+
+func (s Scan) check(found *complaints) {
+	found.refuse(time.Duration(s.Interval) < scan.MinInterval, "scan.interval: want at least %s", scan.MinInterval)
+	found.refuse(s.QPS < 0 || s.RegistryQPS < 0, "scan: qps and registryQPS cannot be negative")
+	found.refuse(s.PerHost < 1 || s.Total < 1, "scan: set perHost and total both, to at least 1, or neither")
+	for _, pattern := range s.ExcludedNamespaces {
+		found.refuse(pattern == "", "scan.excludedNamespaces: a pattern is empty")
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// openLayouts opens what --oci-layout names, for the images that are asked for.
+func openLayouts(t terminal, names []string, requests []gate.Request) (gate.Registries, error) {
+	var opened []*registry.Layout
+	shut := func(err error) error {
+		for _, one := range opened {
+			err = errors.Join(err, one.Close())
+		}
+		return err
+	}
+	for _, name := range names {
+		layout, err := openLayout(name)
+		if err != nil {
+			return nil, shut(fmt.Errorf("--oci-layout: %w", err))
+		}
+		opened = append(opened, layout)
+	}
+	joined, err := registry.JoinLayouts(opened...)
+	if err != nil {
+		return nil, shut(fmt.Errorf("--oci-layout: %w", err))
+	}
+	for _, note := range joined.Notes() {
+		warn(t, "--oci-layout "+note)
+	}
+	if repositories(requests) > 1 {
+		joined = joined.OnlyFullNames()
+	}
+	return offline{layout: joined}, nil
+}
+
+// openLayout opens a path, or REPOSITORY=PATH.
+func openLayout(name string) (*registry.Layout, error) {
+	of, path, named := strings.Cut(name, "=")
+	if _, err := os.Stat(name); !named || err == nil { // a path may have an equals sign
+		return registry.OpenLayout(name)
+	}
+	repository, err := image.ParseRepository(of)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := registry.OpenLayout(path)
+	if err != nil {
+		return nil, err
+	}
+	return layout.Of(repository), nil
+}
+
+// repositories counts the repositories whose images are asked for; several where
+// nobody knows yet.
+func repositories(requests []gate.Request) int {
+	const unknown = 2 // of a document: policies say which images are in it
+	seen := map[image.Repository]bool{}
+	for _, request := range requests {
+		if request.Object.IsDocument() {
+			return unknown
+		}
+		uses, err := workload.Extract(request.Object)
+		if err != nil {
+			continue // the gate says so
+		}
+		for _, use := range uses {
+			if ref, err := image.Parse(use.Image); err == nil {
+				seen[ref.Repository()] = true
+			}
+		}
+	}
+	return len(seen)
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+)
+
+const (
+	// maxAnchors bounds a file of lines that a log is held against, in bytes.
+	maxAnchors = 64 << 20
+	// maxPublicKeys bounds a file of public keys, in bytes.
+	maxPublicKeys = 1 << 20
+)
+
+func logCommand(t terminal) *cobra.Command {
+	command := &cobra.Command{
+		Use: "log", Short: "Read and check decision logs", Args: cobra.NoArgs,
+		Long: `Read and check the decision logs that the gateway writes
+(docs/decision-log.md).`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	command.AddCommand(logVerifyCommand(t), logShowCommand(t))
+	return command
+}
+
+// logVerification is what the flags of log verify say.
+type logVerification struct {
+	keys, anchors []string
+	json          bool
+}
+
+func logVerifyCommand(t terminal) *cobra.Command {
+	var v logVerification
+	command := &cobra.Command{
+		Use:   "verify FILE|DIR...",
+		Short: "Check the chain of a decision log",
+		Long: `Check the chain of a decision log: that each line has the hash of the line
+before it and the next number, in a file or across the files of a folder, and
+that checkpoints are signed with one of the keys. The first broken link is
+named. A folder may be that of one replica, or have the folders of several.
+
+Without --key the signatures are not checked, so that somebody who writes the
+whole log anew is not noticed. The public key is in the gateway's Secret:
+
+  kubectl -n quaymaster get secret quaymaster-certificate \
+    -o jsonpath='{.data.decision-log\.pub}' | base64 -d > decision-log.pub
+
+--anchor holds the log against lines that were seen elsewhere, such as the
+checkpoints that a webhook received: each of them must be in the log as it was.
+That is how an end that was cut off is noticed.
+
+Exit status: 0 if every chain is whole, 1 if one is broken, else 3 if one could
+not be read; 2 for wrong use.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return v.run(t, args) },
+	}
+	flags := command.Flags()
+	flags.StringArrayVar(&v.keys, "key", nil, "`FILE` of public keys (PEM) that sign checkpoints; may be repeated")
+	flags.StringArrayVar(&v.anchors, "anchor", nil, "`FILE` of lines that the log must have; may be repeated")
+	flags.BoolVar(&v.json, "json", false, "print the summary of each log as a line of JSON")
+	return command
+}
+
+func (v *logVerification) run(t terminal, args []string) error {
+	var o decisionlog.VerifyOptions
+	for _, name := range v.keys {
+		text, err := readWhole(name, maxPublicKeys)
+		if err != nil {
+			return err
+		}
+		keys, err := decisionlog.ParsePublicKeys(text)
+		if err != nil {
+			return fmt.Errorf("--key %s: %w", name, err)
+		}
+		if o.Keys == nil {
+			o.Keys = decisionlog.Keys{}
+		}
+		maps.Copy(o.Keys, keys)
+	}
+	for _, name := range v.anchors {
+		lines, err := anchors(name)
+		if err != nil {
+			return err
+		}
+		o.Anchors = append(o.Anchors, lines...)
+	}
+	code := exitAllowed
+	for _, name := range args {
+		logs, err := logsIn(name)
+		if err != nil {
+			return err
+		}
+		for _, each := range logs {
+			if found := v.one(t, each, o); code != exitDenied && found != exitAllowed {
+				code = found
+			}
+		}
+	}
+	if code != exitAllowed {
+		return status(code)
+	}
+	return nil
+}
+
+// one checks one log, says what it found, and returns the exit status.
+func (v *logVerification) one(t terminal, name string, o decisionlog.VerifyOptions) int {
+	summary, err := verifyLog(name, o)
+	if v.json {
+		said := struct {
+			Log    string              `json:"log"`
+			Error  string              `json:"error,omitempty"`
+			Result decisionlog.Summary `json:"summary"`
+		}{Log: name, Result: summary}
+		if err != nil {
+			said.Error = err.Error()
+		}
+		if text, failed := json.Marshal(said); failed == nil {
+			fmt.Fprintf(t.out, "%s\n", text)
+		}
+	} else {
+		tellLog(t.out, name, summary, o.Keys != nil, err)
+	}
+	switch _, broken := errors.AsType[*decisionlog.BrokenError](err); {
+	case err == nil:
+		return exitAllowed
+	case broken:
+		return exitDenied
+	default:
+		if v.json {
+			fmt.Fprintf(t.err, "quaymaster: %s: %v\n", name, err)
+		}
+		return exitUnable
+	}
+}
+
+func verifyLog(name string, o decisionlog.VerifyOptions) (decisionlog.Summary, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return decisionlog.Summary{}, err
+	}
+	if info.IsDir() {
+		return decisionlog.Verify(name, o)
+	}
+	return decisionlog.VerifyFile(name, o)
+}
+
+// tellLog says what was found, for a person.
+func tellLog(out io.Writer, name string, s decisionlog.Summary, signed bool, err error) {
+	if err != nil {
+		fmt.Fprintf(out, "%s: BROKEN\n  %s\n", name, report.Escape(err.Error()))
+		if s.Lines > 0 {
+			fmt.Fprintf(out, "  before it, numbers %d to %d are whole (%d decisions, %d checkpoints)\n", s.First, s.Last, s.Decisions, s.Checkpoints)
+		}
+		return
+	}
+	fmt.Fprintf(out, "%s: whole\n  numbers %d to %d in %d files, written by %s: %d decisions, %d checkpoints\n",
+		name, s.First, s.Last, s.Segments, report.Escape(s.Replica), s.Decisions, s.Checkpoints)
+	if s.First > 1 {
+		fmt.Fprintf(out, "  it begins at number %d: what was before is not there to be checked", s.First)
+		if s.PrunedThrough+1 >= s.First {
+			fmt.Fprint(out, ", and the log says that it removed it")
+		}
+		fmt.Fprintln(out)
+	}
+	if !signed {
+		fmt.Fprintln(out, "  the signatures of checkpoints were not checked: give --key")
+	}
+	switch {
+	case s.Unsigned > 0:
+		fmt.Fprintf(out, "  %d lines after the last checkpoint are not signed yet, and more could be missing unnoticed\n", s.Unsigned)
+	case !s.Closed:
+		fmt.Fprintln(out, "  it ends with a checkpoint that does not close it: it is being written, or lines after it were cut off")
+	}
+	if s.Lost > 0 {
+		fmt.Fprintf(out, "  the log says that %d decisions were lost\n", s.Lost)
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(out, "  %s\n", report.Escape(note))
+	}
+}
+
+// logsIn returns a file, a log's folder, or the folders of logs in it.
+func logsIn(name string) ([]string, error) {
+	info, err := os.Stat(name)
+	if err != nil || !info.IsDir() {
+		return []string{name}, err
+	}
+	segments, err := decisionlog.Segments(name)
+	if err != nil || len(segments) > 0 {
+		return []string{name}, err
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, err
+	}
+	var logs []string
+	for _, entry := range entries {
+		if below := filepath.Join(name, entry.Name()); entry.IsDir() {
+			if segments, err := decisionlog.Segments(below); err == nil && len(segments) > 0 {
+				logs = append(logs, below)
+			}
+		}
+	}
+	if len(logs) == 0 {
+		return nil, fmt.Errorf("%s: there is no decision log in it", name)
+	}
+	return logs, nil
+}
+
+// anchors reads lines, of which a log must have each.
+func anchors(name string) ([][]byte, error) {
+	text, err := readWhole(name, maxAnchors)
+	if err != nil {
+		return nil, err
+	}
+	var lines [][]byte
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		if len(line) > 0 {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("--anchor %s: there is no line in it", name)
+	}
+	return lines, nil
+}
+
+func readWhole(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return limit.ReadAll(file, most, name)
+}
+
+func logShowCommand(t terminal) *cobra.Command {
+	var (
+		last int
+		from uint64
+	)
+	command := &cobra.Command{
+		Use:   "show DIR",
+		Short: "Print the lines of a decision log",
+		Long: `Print the lines of a decision log across its files, compressed ones too, as
+they are: JSON, one a line, for jq. The chain is not checked; quaymaster log
+verify does that.
+
+  quaymaster log show /var/log/quaymaster --last 20 |
+    jq -r 'select(.decision.answer == "deny") | .decision.image.written'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			out := bufio.NewWriter(t.out)
+			err := showLog(out, args[0], from, last)
+			return errors.Join(err, out.Flush())
+		},
+	}
+	command.Flags().IntVar(&last, "last", 0, "print the last `N` lines alone")
+	command.Flags().Uint64Var(&from, "from", 1, "print from line number `N` on")
+	command.MarkFlagsMutuallyExclusive("last", "from")
+	return command
+}
+
+// maxLast bounds what is held in memory to be turned around.
+const maxLast = 100_000
+
+func showLog(out *bufio.Writer, folder string, from uint64, last int) error {
+	if last < 0 || last > maxLast {
+		return fmt.Errorf("--last: want 1 to %d", maxLast)
+	}
+	if last == 0 {
+		for line, err := range decisionlog.Read(folder, from) {
+			if err != nil {
+				return err
+			}
+			_, _ = out.Write(append(line.Raw, '\n')) // Flush says whether it could
+		}
+		return nil
+	}
+	var kept [][]byte
+	for line, err := range decisionlog.ReadBack(folder) {
+		if err != nil {
+			return err
+		}
+		if kept = append(kept, line.Raw); len(kept) == last {
+			break
+		}
+	}
+	for _, raw := range slices.Backward(kept) {
+		_, _ = out.Write(append(raw, '\n')) // as above
+	}
+	return nil
+}

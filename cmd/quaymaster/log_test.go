@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+)
+
+// keptLog writes a log of three decisions and a checkpoint into a replica's folder.
+func keptLog(t *testing.T) (folder, public string) {
+	t.Helper()
+	folder = t.TempDir()
+	key, err := decisionlog.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := decisionlog.NewChain("replica-a", decisionlog.Position{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	for n := range 3 {
+		d := decisionlog.Decision{User: fmt.Sprintf("user-%d", n), Answer: "deny"}
+		if text, err = chain.Append(text, &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: time.Unix(1800000000, 0), Decision: &d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err = chain.AppendCheckpoint(text, "c", time.Unix(1800000000, 0), true, key); err != nil {
+		t.Fatal(err)
+	}
+	_, pem, err := key.MarshalPEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public = filepath.Join(folder, "log.pub")
+	for name, content := range map[string][]byte{public: pem, filepath.Join(folder, "replica-a", decisionlog.SegmentName(1)): text} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder, public
+}
+
+func TestLog(t *testing.T) {
+	folder, public := keptLog(t)
+	own := filepath.Join(folder, "replica-a")
+	file := filepath.Join(own, decisionlog.SegmentName(1))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	write := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	_, otherKey := keptLog(t)
+	seen := write("seen", lines[1])
+	unseen := write("unseen", strings.Replace(lines[1], "user-1", "user-9", 1))
+	changed := write("changed", strings.Replace(string(text), "user-1", "user-9", 1))
+	open := write("open", lines[0]+lines[1])
+	for _, c := range []struct {
+		reason string
+		args   []string
+		code   int
+		out    string
+		errs   string
+	}{
+		{"the folder of a replica", []string{"verify", own, "--key", public}, exitAllowed, "whole\n  numbers 1 to 4 in 1 files, written by replica-a: 3 decisions, 1 checkpoints\n", ""},
+		{"the folder of all", []string{"verify", folder, "--key", public}, exitAllowed, "replica-a: whole", ""},
+		{"a file, as JSON", []string{"verify", "--json", file}, exitAllowed, `"first":1,"last":4,`, ""},
+		{"without a key", []string{"verify", file}, exitAllowed, "the signatures of checkpoints were not checked: give --key", ""},
+		{"another key", []string{"verify", file, "--key", otherKey}, exitDenied, "signed with a key that was not given", ""},
+		{"what was seen elsewhere", []string{"verify", file, "--anchor", seen}, exitAllowed, "whole", ""},
+		{"something else was seen elsewhere", []string{"verify", file, "--anchor", unseen}, exitDenied, "another line was seen under its number", ""},
+		{"a line was changed", []string{"verify", changed, file}, exitDenied, "changed: BROKEN\n  changed, line 3 (number 3 of the log): the hash of the line before it: expected ", ""},
+		{"it is not signed yet", []string{"verify", open}, exitAllowed, "2 lines after the last checkpoint are not signed yet", ""},
+		{"no such file", []string{"verify", "nothing"}, exitUsage, "", "no such file"},
+		{"no log", []string{"verify", t.TempDir()}, exitUsage, "", "there is no decision log in it"},
+		{"no key", []string{"verify", file, "--key", seen}, exitUsage, "", "there is no public key"},
+		{"all of it", []string{"show", own}, exitAllowed, string(text), ""},
+		{"its end", []string{"show", own, "--last", "2"}, exitAllowed, lines[2] + lines[3], ""},
+		{"from a number on", []string{"show", own, "--from", "4"}, exitAllowed, lines[3], ""},
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), append([]string{"log"}, c.args...), terminal{in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" }})
+		if code != c.code || !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.errs) || c.errs == "" && errs.Len() > 0 {
+			t.Errorf("%s: status %d, want %d\n%s%s", c.reason, code, c.code, out.String(), errs.String())
+		}
+		if c.args[0] == "show" && out.String() != c.out {
+			t.Errorf("%s: got %q", c.reason, out.String())
+		}
+	}
+}

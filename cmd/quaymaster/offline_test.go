@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+// offlineArguments has this test binary run one command line, a word a line.
+const offlineArguments = "QUAYMASTER_TEST_ARGUMENTS"
+
+// TestOfflineChild is the command line of TestOffline, in a process of its own.
+func TestOfflineChild(t *testing.T) {
+	args := os.Getenv(offlineArguments)
+	if args == "" {
+		t.Skip("it is run by TestOffline")
+	}
+	os.Exit(run(t.Context(), strings.Split(args, "\n"), terminal{in: strings.NewReader(""), out: os.Stdout, err: os.Stderr, env: func(string) string { return "" }}))
+}
+
+// TestOffline: in a network namespace that has no interface that is up, so that no
+// connection can be opened, the same is decided as anywhere; what needs a connection
+// is not.
+func TestOffline(t *testing.T) {
+	if err := exec.Command("unshare", "-n", "true").Run(); err != nil {
+		t.Skipf("this machine makes no network namespace (unshare -n): %v", err)
+	}
+	h := newHarbor(t, registrytest.Options{})
+	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
+	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	images, file := h.pulled(t, signed, unsigned), h.path("bundle.tar.gz")
+	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json")); code != exitAllowed {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	base := []string{"verify", "--bundle", file, "--insecure-ignore-tlog"}
+	offline := slices.Clip(append(base, "--offline", "--oci-layout", images))
+	for _, c := range []struct {
+		reason string
+		args   []string
+		code   int
+	}{
+		{"signed", append(offline, signed.Name), exitAllowed},
+		{"unsigned", append(offline, unsigned.Name), exitDenied},
+		{"from the registry, which cannot be reached", append(base, signed.Name), exitUnable},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			var out bytes.Buffer
+			child := exec.CommandContext(t.Context(), "unshare", "-n", os.Args[0], "-test.run=^TestOfflineChild$")
+			child.Env = append(os.Environ(), offlineArguments+"="+strings.Join(c.args, "\n"))
+			child.Stdout, child.Stderr = &out, &out
+			_ = child.Run() // the status says how it ended
+			if code := child.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("exit %d, want %d:\n%s", code, c.code, &out)
+			}
+		})
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/finding"
+	"github.com/quaymaster/quaymaster/report/junit"
+	"github.com/quaymaster/quaymaster/report/markdown"
+	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/report/sarif"
+)
+
+// outputFormat is one way to tell what was decided.
+type outputFormat struct {
+	name  string
+	write func(*verdicts, io.Writer) error
+}
+
+// outputFormats are all of them, in the order of their help.
+func outputFormats() []outputFormat {
+	return []outputFormat{
+		{"text", (*verdicts).text}, {"json", (*verdicts).json},
+		{"sarif", (*verdicts).sarif}, {"junit", (*verdicts).junit},
+		{"markdown", (*verdicts).markdown}, {githubFormat, (*verdicts).github},
+		{"policyreport", (*verdicts).policyReport}, {"openreports", (*verdicts).openReport},
+		{vsaFormat, (*verdicts).vsa},
+	}
+}
+
+// githubFormat is taken out of the log by the runner, so that it may stand in one with
+// text.
+const githubFormat = "github"
+
+func formatNames() string {
+	var names []string
+	for _, format := range outputFormats() {
+		names = append(names, format.name)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// stepSummary is the variable that names the file of a GitHub Actions step's summary.
+const stepSummary = "GITHUB_STEP_SUMMARY"
+
+// outputFlags say how the outcome is told.
+type outputFlags struct {
+	formats      []string
+	verbose      bool
+	requireMatch bool
+}
+
+func (f *outputFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&f.formats, "output", "o", []string{"text"}, "`format[=path]`: "+formatNames()+"; may be repeated")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "tell durations and registry requests too")
+	registerRequireMatch(cmd, &f.requireMatch)
+}
+
+func registerRequireMatch(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "require-match", false, "exit with 1 if no policy speaks of an image, or of a document")
+}
+
+// output is one that was asked for.
+type output struct {
+	format outputFormat
+	asked  string
+	to     io.Writer
+	file   *os.File // nil for standard output
+}
+
+// open refuses formats that are none, and two of them in one place, before any work is
+// done. Files are emptied at once: what a former run wrote there is not to be taken
+// for this one's, should it end early.
+func (f *outputFlags) open(t terminal) ([]output, error) {
+	all, err := f.outputs()
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		_, path, toFile := strings.Cut(all[i].asked, "=")
+		if !toFile {
+			all[i].to = t.out
+			continue
+		}
+		flags := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+		if path == t.env(stepSummary) {
+			flags = os.O_CREATE | os.O_WRONLY | os.O_APPEND // other commands of the step write there as well
+		}
+		file, err := os.OpenFile(path, flags, 0o644)
+		if err != nil {
+			closeAll(all)
+			return nil, fmt.Errorf("-o %s: %w", all[i].asked, err)
+		}
+		all[i].file, all[i].to = file, file
+	}
+	return all, nil
+}
+
+// outputs reads the flag.
+func (f *outputFlags) outputs() ([]output, error) {
+	var all []output
+	places := map[string]string{}
+	for _, asked := range f.formats {
+		name, path, toFile := strings.Cut(asked, "=")
+		var format outputFormat
+		for _, known := range outputFormats() {
+			if known.name == name {
+				format = known
+			}
+		}
+		if format.name == "" {
+			return nil, fmt.Errorf("-o %s: want %s", name, formatNames())
+		}
+		if toFile && path == "" {
+			return nil, fmt.Errorf("-o %s: the path is empty", asked)
+		}
+		place := path
+		if !toFile && name == githubFormat {
+			place = "=" + name // beside another on standard output
+		}
+		if other, taken := places[place]; taken && toFile {
+			return nil, fmt.Errorf("-o %s and -o %s would write over one another", other, asked)
+		} else if taken {
+			return nil, errors.New("two outputs would be mixed on standard output: send one to a file, as in -o json=verdicts.json")
+		}
+		places[place] = asked
+		all = append(all, output{format: format, asked: asked})
+	}
+	return all, nil
+}
+
+func closeAll(all []output) {
+	for _, one := range all {
+		if one.file != nil {
+			_ = one.file.Close() // nothing was written
+		}
+	}
+}
+
+// verdicts are what is told: outcomes, or why there are none.
+type verdicts struct {
+	outcomes  []gate.Outcome
+	failure   error
+	reproduce func(report.Record, report.Image) string
+	summarize func([]gate.Outcome, io.Writer) error
+
+	toFile, color, verbose bool
+}
+
+// tell writes every output that was asked for, also when images are denied or nothing
+// could be decided, and returns what the command ends with.
+func (f *outputFlags) tell(t terminal, all []output, v *verdicts) error {
+	v.verbose = f.verbose
+	var errs []error
+	for _, one := range all {
+		if err := one.write(t, *v); err != nil {
+			errs = append(errs, fmt.Errorf("-o %s: %w", one.asked, err))
+		}
+	}
+	if v.failure != nil {
+		errs = append([]error{v.failure}, errs...)
+	}
+	if len(errs) == 1 {
+		return errs[0] // which may be no more than a status
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return exit(t, v.outcomes, f.requireMatch)
+}
+
+// write writes one output as a whole, and closes its file.
+func (o *output) write(t terminal, v verdicts) error {
+	v.toFile = o.file != nil
+	v.color = !v.toFile && t.color()
+	var buffer bytes.Buffer
+	err := o.format.write(&v, &buffer)
+	if err == nil {
+		_, err = o.to.Write(buffer.Bytes())
+	}
+	if o.file != nil {
+		err = errors.Join(err, o.file.Close())
+	}
+	return err
+}
+
+// list is what all formats are made from.
+func (v *verdicts) list() report.List {
+	if v.failure != nil {
+		return report.Failed(v.reason())
+	}
+	return report.NewList(v.outcomes)
+}
+
+// reason says why nothing was decided. Of an end that is no more than a status,
+// standard error has said why.
+func (v *verdicts) reason() string {
+	if _, said := errors.AsType[status](v.failure); said {
+		return "the run was interrupted"
+	}
+	return v.failure.Error()
+}
+
+// text leaves it to standard error to say on a terminal that nothing was decided.
+func (v *verdicts) text(w io.Writer) error {
+	switch {
+	case v.failure != nil && v.toFile:
+		_, err := fmt.Fprintf(w, "nothing was decided: %s\n", report.Escape(v.reason()))
+		return err
+	case v.failure != nil:
+		return nil
+	}
+	return report.Text(w, v.outcomes, report.TextOptions{Color: v.color, Verbose: v.verbose, Reproduce: v.reproduce})
+}
+
+func (v *verdicts) json(w io.Writer) error     { return v.list().Write(w) }
+func (v *verdicts) sarif(w io.Writer) error    { return sarif.Write(w, finding.Of(v.list()), version) }
+func (v *verdicts) junit(w io.Writer) error    { return junit.Write(w, finding.Of(v.list())) }
+func (v *verdicts) markdown(w io.Writer) error { return markdown.Write(w, finding.Of(v.list())) }
+func (v *verdicts) github(w io.Writer) error   { return markdown.Annotations(w, finding.Of(v.list())) }
+
+func (v *verdicts) policyReport(w io.Writer) error { return v.reports(w, policyreport.PolicyReports) }
+func (v *verdicts) openReport(w io.Writer) error   { return v.reports(w, policyreport.OpenReports) }
+
+// vsa leaves the file of a run that decided nothing empty: there is nothing to rely on.
+func (v *verdicts) vsa(w io.Writer) error {
+	if v.failure != nil {
+		return nil //nolint:nilerr // the failure is told by who runs the command
+	}
+	return v.summarize(v.outcomes, w)
+}
+
+// reports writes reports as they would stand in a cluster. They have no place for a run
+// that decided nothing: it leaves the file empty, which is none.
+func (v *verdicts) reports(w io.Writer, api policyreport.API) error {
+	if v.failure != nil {
+		return nil
+	}
+	now := time.Now()
+	decided := make([]report.Decided, len(v.outcomes))
+	for i, outcome := range v.outcomes {
+		decided[i] = report.Decided{Outcome: outcome, Occasion: report.Occasion{
+			Time: now, Process: report.ProcessCommand, Allowed: outcome.Answer == gate.Allow,
+		}}
+	}
+	return policyreport.Write(w, api, decided)
+}
+
+// exit returns the status that the outcomes call for, and says what the text
+// cannot: that no policy speaks of an image.
+func exit(t terminal, outcomes []gate.Outcome, requireMatch bool) error {
+	summary := report.Count(outcomes)
+	if requireMatch && summary.Unmatched > 0 {
+		fmt.Fprintf(t.err, "quaymaster: --require-match: no policy speaks of %d of the images and documents\n", summary.Unmatched)
+	}
+	if code := summary.ExitStatus(requireMatch); code != exitAllowed {
+		return status(code)
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/listing"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// scanFlags say what is looked at, and by which policies.
+type scanFlags struct {
+	files, excluded []string
+	namespace       string
+	outputs         []string
+	all             bool
+	qps             float32
+	perHost         int
+	setup           setupFlags
+	authorities     authorityFlags
+	signer          signerFlags
+}
+
+// scanPageTimeout is the time for one page of objects, whose images may all be new.
+const scanPageTimeout = 10 * time.Minute
+
+func scanCommand(t terminal) *cobra.Command {
+	var f scanFlags
+	cmd := &cobra.Command{
+		Use:   "scan [-f FILE...] [--policy NEW...]",
+		Short: "Say what policies make of what runs already",
+		Long: `Scan asks about the objects that are in a cluster, or in files, as if each came
+now, and says which would be denied and why. Nothing is changed anywhere.
+
+Without --policy, the policies are the cluster's own, with its exceptions,
+overrides, mirrors, ConfigMaps and keys, as its gateway reads them. With --policy
+(or --key and its sisters) only those are asked: what would a new policy deny
+that runs today, before it is enforced?
+
+Policies that ask who asks, and those with background: false, are not asked, and
+named at the end. Of private images, the caller's own registry credentials count.
+
+--signer X asks nobody but a gateway (--gateway) what runs on the strength of a
+key (its fingerprint or its file), an identity, an image digest or a policy
+(policy:KIND/NAME), from what it remembers. See docs/scan.md.
+
+Exit status: 0 if everything would be admitted (a failure under audit is told), 1
+if an object would be denied, 3 if something could not be looked at, 2 for wrong
+use.`,
+		Example: `  quaymaster scan
+  quaymaster scan --context production --policy new-policy.yaml
+  helm template . | quaymaster scan -f - --policy policies/
+  quaymaster scan --signer cosign.pub --gateway http://localhost:8001`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.signer.signer != "" {
+				return f.signer.run(cmd.Context(), t, f.outputs)
+			}
+			return f.run(cmd, t)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&f.files, "filename", "f", nil, "manifest `file`, folder, or - for standard input, in place of a cluster; may be repeated")
+	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of manifests that name none")
+	flags.StringArrayVar(&f.excluded, "exclude-namespace", nil, "`pattern` for namespaces that are left out; may be repeated")
+	flags.StringArrayVarP(&f.outputs, "output", "o", []string{"text"}, "`format[=path]`: "+strings.Join(scanFormats(), ", ")+"; may be repeated")
+	flags.BoolVar(&f.all, "all", false, "show all that is held against workloads, and not the first 50")
+	flags.Float32Var(&f.qps, "qps", 20, "requests a second to the API server")
+	flags.IntVar(&f.perHost, "registry-requests", 16, "images that are looked at at once")
+	f.setup.registerOnline(cmd)
+	timeout := flags.Lookup("timeout")
+	timeout.Usage, timeout.DefValue = "time for one page of 250 objects", scanPageTimeout.String()
+	f.setup.timeout = scanPageTimeout
+	flags.StringVar(&f.setup.cluster.kubeconfig, "kubeconfig", "", "kubeconfig `file`; KUBECONFIG or ~/.kube/config if none is given")
+	flags.StringVar(&f.setup.cluster.context, "context", "", "the kubeconfig's `context` to take; its current one if none is given")
+	flags.StringVar(&f.setup.cluster.gatewayConfig, "gateway-config", "", "the gateway's configuration `file`, where the ConfigMap quaymaster/quaymaster is not it")
+	f.authorities.register(cmd)
+	f.signer.register(cmd)
+	return cmd
+}
+
+func (f *scanFlags) check(cmd *cobra.Command) error {
+	inputs := slices.DeleteFunc(slices.Clone(f.files), func(name string) bool { return name != "-" })
+	switch {
+	case len(inputs) > 1:
+		return errors.New("standard input can be read once: give -f - once")
+	case f.qps <= 0 || f.perHost < 1:
+		return errors.New("--qps and --registry-requests: want more than nothing")
+	case f.setup.timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
+	case f.signer.gateway != "" || f.signer.tokenFile != "":
+		return errors.New("--gateway and --token-file are for --signer")
+	}
+	if err := scanOutputs(f.outputs).check(); err != nil {
+		return err
+	}
+	return f.authorities.check(cmd)
+}
+
+func (f *scanFlags) run(cmd *cobra.Command, t terminal) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	from, err := f.foundation(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	tally := newScanTally(scanOutputs(f.outputs).keeps())
+	told := &scanProgress{t: t}
+	scanner, view, err := f.scanner(t, from, tally, told)
+	if err != nil {
+		return err
+	}
+	summary, err := scanner.Round(ctx)
+	told.clear()
+	if ctx.Err() != nil {
+		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is said of what was not looked at")
+		return status(exitUnable)
+	}
+	if err != nil {
+		fmt.Fprintf(t.err, "quaymaster: %v\n", err)
+		return status(exitUnable)
+	}
+	left, err := view.LeftOut(ctx)
+	if err != nil {
+		return err
+	}
+	return scanOutputs(f.outputs).tell(t, &scanned{summary: summary, tally: tally, left: left}, f.all)
+}
+
+// whatIf reports whether only policies that the command line names are asked.
+func (f *scanFlags) whatIf() bool { return len(f.setup.policies) > 0 || f.authorities.given() }
+
+// foundation reads the policies, and what they look up.
+func (f *scanFlags) foundation(ctx context.Context, t terminal) (*foundation, error) {
+	if len(f.files) > 0 {
+		if f.setup.cluster != (clusterFlags{}) {
+			return nil, errors.New("--kubeconfig, --context and --gateway-config are about a cluster, and -f is in place of one")
+		}
+		return f.setup.found(ctx, t, &f.authorities, time.Now)
+	}
+	if f.setup.cluster.context == "" {
+		current, err := currentContext(t, f.setup.cluster.kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		f.setup.cluster.context = current
+	}
+	reading := f.setup
+	reading.timeout = 2 * time.Minute
+	from, err := reading.found(ctx, t, &f.authorities, time.Now)
+	if err != nil || !f.whatIf() {
+		return from, err
+	}
+	if from.set, err = onlyNew(from.set); err != nil {
+		from.close()
+	}
+	return from, err
+}
+
+// ofCluster is how the source of a policy begins that is in a cluster.
+const ofCluster = "the cluster: "
+
+// onlyNew leaves out the policies that are in force.
+func onlyNew(set *policy.Set) (*policy.Set, error) {
+	own := slices.DeleteFunc(slices.Clone(set.Policies()), func(p *policy.Policy) bool { return strings.HasPrefix(p.Source, ofCluster) })
+	made, err := policy.NewSet(own...)
+	if err != nil {
+		return nil, err
+	}
+	if made, err = made.With(set.Exceptions()...); err != nil {
+		return nil, err
+	}
+	return made.WithOverrides(set.Overrides()...)
+}
+
+// currentContext is the kubeconfig's.
+func currentContext(t terminal, kubeconfig string) (string, error) {
+	if kubeconfig == "" {
+		kubeconfig = defaultKubeconfig(t)
+	}
+	if kubeconfig == "" {
+		return "", errors.New("what is to be scanned? there is no kubeconfig: name one with --kubeconfig, or manifests with -f FILE")
+	}
+	read, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		return "", fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if read.CurrentContext == "" {
+		return "", fmt.Errorf("kubeconfig %s has no current context: name one with --context", kubeconfig)
+	}
+	return read.CurrentContext, nil
+}
+
+// scanner wires the scan.
+func (f *scanFlags) scanner(t terminal, from *foundation, tally report.Sink, told scan.Observer) (*scan.Scanner, *scan.View, error) {
+	sources, err := f.setup.registries(t, from.known, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	from.images.Use(sources)
+	prover, err := engine.NewProver(from.store.Snapshot())
+	if err != nil {
+		return nil, nil, err
+	}
+	options, err := f.setup.redirects(from)
+	if err != nil {
+		return nil, nil, err
+	}
+	view := scan.NewView(gate.Fixed{Policies: from.set, Prover: prover, Mirrors: from.mirrors})
+	options = append(options, gate.WithTimeout(f.setup.timeout), gate.WithConcurrency(f.perHost), gate.WithAges(gate.Ages{Tag: scanTagAge, None: scanTagAge}))
+	decider, err := gate.New(gate.Config{Registries: sources, State: view}, options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := scan.Options{
+		Decider: decider, State: view, Observer: told, Sinks: []report.Sink{tally}, Excluded: f.excluded,
+		Namespaces: scanNamespaces{from},
+	}
+	if o.Cluster, err = f.cluster(t, from); err != nil {
+		return nil, nil, err
+	}
+	made, err := scan.New(o)
+	return made, view, err
+}
+
+// scanTagAge is how long a scan takes a tag for the digest that it stood for, and an
+// image for unsigned, so that each is asked for once.
+const scanTagAge = time.Hour
+
+// cluster is where objects are: in files, or behind an API server.
+func (f *scanFlags) cluster(t terminal, from *foundation) (scan.Cluster, error) {
+	if len(f.files) == 0 {
+		kubeconfig := f.setup.cluster.kubeconfig
+		if kubeconfig == "" {
+			kubeconfig = defaultKubeconfig(t)
+		}
+		client, err := cluster.NewClient(cluster.ClientOptions{
+			Kubeconfig: kubeconfig, Context: f.setup.cluster.context, QPS: float64(f.qps), Burst: max(1, int(f.qps)), Version: strings.TrimPrefix(versionText(), "quaymaster "),
+		})
+		if err != nil {
+			return nil, err
+		}
+		return listing.New(client)
+	}
+	input := inputFlags{files: f.files, namespace: f.namespace}
+	requests, err := input.requests(t, nil)
+	if err != nil {
+		return nil, err
+	}
+	objects := bench.InNamespace(objectsOf(requests), f.namespace, constraint.Known())
+	for _, object := range objects {
+		if object.Kind() == "Namespace" {
+			if err := from.known.Add(object); err != nil {
+				return nil, fmt.Errorf("%s: %w", object.Source(), err)
+			}
+		}
+	}
+	return scan.NewFiles(objects), nil
+}

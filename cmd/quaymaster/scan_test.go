@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/webhook/ui"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+const scanPolicy = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: labels}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: labelled
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {message: every pod has a team, pattern: {metadata: {labels: {team: "?*"}}}}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: unwanted}
+spec:
+  background: false
+  rules:
+  - name: labelled
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {message: never asked, pattern: {metadata: {labels: {team: "?*"}}}}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: no-latest}
+spec:
+  rules:
+  - name: tags
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {message: name a version, pattern: {spec: {containers: [{image: "!*:latest"}]}}}
+`
+
+const scanPods = `apiVersion: v1
+kind: Pod
+metadata: {name: a, labels: {team: x}}
+spec: {containers: [{name: c, image: "nginx:latest"}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: b-1, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: b, uid: u, controller: true}]}
+spec: {containers: [{name: c, image: "nginx:1"}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: b-2, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: b, uid: u, controller: true}]}
+spec: {containers: [{name: c, image: "nginx:1"}]}
+`
+
+// TestScan: what is told of objects in files, and the exit status.
+func TestScan(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	policies, pods := file("policies.yaml", scanPolicy), file("pods.yaml", scanPods)
+	good := file("good.yaml", strings.Split(scanPods, "---")[0])
+	unlabelled := file("selecting.yaml", strings.Replace(strings.Split(scanPolicy, "---")[0], "kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {a: b}}", 1))
+	for _, row := range []struct {
+		reason string
+		args   []string
+		in     string
+		code   int
+		want   []string // in the output, or for wrong use on standard error
+	}{
+		{"what would be denied, by who made it, and what is only told", []string{"-f", pods, "--policy", policies}, "", exitDenied, []string{
+			"denied  default ReplicaSet/b  2        labels/labelled", "told    default Pod/a         1        no-latest/tags", "every pod has a team",
+			"labels/labelled  1     2", "(audit)", "not asked: ClusterPolicy/unwanted: spec.background is false", "3 objects of 1 kinds", "now 2 would be denied, and 0 could not be judged",
+		}},
+		{"nothing would be", []string{"-f", good, "--policy", policies}, "", exitAllowed, []string{"now 0 would be denied"}},
+		{"standard input", []string{"-f", "-", "--policy", policies}, scanPods, exitDenied, []string{"ReplicaSet/b"}},
+		{"what cannot be judged is no pass", []string{"-f", good, "--policy", unlabelled}, "", exitUnable, []string{"unable", "1 could not be judged"}},
+		{"JSON", []string{"-f", pods, "--policy", policies, "-o", "json"}, "", exitDenied, []string{`"kind": "Scan"`, `"answer": "deny"`, `"objects": 2`, `"policiesLeftOut"`, `"denied": 2`}},
+		{"reports", []string{"-f", pods, "--policy", policies, "-o", "openreports"}, "", exitDenied, []string{"openreports.io/v1alpha1", "background scan"}},
+		{"no such format", []string{"-f", pods, "-o", "xml"}, "", exitUsage, []string{"-o xml: want text, json"}},
+		{"two on standard output", []string{"-f", pods, "-o", "json", "-o", "text"}, "", exitUsage, []string{"mixed"}},
+		{"files and a cluster", []string{"-f", pods, "--context", "x", "--policy", policies}, "", exitUsage, []string{"in place of one"}},
+		{"nothing to scan", []string{"--kubeconfig", filepath.Join(folder, "none")}, "", exitUsage, []string{"--kubeconfig"}},
+		{"a signer and nobody to ask", []string{"--signer", "x"}, "", exitUsage, []string{"--gateway URL"}},
+		{"somebody to ask and no signer", []string{"-f", pods, "--policy", policies, "--gateway", "http://localhost"}, "", exitUsage, []string{"for --signer"}},
+		{"a gateway that is away", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1"}, "", exitUnable, []string{"127.0.0.1:1"}},
+	} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), append([]string{"scan"}, row.args...), terminal{in: strings.NewReader(row.in), out: &out, err: &errs, env: func(string) string { return "" }})
+		said := out.String()
+		if row.code == exitUsage || out.Len() == 0 {
+			said = errs.String()
+		}
+		if code != row.code {
+			t.Errorf("%s: status %d, want %d\n%s%s", row.reason, code, row.code, out.String(), errs.String())
+		}
+		for _, want := range row.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: want %q in\n%s", row.reason, want, said)
+			}
+		}
+	}
+}
+
+// TestScanSigner: what runs on the strength of a key, as a real inventory behind its real
+// handler remembers it, and nothing of another.
+func TestScanSigner(t *testing.T) {
+	h, err := gatetest.NewHarbor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	signed, err := h.Signed("app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := h.Policy(`{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: signed}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, verifyImages: [{imageReferences: ["HOST/*"], attestors: [{entries: [{keys: {publicKeys: KEY, rekor: {ignoreTlog: true}}}]}]}]}]}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decider, err := h.Gate(rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := inventory.New(inventory.Options{Replica: "gateway-0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := workload.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1","namespace":"shop","uid":"1","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"2","controller":true}]},"spec":{"containers":[{"name":"c","image":"` + signed.Name + `"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go known.Run(ctx)
+	known.Take(report.Decided{Outcome: decider.Decide(ctx, gate.Request{Object: object}), Occasion: report.Occasion{Time: time.Now(), Process: report.ProcessScan, Allowed: true}})
+	handler, err := ui.New(ui.Config{Inventory: known}, ui.WithoutTokens())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	for deadline := time.Now().Add(10 * time.Second); known.About().Scanned.IsZero() && time.Now().Before(deadline); {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		<-ctx.Done()
+		cancel()
+	}
+	key := filepath.Join(t.TempDir(), "cosign.pub")
+	if err := os.WriteFile(key, h.Signer.PublicPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(h.Signer.PublicPEM())
+	sum := sha256.Sum256(block.Bytes)
+	const stands, nothing = "1 images, 1 workloads and 1 pods", "0 images"
+	for _, row := range []struct{ reason, signer, want string }{
+		{"a key's file", key, stands},
+		{"its fingerprint", hex.EncodeToString(sum[:]), stands},
+		{"another key", strings.Repeat("ab", 32), nothing},
+		{"the image's digest", signed.Manifest.Digest, stands},
+		{"another digest", "sha256:" + strings.Repeat("0", 64), nothing},
+		{"the policy", "policy:ClusterPolicy/signed", stands},
+		{"another policy", "policy:ClusterPolicy/other", nothing},
+		{"an identity that signed nothing", "release@example.com", nothing},
+	} {
+		code, out, errs := quaymaster(t, "scan", "--signer", row.signer, "--gateway", server.URL)
+		if code != exitAllowed || !strings.Contains(out, row.want) || (row.want == stands) != strings.Contains(out, "shop ReplicaSet/web") {
+			t.Errorf("%s: %d\n%s%s", row.reason, code, out, errs)
+		}
+	}
+}

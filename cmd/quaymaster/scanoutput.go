@@ -1,0 +1,264 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// scanned is what a scan came to.
+type scanned struct {
+	summary scan.Summary
+	tally   *scanTally
+	left    []scan.LeftOut
+}
+
+// scanFormats are how it is told, in the order of their help.
+func scanFormats() []string { return []string{"text", "json", "policyreport", "openreports"} }
+
+// scanReport is its JSON, version report.APIVersion.
+type scanReport struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Time       time.Time       `json:"time"`
+	Summary    scanSummary     `json:"summary"`
+	Rules      []*scanCount    `json:"rules"`
+	Held       []*scanHeld     `json:"held"`
+	HeldMore   int             `json:"heldMore,omitempty"` // beyond the bound
+	LeftOut    []scanLeftOut   `json:"policiesLeftOut,omitempty"`
+	NotListed  []scanNotListed `json:"notListed,omitempty"`
+}
+
+type scanSummary struct {
+	Kinds      int     `json:"kinds"`
+	Objects    int     `json:"objects"`
+	Matched    int     `json:"matched"`
+	Denied     int     `json:"denied"`
+	Unable     int     `json:"unable"`
+	Excluded   int     `json:"excluded"`
+	Unreadable int     `json:"unreadable"`
+	Seconds    float64 `json:"seconds"`
+}
+
+type scanNotListed struct {
+	Kind string `json:"kind"`
+	Why  string `json:"why"`
+}
+
+type scanLeftOut struct {
+	Policy string `json:"policy"`
+	Why    string `json:"why"`
+}
+
+func (s *scanned) report() scanReport {
+	r := scanReport{
+		APIVersion: report.APIVersion, Kind: "Scan", Time: s.summary.Began.UTC(), Rules: s.tally.counts(), Held: s.tally.against(), HeldMore: s.tally.leftOut,
+		Summary: scanSummary{
+			Kinds: s.summary.Kinds, Objects: s.summary.Objects, Matched: s.summary.Matched, Denied: s.summary.Denied, Unable: s.summary.Unable,
+			Excluded: s.summary.Excluded, Unreadable: s.summary.Unreadable, Seconds: s.summary.Duration.Seconds(),
+		},
+	}
+	for _, left := range s.left {
+		r.LeftOut = append(r.LeftOut, scanLeftOut{left.Policy.ID(), left.Why})
+	}
+	for _, refused := range s.summary.Refused {
+		r.NotListed = append(r.NotListed, scanNotListed{refused.Kind.String(), refused.Err.Error()})
+	}
+	return r
+}
+
+// write tells it in one format.
+func (s *scanned) write(w io.Writer, format string, all bool) error {
+	switch format {
+	case "text":
+		return s.text(w, all)
+	case "json":
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(s.report())
+	case "policyreport":
+		return policyreport.Write(w, policyreport.PolicyReports, s.tally.decided)
+	case "openreports":
+		return policyreport.Write(w, policyreport.OpenReports, s.tally.decided)
+	}
+	return fmt.Errorf("-o %s: want %s", format, strings.Join(scanFormats(), ", "))
+}
+
+// maxRows is how many rows the table has unless all are asked for.
+const maxRows = 50
+
+// text writes a table of what would be denied now, and one of the rules.
+func (s *scanned) text(w io.Writer, all bool) error {
+	var b strings.Builder
+	held := s.tally.against()
+	shown := held
+	if !all && len(held) > maxRows {
+		shown = held[:maxRows]
+	}
+	if len(shown) > 0 {
+		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "NOW\tWORKLOAD\tOBJECTS\tPOLICY\tWHAT")
+		for _, h := range shown {
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", wordOf(h.Answer), report.Escape(placeOf(h)), h.Objects, report.Escape(ruleOf(h.Policy, h.Rule)), report.Escape(h.what()))
+		}
+		_ = table.Flush() // into memory
+		if len(shown) < len(held) {
+			fmt.Fprintf(&b, "... and %d more: --all shows them\n", len(held)-len(shown))
+		}
+		b.WriteString("\n")
+	}
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if counts := s.tally.counts(); len(counts) > 0 {
+		fmt.Fprintln(table, "POLICY\tPASS\tFAIL\tWARN\tERROR\tSKIP\t")
+		for _, c := range counts {
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", report.Escape(ruleOf(c.Policy, c.Rule)), c.Pass, c.Fail, c.Warn, c.Error, c.Skip, onlyTold(c.Enforced))
+		}
+		fmt.Fprintln(table)
+	}
+	_ = table.Flush() // into memory
+	s.close(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// close says how much was looked at, and what was not.
+func (s *scanned) close(b *strings.Builder) {
+	for _, left := range s.left {
+		fmt.Fprintf(b, "not asked: %s: %s\n", report.Escape(left.Policy.ID()), report.Escape(left.Why))
+	}
+	for _, refused := range s.summary.Refused {
+		fmt.Fprintf(b, "not looked at: %s: %s\n", refused.Kind, report.Escape(refused.Err.Error()))
+	}
+	if s.summary.Unreadable > 0 {
+		fmt.Fprintf(b, "not looked at: %d objects that cannot be read\n", s.summary.Unreadable)
+	}
+	if s.tally.leftOut > 0 {
+		fmt.Fprintf(b, "%d findings more than are kept were left out\n", s.tally.leftOut)
+	}
+	fmt.Fprintf(b, "%d objects of %d kinds in %s: policies speak of %d; now %d would be denied, and %d could not be judged\n",
+		s.summary.Objects, s.summary.Kinds, s.summary.Duration.Round(time.Millisecond), s.summary.Matched, s.summary.Denied, s.summary.Unable)
+}
+
+func wordOf(answer gate.Answer) string {
+	switch answer {
+	case gate.Deny:
+		return "denied"
+	case gate.Unable:
+		return "unable"
+	}
+	return "told"
+}
+
+func placeOf(h *scanHeld) string {
+	if h.Namespace == "" {
+		return h.Kind + "/" + h.Name
+	}
+	return h.Namespace + " " + h.Kind + "/" + h.Name
+}
+
+func ruleOf(policy, rule string) string {
+	_, name, _ := strings.Cut(policy, "/")
+	if rule == "" || rule == name {
+		return name
+	}
+	return name + "/" + rule
+}
+
+func onlyTold(enforced bool) string {
+	if enforced {
+		return ""
+	}
+	return "(audit)"
+}
+
+func (h *scanHeld) what() string {
+	words := h.Message
+	if h.Code != "" && !strings.Contains(words, string(h.Code)) {
+		words = string(h.Code) + ": " + words
+	}
+	if h.Image != "" {
+		words = h.Image + ": " + words
+	}
+	return words
+}
+
+// exit returns the status that the scan calls for.
+func (s *scanned) exit() error {
+	switch {
+	case s.summary.Denied > 0:
+		return status(exitDenied)
+	case !s.summary.Complete():
+		return status(exitUnable)
+	}
+	return nil
+}
+
+// scanOutputs are where a scan is told, each as format or format=path.
+type scanOutputs []string
+
+func (o scanOutputs) check() error {
+	onStdout := 0
+	for _, asked := range o {
+		format, path, toFile := strings.Cut(asked, "=")
+		known := false
+		for _, name := range scanFormats() {
+			known = known || name == format
+		}
+		switch {
+		case !known:
+			return fmt.Errorf("-o %s: want %s", format, strings.Join(scanFormats(), ", "))
+		case toFile && path == "":
+			return fmt.Errorf("-o %s: the path is empty", asked)
+		case !toFile:
+			onStdout++
+		}
+	}
+	if onStdout > 1 {
+		return errors.New("two outputs would be mixed on standard output: send one to a file, as in -o json=scan.json")
+	}
+	return nil
+}
+
+// keeps reports whether a format is made of all outcomes.
+func (o scanOutputs) keeps() bool {
+	for _, asked := range o {
+		if format, _, _ := strings.Cut(asked, "="); format == "policyreport" || format == "openreports" {
+			return true
+		}
+	}
+	return false
+}
+
+// tell writes all of them.
+func (o scanOutputs) tell(t terminal, s *scanned, all bool) error {
+	for _, asked := range o {
+		format, path, toFile := strings.Cut(asked, "=")
+		err := func() (err error) {
+			to := t.out
+			if toFile {
+				file, err := os.Create(path)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, file.Close()) }()
+				to = file
+			}
+			return s.write(to, format, all)
+		}()
+		if err != nil {
+			return fmt.Errorf("-o %s: %w", asked, err)
+		}
+	}
+	return s.exit()
+}

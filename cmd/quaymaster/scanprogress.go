@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/scan"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// scanProgress implements scan.Observer: one line on a terminal that says how far it is.
+type scanProgress struct {
+	t     terminal
+	done  int
+	shown bool
+}
+
+// Began implements scan.Observer.
+func (*scanProgress) Began(scan.Position) {}
+
+// Ended implements scan.Observer.
+func (*scanProgress) Ended(scan.Summary, error) {}
+
+// Looked draws the line.
+func (p *scanProgress) Looked(kind scan.Kind, objects int, remaining int64) {
+	p.done += objects
+	if isTerminal(p.t.err) {
+		p.shown = true
+		fmt.Fprintf(p.t.err, "\rlooked at %d objects; %s: %d to go\x1b[K", p.done, kind.Resource, remaining)
+	}
+}
+
+// Refused says nothing: the summary does.
+func (*scanProgress) Refused(scan.Kind, error) {}
+
+// Failed warns of what is tried again, or is not known.
+func (p *scanProgress) Failed(err error) {
+	p.clear()
+	warn(p.t, err.Error())
+}
+
+func (p *scanProgress) clear() {
+	if p.shown {
+		p.shown = false
+		fmt.Fprint(p.t.err, "\r\x1b[K")
+	}
+}
+
+// scanNamespaces implements scan.Namespaces by what a foundation knows.
+type scanNamespaces struct{ from *foundation }
+
+// Labels implements scan.Namespaces. In files, a namespace that none of them describes
+// has unknown labels only for who asks for them.
+func (n scanNamespaces) Labels(ctx context.Context, name string) (map[string]string, error) {
+	if n.from.reader != nil {
+		request := gate.Request{}
+		request.Subject.Namespace = name
+		n.from.reader.Describe(ctx, &request)
+		if request.Subject.NamespaceKnown {
+			return request.Subject.NamespaceLabels, nil
+		}
+		return nil, errors.New("they could not be looked up")
+	}
+	labels, ok := n.from.known.Labels(name)
+	if !ok {
+		return nil, scan.ErrUnknown
+	}
+	return labels, nil
+}
+
+func objectsOf(requests []gate.Request) []workload.Object {
+	objects := make([]workload.Object, len(requests))
+	for i, request := range requests {
+		objects[i] = request.Object
+	}
+	return objects
+}

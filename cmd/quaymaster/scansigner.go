@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory"
+)
+
+// signerFlags ask a gateway what it remembers.
+type signerFlags struct {
+	signer, gateway, tokenFile, caFile string
+}
+
+const (
+	// signerTimeout bounds one question to a gateway, and maxAnswer its answer in bytes.
+	signerTimeout = 30 * time.Second
+	maxAnswer     = 32 << 20
+	// maxPEM bounds a key's file, in bytes.
+	maxPEM = 64 << 10
+)
+
+func (f *signerFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.signer, "signer", "", "list what runs on the strength of a `key` (file or fingerprint), an identity, a digest (sha256:...) or a policy (policy:KIND/NAME)")
+	flags.StringVar(&f.gateway, "gateway", "", "`URL` of the gateway's dashboard, for --signer")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`file` of the bearer token to show it")
+	flags.StringVar(&f.caFile, "gateway-ca", "", "PEM `file` of certificate authorities to trust for it beside the system's")
+}
+
+// query is the question in the words of the gateway's API.
+func (f *signerFlags) query() (url.Values, error) {
+	named := strings.TrimSpace(f.signer)
+	switch {
+	case strings.HasPrefix(named, "sha256:") || strings.HasPrefix(named, "sha512:"):
+		return url.Values{"digest": {named}}, nil
+	case strings.HasPrefix(named, "policy:"):
+		return url.Values{"policy": {strings.TrimPrefix(named, "policy:")}}, nil
+	case isFingerprint(named):
+		return url.Values{"key": {strings.ToLower(named)}}, nil
+	}
+	fingerprint, err := fingerprintOf(named)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNoKey) && !strings.HasSuffix(named, ".pub") {
+		return url.Values{"signer": {named}}, nil
+	}
+	return url.Values{"key": {fingerprint}}, err
+}
+
+// isFingerprint reports whether a text is the SHA-256 of a key, or a good part of one.
+func isFingerprint(text string) bool {
+	_, err := hex.DecodeString(text)
+	return err == nil && len(text) >= 16 && len(text) <= 2*sha256.Size
+}
+
+var errNoKey = errors.New("no public key in it (PEM, PKIX)")
+
+// fingerprintOf reads a public key's file, or a certificate's, whose key counts.
+func fingerprintOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := limit.ReadAll(file, maxPEM, "the key")
+	if err != nil {
+		return "", fmt.Errorf("--signer %s: %w", path, err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return "", fmt.Errorf("--signer %s: %w", path, errNoKey)
+	}
+	der := block.Bytes
+	if block.Type == "CERTIFICATE" {
+		certificate, err := x509.ParseCertificate(der)
+		if err != nil {
+			return "", fmt.Errorf("--signer %s: %w", path, err)
+		}
+		der = certificate.RawSubjectPublicKeyInfo
+	} else if _, err := x509.ParsePKIXPublicKey(der); err != nil {
+		return "", fmt.Errorf("--signer %s: %w", path, errNoKey)
+	}
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// stands is what stands on a signer.
+type stands struct {
+	APIVersion string              `json:"apiVersion"`
+	Kind       string              `json:"kind"`
+	Signer     string              `json:"signer"`
+	About      inventory.About     `json:"about"`
+	Images     []inventory.Details `json:"images"`
+}
+
+func (f *signerFlags) run(ctx context.Context, t terminal, outputs []string) error {
+	if f.gateway == "" {
+		return errors.New("--signer asks a gateway what it remembers: name its dashboard with --gateway URL, as in kubectl -n quaymaster port-forward deploy/quaymaster 8001 and --gateway http://localhost:8001")
+	}
+	if len(outputs) != 1 || outputs[0] != "text" && outputs[0] != "json" {
+		return errors.New("-o: with --signer, want text or json")
+	}
+	query, err := f.query()
+	if err != nil {
+		return err
+	}
+	asks, err := f.client()
+	if err != nil {
+		return err
+	}
+	found, err := asks.ask(ctx, query)
+	if err != nil {
+		fmt.Fprintf(t.err, "quaymaster: --gateway %s: %v\n", f.gateway, err)
+		return status(exitUnable)
+	}
+	found.Signer = f.signer
+	if outputs[0] == "json" {
+		encoder := json.NewEncoder(t.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(found)
+	}
+	return found.text(t.out)
+}
+
+// asker asks a gateway.
+type asker struct {
+	base   *url.URL
+	client *http.Client
+	token  string
+}
+
+func (f *signerFlags) client() (*asker, error) {
+	base, err := url.Parse(strings.TrimSuffix(f.gateway, "/"))
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" {
+		return nil, fmt.Errorf("--gateway %s: want http://host:port or https://host:port", f.gateway)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	if f.caFile != "" {
+		pool, err := certificatePool(f.caFile)
+		if err != nil {
+			return nil, fmt.Errorf("--gateway-ca: %w", err)
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	a := &asker{base: base, client: &http.Client{Timeout: signerTimeout, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if f.tokenFile != "" {
+		text, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		a.token = strings.TrimSpace(string(text))
+	}
+	return a, nil
+}
+
+// ask reads all images that the query means, with what runs them.
+func (a *asker) ask(ctx context.Context, query url.Values) (*stands, error) {
+	found := &stands{APIVersion: report.APIVersion, Kind: "SignerUses", Images: []inventory.Details{}}
+	for offset := 0; ; {
+		query.Set("offset", strconv.Itoa(offset))
+		query.Set("limit", strconv.Itoa(inventory.MaxPage))
+		query.Set("sort", string(inventory.ByReference))
+		var page struct {
+			About inventory.About   `json:"about"`
+			Total int               `json:"total"`
+			Items []inventory.Image `json:"items"`
+		}
+		if err := a.get(ctx, "/api/v1/images?"+query.Encode(), &page); err != nil {
+			return nil, err
+		}
+		found.About = page.About
+		for _, item := range page.Items {
+			var details inventory.Details
+			if err := a.get(ctx, "/api/v1/images/"+url.PathEscape(item.ID), &details); err != nil {
+				return nil, err
+			}
+			details.Record = nil
+			found.Images = append(found.Images, details)
+		}
+		if offset += len(page.Items); len(page.Items) == 0 || offset >= page.Total {
+			return found, nil
+		}
+	}
+}
+
+func (a *asker) get(ctx context.Context, path string, into any) (err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base.String()+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	if a.token != "" {
+		request.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	body, err := limit.ReadAll(response.Body, maxAnswer, "the answer")
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", response.Status, report.Escape(firstLine(body)))
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("this is no answer of a gateway's dashboard: %w", err)
+	}
+	return nil
+}
+
+// firstLine is as much of an error's body as a person wants to read.
+func firstLine(body []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	const most = 300
+	if len(line) > most {
+		line = line[:most]
+	}
+	return line
+}
+
+// text writes a line for each image and workload.
+func (s *stands) text(w io.Writer) error {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	workloads, pods := 0, 0
+	if len(s.Images) > 0 {
+		fmt.Fprintln(table, "IMAGE\tDIGEST\tVERDICT\tWORKLOAD\tPODS")
+	}
+	for _, image := range s.Images {
+		line := func(workload string, count int) {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\n", report.Escape(image.Reference), shortDigest(image.Digest), image.Verdict, report.Escape(workload), count)
+		}
+		running := 0
+		for _, use := range image.Uses {
+			if !use.Running {
+				continue
+			}
+			running++
+			workloads++
+			pods += use.Pods
+			line(strings.TrimSpace(use.Namespace+" "+use.Kind+"/"+use.Name), use.Pods)
+		}
+		if running == 0 {
+			line("(nothing runs it)", 0)
+		}
+		if image.UsesLeftOut > 0 {
+			line(fmt.Sprintf("(and %d more)", image.UsesLeftOut), 0)
+		}
+	}
+	_ = table.Flush() // into memory
+	fmt.Fprintf(&b, "%d images, %d workloads and %d pods at least stand on %s, as replica %s remembers since %s", len(s.Images), workloads, pods, report.Escape(s.Signer),
+		report.Escape(s.About.Replica), s.About.Since.UTC().Format(time.RFC3339))
+	if s.About.Scanned.IsZero() {
+		b.WriteString("; it has told of no scan yet, so that what came before is missing")
+	}
+	b.WriteString("\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shortDigest is enough of one to tell it apart.
+func shortDigest(digest string) string {
+	const enough = len("sha256:") + 12
+	if len(digest) > enough {
+		return digest[:enough]
+	}
+	return digest
+}

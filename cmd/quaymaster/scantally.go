@@ -1,0 +1,196 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// maxHeld bounds what a scan keeps to tell, of what policies hold against objects.
+const maxHeld = 100_000
+
+// scanTally is a report.Sink that counts what rules say, and keeps what is held against
+// workloads. A scan hands over from one goroutine.
+type scanTally struct {
+	rules   map[scanRule]*scanCount
+	held    map[scanHeldKey]*scanHeld
+	leftOut int
+	// keeps: outcomes are kept as well, for formats that are made of them.
+	keeps   bool
+	decided []report.Decided
+}
+
+type scanRule struct{ kind, policy, rule string }
+
+// scanCount is what one rule came to.
+type scanCount struct {
+	Policy   string `json:"policy"`
+	Rule     string `json:"rule,omitempty"`
+	Enforced bool   `json:"enforced"`
+	Pass     int    `json:"pass"`
+	Fail     int    `json:"fail"`
+	Warn     int    `json:"warn"`
+	Error    int    `json:"error"`
+	Skip     int    `json:"skip"`
+}
+
+// scanHeldKey joins what is the same for all objects of one controller.
+type scanHeldKey struct {
+	workload     report.Resource
+	policy, rule string
+	image        string
+	answer       gate.Answer
+	message      string
+}
+
+// scanHeld is what one rule holds against the objects of one workload.
+type scanHeld struct {
+	// Answer is what would become of the objects now: deny, unable, or allow where it is
+	// only told.
+	Answer    gate.Answer   `json:"answer"`
+	Kind      string        `json:"kind"`
+	Namespace string        `json:"namespace,omitempty"`
+	Name      string        `json:"name"`
+	Objects   int           `json:"objects"`
+	Example   string        `json:"example,omitempty"` // one of the objects, where they have a controller
+	Policy    string        `json:"policy,omitempty"`
+	Rule      string        `json:"rule,omitempty"`
+	Status    result.Status `json:"status"`
+	Image     string        `json:"image,omitempty"`
+	Digest    string        `json:"digest,omitempty"`
+	Code      policy.Code   `json:"code,omitempty"`
+	Message   string        `json:"message,omitempty"`
+}
+
+func newScanTally(keeps bool) *scanTally {
+	return &scanTally{rules: map[scanRule]*scanCount{}, held: map[scanHeldKey]*scanHeld{}, keeps: keeps}
+}
+
+// Take implements report.Sink.
+func (t *scanTally) Take(d report.Decided) {
+	if t.keeps {
+		t.decided = append(t.decided, d)
+	}
+	said := false
+	for _, r := range result.Of(d) {
+		t.count(r)
+		if r.Status == result.Pass || r.Status == result.Skip {
+			continue
+		}
+		answer := gate.Allow
+		switch {
+		case r.Enforced && r.Status == result.Fail && d.Outcome.Answer != gate.Allow:
+			answer = gate.Deny
+		case r.Enforced && r.Status == result.Error && d.Outcome.Answer != gate.Allow:
+			answer = gate.Unable
+		}
+		said = said || answer != gate.Allow
+		t.hold(r, answer)
+	}
+	if d.Outcome.Answer == gate.Allow || said {
+		return
+	}
+	// No rule says it: an override does, or nobody could ask.
+	for _, reason := range reasonsOf(d.Outcome) {
+		t.hold(result.Result{Resource: d.Resource(), Status: result.Error, Code: reason.Code, Message: reason.Message}, d.Outcome.Answer)
+	}
+}
+
+// reasonsOf returns what speaks against an object beside its rules.
+func reasonsOf(o gate.Outcome) []policy.Reason {
+	reasons := slices.Clone(o.Reasons)
+	for i := range o.Verdicts {
+		if o.Verdicts[i].Answer != gate.Allow {
+			reasons = append(reasons, o.Verdicts[i].Reasons...)
+		}
+	}
+	return reasons
+}
+
+func (t *scanTally) count(r result.Result) {
+	id := scanRule{r.Policy.Kind, r.Policy.String(), r.Rule}
+	c := t.rules[id]
+	if c == nil {
+		c = &scanCount{Policy: r.Policy.Kind + "/" + id.policy, Rule: r.Rule}
+		t.rules[id] = c
+	}
+	c.Enforced = c.Enforced || r.Enforced
+	switch r.Status {
+	case result.Pass:
+		c.Pass++
+	case result.Fail:
+		c.Fail++
+	case result.Warn:
+		c.Warn++
+	case result.Error:
+		c.Error++
+	case result.Skip:
+		c.Skip++
+	}
+}
+
+func (t *scanTally) hold(r result.Result, answer gate.Answer) {
+	key := scanHeldKey{workload: workloadOf(r.Resource), policy: r.Policy.String(), rule: r.Rule, answer: answer, message: r.Message}
+	if r.Image != nil {
+		key.image = r.Image.Written
+	}
+	if have := t.held[key]; have != nil {
+		have.Objects++
+		return
+	}
+	if len(t.held) >= maxHeld {
+		t.leftOut++
+		return
+	}
+	made := &scanHeld{
+		Answer: answer, Kind: key.workload.Kind, Namespace: key.workload.Namespace, Name: key.workload.Name, Objects: 1,
+		Rule: r.Rule, Status: r.Status, Image: key.image, Code: r.Code, Message: r.Message,
+	}
+	if r.Policy.Name != "" {
+		made.Policy = r.Policy.Kind + "/" + r.Policy.String()
+	}
+	if r.Image != nil {
+		made.Digest = r.Image.Digest
+	}
+	if r.Resource.Owner != nil {
+		made.Example = r.Resource.Kind + "/" + r.Resource.Name
+	}
+	t.held[key] = made
+}
+
+// workloadOf goes one step up, as the object itself says: nobody is asked.
+func workloadOf(r report.Resource) report.Resource {
+	if r.Owner == nil {
+		return report.Resource{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	}
+	return report.Resource{APIVersion: r.Owner.APIVersion, Kind: r.Owner.Kind, Namespace: r.Namespace, Name: r.Owner.Name}
+}
+
+// counts are the rules that said something, by policy and name.
+func (t *scanTally) counts() []*scanCount {
+	all := make([]*scanCount, 0, len(t.rules))
+	for _, c := range t.rules {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *scanCount) int { return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule)) })
+	return all
+}
+
+// against is what is held against workloads: what is denied first, then by place.
+func (t *scanTally) against() []*scanHeld {
+	all := make([]*scanHeld, 0, len(t.held))
+	for _, h := range t.held {
+		all = append(all, h)
+	}
+	order := []gate.Answer{gate.Deny, gate.Unable, gate.Allow}
+	slices.SortFunc(all, func(a, b *scanHeld) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Answer), slices.Index(order, b.Answer)),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Image, b.Image), cmp.Compare(a.Message, b.Message))
+	})
+	return all
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/vsa"
+	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/trust/kms"
+)
+
+// vsaFormat is that of verification summaries.
+const vsaFormat = "vsa"
+
+// cosignPassword is the variable that holds the password of cosign's private keys.
+const cosignPassword = "COSIGN_PASSWORD"
+
+// vsaFlags say how verification summaries are made.
+type vsaFlags struct {
+	verifier, policy string
+	keyName          string
+	push             bool
+	repository       string
+
+	key vsa.Key // nil: they are not signed
+}
+
+func (f *vsaFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.verifier, "vsa-verifier-id", "", "`URI` of who verifies, for -o vsa")
+	flags.StringVar(&f.policy, "vsa-policy-uri", "", "`URI` of the policies, for -o vsa (default urn:quaymaster:policies)")
+	flags.StringVar(&f.keyName, "vsa-key", "", "private key `file` or KMS URI that signs verification summaries; the password of cosign's keys is read from COSIGN_PASSWORD")
+	flags.BoolVar(&f.push, "vsa-push", false, "store signed verification summaries in the registry, as referrers of their images")
+	flags.StringVar(&f.repository, "vsa-repository", "", "`repository` to store them in, in place of the image's own")
+}
+
+// prepare refuses flags that contradict one another or mean nothing, and reads the key,
+// before any work is done.
+func (f *vsaFlags) prepare(cmd *cobra.Command, t terminal, formats []string, setup *setupFlags) error {
+	asked := slices.ContainsFunc(formats, func(one string) bool {
+		name, _, _ := strings.Cut(one, "=")
+		return name == vsaFormat
+	})
+	if !asked {
+		for _, name := range []string{"vsa-verifier-id", "vsa-policy-uri", "vsa-key", "vsa-push", "vsa-repository"} {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s says how verification summaries are made: ask for them with -o vsa=PATH", name)
+			}
+		}
+		return nil
+	}
+	if _, _, err := f.by(time.Now()).Summaries(nil); err != nil {
+		return fmt.Errorf("-o vsa: --vsa-verifier-id, --vsa-policy-uri: %w", err)
+	}
+	switch {
+	case f.push && f.keyName == "":
+		return errors.New("--vsa-push: a verification summary that nobody signed proves nothing; sign it with --vsa-key")
+	case f.push && len(setup.layouts) > 0:
+		return errors.New("--vsa-push stores in registries, and --oci-layout asks none")
+	case f.repository != "" && !f.push:
+		return errors.New("--vsa-repository says where --vsa-push stores")
+	case f.keyName == "" && cmd.Flags().Changed("vsa-key"):
+		return errors.New("--vsa-key is given and empty; a variable may be unset")
+	case f.keyName == "":
+		return nil
+	case trust.IsLookup(f.keyName) && setup.offline:
+		return errors.New("--vsa-key asks a key management service, and --offline opens no connection")
+	}
+	var err error
+	f.key, err = privateKey(f.keyName, t.env(cosignPassword))
+	return err
+}
+
+// privateKey reads a key file; a key of a KMS is asked for when it signs.
+func privateKey(name, password string) (vsa.Key, error) {
+	if trust.IsLookup(name) {
+		return serviceKey(name), nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("--vsa-key: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := limit.ReadAll(file, maxPEM, "the private key")
+	if err != nil {
+		return nil, fmt.Errorf("--vsa-key %s: %w", name, err)
+	}
+	key, err := vsa.ParseKey(text, []byte(password))
+	if err != nil && password == "" {
+		return nil, fmt.Errorf("--vsa-key %s: %w (%s is not set)", name, err, cosignPassword)
+	} else if err != nil {
+		return nil, fmt.Errorf("--vsa-key %s: %w", name, err)
+	}
+	return key, nil
+}
+
+// serviceKey is the URI of a key in a key management service.
+type serviceKey string
+
+// Sign implements vsa.Key.
+func (k serviceKey) Sign(ctx context.Context, message []byte) ([]byte, crypto.PublicKey, error) {
+	return kms.Providers{}.Sign(ctx, string(k), message)
+}
+
+// by is who verifies, as the flags say.
+func (f *vsaFlags) by(now time.Time) vsa.Verifier {
+	return vsa.Verifier{ID: f.verifier, Policy: f.policy, Release: strings.TrimPrefix(versionText(), "quaymaster "), Time: now}
+}
+
+// writer returns what writes the summaries of outcomes, one on a line, and stores them
+// where that is asked for. Images without a summary are told to standard error.
+func (f *vsaFlags) writer(ctx context.Context, t terminal, setup *setupFlags) func([]gate.Outcome, io.Writer) error {
+	return func(outcomes []gate.Outcome, w io.Writer) error {
+		summaries, left, err := f.by(time.Now()).Summaries(outcomes)
+		if err != nil {
+			return err
+		}
+		for _, one := range left {
+			fmt.Fprintf(t.err, "quaymaster: no verification summary of %s: %s\n", report.Escape(one.Image), report.Escape(one.Why))
+		}
+		ctx, cancel := context.WithTimeout(ctx, setup.timeout)
+		defer cancel()
+		lines, err := f.lines(ctx, summaries)
+		if err == nil {
+			for _, line := range lines {
+				if _, err := fmt.Fprintf(w, "%s\n", line); err != nil {
+					return err
+				}
+			}
+			if f.push {
+				err = f.store(ctx, t, setup, summaries, lines)
+			}
+		}
+		if err != nil {
+			fmt.Fprintf(t.err, "quaymaster: -o vsa: %v\n", err)
+			return status(exitUnable)
+		}
+		return nil
+	}
+}
+
+// lines are the summaries, signed if there is a key.
+func (f *vsaFlags) lines(ctx context.Context, summaries []vsa.Summary) ([][]byte, error) {
+	lines := make([][]byte, len(summaries))
+	for i := range summaries {
+		var err error
+		if f.key == nil {
+			lines[i], err = summaries[i].Statement()
+		} else {
+			lines[i], err = summaries[i].Sign(ctx, f.key)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return lines, nil
+}
+
+// store pushes signed summaries.
+func (f *vsaFlags) store(ctx context.Context, t terminal, setup *setupFlags, summaries []vsa.Summary, signed [][]byte) error {
+	client, err := setup.client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var errs []error
+	for i := range summaries {
+		where, err := f.storeOne(ctx, client, &summaries[i], bytes.Clone(signed[i]))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		fmt.Fprintf(t.err, "quaymaster: the verification summary of %s is %s\n", summaries[i].Image, where)
+	}
+	return errors.Join(errs...)
+}
+
+func (f *vsaFlags) storeOne(ctx context.Context, client *registry.Client, summary *vsa.Summary, signed []byte) (string, error) {
+	described, err := client.Describe(ctx, summary.Image)
+	if err != nil {
+		return "", err
+	}
+	repository := summary.Image.Repository()
+	if f.repository != "" {
+		if repository, err = image.ParseRepository(f.repository); err != nil {
+			return "", fmt.Errorf("--vsa-repository: %w", err)
+		}
+	}
+	manifest, err := client.Push(ctx, repository, vsa.Artifact(signed, described.Descriptor()))
+	if err != nil {
+		return "", err
+	}
+	return repository.String() + "@" + manifest.Digest.String(), nil
+}

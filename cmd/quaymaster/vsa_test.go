@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/report/vsa"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+const ciID = "https://ci.example/verifier"
+
+// ci is who verifies: a key pair in files, as cosign generate-key-pair writes it.
+func (h *harbor) ci(t *testing.T) *verifytest.Signer {
+	t.Helper()
+	signer, err := verifytest.KeySigner(verifytest.KeyOptions{})
+	ok(t, err)
+	plain, err := signer.PrivatePEM()
+	ok(t, err)
+	block, _ := pem.Decode(plain)
+	locked, err := encrypted.Encrypt(block.Bytes, []byte("open sesame"))
+	ok(t, err)
+	h.file(t, "ci.key", string(pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: locked})))
+	h.file(t, "ci.pub", string(signer.PublicPEM()))
+	return signer
+}
+
+// statementIn reads a line of a file of summaries.
+func statementIn(t *testing.T, line string) string {
+	t.Helper()
+	var bundle struct {
+		DSSEEnvelope struct{ Payload []byte }
+	}
+	ok(t, json.Unmarshal([]byte(line), &bundle))
+	return string(bundle.DSSEEnvelope.Payload)
+}
+
+// TestSummaries: a summary is made, signed, stored and accepted; and what it says of an
+// image that failed, could not be looked at, or of which nobody asks anything.
+func TestSummaries(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	h.ci(t)
+	sesame := map[string]string{cosignPassword: "open sesame"}
+	good, bad, none := h.Build("good", "v1", "1"), h.Build("bad", "v1", "2"), h.Registry.Host()+"/none:v1"
+	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	prove := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID, "-o", "vsa=" + h.path("vsa.jsonl")}
+	accept := []string{"verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--insecure-ignore-tlog"}
+	if code, out, _ := quaymaster(t, append(accept, good.Name)...); code != exitDenied || !strings.Contains(out, "no attestation") {
+		t.Fatalf("accepted before there is one: %d\n%s", code, out)
+	}
+	signing := append(prove, "--vsa-key", h.path("ci.key"), "--vsa-push", good.Name, bad.Name, none)
+	code, _, errs := piped(t, "", sesame, signing...)
+	if code != exitDenied || !strings.Contains(errs, "no verification summary of "+none) || strings.Count(errs, "the verification summary of") != 2 {
+		t.Fatalf("exit status %d:\n%s", code, errs)
+	}
+	lines := strings.Split(strings.TrimSpace(h.read(t, "vsa.jsonl")), "\n")
+	if len(lines) != 2 || !strings.Contains(statementIn(t, lines[0]), `"verificationResult":"PASSED"`) || !strings.Contains(statementIn(t, lines[1]), `"verificationResult":"FAILED"`) {
+		t.Fatalf("%q", lines)
+	}
+	for _, row := range []struct {
+		reason string
+		args   []string
+		code   int
+		says   string
+	}{
+		{"fresh", append(accept, good.Name), exitAllowed, "1 allowed"},
+		{"it says that the image failed", append(accept, bad.Name), exitDenied, "says that the image failed"},
+		{"of nobody", append(accept, none), exitUnable, "could not be verified"},
+		{"too old", append(accept, "--accept-vsa-max-age", "1ns", good.Name), exitDenied, "ago, at most 1ns"},
+		{"of another verifier", []string{"verify", "--accept-vsa", "https://cd.example", "--key", h.path("ci.pub"), "--insecure-ignore-tlog", good.Name}, exitDenied, "of the verifier " + ciID},
+		{"by another key", []string{"verify", "--accept-vsa", ciID, "--key", h.path("key.pub"), "--insecure-ignore-tlog", good.Name}, exitDenied, "another key"},
+		{"without a log entry, where one is wanted", []string{"verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--trusted-root", h.path("trusted_root.json"), good.Name}, exitDenied, "transparency log"},
+		{"of the policies", append(accept, "--accept-vsa-policy", "sha256:"+policiesIn(t, lines[0]), good.Name), exitAllowed, "1 allowed"},
+		{"of other policies", append(accept, "--accept-vsa-policy", "sha256:"+strings.Repeat("0", 64), good.Name), exitDenied, "other policies"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			if code, out, errs := quaymaster(t, row.args...); code != row.code || !strings.Contains(strings.Join(strings.Fields(out+errs), " "), row.says) {
+				t.Errorf("exit status %d, want %d; want %q in:\n%s%s", code, row.code, row.says, out, errs)
+			}
+		})
+	}
+}
+
+func policiesIn(t *testing.T, line string) string {
+	t.Helper()
+	var statement struct {
+		Predicate struct {
+			Policy struct{ Digest struct{ SHA256 string } }
+		}
+	}
+	ok(t, json.Unmarshal([]byte(statementIn(t, line)), &statement))
+	return statement.Predicate.Policy.Digest.SHA256
+}
+
+// TestSummaryIsCheap: how much is asked of a registry.
+func TestSummaryIsCheap(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	h.ci(t)
+	good := h.Build("good", "v1", "1")
+	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	if code, _, errs := piped(t, "", map[string]string{cosignPassword: "open sesame"}, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID,
+		"-o", "vsa", "--vsa-key", h.path("ci.key"), "--vsa-push", good.Name); code != exitAllowed {
+		t.Fatal(code, errs)
+	}
+	h.Registry.Reset()
+	if code, out, errs := quaymaster(t, "verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--insecure-ignore-tlog", good.Name); code != exitAllowed {
+		t.Fatal(code, out, errs)
+	}
+	if asked := h.Registry.Requests(); len(asked) > 5 {
+		t.Errorf("%d requests", len(asked))
+	}
+}
+
+// TestAnotherNamesSummary: a summary of the same bytes under another name, or of other
+// bytes under the same, says nothing of an image; nor does one from the future.
+func TestAnotherNamesSummary(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	ci := h.ci(t)
+	summary := func(at time.Time, of gatetest.Image) map[string]any {
+		return map[string]any{
+			"verifier": map[string]any{"id": ciID}, "timeVerified": at.UTC().Format(time.RFC3339), "verificationResult": "PASSED",
+			"resourceUri": vsa.ResourceURI(repositoryOf(t, of.Name)), "verifiedLevels": []string{"SLSA_BUILD_LEVEL_UNEVALUATED"},
+		}
+	}
+	for i, row := range []struct {
+		reason, says string
+		edit         func(said map[string]any, twin gatetest.Image)
+		code         int
+	}{
+		{"as it is", "1 allowed", func(map[string]any, gatetest.Image) {}, exitAllowed},
+		{"under another name", "it is about oci://", func(said map[string]any, twin gatetest.Image) {
+			said["resourceUri"] = vsa.ResourceURI(repositoryOf(t, twin.Name))
+		}, exitDenied},
+		{"a little ahead", "1 allowed", func(said map[string]any, _ gatetest.Image) {
+			said["timeVerified"] = time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+		}, exitAllowed},
+		{"from the future", "yet to come", func(said map[string]any, _ gatetest.Image) {
+			said["timeVerified"] = time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+		}, exitDenied},
+		{"without a time", "does not say when", func(said map[string]any, _ gatetest.Image) { delete(said, "timeVerified") }, exitDenied},
+		{"passed at the level FAILED", "image failed", func(said map[string]any, _ gatetest.Image) { said["verifiedLevels"] = []string{"FAILED"} }, exitDenied},
+		{"no result", "neither PASSED nor FAILED", func(said map[string]any, _ gatetest.Image) { delete(said, "verificationResult") }, exitDenied},
+		{"no verifier", "verifier", func(said map[string]any, _ gatetest.Image) { said["verifier"] = 1 }, exitDenied},
+	} {
+		of, twin := h.Build("app", "v1", fmt.Sprint(i)), h.Build("twin", "v1", fmt.Sprint(i))
+		said := summary(time.Now(), of)
+		row.edit(said, twin)
+		ok(t, h.AttestBundle(of, verifytest.Claim{Signer: ci, NoLog: true}, attest.PredicateVSA, said))
+		code, out, errs := quaymaster(t, "verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--insecure-ignore-tlog", of.Name)
+		if code != row.code || !strings.Contains(strings.Join(strings.Fields(out+errs), " "), row.says) {
+			t.Errorf("%s: exit status %d, want %d and %q:\n%s%s", row.reason, code, row.code, row.says, out, errs)
+		}
+	}
+}
+
+func repositoryOf(t *testing.T, name string) image.Repository {
+	t.Helper()
+	ref, err := image.Parse(name)
+	ok(t, err)
+	return ref.Repository()
+}
+
+// TestUnsignedSummary: without a key a plain statement is written, and nobody takes it
+// for a signed one.
+func TestUnsignedSummary(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	good := h.Build("good", "v1", "1")
+	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	code, out, errs := quaymaster(t, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID, "-o", "vsa", good.Name)
+	if code != exitAllowed || errs != "" {
+		t.Fatal(code, errs)
+	}
+	statement, err := attest.ParseStatement([]byte(out))
+	if err != nil || statement.PredicateType != attest.PredicateVSA || strings.Count(out, "\n") != 1 {
+		t.Fatal(out, err)
+	}
+}
+
+// TestSummariesRefuse: wrong use ends before any work is done, and a summary that cannot
+// be stored is no success.
+func TestSummariesRefuse(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	h.ci(t)
+	good := h.Build("good", "v1", "1")
+	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	h.Registry.SetFaults(registrytest.Fault{Method: "POST", Do: registrytest.Status(403)})
+	sesame := map[string]string{cosignPassword: "open sesame"}
+	base := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", good.Name}
+	to := "vsa=" + h.path("vsa.jsonl")
+	for _, row := range []struct {
+		reason string
+		env    map[string]string
+		args   []string
+		code   int
+		says   string
+	}{
+		{"no verifier", nil, []string{"-o", "vsa"}, exitUsage, "--vsa-verifier-id"},
+		{"a verifier that is no URI", nil, []string{"-o", "vsa", "--vsa-verifier-id", "ci"}, exitUsage, "no URI"},
+		{"a push of what nobody signed", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-push"}, exitUsage, "--vsa-key"},
+		{"a key, and no summary", nil, []string{"--vsa-key", h.path("ci.key")}, exitUsage, "-o vsa"},
+		{"a key from a variable that is unset", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", ""}, exitUsage, "given and empty"},
+		{"no such key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("none")}, exitUsage, "none"},
+		{"a public key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.pub")}, exitUsage, "PUBLIC KEY"},
+		{"no password", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, exitUsage, "COSIGN_PASSWORD is not set"},
+		{"another password", map[string]string{cosignPassword: "open barley"}, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, exitUsage, "password is wrong"},
+		{"a place without a push", sesame, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-repository", "a.example/b"}, exitUsage, "--vsa-push"},
+		{"a registry that keeps nothing", sesame, []string{"-o", to, "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-push"}, exitUnable, "refused"},
+		{"an age of nothing", nil, []string{"--accept-vsa", ciID, "--accept-vsa-max-age", "0s"}, exitUsage, "--accept-vsa-max-age"},
+		{"an age of what is not accepted", nil, []string{"--accept-vsa-max-age", "1h"}, exitUsage, "--accept-vsa"},
+		{"a digest that is none", nil, []string{"--accept-vsa", ciID, "--accept-vsa-policy", "x"}, exitUsage, "--accept-vsa-policy"},
+		{"an empty verifier", nil, []string{"--accept-vsa", ""}, exitUsage, "given and empty"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			code, out, errs := piped(t, "", row.env, append(base, row.args...)...)
+			if code != row.code || !strings.Contains(errs, row.says) || strings.Contains(out+errs, "sesame") {
+				t.Errorf("exit status %d, want %d; want %q in:\n%s%s", code, row.code, row.says, out, errs)
+			}
+		})
+	}
+	if code, _, errs := quaymaster(t, "verify", "--accept-vsa", ciID, "--policy", h.path("key.pub"), good.Name); code != exitUsage || !strings.Contains(errs, "anybody can write") {
+		t.Errorf("a summary by anybody: %d %s", code, errs)
+	}
+}
+
+// TestSummaryPage: the commands of docs/vsa.md do what it says, one after the other.
+func TestSummaryPage(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	h.ci(t)
+	built := h.Build("shop/app", "v1", "1")
+	ok(t, h.SignLegacy(built, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	page, err := os.ReadFile("../../docs/vsa.md")
+	ok(t, err)
+	_, rest, found := bytes.Cut(page, []byte("```sh\n"))
+	block, _, ended := bytes.Cut(rest, []byte("```"))
+	if !found || !ended {
+		t.Fatal("no commands")
+	}
+	fill := strings.NewReplacer("\\\n", " ", "registry.example", h.Registry.Host(), " cosign.pub", " "+h.path("key.pub"), " ci.", " "+h.path("ci."), "vsa=", "vsa="+h.path(""))
+	ran := 0
+	for line := range strings.SplitSeq(fill.Replace(string(block)), "\n") {
+		args := strings.Fields(line)
+		if len(args) == 0 || args[0] != "quaymaster" {
+			continue
+		}
+		ran++
+		if code, out, errs := piped(t, "", map[string]string{cosignPassword: "open sesame"}, args[1:]...); code != exitAllowed {
+			t.Fatalf("%s: %d\n%s%s", line, code, out, errs)
+		}
+	}
+	if ran != 2 {
+		t.Errorf("%d commands were run", ran)
+	}
+}

@@ -1,0 +1,37 @@
+package kyverno_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestUnscanned: which policies a scan of what is there leaves out, by their text.
+func TestUnscanned(t *testing.T) {
+	const pods = "match: {any: [{resources: {kinds: [Pod]}}]}"
+	const passes = "validate: {pattern: {metadata: {name: '?*'}}}"
+	rule := func(parts ...string) string { return "\n  rules: [{name: r, " + strings.Join(parts, ", ") + "}]" }
+	for _, row := range []struct {
+		spec, want, reason string
+	}{
+		{rule(pods, passes), "", "nothing speaks against it"},
+		{"\n  background: true" + rule(pods, passes), "", "its author wants it"},
+		{"\n  background: false" + rule(pods, passes), "spec.background", "its author does not"},
+		{rule("match: {any: [{resources: {kinds: [Pod]}, subjects: [{kind: User, name: a}]}]}", passes), "rule r", "it matches users"},
+		{rule(pods, "exclude: {any: [{clusterRoles: [admin]}]}", passes), "rule r", "it leaves out who has a role"},
+		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{request.userInfo.username}}', operator: Equals, value: a}]}}}"), "rule r", "it reads the user"},
+		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{ serviceAccountName }}', operator: Equals, value: a}]}}}"), "rule r", "it reads the service account that asks"},
+		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{ to_string(request) }}', operator: Equals, value: a}]}}}"), "rule r", "the whole request has the user in it"},
+		{rule(pods, "validate: {pattern: {spec: {serviceAccountName: '!default'}}}"), "", "a pod's field of that name is the object's"},
+		{rule(pods, "validate: {message: '{{request.object.spec.serviceAccountName}}', pattern: {metadata: {name: '?*'}}}"), "", "so is this"},
+		{rule(pods, "validate: {message: this request is refused, pattern: {metadata: {name: '?*'}}}"), "", "words read nothing"},
+		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: DELETE}]}}}"), "", "an operation says nothing of who asks"},
+	} {
+		p, err := newCompiler(t, nil).Compile([]byte("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec:"+row.spec), "test")
+		if err != nil {
+			t.Fatalf("%s: %v", row.reason, err)
+		}
+		if (p.Unscanned == "") != (row.want == "") || !strings.Contains(p.Unscanned, row.want) {
+			t.Errorf("%s: %q, want %q", row.reason, p.Unscanned, row.want)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// Target is a kind of object in a policy's words.
+type Target struct {
+	// Group, Version, Kind and Subresource may hold the wildcards * and ?; Kind is
+	// never empty. An empty Group is the core group, an empty Subresource the
+	// object itself.
+	Group, Version, Kind, Subresource string
+	// Operations are CREATE, UPDATE, DELETE and CONNECT; none means CREATE and
+	// UPDATE.
+	Operations []string
+	// Namespaces are patterns for the namespaces that the policy is confined to;
+	// none means all of them, and what is in none.
+	Namespaces []string
+}
+
+// Means reports whether a target may mean a subject, whatever is done with it: by its
+// group, version, kind, subresource and namespace. Who names Pods means the containers
+// that are added to them, too.
+func (t Target) Means(s *Subject) bool {
+	return wildcard.Match(t.Kind, s.Kind) && wildcard.Match(t.Group, s.Group) && wildcard.Match(t.Version, s.Version) &&
+		(wildcard.Match(t.Subresource, s.Subresource) || t.Subresource == "" && s.Subresource == "ephemeralcontainers") &&
+		(len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace))
+}
+
+// isAt reports whether a target is about an operation; one of a subresource that names
+// none is about CONNECT, too.
+func (t Target) isAt(operation string) bool {
+	if len(t.Operations) > 0 {
+		return slices.Contains(t.Operations, operation)
+	}
+	return operation == "CREATE" || operation == "UPDATE" || operation == "CONNECT" && t.Subresource != ""
+}

@@ -1,0 +1,80 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+func TestTargetMeans(t *testing.T) {
+	pods := policy.Target{Version: "*", Kind: "Pod"}
+	pod := policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop"}
+	for _, c := range []struct {
+		reason string
+		target policy.Target
+		change func(*policy.Subject)
+		want   bool
+	}{
+		{"the kind", pods, nil, true},
+		{"another kind", policy.Target{Version: "*", Kind: "Job"}, nil, false},
+		{"another group", policy.Target{Group: "apps", Version: "*", Kind: "Pod"}, nil, false},
+		{"another version", policy.Target{Version: "v2", Kind: "Pod"}, nil, false},
+		{"wildcards", policy.Target{Group: "*", Version: "v?", Kind: "P*"}, nil, true},
+		{"containers that are added", pods, func(s *policy.Subject) { s.Subresource = "ephemeralcontainers" }, true},
+		{"another subresource", pods, func(s *policy.Subject) { s.Subresource = "exec" }, false},
+		{"the subresource", policy.Target{Version: "*", Kind: "Pod", Subresource: "exec"}, func(s *policy.Subject) { s.Subresource = "exec" }, true},
+		{"a subresource is not its object", policy.Target{Version: "*", Kind: "Pod", Subresource: "exec"}, nil, false},
+		{"the namespace", policy.Target{Version: "*", Kind: "Pod", Namespaces: []string{"blog", "sh*"}}, nil, true},
+		{"another namespace", policy.Target{Version: "*", Kind: "Pod", Namespaces: []string{"blog"}}, nil, false},
+		{"in no namespace", policy.Target{Version: "*", Kind: "Pod", Namespaces: []string{"blog"}}, func(s *policy.Subject) { s.Namespace = "" }, false},
+		{"whatever is done", policy.Target{Version: "*", Kind: "Pod", Operations: []string{"CREATE"}}, func(s *policy.Subject) { s.Operation = "DELETE" }, true},
+	} {
+		s := pod
+		if c.change != nil {
+			c.change(&s)
+		}
+		if got := c.target.Means(&s); got != c.want {
+			t.Errorf("%s: %v", c.reason, got)
+		}
+	}
+}
+
+// aboutTargets is a rule with targets of its own.
+type aboutTargets struct {
+	ruling
+	targets []policy.Target
+}
+
+func (r aboutTargets) Targets() []policy.Target { return r.targets }
+
+// TestMayValidate: a door need not ask where no target is about the kind, the operation
+// and the namespace.
+func TestMayValidate(t *testing.T) {
+	for _, c := range []struct {
+		reason    string
+		target    policy.Target
+		subject   policy.Subject
+		operation string
+		want      bool
+	}{
+		{"CREATE unless it says otherwise", policy.Target{Version: "*", Kind: "Pod"}, policy.Subject{}, "CREATE", true},
+		{"and UPDATE", policy.Target{Version: "*", Kind: "Pod"}, policy.Subject{}, "UPDATE", true},
+		{"not DELETE", policy.Target{Version: "*", Kind: "Pod"}, policy.Subject{}, "DELETE", false},
+		{"DELETE where it says so", policy.Target{Version: "*", Kind: "Pod", Operations: []string{"DELETE"}}, policy.Subject{}, "DELETE", true},
+		{"and nothing else", policy.Target{Version: "*", Kind: "Pod", Operations: []string{"DELETE"}}, policy.Subject{}, "CREATE", false},
+		{"CONNECT of a subresource", policy.Target{Version: "*", Kind: "Pod", Subresource: "exec"}, policy.Subject{Subresource: "exec"}, "CONNECT", true},
+		{"not of an object", policy.Target{Version: "*", Kind: "Pod"}, policy.Subject{}, "CONNECT", false},
+		{"its namespaces", policy.Target{Version: "*", Kind: "Pod", Namespaces: []string{"shop"}}, policy.Subject{Namespace: "shop"}, "CREATE", true},
+		{"not others", policy.Target{Version: "*", Kind: "Pod", Namespaces: []string{"shop"}}, policy.Subject{Namespace: "blog"}, "CREATE", false},
+	} {
+		set, err := policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{aboutTargets{targets: []policy.Target{c.target}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := c.subject
+		s.Version, s.Kind, s.Operation = "v1", "Pod", c.operation
+		if got := set.MayValidate(&s); got != c.want {
+			t.Errorf("%s: %v", c.reason, got)
+		}
+	}
+}

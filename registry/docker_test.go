@@ -1,0 +1,266 @@
+package registry_test
+
+import (
+	"archive/tar"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	ggcrstatic "github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+)
+
+// dockerSave writes an archive as older Dockers do, and returns it unpacked, too.
+func dockerSave(t *testing.T, written string, saved v1.Image) (archive, folder string) {
+	t.Helper()
+	archive, folder = filepath.Join(t.TempDir(), "save.tar"), t.TempDir()
+	tag, err := name.NewTag(written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tarball.WriteToFile(archive, tag, saved); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for reader := tar.NewReader(file); ; {
+		header, err := reader.Next()
+		if err == io.EOF {
+			return archive, folder
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(header.Name)), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// withLayout adds to an unpacked archive the layout that newer Dockers write beside
+// it, and packs it.
+func withLayout(t *testing.T, folder string, saved v1.Image, annotations map[string]string) string {
+	t.Helper()
+	path, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := path.AppendImage(saved, layout.WithAnnotations(annotations)); err != nil {
+		t.Fatal(err)
+	}
+	return pack(t, folder)
+}
+
+func packedImage(t *testing.T) v1.Image {
+	t.Helper()
+	made, err := random.Image(1000, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// unpackedImage is one whose layers are plain tar, as a store of unpacked layers
+// writes them.
+func unpackedImage(t *testing.T) v1.Image {
+	t.Helper()
+	made, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), ggcrstatic.NewLayer([]byte("a layer"), types.OCIUncompressedLayer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// TestDockerSave: an archive with a layout is one; one without has no digest that a
+// registry knows, and that is said.
+func TestDockerSave(t *testing.T) {
+	ctx := t.Context()
+	saved := packedImage(t)
+	digest, err := saved.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, folder := dockerSave(t, "reg.example/team/app:v1", saved)
+	t.Run("an older one", func(t *testing.T) {
+		for _, path := range []string{archive, folder} {
+			_, err := registry.OpenLayout(path)
+			wantKind(t, err, image.NotFound)
+			for _, says := range []string{"older \"docker save\"", "manifest whose digest", "cosign save", "skopeo copy"} {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("%q does not say %q", err, says)
+				}
+			}
+			if strings.Contains(err.Error(), "sha256:") {
+				t.Errorf("it guesses a digest: %v", err)
+			}
+		}
+	})
+	t.Run("a folder of something else", func(t *testing.T) {
+		other := t.TempDir()
+		if err := os.WriteFile(filepath.Join(other, "manifest.json"), []byte(`{"name":"an app"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := registry.OpenLayout(other)
+		wantKind(t, err, image.NotFound)
+		if strings.Contains(err.Error(), "docker save") {
+			t.Errorf("it takes it for an archive of Docker's: %v", err)
+		}
+	})
+	t.Run("a newer one", func(t *testing.T) {
+		path := withLayout(t, folder, saved, map[string]string{
+			"io.containerd.image.name": "reg.example/team/app:v1", "org.opencontainers.image.ref.name": "v1",
+		})
+		l := openLayout(t, path)
+		pinned, err := l.Resolve(ctx, image.MustParse("reg.example/team/app:v1"))
+		if err != nil || pinned.Digest().String() != digest.String() {
+			t.Errorf("%v, %v, want %s", pinned.Digest(), err, digest)
+		}
+		_, err = l.Resolve(ctx, image.MustParse("reg.example/team/app:v2"))
+		wantKind(t, err, image.NotFound)
+		if notes := l.Notes(); len(notes) > 0 {
+			t.Errorf("it doubts %q", notes)
+		}
+	})
+	t.Run("a newer one of a store of unpacked layers", func(t *testing.T) {
+		plain := unpackedImage(t)
+		_, folder := dockerSave(t, "reg.example/team/app:v1", plain)
+		l := openLayout(t, withLayout(t, folder, plain, map[string]string{"io.containerd.image.name": "reg.example/team/app:v1"}))
+		if notes := l.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "unpacked layers") {
+			t.Errorf("notes %q", notes)
+		}
+	})
+	t.Run("a layout of unpacked layers that is not Docker's", func(t *testing.T) {
+		l := openLayout(t, withLayout(t, t.TempDir(), unpackedImage(t), nil))
+		if notes := l.Notes(); len(notes) > 0 {
+			t.Errorf("it doubts %q", notes)
+		}
+	})
+}
+
+// cosignSaved is a folder of an image that has no name, as cosign save writes it.
+func cosignSaved(t *testing.T, saved v1.Image) string {
+	t.Helper()
+	return withLayoutIn(t, saved, map[string]string{"kind": "dev.cosignproject.cosign/image"})
+}
+
+func withLayoutIn(t *testing.T, saved v1.Image, annotations map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	path, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := path.AppendImage(saved, layout.WithAnnotations(annotations)); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// TestLayouts reads several as one.
+func TestLayouts(t *testing.T) {
+	ctx := t.Context()
+	first, second := packedImage(t), packedImage(t)
+	digestOf := func(i v1.Image) string { d, _ := i.Digest(); return d.String() }
+	app, db := repository(t, "reg.example/app"), repository(t, "reg.example/db")
+	join := func(list ...*registry.Layout) *registry.Layouts {
+		joined, err := registry.JoinLayouts(list...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return joined
+	}
+	a, b := openLayout(t, cosignSaved(t, first)), openLayout(t, cosignSaved(t, second))
+	named := join(a.Of(app), b.Of(db)).OnlyFullNames()
+	for written, want := range map[string]string{
+		"reg.example/app:v1": digestOf(first), "reg.example/db:v7": digestOf(second), "reg.example/db@" + digestOf(first): digestOf(first),
+	} {
+		pinned, err := named.Resolve(ctx, image.MustParse(written))
+		if err != nil || pinned.Digest().String() != want {
+			t.Errorf("%s: %v, %v, want %s", written, pinned.Digest(), err, want)
+		}
+		if described, err := named.Describe(ctx, pinned); err != nil || !described.Descriptor().IsComplete() {
+			t.Errorf("%s: %+v, %v", written, described, err)
+		}
+	}
+	_, err := named.Resolve(ctx, image.MustParse("reg.example/other:v1"))
+	wantKind(t, err, image.NotFound)
+	// Without their repositories, both stand for any image: that is a contradiction.
+	_, err = join(a, b).Resolve(ctx, image.MustParse("reg.example/app:v1"))
+	wantKind(t, err, image.Corrupt)
+	// The same image twice is none.
+	if pinned, err := join(a, openLayout(t, cosignSaved(t, first))).Resolve(ctx, image.MustParse("reg.example/app:v1")); err != nil || pinned.Digest().String() != digestOf(first) {
+		t.Errorf("%v, %v", pinned, err)
+	}
+	config, _ := second.ConfigName()
+	size := int64(len(must(second.RawConfigFile())))
+	if body, err := named.Blob(ctx, app, image.Descriptor{Digest: image.MustParseDigest(config.String()), Size: size}, 1<<20); err != nil || int64(len(body)) != size {
+		t.Errorf("blob of the second: %v", err)
+	}
+	if _, err := registry.JoinLayouts(); err == nil {
+		t.Error("none were joined")
+	}
+}
+
+func must(body []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return body
+}
+
+// TestLayoutsReferrers lists what refers to an image wherever it lies, each once.
+func TestLayoutsReferrers(t *testing.T) {
+	ctx := t.Context()
+	s := save(t)
+	other := t.TempDir()
+	if err := os.CopyFS(other, os.DirFS(s.dir)); err != nil {
+		t.Fatal(err)
+	}
+	joined, err := registry.JoinLayouts(openLayout(t, cosignSaved(t, packedImage(t))), openLayout(t, s.dir), openLayout(t, other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo, subject := repository(t, "reg.example/team/app"), image.MustParseDigest(s.image.String())
+	list, err := joined.Referrers(ctx, repo, subject, nil)
+	if got := digests(list); err != nil || !slices.Equal(got, []string{s.claim.String()}) {
+		t.Errorf("referrers %v, %v", got, err)
+	}
+	// A layout whose blob is damaged does not stand in the way of one that has it.
+	damage := filepath.Join(s.dir, "blobs", "sha256", s.image.Hex)
+	if err := os.Chmod(damage, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(damage, []byte("other"), fs.FileMode(0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := joined.Manifest(ctx, repo, s.image.String()); err != nil {
+		t.Errorf("manifest: %v", err)
+	}
+	alone, err := registry.JoinLayouts(openLayout(t, cosignSaved(t, packedImage(t))), openLayout(t, s.dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = alone.Manifest(ctx, repo, s.image.String())
+	wantKind(t, err, image.Corrupt)
+}

@@ -1,0 +1,164 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// Layouts answers from several layouts as from one. What is named by its digest is
+// read where it is; a tag that two of them have for different manifests is a
+// contradiction; referrers are those of all. Methods are safe for use by many
+// goroutines. Close it when done.
+type Layouts struct{ list []*Layout }
+
+// JoinLayouts makes one of several layouts; at least one, at most 256.
+func JoinLayouts(list ...*Layout) (*Layouts, error) {
+	if len(list) == 0 || len(list) > maxLayouts {
+		return nil, fmt.Errorf("join OCI layouts: want between 1 and %d", maxLayouts)
+	}
+	return &Layouts{list: list}, nil
+}
+
+// Close releases all of them.
+func (l *Layouts) Close() error {
+	var all []error
+	for _, one := range l.list {
+		all = append(all, one.Close())
+	}
+	return errors.Join(all...)
+}
+
+// Notes is what is in doubt about each of them.
+func (l *Layouts) Notes() []string {
+	var notes []string
+	for _, one := range l.list {
+		notes = append(notes, one.Notes()...)
+	}
+	return notes
+}
+
+// OnlyFullNames is Layout.OnlyFullNames of each.
+func (l *Layouts) OnlyFullNames() *Layouts {
+	full := &Layouts{}
+	for _, one := range l.list {
+		full.list = append(full.list, one.OnlyFullNames())
+	}
+	return full
+}
+
+// Resolve pins ref to the digest that its tag has, or as it is.
+func (l *Layouts) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
+	if len(l.list) == 1 || ref.IsZero() || !ref.Digest().IsZero() {
+		return l.list[0].Resolve(ctx, ref)
+	}
+	descriptor, _, err := l.Manifest(ctx, ref.Repository(), ref.Tag())
+	if err != nil {
+		return image.Pinned{}, err
+	}
+	return ref.Pin(descriptor)
+}
+
+// Describe returns pinned with media type and size of its manifest.
+func (l *Layouts) Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error) {
+	return firstOf(l.list, func(one *Layout) (image.Pinned, error) { return one.Describe(ctx, pinned) })
+}
+
+// Manifest reads the manifest at a tag or digest, as Layout.Manifest does.
+func (l *Layouts) Manifest(ctx context.Context, repository image.Repository, reference string) (image.Descriptor, []byte, error) {
+	type manifest struct {
+		descriptor image.Descriptor
+		body       []byte
+	}
+	read := func(one *Layout) (manifest, error) {
+		descriptor, body, err := one.Manifest(ctx, repository, reference)
+		return manifest{descriptor, body}, err
+	}
+	if _, err := image.ParseDigest(reference); err == nil {
+		found, err := firstOf(l.list, read)
+		return found.descriptor, found.body, err
+	}
+	// All are asked: who names it first is not who is right.
+	var found manifest
+	var missing []string
+	for _, one := range l.list {
+		next, err := read(one)
+		switch {
+		case kindIs(err, image.NotFound):
+			missing = append(missing, one.path+": "+hintOf(err))
+		case err != nil:
+			return image.Descriptor{}, nil, err
+		case found.body != nil && found.descriptor.Digest != next.descriptor.Digest:
+			failure := one.fail("read manifest", reference, image.Corrupt, errors.New("another of the layouts has another manifest under this tag"))
+			failure.Hint = "say whose each layout is: REPOSITORY=PATH"
+			return image.Descriptor{}, nil, failure
+		default:
+			found = next
+		}
+	}
+	if found.body == nil {
+		return image.Descriptor{}, nil, &Error{
+			Op: "read manifest", Host: "the OCI layouts", Reference: reference, Kind: image.NotFound, Hint: shorten(strings.Join(missing, "; ")),
+		}
+	}
+	return found.descriptor, found.body, nil
+}
+
+// hintOf is what an error advises.
+func hintOf(err error) string {
+	if failure, ok := errors.AsType[*Error](err); ok {
+		return failure.Hint
+	}
+	return ""
+}
+
+// Blob reads the bytes of a descriptor, as Layout.Blob does.
+func (l *Layouts) Blob(ctx context.Context, repository image.Repository, blob image.Descriptor, most int64) ([]byte, error) {
+	return firstOf(l.list, func(one *Layout) ([]byte, error) { return one.Blob(ctx, repository, blob, most) })
+}
+
+// Referrers lists those of all layouts, each once. With an error comes what was
+// found before.
+func (l *Layouts) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
+	var all []image.Descriptor
+	seen := map[image.Digest]bool{}
+	for _, one := range l.list {
+		found, err := one.Referrers(ctx, repository, digest, artifactTypes)
+		for _, descriptor := range found {
+			if !seen[descriptor.Digest] {
+				seen[descriptor.Digest] = true
+				all = append(all, descriptor)
+			}
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// firstOf asks one after the other for what is the same wherever it is. A layout
+// that cannot be read does not stand in the way of one that has it; but if none has,
+// nobody knows whether it is there.
+func firstOf[T any](list []*Layout, ask func(*Layout) (T, error)) (T, error) {
+	var none T
+	var missing, failed error
+	for _, one := range list {
+		found, err := ask(one)
+		switch {
+		case err == nil:
+			return found, nil
+		case kindIs(err, image.NotFound):
+			missing = err
+		case failed == nil:
+			failed = err
+		}
+	}
+	if failed != nil {
+		return none, failed
+	}
+	return none, missing
+}

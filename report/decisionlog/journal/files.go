@@ -1,0 +1,214 @@
+package journal
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+)
+
+// files are the folder of a log that is written.
+type files struct {
+	folder string
+	disk   disk
+	sync   bool // not never
+	lock   *os.File
+	handle handle
+	name   string
+	// good is how many bytes of the file are what was meant to be written.
+	good    int64
+	opened  time.Time
+	failed  bool      // nothing is written before it was gone on with
+	retryAt time.Time // when that may be tried
+	dirty   bool      // something was written since the last flush
+}
+
+// found is what an earlier process left.
+type found struct {
+	position decisionlog.Position
+	chain    string
+	why      string
+	torn     *decisionlog.Torn
+	damaged  string
+	missing  uint64
+}
+
+// openFiles goes on with the log in a folder, or begins one.
+func openFiles(folder string, d disk, sync bool, now time.Time) (*files, found, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, found{}, fmt.Errorf("decision log: %w", err)
+	}
+	held, err := lock(filepath.Join(folder, "lock"))
+	if err != nil {
+		return nil, found{}, err
+	}
+	f := &files{folder: folder, disk: d, sync: sync, lock: held, opened: now}
+	before, err := f.resume(now)
+	if err != nil {
+		return nil, found{}, errors.Join(err, held.Close())
+	}
+	return f, before, nil
+}
+
+// resume opens the last file after its last whole line, or makes one.
+func (f *files) resume(now time.Time) (found, error) {
+	if err := sweep(f.folder); err != nil {
+		return found{}, fmt.Errorf("decision log: %w", err)
+	}
+	segments, err := decisionlog.Segments(f.folder)
+	if err != nil {
+		return found{}, err
+	}
+	before := found{why: decisionlog.WhyNew}
+	var last decisionlog.Survey
+	for i := len(segments) - 1; i >= 0 && before.position.Seq == 0; i-- {
+		seen, err := segments[i].Look()
+		if err != nil {
+			return before, err
+		}
+		if i == len(segments)-1 {
+			last = seen
+		}
+		before.position, before.chain, before.damaged = seen.Position, seen.Chain, seen.Damaged
+	}
+	if before.position.Seq > 0 {
+		before.why = decisionlog.WhyStart
+	}
+	if before.chain == "" {
+		before.chain = newName()
+	}
+	if before.missing, err = missing(f.folder, before.position.Seq); err != nil {
+		before.damaged = joined(before.damaged, err.Error())
+	}
+	if n := len(segments); n > 0 && !segments[n-1].Compressed {
+		before.torn, err = f.goOn(segments[n-1], last, now)
+		return before, err
+	}
+	return before, f.begin(before.position.Seq + 1)
+}
+
+// newName names a log.
+func newName() string {
+	name := make([]byte, 16)
+	_, _ = rand.Read(name) // it never fails
+	return hex.EncodeToString(name)
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+// missing is how many lines a checkpoint signed that are not there any more.
+func missing(folder string, last uint64) (uint64, error) {
+	head, err := decisionlog.Head(folder)
+	if err != nil {
+		return 0, fmt.Errorf("the copy of the last checkpoint cannot be read: %w", err)
+	}
+	return max(head, last) - last, nil
+}
+
+// goOn opens a file after its last whole line, and sets aside what stands after it.
+func (f *files) goOn(s decisionlog.Segment, seen decisionlog.Survey, now time.Time) (*decisionlog.Torn, error) {
+	info, err := os.Stat(s.Path())
+	if err != nil {
+		return nil, fmt.Errorf("decision log: %w", err)
+	}
+	var torn *decisionlog.Torn
+	if rest := info.Size() - seen.End; rest > 0 {
+		torn = &decisionlog.Torn{File: fmt.Sprintf("torn-%020d-%d", seen.Position.Seq+1, now.UnixNano()), Bytes: rest}
+		if err := f.setAside(s.Path(), seen.End, torn.File); err != nil {
+			return nil, fmt.Errorf("decision log: keep what a crash left: %w", err)
+		}
+	}
+	f.name, f.good = s.Name, seen.End
+	if f.handle, err = f.disk.resume(s.Path(), f.good); err != nil {
+		return nil, fmt.Errorf("decision log: %w", err)
+	}
+	return torn, nil
+}
+
+// setAside copies the end of a file into another one.
+func (f *files) setAside(path string, from int64, name string) (err error) {
+	source, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }() // it was only read
+	if _, err := source.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	kept, err := os.OpenFile(filepath.Join(f.folder, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(kept, source)
+	return errors.Join(err, kept.Sync(), kept.Close())
+}
+
+// begin goes on in a new file, which begins with a line.
+func (f *files) begin(first uint64) error {
+	name := decisionlog.SegmentName(first)
+	made, err := f.disk.create(filepath.Join(f.folder, name))
+	if err != nil {
+		return fmt.Errorf("decision log: %w", err)
+	}
+	if f.sync {
+		err = syncFolder(f.folder)
+	}
+	if f.handle != nil {
+		err = errors.Join(err, f.handle.Close())
+	}
+	f.handle, f.name, f.good, f.opened = made, name, 0, time.Now()
+	return err
+}
+
+// write adds whole lines. After an error the file is as before to whoever goes on.
+func (f *files) write(text []byte) error {
+	if _, err := f.handle.Write(text); err != nil {
+		f.failed = true
+		return err
+	}
+	f.good += int64(len(text))
+	f.dirty = true
+	return nil
+}
+
+// flush makes durable what was written. An error means that nobody knows what is on
+// disk of it.
+func (f *files) flush() error {
+	if !f.dirty {
+		return nil
+	}
+	if err := f.handle.Sync(); err != nil {
+		f.failed = true
+		return err
+	}
+	f.dirty = false
+	return nil
+}
+
+// mend goes on after a failure, at the end of what was written before it.
+func (f *files) mend(to int64, now time.Time) error {
+	if now.Before(f.retryAt) {
+		return errors.New("the disk failed a moment ago")
+	}
+	f.retryAt = now.Add(retryAfter)
+	again, err := f.disk.resume(filepath.Join(f.folder, f.name), to)
+	if err != nil {
+		return err
+	}
+	_ = f.handle.Close() // what it had to say was said by the failure
+	f.handle, f.good, f.failed, f.dirty = again, to, false, true
+	return nil
+}
+
+func (f *files) close() error { return errors.Join(f.handle.Close(), f.lock.Close()) }

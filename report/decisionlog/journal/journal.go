@@ -1,0 +1,250 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+)
+
+// Journal writes a decision log. It is safe for concurrent use. Make one with New, and
+// Run it.
+type Journal struct {
+	config Config
+	disk   disk
+	queue  chan item
+	ready  chan struct{} // closed once it is open
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	lost    decisionlog.Lost // of which the log says nothing yet
+	changed chan struct{}    // closed with the next commit
+
+	committed            atomic.Uint64
+	written, gone        atomic.Uint64
+	failures             atomic.Uint64
+	flushed, bytesOnDisk atomic.Int64
+}
+
+// item is something that was decided, or somebody who waits until all before it is on
+// disk.
+type item struct {
+	decided report.Decided
+	waiting chan<- error
+}
+
+// New makes a Journal that opens nothing yet.
+func New(config Config) (*Journal, error) {
+	if err := config.fill(); err != nil {
+		return nil, err
+	}
+	return &Journal{
+		config: config, disk: realDisk{}, queue: make(chan item, config.Queue),
+		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
+	}, nil
+}
+
+// Take implements report.Sink: it never waits. What there is no room for is counted, and
+// the log says so.
+func (j *Journal) Take(d report.Decided) {
+	select {
+	case j.queue <- item{decided: d}:
+	default:
+		j.lose(1, "the queue was full")
+	}
+}
+
+// Mark is a moment, for Flush.
+type Mark struct{ gone uint64 }
+
+// Mark is taken before something is decided that Flush shall answer for.
+func (j *Journal) Mark() Mark { return Mark{j.gone.Load()} }
+
+// Flush waits until everything that was taken before is on disk. It fails if anything was
+// lost since the mark (also of somebody else: nobody asks whose it was), and when ctx
+// ends.
+func (j *Journal) Flush(ctx context.Context, since Mark) error {
+	answer := make(chan error, 1)
+	select {
+	case j.queue <- item{waiting: answer}:
+	case <-j.ended:
+		return errors.New("decision log: it is closed")
+	case <-ctx.Done():
+		return fmt.Errorf("decision log: not flushed in time: %w", ctx.Err())
+	}
+	select {
+	case err := <-answer:
+		if err == nil && j.gone.Load() != since.gone {
+			err = errors.New("decision log: decisions were lost")
+		}
+		return err
+	case <-j.ended:
+		return errors.New("decision log: it is closed")
+	case <-ctx.Done():
+		return fmt.Errorf("decision log: not flushed in time: %w", ctx.Err())
+	}
+}
+
+// Ready is closed once the log is open.
+func (j *Journal) Ready() <-chan struct{} { return j.ready }
+
+// Ended is closed once the log is closed.
+func (j *Journal) Ended() <-chan struct{} { return j.ended }
+
+// Committed is the number of the last line that counts as written, and Changed is closed
+// when there are more.
+func (j *Journal) Committed() uint64 { return j.committed.Load() }
+
+// Changed is closed when more lines are written; ask for it before Committed.
+func (j *Journal) Changed() <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.changed
+}
+
+// Stats are numbers for metrics.
+type Stats struct {
+	// Written counts lines about decisions, Lost the objects of which there are none,
+	// and Failures what the disk refused.
+	Written, Lost, Failures uint64
+	// Queued is how many objects wait to be written.
+	Queued int
+	// Flushed is when all that was written was last known to be on disk.
+	Flushed time.Time
+	// Bytes is the size of the log's files.
+	Bytes int64
+}
+
+// Stats returns them.
+func (j *Journal) Stats() Stats {
+	s := Stats{
+		Written: j.written.Load(), Lost: j.gone.Load(), Failures: j.failures.Load(),
+		Queued: len(j.queue), Bytes: j.bytesOnDisk.Load(),
+	}
+	if at := j.flushed.Load(); at != 0 {
+		s.Flushed = time.Unix(0, at)
+	}
+	return s
+}
+
+// lose counts what there will be no line for.
+func (j *Journal) lose(objects uint64, why string) {
+	j.gone.Add(objects)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.lost.Records == 0 {
+		j.lost.Since = time.Now().UTC().Truncate(time.Microsecond)
+	}
+	j.lost.Records += objects
+	j.lost.Why = why
+}
+
+// takeLost returns what the log does not say yet, and regards it as said.
+func (j *Journal) takeLost() (lost decisionlog.Lost) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	lost, j.lost = j.lost, lost
+	return lost
+}
+
+// giveBack undoes takeLost, for what was not written in the end.
+func (j *Journal) giveBack(lost decisionlog.Lost) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if lost.Records == 0 {
+		return
+	}
+	if j.lost.Records == 0 {
+		j.lost.Why = lost.Why
+	}
+	j.lost.Since = lost.Since
+	j.lost.Records += lost.Records
+}
+
+// Run opens the log and writes it until ctx ends; then it writes what was taken, signs
+// and closes it. key signs checkpoints. It fails where the log cannot be opened, or not
+// be closed in good order. It is called once.
+func (j *Journal) Run(ctx context.Context, key *decisionlog.Key) error {
+	defer close(j.ended)
+	w, err := j.open(key)
+	if err != nil {
+		return err
+	}
+	close(j.ready)
+	housekeeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var beside sync.WaitGroup
+	if w.files != nil {
+		beside.Go(func() { w.compressor.run(housekeeping) })
+	}
+	w.work(ctx)
+	stop()
+	beside.Wait()
+	return w.close()
+}
+
+// work writes until ctx ends and nothing is left.
+func (w *writer) work(ctx context.Context) {
+	ticks := time.NewTicker(tick)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			for left := maxDrain; left > 0 && w.drain(); left -= maxBatch {
+			}
+			return
+		case first := <-w.journal.queue:
+			w.commit(w.collect(first))
+		case <-ticks.C:
+			w.tend()
+		}
+	}
+}
+
+// drain writes one more batch; false if there is none.
+func (w *writer) drain() bool {
+	select {
+	case first := <-w.journal.queue:
+		w.commit(w.collect(first))
+		return true
+	default:
+		return false
+	}
+}
+
+// collect takes what waits beside the first one.
+func (w *writer) collect(first item) []item {
+	w.batch = append(w.batch[:0], first)
+	for len(w.batch) < maxBatch {
+		select {
+		case next := <-w.journal.queue:
+			w.batch = append(w.batch, next)
+		default:
+			return w.batch
+		}
+	}
+	return w.batch
+}
+
+// complaints tells of trouble, once a minute at most.
+type complaints struct {
+	log   *slog.Logger
+	limit *rate.Limiter
+}
+
+func newComplaints(log *slog.Logger) complaints {
+	return complaints{log: log, limit: rate.NewLimiter(rate.Every(time.Minute), 3)}
+}
+
+func (c complaints) tell(what string, err error) {
+	if c.limit.Allow() {
+		c.log.Error("decision log: "+what, slog.String("error", err.Error()))
+	}
+}

@@ -1,0 +1,243 @@
+package decisionlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+// Read returns the lines of a log from a number on, the oldest first; of a log that
+// begins later, all of it. It does not check the chain (Verify does). After an error
+// nothing comes.
+func Read(folder string, from uint64) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		tail := NewTail(folder, from)
+		defer func() { _ = tail.Close() }() // it was only read
+		for {
+			line, ok, err := tail.Next()
+			if err != nil {
+				yield(line, err)
+				return
+			}
+			if !ok || !yield(line, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Tail reads a log that is being written. It is not for concurrent use.
+type Tail struct {
+	folder string
+	from   uint64
+	now    *segmentReader
+	done   uint64 // the first line of the last file that was read to its end
+}
+
+// NewTail reads from a line on; it opens nothing yet.
+func NewTail(folder string, from uint64) *Tail { return &Tail{folder: folder, from: from} }
+
+// Close closes what is open.
+func (t *Tail) Close() error {
+	if t.now == nil {
+		return nil
+	}
+	err := t.now.Close()
+	t.now = nil
+	return err
+}
+
+// Refresh forgets what was read ahead, so that what is returned next is what is in the
+// file now. Who writes the log may have to take back what it could not write wholly.
+func (t *Tail) Refresh() error {
+	if t.now == nil {
+		return nil
+	}
+	return t.now.again()
+}
+
+// Next returns the next line; false if there is none yet. What is wrong with a line is
+// a *BrokenError, which names its place.
+func (t *Tail) Next() (Line, bool, error) {
+	for {
+		if t.now == nil {
+			if found, err := t.advance(); err != nil || !found {
+				return Line{}, false, err
+			}
+		}
+		raw, err := t.now.next()
+		if errors.Is(err, io.EOF) || errors.Is(err, errTorn) {
+			if more, err := t.end(err); err != nil || !more {
+				return Line{}, false, err
+			}
+			continue
+		}
+		if err != nil {
+			return Line{}, false, t.broken(err, t.now.place(err))
+		}
+		line, err := ParseLine(raw)
+		if err != nil {
+			return Line{}, false, t.broken(err, t.now.number)
+		}
+		if line.Seq < t.from {
+			continue
+		}
+		line.Raw, line.Segment, line.Number = bytes.Clone(raw), t.now.Name, t.now.number
+		t.from = line.Seq + 1
+		return line, true, nil
+	}
+}
+
+func (t *Tail) broken(err error, number int) error {
+	return &BrokenError{Segment: t.now.Name, Line: number, What: err.Error()}
+}
+
+// end says what to do at the end of a file: go on with the next one, or wait.
+func (t *Tail) end(err error) (more bool, _ error) {
+	segments, listed := Segments(t.folder)
+	if listed != nil {
+		return false, listed
+	}
+	if len(segments) == 0 || segments[len(segments)-1].First <= t.now.First {
+		return false, t.now.again()
+	}
+	// It was complete before the next one was begun, but maybe not when its end was met.
+	if t.done != t.now.First {
+		t.done = t.now.First
+		return true, t.now.again()
+	}
+	if errors.Is(err, errTorn) {
+		return false, t.broken(err, t.now.number+1)
+	}
+	return true, t.Close()
+}
+
+// advance opens the file of the next line.
+func (t *Tail) advance() (found bool, _ error) {
+	segments, err := Segments(t.folder)
+	if err != nil {
+		return false, err
+	}
+	for i, s := range segments {
+		if i+1 < len(segments) && segments[i+1].First <= t.from || t.done != 0 && s.First <= t.done {
+			continue
+		}
+		opened, err := s.open()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed, being too old
+		}
+		if err != nil {
+			return false, fmt.Errorf("decision log: %w", err)
+		}
+		t.now = opened
+		return true, nil
+	}
+	return false, nil
+}
+
+// ReadBack returns the lines of a log, the newest first. It does not check the chain.
+// After an error nothing comes.
+func ReadBack(folder string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		segments, err := Segments(folder)
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		for _, s := range slices.Backward(segments) {
+			for raw, err := range s.back() {
+				if errors.Is(err, fs.ErrNotExist) {
+					break // it was removed, being too old
+				}
+				line, broken := Line{}, err
+				if broken == nil {
+					line, broken = ParseLine(raw)
+					line.Segment = s.Name
+				}
+				if broken != nil {
+					yield(Line{}, &BrokenError{Segment: s.Name, What: broken.Error()})
+					return
+				}
+				if !yield(line, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// back returns the whole lines of the file, the last one first. Each is its own.
+func (s Segment) back() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		opened, err := s.open()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer func() { _ = opened.Close() }() // it was only read
+		if !opened.Compressed {
+			backwards(opened.file, yield)
+			return
+		}
+		all, err := limit.ReadAll(opened.lines.from, maxSegment, s.Name)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		backLines(all, yield)
+	}
+}
+
+// backLines yields the whole lines of a text from its end, and returns what stands
+// before the first line break; false if nobody wants more.
+func backLines(text []byte, yield func([]byte, error) bool) bool {
+	end := bytes.LastIndexByte(text, '\n')
+	for end >= 0 {
+		start := bytes.LastIndexByte(text[:end], '\n')
+		if !yield(bytes.Clone(text[start+1:end]), nil) {
+			return false
+		}
+		end = start
+	}
+	return true
+}
+
+// backwards yields the whole lines of a file from its end, a block at a time.
+func backwards(file *os.File, yield func([]byte, error) bool) {
+	const block = 256 << 10
+	end, err := file.Seek(0, io.SeekEnd)
+	var carried []byte // begins in the middle of a line, and ends after one
+	for err == nil && end > 0 {
+		start := max(end-block, 0)
+		text := make([]byte, int(end-start), int(end-start)+len(carried))
+		if _, err = file.ReadAt(text, start); err != nil {
+			break
+		}
+		text, end = append(text, carried...), start
+		whole := 0 // where the first line that is whole begins
+		if start > 0 {
+			whole = bytes.IndexByte(text, '\n') + 1
+		}
+		if start > 0 && whole == 0 {
+			if len(text) > maxLine+block {
+				err = errLong
+			}
+			carried = text
+			continue
+		}
+		if !backLines(text[whole:], yield) {
+			return
+		}
+		carried = text[:whole]
+	}
+	if err != nil {
+		yield(nil, err)
+	}
+}

@@ -1,0 +1,78 @@
+package decisionlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Survey is how a file of a log was found, by whoever goes on with it.
+type Survey struct {
+	// Lines counts the whole lines, and End is where the last of them that can be read
+	// ends, in bytes.
+	Lines int
+	End   int64
+	// Position is after that line, and Chain the log's name; both are zero without one.
+	Position Position
+	Chain    string
+	// Damaged says where the chain is broken before that; empty where it is not.
+	Damaged string
+}
+
+// Look reads a file from its beginning to its last whole line.
+func (s Segment) Look() (Survey, error) {
+	var found Survey
+	opened, err := s.open()
+	if err != nil {
+		return found, fmt.Errorf("decision log: %w", err)
+	}
+	defer func() { _ = opened.Close() }() // it was only read
+	unread := 0                           // the first line since the last good one that cannot be read
+	for {
+		raw, err := opened.next()
+		if errors.Is(err, io.EOF) || errors.Is(err, errTorn) {
+			return found, nil
+		}
+		if err != nil && !errors.Is(err, errLong) {
+			return found, fmt.Errorf("decision log: %s: %w", s.Name, err)
+		}
+		line, unreadable := ParseLine(raw)
+		if err != nil || unreadable != nil {
+			if unread == 0 {
+				unread = opened.number
+			}
+			continue
+		}
+		found.take(&line, opened.number, unread)
+		found.Lines, found.End, unread = opened.number, opened.offset(), 0
+	}
+}
+
+// take goes on with a line that can be read.
+func (f *Survey) take(l *Line, number, unread int) {
+	switch {
+	case f.Damaged != "":
+	case unread > 0:
+		f.Damaged = fmt.Sprintf("line %d cannot be read", unread)
+	case f.Lines > 0:
+		if err := l.after(f.Position); err != nil {
+			f.Damaged = fmt.Sprintf("line %d: %v", number, err)
+		}
+	}
+	if l.Open != nil {
+		f.Chain = l.Open.Chain
+	}
+	f.Position = Position{Seq: l.Seq - 1}.After(l.Raw)
+}
+
+// Head returns the number of the last checkpoint by the copy that is kept in the
+// folder; 0 without one.
+func Head(folder string) (uint64, error) {
+	raw, err := readHead(folder)
+	if err != nil || raw == nil {
+		return 0, err
+	}
+	line, err := ParseLine(bytes.Clone(raw))
+	return line.Seq, err
+}

@@ -1,0 +1,112 @@
+package finding_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/finding"
+)
+
+func decision(effect report.Effect, result policy.Result, rule, message string) report.Decision {
+	return report.Decision{
+		Policy: report.Policy{Kind: "ClusterPolicy", Name: "p"}, Rule: rule, Effect: effect, Result: result,
+		Reasons: []policy.Reason{{Code: policy.Unsigned, Message: message}},
+	}
+}
+
+func list(records ...report.Record) report.List { return report.List{Items: records} }
+
+// lines are the findings of one record, one a line.
+func lines(r report.Record) string {
+	var out []string
+	for _, f := range finding.Of(list(r)).Objects[0].Findings {
+		out = append(out, fmt.Sprintf("%s %s/%s %s", f.Status, f.Policy, f.Rule, f.Reasons[0].Message))
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestOf(t *testing.T) {
+	image := func(answer gate.Answer, decisions ...report.Decision) report.Image {
+		return report.Image{Container: "c", Written: "a.example/b:1", Answer: answer, Decisions: decisions}
+	}
+	said := func(code policy.Code, message string) []policy.Reason {
+		return []policy.Reason{{Code: code, Message: message}}
+	}
+	pod := report.Object{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "p", Source: "p.yaml, document 1"}
+	overruled := image(gate.Allow, decision(report.EffectWarn, policy.Fail, "r", "unsigned"))
+	overruled.Override, overruled.Reasons = "ImageOverride/bad-day", said(policy.OverrideAllowed, "allowed until 2999")
+	refused := image(gate.Deny, decision(report.EffectAllow, policy.Pass, "r", "signed"))
+	refused.Override, refused.Reasons = "ImageOverride/stop", said(policy.OverrideDenied, "denied until 2999")
+	unmatched := image(gate.Allow)
+	unmatched.Reasons = said(policy.NotConcerned, "no policy")
+	pinless := image(gate.Allow, decision(report.EffectAllow, policy.Pass, "r", "signed"))
+	pinless.Reasons = said(policy.NotPinned, "may move")
+	differs := image(gate.Allow, decision(report.EffectAllow, policy.Pass, "r", "signed"))
+	differs.Warnings = said(policy.MirrorDiffers, "another digest")
+	asked := report.Policy{Kind: "ClusterPolicy", Name: "q"}
+	for _, c := range []struct {
+		reason string
+		record report.Record
+		want   string
+	}{
+		{"one for each rule", report.Record{Answer: gate.Deny, Images: []report.Image{image(gate.Deny,
+			decision(report.EffectAllow, policy.Pass, "r", "signed"), decision(report.EffectDeny, policy.Fail, "s", "unsigned"))}},
+			"pass ClusterPolicy/p/r signed\ndeny ClusterPolicy/p/s unsigned"},
+		{"of the entries of a rule the worst counts", report.Record{Answer: gate.Deny, Images: []report.Image{image(gate.Deny,
+			decision(report.EffectAllow, policy.Pass, "r", "signed"), decision(report.EffectDeny, policy.Fail, "r", "unsigned"))}},
+			"deny ClusterPolicy/p/r unsigned"},
+		{"could not look", report.Record{Answer: gate.Unable, Images: []report.Image{image(gate.Unable, decision(report.EffectUnable, policy.Undecided, "r", "down"))}},
+			"unable ClusterPolicy/p/r down"},
+		{"left alone", report.Record{Answer: gate.Allow, Images: []report.Image{image(gate.Allow, decision(report.EffectAllow, policy.Skipped, "r", "exempt"))}},
+			"skip ClusterPolicy/p/r exempt"},
+		{"an override allows", report.Record{Answer: gate.Allow, Images: []report.Image{overruled}},
+			"warn ClusterPolicy/p/r unsigned\nskip ImageOverride/bad-day/ allowed until 2999"},
+		{"an override denies what is proved", report.Record{Answer: gate.Deny, Images: []report.Image{refused}},
+			"pass ClusterPolicy/p/r signed\ndeny ImageOverride/stop/ denied until 2999"},
+		{"nobody speaks of it", report.Record{Answer: gate.Allow, Images: []report.Image{unmatched}}, "skip / no policy"},
+		{"worth knowing", report.Record{Answer: gate.Allow, Images: []report.Image{pinless}}, "pass ClusterPolicy/p/r signed\nnote / may move"},
+		{"a warning beside the rules", report.Record{Answer: gate.Allow, Images: []report.Image{differs}}, "pass ClusterPolicy/p/r signed\nwarn / another digest"},
+		{"a rule about the object", report.Record{Answer: gate.Deny, Rules: []report.Rule{
+			{Policy: asked, Rule: "a", Result: policy.Pass}, {Policy: asked, Rule: "b", Result: policy.Fail, Reasons: said(policy.Violated, "no label")},
+			{Policy: asked, Rule: "c", Result: policy.Fail, Action: policy.Audit, Reasons: said(policy.Violated, "no team")}, {Policy: asked, Rule: "d", Skipped: "another kind"},
+		}}, "pass ClusterPolicy/q/a the object is as the rule wants it\ndeny ClusterPolicy/q/b no label\nwarn ClusterPolicy/q/c no team"},
+		{"a rule that could not be asked", report.Record{Answer: gate.Unable, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
+			Reasons: said(policy.PolicyError, "rule a: forbidden")}, "unable ClusterPolicy/q/a rule a: forbidden"},
+		{"one that is admitted", report.Record{Answer: gate.Allow, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
+			Warnings: said(policy.PolicyError, "rule a: forbidden")}, "warn ClusterPolicy/q/a rule a: forbidden"},
+		{"two images, each its own warning", report.Record{Answer: gate.Allow, Images: []report.Image{differs, differs}},
+			"pass ClusterPolicy/p/r signed\nwarn / another digest\npass ClusterPolicy/p/r signed\nwarn / another digest"},
+		{"nothing to say", report.Record{Answer: gate.Allow}, "skip / it has no images, and no rule speaks of it"},
+		{"a denial without a reason is one", report.Record{Answer: gate.Deny}, "deny / no reason was given; this is a defect"},
+		{"an answer that is none", report.Record{}, "unable / no reason was given; this is a defect"},
+	} {
+		c.record.Object = pod
+		if got := lines(c.record); got != c.want {
+			t.Errorf("%s:\n%s\nwant:\n%s", c.reason, got, c.want)
+		}
+	}
+}
+
+func ExampleOf() {
+	excepted := decision(report.EffectAllow, policy.Skipped, "signed", "the policy exception ops/old leaves it alone")
+	excepted.Reasons[0].Code = policy.Excepted
+	excepted.Exception = &report.Exception{Name: "ops/old", Expires: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC), Reason: "being replaced"}
+	run := finding.Of(list(report.Record{
+		Object: report.Object{Kind: "Pod", Namespace: "shop", Name: "web", Source: "web.yaml, document 1"}, Answer: gate.Allow,
+		Images: []report.Image{{Container: "web", Written: "registry.example/web:1", Answer: gate.Allow, Decisions: []report.Decision{excepted}}},
+	}))
+	for _, o := range run.Objects {
+		for _, f := range o.Findings {
+			fmt.Println(f.Status, f.Sentence(o))
+			fmt.Println(f.Exception)
+		}
+	}
+	// Output:
+	// skip registry.example/web:1 (web) is left alone: the policy exception ops/old leaves it alone (ClusterPolicy/p, rule signed)
+	// ops/old, until 2027-01-31T00:00:00Z: being replaced
+}

@@ -1,0 +1,50 @@
+package inventory
+
+import "time"
+
+// The bounds on what is kept. Most of it is text that strangers chose.
+const (
+	// Keep is how long an image or a workload is remembered that nobody saw again.
+	Keep = 7 * 24 * time.Hour
+	// MaxImages bounds the images; those seen longest ago go first. A cluster of
+	// 150,000 pods runs some 3,000.
+	MaxImages = 20_000
+	// MaxPage is the most that one query returns.
+	MaxPage = 200
+	// MaxDecisions is how many of the latest decisions are kept, and as many again of
+	// those that admitted nothing, which a flood of others does not wash away.
+	MaxDecisions = 1_000
+
+	// maxWaiting is how many decisions wait to be taken in; each holds its object. Who
+	// comes when it is full is left out, and counted.
+	maxWaiting = 512
+	// maxUses bounds the workloads of one image, and maxAllUses those of all.
+	maxUses    = 500
+	maxAllUses = 100_000
+	// maxPods bounds the pods that are told apart in one workload, at 8 bytes each.
+	maxPods = 2_000
+	// maxEvidence bounds the compressed evidence of one image, and maxAllEvidence that of
+	// all, in bytes. A usual one has about 1 kB.
+	maxEvidence    = 32 << 10
+	maxAllEvidence = 64 << 20
+	// evidenceAge is how soon the evidence of an unchanged verdict is taken in again.
+	evidenceAge = time.Minute
+	// maxText bounds a text within evidence, and maxList a list or a map there.
+	maxText = 1 << 10
+	maxList = 64
+	// maxName bounds a name that is kept in a row, and maxMessage a message, in bytes.
+	maxName    = 512
+	maxMessage = 600
+	// maxReferences, maxSigners, maxContainers and maxJudgements bound what one image has
+	// of each; maxDecided the images that one decision names.
+	maxReferences = 8
+	maxSigners    = 8
+	maxContainers = 8
+	maxJudgements = 64
+	maxDecided    = 16
+	// maxPolicies bounds the policies that are counted, and maxRules the rules of one.
+	maxPolicies = 2_000
+	maxRules    = 100
+	// maxFacets bounds the names that filters are offered.
+	maxFacets = 500
+)

@@ -1,0 +1,13 @@
+package inventory
+
+// Drain takes in what waits, as Run does.
+func (i *Inventory) Drain() {
+	for {
+		select {
+		case next := <-i.waiting:
+			i.take(next)
+		default:
+			return
+		}
+	}
+}

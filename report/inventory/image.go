@@ -1,0 +1,347 @@
+package inventory
+
+import (
+	"cmp"
+	"container/list"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// entry is what is kept of one image.
+type entry struct {
+	image      Image // without what is counted from uses
+	at         *list.Element
+	references []string
+	uses       map[place]*use
+	leftOut    int  // uses over the bound
+	used       bool // something ran it once
+	judgements []judgement
+	proof      evidence
+	text       string // in lower case, for searches
+}
+
+// judgement is what one rule says of the image now.
+type judgement struct {
+	policy string // its ID
+	rule   string
+	told   resultKind
+}
+
+// place is a workload.
+type place struct{ apiVersion, kind, namespace, name string }
+
+// use is what is known of an image of a workload.
+type use struct {
+	containers []string
+	of         string           // apiVersion and kind of the pods, or of the object itself
+	pods       map[uint64]int64 // when each was seen, in seconds, by the hash of what tells them apart
+	verdict    Verdict
+	running    bool
+	process    report.Process
+	seen       time.Time
+}
+
+// idOf names an image by what it is: its repository and digest, or without a digest its
+// reference.
+func idOf(image *report.Image) string {
+	text := image.Reference
+	if !image.Digest.IsZero() {
+		text = repositoryOf(image.Reference) + "@" + image.Digest.String()
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:10])
+}
+
+// repositoryOf leaves the tag and the digest off a normalised reference.
+func repositoryOf(reference string) string {
+	name, _, _ := strings.Cut(reference, "@")
+	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
+		name = name[:colon]
+	}
+	return name
+}
+
+// placeOf is the workload of an object, and what tells its pods apart; false for what
+// has no name and no controller, as when somebody asked only about an image.
+func placeOf(r report.Resource) (place, uint64, bool) {
+	r = cutResource(r)
+	pod := hashOf(cmp.Or(r.UID, r.Name))
+	if o := r.Owner; o != nil {
+		return place{o.APIVersion, o.Kind, r.Namespace, o.Name}, pod, true
+	}
+	return place{r.APIVersion, r.Kind, r.Namespace, r.Name}, pod, r.Name != ""
+}
+
+// see takes in what a record says of its images. Its caller holds the lock.
+func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resource) {
+	at, pod, placed := placeOf(about)
+	running := o.Allowed || o.Process == report.ProcessScan
+	current := map[*entry]bool{}
+	for n := range r.Images {
+		e := i.entryOf(&r.Images[n], o.Time)
+		e.update(o, r, &r.Images[n], i)
+		current[e] = true
+		if placed {
+			i.use(e, at, pod, &r.Images[n], use{of: about.APIVersion + " " + about.Kind, running: running, process: o.Process, seen: o.Time.UTC()})
+		}
+	}
+	if placed && running {
+		for e := range i.places[at] { // what the object ran before
+			if u := e.uses[at]; !current[e] && u.running {
+				if delete(u.pods, pod); len(u.pods) == 0 {
+					i.remove(e, at)
+				}
+				e.describe()
+			}
+		}
+	}
+	for e := range current {
+		e.describe()
+	}
+}
+
+// entryOf returns the entry of an image, as the one that was seen last.
+func (i *Inventory) entryOf(image *report.Image, at time.Time) *entry {
+	id := idOf(image)
+	e := i.images[id]
+	if e == nil {
+		e = &entry{image: Image{ID: id, FirstSeen: at.UTC(), Digest: image.Digest.String()}, uses: map[place]*use{}}
+		if image.Digest.IsZero() {
+			e.image.Digest = ""
+		} else {
+			unknown := report.Image{Reference: image.Reference} // what it was while nobody knew its digest
+			i.drop(i.images[idOf(&unknown)])
+		}
+		i.images[id], e.at = e, i.order.PushFront(e)
+	}
+	i.order.MoveToFront(e.at)
+	e.image.LastSeen = at.UTC()
+	return e
+}
+
+// update takes the verdict over.
+func (e *entry) update(o report.Occasion, r report.Record, image *report.Image, i *Inventory) {
+	verdict := verdictOfImage(image)
+	changed := verdict != e.image.Verdict
+	e.image.Reference, e.image.Verdict = cut(image.Reference, maxName), verdict
+	if !slices.Contains(e.references, e.image.Reference) {
+		e.references = append(e.references, e.image.Reference)
+		e.references = e.references[max(0, len(e.references)-maxReferences):]
+	}
+	e.image.Code, e.image.Message = "", ""
+	if reasons := telling(image, verdict); len(reasons) > 0 {
+		e.image.Code, e.image.Message = string(reasons[0].Code), cut(reasons[0].Message, maxMessage)
+	}
+	if !changed && !e.proof.stale(o.Time, r) {
+		return
+	}
+	e.image.Signers, e.judgements = signersOf(image), judgementsOf(image)
+	i.evidence -= len(e.proof.packed)
+	e.proof = newEvidence(o, r, i.packer.pack(image))
+	i.evidence += len(e.proof.packed)
+}
+
+// telling are the reasons why it is not simply allowed.
+func telling(image *report.Image, verdict Verdict) []policy.Reason {
+	switch {
+	case image.Answer != gate.Allow:
+		return image.Reasons
+	case verdict != Warned || len(image.Warnings) > 0:
+		return image.Warnings
+	}
+	for n := range image.Decisions {
+		if d := &image.Decisions[n]; d.Effect == report.EffectWarn && len(d.Reasons) > 0 {
+			return d.Reasons
+		}
+	}
+	return image.Reasons
+}
+
+func signersOf(image *report.Image) []Signer {
+	var signers []Signer
+	for n := range image.Decisions {
+		for k := range image.Decisions[n].Proofs {
+			s := image.Decisions[n].Proofs[k].Signer
+			made := Signer{Name: cut(s.String(), maxName), Subject: cut(s.Subject, maxName), Issuer: cut(s.Issuer, maxName), KeyFingerprint: cut(s.KeyFingerprint, maxName)}
+			if len(signers) < maxSigners && !slices.Contains(signers, made) {
+				signers = append(signers, made)
+			}
+		}
+	}
+	return signers
+}
+
+func judgementsOf(image *report.Image) []judgement {
+	var judgements []judgement
+	for n := range image.Decisions {
+		if d := &image.Decisions[n]; len(judgements) < maxJudgements {
+			judgements = append(judgements, judgement{cut(d.Policy.String(), maxName), cut(d.Rule, maxName), resultOf(d)})
+		}
+	}
+	return judgements
+}
+
+// use notes that a workload names the image.
+func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now use) {
+	u := e.uses[at]
+	if u == nil {
+		if len(e.uses) == maxUses {
+			e.leftOut++
+			return
+		}
+		u = &use{of: now.of, pods: map[uint64]int64{}}
+		e.uses[at] = u
+		i.uses++
+		if i.places[at] == nil {
+			i.places[at] = map[*entry]struct{}{}
+		}
+		i.places[at][e] = struct{}{}
+	}
+	if !now.running && u.running {
+		return // others of its pods run; that this one was refused is among the decisions
+	}
+	e.used = e.used || now.running
+	u.verdict, u.running, u.process, u.seen = verdictOfImage(image), now.running, now.process, now.seen
+	if name := cut(image.Container, maxName); name != "" && len(u.containers) < maxContainers && !slices.Contains(u.containers, name) {
+		u.containers = append(u.containers, name)
+	}
+	if _, known := u.pods[pod]; now.running && (known || len(u.pods) < maxPods) {
+		u.pods[pod] = now.seen.Unix()
+	}
+}
+
+// clear forgets the objects of a kind that a scan did not find. Where something was left
+// out of what it told, nobody knows what is gone.
+func (i *Inventory) clear(p pass) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if dropped := i.dropped.Load(); dropped != i.heard {
+		i.heard = dropped
+		return
+	}
+	for _, e := range i.images {
+		for at, u := range e.uses {
+			if u.of != p.apiVersion+" "+p.kind || !u.running {
+				continue
+			}
+			for pod, seen := range u.pods {
+				if seen < p.began.Unix() {
+					delete(u.pods, pod)
+				}
+			}
+			if len(u.pods) == 0 && u.seen.Before(p.began) {
+				i.remove(e, at)
+			}
+		}
+		e.describe()
+		if len(e.uses) == 0 && e.used {
+			i.drop(e)
+		}
+	}
+}
+
+// remove forgets that a workload names the image.
+func (i *Inventory) remove(e *entry, at place) {
+	if _, ok := e.uses[at]; !ok {
+		return
+	}
+	delete(e.uses, at)
+	i.uses--
+	if delete(i.places[at], e); len(i.places[at]) == 0 {
+		delete(i.places, at)
+	}
+}
+
+// drop forgets an image; nil is none.
+func (i *Inventory) drop(e *entry) {
+	if e == nil {
+		return
+	}
+	for at := range e.uses {
+		i.remove(e, at)
+	}
+	i.evidence -= len(e.proof.packed)
+	i.order.Remove(e.at)
+	delete(i.images, e.image.ID)
+}
+
+// forget keeps to the bounds: what was seen longest ago goes.
+func (i *Inventory) forget(now time.Time) {
+	for {
+		oldest := i.order.Back()
+		if oldest == nil {
+			break
+		}
+		e, _ := oldest.Value.(*entry)
+		if len(i.images) <= MaxImages && i.uses <= maxAllUses && i.evidence <= maxAllEvidence && now.Sub(e.image.LastSeen) <= Keep {
+			break
+		}
+		i.drop(e)
+	}
+	if now.Sub(i.swept) < time.Hour {
+		return
+	}
+	i.swept = now
+	i.forgetPolicies(now)
+	for _, e := range i.images {
+		for at, u := range e.uses {
+			if now.Sub(u.seen) > Keep {
+				i.remove(e, at)
+			}
+		}
+		e.describe()
+	}
+}
+
+// describe counts the uses and makes the text that is searched.
+func (e *entry) describe() {
+	e.image.Workloads, e.image.Pods, e.image.Refused = 0, 0, 0
+	namespaces := map[string]struct{}{}
+	var text strings.Builder
+	for _, each := range append([]string{e.image.Digest}, e.references...) {
+		text.WriteString(each + "\n")
+	}
+	for _, s := range e.image.Signers {
+		text.WriteString(s.Name + "\n")
+	}
+	for at, u := range e.uses {
+		text.WriteString(at.namespace + "/" + at.name + "\n")
+		if at.namespace != "" {
+			namespaces[at.namespace] = struct{}{}
+		}
+		if !u.running {
+			e.image.Refused++
+			continue
+		}
+		e.image.Workloads++
+		e.image.Pods += len(u.pods)
+	}
+	e.text = strings.ToLower(text.String())
+	e.image.NamespaceCount = len(namespaces)
+	e.image.Namespaces = firstOf(namespaces, 5)
+}
+
+// firstOf returns the first n of the names, in order.
+func firstOf(names map[string]struct{}, n int) []string {
+	sorted := make([]string, 0, len(names))
+	for name := range names {
+		sorted = append(sorted, name)
+	}
+	slices.Sort(sorted)
+	return sorted[:min(n, len(sorted))]
+}
+
+// hashOf tells pods of one workload apart in little room.
+func hashOf(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // it never fails
+	return h.Sum64()
+}

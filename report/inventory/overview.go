@@ -1,0 +1,96 @@
+package inventory
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Span is how far back Overview looks.
+type Span string
+
+// The spans, with the grain that their moments have.
+const (
+	Hour Span = "1h"  // by minute
+	Day  Span = "24h" // by 15 minutes
+	Week Span = "7d"  // by 2 hours
+)
+
+// Overview is the whole at a glance.
+type Overview struct {
+	About About `json:"about"`
+	// Images counts the images by verdict; Workloads and Pods what runs them.
+	Images    Tally `json:"images"`
+	Workloads int   `json:"workloads"`
+	Policies  int   `json:"policies"`
+	// Moments count the requests over the span, the oldest first; GrainSeconds is how
+	// long each is.
+	Span         Span     `json:"span"`
+	GrainSeconds int      `json:"grainSeconds"`
+	Moments      []Moment `json:"moments"`
+	// Attention are images that are denied, could not be looked at, or are warned of:
+	// those that run come first.
+	Attention []Image `json:"attention"`
+	// Failing are policies that an image fails now, or that failed in the span.
+	Failing []Policy `json:"failing"`
+	// Latest are the last decisions that admitted nothing.
+	Latest []Decision `json:"latest"`
+}
+
+// Overview returns the whole at a glance; an error says that there is no such span.
+func (i *Inventory) Overview(span Span) (Overview, error) {
+	span = cmp.Or(span, Day)
+	if err := oneOf("span", span, []Span{Hour, Day, Week}); err != nil {
+		return Overview{}, err
+	}
+	o := Overview{About: i.About(), Span: span, Attention: []Image{}, Failing: []Policy{}, Latest: []Decision{}}
+	policies := i.Policies()
+	now := i.now()
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	o.Moments, o.GrainSeconds = i.history.over(span, now)
+	o.Workloads, o.Policies = len(i.places), len(policies)
+	var urgent []*entry
+	for _, e := range i.images {
+		o.Images.add(e.image.Verdict)
+		if e.image.Verdict != Allowed && e.image.Verdict != Unchecked {
+			urgent = append(urgent, e)
+		}
+	}
+	slices.SortFunc(urgent, func(a, b *entry) int {
+		return cmp.Or(
+			-cmp.Compare(min(a.image.Workloads, 1), min(b.image.Workloads, 1)),
+			cmp.Compare(slices.Index(Verdicts(), a.image.Verdict), slices.Index(Verdicts(), b.image.Verdict)),
+			b.image.LastSeen.Compare(a.image.LastSeen), strings.Compare(a.image.ID, b.image.ID))
+	})
+	for _, e := range urgent[:min(len(urgent), attention)] {
+		o.Attention = append(o.Attention, e.image)
+	}
+	for _, p := range policies {
+		failed := p.Images.Fail+p.Images.Error > 0 || !p.LastFail.IsZero() && !p.LastFail.Before(o.Moments[0].Start)
+		if failed && len(o.Failing) < attention {
+			o.Failing = append(o.Failing, p)
+		}
+	}
+	i.refusals.latest(func(d *Decision) bool {
+		o.Latest = append(o.Latest, *d)
+		return len(o.Latest) < attention
+	})
+	return o, nil
+}
+
+// attention is how many of each an Overview lists.
+const attention = 6
+
+// over returns the moments of a span.
+func (h *history) over(span Span, now time.Time) ([]Moment, int) {
+	switch span {
+	case Hour:
+		return last(h.byMinute[:], now, time.Minute, 60), 60
+	case Week:
+		return merged(last(h.byHour[:], now, time.Hour, hours), 2), 2 * 60 * 60
+	default:
+		return merged(last(h.byMinute[:], now, time.Minute, minutes), 15), 15 * 60
+	}
+}

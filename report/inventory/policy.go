@@ -1,0 +1,180 @@
+package inventory
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// policyCount is what one policy came to since the process began.
+type policyCount struct {
+	about     Policy // without counts of images and rules
+	rules     map[string]*Results
+	ruleNames []string // in the order in which they were met
+}
+
+// countPolicies counts the results of a record. Its caller holds the lock.
+func (i *Inventory) countPolicies(o report.Occasion, r report.Record) {
+	for n := range r.Images {
+		for k := range r.Images[n].Decisions {
+			d := &r.Images[n].Decisions[k]
+			i.countPolicy(o, d.Policy, d.Rule, resultOf(d))
+		}
+	}
+	for n := range r.Rules {
+		rule := &r.Rules[n]
+		switch {
+		case rule.Error != "":
+			i.countPolicy(o, rule.Policy, rule.Rule, isError)
+		case rule.Kind != policy.ImageRule && rule.Skipped == "":
+			i.countPolicy(o, rule.Policy, rule.Rule, kindOf(rule.Result, rule.Action == policy.Warn))
+		}
+	}
+}
+
+func (i *Inventory) countPolicy(o report.Occasion, p report.Policy, rule string, told resultKind) {
+	id := p.String()
+	known := i.policies[id]
+	if known == nil {
+		if len(i.policies) >= maxPolicies || p.Name == "" {
+			return
+		}
+		known = &policyCount{rules: map[string]*Results{}, about: Policy{
+			ID: cut(id, maxName), Kind: cut(p.Kind, maxName), Namespace: cut(p.Namespace, maxName), Name: cut(p.Name, maxName),
+		}}
+		i.policies[known.about.ID] = known
+	}
+	known.about.Hash, known.about.LastSeen = cut(p.Hash, maxName), o.Time.UTC()
+	if told == isFail {
+		known.about.LastFail = o.Time.UTC()
+	}
+	if o.Process == report.ProcessScan {
+		known.about.Scan.add(told)
+	} else {
+		known.about.Admission.add(told)
+	}
+	rule = cut(rule, maxName)
+	results := known.rules[rule]
+	if results == nil {
+		if len(known.ruleNames) == maxRules {
+			return
+		}
+		results = &Results{}
+		known.rules[rule] = results
+		known.ruleNames = append(known.ruleNames, rule)
+	}
+	results.add(told)
+}
+
+// resultKind is what a rule came to.
+type resultKind uint8
+
+const (
+	isPass resultKind = iota
+	isFail
+	isWarn
+	isError
+	isSkip
+)
+
+func (r *Results) add(kind resultKind) {
+	switch kind {
+	case isPass:
+		r.Pass++
+	case isFail:
+		r.Fail++
+	case isWarn:
+		r.Warn++
+	case isError:
+		r.Error++
+	case isSkip:
+		r.Skip++
+	}
+}
+
+// resultOf says what an entry of a rule about images came to.
+func resultOf(d *report.Decision) resultKind { return kindOf(d.Result, d.Action == policy.Warn) }
+
+func kindOf(result policy.Result, warns bool) resultKind {
+	switch {
+	case result == policy.Skipped:
+		return isSkip
+	case result == policy.Undecided:
+		return isError
+	case result != policy.Fail:
+		return isPass
+	case warns:
+		return isWarn
+	default:
+		return isFail
+	}
+}
+
+// forgetPolicies leaves out those that nobody asked for a week.
+func (i *Inventory) forgetPolicies(now time.Time) {
+	for id, known := range i.policies {
+		if now.Sub(known.about.LastSeen) > Keep {
+			delete(i.policies, id)
+		}
+	}
+}
+
+// Policies returns what each policy came to, by ID.
+func (i *Inventory) Policies() []Policy {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	images := map[string]*Results{}
+	for _, e := range i.images {
+		for _, j := range e.judgements {
+			if images[j.policy] == nil {
+				images[j.policy] = &Results{}
+			}
+			images[j.policy].add(j.told)
+		}
+	}
+	all := make([]Policy, 0, len(i.policies))
+	for id, known := range i.policies {
+		p := known.about
+		if now := images[id]; now != nil {
+			p.Images = *now
+		}
+		p.Rules = make([]RuleTold, 0, len(known.ruleNames))
+		for _, name := range known.ruleNames {
+			p.Rules = append(p.Rules, RuleTold{Name: name, Results: *known.rules[name]})
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b Policy) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Facets are the names that filters can be given: up to 500 of each, in order.
+type Facets struct {
+	Namespaces []string `json:"namespaces"`
+	Signers    []string `json:"signers"`
+	Policies   []string `json:"policies"`
+}
+
+// Facets returns the names that filters can be given.
+func (i *Inventory) Facets() Facets {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	namespaces, signers, policies := map[string]struct{}{}, map[string]struct{}{}, map[string]struct{}{}
+	for at := range i.places {
+		if at.namespace != "" {
+			namespaces[at.namespace] = struct{}{}
+		}
+	}
+	for _, e := range i.images {
+		for _, s := range e.image.Signers {
+			signers[s.Name] = struct{}{}
+		}
+	}
+	for id := range i.policies {
+		policies[id] = struct{}{}
+	}
+	return Facets{firstOf(namespaces, maxFacets), firstOf(signers, maxFacets), firstOf(policies, maxFacets)}
+}

@@ -1,0 +1,217 @@
+package inventory
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Sort is the order of a list of images.
+type Sort string
+
+// The orders. Equals stand in the order of their references.
+const (
+	ByAttention Sort = "attention" // denied first; the default
+	ByReference Sort = "reference"
+	BySigner    Sort = "signer"
+	ByPods      Sort = "pods" // the most first
+	ByLastSeen  Sort = "seen" // the latest first
+)
+
+// Sorts are all of them.
+func Sorts() []Sort { return []Sort{ByAttention, ByReference, BySigner, ByPods, ByLastSeen} }
+
+// ImageQuery asks for images. Empty fields ask for nothing.
+type ImageQuery struct {
+	// Text is looked for in references, digests, signers and workloads, in any case.
+	Text string
+	// Verdict is the image's.
+	Verdict Verdict
+	// Namespace is one in which it runs, or was refused.
+	Namespace string
+	// Signer is looked for in the names, identities, issuers and key fingerprints of
+	// signers, in any case.
+	Signer string
+	// Key is a key's fingerprint, or the beginning of one.
+	Key string
+	// Policy is the ID of a policy that speaks of the image; Failed asks for those that
+	// it does not pass.
+	Policy string
+	Failed bool
+	// Digest is the image's, or the beginning of it.
+	Digest string
+	// Sort is the order, Reverse turns it round.
+	Sort    Sort
+	Reverse bool
+	Page    Page
+}
+
+// Page is a part of a list.
+type Page struct {
+	// Offset is how many come before it; Limit is how many it has at most, 50 if it is
+	// 0, and MaxPage at most.
+	Offset, Limit int
+}
+
+// check refuses what no list has.
+func (p *Page) check() error {
+	if p.Limit == 0 {
+		p.Limit = 50
+	}
+	if p.Offset < 0 || p.Limit < 0 || p.Limit > MaxPage {
+		return fmt.Errorf("page: want an offset of 0 or more and a limit of 1 to %d", MaxPage)
+	}
+	return nil
+}
+
+// of returns the part of a list of n that it means.
+func (p Page) of(n int) (from, to int) {
+	from = min(p.Offset, n)
+	return from, min(from+p.Limit, n)
+}
+
+// ImagePage is a part of the images that a query asks for.
+type ImagePage struct {
+	// Total is how many there are; Verdicts counts them by verdict, as they would be if
+	// the query asked for none.
+	Total    int     `json:"total"`
+	Verdicts Tally   `json:"verdicts"`
+	Offset   int     `json:"offset"`
+	Items    []Image `json:"items"`
+}
+
+// Images returns what a query asks for; an error says what makes no sense in it.
+func (i *Inventory) Images(q ImageQuery) (ImagePage, error) {
+	q.Sort = cmp.Or(q.Sort, ByAttention)
+	if err := errors.Join(q.Page.check(), oneOf("verdict", q.Verdict, append(Verdicts(), "")), oneOf("sort", q.Sort, Sorts())); err != nil {
+		return ImagePage{}, err
+	}
+	q.Text, q.Signer, q.Key, q.Digest = strings.ToLower(q.Text), strings.ToLower(q.Signer), strings.ToLower(q.Key), strings.ToLower(q.Digest)
+	page := ImagePage{Offset: q.Page.Offset, Items: []Image{}}
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	var found []*entry
+	for _, e := range i.images {
+		if !q.asksFor(e) {
+			continue
+		}
+		page.Verdicts.add(e.image.Verdict)
+		if q.Verdict == "" || e.image.Verdict == q.Verdict {
+			found = append(found, e)
+		}
+	}
+	page.Total = len(found)
+	slices.SortFunc(found, q.compare)
+	from, to := q.Page.of(len(found))
+	for _, e := range found[from:to] {
+		page.Items = append(page.Items, e.image)
+	}
+	return page, nil
+}
+
+func oneOf[T ~string](name string, value T, choices []T) error {
+	if slices.Contains(choices, value) {
+		return nil
+	}
+	words := make([]string, 0, len(choices))
+	for _, c := range choices {
+		if c != "" {
+			words = append(words, string(c))
+		}
+	}
+	return fmt.Errorf("%s: want one of %s", name, strings.Join(words, ", "))
+}
+
+// asksFor compares with everything but the verdict.
+func (q *ImageQuery) asksFor(e *entry) bool {
+	if q.Text != "" && !strings.Contains(e.text, q.Text) || !strings.HasPrefix(e.image.Digest, q.Digest) && !strings.HasPrefix(e.image.Digest, "sha256:"+q.Digest) {
+		return false
+	}
+	if q.Namespace != "" && !e.isIn(q.Namespace) {
+		return false
+	}
+	if q.Signer != "" && !slices.ContainsFunc(e.image.Signers, func(s Signer) bool {
+		return strings.Contains(strings.ToLower(s.Name+"\n"+s.Subject+"\n"+s.Issuer+"\n"+s.KeyFingerprint), q.Signer)
+	}) {
+		return false
+	}
+	if q.Key != "" && !slices.ContainsFunc(e.image.Signers, func(s Signer) bool {
+		return s.KeyFingerprint != "" && strings.HasPrefix(s.KeyFingerprint, q.Key)
+	}) {
+		return false
+	}
+	return q.Policy == "" || slices.ContainsFunc(e.judgements, func(j judgement) bool {
+		return j.policy == q.Policy && (!q.Failed || j.told != isPass && j.told != isSkip)
+	})
+}
+
+func (e *entry) isIn(namespace string) bool {
+	for at := range e.uses {
+		if at.namespace == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+func (q *ImageQuery) compare(a, b *entry) int {
+	order := 0
+	switch q.Sort {
+	case ByAttention:
+		order = cmp.Compare(slices.Index(Verdicts(), a.image.Verdict), slices.Index(Verdicts(), b.image.Verdict))
+	case BySigner:
+		order = strings.Compare(firstSigner(a), firstSigner(b))
+	case ByPods:
+		order = cmp.Compare(b.image.Pods, a.image.Pods)
+	case ByLastSeen:
+		order = b.image.LastSeen.Compare(a.image.LastSeen)
+	case ByReference:
+	}
+	order = cmp.Or(order, strings.Compare(a.image.Reference, b.image.Reference), strings.Compare(a.image.ID, b.image.ID))
+	if q.Reverse {
+		return -order
+	}
+	return order
+}
+
+// firstSigner sorts what nobody signed last.
+func firstSigner(e *entry) string {
+	if len(e.image.Signers) == 0 {
+		return "\U0010FFFF"
+	}
+	return e.image.Signers[0].Name
+}
+
+// Image returns everything about one image, by its ID or its digest; false if it is not
+// known. Of several with one digest, the one that was seen last.
+func (i *Inventory) Image(id string) (Details, bool) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	e := i.images[id]
+	if e == nil && strings.Contains(id, ":") {
+		for _, other := range i.images {
+			if other.image.Digest == id && (e == nil || other.image.LastSeen.After(e.image.LastSeen)) {
+				e = other
+			}
+		}
+	}
+	if e == nil {
+		return Details{}, false
+	}
+	d := Details{
+		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut, Record: e.proof.unpack(),
+		DecidedAt: e.proof.made.UTC(), Process: e.proof.process, Door: e.proof.door, PolicySetHash: e.proof.policies, TrustGeneration: e.proof.trust,
+	}
+	for at, u := range e.uses {
+		d.Uses = append(d.Uses, Use{
+			APIVersion: at.apiVersion, Kind: at.kind, Namespace: at.namespace, Name: at.name, Containers: slices.Clone(u.containers),
+			Pods: len(u.pods), Verdict: u.verdict, Running: u.running, Process: u.process, LastSeen: u.seen,
+		})
+	}
+	slices.SortFunc(d.Uses, func(a, b Use) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), strings.Compare(a.APIVersion, b.APIVersion))
+	})
+	return d, true
+}

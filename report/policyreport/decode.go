@@ -1,0 +1,170 @@
+package policyreport
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ErrForeign is returned for an object that has the name of a report and was made by
+// somebody else.
+var ErrForeign = errors.New("the report was made by somebody else")
+
+// original is a part as it was read.
+type original struct {
+	api  API
+	meta metav1.ObjectMeta
+	// essence tells apart what readers see.
+	essence [sha256.Size]byte
+}
+
+// Parts returns of how many parts a report is, by its first one.
+func Parts(first []byte) int {
+	var object struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	if len(first) > maxRead || json.Unmarshal(first, &object) != nil {
+		return 1
+	}
+	n, err := strconv.Atoi(object.Metadata.Annotations[PartsAnnotation])
+	if err != nil {
+		return 1
+	}
+	return min(max(n, 1), MaxParts)
+}
+
+// Decode reads the parts of a report, which Encode made once and anybody may have
+// edited since: what makes no sense is left out, and comes back with the next look at
+// the object. An error means that a part is no report of a known API, is larger than
+// any that can be stored, or is not ours (ErrForeign).
+func Decode(at Place, show Selection, parts [][]byte) (*Report, error) {
+	r := New(at, show)
+	for _, text := range parts {
+		object, api, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("read the report %s/%s: %w", at.Namespace, at.Name, err)
+		}
+		r.read = append(r.read, original{api: api, meta: kept(object.ObjectMeta), essence: essence(object)})
+		if !sameScope(object.Scope, at.Scope) {
+			continue // of an object that had the name before
+		}
+		r.pods = r.pods || object.Annotations[SpeakersAnnotation] == podsSpeak
+		maps.Copy(r.unlisted, parseTokens(object.Annotations[UnlistedAnnotation]))
+		r.include(object.Results)
+	}
+	r.forgetUseless()
+	return r, nil
+}
+
+func parse(text []byte) (PolicyReport, API, error) {
+	if len(text) > maxRead {
+		return PolicyReport{}, "", fmt.Errorf("it has %d bytes: want at most %d", len(text), maxRead)
+	}
+	var object PolicyReport
+	if err := json.Unmarshal(text, &object); err != nil {
+		return PolicyReport{}, "", err
+	}
+	api, ok := apiOf(object.APIVersion, object.Kind)
+	switch {
+	case !ok:
+		return PolicyReport{}, "", fmt.Errorf("%s %s is no report: want one of %v", object.APIVersion, object.Kind, APIs())
+	case object.Labels[ManagedByLabel] != ManagedBy:
+		return PolicyReport{}, "", fmt.Errorf("%w: its label %s is %q", ErrForeign, ManagedByLabel, object.Labels[ManagedByLabel])
+	}
+	return object, api, nil
+}
+
+// kept is what an update sends back of a part's metadata.
+func kept(of metav1.ObjectMeta) metav1.ObjectMeta {
+	annotations := maps.Clone(of.Annotations)
+	maps.DeleteFunc(annotations, func(name, _ string) bool {
+		return slices.Contains([]string{PartsAnnotation, UnlistedAnnotation, SpeakersAnnotation}, name)
+	})
+	return metav1.ObjectMeta{
+		Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, Labels: of.Labels, Annotations: annotations, Finalizers: of.Finalizers,
+		OwnerReferences: of.OwnerReferences,
+	}
+}
+
+// keepIn adds what others have written to the metadata of a part that is updated.
+func (o original) keepIn(meta *metav1.ObjectMeta) {
+	meta.UID, meta.ResourceVersion, meta.Finalizers = o.meta.UID, o.meta.ResourceVersion, o.meta.Finalizers
+	meta.Labels = joined(o.meta.Labels, meta.Labels)
+	meta.Annotations = joined(o.meta.Annotations, meta.Annotations)
+	for _, owner := range o.meta.OwnerReferences {
+		if !slices.ContainsFunc(meta.OwnerReferences, func(own metav1.OwnerReference) bool { return own.UID == owner.UID }) {
+			meta.OwnerReferences = append(meta.OwnerReferences, owner)
+		}
+	}
+}
+
+func joined(theirs, ours map[string]string) map[string]string {
+	all := maps.Clone(theirs)
+	if all == nil {
+		return ours
+	}
+	maps.Copy(all, ours)
+	return all
+}
+
+// essence hashes what readers see of a part: everything but its version, and how and
+// when its results came about.
+func essence(o PolicyReport) [sha256.Size]byte {
+	o.TypeMeta = metav1.TypeMeta{}
+	o.ObjectMeta = metav1.ObjectMeta{
+		Labels: o.Labels, Annotations: o.Annotations, OwnerReferences: o.OwnerReferences,
+	}
+	o.Results = slices.Clone(o.Results)
+	for i := range o.Results {
+		each := &o.Results[i]
+		each.Timestamp = metav1.Timestamp{}
+		each.Properties = maps.Clone(each.Properties)
+		delete(each.Properties, processProperty)
+		delete(each.Properties, evidenceProperty)
+		if each.Result == "error" {
+			each.Description = "" // as alike has it
+		}
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return [sha256.Size]byte{} // equal to no other
+	}
+	return sha256.Sum256(text)
+}
+
+// include takes in what a part says.
+func (r *Report) include(entries []openreports.ReportResult) {
+	for _, entry := range entries {
+		w, ok := resultOf(entry)
+		switch {
+		case !ok, w.Resource.Name == "" && r.place.Scope.Name == "":
+		case w.Resource.Name == "", !r.pods && r.isScope(w.Resource):
+			r.put(lineOf(w), "", w)
+		default:
+			r.put(lineOf(w), identity(w.Resource), w)
+		}
+	}
+}
+
+// forgetUseless forgets what was written under another Selection and has no use under
+// this one: it comes back as this one has it with the next look at the objects.
+func (r *Report) forgetUseless() {
+	for l, s := range r.lines {
+		if r.pods && !r.shares() {
+			s.shared = nil
+		}
+		r.tidy(l)
+	}
+	for t, status := range r.unlisted {
+		if !r.show.counts(status) && (t.who != "" || !r.shares()) {
+			delete(r.unlisted, t)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package policyreport_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// TestPlace: in which report a result stands, and who owns it.
+func TestPlace(t *testing.T) {
+	lone, web := pod("shop", "web-1", nil).resource(), named("apps/v1", "Deployment", "shop", "web").resource()
+	node := report.Resource{APIVersion: "v1", Kind: "Node", Name: "n-1", UID: "node"}
+	namespace := report.Resource{APIVersion: "v1", Kind: "Namespace", Namespace: "shop", Name: "shop", UID: "ns"}
+	inNone := report.Resource{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "admin", UID: "role"}
+	unsaved := report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web"}
+	strange := report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web", UID: "../../Weird UID"}
+	owned := lone
+	owned.Owner = &report.Owner{Kind: "ReplicaSet", Name: "web-1"}
+	for _, row := range []struct {
+		reason   string
+		by       policyreport.Grouping
+		of       report.Resource
+		workload report.Resource
+		want     policyreport.Place
+		none     bool
+	}{
+		{"a pod of an owner", policyreport.ByWorkload, owned, web, policyreport.Place{Namespace: "shop", Name: web.UID, Scope: web}, false},
+		{"a lone pod", policyreport.ByWorkload, lone, report.Resource{}, policyreport.Place{Namespace: "shop", Name: lone.UID, Scope: lone}, false},
+		{"a static pod", policyreport.ByWorkload, lone, node, policyreport.Place{Namespace: "shop", Name: lone.UID, Scope: lone}, false},
+		{"the owner itself", policyreport.ByWorkload, web, report.Resource{}, policyreport.Place{Namespace: "shop", Name: web.UID, Scope: web}, false},
+		{"each object", policyreport.ByResource, owned, web, policyreport.Place{Namespace: "shop", Name: lone.UID, Scope: lone}, false},
+		{"each policy", policyreport.ByPolicy, lone, web, policyreport.Place{Namespace: "shop", Name: "clusterpolicy-p"}, false},
+		{"each namespace", policyreport.ByNamespace, lone, web, policyreport.Place{Namespace: "shop", Name: "quaymaster"}, false},
+		{"what is in no namespace", policyreport.ByNamespace, inNone, web, policyreport.Place{Name: "quaymaster"}, false},
+		{"a namespace is in none", policyreport.ByNamespace, namespace, web, policyreport.Place{Name: "quaymaster"}, false},
+		{"an object in no namespace", policyreport.ByWorkload, inNone, report.Resource{}, policyreport.Place{Name: "role", Scope: inNone}, false},
+		{"of a file", policyreport.ByResource, unsaved, report.Resource{}, policyreport.Place{Namespace: "shop", Name: "pod-web", Scope: unsaved}, false},
+		{"an UID that is no name", policyreport.ByResource, strange, report.Resource{}, policyreport.Place{Namespace: "shop", Name: "report-cc2d1ce5c2b8ef3a8f3c8f9c", Scope: strange}, false},
+		{"a name that is to be made up", policyreport.ByWorkload, report.Resource{Kind: "Pod", Namespace: "shop", Name: "web-*"}, report.Resource{}, policyreport.Place{}, true},
+		{"no name", policyreport.ByWorkload, report.Resource{Kind: "Pod", Namespace: "shop"}, report.Resource{}, policyreport.Place{}, true},
+	} {
+		got, ok := row.by.Place(result.Result{Policy: result.Policy{Kind: "ClusterPolicy", Name: "p"}, Resource: row.of}, row.workload)
+		if strings.HasPrefix(row.want.Name, "report-") && strings.HasPrefix(got.Name, "report-") {
+			row.want.Name = got.Name
+		}
+		if ok == row.none || got != row.want {
+			t.Errorf("%s: %+v %t, want %+v", row.reason, got, ok, row.want)
+		}
+	}
+}
+
+// TestNames: every name is one that an API server takes, with a number behind it.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"p", strings.Repeat("long", 60), "Capital", "with space", ""} {
+		r := result.Result{Policy: result.Policy{Kind: "ClusterPolicy", Name: name}, Resource: pod("shop", "web", nil).resource()}
+		at := place(t, policyreport.ByPolicy, r, report.Resource{})
+		if last := policyreport.PartName(at.Name, policyreport.MaxParts); len(last) > 253 || strings.ToLower(last) != last || strings.ContainsAny(last, " _/") {
+			t.Errorf("%q becomes %q", name, last)
+		}
+	}
+}
+
+// TestAPIs: the names by which an API server knows the kinds.
+func TestAPIs(t *testing.T) {
+	for _, row := range []struct {
+		api             policyreport.API
+		namespace, want string
+	}{
+		{policyreport.PolicyReports, "shop", "wgpolicyk8s.io/v1alpha2, Resource=policyreports PolicyReport"},
+		{policyreport.PolicyReports, "", "wgpolicyk8s.io/v1alpha2, Resource=clusterpolicyreports ClusterPolicyReport"},
+		{policyreport.OpenReports, "shop", "openreports.io/v1alpha1, Resource=reports Report"},
+		{policyreport.OpenReports, "", "openreports.io/v1alpha1, Resource=clusterreports ClusterReport"},
+	} {
+		if got := row.api.Resource(row.namespace).String() + " " + row.api.Kind(row.namespace); got != row.want {
+			t.Errorf("%s, want %s", got, row.want)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package policyreport
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// Settle takes in the words of everybody whom the report speaks of, found at a time:
+// what most pods say becomes the shared word, and what nobody says any more goes. It
+// reports as Merge does. What is newer than that time stays.
+func (r *Report) Settle(at time.Time, results []result.Result) bool {
+	settled := New(r.place, r.show)
+	settled.pods, settled.read = r.pods, r.read
+	settled.merge(results)
+	for l, s := range r.lines {
+		if s.shared != nil && s.shared.Time.After(at) {
+			settled.put(l, "", *s.shared)
+		}
+		for _, w := range sorted(s.listed) {
+			if w.Time.After(at) {
+				settled.take(w)
+			}
+		}
+	}
+	changed := !settled.says(r)
+	*r = *settled
+	return changed
+}
+
+// says reports whether a reader sees no difference between two reports.
+func (r *Report) says(other *Report) bool {
+	return maps.EqualFunc(r.lines, other.lines, func(a, b *said) bool {
+		if (a.shared == nil) != (b.shared == nil) || a.shared != nil && !same(*a.shared, *b.shared) {
+			return false
+		}
+		return maps.EqualFunc(a.listed, b.listed, same)
+	}) && maps.Equal(r.unlisted, other.unlisted)
+}
+
+// ForgetResource removes what is listed of an object that is gone, and reports whether
+// there was anything. A shared word of pods stays: nobody knows who else said it.
+func (r *Report) ForgetResource(of report.Resource) bool {
+	return r.drop(of, time.Time{}, nil)
+}
+
+// drop removes what is said of an object on other lines than those of results, and is
+// not newer than a time; of the zero time, whatever there is. What policies say that were
+// not asked stays.
+func (r *Report) drop(of report.Resource, at time.Time, results []result.Result, unasked ...result.Policy) bool {
+	stays := namesOf(unasked)
+	who := identity(report.Resource{
+		APIVersion: text(of.APIVersion), Kind: text(of.Kind), Namespace: text(of.Namespace), Name: text(of.Name), UID: text(of.UID),
+	})
+	if !r.pods && r.isScope(of) {
+		who = ""
+	}
+	restated := map[line]bool{}
+	tokens := map[token]bool{}
+	for _, each := range results {
+		l := lineOf(worded(each))
+		restated[l], tokens[tokenOf(l, who)] = true, true
+	}
+	changed := r.dropFormer(of, at, results, restated)
+	for l, s := range r.lines {
+		before, there := s.of(who)
+		if !there || restated[l] || stays.line(l) || !at.IsZero() && before.Time.After(at) {
+			continue
+		}
+		s.remove(who)
+		r.tidy(l)
+		changed = true
+	}
+	known := ""
+	if who != "" {
+		known = code(who, whoLength)
+	}
+	return r.dropTokens(func(t token, _ result.Status) bool { return t.who == known && !tokens[t] && !stays.token(t) }) || changed
+}
+
+// dropFormer removes shared words of rules that a policy has no more: it has changed
+// since, and what it says of a pod now is not that.
+func (r *Report) dropFormer(of report.Resource, at time.Time, results []result.Result, restated map[line]bool) bool {
+	if !r.shares() || !r.isPodOfScope(result.Result{Resource: of}) {
+		return false
+	}
+	hashes := map[string]string{}
+	for _, each := range results {
+		w := worded(each)
+		hashes[w.Policy.Kind+"/"+w.Policy.String()] = w.Policy.Hash
+	}
+	changed := false
+	for l, s := range r.lines {
+		hash, said := hashes[l.kind+"/"+l.policy]
+		if s.shared == nil || !said || restated[l] || s.shared.Policy.Hash == hash || s.shared.Time.After(at) {
+			continue
+		}
+		s.shared, changed = nil, true
+		r.tidy(l)
+	}
+	return changed
+}
+
+// of returns what somebody says, or for an empty who the shared word.
+func (s *said) of(who string) (result.Result, bool) {
+	if who != "" {
+		w, ok := s.listed[who]
+		return w, ok
+	}
+	if s.shared == nil {
+		return result.Result{}, false
+	}
+	return *s.shared, true
+}
+
+// Keep removes what policies say that are not among those there are, overrides included
+// (result.OverrideKind). Only kind, namespace and name count. It reports whether there
+// was anything.
+func (r *Report) Keep(policies []result.Policy) bool {
+	there := namesOf(policies)
+	changed := false
+	for l := range r.lines {
+		if !there.line(l) {
+			delete(r.lines, l)
+			changed = true
+		}
+	}
+	return r.dropTokens(func(t token, _ result.Status) bool { return !there.token(t) }) || changed
+}
+
+// policyNames are policies by kind and name, and by what is kept of those.
+type policyNames struct{ names, codes map[string]bool }
+
+func namesOf(policies []result.Policy) policyNames {
+	n := policyNames{map[string]bool{}, map[string]bool{}}
+	for _, p := range policies {
+		l := lineOf(worded(result.Result{Policy: p}))
+		n.names[l.kind+"/"+l.policy], n.codes[tokenOf(l, "").policy] = true, true
+	}
+	return n
+}
+
+func (n policyNames) line(l line) bool { return n.names[l.kind+"/"+l.policy] }
+
+func (n policyNames) token(t token) bool { return n.codes[t.policy] }
+
+// Resources returns the objects that the report lists by name, in no order. Whoever has
+// seen that one is gone calls ForgetResource.
+func (r *Report) Resources() []report.Resource {
+	listed := map[string]report.Resource{}
+	for _, s := range r.lines {
+		for who, w := range s.listed {
+			listed[who] = w.Resource
+		}
+	}
+	return slices.Collect(maps.Values(listed))
+}
+
+// sorted returns what is listed in the order of who said it.
+func sorted(listed map[string]result.Result) []result.Result {
+	words := make([]result.Result, 0, len(listed))
+	for _, who := range slices.Sorted(maps.Keys(listed)) {
+		words = append(words, listed[who])
+	}
+	return words
+}

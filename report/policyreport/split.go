@@ -1,0 +1,196 @@
+package policyreport
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// page is what one part says.
+type page struct {
+	entries  []openreports.ReportResult
+	unlisted map[token]result.Status
+}
+
+// IsEmpty reports whether the report says nothing, so that there is none.
+func (r *Report) IsEmpty() bool { return len(r.lines)+len(r.unlisted) == 0 }
+
+// words returns everything that has an entry, in the order of policies, rules,
+// containers and objects, what has no resource first.
+func (r *Report) words() []result.Result {
+	lines := slices.SortedFunc(maps.Keys(r.lines), func(a, b line) int {
+		return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.kind, b.kind), cmp.Compare(a.rule, b.rule), cmp.Compare(a.container, b.container))
+	})
+	var words []result.Result
+	for _, l := range lines {
+		s := r.lines[l]
+		if s.shared != nil {
+			words = append(words, *s.shared)
+		}
+		own := sorted(s.listed)
+		slices.SortStableFunc(own, func(a, b result.Result) int {
+			return cmp.Or(cmp.Compare(a.Resource.Kind, b.Resource.Kind), cmp.Compare(a.Resource.Name, b.Resource.Name))
+		})
+		words = append(words, own...)
+	}
+	return words
+}
+
+// entries returns what stands in the report. Policy Reporter knows a result by the
+// report's scope, or without one by its resource, and by what it says: where several
+// say the same, of several objects or containers, they carry an ID.
+func (r *Report) entries() []openreports.ReportResult {
+	type known struct{ who, policy, rule, result, category, message string }
+	words := r.words()
+	entries := make([]openreports.ReportResult, len(words))
+	by := make([]known, len(words))
+	times := map[known]int{}
+	for i, w := range words {
+		who := ""
+		if r.place.Scope.Name == "" {
+			who = identity(w.Resource)
+		}
+		entries[i] = entryOf(w)
+		by[i] = known{who, w.Policy.String(), w.Rule, string(w.Status), w.Policy.Category, w.Message}
+		times[by[i]]++
+	}
+	for i, w := range words {
+		if times[by[i]] == 1 {
+			continue
+		}
+		who := r.place.Scope
+		if w.Resource != (report.Resource{}) {
+			who = w.Resource
+		}
+		entries[i].Properties[idProperty] = tokenOf(lineOf(w), identity(who)).String()
+	}
+	return entries
+}
+
+// split divides what the report says into pages that the limits allow.
+func (r *Report) split(limits Limits) ([]page, error) {
+	empty, err := json.Marshal(openReport(r.object(page{}, MaxParts, MaxParts)))
+	if err != nil {
+		return nil, err
+	}
+	const frame = len(`"annotations":{"`+UnlistedAnnotation+`":"pass= fail= warn= error= skip= . . . . ."},"results":[],`) + 5*len("99999")
+	room := limits.Bytes - len(empty) - frame - r.foreign()
+	if room < MinBytes/2 {
+		return nil, fmt.Errorf("labels and annotations that others have added leave %d bytes in a report of %d", room, limits.Bytes)
+	}
+	var pages []page
+	left, results := 0, 0
+	next := func(size int) *page {
+		if size > left {
+			pages = append(pages, page{unlisted: map[token]result.Status{}})
+			left, results = room, 0
+		}
+		left -= size
+		return &pages[len(pages)-1]
+	}
+	for _, entry := range r.entries() {
+		text, err := json.Marshal(entry)
+		if err != nil {
+			return nil, err
+		}
+		if results == limits.Results {
+			left = 0
+		}
+		of := next(len(text) + len(","))
+		of.entries = append(of.entries, entry)
+		results++
+	}
+	for _, t := range slices.SortedFunc(maps.Keys(r.unlisted), func(a, b token) int { return cmp.Compare(a.String(), b.String()) }) {
+		next(len(t.String())).unlisted[t] = r.unlisted[t]
+	}
+	if len(pages) > MaxParts {
+		return nil, errTooLarge
+	}
+	return pages, nil
+}
+
+// foreign is the size of what others have added to the parts, at most.
+func (r *Report) foreign() int {
+	most := 0
+	for _, each := range r.read {
+		text, err := json.Marshal(metav1.ObjectMeta{
+			Labels: each.meta.Labels, Annotations: each.meta.Annotations, Finalizers: each.meta.Finalizers, OwnerReferences: each.meta.OwnerReferences,
+		})
+		if err == nil {
+			most = max(most, len(text))
+		}
+	}
+	return most
+}
+
+// object makes one of so many parts of a page.
+func (r *Report) object(of page, number, parts int) PolicyReport {
+	o := PolicyReport{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.place.Namespace, Name: PartName(r.place.Name, number), Labels: map[string]string{ManagedByLabel: ManagedBy},
+		},
+		Results: of.entries,
+	}
+	annotate := func(name, value string) {
+		if o.Annotations == nil {
+			o.Annotations = map[string]string{}
+		}
+		o.Annotations[name] = value
+	}
+	if number == 1 && parts > 1 || number == MaxParts {
+		annotate(PartsAnnotation, strconv.Itoa(parts))
+	}
+	if r.pods && !hasPods(r.place.Scope) {
+		annotate(SpeakersAnnotation, podsSpeak)
+	}
+	if len(of.unlisted) > 0 {
+		annotate(UnlistedAnnotation, formatTokens(of.unlisted))
+	}
+	if scope := r.place.Scope; scope.Name != "" {
+		named := reference(scope)
+		o.Scope = &named
+		if scope.UID != "" {
+			o.OwnerReferences = []metav1.OwnerReference{{APIVersion: scope.APIVersion, Kind: scope.Kind, Name: scope.Name, UID: types.UID(scope.UID)}}
+		}
+	}
+	o.Summary = r.summary(of)
+	return o
+}
+
+func (r *Report) summary(of page) openreports.ReportSummary {
+	counts := map[result.Status]int{}
+	for _, each := range of.entries {
+		counts[result.Status(each.Result)]++
+	}
+	for _, status := range of.unlisted {
+		if r.show.counts(status) {
+			counts[status]++
+		}
+	}
+	return openreports.ReportSummary{
+		Pass: counts[result.Pass], Fail: counts[result.Fail], Warn: counts[result.Warn], Error: counts[result.Error], Skip: counts[result.Skip],
+	}
+}
+
+func openReport(o PolicyReport) openreports.Report {
+	return openreports.Report{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Source: result.Source, Scope: o.Scope, Summary: o.Summary, Results: o.Results}
+}
+
+// sameScope reports whether a report speaks of what its place says.
+func sameScope(of *corev1.ObjectReference, scope report.Resource) bool {
+	if of == nil {
+		return scope.Name == ""
+	}
+	return identity(resourceOf(*of)) == identity(scope)
+}

@@ -1,0 +1,176 @@
+package publish_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/report/publish"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// TestTheScan: what it says of an object is all that there is to say.
+func TestTheScan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		p := run(t, s)
+		defer p.stop()
+		p.Take(decided("lone", "", true))
+		wait(time.Minute)
+		another := func(d *report.Decided, _ *policy.Subject) {
+			d.Occasion.Process = report.ProcessScan
+			d.Outcome.Rules[0].Policy = &policy.Policy{Kind: "ClusterPolicy", Name: "other", Hash: "h2"}
+		}
+		if err := p.Put(t.Context(), decided("lone", "", true, another)); err != nil {
+			t.Fatal(err)
+		}
+		wait(time.Minute)
+		if got := s.results("shop/uid-lone"); !slices.Equal(got, []string{"other pass"}) {
+			t.Errorf("the report says %v, want what the scan found", got)
+		}
+		p.Take(decided("lone", "", false))
+		wait(time.Minute)
+		if got := s.results("shop/uid-lone"); !slices.Equal(got, []string{"labels fail", "other pass"}) {
+			t.Errorf("the report says %v, want what admission adds, too", got)
+		}
+	})
+}
+
+// TestTheSameAgain: what a reader sees no difference in is not written, whoever says it
+// and however much there is to it.
+func TestTheSameAgain(t *testing.T) {
+	rich := func(d *report.Decided, _ *policy.Subject) {
+		d.Outcome.Rules[0].Policy = &policy.Policy{
+			Kind: "ClusterPolicy", Name: "labels", Title: "Labels", Category: "Best practices", Severity: "medium", Hash: strings.Repeat("ab", 32),
+		}
+		d.Outcome.Rules[0].Properties = map[string]string{"team": "blue"}
+	}
+	scanned := func(d *report.Decided, _ *policy.Subject) { d.Occasion.Process = report.ProcessScan }
+	updated := func(d *report.Decided, s *policy.Subject) { d.Occasion.Operation, s.Operation = "UPDATE", "UPDATE" }
+	for _, of := range []string{"", "web"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			p := run(t, s)
+			defer p.stop()
+			p.Take(decided("pod-1", of, false, rich))
+			wait(time.Minute)
+			for _, again := range []func(*report.Decided, *policy.Subject){rich, scanned, updated} {
+				p.Take(decided("pod-1", of, false, rich, again))
+				wait(time.Minute)
+			}
+			if s.counts["put"] != 1 || p.told.wrote[publish.Unchanged] != 3 {
+				t.Errorf("of %q: %d writes, %v", of, s.counts["put"], p.told.wrote)
+			}
+		})
+	}
+}
+
+// TestAnUpdateHidesNoFailure: a rule that lets an update through, because it makes
+// nothing worse, does not take back what it held against the object.
+func TestAnUpdateHidesNoFailure(t *testing.T) {
+	for _, row := range []struct {
+		operation, want string
+	}{{"UPDATE", "labels fail"}, {"CREATE", "labels skip"}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			p := run(t, s)
+			defer p.stop()
+			p.Take(decided("lone", "", false))
+			wait(time.Minute)
+			p.Take(decided("lone", "", true, func(d *report.Decided, s *policy.Subject) {
+				s.Operation, d.Outcome.Rules[0].Skip = row.operation, "it violated the rule before"
+			}))
+			wait(time.Minute)
+			if got := s.results("shop/uid-lone"); !slices.Equal(got, []string{row.want}) {
+				t.Errorf("%s: the report says %v, want %s", row.operation, got, row.want)
+			}
+		})
+	}
+}
+
+// TestPoliciesThatAreGone: what they said goes, and with the last of it the report.
+func TestPoliciesThatAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		p := run(t, s)
+		defer p.stop()
+		p.Take(decided("lone", "", false))
+		wait(time.Minute)
+		scope := report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "lone", UID: "uid-lone"}
+		at := policyreport.Place{Namespace: "shop", Name: "uid-lone", Scope: scope}
+		for _, row := range []struct {
+			reason string
+			there  []result.Policy
+			want   int
+		}{
+			{"it is there", []result.Policy{{Kind: "ClusterPolicy", Name: "labels"}}, 1},
+			{"another has its name", []result.Policy{{Kind: "ValidatingPolicy", Name: "labels"}}, 0},
+		} {
+			if err := p.Keep(t.Context(), at, row.there); err != nil {
+				t.Fatal(err)
+			}
+			wait(time.Minute)
+			if got := s.names(); len(got) != row.want {
+				t.Errorf("%s: the reports are %v, want %d", row.reason, got, row.want)
+			}
+		}
+	})
+}
+
+// TestWorkloadsThatCannotBeLookedUp: then it is whom the pod names.
+func TestWorkloadsThatCannotBeLookedUp(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		fails  int
+		want   string
+	}{{"it works", 0, "shop/uid-web"}, {"it fails twice", 2, "shop/uid-web"}, {"it fails", 100, "shop/uid-web-1"}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, tries := newStore(), 0
+			p := run(t, s, func(o *publish.Options) {
+				o.Workloads = workloads{fail: func() error {
+					if tries++; tries <= row.fails {
+						return errDown
+					}
+					return nil
+				}}
+			})
+			defer p.stop()
+			p.Take(decided("pod-1", "web", true))
+			wait(time.Minute)
+			if got := s.names(); !slices.Equal(got, []string{row.want}) {
+				t.Errorf("%s: the report is %v, want %s", row.reason, got, row.want)
+			}
+		})
+	}
+}
+
+// TestNew refuses what means nothing.
+func TestNew(t *testing.T) {
+	whole := func() publish.Options {
+		return publish.Options{
+			Stores: map[policyreport.API]publish.Store{policyreport.OpenReports: newStore()}, Workloads: workloads{}, Observer: newObserver(),
+		}
+	}
+	for _, row := range []struct {
+		reason string
+		change func(*publish.Options)
+		bad    bool
+	}{
+		{"all that is required", func(*publish.Options) {}, false},
+		{"no store", func(o *publish.Options) { o.Stores = nil }, true},
+		{"no observer", func(o *publish.Options) { o.Observer = nil }, true},
+		{"by workload, and nobody knows any", func(o *publish.Options) { o.Workloads = nil }, true},
+		{"by namespace, which needs none", func(o *publish.Options) { o.Workloads, o.Grouping = nil, policyreport.ByNamespace }, false},
+	} {
+		o := whole()
+		row.change(&o)
+		if _, err := publish.New(o); (err != nil) != row.bad {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package publish
+
+import (
+	"encoding/json"
+	"time"
+	"unique"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// word is a result without the object that it is about and its time. Pods by the
+// thousand say the same, so that it is kept once for all of them.
+type word struct {
+	about    line
+	policy   result.Policy
+	image    result.Image
+	hasImage bool
+	status   result.Status
+	enforced bool
+	code     policy.Code
+	message  string
+	// exception left the object alone; properties are JSON, or empty.
+	exception, properties string
+	process               report.Process
+}
+
+// line tells the words about one object apart.
+type line struct{ kind, policy, rule, container string }
+
+// said is a word and when it was said, in nanoseconds since the epoch.
+type said struct {
+	word unique.Handle[word]
+	at   int64
+}
+
+func saidOf(r result.Result) said {
+	w := word{
+		about:  line{kind: r.Policy.Kind, policy: r.Policy.String(), rule: r.Rule},
+		policy: r.Policy, status: r.Status, enforced: r.Enforced, code: r.Code, message: r.Message, exception: r.Exception, process: r.Process,
+	}
+	if r.Image != nil {
+		w.image, w.hasImage, w.about.container = *r.Image, true, r.Image.Container
+	}
+	if len(r.Properties) > 0 {
+		text, _ := json.Marshal(r.Properties) // a map of texts
+		w.properties = string(text)
+	}
+	return said{unique.Make(w), r.Time.UnixNano()}
+}
+
+// result returns it about an object again.
+func (s said) result(of report.Resource) result.Result {
+	w := s.word.Value()
+	r := result.Result{
+		Policy: w.policy, Rule: w.about.rule, Resource: of, Status: w.status, Enforced: w.enforced, Code: w.code, Message: w.message,
+		Exception: w.exception, Time: time.Unix(0, s.at), Process: w.process,
+	}
+	if w.hasImage {
+		r.Image = &w.image
+	}
+	if w.properties != "" {
+		_ = json.Unmarshal([]byte(w.properties), &r.Properties) // as it was written above
+	}
+	return r
+}
+
+// item is what waits to be said of one object.
+type item struct {
+	of    report.Resource
+	words []said
+	// whole is since when the words are all that there is to say, and gone since when
+	// there is nothing to say any more; zero for neither.
+	whole, gone time.Time
+}
+
+// say adds a word, which replaces an older one about the same.
+func (i *item) say(s said) {
+	about := s.word.Value().about
+	for at, before := range i.words {
+		if before.word == s.word || before.word.Value().about == about {
+			if before.at <= s.at {
+				i.words[at] = s
+			}
+			return
+		}
+	}
+	i.words = append(i.words, s)
+}
+
+// results returns the words that are newer than the object's end.
+func (i *item) results() []result.Result {
+	results := make([]result.Result, 0, len(i.words))
+	for _, s := range i.words {
+		if i.gone.IsZero() || s.at > i.gone.UnixNano() {
+			results = append(results, s.result(i.of))
+		}
+	}
+	return results
+}
+
+// bytes is about what it costs to keep, without the words themselves.
+func (i *item) bytes() int {
+	return itemCost + wordCost*len(i.words) + len(i.of.Name) + len(i.of.UID)
+}

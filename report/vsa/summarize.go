@@ -1,0 +1,238 @@
+package vsa
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Verifier is who verified, and by what.
+type Verifier struct {
+	// ID is the URI that names the verifier; whoever accepts its summaries knows it
+	// beside its key.
+	ID string
+	// Release of quaymaster; may be empty.
+	Release string
+	// Policy is a URI of the policies, as of where they are kept; empty for
+	// urn:quaymaster:policies. Their digest is in the summary, too.
+	Policy string
+	// Time is when it verified.
+	Time time.Time
+}
+
+// defaultPolicy names policies that are kept nowhere in particular.
+const defaultPolicy = "urn:quaymaster:policies"
+
+// Left is an image that has no summary, and why.
+type Left struct {
+	Image string
+	Why   string
+}
+
+// check refuses a verifier whom nobody could name.
+func (v Verifier) check() error {
+	switch {
+	case !isURI(v.ID):
+		return fmt.Errorf("the verifier's id %q is no URI: want one such as https://ci.example/verifier", v.ID)
+	case v.Policy != "" && !isURI(v.Policy):
+		return fmt.Errorf("the policy's name %q is no URI: want one such as https://git.example/policies", v.Policy)
+	case v.Time.IsZero():
+		return errors.New("the time of verification is empty")
+	}
+	return nil
+}
+
+// isURI: absolute, as RFC 3986 has it.
+func isURI(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "") && !strings.ContainsAny(text, " \t\n\r")
+}
+
+// Summaries returns a summary of each image that outcomes speak of, in their order, and
+// the images of which there is none. Of one image in several objects, the worst counts:
+// a failure, then that there is nothing to say.
+func (v Verifier) Summaries(outcomes []gate.Outcome) ([]Summary, []Left, error) {
+	if err := v.check(); err != nil {
+		return nil, nil, err
+	}
+	book := map[string]*entry{}
+	var order []*entry
+	for i := range outcomes {
+		for j := range outcomes[i].Verdicts {
+			made := v.entry(&outcomes[i], &outcomes[i].Verdicts[j])
+			before, ok := book[made.key()]
+			if !ok {
+				book[made.key()] = &made
+				order = append(order, &made)
+				continue
+			}
+			before.merge(made)
+		}
+	}
+	var summaries []Summary
+	var left []Left
+	for _, e := range order {
+		if e.why != "" {
+			left = append(left, Left{Image: e.name, Why: e.why})
+			continue
+		}
+		summaries = append(summaries, e.summary())
+	}
+	return summaries, left, nil
+}
+
+// entry is what there is to say of one image.
+type entry struct {
+	name      string
+	pinned    image.Pinned // under its own name
+	passed    bool
+	why       string // there is no summary
+	predicate predicate
+}
+
+func (e *entry) key() string {
+	if e.pinned.IsZero() {
+		return e.name
+	}
+	return e.pinned.Repository().String() + "@" + e.pinned.Digest().String()
+}
+
+// merge takes what another object's policies said of the image.
+func (e *entry) merge(other entry) {
+	failed := func(e *entry) bool { return e.why == "" && !e.passed }
+	switch {
+	case failed(e):
+	case failed(&other), e.why == "" && other.why != "":
+		*e = other
+	case e.why == "" && e.predicate.InputAttestations != nil && other.predicate.InputAttestations != nil:
+		e.predicate.InputAttestations = inputs(e.predicate.InputAttestations, other.predicate.InputAttestations)
+	case e.why == "":
+		e.predicate.InputAttestations = nil // not known in full
+	}
+}
+
+func (e *entry) summary() Summary {
+	return Summary{Image: e.pinned, Passed: e.passed, statement: newStatement(e.pinned, e.predicate)}
+}
+
+func (v Verifier) entry(o *gate.Outcome, verdict *gate.Verdict) entry {
+	own, mirror := names(verdict)
+	e := entry{name: verdict.Image.Ref.Written(), pinned: own}
+	e.passed, e.why = resultOf(o, verdict)
+	if e.why != "" {
+		return e
+	}
+	e.predicate = predicate{
+		Verifier: verifier{ID: v.ID}, TimeVerified: v.Time.UTC().Truncate(time.Second), ResourceURI: ResourceURI(own.Repository()),
+		Policy:         descriptor{URI: v.Policy, Digest: map[string]string{"sha256": o.PolicyHash}},
+		VerifiedLevels: []string{Failed}, VerificationResult: Failed, SLSAVersion: Version, Mirror: mirror,
+	}
+	if v.Release != "" {
+		e.predicate.Verifier.Version = map[string]string{"quaymaster": v.Release}
+	}
+	if v.Policy == "" {
+		e.predicate.Policy.URI = defaultPolicy
+	}
+	if e.passed {
+		e.predicate.VerificationResult, e.predicate.VerifiedLevels = Passed, []string{levelUnevaluated}
+		e.predicate.InputAttestations = evidenceOf(verdict)
+	}
+	return e
+}
+
+// resultOf says whether the image passed, or why there is nothing to say.
+func resultOf(o *gate.Outcome, v *gate.Verdict) (passed bool, why string) {
+	if v.Pinned.IsZero() {
+		return false, "it has no digest"
+	}
+	if v.Override != nil {
+		return false, "an override decided (" + v.Override.ID() + ")"
+	}
+	isFailure := func(d policy.Decision) bool { return d.Result == policy.Fail }
+	if slices.ContainsFunc(v.Decisions, isFailure) {
+		return false, ""
+	}
+	for _, rule := range o.Rules {
+		if rule.Kind == policy.ImageRule && rule.Err != nil {
+			return false, "a policy could not be asked (rule " + rule.Rule + ")"
+		}
+	}
+	for _, d := range v.Decisions {
+		switch {
+		case d.Result == policy.Undecided:
+			return false, "it could not be looked at in full"
+		case d.Check.Exception != nil:
+			return false, "an exception leaves it alone (" + d.Check.Exception.ID() + ")"
+		case d.Result == policy.Pass:
+			passed = true
+		}
+	}
+	switch {
+	case v.Answer != gate.Allow:
+		return false, "it could not be looked at in full"
+	case !passed:
+		return false, "no policy asks anything of it"
+	}
+	return true, ""
+}
+
+// names returns the image under its own name, and the exact name of the copy that was
+// looked at, where that is another.
+func names(v *gate.Verdict) (own image.Pinned, mirror string) {
+	own = v.Pinned
+	if v.Pinned.IsZero() {
+		return own, ""
+	}
+	var sources []image.Repository
+	for _, d := range v.Decisions {
+		if c := d.Check.Image; !c.Copy.IsZero() && !slices.Contains(sources, c.Ref.Repository()) {
+			sources = append(sources, c.Ref.Repository())
+		}
+	}
+	if len(sources) == 1 { // several are no name of its own
+		return own.At(sources[0]), own.String()
+	}
+	if v.Redirect != nil && !v.Redirect.Target.IsZero() {
+		mirror = v.Redirect.Target.String()
+	}
+	return own, mirror
+}
+
+// evidenceOf returns all manifests that facts were read from; none where one of them is
+// not known.
+func evidenceOf(v *gate.Verdict) []descriptor {
+	var all []descriptor
+	for _, d := range v.Decisions {
+		for _, fact := range d.Facts {
+			one, ok := evidence(fact)
+			if !ok {
+				return nil
+			}
+			all = append(all, one)
+		}
+	}
+	return inputs(all)
+}
+
+func evidence(f verify.Fact) (descriptor, bool) {
+	at := f.Origin
+	if at.Manifest.IsZero() || at.Repository.IsZero() {
+		return descriptor{}, false
+	}
+	return descriptor{URI: ResourceURI(at.Repository) + "@" + at.Manifest.String(), Digest: digestSet(at.Manifest)}, true
+}
+
+// inputs joins lists, sorted and each once.
+func inputs(lists ...[]descriptor) []descriptor {
+	all := slices.Concat(lists...)
+	slices.SortFunc(all, func(a, b descriptor) int { return strings.Compare(a.URI, b.URI) })
+	return slices.CompactFunc(all, func(a, b descriptor) bool { return a.URI == b.URI })
+}

@@ -1,0 +1,248 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// ControllerOptions are what a Controller needs beside a Scanner. What is not said to be
+// optional is required.
+type ControllerOptions struct {
+	Policies Policies
+	Memory   Memory
+	// Settled is how long after it was handed over what was decided is kept where a
+	// restart does not lose it; 0 means at once. A position is saved no sooner.
+	Settled time.Duration
+	// Interval is from the beginning of one round to that of the next, at least a minute;
+	// 0 means an hour.
+	Interval time.Duration
+}
+
+// Controller makes rounds, one at a time. Make one with NewController, and Run it where
+// the lead is.
+type Controller struct {
+	scanner *Scanner
+	options ControllerOptions
+	saver   saver
+}
+
+// NewController makes a Controller; it refuses options without what is required.
+func NewController(s *Scanner, o ControllerOptions) (*Controller, error) {
+	if s == nil || o.Policies == nil || o.Memory == nil {
+		return nil, errors.New("scan: the scanner, the policies and the memory are required")
+	}
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
+	}
+	if o.Interval < MinInterval || o.Settled < 0 {
+		return nil, fmt.Errorf("scan: interval %s: want %s or more, and what settles not to take less than nothing", o.Interval, MinInterval)
+	}
+	c := &Controller{scanner: s, options: o}
+	c.saver = saver{memory: o.Memory, settled: o.Settled, observer: s.options.Observer, now: s.options.Now}
+	return c, nil
+}
+
+// Run makes rounds until ctx ends. It goes on with one that another leader left, and
+// begins a new one at the interval and when what is decided by has changed.
+func (c *Controller) Run(ctx context.Context) {
+	var saving sync.WaitGroup
+	defer saving.Wait()
+	p, ok := c.load(ctx)
+	if !ok {
+		return
+	}
+	saving.Go(func() { c.saver.run(ctx) })
+	var last *gate.Snapshot // what the last round was decided by; nil: nobody knows
+	for ctx.Err() == nil {
+		if !p.unfinished() {
+			next, now, ok := c.due(ctx, p, last)
+			if !ok {
+				return
+			}
+			p, last = next, now
+			c.saver.reached(p)
+		}
+		p = c.round(ctx, p)
+	}
+}
+
+// round goes on with a round until it is done, and returns where it has come. A kind that
+// never can be looked at does not keep the others from it.
+func (c *Controller) round(ctx context.Context, p Position) Position {
+	failures, failed := 0, Kind{}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		_, err := c.scanner.from(ctx, p, func(reached Position) {
+			p = reached
+			c.saver.reached(p)
+		})
+		if err == nil || ctx.Err() != nil {
+			return p
+		}
+		c.scanner.options.Observer.Failed(fmt.Errorf("a round is not done yet: %w", err))
+		if failures++; failed != p.Kind {
+			failures, failed = 1, p.Kind
+		}
+		if failures == maxPauses && p.Kind != (Kind{}) {
+			c.scanner.options.Observer.Refused(p.Kind, err)
+			p.GivenUp, p.Continue, failures = true, "", 0
+		}
+		if !wait(ctx, pause) {
+			return p
+		}
+	}
+}
+
+// load reads how far who led before has come; false if ctx ended first.
+func (c *Controller) load(ctx context.Context) (Position, bool) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		p, err := c.options.Memory.Load(ctx)
+		if err == nil {
+			return p, true
+		}
+		c.scanner.options.Observer.Failed(fmt.Errorf("read how far the scan has come: %w", err))
+		if !wait(ctx, pause) {
+			return p, false
+		}
+	}
+}
+
+// due waits until a round is to begin and returns it; false if ctx ended first.
+func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot) (Position, *gate.Snapshot, bool) {
+	clock, observer := c.scanner.options.Now, c.scanner.options.Observer
+	for {
+		next := c.options.Policies.Changed()
+		now, err := c.scanner.options.State.Snapshot(ctx)
+		if err == nil && basisOf(now) != done.Basis {
+			if last != nil && !wait(ctx, settling) { // what changed while nobody led has settled
+				return Position{}, nil, false
+			}
+			if now, err = c.scanner.options.State.Snapshot(ctx); err == nil {
+				return c.begin(now, done, c.concerned(ctx, last, now)), &now, true
+			}
+		}
+		if err != nil {
+			observer.Failed(err)
+		} else if !clock().Before(done.Whole.Add(c.options.Interval)) {
+			return c.begin(now, done, nil), &now, true
+		}
+		timer := time.NewTimer(min(noticing, max(done.Whole.Add(c.options.Interval).Sub(clock()), firstPause)))
+		select {
+		case <-ctx.Done():
+		case <-next:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return Position{}, nil, false
+		}
+	}
+}
+
+// begin returns the position at the beginning of a round about some kinds, or about all.
+func (c *Controller) begin(now gate.Snapshot, done Position, only []Kind) Position {
+	p := Position{Began: c.scanner.options.Now(), Whole: done.Whole, Basis: basisOf(now), Only: only}
+	if len(only) == 0 {
+		p.Whole = p.Began
+	}
+	return p
+}
+
+// concerned returns the kinds that a change may speak of; none means all.
+func (c *Controller) concerned(ctx context.Context, last *gate.Snapshot, now gate.Snapshot) []Kind {
+	if last == nil {
+		return nil
+	}
+	was, is := basisOf(*last), basisOf(now)
+	was.Policies = is.Policies
+	differ := changed(last.Policies, now.Policies)
+	if was != is || len(differ) == 0 || !sameBeside(last.Policies, now.Policies) {
+		return nil
+	}
+	served, err := c.scanner.options.Cluster.Kinds(ctx)
+	if err != nil {
+		return nil
+	}
+	var targets []policy.Target
+	for _, p := range differ {
+		targets = append(targets, targetsOf(p)...)
+	}
+	if kinds := kindsMeant(targets, served); len(kinds) > 0 {
+		return kinds
+	}
+	return []Kind{{}} // of nothing that is there, which is not everything
+}
+
+// sameBeside reports whether two sets have the same exceptions and overrides.
+func sameBeside(a, b *policy.Set) bool {
+	return slices.EqualFunc(a.Exceptions(), b.Exceptions(), func(a, b *policy.Exception) bool { return a.Group == b.Group && a.ID() == b.ID() && a.Hash == b.Hash }) &&
+		slices.EqualFunc(a.Overrides(), b.Overrides(), func(a, b *policy.Override) bool { return a.Name == b.Name && a.Hash == b.Hash })
+}
+
+// saver keeps positions, each once what was handed over before it is kept: a position
+// stands for results.
+type saver struct {
+	memory   Memory
+	settled  time.Duration
+	observer Observer
+	now      func() time.Time
+
+	mu     sync.Mutex
+	newest *reached
+	// ripening are positions that were the newest when it was looked, the oldest first.
+	ripening []reached
+}
+
+type reached struct {
+	position Position
+	at       time.Time
+}
+
+// reached notes a position.
+func (s *saver) reached(p Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest = &reached{p, s.now()}
+}
+
+// run saves until ctx ends.
+func (s *saver) run(ctx context.Context) {
+	for wait(ctx, saveInterval) {
+		s.save(ctx)
+	}
+}
+
+// save saves the newest position that is ripe, and tries it again if that fails.
+func (s *saver) save(ctx context.Context) {
+	s.mu.Lock()
+	if s.newest != nil {
+		s.ripening, s.newest = append(s.ripening, *s.newest), nil
+	}
+	ripe := 0
+	for ripe < len(s.ripening) && !s.now().Before(s.ripening[ripe].at.Add(s.settled)) {
+		ripe++
+	}
+	if ripe == 0 {
+		s.mu.Unlock()
+		return
+	}
+	s.ripening = s.ripening[ripe-1:]
+	p := s.ripening[0].position
+	s.mu.Unlock()
+	err := s.memory.Save(ctx, p)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.observer.Failed(fmt.Errorf("save how far the scan has come: %w", err))
+		}
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ripening = slices.Delete(s.ripening, 0, 1)
+}

@@ -1,0 +1,47 @@
+package scan_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/scan"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Manifests are scanned like a cluster: what would be denied now?
+func Example() {
+	harbor, err := gatetest.NewHarbor()
+	if err != nil {
+		panic(err)
+	}
+	defer harbor.Close()
+	wanted, err := harbor.Policy(labelPolicy("labels", "Pod", ""))
+	if err != nil {
+		panic(err)
+	}
+	set, err := policy.NewSet(wanted)
+	if err != nil {
+		panic(err)
+	}
+	object, err := workload.Parse([]byte(pod("shop", "app", "registry.example/app:v1")))
+	if err != nil {
+		panic(err)
+	}
+	view := scan.NewView(gate.Fixed{Policies: set, Prover: harbor.Prover})
+	decider, err := gate.New(gate.Config{Registries: harbor, State: view})
+	if err != nil {
+		panic(err)
+	}
+	scanner, err := scan.New(scan.Options{
+		Cluster: scan.NewFiles([]workload.Object{object}), Decider: decider, State: view, Namespaces: labelled{}, Observer: &watching{},
+	})
+	if err != nil {
+		panic(err)
+	}
+	summary, err := scanner.Round(context.Background())
+	fmt.Println(summary.Objects, "objects,", summary.Denied, "denied,", err)
+	// Output: 1 objects, 1 denied, <nil>
+}

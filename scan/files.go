@@ -1,0 +1,56 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Files is a Cluster of objects that stand in files. It is immutable. Make one with
+// NewFiles.
+type Files struct {
+	kinds   []Kind
+	objects map[Kind][]workload.Object
+}
+
+var _ Cluster = (*Files)(nil)
+
+// NewFiles makes Files of objects.
+func NewFiles(objects []workload.Object) *Files {
+	f := &Files{objects: map[Kind][]workload.Object{}}
+	for _, o := range objects {
+		kind := Kind{Group: o.Group(), Version: o.Version(), Kind: o.Kind(), Resource: constraint.NameOf(o.Kind()), Namespaced: o.Namespace() != ""}
+		i := slices.IndexFunc(f.kinds, func(k Kind) bool { return k.Group == kind.Group && k.Version == kind.Version && k.Kind == kind.Kind })
+		if i < 0 {
+			f.kinds = append(f.kinds, kind)
+		} else {
+			kind = f.kinds[i]
+		}
+		f.objects[kind] = append(f.objects[kind], o)
+	}
+	return f
+}
+
+// Kinds implements Cluster.
+func (f *Files) Kinds(context.Context) ([]Kind, error) { return f.kinds, nil }
+
+// List implements Cluster.
+func (f *Files) List(_ context.Context, kind Kind, from string, most int) (Page, error) {
+	all, at := f.objects[kind], 0
+	if from != "" {
+		var err error
+		if at, err = strconv.Atoi(from); err != nil || at < 0 || at > len(all) {
+			return Page{}, errors.New("a page of files begins at none of them: " + strconv.Quote(from))
+		}
+	}
+	end := min(at+most, len(all))
+	page := Page{Objects: all[at:end], Remaining: int64(len(all) - end)}
+	if end < len(all) {
+		page.Continue = strconv.Itoa(end)
+	}
+	return page, nil
+}

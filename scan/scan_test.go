@@ -1,0 +1,239 @@
+package scan_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// TestRound: what runs is judged as if it came now, whatever let it in.
+func TestRound(t *testing.T) {
+	w := newWorld(t, signedPolicy, labelPolicy("maps", "ConfigMap", ""))
+	signed := must(w.harbor.Signed("app"))(t)
+	unsigned := w.harbor.Build("shop/evil", "1", "evil")
+	static := strings.Replace(pod("kube-system", "static", unsigned.Name), `"metadata":{`, `"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"},`, 1)
+	w.add(t, pods, pod("shop", "good", signed.Name), pod("shop", "bad", unsigned.Name), static, pod("skipped", "bad", unsigned.Name))
+	w.add(t, configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"plain"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"labelled","labels":{"team":"a"}}}`)
+	w.add(t, deployments, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"nobody-asks"}}`)
+	w.options.Excluded = []string{"skip*"}
+	summary := w.round(t)
+	want := map[string]gate.Answer{
+		"Pod shop/good": gate.Allow, "Pod shop/bad": gate.Deny, "Pod kube-system/static": gate.Deny,
+		"ConfigMap shop/plain": gate.Deny, "ConfigMap shop/labelled": gate.Allow,
+		"Deployment shop/nobody-asks": gate.Allow, // its template would be asked about
+	}
+	if got := w.answers(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if summary.Objects != 6 || summary.Denied != 3 || summary.Excluded != 1 || summary.Unable != 0 || !summary.Complete() {
+		t.Errorf("%+v", summary)
+	}
+	for _, d := range w.decided {
+		if d.Occasion.Process != report.ProcessScan || d.Occasion.User != "" || !d.Occasion.Allowed {
+			t.Errorf("%+v", d.Occasion)
+		}
+	}
+}
+
+// TestTagsAreHeldAgainstNobody: a tag that would be pinned on its way in is no reason to
+// deny what came before there was somebody to pin it.
+func TestTagsAreHeldAgainstNobody(t *testing.T) {
+	w := newWorld(t, strings.Replace(signedPolicy, "verifyImages:\n    - ", "verifyImages:\n    - mutateDigest: true\n      verifyDigest: true\n      ", 1))
+	signed := must(w.harbor.Signed("app"))(t)
+	w.add(t, pods, pod("shop", "tagged", signed.Name), pod("shop", "pinned", signed.ByDigest()))
+	if summary := w.round(t); summary.Denied != 0 || summary.Matched != 2 {
+		t.Errorf("%+v", summary)
+	}
+}
+
+// TestUnscanned: policies that are not for scans say nothing in one, and those for scans
+// alone do.
+func TestUnscanned(t *testing.T) {
+	w := newWorld(t, labelPolicy("unwanted", "Pod", "\n  background: false"), labelPolicy("only", "Pod", "\n  admission: false"),
+		strings.Replace(labelPolicy("who", "Pod", ""), "pattern: {metadata: {labels: {team: \"?*\"}}}", "deny: {conditions: {any: [{key: '{{request.userInfo.username}}', operator: NotEquals, value: admin}]}}", 1))
+	w.add(t, pods, pod("shop", "a", "nginx"))
+	summary := w.round(t)
+	if summary.Denied != 1 {
+		t.Fatalf("%+v", summary)
+	}
+	var said []string
+	for _, r := range w.decided[0].Outcome.Rules {
+		said = append(said, r.Policy.Name)
+	}
+	if !slices.Equal(said, []string{"only"}) {
+		t.Errorf("said something: %v", said)
+	}
+	left := must(w.options.State.LeftOut(t.Context()))(t)
+	if len(left) != 2 || !strings.Contains(left[0].Why, "background") || !strings.Contains(left[1].Why, "who asks") {
+		t.Errorf("left out: %+v", left)
+	}
+}
+
+// TestImagesAreProvedOnce: requests grow with images, not with pods or pages.
+func TestImagesAreProvedOnce(t *testing.T) {
+	w := newWorld(t, signedPolicy)
+	w.most = 7
+	const images, each = 5, 40
+	for i := range images {
+		signed := must(w.harbor.Signed(string(rune('a' + i))))(t)
+		for n := range each {
+			w.add(t, pods, pod("shop", strings.Repeat("p", n+1)+signed.Repository[5:], signed.Name))
+		}
+	}
+	first := w.round(t)
+	if first.Objects != images*each || first.Denied+first.Unable != 0 {
+		t.Fatalf("%+v", first)
+	}
+	// Of each image: its tag, the signature's manifest and payload, and once the host's referrers.
+	if asked, pulled := len(w.harbor.Registry.Requests()), w.harbor.Registry.Pulls(); asked > images*4+1 || pulled > images*2 {
+		t.Errorf("%d requests, %d of them counted, for %d images", asked, pulled, images)
+	}
+	w.harbor.Registry.Reset()
+	w.round(t)
+	if asked := len(w.harbor.Registry.Requests()); asked != 0 {
+		t.Errorf("the second round asked %d times", asked)
+	}
+}
+
+// TestNamespaces: a rule that selects by the labels of a namespace cannot be asked where
+// nobody knows them, and that is no pass.
+func TestNamespaces(t *testing.T) {
+	selecting := strings.Replace(labelPolicy("p", "Pod", ""), `kinds: ["Pod"]`, `kinds: ["Pod"], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}`, 1)
+	w := newWorld(t, selecting)
+	w.add(t, pods, pod("shop", "a", "nginx"), pod("other", "a", "nginx"), pod("unknown", "a", "nginx"))
+	w.round(t)
+	want := map[string]gate.Answer{"Pod shop/a": gate.Deny, "Pod other/a": gate.Allow, "Pod unknown/a": gate.Unable}
+	if got := w.answers(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestKinds: what is listed follows from what policies speak of.
+func TestKinds(t *testing.T) {
+	old := deployments
+	old.Version = "v1beta1"
+	for _, row := range []struct {
+		reason string
+		policy string
+		want   []string
+	}{
+		{"pods alone", labelPolicy("p", "Pod", ""), []string{"pods/"}},
+		{"any kind, but for what clusters write all the time", labelPolicy("p", "*", ""), []string{"pods/", "configmaps/", "namespaces/", "deployments/"}},
+		{"events by their name", labelPolicy("p", "Event", ""), []string{"events/"}},
+		{"no scan wants it", labelPolicy("p", "Pod", "\n  background: false"), nil},
+		{"only what goes", strings.Replace(labelPolicy("p", "Pod", ""), `kinds: ["Pod"]`, `kinds: ["Pod"], operations: [DELETE]`, 1), nil},
+		{"a part of an object is none", labelPolicy("p", "Pod/exec", ""), nil},
+	} {
+		w := newWorld(t, row.policy)
+		for _, kind := range []scan.Kind{configMaps, pods, namespaces, events, deployments, old} {
+			w.add(t, kind)
+		}
+		w.round(t)
+		if got := w.pages(); !slices.Equal(got, row.want) {
+			t.Errorf("%s: listed %v, want %v", row.reason, got, row.want)
+		}
+	}
+}
+
+// TestLists: what a round makes of lists that do not go well.
+func TestLists(t *testing.T) {
+	gone := errors.New("too old resource version")
+	for _, row := range []struct {
+		reason string
+		before func() func(scan.Kind, string) error
+		pages  []string
+		looked int // objects that were handed over
+		passed bool
+		fails  bool
+	}{
+		{"nothing is wrong", func() func(scan.Kind, string) error { return nil }, []string{"pods/", "pods/2", "pods/4"}, 5, true, false},
+		{"the list is too old and goes on", func() func(scan.Kind, string) error {
+			told := false
+			return func(_ scan.Kind, from string) error {
+				if from == "2" && !told {
+					told = true
+					return &scan.ExpiredError{Next: "3", Err: gone}
+				}
+				return nil
+			}
+		}, []string{"pods/", "pods/2", "pods/3"}, 4, true, false},
+		{"the list is too old and begins anew", func() func(scan.Kind, string) error {
+			told := false
+			return func(_ scan.Kind, from string) error {
+				if from == "4" && !told {
+					told = true
+					return &scan.ExpiredError{Err: gone}
+				}
+				return nil
+			}
+		}, []string{"pods/", "pods/2", "pods/4", "pods/", "pods/2", "pods/4"}, 9, true, false},
+		{"it always is too old", func() func(scan.Kind, string) error {
+			return func(_ scan.Kind, from string) error {
+				if from == "2" {
+					return &scan.ExpiredError{Err: gone}
+				}
+				return nil
+			}
+		}, []string{"pods/", "pods/2", "pods/", "pods/2", "pods/", "pods/2", "pods/", "pods/2"}, 8, false, true},
+		{"it may not be listed", func() func(scan.Kind, string) error {
+			return func(scan.Kind, string) error { return scan.ErrRefused }
+		}, []string{"pods/"}, 0, false, false},
+	} {
+		w := newWorld(t, labelPolicy("p", "Pod", ""))
+		w.most, w.before = 2, row.before()
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			w.add(t, pods, pod("shop", name, "nginx"))
+		}
+		summary, err := w.scanner(t).Round(t.Context())
+		if (err != nil) != row.fails {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+		if got := w.pages(); !slices.Equal(got, row.pages) {
+			t.Errorf("%s: listed %v, want %v", row.reason, got, row.pages)
+		}
+		if w.count() != row.looked || (len(w.passed) == 1) != row.passed {
+			t.Errorf("%s: %d objects, passed %v", row.reason, w.count(), w.passed)
+		}
+		if row.passed && (!w.passed[0].Has("uid-shop-e") || w.passed[0].Has("uid-shop-x")) {
+			t.Errorf("%s: the pass does not know what is there", row.reason)
+		}
+		if refused := row.looked == 0; refused != (len(summary.Refused) == 1) || refused == summary.Complete() {
+			t.Errorf("%s: %+v", row.reason, summary)
+		}
+	}
+}
+
+// TestBusy: a page waits for admission, and not forever.
+func TestBusy(t *testing.T) {
+	w := newWorld(t, labelPolicy("p", "Pod", ""))
+	w.add(t, pods, pod("shop", "a", "nginx"))
+	asked := 0
+	w.options.Busy = func() bool { asked++; return asked < 3 }
+	began := time.Now()
+	w.round(t)
+	if asked != 3 || w.count() != 1 || time.Since(began) < 150*time.Millisecond {
+		t.Errorf("asked %d times, %d objects after %s", asked, w.count(), time.Since(began))
+	}
+}
+
+// TestOptionsAreRequired: a Scanner without one of its parts is refused.
+func TestOptionsAreRequired(t *testing.T) {
+	for _, drop := range []func(*scan.Options){
+		func(o *scan.Options) { o.Cluster = nil }, func(o *scan.Options) { o.Decider = nil }, func(o *scan.Options) { o.State = nil },
+		func(o *scan.Options) { o.Namespaces = nil }, func(o *scan.Options) { o.Observer = nil },
+	} {
+		o := newWorld(t).options
+		drop(&o)
+		if _, err := scan.New(o); err == nil {
+			t.Errorf("accepted: %+v", o)
+		}
+	}
+}

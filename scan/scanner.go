@@ -1,0 +1,362 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Decider judges objects together; a *gate.Gate is one, whose state should be a View.
+type Decider interface {
+	DecideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome
+}
+
+// Options are what a Scanner needs. What is not said to be optional is required.
+type Options struct {
+	Cluster    Cluster
+	Decider    Decider
+	State      *View
+	Namespaces Namespaces
+	Observer   Observer
+	// Sinks are handed what was decided; may be empty. So is the Keeper, which is waited
+	// for; may be nil.
+	Sinks  []report.Sink
+	Keeper Keeper
+	// Forgetter may be nil.
+	Forgetter Forgetter
+	// Excluded are patterns for namespaces whose objects are left out; may be empty.
+	Excluded []string
+	// Busy reports whether who asks for admission has to wait, so that a page waits for
+	// them; nil means never.
+	Busy func() bool
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Scanner looks at what is there. Make one with New.
+type Scanner struct{ options Options }
+
+// New makes a Scanner; it refuses options without what is required.
+func New(o Options) (*Scanner, error) {
+	if o.Cluster == nil || o.Decider == nil || o.State == nil || o.Namespaces == nil || o.Observer == nil {
+		return nil, errors.New("scan: the cluster, the decider, the state, the namespaces and the observer are required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Busy == nil {
+		o.Busy = func() bool { return false }
+	}
+	return &Scanner{options: o}, nil
+}
+
+// Round looks at everything once.
+func (s *Scanner) Round(ctx context.Context) (Summary, error) {
+	now, err := s.options.State.Snapshot(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	return s.from(ctx, Position{Began: s.options.Now(), Basis: basisOf(now)}, func(Position) {})
+}
+
+// from goes on with a round, and tells after each page how far it has come.
+func (s *Scanner) from(ctx context.Context, p Position, reached func(Position)) (Summary, error) {
+	r := &round{Scanner: s, position: p, reached: reached, labels: map[string]labels{}}
+	r.summary.Began, r.summary.Resumed = s.options.Now(), p.Kind != (Kind{})
+	s.options.Observer.Began(p)
+	err := r.run(ctx)
+	r.summary.Duration = s.options.Now().Sub(r.summary.Began)
+	s.options.Observer.Ended(r.summary, err)
+	return r.summary, err
+}
+
+// round is one on its way.
+type round struct {
+	*Scanner
+	position Position
+	reached  func(Position)
+	summary  Summary
+	labels   map[string]labels // of namespaces, of one page
+}
+
+type labels struct {
+	are   map[string]string
+	known bool
+}
+
+func (r *round) run(ctx context.Context) error {
+	now, err := r.options.State.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if r.position.GivenUp {
+		r.summary.Refused = append(r.summary.Refused, RefusedKind{Kind: r.position.Kind, Err: errGivenUp})
+	}
+	var served []Kind
+	err = r.patiently(ctx, func() (err error) {
+		served, err = r.options.Cluster.Kinds(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("find out which kinds there are: %w", err)
+	}
+	for _, kind := range kindsOf(now.Policies, served) {
+		if !r.position.covers(kind) || r.position.isPast(kind) {
+			continue
+		}
+		if kind != r.position.Kind {
+			r.position.Kind, r.position.Continue, r.position.GivenUp = kind, "", false
+			r.reached(r.position)
+		}
+		err := r.pass(ctx, kind)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, ErrRefused) {
+			r.refused(kind, err)
+		} else if err != nil {
+			return fmt.Errorf("list %s: %w", kind, err)
+		}
+		r.summary.Kinds++
+	}
+	r.position.Ended = r.options.Now()
+	r.position.Kind, r.position.Continue, r.position.GivenUp = Kind{}, "", false
+	r.reached(r.position)
+	return nil
+}
+
+// errGivenUp says why a kind is not looked at any more in a round.
+var errGivenUp = errors.New("it was tried again and again")
+
+func (r *round) refused(kind Kind, err error) {
+	r.options.Observer.Refused(kind, err)
+	if len(r.summary.Refused) < maxRefused {
+		r.summary.Refused = append(r.summary.Refused, RefusedKind{Kind: kind, Err: err})
+	}
+}
+
+// pass looks at the objects of a kind, from where the position says.
+func (r *round) pass(ctx context.Context, kind Kind) error {
+	pass := NewPass(kind, r.options.Now())
+	whole := r.position.Continue == ""
+	for restarts := 0; ; {
+		r.yield(ctx)
+		asked := r.options.Now()
+		page, err := r.page(ctx, kind)
+		var expired *ExpiredError
+		switch {
+		case errors.As(err, &expired) && expired.Next != "" && expired.Next != r.position.Continue:
+			// What comes meanwhile, before that place, is newer than the pass.
+			r.position.Continue = expired.Next
+			continue
+		case errors.As(err, &expired) && restarts < maxRestarts:
+			restarts++
+			pass = NewPass(kind, r.options.Now())
+			r.position.Continue, whole = "", true
+			continue
+		case err != nil:
+			return err
+		}
+		if err := r.look(ctx, page.Objects, pass, asked); err != nil {
+			return err
+		}
+		for _, err := range page.Unreadable {
+			r.summary.Unreadable++
+			whole = false
+			r.options.Observer.Failed(fmt.Errorf("an object of %s cannot be read: %w", kind, err))
+		}
+		r.options.Observer.Looked(kind, len(page.Objects), page.Remaining)
+		if r.position.Continue = page.Continue; page.Continue == "" {
+			break
+		}
+		r.reached(r.position)
+	}
+	if whole && len(pass.seen) < maxSeen && r.options.Forgetter != nil {
+		r.options.Forgetter.Passed(ctx, *pass)
+	}
+	return nil
+}
+
+// page lists one page, patiently.
+func (r *round) page(ctx context.Context, kind Kind) (Page, error) {
+	var page Page
+	err := r.patiently(ctx, func() (err error) {
+		page, err = r.options.Cluster.List(ctx, kind, r.position.Continue, PageSize)
+		return err
+	})
+	return page, err
+}
+
+// patiently tries again what may work the next time.
+func (r *round) patiently(ctx context.Context, do func() error) error {
+	pause := firstPause
+	for tries := 1; ; tries++ {
+		err := do()
+		var expired *ExpiredError
+		if err == nil || ctx.Err() != nil || tries == maxTries || errors.Is(err, ErrRefused) || errors.As(err, &expired) {
+			return err
+		}
+		r.options.Observer.Failed(err)
+		wait(ctx, pause)
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// yield waits while admission is busy, and not forever.
+func (r *round) yield(ctx context.Context) {
+	for waited := time.Duration(0); r.options.Busy() && waited < longestBusy && ctx.Err() == nil; waited += busyPause {
+		wait(ctx, busyPause)
+	}
+}
+
+// wait reports whether the time has passed before ctx ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// look puts the objects of a page to the gate, and hands over what it says, as of when
+// they were asked for: what admission says of a later state is newer.
+func (r *round) look(ctx context.Context, objects []workload.Object, pass *Pass, asked time.Time) error {
+	kind := pass.Kind
+	clear(r.labels)
+	requests := make([]gate.Request, 0, len(objects))
+	for _, object := range objects {
+		if r.options.Forgetter != nil && len(pass.seen) < maxSeen {
+			pass.seen[uidOf(object)] = struct{}{}
+		}
+		if r.excluded(kind, object) {
+			r.summary.Excluded++
+			continue
+		}
+		requests = append(requests, r.request(ctx, kind, object))
+	}
+	if len(requests) == 0 {
+		return nil
+	}
+	outcomes := r.options.Decider.DecideAll(ctx, requests, nil)
+	if ctx.Err() != nil {
+		return ctx.Err() // what was cut short says nothing of the objects
+	}
+	for i := range outcomes {
+		r.count(&outcomes[i])
+		if err := r.tell(ctx, report.Decided{
+			Outcome: outcomes[i], Occasion: report.Occasion{Time: asked, Process: report.ProcessScan, Allowed: true}, // it is there
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell hands over what was decided.
+func (r *round) tell(ctx context.Context, d report.Decided) error {
+	for _, sink := range r.options.Sinks {
+		sink.Take(d)
+	}
+	if r.options.Keeper == nil {
+		return nil
+	}
+	return r.options.Keeper.Put(ctx, d)
+}
+
+func (r *round) count(o *gate.Outcome) {
+	r.summary.Objects++
+	if o.Matched() {
+		r.summary.Matched++
+	}
+	switch o.Answer {
+	case gate.Deny:
+		r.summary.Denied++
+	case gate.Unable:
+		r.summary.Unable++
+	}
+}
+
+// excluded reports whether an object is in a namespace that is left out, or is one.
+func (r *round) excluded(kind Kind, object workload.Object) bool {
+	if len(r.options.Excluded) == 0 {
+		return false
+	}
+	namespace := object.Namespace()
+	if isNamespace(kind) {
+		namespace = object.Name()
+	}
+	return namespace != "" && wildcard.Any(r.options.Excluded, namespace)
+}
+
+func isNamespace(kind Kind) bool { return kind.Group == "" && kind.Kind == "Namespace" }
+
+// request asks about an object as if it came now. Nobody asks for it, nothing of it is
+// changed, and a tag that would be pinned on its way in is held against nobody.
+func (r *round) request(ctx context.Context, kind Kind, object workload.Object) gate.Request {
+	request := gate.Request{Object: object, Stage: gate.StageValidate, Pinning: gate.PinLater}
+	if kind.Group == "" && kind.Kind == "Pod" && annotation(object, mirrorAnnotation) == "" {
+		request.Pinning = gate.PinHere
+	}
+	s := &request.Subject
+	s.Operation, s.Time = "CREATE", r.options.Now()
+	switch {
+	case isNamespace(kind):
+		s.NamespaceLabels, s.NamespaceKnown = metadata(object).Member("labels").Texts(), true
+	case object.Namespace() != "":
+		found := r.labelsOf(ctx, object.Namespace())
+		s.NamespaceLabels, s.NamespaceKnown = found.are, found.known
+	}
+	return request
+}
+
+// labelsOf asks once for each page. What is not known stays unknown, and rules that ask
+// for it cannot be asked.
+func (r *round) labelsOf(ctx context.Context, namespace string) labels {
+	if known, ok := r.labels[namespace]; ok {
+		return known
+	}
+	var found labels
+	are, err := r.options.Namespaces.Labels(ctx, namespace)
+	switch {
+	case errors.Is(err, ErrUnknown):
+	case err != nil:
+		r.options.Observer.Failed(fmt.Errorf("labels of namespace %s: %w", namespace, err))
+	default:
+		if are = maps.Clone(are); are == nil {
+			are = map[string]string{}
+		}
+		are[namespaceName] = namespace // the API server gives it to each
+		found = labels{are: are, known: true}
+	}
+	r.labels[namespace] = found
+	return found
+}
+
+const (
+	// namespaceName is a label that every namespace has.
+	namespaceName = "kubernetes.io/metadata.name"
+	// mirrorAnnotation marks the pod that stands for a static one, which nobody can change.
+	mirrorAnnotation = "kubernetes.io/config.mirror"
+)
+
+func metadata(object workload.Object) workload.Value { return object.Root().Member("metadata") }
+
+func annotation(object workload.Object, name string) string {
+	return metadata(object).Member("annotations").Member(name).Text()
+}
+
+// uidOf returns a copy of the UID, which does not keep all of the object's text.
+func uidOf(object workload.Object) string {
+	return strings.Clone(metadata(object).Member("uid").Text())
+}

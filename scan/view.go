@@ -1,0 +1,88 @@
+package scan
+
+import (
+	"context"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// View is the state that a scan is decided by: another one's, without the policies that
+// a scan leaves out. It is safe for concurrent use. Make one with NewView.
+type View struct {
+	of gate.State
+
+	mu      sync.Mutex
+	whole   *policy.Set
+	scanned *policy.Set
+	left    []LeftOut
+}
+
+var _ gate.State = (*View)(nil)
+
+// NewView returns a view of a state.
+func NewView(of gate.State) *View { return &View{of: of} }
+
+// Snapshot implements gate.State.
+func (v *View) Snapshot(ctx context.Context) (gate.Snapshot, error) {
+	now, err := v.of.Snapshot(ctx)
+	if err != nil {
+		return gate.Snapshot{}, err
+	}
+	now.Policies, _, err = v.policies(now.Policies)
+	return now, err
+}
+
+// LeftOut returns the policies that are left out at the moment.
+func (v *View) LeftOut(ctx context.Context) ([]LeftOut, error) {
+	now, err := v.of.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, left, err := v.policies(now.Policies)
+	return left, err
+}
+
+// policies makes the set of those that are asked, once for each set.
+func (v *View) policies(whole *policy.Set) (*policy.Set, []LeftOut, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.whole == whole {
+		return v.scanned, v.left, nil
+	}
+	scanned, left, err := Scanned(whole)
+	if err != nil {
+		return nil, nil, err
+	}
+	v.whole, v.scanned, v.left = whole, scanned, left
+	return scanned, left, nil
+}
+
+// Scanned returns the set of the policies that a scan asks, with the exceptions and
+// overrides of the whole, and those that it leaves out. Policies that only change or
+// make objects are neither.
+func Scanned(whole *policy.Set) (*policy.Set, []LeftOut, error) {
+	var (
+		asked []*policy.Policy
+		left  []LeftOut
+	)
+	for _, p := range whole.Policies() {
+		switch {
+		case len(p.Rules)+len(p.Validations) == 0 && p.Broken == nil:
+		case p.Unscanned != "":
+			left = append(left, LeftOut{Policy: p, Why: p.Unscanned})
+		default:
+			asked = append(asked, p)
+		}
+	}
+	set, err := policy.NewSet(asked...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if set, err = set.With(whole.Exceptions()...); err != nil {
+		return nil, nil, err
+	}
+	set, err = set.WithOverrides(whole.Overrides()...)
+	return set, left, err
+}

@@ -1,0 +1,100 @@
+package metrics
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// DecisionLog are the numbers of a decision log.
+type DecisionLog struct {
+	// Written counts lines about decisions, Lost what was decided and has no line, and
+	// Failures what the disk refused.
+	Written, Lost, Failures uint64
+	// Queued is how many decisions wait to be written.
+	Queued int
+	// Flushed is when all that was written was last known to be on disk; zero: never.
+	Flushed time.Time
+	// Bytes is the size of its files.
+	Bytes int64
+	Sinks []DecisionLogSink
+}
+
+// DecisionLogSink are the numbers of one of its sinks.
+type DecisionLogSink struct {
+	// Name is a word of the gateway's own.
+	Name string
+	// Delivered and Dropped count lines, Failures attempts; Behind is how many lines
+	// are not delivered yet.
+	Delivered, Dropped, Failures, Behind uint64
+}
+
+// WatchDecisionLog shows what read returns, at each scrape; once.
+func (m *Metrics) WatchDecisionLog(read func() DecisionLog) error {
+	if err := m.registry.Register(newDecisionLogSeries(read)); err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return nil
+}
+
+// decisionLogSeries asks once a scrape, so that its numbers agree.
+type decisionLogSeries struct {
+	read func() DecisionLog
+
+	written, lost, failures, queued, flushed, bytes *prometheus.Desc
+	delivered, dropped, failed, behind              *prometheus.Desc
+}
+
+func newDecisionLogSeries(read func() DecisionLog) *decisionLogSeries {
+	one := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prefix+"decision_log_"+name, help, labels, nil)
+	}
+	return &decisionLogSeries{
+		read:      read,
+		written:   one("records_total", "Lines about decisions in the decision log."),
+		lost:      one("lost_total", "Decisions that the decision log has no line for: its queue was full, or the disk failed."),
+		failures:  one("failures_total", "What the disk refused to the decision log."),
+		queued:    one("queue", "Decisions that wait to be written to the decision log."),
+		flushed:   one("flushed_timestamp_seconds", "When all of the decision log was last known to be on disk, in Unix time; 0: never."),
+		bytes:     one("bytes", "Size of the decision log's files, when it was last looked at."),
+		delivered: one("sink_delivered_total", "Lines of the decision log that arrived.", "sink"),
+		dropped:   one("sink_dropped_total", "Lines that the decision log removed before they arrived.", "sink"),
+		failed:    one("sink_failures_total", "Attempts to deliver lines that failed.", "sink"),
+		behind:    one("sink_behind", "Lines that did not arrive yet.", "sink"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (s *decisionLogSeries) Describe(to chan<- *prometheus.Desc) {
+	for _, each := range []*prometheus.Desc{s.written, s.lost, s.failures, s.queued, s.flushed, s.bytes, s.delivered, s.dropped, s.failed, s.behind} {
+		to <- each
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *decisionLogSeries) Collect(to chan<- prometheus.Metric) {
+	now := s.read()
+	count := func(of *prometheus.Desc, value uint64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(of, prometheus.CounterValue, float64(value), labels...)
+	}
+	gauge := func(of *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value, labels...)
+	}
+	count(s.written, now.Written)
+	count(s.lost, now.Lost)
+	count(s.failures, now.Failures)
+	gauge(s.queued, float64(now.Queued))
+	gauge(s.bytes, float64(now.Bytes))
+	flushed := 0.0
+	if !now.Flushed.IsZero() {
+		flushed = float64(now.Flushed.UnixMilli()) / 1000
+	}
+	gauge(s.flushed, flushed)
+	for _, sink := range now.Sinks {
+		count(s.delivered, sink.Delivered, sink.Name)
+		count(s.dropped, sink.Dropped, sink.Name)
+		count(s.failed, sink.Failures, sink.Name)
+		gauge(s.behind, float64(sink.Behind), sink.Name)
+	}
+}

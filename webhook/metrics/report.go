@@ -1,0 +1,30 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// reportSeries are the collectors of reports in the cluster.
+type reportSeries struct {
+	writes *prometheus.CounterVec
+	drops  *prometheus.CounterVec
+}
+
+func newReportSeries() reportSeries {
+	return reportSeries{
+		writes: counters("report_writes_total", "Reports in the cluster that were looked at for something new, by what became of them.", "result"),
+		drops:  counters("report_drops_total", "What was not put into a report, by reason.", "reason"),
+	}
+}
+
+func (s *reportSeries) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.writes, s.drops}
+}
+
+// ReportWritten records what became of a report, in a word of its writer's own.
+func (m *Metrics) ReportWritten(result string) {
+	m.reports.writes.WithLabelValues(m.words.value(result)).Inc()
+}
+
+// ReportDropped records what was not put into a report, by a word for the reason.
+func (m *Metrics) ReportDropped(reason string, count int) {
+	m.reports.drops.WithLabelValues(m.words.value(reason)).Add(float64(max(count, 0)))
+}

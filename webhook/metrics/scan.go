@@ -1,0 +1,46 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// scanSeries are the collectors of rounds over what runs already.
+type scanSeries struct {
+	objects  prometheus.Counter
+	rounds   *prometheus.CounterVec
+	duration prometheus.Gauge
+	last     prometheus.Gauge
+}
+
+func newScanSeries() scanSeries {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
+	}
+	return scanSeries{
+		objects:  prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "scan_objects_total", Help: "Objects that run already and were looked at."}),
+		rounds:   counters("scan_rounds_total", "Rounds over what runs already, by whether everything could be looked at.", "result"),
+		duration: gauge("scan_round_duration_seconds", "How long the last round over what runs already took."),
+		last:     gauge("scan_last_complete_timestamp_seconds", "When everything that runs was last looked at, in Unix time; 0 before."),
+	}
+}
+
+func (s *scanSeries) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.objects, s.rounds, s.duration, s.last}
+}
+
+// Scanned counts objects that were looked at.
+func (m *Metrics) Scanned(objects int) { m.scans.objects.Add(float64(objects)) }
+
+// ScanEnded records a round: how long it took, when it ended, and whether everything
+// could be looked at.
+func (m *Metrics) ScanEnded(took time.Duration, complete bool, at time.Time) {
+	result := "incomplete"
+	if complete {
+		result = "complete"
+		m.scans.last.Set(float64(at.Unix()))
+	}
+	m.scans.rounds.WithLabelValues(result).Inc()
+	m.scans.duration.Set(took.Seconds())
+}

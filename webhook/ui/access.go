@@ -1,0 +1,52 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"strings"
+)
+
+// admit finds out who asks, and whether he may. Answers say nothing of why somebody is
+// not known.
+func (h *Handler) admit(r *http.Request) error {
+	if h.everybody {
+		return nil
+	}
+	token, ok := tokenOf(r)
+	if !ok {
+		return problem{http.StatusUnauthorized, "unauthenticated", "want one header Authorization: Bearer TOKEN"}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	defer cancel()
+	user, groups, err := h.config.Authenticator.Authenticate(ctx, token)
+	switch {
+	case err != nil:
+		return problem{http.StatusServiceUnavailable, "cannot-look", "whose token it is could not be looked up; ask again"}
+	case user == "":
+		return problem{http.StatusUnauthorized, "unauthenticated", "nobody is known by this token"}
+	case h.authorizer == nil:
+		return nil
+	}
+	may, err := h.authorizer.MayRead(ctx, user, groups)
+	switch {
+	case err != nil:
+		return problem{http.StatusServiceUnavailable, "cannot-look", "whether you may read this could not be looked up; ask again"}
+	case !may:
+		return problem{http.StatusForbidden, "forbidden", "you are known, and may not read this: ask for the right to get the dashboard's path"}
+	}
+	return nil
+}
+
+// tokenOf returns the bearer token of a request (RFC 6750, section 2.1).
+func tokenOf(r *http.Request) (string, bool) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	isOdd := func(c rune) bool { return c <= ' ' || c > '~' }
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken || strings.ContainsFunc(token, isOdd) {
+		return "", false
+	}
+	return token, true
+}

@@ -1,0 +1,199 @@
+package ui
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory"
+)
+
+// The kinds of the API's documents; their version is report.APIVersion. Fields are
+// added within a version, and never removed or given another meaning.
+const (
+	OverviewKind     = "Overview"
+	ImageListKind    = "ImageList"
+	ImageKind        = "Image"
+	DecisionListKind = "DecisionList"
+	PolicyListKind   = "PolicyList"
+	FacetsKind       = "Facets"
+	ErrorKind        = "Error"
+)
+
+type typed struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+func of(kind string) typed { return typed{report.APIVersion, kind} }
+
+// ImageList answers /api/v1/images.
+type ImageList struct {
+	typed
+	About inventory.About `json:"about"`
+	inventory.ImagePage
+}
+
+// question is a part of the API: the parameters that it knows, and its answer.
+type question struct {
+	parameters []string
+	answer     func(r *http.Request, p parameters) (any, error)
+}
+
+// questions are the parts of the API, by their paths.
+func (h *Handler) questions() map[string]question {
+	known := h.config.Inventory
+	return map[string]question{
+		"overview": {[]string{"span"}, func(_ *http.Request, p parameters) (any, error) {
+			overview, err := known.Overview(inventory.Span(p.text("span")))
+			return struct {
+				typed
+				inventory.Overview
+			}{of(OverviewKind), overview}, err
+		}},
+		"images": {[]string{"q", "verdict", "namespace", "signer", "key", "policy", "failed", "digest", "sort", "reverse", "offset", "limit"}, func(_ *http.Request, p parameters) (any, error) {
+			page, err := known.Images(inventory.ImageQuery{
+				Text: p.text("q"), Verdict: inventory.Verdict(p.text("verdict")), Namespace: p.text("namespace"), Signer: p.text("signer"),
+				Key: p.text("key"), Policy: p.text("policy"), Failed: p.flag("failed"), Digest: p.text("digest"),
+				Sort: inventory.Sort(p.text("sort")), Reverse: p.flag("reverse"), Page: p.page(),
+			})
+			return ImageList{of(ImageListKind), known.About(), page}, err
+		}},
+		"images/{id}": {nil, func(r *http.Request, _ parameters) (any, error) {
+			details, ok := known.Image(r.PathValue("id"))
+			if !ok {
+				return nil, problem{http.StatusNotFound, "not-found", "no such image is known here: it was not seen for a week, or another replica decided about it"}
+			}
+			return struct {
+				typed
+				About inventory.About `json:"about"`
+				inventory.Details
+			}{of(ImageKind), known.About(), details}, nil
+		}},
+		"decisions": {[]string{"q", "verdict", "namespace", "offset", "limit"}, func(_ *http.Request, p parameters) (any, error) {
+			page, err := known.Decisions(inventory.DecisionQuery{
+				Text: p.text("q"), Verdict: inventory.Verdict(p.text("verdict")), Namespace: p.text("namespace"), Page: p.page(),
+			})
+			return struct {
+				typed
+				About inventory.About `json:"about"`
+				inventory.DecisionPage
+			}{of(DecisionListKind), known.About(), page}, err
+		}},
+		"policies": {nil, func(*http.Request, parameters) (any, error) {
+			return struct {
+				typed
+				About inventory.About    `json:"about"`
+				Items []inventory.Policy `json:"items"`
+			}{of(PolicyListKind), known.About(), known.Policies()}, nil
+		}},
+		"facets": {nil, func(*http.Request, parameters) (any, error) {
+			return struct {
+				typed
+				inventory.Facets
+			}{of(FacetsKind), known.Facets()}, nil
+		}},
+	}
+}
+
+// ask answers a question to who may ask it.
+func (h *Handler) ask(q question) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case h.places <- struct{}{}:
+			defer func() { <-h.places }()
+		default:
+			refuse(w, r, problem{http.StatusServiceUnavailable, "busy", "too many questions at once; ask again in a moment"})
+			return
+		}
+		if err := h.admit(r); err != nil {
+			refuse(w, r, err)
+			return
+		}
+		p, err := parametersOf(r.URL, q.parameters)
+		if err != nil {
+			refuse(w, r, err)
+			return
+		}
+		answer, err := q.answer(r, p)
+		if err == nil {
+			err = p.wrong()
+		}
+		if err != nil {
+			refuse(w, r, err)
+			return
+		}
+		body, err := json.Marshal(answer)
+		if err != nil {
+			refuse(w, r, problem{http.StatusInternalServerError, "internal", "the answer cannot be written, which is a defect"})
+			return
+		}
+		w.Header().Set("Cache-Control", "private, no-cache")
+		w.Header().Add("Vary", "Authorization")
+		newFile("application/json", append(body, '\n')).serve(w, r, http.StatusOK)
+	})
+}
+
+// parameters are those of a query, each given once.
+type parameters struct {
+	values url.Values
+	faults *[]string
+}
+
+func parametersOf(u *url.URL, known []string) (parameters, error) {
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return parameters{}, malformed("the address cannot be read")
+	}
+	for name, given := range values {
+		switch {
+		case !slices.Contains(known, name):
+			return parameters{}, malformed("there is no such parameter; known are: " + strings.Join(known, ", "))
+		case len(given) > 1 || len(given[0]) > maxParameter:
+			return parameters{}, malformed(fmt.Sprintf("%s: want one text of at most %d bytes", name, maxParameter))
+		}
+	}
+	return parameters{values, &[]string{}}, nil
+}
+
+func (p parameters) text(name string) string { return strings.TrimSpace(p.values.Get(name)) }
+
+func (p parameters) flag(name string) bool {
+	switch p.text(name) {
+	case "", "false":
+		return false
+	case "true":
+		return true
+	}
+	*p.faults = append(*p.faults, name+": want true or false")
+	return false
+}
+
+func (p parameters) page() inventory.Page {
+	return inventory.Page{Offset: p.number("offset"), Limit: p.number("limit")}
+}
+
+func (p parameters) number(name string) int {
+	text := p.text(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		*p.faults = append(*p.faults, name+": want a number")
+	}
+	return n
+}
+
+// wrong says what cannot be read.
+func (p parameters) wrong() error {
+	if len(*p.faults) == 0 {
+		return nil
+	}
+	return malformed(strings.Join(*p.faults, "; "))
+}

@@ -1,0 +1,127 @@
+package ui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+//go:embed static
+var static embed.FS
+
+// file is a body that can be served.
+type file struct {
+	kind   string // media type
+	tag    string // entity tag
+	body   []byte
+	packed []byte // compressed; nil where that is not worth it
+}
+
+// load reads the embedded files, by their paths.
+func load() (map[string]*file, error) {
+	types := map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	files := map[string]*file{}
+	root, err := fs.Sub(static, "static")
+	if err != nil {
+		return nil, err
+	}
+	err = fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		kind, ok := types[path.Ext(name)]
+		if !ok {
+			return fmt.Errorf("%s: what media type is that?", name)
+		}
+		files[name] = newFile(kind, body)
+		files[name].pack(gzip.BestCompression)
+		return nil
+	})
+	return files, err
+}
+
+func newFile(kind string, body []byte) *file {
+	sum := sha256.Sum256(body)
+	// Weak: the bytes differ with the encoding.
+	return &file{kind: kind, body: body, tag: `W/"` + hex.EncodeToString(sum[:12]) + `"`}
+}
+
+func (f *file) pack(level int) {
+	if len(f.body) < minCompressed {
+		return
+	}
+	var packed bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&packed, level)
+	if err != nil {
+		return // the level is one of its own
+	}
+	if _, err := writer.Write(f.body); err == nil && writer.Close() == nil {
+		f.packed = packed.Bytes()
+	}
+}
+
+// serve answers with it, or says that who asks has it already.
+func (f *file) serve(w http.ResponseWriter, r *http.Request, status int) {
+	header := w.Header()
+	header.Set("Content-Type", f.kind)
+	header.Set("ETag", f.tag)
+	header.Add("Vary", "Accept-Encoding")
+	if header.Get("Cache-Control") == "" {
+		header.Set("Cache-Control", "no-cache") // ask whether it changed: an update must not meet old scripts
+	}
+	if status == http.StatusOK && has(r.Header.Get("If-None-Match"), f.tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := f.body
+	if takesGzip(r) {
+		if f.packed == nil {
+			f.pack(gzip.BestSpeed)
+		}
+		if f.packed != nil {
+			body = f.packed
+			header.Set("Content-Encoding", "gzip")
+		}
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // who does not listen any more needs no answer
+	}
+}
+
+// has reports whether a list of entity tags has one (RFC 9110, section 13.1.2).
+func has(list, tag string) bool {
+	for each := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(each) == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// takesGzip reads Accept-Encoding; a quality of 0 is a no.
+func takesGzip(r *http.Request) bool {
+	for each := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		coding, parameters, err := mime.ParseMediaType("x/" + strings.TrimSpace(each))
+		if err != nil || coding != "x/gzip" {
+			continue
+		}
+		quality, err := strconv.ParseFloat(parameters["q"], 64)
+		return parameters["q"] == "" || err == nil && quality > 0
+	}
+	return false
+}

@@ -1,0 +1,50 @@
+// Questions to this host's own API.
+
+const KEY = "quaymaster-token";
+
+// Failure is an answer that is none; status is 0 where nobody answered.
+export class Failure extends Error {
+  constructor(status, reason, message) {
+    super(message);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
+let held = "";
+try { held = sessionStorage.getItem(KEY) || ""; } catch { /* storage may be refused */ }
+
+// keep remembers the token until the tab is closed; "" forgets it.
+export function keep(token) {
+  held = token;
+  try {
+    if (token) sessionStorage.setItem(KEY, token);
+    else sessionStorage.removeItem(KEY);
+  } catch { /* then it is kept until the page is left */ }
+}
+
+export const signedIn = () => held !== "";
+
+export async function get(path, parameters, signal) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters || {})) {
+    if (value !== undefined && value !== null && value !== "") query.set(name, value);
+  }
+  const address = "/api/v1/" + path + (query.size ? "?" + query : "");
+  let response;
+  try {
+    response = await fetch(address, {
+      signal, credentials: "omit", redirect: "error",
+      headers: held ? { Authorization: "Bearer " + held } : {},
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Failure(0, "gone", "The gateway does not answer. It may be restarting, or the way to it was closed.");
+  }
+  let body = null;
+  try { body = await response.json(); } catch { /* told below */ }
+  if (signal && signal.aborted) throw new DOMException("left", "AbortError");
+  if (!response.ok) throw new Failure(response.status, (body && body.reason) || "unknown", (body && body.message) || "The gateway answered with status " + response.status + ".");
+  if (body === null) throw new Failure(response.status, "unreadable", "The answer of the gateway cannot be read.");
+  return body;
+}

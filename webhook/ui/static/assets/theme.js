@@ -1,0 +1,8 @@
+// Sets the colours before anything is drawn: what was chosen here before, else what
+// the system prefers.
+"use strict";
+(function () {
+  var chosen = null;
+  try { chosen = localStorage.getItem("quaymaster-theme"); } catch (e) { /* storage may be refused */ }
+  if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+})();
