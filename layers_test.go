@@ -34,7 +34,7 @@ var layers = map[string]int{
 	"policy/override": 6, "policy/convert": 6,
 	"gate/redirect": 10, "gate": 11,
 	"policy/catalog": 6,
-	"report":         12, "report/result": 13, "report/finding": 13, "report/sarif": 14, "report/junit": 14, "report/markdown": 14, "report/decisionlog": 13, "report/decisionlog/journal": 14, "report/decisionlog/sink": 14, "report/inventory": 14, "report/policyreport": 14, "report/vsa": 13, "report/publish": 15,
+	"report":         12, "report/result": 13, "report/finding": 13, "report/sarif": 14, "report/junit": 14, "report/markdown": 14, "report/decisionlog": 13, "report/decisionlog/journal": 14, "report/decisionlog/sink": 14, "report/inventory": 14, "report/inventory/recall": 15, "report/policyreport": 14, "report/vsa": 13, "report/publish": 15,
 	"cluster/internal/mirror": 0, "cluster": 6, "cluster/document": 7, "cluster/lease": 7, "cluster/record": 7, "cluster/reports": 16, "scan": 13, "cluster/listing": 14, "background": 13,
 	"webhook": 13, "webhook/admission": 13, "webhook/certificate": 13, "webhook/configuration": 13, "webhook/metrics": 13, "webhook/peers": 13,
 	"webhook/imagepolicy": 13, "webhook/externaldata": 13, "webhook/api": 13, "webhook/ui": 15,

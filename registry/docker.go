@@ -1,8 +1,12 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
 )
@@ -14,17 +18,114 @@ const dockerManifest = "manifest.json"
 // savedAgain says how else an image can be carried.
 const savedAgain = `save it with its manifest: by "cosign save --dir DIR IMAGE" (with its signatures), by "skopeo copy docker://IMAGE oci-archive:FILE:TAG", or by "docker save" with Docker's containerd image store`
 
+// dockerImage is an entry of manifest.json.
+type dockerImage struct {
+	Config   string   `json:"Config"`
+	RepoTags []string `json:"RepoTags"`
+	Layers   []string `json:"Layers"`
+}
+
+// dockerImages reads a manifest.json as Docker does, whatever follows its end. Of what
+// Docker does not read, another program's, it returns none.
+func dockerImages(body []byte) []dockerImage {
+	var saved []dockerImage
+	if json.NewDecoder(bytes.NewReader(body)).Decode(&saved) != nil || len(saved) == 0 || saved[0].Config == "" {
+		return nil
+	}
+	return saved
+}
+
+// agreesWithDocker refuses an archive whose manifest.json, by which "docker load" may go,
+// names other images than index.json, by which they are proved. An image is its
+// configuration, which names its layers.
+func (l *Layout) agreesWithDocker() error {
+	corrupt := func(format string, args ...any) error {
+		return l.fail("open OCI layout", "", image.Corrupt, fmt.Errorf("its manifest.json, which \"docker load\" may read, "+format, args...))
+	}
+	body, err := l.readFile(dockerManifest, maxIndex)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return corrupt("cannot be read: %w", err)
+	}
+	indexed := map[string][]string{} // configurations, by the manifest in the index
+	known := map[string]bool{}
+	for _, entry := range l.entries {
+		if _, read := indexed[entry.Digest]; read {
+			continue
+		}
+		indexed[entry.Digest] = l.configurations(entry.Digest, true)
+		for _, config := range indexed[entry.Digest] {
+			known[config] = true
+		}
+	}
+	for _, one := range dockerImages(body) {
+		text, err := l.readFile(one.Config, maxManifest)
+		if err != nil {
+			return corrupt("names a configuration that cannot be read: %w", withoutPath(err))
+		}
+		config := image.DigestOf(text).String()
+		if !known[config] {
+			return corrupt("names an image that index.json does not have")
+		}
+		for _, tag := range one.RepoTags {
+			if named, ok := l.named(tag); ok && !slices.Contains(indexed[named], config) {
+				return corrupt("has another image as %s than index.json", shorten(tag))
+			}
+		}
+	}
+	return nil
+}
+
+// named returns the manifest that has a whole name in the index.
+func (l *Layout) named(name string) (digest string, ok bool) {
+	ref, err := image.Parse(name)
+	if err != nil {
+		return "", false
+	}
+	for _, entry := range l.entries {
+		if entry.hasTag(ref.Repository(), ref.Tag(), false) {
+			return entry.Digest, true
+		}
+	}
+	return "", false
+}
+
+// configurations returns those of a manifest, or of the platforms of an index that are
+// there.
+func (l *Layout) configurations(written string, isTop bool) []string {
+	digest, err := image.ParseDigest(written)
+	if err != nil {
+		return nil
+	}
+	body, err := l.readFile(blobPath(digest), maxManifest)
+	if err != nil || !digest.Matches(body) {
+		return nil
+	}
+	var parsed struct {
+		Config    layoutEntry   `json:"config"`
+		Manifests []layoutEntry `json:"manifests"`
+	}
+	if json.Unmarshal(body, &parsed) != nil {
+		return nil
+	}
+	configs := []string{parsed.Config.Digest}
+	if isTop && len(parsed.Manifests) <= maxLayoutManifests {
+		for _, platform := range parsed.Manifests {
+			configs = append(configs, l.configurations(platform.Digest, false)...)
+		}
+	}
+	return configs
+}
+
 // isDockerArchive reports whether there is a manifest.json of Docker's.
 func (l *Layout) isDockerArchive() bool {
 	body, err := l.readFile(dockerManifest, maxIndex)
 	if err != nil {
 		return false
 	}
-	var images []struct {
-		Config string   `json:"Config"`
-		Layers []string `json:"Layers"`
-	}
-	return json.Unmarshal(body, &images) == nil && len(images) > 0 && images[0].Config != ""
+	return len(dockerImages(body)) > 0
 }
 
 // dockerArchive says what an archive without a layout lacks. A digest that is made

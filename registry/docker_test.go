@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"archive/tar"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -35,6 +36,13 @@ func dockerSave(t *testing.T, written string, saved v1.Image) (archive, folder s
 	if err := tarball.WriteToFile(archive, tag, saved); err != nil {
 		t.Fatal(err)
 	}
+	unpack(t, archive, folder)
+	return archive, folder
+}
+
+// unpack puts the files of an archive into a folder.
+func unpack(t *testing.T, archive, folder string) {
+	t.Helper()
 	file, err := os.Open(archive)
 	if err != nil {
 		t.Fatal(err)
@@ -42,8 +50,8 @@ func dockerSave(t *testing.T, written string, saved v1.Image) (archive, folder s
 	defer func() { _ = file.Close() }()
 	for reader := tar.NewReader(file); ; {
 		header, err := reader.Next()
-		if err == io.EOF {
-			return archive, folder
+		if errors.Is(err, io.EOF) {
+			return
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -158,6 +166,102 @@ func TestDockerSave(t *testing.T) {
 	})
 }
 
+// TestDockerSaveContradiction: "docker load" may go by manifest.json, so that what it
+// names must be what index.json does.
+func TestDockerSaveContradiction(t *testing.T) {
+	const v1Name, v2Name = "reg.example/team/app:v1", "reg.example/team/app:v2"
+	good, other := packedImage(t), packedImage(t)
+	both := func(t *testing.T, docker map[string]v1.Image) string {
+		tagged := map[name.Tag]v1.Image{}
+		for written, saved := range docker {
+			tagged[must(name.NewTag(written))] = saved
+		}
+		folder := t.TempDir()
+		archive := filepath.Join(folder, "save.tar")
+		if err := tarball.MultiWriteToFile(archive, tagged); err != nil {
+			t.Fatal(err)
+		}
+		unpack(t, archive, folder)
+		if err := os.Remove(archive); err != nil {
+			t.Fatal(err)
+		}
+		path, err := layout.Write(folder, empty.Index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for written, saved := range map[string]v1.Image{v1Name: good, v2Name: other} {
+			if err := path.AppendImage(saved, layout.WithAnnotations(map[string]string{"io.containerd.image.name": written})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return folder
+	}
+	for _, row := range []struct {
+		reason string
+		docker map[string]v1.Image
+		says   string // empty: it is opened
+	}{
+		{"both say the same", map[string]v1.Image{v1Name: good, v2Name: other}, ""},
+		{"one image was saved", map[string]v1.Image{v1Name: good}, ""},
+		{"a name that the index lacks", map[string]v1.Image{"reg.example/team/app:latest": good}, ""},
+		{"another image", map[string]v1.Image{v1Name: packedImage(t)}, "names an image that index.json does not have"},
+		{"the names are swapped", map[string]v1.Image{v1Name: other, v2Name: good}, "has another image as reg.example/team/app:v"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			folder := both(t, row.docker)
+			for _, path := range []string{folder, pack(t, folder)} {
+				l, err := registry.OpenLayout(path)
+				if row.says == "" {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := l.Close(); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				wantKind(t, err, image.Corrupt)
+				if !strings.Contains(err.Error(), row.says) {
+					t.Errorf("%q does not say %q", err, row.says)
+				}
+			}
+		})
+	}
+	t.Run("with something behind it", func(t *testing.T) {
+		folder := both(t, map[string]v1.Image{v1Name: packedImage(t)})
+		path := filepath.Join(folder, "manifest.json")
+		if err := os.WriteFile(path, append(must(os.ReadFile(path)), "\n{}"...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := registry.OpenLayout(folder)
+		wantKind(t, err, image.Corrupt)
+	})
+	t.Run("another program's", func(t *testing.T) {
+		folder := both(t, map[string]v1.Image{v1Name: good})
+		if err := os.WriteFile(filepath.Join(folder, "manifest.json"), []byte(`[{"name":"an app"}]`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := openLayout(t, folder).Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("behind a link", func(t *testing.T) {
+		folder := both(t, map[string]v1.Image{v1Name: good})
+		linked := filepath.Join(t.TempDir(), "linked.tar")
+		file, err := os.Create(linked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive := tar.NewWriter(file)
+		if err := errors.Join(os.Rename(filepath.Join(folder, "manifest.json"), filepath.Join(folder, "other.json")), archive.AddFS(os.DirFS(folder)),
+			archive.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "manifest.json", Linkname: "other.json"}), archive.Close(), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = registry.OpenLayout(linked)
+		wantKind(t, err, image.Corrupt)
+	})
+}
+
 // cosignSaved is a folder of an image that has no name, as cosign save writes it.
 func cosignSaved(t *testing.T, saved v1.Image) string {
 	t.Helper()
@@ -222,11 +326,11 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-func must(body []byte, err error) []byte {
+func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return body
+	return value
 }
 
 // TestLayoutsReferrers lists what refers to an image wherever it lies, each once.

@@ -63,6 +63,7 @@ type archive struct {
 	entries map[string]extent
 }
 
+// extent is a regular file's; of a link the offset is negative.
 type extent struct{ offset, size int64 }
 
 func openArchive(name string) (*archive, error) {
@@ -78,7 +79,7 @@ func openArchive(name string) (*archive, error) {
 	return &archive{file: file, entries: entries}, nil
 }
 
-// listArchive notes where each regular file lies. A name that occurs twice is
+// listArchive notes where each regular file lies, and what is a link. A name that occurs twice is
 // refused: two readers could take two different ones.
 func listArchive(file *os.File) (map[string]extent, error) {
 	entries := map[string]extent{}
@@ -95,7 +96,8 @@ func listArchive(file *os.File) (map[string]extent, error) {
 		case err != nil:
 			return nil, err
 		}
-		if header.Typeflag != tar.TypeReg {
+		isLink := header.Typeflag == tar.TypeSymlink || header.Typeflag == tar.TypeLink
+		if header.Typeflag != tar.TypeReg && !isLink {
 			continue
 		}
 		name := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
@@ -109,6 +111,9 @@ func listArchive(file *os.File) (map[string]extent, error) {
 		if err != nil {
 			return nil, err
 		}
+		if isLink {
+			offset = -1
+		}
 		entries[name] = extent{offset: offset, size: header.Size}
 	}
 }
@@ -118,6 +123,9 @@ func (a *archive) Open(name string) (io.ReadCloser, error) {
 	entry, ok := a.entries[name]
 	if !ok {
 		return nil, fs.ErrNotExist
+	}
+	if entry.offset < 0 {
+		return nil, fmt.Errorf("%s is a link, which is not followed", name)
 	}
 	return io.NopCloser(io.NewSectionReader(a.file, entry.offset, entry.size)), nil
 }

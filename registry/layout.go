@@ -102,7 +102,7 @@ func (l *Layout) readIndex() error {
 		return l.fail("open OCI layout", "", image.Bound, fmt.Errorf("its index.json lists more than %d manifests", maxLayoutManifests))
 	}
 	l.entries = index.Manifests
-	return nil
+	return l.agreesWithDocker()
 }
 
 func (l *Layout) readFile(name string, most int64) ([]byte, error) {

@@ -226,6 +226,9 @@ func enlisted(index []byte, manifest image.Descriptor) (list []byte, there bool,
 		if err := json.Unmarshal(index, &members); err != nil {
 			return nil, false, fmt.Errorf("the referrers tag holds no index: %w", err)
 		}
+		if members == nil {
+			return nil, false, errors.New("the referrers tag holds null, no index")
+		}
 		if raw := members["manifests"]; raw != nil {
 			if err := json.Unmarshal(raw, &entries); err != nil {
 				return nil, false, fmt.Errorf("the list of referrers: %w", err)

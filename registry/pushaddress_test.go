@@ -76,7 +76,7 @@ func entriesOf(index []byte) int {
 func FuzzEnlisted(f *testing.F) {
 	manifest := describeBytes(image.MediaTypeManifest, []byte("x"))
 	for _, seed := range []string{
-		"", "{}", `{"mediaType":"` + image.MediaTypeIndex + `","manifests":null}`,
+		"", "{}", "null", `{"mediaType":"` + image.MediaTypeIndex + `","manifests":null}`,
 		`{"mediaType":"` + image.MediaTypeIndex + `","manifests":[{"digest":"` + manifest.Digest.String() + `"}]}`,
 		`{"mediaType":"` + image.MediaTypeIndex + `","manifests":[1,{"digest":2},{}],"manifests":[3]}`,
 	} {

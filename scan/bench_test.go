@@ -104,7 +104,7 @@ func (p *port) scanner(b *testing.B, of *fleet, to report.Sink) *scan.Scanner {
 	b.Helper()
 	calm := must(scan.NewCalm(p.Harbor, 1000))(b)
 	decider := must(gate.New(gate.Config{Registries: calm, State: p.view}, gate.WithConcurrency(16), gate.WithTimeout(10*time.Minute), gate.WithAges(gate.Ages{Tag: 5 * time.Minute})))(b)
-	return must(scan.New(scan.Options{Cluster: of, Decider: decider, State: p.view, Namespaces: of, Observer: &watching{}, Sinks: []report.Sink{to}}))(b)
+	return must(scan.New(scan.Options{Cluster: of, Decider: decider, State: p.view, Namespaces: of, Observer: &watching{}, Sinks: []report.Sink{to}, Forgetter: forgetful{}}))(b)
 }
 
 // peak watches the heap until it is told to stop, and returns the most that was in use.
@@ -170,8 +170,18 @@ func BenchmarkCold(b *testing.B) {
 	}
 }
 
+// fleetPages are the pages a second that BenchmarkFleet allows: what scan.qps is unless
+// somebody sets it.
+const fleetPages = 10
+
+// forgetful is told what is there, and does nothing of it: a scan remembers what it saw
+// for somebody.
+type forgetful struct{}
+
+func (forgetful) Passed(context.Context, scan.Pass) {}
+
 // BenchmarkFleet is a round over 150,000 pods with 3,000 images in 1,000 namespaces that
-// are proved already, at 100 pages a second.
+// are proved already, at 10 pages a second.
 func BenchmarkFleet(b *testing.B) {
 	p, names := newPort(b, 0, 3000)
 	f, to := &fleet{pods: 150_000, namespaces: 1000, images: names}, &counted{}
@@ -179,12 +189,14 @@ func BenchmarkFleet(b *testing.B) {
 	measured(b, s)
 	for b.Loop() {
 		f.pages.Store(0)
-		f.pace = rate.NewLimiter(100, 1)
+		f.pace = rate.NewLimiter(fleetPages, fleetPages)
 		to.decided = 0
 		p.Registry.Reset()
 		took, mib := measured(b, s)
 		if pages := f.pages.Load(); to.decided != f.pods || pages != int64(f.pods/scan.PageSize) || p.Registry.Pulls() != 0 {
 			b.Fatalf("%d decided, %d pages, %d pulls", to.decided, pages, p.Registry.Pulls())
+		} else if most := fleetPages*took.Seconds() + fleetPages + 1; float64(pages) > most {
+			b.Fatalf("%d pages in %s, want %.0f at most", pages, took, most)
 		}
 		b.ReportMetric(took.Seconds(), "s")
 		b.ReportMetric(float64(f.pages.Load())/took.Seconds(), "pages/s")

@@ -75,7 +75,7 @@ func TestCalm(t *testing.T) {
 			if (q.asked > before) != row.asks || (err != nil) != (row.err != nil) {
 				t.Errorf("%s: asked %t, %v", row.reason, q.asked > before, err)
 			}
-			if row.err == away && image.KindOf(err) != image.Unavailable {
+			if errors.Is(row.err, away) && image.KindOf(err) != image.Unavailable {
 				t.Errorf("%s: %v is not could-not-look", row.reason, err)
 			}
 		}

@@ -46,7 +46,7 @@ type Cluster interface {
 	List(ctx context.Context, kind Kind, from string, most int) (Page, error)
 }
 
-// ErrRefused: what is asked for may not be seen, or is not served any more.
+// ErrRefused says that what is asked for may not be seen, or is not served any more.
 var ErrRefused = errors.New("the list is refused")
 
 // ExpiredError says that a list went on for too long.
@@ -62,7 +62,7 @@ func (e *ExpiredError) Error() string { return "the list went on for too long: "
 // Unwrap returns the API server's own error.
 func (e *ExpiredError) Unwrap() error { return e.Err }
 
-// ErrUnknown: nobody says which labels a namespace has, and nobody was to.
+// ErrUnknown says that nobody knows which labels a namespace has, and nobody was to.
 var ErrUnknown = errors.New("nobody knows")
 
 // Namespaces knows the labels of namespaces.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/report"
 )
 
 // errNoResource says that no file has what a policy names.
@@ -76,10 +77,10 @@ func showBundle(t terminal, read *bundle.Read, format string) error {
 	}
 	fmt.Fprintf(t.out, "%s\njudges as %s does\n\n", told.Digest, map[string]string{"admission": "the gateway at admission", "files": "verify with files"}[told.AsAt])
 	for _, entry := range told.Files {
-		fmt.Fprintf(t.out, "%s  %8d  %-24s %s\n", entry.SHA256[:12], entry.Size, entry.Path, entry.Name)
+		fmt.Fprintf(t.out, "%s  %8d  %-24s %s\n", entry.SHA256[:12], entry.Size, entry.Path, report.Escape(entry.Name))
 	}
 	for _, note := range told.Notes {
-		fmt.Fprintf(t.out, "\nnot carried: %s\n", note)
+		fmt.Fprintf(t.out, "\nnot carried: %s\n", report.Escape(note))
 	}
 	return nil
 }

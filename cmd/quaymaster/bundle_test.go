@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -154,9 +155,17 @@ func TestBundleKeepsNoSecrets(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	secrets := h.file(t, "secrets.yaml", fmt.Sprintf(`apiVersion: v1
 kind: Secret
-metadata: {name: cosign, namespace: keys}
-stringData: {cosign.pub: %q, cosign.password: hunter2, cosign.key: "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----"}
-`, h.key.PublicPEM()))
+metadata:
+  name: cosign
+  namespace: keys
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"cosign.password":"hunter3"}}'}
+stringData:
+  cosign.pub: %q
+  cosign.password: hunter2
+  cosign.key: "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----"
+  behind: %q
+  before: %q
+`, h.key.PublicPEM(), string(h.key.PublicPEM())+"\npassword: hunter4", "-----BEGIN PUBLIC KEY-----\nhunter5\n"+string(h.key.PublicPEM())))
 	file := h.path("secrets.tar.gz")
 	code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--key", h.path("key.pub"), "--resource", secrets)
 	if code != exitAllowed || !strings.Contains(errs, "cosign.password of Secret keys/cosign") {
@@ -165,10 +174,25 @@ stringData: {cosign.pub: %q, cosign.password: hunter2, cosign.key: "-----BEGIN E
 	read, err := readBundle(file, image.Digest{})
 	ok(t, err)
 	text := string(read.Resources[0].Text)
-	for name, want := range map[string]bool{"cosign.pub": true, "aHVudGVyMg": false, "LS0tLS1CRUdJTiBFTkNSWVBURUQ": false, "LS0tLS1CRUdJTiBQVUJMSUMg": true} {
+	for name, want := range map[string]bool{"cosign.pub": true, "aHVudGVyMg": false, "LS0tLS1CRUdJTiBFTkNSWVBURUQ": false, "LS0tLS1CRUdJTiBQVUJMSUMg": true, "hunter3": false,
+		`"behind":""`: true, `"before":""`: true,
+	} {
 		if strings.Contains(text, name) != want {
 			t.Errorf("%s in it: want %t: %s", name, want, text)
 		}
+	}
+}
+
+// TestBundleOfAStranger: what a bundle says of itself is only shown by a terminal.
+func TestBundleOfAStranger(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.tar.gz")
+	_, err := writeBundle(file, &bundle.Contents{
+		Policies: []bundle.Item{{Name: "\x1b[2J", Text: []byte("{}")}}, Notes: []string{"\x1b]0;yours\x07", "a sentence"},
+	})
+	ok(t, err)
+	code, out, errs := quaymaster(t, "bundle", "show", file)
+	if code != exitAllowed || strings.Contains(out+errs, "\x1b") || !strings.Contains(out, `not carried: \x1b]0;yours`) || !strings.Contains(out, "not carried: a sentence\n") {
+		t.Errorf("exit %d: %q%q", code, out, errs)
 	}
 }
 
@@ -270,5 +294,69 @@ spec: {policyRefs: [{name: signed, kind: ImageValidatingPolicy}]}
 				t.Errorf("exit %d, want %d:\n%s%s", code, c.code, out, errs)
 			}
 		})
+	}
+}
+
+// TestMirrorOfABundle: of a bundle, mirror shows what it shows of the files.
+func TestMirrorOfABundle(t *testing.T) {
+	f := newFairway(t)
+	policy := f.path("policy.yaml")
+	bundled := func(name string, args ...string) string {
+		file := f.path(name)
+		if code, out, errs := quaymaster(t, append([]string{"bundle", "create", "-o", file, "--policy", policy}, args...)...); code != exitAllowed {
+			t.Fatalf("exit %d: %s%s", code, out, errs)
+		}
+		return file
+	}
+	mapping := f.mapping(t, "hub", "", f.targets("late", "near")...)
+	with, without := bundled("with.tar.gz", "--mirrors", mapping), bundled("without.tar.gz")
+	late := f.late.Registry.Host() + "/hub/shop/web:v1"
+	for _, c := range []struct {
+		reason string
+		args   []string
+		code   int
+		says   string
+	}{
+		{"proved and redirected", []string{"--bundle", with, f.signed.Name}, exitAllowed, "becomes " + f.near.Registry.Host() + "/hub/shop/web:v1"},
+		{"a copy that is not proved", []string{"--bundle", with, late}, exitDenied, "denied"},
+		{"a bundle without a mapping", []string{"--bundle", without, f.signed.Name}, exitUsage, "no mapping"},
+		{"a mapping beside it", []string{"--bundle", with, "--mirrors", mapping, f.signed.Name}, exitUsage, "make another bundle"},
+		{"nobody is asked", []string{"--bundle", with, "--offline", f.signed.Name}, exitUsage, "ask nobody"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			code, out, errs := quaymaster(t, append([]string{"mirror"}, c.args...)...)
+			if code != c.code || !strings.Contains(out+errs, c.says) {
+				t.Errorf("exit %d, want %d with %q:\n%s%s", code, c.code, c.says, out, errs)
+			}
+		})
+	}
+}
+
+// TestNamespaceAsAdmitted: -n is no namespace of what is in none, as at admission.
+func TestNamespaceAsAdmitted(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	policy := h.file(t, "policies.yaml", `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: named}
+spec:
+  validationFailureAction: Enforce
+  rules:
+    - name: named
+      match: {any: [{resources: {kinds: [ClusterRole, ConfigMap], namespaces: [shop]}}]}
+      validate: {message: want a label, pattern: {metadata: {labels: {team: "?*"}}}}
+`)
+	settings := h.file(t, "gateway.yaml", "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n")
+	file := h.path("named.tar.gz")
+	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--policy", policy, "--gateway-config", settings); code != exitAllowed {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	for manifest, want := range map[string]int{
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}": exitAllowed,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}":                             exitDenied,
+	} {
+		code, out, errs := quaymaster(t, "verify", "--bundle", file, "-n", "shop", "-f", h.file(t, "manifest.yaml", manifest))
+		if code != want {
+			t.Errorf("%s: exit %d, want %d:\n%s%s", manifest, code, want, out, errs)
+		}
 	}
 }

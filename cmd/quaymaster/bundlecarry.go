@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"slices"
 
@@ -66,17 +67,35 @@ func publicOnly(content map[string]any) (map[string]any, []string) {
 		keep(name, fmt.Append(nil, value))
 	}
 	slices.Sort(lost)
-	return map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": content["metadata"], "type": content["type"], "data": kept}, lost
+	// Annotations may have all of it once more (kubectl apply).
+	given, _ := content["metadata"].(map[string]any)
+	named := map[string]any{"name": given["name"]}
+	if namespace, ok := given["namespace"]; ok {
+		named["namespace"] = namespace
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": named, "type": content["type"], "data": kept}, lost
 }
 
-// isPublic reports whether a value is PEM of public keys and certificates alone.
+// isPublic reports whether a value is PEM of public keys and certificates, and nothing
+// else: no text stands before, between or behind them.
 func isPublic(value []byte) bool {
-	return (bytes.Contains(value, []byte("-----BEGIN PUBLIC KEY-----")) || bytes.Contains(value, []byte("-----BEGIN CERTIFICATE-----"))) &&
-		!bytes.Contains(value, []byte("PRIVATE KEY"))
+	rest := bytes.TrimSpace(value)
+	for first := true; first || len(rest) > 0; first = false {
+		block, after := pem.Decode(rest)
+		if block == nil || !slices.Contains([]string{"PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE"}, block.Type) || len(block.Headers) > 0 {
+			return false
+		}
+		begin, of := []byte("-----BEGIN "), rest[:len(rest)-len(after)]
+		if !bytes.HasPrefix(of, begin) || bytes.Count(of, begin) > 1 {
+			return false
+		}
+		rest = bytes.TrimSpace(after)
+	}
+	return true
 }
 
 // carry adds what policies look up by name, and notes what cannot be carried.
-func (f *bundleCreate) carry(ctx context.Context, t terminal, c *bundle.Contents, from *foundation) error {
+func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *foundation) error {
 	defaults := bundle.Defaults{}
 	if from.reader != nil {
 		policies := from.reader.Configuration().Policies

@@ -142,7 +142,7 @@ func (f *bundleCreate) contents(ctx context.Context, t terminal) (*bundle.Conten
 		return nil, err
 	}
 	defer from.close()
-	if err := f.carry(ctx, t, c, from); err != nil {
+	if err := f.carry(ctx, c, from); err != nil {
 		return nil, err
 	}
 	for name, text := range from.answers {

@@ -32,6 +32,9 @@ type foundation struct {
 	reader *gateway.Reader
 	// asksUser: a policy asks who makes the request.
 	asksUser bool
+	// flags is the policy that flags mean, which counts wherever an object is; nil for
+	// none.
+	flags *policy.Policy
 	// answers are what TUF repositories of policies say.
 	answers map[string][]byte
 }
@@ -47,6 +50,7 @@ func (from *foundation) describe(ctx context.Context, request *gate.Request) {
 	if from.reader == nil || request.Object.IsDocument() {
 		return
 	}
+	from.reader.Place(request)
 	from.reader.Configuration().AsAdmitted(request)
 	from.reader.Describe(ctx, request)
 }
@@ -83,6 +87,7 @@ func (f *setupFlags) found(ctx context.Context, t terminal, authorities *authori
 	if err != nil {
 		return nil, err
 	}
+	from.flags = fromFlags
 	if fromFlags != nil && from.reader != nil {
 		if from.set, err = withPolicy(from.set, fromFlags); err != nil {
 			from.close()

@@ -31,7 +31,7 @@ type mirrorFlags struct {
 func mirrorCommand(t terminal) *cobra.Command {
 	var f mirrorFlags
 	cmd := &cobra.Command{
-		Use:   "mirror IMAGE... --mirrors FILE | --check --mirrors FILE",
+		Use:   "mirror IMAGE... --mirrors FILE | --bundle FILE | --from-cluster CONTEXT | --check --mirrors FILE",
 		Short: "Show where images would be redirected, and why",
 		Long: `Mirror shows for each image which mapping names it, the targets in order, what
 each answered, which one was chosen and why, and where evidence is looked for.
@@ -41,7 +41,8 @@ judged by. Nothing is changed.
 Without --policy the targets are asked for the digest that the reference stands
 for; whether that digest is proved is left open. With --policy the image is
 judged as a Pod that runs it, in the namespace of -n, and redirected only if the
-verdict and the mapping let it.
+verdict and the mapping let it. --bundle and --from-cluster say both: the mapping
+and the policies.
 
 With --check nobody is asked: the mapping is searched for loops, for entries that
 others shadow, and for targets that are their own source. A prefix that no reference
@@ -65,6 +66,8 @@ denied or --check has a finding, 3 if nobody could look, 2 for wrong use.`,
 	}
 	flags := cmd.Flags()
 	f.setup.registerOnline(cmd)
+	f.setup.bundle.register(cmd)
+	f.setup.cluster.register(cmd)
 	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` that the images run in")
 	flags.StringArrayVarP(&f.labels, "label", "l", nil, "`key=value` of the pod that runs them; may be repeated")
 	flags.BoolVar(&f.check, "check", false, "search the mapping for mistakes, and ask nobody")
@@ -79,16 +82,23 @@ func (f *mirrorFlags) read(images []string) (*mirror.Set, error) {
 	switch {
 	case f.output != "text" && f.output != "json":
 		return nil, fmt.Errorf("-o %s: want text or json", f.output)
-	case len(f.setup.mirrors) == 0:
-		return nil, errors.New("which mapping? give --mirrors FILE")
+	case len(f.setup.mirrors) == 0 && !f.elsewhere():
+		return nil, errors.New("which mapping? give --mirrors FILE, --bundle FILE or --from-cluster CONTEXT")
 	case f.check && len(images) > 0:
 		return nil, errors.New("--check is about the mapping as a whole, and takes no image")
 	case f.check && len(f.setup.policies) > 0, f.offline && len(f.setup.policies) > 0:
 		return nil, errors.New("--policy asks registries, and --check and --offline ask nobody")
+	case f.check && f.elsewhere(), f.offline && f.elsewhere():
+		return nil, errors.New("--bundle and --from-cluster bring policies, which ask registries, and --check and --offline ask nobody: give --mirrors")
 	case !f.check && len(images) == 0:
 		return nil, errors.New("nothing to show: name an image, or --check")
 	}
 	return loadMirrors(f.setup.mirrors)
+}
+
+// elsewhere reports whether mapping and policies are in a bundle or a cluster.
+func (f *mirrorFlags) elsewhere() bool {
+	return f.setup.bundle.file != "" || f.setup.cluster.context != ""
 }
 
 // lint writes what is wrong with the mapping.

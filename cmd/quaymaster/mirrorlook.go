@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -26,12 +27,8 @@ func (f *mirrorFlags) look(ctx context.Context, t terminal, mirrors *mirror.Set,
 	if f.setup.timeout <= 0 {
 		return nil, fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
 	}
-	if len(f.setup.policies) > 0 {
-		wired, err := f.setup.wire(ctx, t, &authorityFlags{}, requests)
-		if err != nil {
-			return nil, err
-		}
-		return &looking{mirrors: wired.mirrors, outcomes: wired.decideAll(ctx, requests, nil)}, nil
+	if len(f.setup.policies) > 0 || f.elsewhere() {
+		return f.judge(ctx, t, requests)
 	}
 	resources, err := loadResources(f.setup.resources)
 	if err != nil {
@@ -47,6 +44,23 @@ func (f *mirrorFlags) look(ctx context.Context, t terminal, mirrors *mirror.Set,
 	}
 	chooser, err := redirect.New()
 	return &looking{mirrors: mirrors, sources: sources, chooser: chooser}, err
+}
+
+// judge has the gate ask everything.
+func (f *mirrorFlags) judge(ctx context.Context, t terminal, requests []gate.Request) (*looking, error) {
+	authorities := authorityFlags{platforms: "index", digestAlgorithm: "sha256"}
+	if err := f.setup.unpack(&authorities); err != nil {
+		return nil, err
+	}
+	wired, err := f.setup.wire(ctx, t, &authorities, requests)
+	if err != nil {
+		return nil, err
+	}
+	if wired.mirrors == nil {
+		wired.from.close()
+		return nil, errors.New("there is no mapping in it, so that no image is redirected")
+	}
+	return &looking{mirrors: wired.mirrors, outcomes: wired.decideAll(ctx, requests, nil)}, nil
 }
 
 // at returns what becomes of the i-th image.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -57,6 +58,47 @@ func TestOffline(t *testing.T) {
 			_ = child.Run() // the status says how it ended
 			if code := child.ProcessState.ExitCode(); code != c.code {
 				t.Errorf("exit %d, want %d:\n%s", code, c.code, &out)
+			}
+		})
+	}
+}
+
+// TestKeyInAnExcludedNamespace: of a namespace that the gateway is never asked about, its
+// policies say nothing, and what the command line asks counts all the same.
+func TestKeyInAnExcludedNamespace(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
+	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	file := h.path("gateway.tar.gz")
+	settings := h.file(t, "gateway.yaml", "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n")
+	policy := h.file(t, "configmaps.yaml", `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: configmaps}
+spec:
+  rules:
+    - name: named
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: want a name, pattern: {metadata: {name: "?*"}}}
+`)
+	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--policy", policy, "--gateway-config", settings); code != exitAllowed {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	key := []string{"--key", h.path("key.pub"), "--insecure-ignore-tlog"}
+	for _, c := range []struct {
+		reason, image, namespace string
+		args                     []string
+		code                     int
+	}{
+		{"signed", signed.Name, "kube-system", key, exitAllowed},
+		{"unsigned", unsigned.Name, "kube-system", key, exitDenied},
+		{"unsigned, elsewhere", unsigned.Name, "shop", key, exitDenied},
+		{"unsigned, and nobody asks", unsigned.Name, "kube-system", nil, exitAllowed},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			pod := h.file(t, "pod.yaml", fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: %s}\nspec: {containers: [{name: web, image: %q}]}\n", c.namespace, c.image))
+			code, out, errs := quaymaster(t, append([]string{"verify", "--bundle", file, "-f", pod}, c.args...)...)
+			if code != c.code {
+				t.Errorf("exit %d, want %d:\n%s%s", code, c.code, out, errs)
 			}
 		})
 	}

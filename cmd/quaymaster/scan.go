@@ -54,9 +54,10 @@ that runs today, before it is enforced?
 Policies that ask who asks, and those with background: false, are not asked, and
 named at the end. Of private images, the caller's own registry credentials count.
 
---signer X asks nobody but a gateway (--gateway) what runs on the strength of a
-key (its fingerprint or its file), an identity, an image digest or a policy
-(policy:KIND/NAME), from what it remembers. See docs/scan.md.
+--signer X asks nobody but a gateway (--gateway), or its decision log
+(--decision-log), what runs on the strength of a key (its fingerprint or its
+file), an identity, an image digest or a policy (policy:KIND/NAME), from what it
+remembers. See docs/scan.md.
 
 Exit status: 0 if everything would be admitted (a failure under audit is told), 1
 if an object would be denied, 3 if something could not be looked at, 2 for wrong
@@ -102,8 +103,8 @@ func (f *scanFlags) check(cmd *cobra.Command) error {
 		return errors.New("--qps and --registry-requests: want more than nothing")
 	case f.setup.timeout <= 0:
 		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
-	case f.signer.gateway != "" || f.signer.tokenFile != "":
-		return errors.New("--gateway and --token-file are for --signer")
+	case f.signer.gateway != "" || f.signer.tokenFile != "" || f.signer.decisionLog != "":
+		return errors.New("--gateway, --token-file and --decision-log are for --signer")
 	}
 	if err := scanOutputs(f.outputs).check(); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/webhook/ui"
 	"github.com/quaymaster/quaymaster/workload"
@@ -100,7 +101,10 @@ func TestScan(t *testing.T) {
 		{"two on standard output", []string{"-f", pods, "-o", "json", "-o", "text"}, "", exitUsage, []string{"mixed"}},
 		{"files and a cluster", []string{"-f", pods, "--context", "x", "--policy", policies}, "", exitUsage, []string{"in place of one"}},
 		{"nothing to scan", []string{"--kubeconfig", filepath.Join(folder, "none")}, "", exitUsage, []string{"--kubeconfig"}},
-		{"a signer and nobody to ask", []string{"--signer", "x"}, "", exitUsage, []string{"--gateway URL"}},
+		{"a signer and nobody to ask", []string{"--signer", "x"}, "", exitUsage, []string{"--gateway URL", "kubectl -n quaymaster port-forward", "--decision-log FOLDER"}},
+		{"two to ask", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1", "--decision-log", folder}, "", exitUsage, []string{"--gateway URL or"}},
+		{"a folder without a log", []string{"--signer", "x", "--decision-log", folder}, "", exitUnable, []string{"there is no decision log in it"}},
+		{"a log and no signer", []string{"-f", pods, "--policy", policies, "--decision-log", folder}, "", exitUsage, []string{"for --signer"}},
 		{"somebody to ask and no signer", []string{"-f", pods, "--policy", policies, "--gateway", "http://localhost"}, "", exitUsage, []string{"for --signer"}},
 		{"a gateway that is away", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1"}, "", exitUnable, []string{"127.0.0.1:1"}},
 	} {
@@ -152,7 +156,8 @@ func TestScanSigner(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go known.Run(ctx)
-	known.Take(report.Decided{Outcome: decider.Decide(ctx, gate.Request{Object: object}), Occasion: report.Occasion{Time: time.Now(), Process: report.ProcessScan, Allowed: true}})
+	decided := report.Decided{Outcome: decider.Decide(ctx, gate.Request{Object: object}), Occasion: report.Occasion{Time: time.Now(), Process: report.ProcessScan, Allowed: true}}
+	known.Take(decided)
 	handler, err := ui.New(ui.Config{Inventory: known}, ui.WithoutTokens())
 	if err != nil {
 		t.Fatal(err)
@@ -170,6 +175,7 @@ func TestScanSigner(t *testing.T) {
 	}
 	block, _ := pem.Decode(h.Signer.PublicPEM())
 	sum := sha256.Sum256(block.Bytes)
+	folder := logOf(t, decided)
 	const stands, nothing = "1 images, 1 workloads and 1 pods", "0 images"
 	for _, row := range []struct{ reason, signer, want string }{
 		{"a key's file", key, stands},
@@ -181,9 +187,31 @@ func TestScanSigner(t *testing.T) {
 		{"another policy", "policy:ClusterPolicy/other", nothing},
 		{"an identity that signed nothing", "release@example.com", nothing},
 	} {
-		code, out, errs := quaymaster(t, "scan", "--signer", row.signer, "--gateway", server.URL)
-		if code != exitAllowed || !strings.Contains(out, row.want) || (row.want == stands) != strings.Contains(out, "shop ReplicaSet/web") {
-			t.Errorf("%s: %d\n%s%s", row.reason, code, out, errs)
+		for _, source := range [][]string{{"--gateway", server.URL}, {"--decision-log", folder}} {
+			code, out, errs := quaymaster(t, append([]string{"scan", "--signer", row.signer}, source...)...)
+			if code != exitAllowed || !strings.Contains(out, row.want) || (row.want == stands) != strings.Contains(out, "shop ReplicaSet/web") {
+				t.Errorf("%s, %s: %d\n%s%s", row.reason, source[0], code, out, errs)
+			}
 		}
 	}
+}
+
+// logOf is a decision log of what was decided.
+func logOf(t *testing.T, d report.Decided) (folder string) {
+	t.Helper()
+	chain, err := decisionlog.NewChain("gateway-0", decisionlog.Position{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	for _, line := range decisionlog.Decisions(d) {
+		if text, err = chain.Append(text, &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: d.Occasion.Time, Decision: &line}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder = t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, decisionlog.SegmentName(1)), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }

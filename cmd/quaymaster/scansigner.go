@@ -27,7 +27,7 @@ import (
 
 // signerFlags ask a gateway what it remembers.
 type signerFlags struct {
-	signer, gateway, tokenFile, caFile string
+	signer, gateway, tokenFile, caFile, decisionLog string
 }
 
 const (
@@ -42,6 +42,7 @@ func (f *signerFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.signer, "signer", "", "list what runs on the strength of a `key` (file or fingerprint), an identity, a digest (sha256:...) or a policy (policy:KIND/NAME)")
 	flags.StringVar(&f.gateway, "gateway", "", "`URL` of the gateway's dashboard, for --signer")
+	flags.StringVar(&f.decisionLog, "decision-log", "", "`folder` of a gateway's decision log, for --signer in place of --gateway")
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` of the bearer token to show it")
 	flags.StringVar(&f.caFile, "gateway-ca", "", "PEM `file` of certificate authorities to trust for it beside the system's")
 }
@@ -110,9 +111,19 @@ type stands struct {
 	Images     []inventory.Details `json:"images"`
 }
 
+// signerSource says how to get at a gateway's memory: its dashboard listens on loopback
+// unless it asks for tokens, where the API server's proxy does not reach it.
+const signerSource = `--signer asks what a gateway remembers: want --gateway URL or --decision-log FOLDER.
+Of a dashboard that listens on loopback, as it does unless dashboard.address is set, in another terminal:
+  kubectl -n quaymaster port-forward pod/$(kubectl -n quaymaster get lease quaymaster -o jsonpath='{.spec.holderIdentity}') 8001
+(the pod that leads is the one that scans) and then --gateway http://127.0.0.1:8001
+Of one at another address: --gateway https://HOST:PORT --gateway-ca FILE --token-file FILE, with a token
+of somebody who may get its path (kubectl create token NAME).
+Where a decision log is kept: --decision-log with a copy of a replica's folder`
+
 func (f *signerFlags) run(ctx context.Context, t terminal, outputs []string) error {
-	if f.gateway == "" {
-		return errors.New("--signer asks a gateway what it remembers: name its dashboard with --gateway URL, as in kubectl -n quaymaster port-forward deploy/quaymaster 8001 and --gateway http://localhost:8001")
+	if (f.gateway == "") == (f.decisionLog == "") {
+		return errors.New(signerSource)
 	}
 	if len(outputs) != 1 || outputs[0] != "text" && outputs[0] != "json" {
 		return errors.New("-o: with --signer, want text or json")
@@ -121,13 +132,19 @@ func (f *signerFlags) run(ctx context.Context, t terminal, outputs []string) err
 	if err != nil {
 		return err
 	}
-	asks, err := f.client()
-	if err != nil {
-		return err
+	source := "--decision-log"
+	find := func() (*stands, error) { return standsInLog(f.decisionLog, query) }
+	if f.gateway != "" {
+		asks, err := f.client()
+		if err != nil {
+			return err
+		}
+		source = "--gateway " + f.gateway
+		find = func() (*stands, error) { return asks.ask(ctx, query) }
 	}
-	found, err := asks.ask(ctx, query)
+	found, err := find()
 	if err != nil {
-		fmt.Fprintf(t.err, "quaymaster: --gateway %s: %v\n", f.gateway, err)
+		fmt.Fprintf(t.err, "quaymaster: %s: %v\n", source, err)
 		return status(exitUnable)
 	}
 	found.Signer = f.signer

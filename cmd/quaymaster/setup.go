@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
@@ -71,7 +72,7 @@ type wired struct {
 	mirrors   *mirror.Set // nil without --mirrors
 	resources *engine.Resources
 
-	idle *gate.Gate // asks no policy
+	idle *gate.Gate // asks what flags say alone, as of what the gateway is never asked about
 	from *foundation
 	user *policy.User // nil: nobody said who asks
 }
@@ -157,11 +158,15 @@ func (f *setupFlags) build(t terminal, from *foundation, clock func() time.Time,
 	if err != nil {
 		return nil, err
 	}
-	none, err := policy.NewSet()
+	var flags []*policy.Policy
+	if from.flags != nil {
+		flags = append(flags, from.flags)
+	}
+	own, err := policy.NewSet(flags...)
 	if err != nil {
 		return nil, err
 	}
-	made.idle, err = gate.New(gate.Config{Registries: sources, State: gate.Fixed{Policies: none, Prover: prover}}, gate.WithTimeout(f.timeout))
+	made.idle, err = gate.New(gate.Config{Registries: sources, State: gate.Fixed{Policies: own, Prover: prover}}, gate.WithTimeout(f.timeout))
 	return made, err
 }
 
@@ -205,7 +210,9 @@ func (f *setupFlags) redirects(from *foundation) ([]gate.Option, error) {
 }
 
 // warn tells of what is no error.
-func warn(t terminal, text string) { fmt.Fprintf(t.err, "quaymaster: warning: %s\n", text) }
+func warn(t terminal, text string) {
+	fmt.Fprintf(t.err, "quaymaster: warning: %s\n", report.Escape(text))
+}
 
 // trust opens the trust store. Nothing is fetched unless --refresh-trust asks.
 func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *engine.Resources, error) {

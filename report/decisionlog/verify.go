@@ -153,6 +153,7 @@ func readHead(folder string) ([]byte, error) {
 type verification struct {
 	keys    Keys
 	anchors map[uint64][]byte // not met yet
+	pruned  uint64            // through which line it says it removed, signed or not
 	at      Position
 	began   bool
 	summary Summary
@@ -285,7 +286,10 @@ func (v *verification) count(l *Line) error {
 		v.summary.Lost += l.Lost.Records
 		v.note(l, "%d decisions were lost since %s: %s", l.Lost.Records, l.Lost.Since.Format("2006-01-02T15:04:05Z07:00"), l.Lost.Why)
 	case KindPruned:
-		v.summary.PrunedThrough = max(v.summary.PrunedThrough, l.Pruned.Through)
+		v.pruned = max(v.pruned, l.Pruned.Through)
+		if v.keys == nil { // with a key, once a checkpoint signs it: anybody can add a line
+			v.summary.PrunedThrough = v.pruned
+		}
 	case KindOpen:
 		return v.open(l)
 	case KindCheckpoint:
@@ -341,6 +345,7 @@ func (v *verification) checkpoint(l *Line) error {
 		}
 	}
 	v.summary.Checkpoints++
+	v.summary.PrunedThrough = v.pruned
 	v.summary.Unsigned, v.summary.Closed = 0, c.Closed
 	if n := len(v.summary.Signers); n == 0 || v.summary.Signers[n-1] != c.Key {
 		v.summary.Signers = append(v.summary.Signers, c.Key)
@@ -382,6 +387,9 @@ func (v *verification) end() error {
 				Seq: seq, What: fmt.Sprintf("the log ends at number %d, and line number %d was seen elsewhere or by the last checkpoint: its end was cut off", v.summary.Last, seq),
 			}
 		}
+	}
+	if v.keys != nil && v.summary.Checkpoints == 0 {
+		return &BrokenError{What: "there is no checkpoint in it, so that no key vouches for any line: it is younger than checkpointInterval (1m), or somebody wrote it anew"}
 	}
 	return nil
 }

@@ -160,6 +160,13 @@ func TestVerifyNamesTheFirstBrokenLink(t *testing.T) {
 			rewrite(t, filepath.Join(w.folder, decisionlog.HeadName), all[5:])
 			rewrite(t, w.files[1], all[:3])
 		}, -1, 0, "the log ends at number 14, and line number 17 was seen elsewhere"},
+		{"all is written anew without checkpoints", func(t *testing.T, w written) {
+			unsigned := slices.DeleteFunc(lines(t, w.files[0]), func(raw []byte) bool { return bytes.Contains(raw, []byte(`"kind":"checkpoint"`)) })
+			rewrite(t, w.files[0], relink(t, unsigned, 1))
+			if err := os.Remove(w.files[1]); err != nil {
+				t.Fatal(err)
+			}
+		}, -1, 0, "no checkpoint in it"},
 		{"it is another log's file", func(t *testing.T, w written) {
 			all := lines(t, w.files[1])
 			all[0] = forge(t, all[0], func(e *decisionlog.Entry) { e.Open.Chain = "c2" })
@@ -241,26 +248,54 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// TestPruned: a log that says that it removed its first file is whole without it.
+// TestPruned: a log that says that it removed its first file is whole without it, once
+// that is signed: somebody else may add a line as well.
 func TestPruned(t *testing.T) {
-	w := write(t)
-	all := lines(t, w.files[1])
-	before, err := decisionlog.ParseLine(all[5])
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain, err := decisionlog.NewChain(before.Replica, decisionlog.Position{Seq: before.Seq - 1}.After(before.Raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := appended(t, chain, nil, decisionlog.Entry{Kind: decisionlog.KindPruned, Time: noon, Pruned: &decisionlog.Pruned{Segment: filepath.Base(w.files[0]), Through: 11, Why: "size"}})
-	rewrite(t, w.files[1], append(all, bytes.TrimSuffix(line, []byte("\n"))))
-	if err := os.Remove(w.files[0]); err != nil {
-		t.Fatal(err)
-	}
-	got, err := decisionlog.Verify(w.folder, decisionlog.VerifyOptions{Keys: w.keys})
-	if err != nil || got.First != 12 || got.PrunedThrough != 11 || got.Unsigned != 1 || got.Closed {
-		t.Errorf("got %+v, %v", got, err)
+	for _, row := range []struct {
+		reason      string
+		signed, key bool
+		says        string
+	}{
+		{"it is signed", true, true, ""},
+		{"it is not, and nobody looks", false, false, ""},
+		{"it is not", false, true, "the log begins later than what it says it removed: expected number 1, found number 12"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			w := write(t)
+			all := lines(t, w.files[1])
+			before, err := decisionlog.ParseLine(all[5])
+			if err != nil {
+				t.Fatal(err)
+			}
+			chain, err := decisionlog.NewChain(before.Replica, decisionlog.Position{Seq: before.Seq - 1}.After(before.Raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := appended(t, chain, nil, decisionlog.Entry{Kind: decisionlog.KindPruned, Time: noon, Pruned: &decisionlog.Pruned{Segment: filepath.Base(w.files[0]), Through: 11, Why: "size"}})
+			if row.signed {
+				if text, err = chain.AppendCheckpoint(text, "c1", noon, false, w.key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rewrite(t, w.files[1], append(all, bytes.TrimSuffix(text, []byte("\n"))))
+			if err := os.Remove(w.files[0]); err != nil {
+				t.Fatal(err)
+			}
+			var o decisionlog.VerifyOptions
+			if row.key {
+				o.Keys = w.keys
+			}
+			got, err := decisionlog.Verify(w.folder, o)
+			if row.says != "" {
+				if err == nil || !strings.Contains(err.Error(), row.says) {
+					t.Errorf("got %+v, %v, want %q", got, err, row.says)
+				}
+				return
+			}
+			if err != nil || got.First != 12 || got.PrunedThrough != 11 || (got.Unsigned == 0) != row.signed || got.Closed {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
 	}
 }
 

@@ -229,7 +229,7 @@ func (i *Inventory) clear(p pass) {
 	}
 	for _, e := range i.images {
 		for at, u := range e.uses {
-			if u.of != p.apiVersion+" "+p.kind || !u.running {
+			if u.of != p.apiVersion+" "+p.kind || !u.running || p.leftOut(at.namespace) {
 				continue
 			}
 			for pod, seen := range u.pods {

@@ -73,6 +73,7 @@ type told struct {
 type pass struct {
 	apiVersion, kind string
 	began            time.Time
+	leftOut          func(namespace string) bool
 }
 
 // Take implements report.Sink. What comes when too much is waiting is left out.
@@ -85,10 +86,14 @@ func (i *Inventory) Take(d report.Decided) {
 }
 
 // Passed says that a scan, which began then, has handed over every object of a kind that
-// there is: those that were not seen since are gone.
-func (i *Inventory) Passed(apiVersion, kind string, began time.Time) {
+// there is: those that were not seen since are gone. It says nothing of namespaces that
+// it left out; nil means none.
+func (i *Inventory) Passed(apiVersion, kind string, began time.Time, leftOut func(namespace string) bool) {
+	if leftOut == nil {
+		leftOut = func(string) bool { return false }
+	}
 	select {
-	case i.waiting <- told{pass: &pass{apiVersion, kind, began}}: // in its turn, after what it is about
+	case i.waiting <- told{pass: &pass{apiVersion, kind, began, leftOut}}: // in its turn, after what it is about
 	default: // the next one says so again
 	}
 }
@@ -108,7 +113,14 @@ func (i *Inventory) Run(ctx context.Context) {
 	}
 }
 
+// take takes in what waited. What it cannot read for a defect is left out, and counted:
+// nobody but the dashboard needs it.
 func (i *Inventory) take(next told) {
+	defer func() {
+		if recover() != nil {
+			i.dropped.Add(1)
+		}
+	}()
 	if next.pass != nil {
 		i.clear(*next.pass)
 		return
@@ -139,6 +151,9 @@ func (i *Inventory) Add(o report.Occasion, r report.Record, about report.Resourc
 	made := newDecision(o, r, about)
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if o.Time.Before(i.since) {
+		i.since = o.Time
+	}
 	if o.Process == report.ProcessScan {
 		i.scanned = o.Time
 	} else {

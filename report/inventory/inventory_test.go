@@ -53,6 +53,29 @@ func TestSinkOfOutcomes(t *testing.T) {
 	})
 }
 
+// TestDefect: what cannot be read for a defect is counted, and what comes after it is
+// taken in.
+func TestDefect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known, err := inventory.New(inventory.Options{Replica: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		decided := report.Decided{Occasion: admitted(time.Now()), Outcome: gate.Outcome{
+			Answer: gate.Allow, Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web"},
+		}}
+		broken := decided
+		broken.Outcome.Verdicts = []gate.Verdict{{Decisions: []policy.Decision{{Result: policy.Pass}}}} // of no check
+		known.Take(broken)
+		known.Take(decided)
+		go known.Run(t.Context())
+		synctest.Wait()
+		if page, err := known.Decisions(inventory.DecisionQuery{}); err != nil || page.Total != 1 || known.Dropped() != 1 {
+			t.Errorf("%d decisions and %d left out, %v", page.Total, known.Dropped(), err)
+		}
+	})
+}
+
 // TestVerdicts: the word for each image and object.
 func TestVerdicts(t *testing.T) {
 	good, bad := proved("r.example/good:1", keyA), unsigned("r.example/bad:1")
@@ -128,6 +151,11 @@ func TestWhereItRuns(t *testing.T) {
 	if got := at("web:1"); got.Pods != 2 {
 		t.Errorf("a pass over another kind: %+v", got)
 	}
+	known.Passed("v1", "Pod", c.now, func(namespace string) bool { return namespace == "shop" })
+	known.Drain()
+	if got := at("web:1"); got.Pods != 2 {
+		t.Errorf("a pass that left the namespace out: %+v", got)
+	}
 	pass(known, "v1", "Pod", c.now)
 	if got := at("web:1"); got.Pods != 1 {
 		t.Errorf("after the round: %+v", got)
@@ -139,7 +167,7 @@ func TestWhereItRuns(t *testing.T) {
 
 // pass tells the end of a pass, and waits until it is taken in.
 func pass(known *inventory.Inventory, apiVersion, kind string, began time.Time) {
-	known.Passed(apiVersion, kind, began)
+	known.Passed(apiVersion, kind, began, nil)
 	known.Drain()
 }
 

@@ -196,7 +196,8 @@ type Moment struct {
 // About says whose inventory it is.
 type About struct {
 	Replica string `json:"replica"`
-	// Since is when it began: what was decided before is not in it.
+	// Since is when it began, or the oldest that a decision log told it: what was decided
+	// before is not in it.
 	Since time.Time `json:"since"`
 	// Dropped decisions came faster than they could be taken in.
 	Dropped int64 `json:"dropped"`

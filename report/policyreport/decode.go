@@ -85,7 +85,7 @@ func parse(text []byte) (PolicyReport, API, error) {
 func kept(of metav1.ObjectMeta) metav1.ObjectMeta {
 	annotations := maps.Clone(of.Annotations)
 	maps.DeleteFunc(annotations, func(name, _ string) bool {
-		return slices.Contains([]string{PartsAnnotation, UnlistedAnnotation, SpeakersAnnotation}, name)
+		return slices.Contains([]string{PartsAnnotation, PartOfAnnotation, UnlistedAnnotation, SpeakersAnnotation}, name)
 	})
 	return metav1.ObjectMeta{
 		Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, Labels: of.Labels, Annotations: annotations, Finalizers: of.Finalizers,

@@ -60,6 +60,10 @@ func TestParts(t *testing.T) {
 				if want := policyreport.PartName("all", i+1); part.Name != want || one.Metadata.Name != want || part.Action != policyreport.Create {
 					t.Errorf("%s: %s %s, want to create %s", row.reason, part.Action, one.Metadata.Name, want)
 				}
+				of, later := one.Metadata.Annotations[policyreport.PartOfAnnotation]
+				if later != (i > 0) || later && of != at.Name {
+					t.Errorf("%s: %s says that it is a part of %q", row.reason, one.Metadata.Name, of)
+				}
 				if most := max(row.limits.Bytes, policyreport.DefaultBytes); row.limits.Bytes > 0 && len(part.JSON) > row.limits.Bytes || len(part.JSON) > most {
 					t.Errorf("%s: a part of %d bytes", row.reason, len(part.JSON))
 				}

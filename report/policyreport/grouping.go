@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -31,7 +32,9 @@ const (
 // Groupings are all of them, the default first.
 func Groupings() []Grouping { return []Grouping{ByWorkload, ByResource, ByPolicy, ByNamespace} }
 
-// ofAll is the name of a report by namespace.
+// ofAll is the name of a report by namespace, and what those of all others begin with:
+// other writers name theirs by the bare UID of the owner, too, and an API server keeps one
+// object of a name.
 const ofAll = "quaymaster"
 
 // Place is a report in its cluster. It is comparable: equal places are one report.
@@ -61,7 +64,7 @@ func (g Grouping) Place(r result.Result, workload report.Resource) (Place, bool)
 	}
 	switch g {
 	case ByPolicy:
-		return Place{Namespace: of.Namespace, Name: safeName(strings.ToLower(r.Policy.Kind) + "-" + r.Policy.Name)}, true
+		return Place{Namespace: of.Namespace, Name: ownName(strings.ToLower(r.Policy.Kind) + "-" + r.Policy.Name)}, true
 	case ByNamespace:
 		return Place{Namespace: of.Namespace, Name: ofAll}, true
 	case ByWorkload:
@@ -76,16 +79,24 @@ func (g Grouping) Place(r result.Result, workload report.Resource) (Place, bool)
 	if name == "" {
 		name = strings.ToLower(of.Kind) + "-" + of.Name
 	}
-	return Place{Namespace: of.Namespace, Name: safeName(name), Scope: of}, true
+	return Place{Namespace: of.Namespace, Name: ownName(name), Scope: of}, true
 }
 
-// safeName makes a name of a text that may not be one.
-func safeName(text string) string {
-	if len(text) <= maxName && len(validation.IsDNS1123Subdomain(text)) == 0 {
-		return text
+// ownName makes a name that no other writer uses of a text that may not be one.
+func ownName(text string) string {
+	name := ofAll + "-" + text
+	if !isPart(name) && len(name) <= maxName && len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return name
 	}
 	sum := sha256.Sum256([]byte(text))
-	return "report-" + hex.EncodeToString(sum[:12])
+	return ofAll + "-" + hex.EncodeToString(sum[:12])
+}
+
+// isPart reports whether a name is one that PartName makes for a later part of another
+// report.
+func isPart(name string) bool {
+	number, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	return err == nil && number <= MaxParts
 }
 
 // controllers are the kinds whose pods speak for them.

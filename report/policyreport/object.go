@@ -34,6 +34,8 @@ const (
 	ManagedBy = result.Source
 	// PartsAnnotation says of how many parts a report is, on the first one of several.
 	PartsAnnotation = "quaymaster.dev/parts"
+	// PartOfAnnotation names the first part, on all others.
+	PartOfAnnotation = "quaymaster.dev/part-of"
 	// UnlistedAnnotation holds what is known of results that have no entry.
 	UnlistedAnnotation = "quaymaster.dev/unlisted"
 	// SpeakersAnnotation says pods where results without resources are what the pods of

@@ -151,6 +151,9 @@ func (r *Report) object(of page, number, parts int) PolicyReport {
 	if number == 1 && parts > 1 || number == MaxParts {
 		annotate(PartsAnnotation, strconv.Itoa(parts))
 	}
+	if number > 1 {
+		annotate(PartOfAnnotation, r.place.Name)
+	}
 	if r.pods && !hasPods(r.place.Scope) {
 		annotate(SpeakersAnnotation, podsSpeak)
 	}

@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -30,15 +31,84 @@ func TestTheScan(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait(time.Minute)
-		if got := s.results("shop/uid-lone"); !slices.Equal(got, []string{"other pass"}) {
+		if got := s.results("shop/quaymaster-uid-lone"); !slices.Equal(got, []string{"other pass"}) {
 			t.Errorf("the report says %v, want what the scan found", got)
 		}
 		p.Take(decided("lone", "", false))
 		wait(time.Minute)
-		if got := s.results("shop/uid-lone"); !slices.Equal(got, []string{"labels fail", "other pass"}) {
+		if got := s.results("shop/quaymaster-uid-lone"); !slices.Equal(got, []string{"labels fail", "other pass"}) {
 			t.Errorf("the report says %v, want what admission adds, too", got)
 		}
 	})
+}
+
+// TestTheScanOfAWorkload: what most pods say is what is said of all of them, whichever
+// was looked at first.
+func TestTheScanOfAWorkload(t *testing.T) {
+	scanned := func(d *report.Decided, _ *policy.Subject) { d.Occasion.Process = report.ProcessScan }
+	for _, row := range []struct {
+		reason string
+		passes []bool
+		want   []string
+	}{
+		{"the first differs", []bool{false, true, true}, []string{"labels fail pod-0", "labels pass"}},
+		{"the last differs", []bool{true, true, false}, []string{"labels fail pod-2", "labels pass"}},
+		{"most fail", []bool{true, false, false}, []string{"labels fail", "labels pass pod-0"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			p := run(t, s)
+			defer p.stop()
+			for i, passes := range row.passes {
+				if err := p.Put(t.Context(), decided(fmt.Sprint("pod-", i), "web", passes, scanned)); err != nil {
+					t.Fatal(err)
+				}
+				wait(time.Second)
+			}
+			wait(time.Minute)
+			if got := s.results("shop/quaymaster-uid-web"); !slices.Equal(got, row.want) {
+				t.Errorf("%s: the report says %v, want %v", row.reason, got, row.want)
+			}
+			if s.writes["shop/quaymaster-uid-web"] != 1 {
+				t.Errorf("%s: %d writes", row.reason, s.writes["shop/quaymaster-uid-web"])
+			}
+		})
+	}
+}
+
+// TestBesideOthers: what another writer says of the same object under its UID stays as it
+// is, and is in nobody's way. What has our own name and is another's is left alone.
+func TestBesideOthers(t *testing.T) {
+	for _, row := range []struct {
+		reason, name string
+		want         []string
+	}{
+		{"by the bare UID", "uid-lone", []string{"shop/quaymaster-uid-lone", "shop/uid-lone"}},
+		{"by our name", "quaymaster-uid-lone", []string{"shop/quaymaster-uid-lone"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			theirs := map[string]any{
+				"apiVersion": string(policyreport.PolicyReports), "kind": "PolicyReport",
+				"metadata": map[string]any{"namespace": "shop", "name": row.name, "labels": map[string]any{"app.kubernetes.io/managed-by": "kyverno"}},
+			}
+			s.keep(theirs)
+			before := versionOf(theirs)
+			p := run(t, s)
+			defer p.stop()
+			p.Take(decided("lone", "", true))
+			wait(time.Hour)
+			if got := s.names(); !slices.Equal(got, row.want) {
+				t.Errorf("%s: the reports are %v, want %v", row.reason, got, row.want)
+			}
+			if now := versionOf(s.objects["shop/"+row.name]); now != before {
+				t.Errorf("%s: it was written over", row.reason)
+			}
+			if dropped := p.told.drops[publish.Rejected] > 0; dropped != (len(row.want) == 1) || p.Pending() != 0 {
+				t.Errorf("%s: drops %v", row.reason, p.told.drops)
+			}
+		})
+	}
 }
 
 // TestTheSameAgain: what a reader sees no difference in is not written, whoever says it
@@ -59,7 +129,7 @@ func TestTheSameAgain(t *testing.T) {
 			defer p.stop()
 			p.Take(decided("pod-1", of, false, rich))
 			wait(time.Minute)
-			for _, again := range []func(*report.Decided, *policy.Subject){rich, scanned, updated} {
+			for _, again := range []func(*report.Decided, *policy.Subject){updated, scanned, updated} {
 				p.Take(decided("pod-1", of, false, rich, again))
 				wait(time.Minute)
 			}
@@ -86,7 +156,7 @@ func TestAnUpdateHidesNoFailure(t *testing.T) {
 				s.Operation, d.Outcome.Rules[0].Skip = row.operation, "it violated the rule before"
 			}))
 			wait(time.Minute)
-			if got := s.results("shop/uid-lone"); !slices.Equal(got, []string{row.want}) {
+			if got := s.results("shop/quaymaster-uid-lone"); !slices.Equal(got, []string{row.want}) {
 				t.Errorf("%s: the report says %v, want %s", row.operation, got, row.want)
 			}
 		})
@@ -102,7 +172,7 @@ func TestPoliciesThatAreGone(t *testing.T) {
 		p.Take(decided("lone", "", false))
 		wait(time.Minute)
 		scope := report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "lone", UID: "uid-lone"}
-		at := policyreport.Place{Namespace: "shop", Name: "uid-lone", Scope: scope}
+		at := policyreport.Place{Namespace: "shop", Name: "quaymaster-uid-lone", Scope: scope}
 		for _, row := range []struct {
 			reason string
 			there  []result.Policy
@@ -128,7 +198,7 @@ func TestWorkloadsThatCannotBeLookedUp(t *testing.T) {
 		reason string
 		fails  int
 		want   string
-	}{{"it works", 0, "shop/uid-web"}, {"it fails twice", 2, "shop/uid-web"}, {"it fails", 100, "shop/uid-web-1"}} {
+	}{{"it works", 0, "shop/quaymaster-uid-web"}, {"it fails twice", 2, "shop/quaymaster-uid-web"}, {"it fails", 100, "shop/quaymaster-uid-1-web"}} {
 		synctest.Test(t, func(t *testing.T) {
 			s, tries := newStore(), 0
 			p := run(t, s, func(o *publish.Options) {

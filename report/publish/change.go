@@ -15,6 +15,9 @@ type change struct {
 	// policies, unless nil, are all that there are: what others say goes.
 	policies []result.Policy
 
+	// fresh: what the report is about was created just now, and nobody has written one.
+	fresh bool
+
 	first     time.Time // when it began to wait
 	due       time.Time
 	notBefore time.Time // after a try that failed
@@ -83,7 +86,7 @@ func (c *change) apply(to *policyreport.Report, unasked []result.Policy) {
 	for _, i := range c.items {
 		all = append(all, i.results()...)
 	}
-	to.Merge(all)
+	to.Merge(all) // all at once: what most pods say is what is said of all
 	for _, i := range c.items {
 		if !i.whole.IsZero() {
 			to.Replace(i.of, i.whole, i.results(), unasked...)

@@ -27,5 +27,5 @@ func ExamplePublisher() {
 	for _, name := range kept.names() {
 		fmt.Println(name, kept.results(name))
 	}
-	// Output: shop/uid-web [labels fail web-1-def labels pass]
+	// Output: shop/quaymaster-uid-web [labels fail web-1-def labels pass]
 }

@@ -216,7 +216,7 @@ func decided(name, of string, passes bool, changes ...func(*report.Decided, *pol
 	metadata := map[string]any{"name": name, "namespace": "shop", "uid": "uid-" + name}
 	if of != "" {
 		metadata["ownerReferences"] = []any{map[string]any{
-			"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of + "-1", "uid": "uid-" + of + "-1", "controller": true,
+			"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of + "-1", "uid": "uid-1-" + of, "controller": true,
 		}}
 	}
 	subject := &policy.Subject{

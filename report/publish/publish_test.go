@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/policyreport"
@@ -31,7 +32,7 @@ func TestABurstIsOneWrite(t *testing.T) {
 		if got := len(s.names()); got != 10 || p.Pending() != 0 {
 			t.Fatalf("%d reports, %d results wait, want one for each workload and nothing that waits", got, p.Pending())
 		}
-		if got := s.results("shop/uid-web7"); !slices.Equal(got, []string{"labels fail pod-7", "labels pass"}) {
+		if got := s.results("shop/quaymaster-uid-web7"); !slices.Equal(got, []string{"labels fail pod-7", "labels pass"}) {
 			t.Errorf("the report of whose pod fails says %v", got)
 		}
 		if s.counts["put"] > 12 {
@@ -92,7 +93,7 @@ func TestNamespaces(t *testing.T) {
 			s.Object = policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "shop", "uid": "uid-shop"}})
 		}))
 		wait(time.Minute)
-		if got := s.names(); !slices.Equal(got, []string{"/uid-shop"}) {
+		if got := s.names(); !slices.Equal(got, []string{"/quaymaster-uid-shop"}) {
 			t.Errorf("the reports are %v, want one of the cluster", got)
 		}
 	})
@@ -116,16 +117,54 @@ func TestReplicasShareAReport(t *testing.T) {
 		}
 		wait(time.Minute)
 		want := []string{"labels fail pod-0", "labels fail pod-1", "labels fail pod-2", "labels fail pod-3", "labels pass"}
-		if got := s.results("shop/uid-web"); !slices.Equal(got, want) {
+		if got := s.results("shop/quaymaster-uid-web"); !slices.Equal(got, want) {
 			t.Errorf("the report says %v, want %v", got, want)
 		}
 		if a.told.wrote[publish.Conflicted]+b.told.wrote[publish.Conflicted] == 0 {
 			t.Error("nobody was in anybody's way: the test proves nothing")
 		}
-		if s.writes["shop/uid-web"] > 4 {
-			t.Errorf("%d writes", s.writes["shop/uid-web"])
+		if s.writes["shop/quaymaster-uid-web"] > 4 {
+			t.Errorf("%d writes", s.writes["shop/quaymaster-uid-web"])
 		}
 	})
+}
+
+// TestNewObjects: who was there first to speak of an object need not look whether
+// somebody has; and does, where somebody was faster after all.
+func TestNewObjects(t *testing.T) {
+	updated := func(d *report.Decided, s *policy.Subject) { d.Occasion.Operation, s.Operation = "UPDATE", "UPDATE" }
+	for _, row := range []struct {
+		reason   string
+		of       string
+		change   []func(*report.Decided, *policy.Subject)
+		isFaster bool
+		gets     int
+	}{
+		{"it was created", "", nil, false, 0},
+		{"it was updated", "", []func(*report.Decided, *policy.Subject){updated}, false, 1},
+		{"it is one of a workload's", "web", nil, false, 1},
+		{"somebody was faster", "", nil, true, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			if row.isFaster {
+				other := run(t, s)
+				other.Take(decided("pod-1", "", true))
+				wait(time.Minute)
+				other.stop()
+			}
+			p := run(t, s)
+			defer p.stop()
+			p.Take(decided("pod-1", row.of, false, row.change...))
+			wait(time.Minute)
+			if s.counts["get"] < row.gets || row.gets == 0 && s.counts["get"] > 0 {
+				t.Errorf("%s: %d reads, want %d", row.reason, s.counts["get"], row.gets)
+			}
+			if got := s.results(s.names()[0]); !slices.Equal(got, []string{"labels fail"}) {
+				t.Errorf("%s: the report says %v", row.reason, got)
+			}
+		})
+	}
 }
 
 // TestSomebodyElseEdits: what others add stays, and what they break is mended.
@@ -149,10 +188,10 @@ func TestSomebodyElseEdits(t *testing.T) {
 		}
 		p.Take(decided("pod-2", "web", false))
 		wait(time.Minute)
-		if got := s.results("shop/uid-web"); !slices.Contains(got, "labels fail pod-2") && !slices.Equal(got, []string{"labels fail"}) {
+		if got := s.results("shop/quaymaster-uid-web"); !slices.Contains(got, "labels fail pod-2") && !slices.Equal(got, []string{"labels fail"}) {
 			t.Errorf("the report says %v", got)
 		}
-		labels := s.objects["shop/uid-web"]["metadata"].(map[string]any)["labels"].(map[string]any)
+		labels := s.objects["shop/quaymaster-uid-web"]["metadata"].(map[string]any)["labels"].(map[string]any)
 		if labels["team"] != "blue2" || edits != 2 {
 			t.Errorf("after %d edits the labels are %v", edits, labels)
 		}
@@ -208,6 +247,24 @@ func TestAStoreThatFails(t *testing.T) {
 	}
 }
 
+// TestDefect: what cannot be put into words for a defect is told of, and what comes after
+// it is written.
+func TestDefect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		p := run(t, s)
+		defer p.stop()
+		p.Take(decided("pod-1", "web", true, func(d *report.Decided, _ *policy.Subject) {
+			d.Outcome.Verdicts = []gate.Verdict{{Decisions: []policy.Decision{{Result: policy.Pass}}}} // of no check
+		}))
+		p.Take(decided("pod-2", "db", true))
+		wait(time.Minute)
+		if got := s.names(); len(got) != 1 || p.Pending() != 0 {
+			t.Errorf("reports %v and %d that wait, want one and none", got, p.Pending())
+		}
+	})
+}
+
 // TestAnAPIThatIsNotServed: it is said once, and reports come when it does.
 func TestAnAPIThatIsNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +289,7 @@ func TestAnAPIThatIsNotServed(t *testing.T) {
 		wait(time.Minute)
 		p.Take(decided("late", "", false))
 		wait(time.Minute)
-		if !slices.Equal(p.told.served, []bool{false, true}) || !slices.Equal(s.names(), []string{"shop/uid-late"}) {
+		if !slices.Equal(p.told.served, []bool{false, true}) || !slices.Equal(s.names(), []string{"shop/quaymaster-uid-late"}) {
 			t.Errorf("told %v, reports %v", p.told.served, s.names())
 		}
 	})
@@ -253,14 +310,14 @@ func TestDeleted(t *testing.T) {
 			d.Occasion.Operation, s.Operation = "DELETE", "DELETE"
 			s.Object, s.OldObject = policy.Content{}, s.Object
 		}
-		writes := s.writes["shop/uid-lone"]
+		writes := s.writes["shop/quaymaster-uid-lone"]
 		p.Take(decided("pod-0", "web", true, goes))
 		p.Take(decided("lone", "", true, goes))
 		wait(time.Minute)
-		if got := s.results("shop/uid-web"); !slices.Equal(got, []string{"labels pass"}) {
+		if got := s.results("shop/quaymaster-uid-web"); !slices.Equal(got, []string{"labels pass"}) {
 			t.Errorf("the report says %v of a pod that is gone", got)
 		}
-		if s.writes["shop/uid-lone"] != writes {
+		if s.writes["shop/quaymaster-uid-lone"] != writes {
 			t.Error("a report that goes with its pod was written")
 		}
 	})

@@ -70,8 +70,14 @@ func (p *Publisher) Keep(ctx context.Context, at policyreport.Place, policies []
 	return p.pending.add(ctx, c)
 }
 
-// sort puts what was decided into words, and to the reports that they belong to.
-func (p *Publisher) sort(ctx context.Context, d report.Decided) error {
+// sort puts what was decided into words, and to the reports that they belong to. A panic
+// is an error like any other.
+func (p *Publisher) sort(ctx context.Context, d report.Decided) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("internal error at what was decided about %s, which is a defect: %v", d.Resource().Name, v)
+		}
+	}()
 	of := d.Resource()
 	if d.Outcome.Subject.Operation == "DELETE" {
 		return p.Forget(ctx, of, d.Occasion.Time)
@@ -107,6 +113,7 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided) error {
 		to(result.Result{Resource: of}) // also where no rule says anything any more
 	}
 	for _, c := range changes {
+		c.fresh = d.Outcome.Subject.Operation == "CREATE" && d.Occasion.Process == report.ProcessAdmission && of.UID != "" && c.at.Scope.UID == of.UID
 		if d.Occasion.Process == report.ProcessScan {
 			c.item(of).whole = d.Occasion.Time
 		}

@@ -111,7 +111,7 @@ func (p *Publisher) merge(ctx context.Context, s *shelf, c *change) error {
 	beyond := false
 	for range maxConflicts {
 		stored, known := p.memory.Get(at)
-		if !known {
+		if !known && (beyond || !c.fresh) {
 			var err error
 			if stored, err = s.read(ctx, c.at, beyond); err != nil {
 				return err

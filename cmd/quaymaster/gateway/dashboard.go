@@ -16,6 +16,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/report/inventory/recall"
 	"github.com/quaymaster/quaymaster/webhook/api"
 	"github.com/quaymaster/quaymaster/webhook/ui"
 )
@@ -57,10 +58,33 @@ func (g *gateway) show(context.Context) error {
 	}
 	g.inventory = known
 	g.sinks.last = append(g.sinks.last, known)
-	g.tasks = append(g.tasks, forever("inventory", known.Run), task{name: "dashboard", run: func(ctx context.Context) error {
+	remember := g.remembered(known)
+	g.tasks = append(g.tasks, forever("inventory", func(ctx context.Context) {
+		remember()
+		known.Run(ctx)
+	}), task{name: "dashboard", run: func(ctx context.Context) error {
 		return g.serveDashboard(ctx, pages)
 	}})
 	return nil
+}
+
+// remembered returns what tells an inventory what the decision log of this replica knows
+// from before: it is looked now where that ends, since more is added soon.
+func (g *gateway) remembered(known *inventory.Inventory) (tell func()) {
+	folder := g.decisionFolder()
+	if folder == "" {
+		return func() {}
+	}
+	failed := g.failed("the dashboard does not show all that the decision log knows from before")
+	last, err := recall.Last(folder)
+	if err != nil || last == 0 {
+		return func() { failed(err) }
+	}
+	return func() {
+		records, err := recall.Fill(known, recall.Source{Folder: folder, Through: last})
+		failed(err)
+		g.log.Info("the dashboard remembers what the decision log knows", slog.Int("decisions", records))
+	}
 }
 
 // readers says who may read: whoever has a token of the file, or whom the cluster lets

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,14 +26,9 @@ func (g *gateway) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.Replica, config.Program, config.Log = g.options.Replica, g.options.Version, g.log
-	if config.Replica == "" {
-		config.Replica = Replica()
-	}
-	if c.Folder == "" {
+	config.Replica, config.Program, config.Log = g.logReplica(), g.options.Version, g.log
+	if config.Folder = g.decisionFolder(); config.Folder == "" {
 		config.Stream = os.Stdout
-	} else if g.cluster != nil {
-		config.Folder = filepath.Join(c.Folder, config.Replica)
 	}
 	made, err := journal.New(config)
 	if err != nil {
@@ -50,6 +46,19 @@ func (g *gateway) keep(ctx context.Context) error {
 		g.tasks = append(g.tasks, task{name: "decision log's sink " + f.Name(), run: f.Run})
 	}
 	return g.metrics.WatchDecisionLog(func() metrics.DecisionLog { return decisionLogReadings(made, followers) })
+}
+
+// logReplica names who writes the decision log.
+func (g *gateway) logReplica() string { return cmp.Or(g.options.Replica, Replica()) }
+
+// decisionFolder is where this replica's decision log lies; empty where there are no
+// files.
+func (g *gateway) decisionFolder() string {
+	folder := g.configuration.DecisionLog.Folder
+	if folder == "" || g.cluster == nil {
+		return folder
+	}
+	return filepath.Join(folder, g.logReplica())
 }
 
 // writeDecisions writes the log until ctx ends.

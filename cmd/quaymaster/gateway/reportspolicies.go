@@ -47,7 +47,7 @@ func (g *gateway) keepReports(ctx context.Context) {
 // policiesPause is how long after a policy has gone reports are looked through.
 const policiesPause = 10 * time.Second
 
-// reported are the policies that there are; nil while nobody knows.
+// reported are the policies and overrides that there are; nil while nobody knows.
 func (g *gateway) reported() []result.Policy {
 	set := g.activePolicies()
 	if set == nil {
@@ -56,6 +56,9 @@ func (g *gateway) reported() []result.Policy {
 	there := []result.Policy{}
 	for _, p := range set.Policies() {
 		there = append(there, result.Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name})
+	}
+	for _, o := range set.Overrides() {
+		there = append(there, result.Policy{Kind: result.OverrideKind, Name: o.Name})
 	}
 	return there
 }
@@ -66,9 +69,9 @@ func (g *gateway) keepReported(ctx context.Context, there []result.Policy) {
 	for _, shelf := range g.shelves {
 		for _, namespace := range []string{reports.Everywhere, ""} {
 			failed(shelf.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
-				at, err := placeOf(text)
-				if err != nil || at.Scope.UID != "" && at.Scope.UID != at.Name {
-					return err // a part that is not the first
+				at, first, err := placeOf(text)
+				if err != nil || !first {
+					return err
 				}
 				return g.reports.Keep(ctx, at, there)
 			}))
@@ -76,18 +79,19 @@ func (g *gateway) keepReported(ctx context.Context, there []result.Policy) {
 	}
 }
 
-// placeOf returns where a report is.
-func placeOf(text []byte) (policyreport.Place, error) {
+// placeOf returns where a report is, and whether this is its first part.
+func placeOf(text []byte) (policyreport.Place, bool, error) {
 	var r struct {
 		Metadata metav1.ObjectMeta     `json:"metadata"`
 		Scope    *core.ObjectReference `json:"scope"`
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return policyreport.Place{}, fmt.Errorf("read a report: %w", err)
+		return policyreport.Place{}, false, fmt.Errorf("read a report: %w", err)
 	}
 	at := policyreport.Place{Namespace: r.Metadata.Namespace, Name: r.Metadata.Name}
 	if s := r.Scope; s != nil {
 		at.Scope = report.Resource{APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)}
 	}
-	return at, nil
+	_, later := r.Metadata.Annotations[policyreport.PartOfAnnotation]
+	return at, !later, nil
 }

@@ -66,12 +66,8 @@ func (g *gateway) scanner(key []byte) (made *scan.Controller, ends []func(), err
 	}
 	sinks, keeper := g.scanSinks()
 	told := &scanLog{log: g.log, metrics: g.metrics, leftOut: view.LeftOut}
-	var forgetter scan.Forgetter
-	if g.reports != nil {
-		forgetter = scanForgetter{shelves: g.shelves, reports: g.reports, failed: g.failed("results about objects that are gone were not taken out of reports")}
-	}
 	looks, err := scan.New(scan.Options{
-		Cluster: lister, Decider: engine, State: view, Namespaces: g.around.namespaces, Observer: told, Sinks: sinks, Keeper: keeper, Forgetter: forgetter,
+		Cluster: lister, Decider: engine, State: view, Namespaces: g.around.namespaces, Observer: told, Sinks: sinks, Keeper: keeper, Forgetter: g.scanForgetters(),
 		Excluded: settings.ExcludedNamespaces, Busy: g.busy,
 	})
 	if err != nil {
@@ -143,9 +139,13 @@ func (b besides) Recall(_ context.Context, keys []string) map[string][]byte {
 }
 
 // scanSinks are the sinks of a scan: reports are waited for, all others take what they
-// can.
+// can, and the decision log what is news.
 func (g *gateway) scanSinks() ([]report.Sink, scan.Keeper) {
 	all := slices.Concat(g.sinks.every, g.sinks.last)
+	if g.decisions != nil {
+		all = slices.DeleteFunc(all, func(s report.Sink) bool { return s == report.Sink(g.decisions) })
+		all = append(all, &news{to: g.decisions, lost: func() uint64 { return g.decisions.Stats().Lost }, most: maxNews})
+	}
 	if g.reports == nil {
 		return all, nil
 	}

@@ -9,11 +9,49 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster/reports"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/publish"
 	"github.com/quaymaster/quaymaster/scan"
 )
+
+// forgetters are all told what a round did not find.
+type forgetters []scan.Forgetter
+
+// Passed implements scan.Forgetter.
+func (f forgetters) Passed(ctx context.Context, p scan.Pass) {
+	for _, each := range f {
+		each.Passed(ctx, p)
+	}
+}
+
+// scanForgetters are those who know of objects that may be gone.
+func (g *gateway) scanForgetters() forgetters {
+	var all forgetters
+	if g.reports != nil {
+		all = append(all, scanForgetter{shelves: g.shelves, reports: g.reports, failed: g.failed("results about objects that are gone were not taken out of reports")})
+	}
+	if g.inventory != nil {
+		all = append(all, shownForgetter{known: g.inventory, excluded: g.configuration.Scan.ExcludedNamespaces})
+	}
+	return all
+}
+
+// shownForgetter implements scan.Forgetter: what is gone leaves the dashboard.
+type shownForgetter struct {
+	known    *inventory.Inventory
+	excluded []string // patterns for namespaces of whose objects a scan says nothing
+}
+
+// Passed tells the inventory.
+func (f shownForgetter) Passed(_ context.Context, p scan.Pass) {
+	version := schema.GroupVersion{Group: p.Kind.Group, Version: p.Kind.Version}
+	f.known.Passed(version.String(), p.Kind.Kind, p.Began, func(namespace string) bool {
+		return len(f.excluded) > 0 && wildcard.Any(f.excluded, namespace)
+	})
+}
 
 // scanForgetter implements scan.Forgetter: what reports list of objects that are gone is
 // taken out. A report that such an object owned went with it.

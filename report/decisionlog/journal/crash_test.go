@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
@@ -86,5 +88,25 @@ func TestKilledUnderLoad(t *testing.T) {
 			t.Errorf("the last line is %+v, %v", line.Entry, err)
 		}
 		break
+	}
+}
+
+// TestDefect: a decision that cannot be put into lines for a defect is lost by itself; the
+// log says so and goes on.
+func TestDefect(t *testing.T) {
+	k, keys := key(t)
+	config := quiet(t.TempDir())
+	j := run(t, config, k)
+	broken := numbered(admitted(t), 1)
+	broken.Outcome.Verdicts = slices.Clone(broken.Outcome.Verdicts)
+	broken.Outcome.Verdicts[0].Decisions = []policy.Decision{{Result: policy.Pass}} // of no check
+	for _, d := range []report.Decided{numbered(admitted(t), 0), broken, numbered(admitted(t), 2)} {
+		j.Take(d)
+	}
+	if err := j.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := verified(t, config.Folder, keys); got.Decisions != 2 || got.Lost != 1 || !got.Closed {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -104,7 +104,7 @@ func (w *writer) prune(now time.Time) {
 			Segment: strings.TrimSuffix(s.Name, decisionlog.Compressed), Through: list[i+1].First - 1, Why: why,
 		}})
 	}
-	if len(victims) == 0 || !w.say(false, entries...) {
+	if len(victims) == 0 || !w.say(true, entries...) { // signed at once: who checks by key believes no other
 		return
 	}
 	for _, s := range victims {

@@ -162,16 +162,24 @@ func (w *writer) encode(batch []item, lost decisionlog.Lost) (lines, objects uin
 	return lines, objects, waiting, err
 }
 
-// encodeOne adds the lines of one object, all or none.
+// encodeOne adds the lines of one object, all or none. One that it cannot read for a
+// defect is not the end of the log.
 func (w *writer) encodeOne(of *item) (lines uint64, err error) {
 	at, unsigned, length := w.chain.Position(), w.unsigned, len(w.text)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error, which is a defect: %v", p)
+		}
+		if err != nil {
+			w.chain.Return(at)
+			lines, w.unsigned, w.text = 0, unsigned, w.text[:length]
+		}
+	}()
 	decisions := decisionlog.Decisions(of.decided)
 	entry := decisionlog.Entry{Kind: decisionlog.KindDecision}
 	for i := range decisions {
 		entry.Time, entry.Decision = of.decided.Occasion.Time, &decisions[i]
 		if w.text, err = w.add(w.text, &entry); err != nil {
-			w.chain.Return(at)
-			w.unsigned, w.text = unsigned, w.text[:length]
 			return 0, err
 		}
 	}

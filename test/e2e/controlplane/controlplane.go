@@ -49,6 +49,7 @@ type ControlPlane struct {
 	options   Options
 	authority *Authority
 	address   string // of the API server
+	data      string // etcd's URL
 	flags     []string
 	admin     *rest.Config
 
@@ -77,11 +78,10 @@ func Start(ctx context.Context, o Options) (_ *ControlPlane, err error) {
 	if c.admin, err = c.User("admin", "system:masters"); err != nil {
 		return nil, err
 	}
-	data, err := c.startEtcd(ctx)
-	if err != nil {
+	if c.data, err = c.startEtcd(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.prepare(data); err != nil {
+	if err := c.prepare(c.data); err != nil {
 		return nil, err
 	}
 	if err := c.StartAPIServer(ctx); err != nil {

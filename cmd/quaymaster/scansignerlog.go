@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/report/inventory/recall"
+)
+
+// maxSignerLines bounds the lines of a decision log that --signer reads, the latest.
+const maxSignerLines = 1_000_000
+
+// standsInLog asks a decision log's folder what a gateway would be asked, from the same
+// memory, filled with what the log says of the last week.
+func standsInLog(folder string, query url.Values) (*stands, error) {
+	segments, err := decisionlog.Segments(folder)
+	if err != nil {
+		return nil, err
+	}
+	if len(segments) == 0 {
+		return nil, fmt.Errorf("%s: there is no decision log in it; in a cluster each replica writes into a folder of its own name there", folder)
+	}
+	known, err := inventory.New(inventory.Options{Replica: folder})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := recall.Fill(known, recall.Source{Folder: folder, Lines: maxSignerLines}); err != nil {
+		return nil, err
+	}
+	found := &stands{APIVersion: report.APIVersion, Kind: "SignerUses", About: known.About(), Images: []inventory.Details{}}
+	for offset := 0; ; {
+		page, err := known.Images(inventory.ImageQuery{
+			Digest: query.Get("digest"), Policy: query.Get("policy"), Key: query.Get("key"), Signer: query.Get("signer"),
+			Sort: inventory.ByReference, Page: inventory.Page{Offset: offset, Limit: inventory.MaxPage},
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			if details, ok := known.Image(item.ID); ok {
+				details.Record = nil
+				found.Images = append(found.Images, details)
+			}
+		}
+		if offset += len(page.Items); len(page.Items) == 0 || offset >= page.Total {
+			return found, nil
+		}
+	}
+}

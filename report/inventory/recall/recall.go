@@ -1,0 +1,145 @@
+package recall
+
+import (
+	"errors"
+	"io/fs"
+	"reflect"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+)
+
+// MaxLines bounds the lines that are read, the latest: some 100 MB of a file, and some
+// seconds.
+const MaxLines = 50_000
+
+// Source is a decision log.
+type Source struct {
+	Folder string
+	// Through is the number of the last line that is read; 0 means the log's last.
+	Through uint64
+	// Lines is how many are read at most, the latest; 0 means MaxLines.
+	Lines uint64
+}
+
+// Inventory takes records in, in the order of their times; an *inventory.Inventory is one.
+type Inventory interface {
+	Add(o report.Occasion, r report.Record, about report.Resource)
+}
+
+// Last returns the number of a log's last whole line; 0 where there is none, or no log.
+func Last(folder string) (uint64, error) {
+	for line, err := range decisionlog.ReadBack(folder) {
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		return line.Seq, err
+	}
+	return 0, nil
+}
+
+// Fill puts into an inventory what a log says, and returns how many records that were. It
+// ends with an error at a line that cannot be read, with what came before taken in.
+func Fill(known Inventory, from Source) (records int, err error) {
+	if known == nil {
+		return 0, errors.New("recall: want an inventory")
+	}
+	if from.Lines == 0 {
+		from.Lines = MaxLines
+	}
+	if from.Through == 0 {
+		from.Through, err = Last(from.Folder)
+	}
+	if err != nil || from.Through == 0 {
+		return 0, err
+	}
+	begin := uint64(1)
+	if from.Through > from.Lines {
+		begin = from.Through - from.Lines + 1
+	}
+	var now []decisionlog.Entry // the lines of one object
+	flush := func() {
+		if len(now) > 0 && !saidAgain(now[0].Decision) {
+			known.Add(occasionOf(&now[0]), recordOf(now), now[0].Decision.Object)
+			records++
+		}
+		now = now[:0]
+	}
+	defer flush()
+	for line, err := range decisionlog.Read(from.Folder, begin) {
+		if err != nil {
+			return records, err
+		}
+		if line.Seq > from.Through {
+			break
+		}
+		if line.Decision == nil {
+			continue
+		}
+		if len(now) > 0 && !together(&now[0], &line.Entry) {
+			flush()
+		}
+		now = append(now, line.Entry)
+	}
+	return records, nil
+}
+
+// saidAgain reports whether another line has the last word: what the mutating webhook
+// admits comes to the validating one.
+func saidAgain(d *decisionlog.Decision) bool {
+	return d.Door == mutatingDoor && d.Allowed && d.Undecided == ""
+}
+
+// mutatingDoor is how the log spells it.
+const mutatingDoor = "mutate"
+
+// together reports whether two lines are about one object on one occasion.
+func together(a, b *decisionlog.Entry) bool {
+	one, other := a.Decision, b.Decision
+	return a.Time.Equal(b.Time) && one.Process == other.Process && one.Door == other.Door && one.UID == other.UID &&
+		reflect.DeepEqual(one.Object, other.Object)
+}
+
+func occasionOf(e *decisionlog.Entry) report.Occasion {
+	d := e.Decision
+	return report.Occasion{
+		Time: e.Time, Process: d.Process, Door: d.Door, UID: d.UID, Operation: d.Operation, User: d.User, Groups: d.Groups,
+		DryRun: d.DryRun, Allowed: d.Allowed, Undecided: d.Undecided,
+	}
+}
+
+// recordOf puts the lines of one object together.
+func recordOf(lines []decisionlog.Entry) report.Record {
+	first := lines[0].Decision
+	if first.Undecided != "" {
+		return report.Record{}
+	}
+	r := report.Record{
+		Object: report.Object{APIVersion: first.Object.APIVersion, Kind: first.Object.Kind, Namespace: first.Object.Namespace, Name: first.Object.Name},
+		Answer: gate.Allow, Images: []report.Image{}, PolicySetHash: first.PolicySet, TrustGeneration: first.Trust, MirrorSetHash: first.Mirrors,
+	}
+	for i := range lines {
+		d := lines[i].Decision
+		r.Answer = worse(r.Answer, d.Answer)
+		if d.Image != nil {
+			r.Images = append(r.Images, imageOf(d))
+			continue
+		}
+		r.Reasons, r.Warnings = reasonsOf(d.Reasons), reasonsOf(d.Warnings)
+		for k := range d.Rules {
+			r.Rules = append(r.Rules, ruleOf(&d.Rules[k]))
+		}
+	}
+	return r
+}
+
+// worse returns the answer that keeps more out.
+func worse(a, b gate.Answer) gate.Answer {
+	for _, answer := range []gate.Answer{gate.Deny, gate.Unable} {
+		if a == answer || b == answer {
+			return answer
+		}
+	}
+	return a
+}

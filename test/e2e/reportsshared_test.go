@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quaymaster/quaymaster/test/e2e/gateway"
+	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+)
+
+// TestReportsShared: what one replica wrote of a workload, in parts, another goes on with;
+// what others add to it stays, what they break is mended, and what
+// another writer says of the same object under its UID is left as it is.
+func TestReportsShared(t *testing.T) {
+	const policies = 3
+	client := define(t, plane(t))
+	s := unguarded(t, "reports-shared")
+	replicas := s.replicas(t, 2, func(c *gateway.Configuration) {
+		c.Scan.Disabled = true // what a replica has not heard of is to come from the report
+		c.Reports.MaxResults = 2
+	})
+	s.gateway = replicas[0]
+	for i := range policies {
+		s.put(t, labelled(fmt.Sprint("shared-", i), "reports-shared"))
+	}
+	s.gateway = replicas[1]
+	eventually(t, func(context.Context) error {
+		if n, err := s.documents(); err != nil || n < policies {
+			return fmt.Errorf("the other replica has %d documents: %w", n, err)
+		}
+		return nil
+	})
+	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}}) // until the API server asks
+	signed, err := s.harbour.Signed("shop/web", "1.0")
+	must(t, err)
+	made, err := s.client.AppsV1().Deployments(s.namespace).Create(t.Context(), deployment("web", signed.Name, 8, nil), meta.CreateOptions{})
+	must(t, err)
+	reports := client.Resource(policyReports).Namespace(s.namespace)
+	name := "quaymaster-" + string(made.UID)
+	theirs := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": "PolicyReport",
+		"metadata": map[string]any{"name": string(made.UID), "labels": map[string]any{"app.kubernetes.io/managed-by": "kyverno"}},
+	}}
+	theirs, err = reports.Create(t.Context(), theirs, meta.CreateOptions{})
+	must(t, err)
+
+	// said waits until the pods' word on each policy stands in the report once.
+	said := func() {
+		t.Helper()
+		eventually(t, func(ctx context.Context) error {
+			all, err := reportsIn(ctx, client, policyReports, s.namespace)
+			if err != nil {
+				return err
+			}
+			shared := map[string]int{}
+			for at, r := range all {
+				if !strings.HasPrefix(at, name) || len(r.Results) > 2 {
+					t.Errorf("the report %s has %d results", at, len(r.Results))
+				}
+				for _, e := range r.Results {
+					if e.Rule == "team" && (len(e.Resources) > 0 || e.Result != "fail") {
+						t.Errorf("a pod says something else: %+v", e)
+					}
+					if e.Rule == "team" {
+						shared[e.Policy]++
+					}
+				}
+			}
+			if len(all) < 2 || len(shared) != policies {
+				return fmt.Errorf("%d parts, and pods say %v", len(all), shared)
+			}
+			return nil
+		})
+	}
+	said()
+	_, err = reports.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"blue"}},"results":[]}`), meta.PatchOptions{})
+	must(t, err)
+	killed := 0
+	for _, each := range replicas { // the API server keeps its connection to one of them
+		samples, err := each.Metrics(t.Context())
+		must(t, err)
+		if gateway.Sum(samples, "quaymaster_report_writes_total") > 0 && killed == 0 {
+			each.Kill()
+			killed++
+		}
+	}
+	if killed == 0 {
+		t.Fatal("nobody wrote the report")
+	}
+	eventually(t, func(ctx context.Context) error {
+		_, err := s.client.AppsV1().Deployments(s.namespace).Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":16}}`), meta.PatchOptions{})
+		return err
+	})
+	said()
+	kept, err := reports.Get(t.Context(), name, meta.GetOptions{})
+	must(t, err)
+	if kept.GetLabels()["team"] != "blue" {
+		t.Errorf("what others added is gone: %v", kept.GetLabels())
+	}
+	beside, err := reports.Get(t.Context(), theirs.GetName(), meta.GetOptions{})
+	must(t, err)
+	if beside.GetResourceVersion() != theirs.GetResourceVersion() {
+		t.Errorf("another writer's report was written over: %v", beside.Object)
+	}
+}
