@@ -217,7 +217,7 @@ func (v *verdicts) text(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "nothing was decided: %s\n", report.Escape(v.reason()))
 		return err
 	case v.failure != nil:
-		return nil
+		return nil //nolint:nilerr // the failure is told by who runs the command
 	}
 	return report.Text(w, v.outcomes, report.TextOptions{Color: v.color, Verbose: v.verbose, Reproduce: v.reproduce})
 }
@@ -243,7 +243,7 @@ func (v *verdicts) vsa(w io.Writer) error {
 // that decided nothing: it leaves the file empty, which is none.
 func (v *verdicts) reports(w io.Writer, api policyreport.API) error {
 	if v.failure != nil {
-		return nil
+		return nil //nolint:nilerr // the failure is told by who runs the command
 	}
 	now := time.Now()
 	decided := make([]report.Decided, len(v.outcomes))

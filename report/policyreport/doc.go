@@ -20,7 +20,6 @@
 //
 // The shared word is the first one, or of those that come at once the most frequent.
 // It is replaced when pods say something newer under a policy that has changed, or what
-// the owner says now as well (a rollout); and by Settle, to which everybody's words are
-// given. A pod that agrees leaves no trace: an older word of it that comes after is
-// listed, until it speaks again. Nothing that differs is lost.
+// the owner says now as well (a rollout). A pod that agrees leaves no trace: an older word
+// of it that comes after is listed, until it speaks again. Nothing that differs is lost.
 package policyreport

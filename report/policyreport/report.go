@@ -41,7 +41,7 @@ func (r *Report) Merge(results []result.Result) bool { return r.merge(results) }
 // Replace takes in all that there is to say about an object at a time: what the report
 // lists of it from before, and that is not among the results, goes, but for what
 // policies say that were not asked. It reports as Merge does. A shared word of pods
-// stays, unless it is of a rule that a policy has no more: see Settle.
+// stays, unless it is of a rule that a policy has no more.
 //
 // Whoever has the words of several objects gives all of them to Merge first, which makes
 // what most of them say the shared word.

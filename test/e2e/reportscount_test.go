@@ -36,7 +36,8 @@ const (
 
 // TestReportsCount: what reports cost the API server, as etcd has it. With
 // QUAYMASTER_REPORTS=full and the Pod Security policies of QUAYMASTER_SAMPLES it is 1,000
-// pods; else fewer, under policies of our own.
+// pods, of workloads and alone; else a tenth of that of workloads, under policies of our
+// own.
 func TestReportsCount(t *testing.T) {
 	full := os.Getenv("QUAYMASTER_REPORTS") == "full"
 	workloads, pods := 10, 10
@@ -54,6 +55,9 @@ func TestReportsCount(t *testing.T) {
 		{"lone pods", "count-lone", 0, workloads * pods, false, 6_000_000},
 		{"lone pods, passes counted", "count-passes", 0, workloads * pods, true, 1_500_000},
 	} {
+		if !full && row.workloads == 0 {
+			continue
+		}
 		t.Run(row.reason, func(t *testing.T) {
 			c := gateway.Configuration{}
 			c.Reports.CountPasses = row.countPasses

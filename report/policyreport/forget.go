@@ -9,38 +9,6 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// Settle takes in the words of everybody whom the report speaks of, found at a time:
-// what most pods say becomes the shared word, and what nobody says any more goes. It
-// reports as Merge does. What is newer than that time stays.
-func (r *Report) Settle(at time.Time, results []result.Result) bool {
-	settled := New(r.place, r.show)
-	settled.pods, settled.read = r.pods, r.read
-	settled.merge(results)
-	for l, s := range r.lines {
-		if s.shared != nil && s.shared.Time.After(at) {
-			settled.put(l, "", *s.shared)
-		}
-		for _, w := range sorted(s.listed) {
-			if w.Time.After(at) {
-				settled.take(w)
-			}
-		}
-	}
-	changed := !settled.says(r)
-	*r = *settled
-	return changed
-}
-
-// says reports whether a reader sees no difference between two reports.
-func (r *Report) says(other *Report) bool {
-	return maps.EqualFunc(r.lines, other.lines, func(a, b *said) bool {
-		if (a.shared == nil) != (b.shared == nil) || a.shared != nil && !same(*a.shared, *b.shared) {
-			return false
-		}
-		return maps.EqualFunc(a.listed, b.listed, same)
-	}) && maps.Equal(r.unlisted, other.unlisted)
-}
-
 // ForgetResource removes what is listed of an object that is gone, and reports whether
 // there was anything. A shared word of pods stays: nobody knows who else said it.
 func (r *Report) ForgetResource(of report.Resource) bool {
