@@ -42,6 +42,14 @@ func (c Content) Map() map[string]any {
 	return c.from.Content()
 }
 
+// Size is how long the text is that it is read from, in bytes; 0 where there is none.
+func (c Content) Size() int {
+	if text, ok := c.from.(interface{ Size() int }); ok {
+		return text.Size()
+	}
+	return 0
+}
+
 // decoded is an object that is decoded already.
 type decoded map[string]any
 

@@ -114,6 +114,9 @@ func (o Object) Content() map[string]any {
 	return o.content
 }
 
+// Size is how long its text is, in bytes; 0 for none.
+func (o Object) Size() int { return len(o.about().text) }
+
 // Source says where the object was read, for messages; may be empty.
 func (o Object) Source() string {
 	if from := o.about().origin; from != nil {

@@ -18,6 +18,8 @@ const (
 	// maxWaiting is how many decisions wait to be taken in; each holds its object. Who
 	// comes when it is full is left out, and counted.
 	maxWaiting = 512
+	// maxHeld bounds what they hold, in bytes by report.Weight: 512 usual Pods have 20 MiB.
+	maxHeld = 32 << 20
 	// maxUses bounds the workloads of one image, and maxAllUses those of all.
 	maxUses    = 500
 	maxAllUses = 100_000

@@ -27,6 +27,7 @@ type Inventory struct {
 	now     func() time.Time
 	since   time.Time
 	waiting chan told
+	room    *report.Room
 	dropped atomic.Int64
 
 	mu        sync.RWMutex
@@ -58,7 +59,7 @@ func New(o Options) (*Inventory, error) {
 		return nil, fmt.Errorf("inventory: %w", err)
 	}
 	return &Inventory{
-		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan told, maxWaiting),
+		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan told, maxWaiting), room: report.NewRoom(maxHeld),
 		images: map[string]*entry{}, order: list.New(), places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
 	}, nil
 }
@@ -78,9 +79,14 @@ type pass struct {
 
 // Take implements report.Sink. What comes when too much is waiting is left out.
 func (i *Inventory) Take(d report.Decided) {
+	if !i.room.Enter(d) {
+		i.dropped.Add(1)
+		return
+	}
 	select {
 	case i.waiting <- told{decided: d}:
 	default:
+		i.room.Leave(d)
 		i.dropped.Add(1)
 	}
 }
@@ -126,6 +132,7 @@ func (i *Inventory) take(next told) {
 		return
 	}
 	d := next.decided
+	defer i.room.Leave(d)
 	i.Add(d.Occasion, recordOf(d), d.Resource())
 }
 

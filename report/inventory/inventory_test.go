@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 func TestNewRefuses(t *testing.T) {
@@ -51,6 +52,30 @@ func TestSinkOfOutcomes(t *testing.T) {
 			t.Errorf("%d decisions, %v", page.Total, err)
 		}
 	})
+}
+
+// TestLargeObjects: decisions about large objects fill the queue sooner than others do.
+func TestLargeObjects(t *testing.T) {
+	large, err := workload.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + strings.Repeat("x", 2<<20) + `"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		reason string
+		object workload.Object
+		drops  bool
+	}{{"large", large, true}, {"small", workload.Object{}, false}} {
+		known, err := inventory.New(inventory.Options{Replica: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 { // nobody takes them in
+			known.Take(report.Decided{Outcome: gate.Outcome{Object: row.object}})
+		}
+		if drops := known.Dropped() > 0; drops != row.drops {
+			t.Errorf("%s: %d of 100 are dropped", row.reason, known.Dropped())
+		}
+	}
 }
 
 // TestDefect: what cannot be read for a defect is counted, and what comes after it is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/result"
+	"github.com/quaymaster/quaymaster/workload"
 
 	"github.com/quaymaster/quaymaster/gate"
 )
@@ -62,6 +64,38 @@ func TestQueueIsBounded(t *testing.T) {
 		if q.size() != 0 || len(q.last) != 0 || q.outdated.Len() != 0 {
 			t.Errorf("%s: something is left in an empty queue", row.reason)
 		}
+	}
+}
+
+// TestQueueOfLargeObjects: large objects fill it sooner, and what goes makes room.
+func TestQueueOfLargeObjects(t *testing.T) {
+	large, err := workload.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + strings.Repeat("x", 2<<20) + `"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heavy := func(name string) report.Decided {
+		d := of(name, 1)
+		d.Outcome.Object = large
+		return d
+	}
+	q := newQueue(1000)
+	most := maxHeld / int(report.Weight(heavy("a")))
+	for i := range most {
+		if _, refused := q.add(heavy(fmt.Sprint("a", i))); refused {
+			t.Fatalf("%d of %d is refused", i, most)
+		}
+	}
+	if _, refused := q.add(heavy("b")); !refused {
+		t.Error("there is room beyond the bound")
+	}
+	if outdated, refused := q.add(heavy("a0")); !outdated || refused {
+		t.Errorf("a newer word of one that waits: outdated %t, refused %t", outdated, refused)
+	}
+	if _, ok := q.next(); !ok {
+		t.Fatal("nothing waits")
+	}
+	if _, refused := q.add(heavy("b")); refused {
+		t.Error("what was taken out makes no room")
 	}
 }
 

@@ -7,6 +7,8 @@ const (
 	// object, of some 10 kB. The worker takes thousands a second, so that it fills only
 	// while maxPending is reached.
 	maxQueue = 2_048
+	// maxHeld bounds what they hold, in bytes by report.Weight.
+	maxHeld = 64 << 20
 	// maxPending bounds what waits to be written, in bytes: that of some 100,000 pods
 	// with 18 results each. The others are what a change, an object in it and a word
 	// about that cost, beside their texts.

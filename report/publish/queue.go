@@ -12,6 +12,7 @@ import (
 // that waits as well goes first, the oldest before all others.
 type queue struct {
 	most int
+	room *report.Room
 	wake chan struct{}
 
 	mu      sync.Mutex
@@ -32,7 +33,7 @@ type waiting struct {
 }
 
 func newQueue(most int) *queue {
-	return &queue{most: most, wake: make(chan struct{}, 1), last: map[object]*list.Element{}}
+	return &queue{most: most, room: report.NewRoom(maxHeld), wake: make(chan struct{}, 1), last: map[object]*list.Element{}}
 }
 
 // add takes something in. It returns what it did for room: nothing, forget something
@@ -45,10 +46,10 @@ func (q *queue) add(d report.Decided) (outdated, refused bool) {
 		w := before.Value.(*waiting) //nolint:forcetypeassert // nothing else is in it
 		w.outdated = q.outdated.PushBack(before)
 	}
-	if q.waiting.Len() >= q.most {
+	for q.waiting.Len() >= q.most || !q.room.Enter(d) {
 		oldest := q.outdated.Front()
 		if oldest == nil {
-			return false, true
+			return outdated, true
 		}
 		q.remove(oldest.Value.(*list.Element)) //nolint:forcetypeassert // nothing else is in it
 		outdated = true
@@ -75,6 +76,7 @@ func (q *queue) next() (report.Decided, bool) {
 // remove takes one out; the caller holds the lock.
 func (q *queue) remove(e *list.Element) *waiting {
 	w := q.waiting.Remove(e).(*waiting) //nolint:forcetypeassert // nothing else is in it
+	q.room.Leave(w.decided)
 	if w.outdated != nil {
 		q.outdated.Remove(w.outdated)
 	}

@@ -31,6 +31,9 @@ const (
 	maxSegmentSize = 1 << 30
 	// maxQueue bounds a setting that would fill memory.
 	maxQueue = 1 << 20
+	// maxHeld bounds what the queue holds, in bytes by report.Weight: the usual one, full
+	// of usual Pods, has some 150 MiB while a disk is slow.
+	maxHeld = 256 << 20
 	// maxBatch bounds the objects that are written at once: a failure costs as many.
 	maxBatch = 512
 	// tick is how often is looked at what is due: it bounds by how much any of the

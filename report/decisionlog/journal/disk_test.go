@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // failing is a disk that is full, or fails to flush, when it is told to.
@@ -130,6 +132,45 @@ func TestDiskFails(t *testing.T) {
 				t.Errorf("left %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// TestLargeObjects: a queue of any length is full when what waits is large, and takes on
+// once that is written.
+func TestLargeObjects(t *testing.T) {
+	j, err := New(Config{Folder: t.TempDir(), Replica: "a", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Queue: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, err := workload.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + strings.Repeat("x", 2<<20) + `"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := maxHeld / int(report.Weight(report.Decided{Outcome: gate.Outcome{Object: large}}))
+	take := func() {
+		j.Take(report.Decided{Outcome: gate.Outcome{Object: large}, Occasion: report.Occasion{Undecided: "test"}})
+	}
+	for range most + 3 { // nobody writes yet
+		take()
+	}
+	if gone := j.Stats().Lost; gone != 3 {
+		t.Errorf("%d are lost of %d, want 3", gone, most+3)
+	}
+	key, err := decisionlog.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- j.Run(ctx, key) }()
+	_ = j.Flush(t.Context(), j.Mark()) // what was lost before is told by it
+	take()
+	if err := j.Flush(t.Context(), j.Mark()); err != nil || j.Stats().Lost != 3 {
+		t.Errorf("what was written makes no room: %v, %d lost", err, j.Stats().Lost)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
 	}
 }
 

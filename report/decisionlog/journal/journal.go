@@ -21,6 +21,7 @@ type Journal struct {
 	config Config
 	disk   disk
 	queue  chan item
+	room   *report.Room
 	ready  chan struct{} // closed once it is open
 	ended  chan struct{}
 
@@ -47,7 +48,7 @@ func New(config Config) (*Journal, error) {
 		return nil, err
 	}
 	return &Journal{
-		config: config, disk: realDisk{}, queue: make(chan item, config.Queue),
+		config: config, disk: realDisk{}, queue: make(chan item, config.Queue), room: report.NewRoom(maxHeld),
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}, nil
 }
@@ -55,9 +56,14 @@ func New(config Config) (*Journal, error) {
 // Take implements report.Sink: it never waits. What there is no room for is counted, and
 // the log says so.
 func (j *Journal) Take(d report.Decided) {
+	if !j.room.Enter(d) {
+		j.lose(1, "what waits was too large")
+		return
+	}
 	select {
 	case j.queue <- item{decided: d}:
 	default:
+		j.room.Leave(d)
 		j.lose(1, "the queue was full")
 	}
 }

@@ -126,6 +126,8 @@ func (w *writer) commit(batch []item) {
 	for i := range batch {
 		if batch[i].waiting != nil {
 			batch[i].waiting <- err
+		} else {
+			w.journal.room.Leave(batch[i].decided)
 		}
 		batch[i] = item{} // nothing is held that nobody needs
 	}
