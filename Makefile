@@ -5,7 +5,7 @@ GO      ?= go
 BIN     := bin
 LINTER  := $(BIN)/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-RACE    := ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/... ./scan/... ./verify/trust/... ./webhook/...
+RACE    := ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
 MODULES := $(dir $(shell git ls-files '*go.mod'))
 
 .DEFAULT_GOAL := help
