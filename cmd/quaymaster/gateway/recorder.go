@@ -96,15 +96,21 @@ func toldAgain(review admission.Review) bool {
 	return review.Door == admission.Mutate && review.Cause == admission.Decided && review.Allowed
 }
 
-// isPlain reports whether nothing was asked of registries, warned of, changed by a rule
-// or redirected.
+// isPlain reports whether nothing was asked of registries, warned of, changed by a rule,
+// redirected or excepted.
 func isPlain(o *gate.Outcome) bool {
 	if o.Cost.Requests > 0 || len(o.Warnings) > 0 || o.Mutations > 0 {
 		return false
 	}
 	for i := range o.Verdicts {
-		if v := &o.Verdicts[i]; v.Redirect != nil || len(v.Warnings) > 0 {
+		v := &o.Verdicts[i]
+		if v.Redirect != nil || v.Override != nil || len(v.Warnings) > 0 {
 			return false
+		}
+		for j := range v.Decisions {
+			if v.Decisions[j].Check.Exception != nil {
+				return false
+			}
 		}
 	}
 	return true
