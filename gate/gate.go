@@ -162,7 +162,7 @@ func WithAges(ages Ages) Option {
 	}
 }
 
-// WithClock replaces the clock, for tests.
+// WithClock replaces the clock: for tests, and for what a later time would say.
 func WithClock(now func() time.Time) Option {
 	return func(o *options) error {
 		o.now = now

@@ -36,7 +36,7 @@ func (r *ring) latest(yield func(*Decision) bool) {
 func newDecision(o report.Occasion, r report.Record, about report.Resource) Decision {
 	made := Decision{
 		Time: o.Time.UTC(), Door: cut(o.Door, maxName), Operation: cut(o.Operation, maxName), UID: cut(o.UID, maxName),
-		User: cut(o.User, maxName), DryRun: o.DryRun, Allowed: o.Allowed, Undecided: cut(o.Undecided, maxName),
+		User: cut(o.User, maxName), Allowed: o.Allowed, Undecided: cut(o.Undecided, maxName),
 		Resource: cutResource(about), DurationMilliseconds: r.DurationMilliseconds, Verdict: verdictOf(o, r),
 	}
 	if reason, ok := reasonOf(r); ok {

@@ -79,6 +79,9 @@ type pass struct {
 
 // Take implements report.Sink. What comes when too much is waiting is left out.
 func (i *Inventory) Take(d report.Decided) {
+	if d.Occasion.DryRun { // as Add; it need not wait for that
+		return
+	}
 	if !i.room.Enter(d) {
 		i.dropped.Add(1)
 		return
@@ -146,13 +149,14 @@ func recordOf(d report.Decided) report.Record {
 
 // Add takes one record in at once: what a worker does with what was taken, and how a
 // process that begins is given what a decision log remembers. Records come in the order
-// of their times; one that is older than a week is left out.
+// of their times; one that is older than a week, or of a dry run, of which nothing comes,
+// is left out.
 func (i *Inventory) Add(o report.Occasion, r report.Record, about report.Resource) {
 	now := i.now()
 	if o.Time.IsZero() {
 		o.Time = now
 	}
-	if now.Sub(o.Time) > Keep {
+	if o.DryRun || now.Sub(o.Time) > Keep {
 		return
 	}
 	made := newDecision(o, r, about)
@@ -174,9 +178,7 @@ func (i *Inventory) Add(o report.Occasion, r report.Record, about report.Resourc
 		return
 	}
 	i.countPolicies(o, r)
-	if !o.DryRun {
-		i.see(o, r, about)
-	}
+	i.see(o, r, about)
 	i.forget(now)
 }
 

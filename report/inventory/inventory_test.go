@@ -164,6 +164,9 @@ func TestWhereItRuns(t *testing.T) {
 	if got := images(t, known, inventory.ImageQuery{Text: "dry"}); len(got) != 0 {
 		t.Errorf("nothing comes of a dry run: %+v", got)
 	}
+	if got, err := known.Decisions(inventory.DecisionQuery{Text: "dry"}); err != nil || got.Total != 0 {
+		t.Errorf("nothing comes of a dry run: %+v, %v", got, err)
+	}
 	// One of three pods changes its image.
 	known.Add(admitted(begin), record(gate.Allow, next), podOf("shop", "web", 0))
 	if a, b := at("web:1"), at("web:2"); a.Pods != 2 || b.Pods != 1 {

@@ -130,7 +130,6 @@ type Decision struct {
 	Operation string          `json:"operation,omitempty"`
 	UID       string          `json:"uid,omitempty"`
 	User      string          `json:"user,omitempty"`
-	DryRun    bool            `json:"dryRun,omitempty"`
 	Resource  report.Resource `json:"resource"`
 	Verdict   Verdict         `json:"verdict"`
 	// Allowed is what who asked was told, which may be more than the verdict says.

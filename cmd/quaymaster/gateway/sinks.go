@@ -14,7 +14,7 @@ type keepers struct {
 	// written, and then what the validating one says of it as it will be.
 	every []report.Sink
 	// last is handed the last word alone: what the mutating door admits comes to the
-	// validating one, what it denies never gets there, and nothing comes of a dry run.
+	// validating one, and what it denies never gets there.
 	last []report.Sink
 }
 
@@ -37,7 +37,7 @@ func (r recorder) pass(review admission.Review) {
 	for _, sink := range r.sinks.every {
 		sink.Take(d)
 	}
-	if toldAgain(review) || review.DryRun { // nothing comes of a dry run
+	if toldAgain(review) {
 		return
 	}
 	for _, sink := range r.sinks.last {
