@@ -96,3 +96,18 @@ func TestUsage(t *testing.T) {
 		t.Errorf("peak of %d bytes", most)
 	}
 }
+
+// Three hundred are enough for two equal ones where each is drawn by itself.
+func TestNoAddressIsGivenTwice(t *testing.T) {
+	given := map[string]bool{}
+	for range 300 {
+		address, err := process.FreeAddress(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if given[address] {
+			t.Fatalf("%s was given already", address)
+		}
+		given[address] = true
+	}
+}
