@@ -6,7 +6,9 @@ BIN     := bin
 LINTER  := $(BIN)/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 RACE    := ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
-MODULES := $(dir $(shell git ls-files '*go.mod'))
+# For go test, as in TESTFLAGS='-vet=off -ldflags=-w' where vet has run already and
+# nobody debugs: most of the time goes into linking.
+TESTFLAGS ?=
 
 .DEFAULT_GOAL := help
 
@@ -23,21 +25,21 @@ test: unit suites ## every test: the product's, and the suites with real program
 
 .PHONY: unit
 unit: ## the product's own tests
-	$(GO) test ./...
+	$(GO) test $(TESTFLAGS) ./...
 
 .PHONY: suites suite-programs suite-cluster
 suites: ## the suites under test/, two at a time: each waits more than it works
 	$(MAKE) -j2 --output-sync=target suite-programs suite-cluster
 
 suite-programs: ## against cosign, crane and registries built from Go modules
-	cd test && $(GO) test -count=1 -timeout 30m ./...
+	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m ./...
 
 suite-cluster: ## against a real API server built from Go modules
-	cd test/e2e && $(GO) test -count=1 -timeout 30m ./...
+	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m ./...
 
 .PHONY: race
 race: ## the race detector where there are goroutines
-	$(GO) test -race $(RACE)
+	$(GO) test $(TESTFLAGS) -race $(RACE)
 
 .PHONY: vet
 vet: ## go vet, every module
