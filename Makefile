@@ -6,6 +6,7 @@ BIN     := bin
 LINTER  := $(BIN)/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 RACE    := ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
+ROUNDS  := ^Test(Chart|Dashboard|DecisionLog|Degradation|Documentation|Failover|Leader|Prometheus|Registry|Reports|Restart|Roles|Scan)
 # For go test, as in TESTFLAGS='-vet=off -ldflags=-w' where vet has run already and
 # nobody debugs: most of the time goes into linking.
 TESTFLAGS ?=
@@ -27,15 +28,18 @@ test: unit suites ## every test: the product's, and the suites with real program
 unit: ## the product's own tests
 	$(GO) test $(TESTFLAGS) ./...
 
-.PHONY: suites suite-programs suite-cluster
-suites: ## the suites under test/, two at a time: each waits more than it works
-	$(MAKE) -j2 --output-sync=target suite-programs suite-cluster
+.PHONY: suites suite-programs suite-cluster suite-rounds
+suites: ## the suites under test/, three at a time: each waits more than it works
+	$(MAKE) -j3 --output-sync=target suite-programs suite-cluster suite-rounds
 
 suite-programs: ## against cosign, crane and registries built from Go modules
 	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m ./...
 
 suite-cluster: ## against a real API server built from Go modules
-	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m ./...
+	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m -skip '$(ROUNDS)' ./...
+
+suite-rounds: ## the same for what goes round by the clock, beside the others: at an API server of its own
+	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m -run '$(ROUNDS)' .
 
 .PHONY: race
 race: ## the race detector where there are goroutines
