@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"time"
 
@@ -94,6 +95,19 @@ func (c *Cache[K, V]) Put(key K, value V, ttl time.Duration) {
 	}
 	ttl = min(ttl, c.maxTTL)
 	c.entries.Set(key, entry[V]{value: value, ttl: ttl, deadline: c.now().Add(ttl).UnixNano()})
+}
+
+// All yields what is held and has not ended, in no order. What changes meanwhile may
+// be among it or not.
+func (c *Cache[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		now := c.now().UnixNano()
+		for key, e := range c.entries.All() {
+			if now < e.deadline && !yield(key, e.value) {
+				return
+			}
+		}
+	}
 }
 
 // Delete forgets key.

@@ -98,6 +98,8 @@ type options struct {
 	age     time.Duration // greatest age of a fact
 	noneAge time.Duration // age of "none found"
 	tagAge  time.Duration // age of a tag's digest
+	stale   time.Duration // greatest age of both where a registry does not answer
+	keeps   bool          // what is proved is kept for that
 	now     func() time.Time
 
 	observer Observer // nil: nobody is told

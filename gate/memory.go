@@ -64,15 +64,17 @@ type memory struct {
 	refs     *cache.Cache[string, image.Ref]
 	data     *cache.Cache[dataKey, policy.ImageData]
 	indexes  *cache.Cache[image.Digest, []image.Digest]
+	lasts    *lasts // nil: nothing outlives its age
 	resolves *cache.Flight[tagKey, image.Descriptor]
 	searches *cache.Flight[string, []policy.Answer]
 	recalls  *cache.Flight[string, map[string][]byte]
 }
 
-// proved is an answer with facts, and when it was found.
+// proved is an answer with facts, and when it was found. Until fresh has passed, nobody
+// else is asked; until the end of its time it is good for when nobody answers.
 type proved struct {
-	answer policy.Answer
-	at     time.Time
+	answer           policy.Answer
+	at, fresh, until time.Time
 }
 
 type hashed struct{ pem, hash string }
@@ -81,7 +83,7 @@ func newMemory(o options) (*memory, error) {
 	m := &memory{options: o}
 	var err error
 	if m.facts, err = cache.New(cache.Options[factKey, proved]{
-		MaxCost: factBytes, MaxTTL: o.age, Now: o.now,
+		MaxCost: factBytes, MaxTTL: max(o.age, o.keptFor()), Now: o.now,
 		Cost: func(_ factKey, p proved) int { return costOf(p.answer) },
 	}); err != nil {
 		return nil, err
@@ -112,6 +114,11 @@ func newMemory(o options) (*memory, error) {
 	}
 	if m.indexes, err = cache.New(cache.Options[image.Digest, []image.Digest]{MaxCost: maxIndexes, MaxTTL: o.age, Now: o.now}); err != nil {
 		return nil, err
+	}
+	if o.keeps {
+		if m.lasts, err = newLasts(o); err != nil {
+			return nil, err
+		}
 	}
 	if m.resolves, err = cache.NewFlight[tagKey, image.Descriptor](o.timeout); err != nil {
 		return nil, err
@@ -200,7 +207,11 @@ func (m *memory) recall(in *inquiry) (answer policy.Answer, old, ok bool) {
 
 func (m *memory) recallFacts(key factKey) (answer policy.Answer, old, ok bool) {
 	known, ok := m.facts.Get(key)
-	return known.answer, ok && m.options.now().Sub(known.at) >= m.options.noneAge, ok
+	now := m.options.now()
+	if !ok || !now.Before(known.fresh) {
+		return policy.Answer{}, false, false
+	}
+	return known.answer, now.Sub(known.at) >= m.options.noneAge, true
 }
 
 // keep remembers an answer: facts no longer than what they rest on, "none"
@@ -210,9 +221,10 @@ func (m *memory) keep(in *inquiry, answer policy.Answer) {
 	case in.authority.MaxAge < 0 || len(answer.Gaps) > 0:
 	case len(answer.Facts) == 0:
 		m.nones.Put(in.none, answer, m.options.noneAge)
+		m.lasts.deny(in.none)
 	default:
 		found := proved{answer: answer, at: m.options.now()}
-		if known, ok := m.facts.Get(in.fact); ok && in.place.isLater {
+		if known, ok := m.facts.Get(in.fact); ok && in.place.isLater && found.at.Before(known.fresh) {
 			found.answer, found.at = merge(known.answer, answer, in.none.repository), known.at
 		}
 		m.share(in.fact, found, m.keepFacts(in, found))
@@ -220,20 +232,21 @@ func (m *memory) keep(in *inquiry, answer policy.Answer) {
 }
 
 // keepFacts remembers facts for what is left of their time since they were found,
-// which it returns.
+// which it returns, and beyond that for when the registry does not answer.
 func (m *memory) keepFacts(in *inquiry, found proved) time.Duration {
-	age := m.options.age
+	age, kept := m.options.age, m.options.keptFor()
 	if in.authority.MaxAge > 0 {
-		age = min(age, in.authority.MaxAge)
+		age, kept = min(age, in.authority.MaxAge), 0
 	}
 	now := m.options.now()
-	age -= now.Sub(found.at)
+	age, kept = age-now.Sub(found.at), kept-now.Sub(found.at)
 	for _, fact := range found.answer.Facts {
 		if !fact.Expires.IsZero() {
-			age = min(age, fact.Expires.Sub(now))
+			age, kept = min(age, fact.Expires.Sub(now)), min(kept, fact.Expires.Sub(now))
 		}
 	}
-	m.facts.Put(in.fact, found, age)
+	found.fresh, found.until = now.Add(age), now.Add(kept)
+	m.facts.Put(in.fact, found, max(age, kept))
 	return age
 }
 

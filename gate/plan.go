@@ -240,6 +240,7 @@ func (p *planned) conclude(i int) Verdict {
 // verdict collects the decisions about one image.
 func (p *planned) verdict(found policy.Image) Verdict {
 	v := Verdict{Image: found, Cost: Cost{RateLimitRemaining: -1}}
+	var stale time.Time       // when the oldest was proved that is used
 	var differs *policy.Check // whose credentials see another digest
 	firm := false             // the digest is that of a check which enforces
 	for i := range p.plan.Checks {
@@ -253,6 +254,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 			continue
 		}
 		v.Cost, v.Duration = w.cost(), w.duration
+		stale = earlier(stale, w.staleSince())
 		switch {
 		case w.err != nil || asWritten(check.Image).Ref != found.Ref:
 		case v.Pinned.IsZero() || !firm && !check.Action.Admits():
@@ -269,6 +271,9 @@ func (p *planned) verdict(found policy.Image) Verdict {
 		v.disagree(differs)
 	}
 	p.notPinned(&v)
+	if !stale.IsZero() && v.Answer == Allow {
+		v.Warnings = append(v.Warnings, staleReason(p.started.Sub(stale)))
+	}
 	return v
 }
 

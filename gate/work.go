@@ -60,6 +60,7 @@ type work struct {
 	answers few[question, policy.Answer]
 	old     []question // answered from an old memory
 	anew    bool       // the memory is not asked any more
+	stale   time.Time  // when the oldest was proved that is used since nobody answers
 }
 
 // question is a policy.Question about one digest, in comparable form.
@@ -98,7 +99,7 @@ func (w *work) run(ctx context.Context) {
 	}
 	compared := w.compareSource(ctx)
 	defer compared()
-	w.pinned, w.err = w.resolve(ctx)
+	w.pinned, w.err = w.resolveOrLast(ctx)
 	if w.err != nil {
 		return
 	}
@@ -113,6 +114,7 @@ func (w *work) run(ctx context.Context) {
 	w.renew(ctx)
 	w.widen(ctx)
 	w.lookElsewhere(ctx)
+	w.keepLast()
 }
 
 // unfinished says why a work that is not finished has no result.
@@ -231,7 +233,7 @@ func (w *work) prove(ctx context.Context, pinned image.Pinned, questions []polic
 		}
 	}
 	if len(missing) > 0 {
-		w.seek(ctx, pinned, w.askPeers(ctx, w.askStore(ctx, missing)))
+		w.seekOrLast(ctx, pinned, w.askPeers(ctx, w.askStore(ctx, missing)))
 	}
 }
 

@@ -57,6 +57,9 @@ type Policy struct {
 	// Unscanned says why a scan of what is there leaves the policy out; empty: it does
 	// not.
 	Unscanned string
+	// StaleIfError is how old what was proved may be where the registry does not answer;
+	// nil leaves it to whoever runs the gate.
+	StaleIfError *time.Duration
 	// Timeout is how long the author lets a decision take; zero says nothing.
 	Timeout time.Duration
 	// Broken is why the policy could not be compiled; nil for all that could. The

@@ -43,6 +43,7 @@ const (
 	NotMirrored     Code = "not-mirrored"         // no mirror qualifies; it stays where it was written
 	NoMirror        Code = "no-mirror"            // no mirror qualifies, and the mapping denies that
 	MirrorDiffers   Code = "mirror-differs"       // the tag stands for another digest at the other side
+	Stale           Code = "stale"                // the registry does not answer; what it said before is used
 	NoPullSecret    Code = "no-pull-secret"       // a Secret that a mirror needs is not in the namespace
 	Internal        Code = "internal-error"       // a defect; denied to be safe
 	Malformed       Code = "malformed-reference"  // the reference cannot be read

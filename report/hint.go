@@ -31,6 +31,7 @@ var hints = map[policy.Code]string{
 	policy.NotMirrored:     "quaymaster mirror IMAGE shows what each target answered; copy the image there by digest, or leave it",
 	policy.NoMirror:        "copy the image to a target of the mapping by digest, or let the mapping fall back (otherwise: Source)",
 	policy.MirrorDiffers:   "bring the mirror up to date, or name the image by digest; the digest that counts was used",
+	policy.Stale:           "bring the registry back, or mirror the image; what was proved is used for as long as the policy allows (quaymaster.dev/stale-if-error)",
 	policy.NoPullSecret:    "create the Secret in the object's namespace, or take it from the mapping's pull secrets",
 	policy.Internal:        "this is a defect of quaymaster: please report it with the output of quaymaster explain",
 	policy.Malformed:       "write the image as [registry/]repository[:tag][@digest]",

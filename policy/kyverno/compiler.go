@@ -185,6 +185,8 @@ func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCom
 		}
 	}
 	var err error
+	p.out.StaleIfError, err = policy.StaleFrom(meta.Annotations)
+	errs = append(errs, err)
 	p.controllers, err = autogen.Controllers(meta.Annotations)
 	errs = append(errs, err)
 	switch wanted := meta.Annotations[platformsAnnotation]; wanted {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -107,11 +108,26 @@ func (c *Compiler) compile(text []byte) (*policy.Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", d.Kind, name, err)
 	}
+	stale, err := staleOf(d.Metadata)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", d.Kind, name, err)
+	}
 	sum := sha256.Sum256(data)
 	return &policy.Policy{
-		Kind: d.Kind, Name: name, Hash: hex.EncodeToString(sum[:]),
+		Kind: d.Kind, Name: name, Hash: hex.EncodeToString(sum[:]), StaleIfError: stale,
 		AuditOnly: r.action != policy.Enforce, Rules: []policy.Rule{r}, Targets: r.targets,
 	}, nil
+}
+
+// staleOf reads how old what was proved may be where the registry does not answer.
+func staleOf(metadata json.RawMessage) (*time.Duration, error) {
+	var meta struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := json.Unmarshal(metadata, &meta); err != nil {
+		return nil, field.Fail("metadata.annotations", "%w", field.Readable(err))
+	}
+	return policy.StaleFrom(meta.Annotations)
 }
 
 func (c *Compiler) rule(s spec) (*rule, error) {

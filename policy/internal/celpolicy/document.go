@@ -89,8 +89,12 @@ func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, erro
 	if err != nil {
 		return nil, err
 	}
+	stale, err := policy.StaleFrom(meta.Annotations)
+	if err != nil {
+		return nil, err
+	}
 	return &policy.Policy{
-		Unscanned: unscanned(data), Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
+		StaleIfError: stale, Unscanned: unscanned(data), Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
 		Title: meta.Annotations[titleAnnotation], Category: meta.Annotations[categoryAnnotation], Severity: meta.Annotations[severityAnnotation],
 		Unscored: meta.Annotations[scoredAnnotation] == "false",
 	}, nil

@@ -1,0 +1,222 @@
+package gate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// snapshotVersion changes with the meaning of a snapshot. What older versions wrote is
+// read for as long as it can be.
+const snapshotVersion = 1
+
+// Bounds of snapshots.
+const (
+	// minPart is the least that a part may have room for: one answer as large as peers
+	// tell one another.
+	minPart = maxShared + 1<<10
+	// maxPart bounds what Restore reads.
+	maxPart = 16 << 20
+)
+
+// part is one part of a snapshot, which means something without the others.
+type part struct {
+	Version int        `json:"version"`
+	Tags    []keptTag  `json:"tags,omitempty"`
+	Facts   []keptFact `json:"facts,omitempty"`
+}
+
+// keptTag is the digest that a tag was last proved by.
+type keptTag struct {
+	Scope     string       `json:"scope"`
+	Reference string       `json:"reference"`
+	Digest    image.Digest `json:"digest"`
+	MediaType string       `json:"mediaType,omitempty"`
+	Size      int64        `json:"size,omitempty"`
+	At        int64        `json:"at"` // nanoseconds since 1970, as all times here
+}
+
+// keptFact is an answer as peers are told it, when it was found, and how long it is good
+// for: by itself, and where nobody answers.
+type keptFact struct {
+	At     int64          `json:"at"`
+	Fresh  int64          `json:"fresh"`
+	Until  int64          `json:"until"`
+	Answer jsontext.Value `json:"answer"`
+}
+
+// Snapshot returns what is known for when a registry does not answer, the newest first,
+// in parts of at most room bytes each (1 MiB and some at least) and as many parts at
+// most: what has no room is left out. Without WithStale there is nothing to keep. It
+// holds no secret and no "none found".
+func (g *Gate) Snapshot(room, parts int) ([][]byte, error) {
+	if room < minPart || room > maxPart || parts < 1 {
+		return nil, fmt.Errorf("snapshot: %d parts of %d bytes: want one of %d to %d bytes at least", parts, room, minPart, maxPart)
+	}
+	if g.memory.lasts == nil {
+		return nil, nil
+	}
+	w := &writer{room: room, most: parts}
+	for _, tag := range g.memory.keptTags() {
+		w.add(tag, func(p *part) { p.Tags = append(p.Tags, tag) })
+	}
+	for _, fact := range g.memory.keptFacts() {
+		w.add(fact, func(p *part) { p.Facts = append(p.Facts, fact) })
+	}
+	return w.parts()
+}
+
+// writer fills parts.
+type writer struct {
+	room, most int
+	full       []part
+	now        part
+	size       int
+}
+
+// partFrame is what a part costs beside its entries, and an entry beside itself.
+const partFrame, entryFrame = 64, 1
+
+func (w *writer) add(entry any, put func(*part)) {
+	encoded, err := json.Marshal(entry)
+	if err != nil {
+		return // a text that is no UTF-8: it is asked for again
+	}
+	cost := len(encoded) + entryFrame
+	if partFrame+w.size+cost > w.room {
+		if len(w.full)+1 >= w.most {
+			return
+		}
+		w.full, w.now, w.size = append(w.full, w.now), part{}, 0
+	}
+	put(&w.now)
+	w.size += cost
+}
+
+func (w *writer) parts() ([][]byte, error) {
+	var out [][]byte
+	for _, p := range append(w.full, w.now) {
+		if len(p.Tags)+len(p.Facts) == 0 {
+			continue
+		}
+		p.Version = snapshotVersion
+		encoded, err := json.Marshal(p)
+		if err != nil {
+			return nil, fmt.Errorf("snapshot: %w", err)
+		}
+		out = append(out, encoded)
+	}
+	return out, nil
+}
+
+func (m *memory) keptTags() []keptTag {
+	var list []keptTag
+	for key, known := range m.lasts.tags.All() {
+		d := known.descriptor
+		list = append(list, keptTag{Scope: key.scope, Reference: key.ref, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, At: known.at.UnixNano()})
+	}
+	slices.SortFunc(list, func(a, b keptTag) int {
+		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Scope, b.Scope))
+	})
+	return list
+}
+
+func (m *memory) keptFacts() []keptFact {
+	var list []keptFact
+	for key, found := range m.facts.All() {
+		answer, err := encodeShared(key, found, found.at)
+		if err != nil {
+			continue
+		}
+		list = append(list, keptFact{At: found.at.UnixNano(), Fresh: found.fresh.UnixNano(), Until: found.until.UnixNano(), Answer: answer})
+	}
+	slices.SortFunc(list, func(a, b keptFact) int {
+		return cmp.Or(cmp.Compare(b.At, a.At), slices.Compare(a.Answer, b.Answer))
+	})
+	return list
+}
+
+// RestoreTrusted takes over a part of a snapshot and returns how many entries of it hold
+// still. It believes what it reads: the caller has proved that a gate with the same
+// policies of trust wrote it, as by a MAC. What is known here already is not replaced
+// by what is older, and nothing lives longer than it would have where it was proved.
+func (g *Gate) RestoreTrusted(raw []byte) (entries int, err error) {
+	if len(raw) > maxPart {
+		return 0, fmt.Errorf("restore a snapshot: it is larger than %d bytes", maxPart)
+	}
+	var p part
+	if err := json.Unmarshal(raw, &p, json.RejectUnknownMembers(true)); err != nil {
+		return 0, fmt.Errorf("restore a snapshot: %w", err)
+	}
+	if p.Version != snapshotVersion {
+		return 0, fmt.Errorf("restore a snapshot: it is of version %d, and this is version %d", p.Version, snapshotVersion)
+	}
+	if g.memory.lasts == nil {
+		return 0, errors.New("restore a snapshot: nothing is kept here beyond its age")
+	}
+	for _, tag := range p.Tags {
+		if g.memory.restoreTag(tag) {
+			entries++
+		}
+	}
+	for _, fact := range p.Facts {
+		if g.memory.restoreFact(fact) {
+			entries++
+		}
+	}
+	return entries, nil
+}
+
+func (m *memory) restoreTag(tag keptTag) bool {
+	ref, err := image.Parse(tag.Reference)
+	if err != nil || ref.String() != tag.Reference || !ref.Digest().IsZero() || tag.Digest.IsZero() {
+		return false
+	}
+	key, at, now := tagKey{scope: tag.Scope, ref: tag.Reference}, time.Unix(0, tag.At), m.options.now()
+	if known, ok := m.lasts.tags.Get(key); at.After(now) || ok && !known.at.Before(at) {
+		return false
+	}
+	left := m.options.keptFor() - now.Sub(at)
+	if left <= 0 {
+		return false
+	}
+	m.lasts.tags.Put(key, last{descriptor: image.Descriptor{Digest: tag.Digest, MediaType: tag.MediaType, Size: tag.Size}, at: at}, left)
+	return true
+}
+
+func (m *memory) restoreFact(kept keptFact) bool {
+	var told struct {
+		Key string `json:"key"`
+	}
+	if err := json.Unmarshal(kept.Answer, &told); err != nil {
+		return false
+	}
+	key, err := parseFactKey(told.Key)
+	if err != nil {
+		return false
+	}
+	now := m.options.now()
+	found, err := decodeShared(kept.Answer, key, now)
+	if err != nil {
+		return false
+	}
+	found.at = time.Unix(0, kept.At)
+	if known, ok := m.facts.Get(key); found.at.After(now) || ok && !known.at.Before(found.at) {
+		return false
+	}
+	found.fresh = earlier(time.Unix(0, kept.Fresh), found.at.Add(m.options.age))
+	found.until = earlier(time.Unix(0, kept.Until), found.at.Add(m.options.keptFor()))
+	left := max(found.fresh.Sub(now), found.until.Sub(now))
+	if left <= 0 {
+		return false
+	}
+	m.facts.Put(key, found, left)
+	return true
+}

@@ -1,0 +1,280 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// WithStale lets what was proved be used beyond its age where a registry does not
+// answer: the digest that a tag was last proved by, with the same credentials, and
+// what was proved of a digest. Age is how long at most, unless a policy says otherwise
+// (policy.StaleIfError): from nothing to policy.MaxStale. It allows and never denies;
+// a registry that answers, whatever it says, is believed. Without this option nothing
+// is kept for that.
+func WithStale(age time.Duration) Option {
+	return func(o *options) error {
+		if age < 0 || age > policy.MaxStale {
+			return fmt.Errorf("stale %s: want from nothing to %s", age, policy.MaxStale)
+		}
+		o.stale, o.keeps = age, true
+		return nil
+	}
+}
+
+// keptFor is how long a fact is kept at most for when a registry does not answer.
+func (o *options) keptFor() time.Duration {
+	if o.keeps {
+		return policy.MaxStale
+	}
+	return 0
+}
+
+// Bounds of what is kept for when a registry does not answer.
+const (
+	// maxGone bounds for how many questions it is known that there is no evidence any
+	// more.
+	maxGone = 50_000
+	// maxSilent bounds the repositories that are known not to answer.
+	maxSilent = 10_000
+	// silence is how long a repository that did not answer is not asked by whoever can
+	// do without. So a registry that is gone costs one wait, not one for each pod.
+	silence = 10 * time.Second
+	// share of the time that is left in which a registry must answer whoever can do
+	// without: the rest of the journey needs some, too.
+	staleShare = 3
+)
+
+// lasts is what is known for when a registry does not answer.
+type lasts struct {
+	tags *cache.Cache[tagKey, last]
+	// gone: the registry said that there is no evidence, after there was some.
+	gone   *cache.Cache[noneKey, struct{}]
+	silent *cache.Cache[silentKey, struct{}]
+}
+
+// last is the digest that a tag was last proved by.
+type last struct {
+	descriptor image.Descriptor
+	at         time.Time
+}
+
+// silentKey names where something is looked for, with some credentials.
+type silentKey struct {
+	repository     image.Repository
+	sources, scope string
+}
+
+func newLasts(o options) (*lasts, error) {
+	l := &lasts{}
+	var err error
+	if l.tags, err = cache.New(cache.Options[tagKey, last]{MaxCost: maxTags, MaxTTL: policy.MaxStale, Now: o.now}); err != nil {
+		return nil, err
+	}
+	if l.gone, err = cache.New(cache.Options[noneKey, struct{}]{MaxCost: maxGone, MaxTTL: policy.MaxStale, Now: o.now}); err != nil {
+		return nil, err
+	}
+	l.silent, err = cache.New(cache.Options[silentKey, struct{}]{MaxCost: maxSilent, MaxTTL: silence, Now: o.now})
+	return l, err
+}
+
+// deny notes that there is no evidence now, so that what was proved before is not used
+// later.
+func (l *lasts) deny(key noneKey) {
+	if l != nil {
+		l.gone.Put(key, struct{}{}, policy.MaxStale)
+	}
+}
+
+// window is how old what was proved may be: the shortest time of the policies that ask.
+func (w *work) window() time.Duration {
+	if w.gate.memory.lasts == nil || w.anew {
+		return 0
+	}
+	window := policy.MaxStale
+	for _, check := range w.checks {
+		own := w.gate.options.stale
+		if check.Policy != nil && check.Policy.StaleIfError != nil {
+			own = *check.Policy.StaleIfError
+		}
+		window = min(window, own)
+	}
+	return window
+}
+
+// resolveOrLast resolves the reference, or takes the digest that its tag was last
+// proved by where nobody answers.
+func (w *work) resolveOrLast(ctx context.Context) (image.Pinned, error) {
+	known, ok := w.last()
+	if !ok {
+		return w.resolve(ctx)
+	}
+	here := silentKey{repository: w.ref.Repository(), scope: w.scope}
+	if !w.isSilent(here) {
+		brief, done := inBrief(ctx)
+		defer done()
+		pinned, err := w.resolve(brief)
+		if err == nil || !isSilence(err) {
+			if err != nil && image.KindOf(err) == image.NotFound {
+				w.gate.memory.lasts.tags.Delete(w.tagKey())
+			}
+			return pinned, err
+		}
+		w.noteSilence(here)
+	}
+	w.markStale(known.at)
+	return w.ref.Pin(known.descriptor)
+}
+
+func (w *work) tagKey() tagKey { return tagKey{scope: w.scope, ref: w.ref.String()} }
+
+// last returns what a tag was last proved by, if that is not too old. Where a mirror's
+// target says what a tag stands for, the mirrors say what to do without it.
+func (w *work) last() (last, bool) {
+	window := w.window()
+	if window == 0 || !w.ref.Digest().IsZero() || w.countsTarget() {
+		return last{}, false
+	}
+	known, ok := w.gate.memory.lasts.tags.Get(w.tagKey())
+	return known, ok && w.gate.options.now().Sub(known.at) < window
+}
+
+// keepLast keeps the digest of a tag that the registry named just now, if it is proved
+// and no check denies it.
+func (w *work) keepLast() {
+	if w.gate.memory.lasts == nil || w.err != nil || !w.ref.Digest().IsZero() || w.countsTarget() || !w.staleSince().IsZero() {
+		return
+	}
+	proves := false
+	for i, check := range w.checks {
+		switch result := w.decide(i).Result; {
+		case result == policy.Pass:
+			proves = proves || check.NeedsProof()
+		case result != policy.Skipped && !check.Action.Admits():
+			return
+		}
+	}
+	if proves {
+		w.gate.memory.lasts.tags.Put(w.tagKey(), last{descriptor: w.pinned.Descriptor(), at: w.gate.options.now()}, policy.MaxStale)
+	}
+}
+
+// seekOrLast searches for evidence, and answers with what was proved before where
+// nobody answers.
+func (w *work) seekOrLast(ctx context.Context, pinned image.Pinned, missing []*inquiry) {
+	known := w.proofs(missing)
+	if len(known) == 0 {
+		w.seek(ctx, pinned, missing)
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(missing), func(in *inquiry) bool {
+		_, spare := known[in]
+		return spare && w.isSilent(silentKeyOf(in))
+	})
+	if len(rest) > 0 {
+		brief, done := inBrief(ctx)
+		w.seek(brief, pinned, rest)
+		done()
+	}
+	for in, before := range known {
+		if slices.Contains(rest, in) {
+			if answer := w.answerTo(in.key); len(answer.Facts) > 0 || !allSilent(answer.Gaps) {
+				continue
+			}
+			w.noteSilence(silentKeyOf(in))
+		}
+		w.record(in.key, before.answer)
+		w.markOld(in.key)
+		w.markStale(before.at)
+	}
+}
+
+// proofs returns what was proved before of inquiries, where it is not too old.
+func (w *work) proofs(missing []*inquiry) map[*inquiry]proved {
+	window := w.window()
+	if window == 0 {
+		return nil
+	}
+	known := map[*inquiry]proved{}
+	for _, in := range missing {
+		if in.place.isLater || in.authority.MaxAge != 0 {
+			continue
+		}
+		if _, gone := w.gate.memory.lasts.gone.Get(in.none); gone {
+			continue
+		}
+		now := w.gate.options.now()
+		if before, ok := w.gate.memory.facts.Get(in.fact); ok && now.Before(before.until) && now.Sub(before.at) < window {
+			known[in] = before
+		}
+	}
+	return known
+}
+
+// allSilent reports whether nobody answered at all.
+func allSilent(gaps []error) bool {
+	return len(gaps) > 0 && !slices.ContainsFunc(gaps, func(gap error) bool { return !isSilence(gap) })
+}
+
+func silentKeyOf(in *inquiry) silentKey {
+	return silentKey{repository: in.none.repository, sources: in.none.sources, scope: in.none.scope}
+}
+
+func (w *work) isSilent(key silentKey) bool {
+	_, silent := w.gate.memory.lasts.silent.Get(key)
+	return silent
+}
+
+func (w *work) noteSilence(key silentKey) {
+	w.gate.memory.lasts.silent.Put(key, struct{}{}, silence)
+}
+
+// inBrief leaves time for going on without an answer.
+func inBrief(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(ctx, time.Until(deadline)/staleShare)
+	}
+	return context.WithCancel(ctx)
+}
+
+// answerTo returns what was found out so far.
+func (w *work) answerTo(key question) policy.Answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	answer, _ := w.answers.get(key)
+	return answer
+}
+
+// markStale notes when something was proved that is used since nobody answers.
+func (w *work) markStale(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stale = earlier(w.stale, at)
+}
+
+func (w *work) staleSince() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stale
+}
+
+// earlier returns the earlier of two times; the zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// staleReason tells that nobody answered.
+func staleReason(age time.Duration) policy.Reason {
+	return policy.Reason{
+		Code:    policy.Stale,
+		Message: "the registry does not answer; what was proved " + max(0, age).Round(time.Second).String() + " ago is used",
+	}
+}

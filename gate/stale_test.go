@@ -1,0 +1,188 @@
+package gate_test
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+)
+
+// clock is a wall clock that tests move.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time            { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) advance(age time.Duration) { c.ahead.Add(int64(age)) }
+
+func isStale(out gate.Outcome) bool {
+	return slices.ContainsFunc(out.Verdicts, func(v gate.Verdict) bool {
+		return slices.ContainsFunc(v.Warnings, func(r policy.Reason) bool { return r.Code == policy.Stale })
+	})
+}
+
+// keeping makes a gate that uses for a day what it proved, with a policy of its own
+// mind.
+func (h *harbor) keeping(t *testing.T, c *clock, own *time.Duration, rules ...policy.Rule) *gate.Gate {
+	t.Helper()
+	p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", StaleIfError: own, Rules: rules}
+	return h.gateWith(t, p, gate.WithClock(c.now), gate.WithStale(24*time.Hour), gate.WithTimeout(time.Second))
+}
+
+// TestARegistryThatDoesNotAnswer is the night on which it is down: what was proved runs,
+// by tag and by digest, and nothing else does. One that answers is believed.
+func TestARegistryThatDoesNotAnswer(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   registrytest.Action
+		runs bool
+	}{
+		"503":       {registrytest.Status(503), true},
+		"429":       {registrytest.RetryAfter(429, "3600"), true},
+		"no answer": {registrytest.Hang(), true},
+		"not there": {registrytest.Status(404), false},
+		"refused":   {registrytest.Status(401), false},
+		"forbidden": {registrytest.Status(403), false},
+		"lies":      {registrytest.LieDigest("sha256:../../x"), false},
+		"a page":    {registrytest.HTML(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, c := newHarbor(t, registrytest.Options{}), &clock{}
+			app, bad, unseen := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad"), h.Build("unseen", "v1", "unseen")
+			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+			must(0, h.SignBundle(unseen, byKey(h.key), nil))(t)
+			g := h.keeping(t, c, nil, signedBy(h.key))
+			fresh := decide(t, g, app.Name)
+			if fresh.Answer != gate.Allow || isStale(fresh) || decide(t, g, bad.Name).Answer != gate.Deny {
+				t.Fatalf("while it answers: %s %+v", fresh.Answer, fresh.Verdicts)
+			}
+			h.Registry.SetFaults(registrytest.Fault{Do: test.do})
+			c.advance(3 * time.Hour)
+			for _, reference := range []string{app.Name, app.ByDigest()} {
+				out := decide(t, g, reference)
+				if runs := out.Answer == gate.Allow; runs != test.runs || runs != isStale(out) {
+					t.Errorf("%s: %s, stale %t: %+v", reference, out.Answer, isStale(out), out.Verdicts)
+				}
+				if test.runs && out.Verdicts[0].Pinned.Digest() != fresh.Verdicts[0].Pinned.Digest() {
+					t.Errorf("%s: pinned to %s", reference, out.Verdicts[0].Pinned)
+				}
+			}
+			for what, other := range map[string]string{"unsigned": bad.Name, "signed, and never looked at": unseen.Name} {
+				if out := decide(t, g, other); out.Answer == gate.Allow {
+					t.Errorf("%s: allowed: %+v", what, out.Verdicts)
+				}
+			}
+		})
+	}
+}
+
+// TestOnlyWhatHoldsIsStale has one thing wrong in each row, and a control.
+func TestOnlyWhatHoldsIsStale(t *testing.T) {
+	never, hour := time.Duration(0), time.Hour
+	for reason, test := range map[string]struct {
+		own  *time.Duration
+		age  time.Duration
+		do   func(h *harbor, c *clock, g *gate.Gate) *gate.Gate
+		runs bool
+	}{
+		"control":                          {age: 23 * time.Hour, runs: true},
+		"too old":                          {age: 25 * time.Hour},
+		"the policy wants an answer":       {own: &never, age: 2 * time.Hour},
+		"the policy gives an hour":         {own: &hour, age: 2 * time.Hour},
+		"the policy gives an hour, in it":  {own: &hour, age: 59 * time.Minute, runs: true},
+		"the policy has another key":       {age: 2 * time.Hour, do: func(h *harbor, c *clock, _ *gate.Gate) *gate.Gate { return h.keeping(t, c, nil, signedBy(h.stranger)) }},
+		"another process, which forgot it": {age: 2 * time.Hour, do: func(h *harbor, c *clock, _ *gate.Gate) *gate.Gate { return h.keeping(t, c, nil, signedBy(h.key)) }},
+		"the signature is gone, and was seen to be": {age: time.Minute, do: func(h *harbor, c *clock, g *gate.Gate) *gate.Gate {
+			h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.Body([]byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`))})
+			c.advance(2 * time.Hour)
+			decide(t, g, h.Registry.Host()+"/app:v1")
+			return g
+		}},
+		"the tag is gone, and was seen to be": {age: time.Minute, do: func(h *harbor, c *clock, g *gate.Gate) *gate.Gate {
+			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(404)})
+			c.advance(time.Minute)
+			decide(t, g, h.Registry.Host()+"/app:v1")
+			return g
+		}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			h, c := newHarbor(t, registrytest.Options{}), &clock{}
+			app := h.Build("app", "v1", "app")
+			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+			g := h.keeping(t, c, test.own, signedBy(h.key))
+			if out := decide(t, g, app.Name); out.Answer != gate.Allow {
+				t.Fatalf("while it answers: %+v", out.Verdicts)
+			}
+			if test.do != nil {
+				g = test.do(h, c, g)
+			}
+			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
+			c.advance(test.age)
+			out := decide(t, g, app.Name)
+			if runs := out.Answer == gate.Allow; runs != test.runs || out.Answer == gate.Deny {
+				t.Errorf("%s, want it to run: %t: %+v", out.Answer, test.runs, out.Verdicts)
+			}
+		})
+	}
+}
+
+// TestWithoutStaleNothingOutlivesItsAge is what the command line does.
+func TestWithoutStaleNothingOutlivesItsAge(t *testing.T) {
+	h, c := newHarbor(t, registrytest.Options{}), &clock{}
+	app := h.Build("app", "v1", "app")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	g := h.gate(t, signedBy(h.key), gate.WithClock(c.now), gate.WithTimeout(time.Second))
+	if out := decide(t, g, app.Name); out.Answer != gate.Allow {
+		t.Fatalf("while it answers: %+v", out.Verdicts)
+	}
+	h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
+	c.advance(2 * time.Hour)
+	if out := decide(t, g, app.ByDigest()); out.Answer != gate.Unable {
+		t.Errorf("%s: %+v", out.Answer, out.Verdicts)
+	}
+}
+
+// TestASilentRegistryIsWaitedForOnce: a node that is drained in such a night.
+func TestASilentRegistryIsWaitedForOnce(t *testing.T) {
+	h, c := newHarbor(t, registrytest.Options{}), &clock{}
+	app := h.Build("app", "v1", "app")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	g := h.keeping(t, c, nil, signedBy(h.key))
+	decide(t, g, app.Name)
+	h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Hang()})
+	c.advance(2 * time.Hour)
+	if out := decide(t, g, app.Name); !isStale(out) {
+		t.Fatalf("%s: %+v", out.Answer, out.Verdicts)
+	}
+	before := len(h.Registry.Requests())
+	for range 20 {
+		if out := decide(t, g, app.Name); !isStale(out) || out.Cost.Requests != 0 {
+			t.Fatalf("%s with %d requests", out.Answer, out.Cost.Requests)
+		}
+	}
+	if after := len(h.Registry.Requests()); after != before {
+		t.Errorf("%d requests more", after-before)
+	}
+	h.Registry.SetFaults()
+	for tries := 1; ; tries++ { // until the request that still hangs is given up
+		c.advance(time.Minute)
+		out := decide(t, g, app.Name)
+		if out.Answer != gate.Allow || tries == 20 {
+			t.Fatalf("when it is back: %s, stale %t", out.Answer, isStale(out))
+		}
+		if !isStale(out) {
+			return
+		}
+	}
+}
+
+func TestStaleRefuses(t *testing.T) {
+	for reason, age := range map[string]time.Duration{"less than nothing": -time.Second, "more than anybody should": policy.MaxStale + 1} {
+		if _, err := gate.New(gate.Config{Registries: newHarbor(t, registrytest.Options{}), State: gate.Fixed{}}, gate.WithStale(age)); err == nil {
+			t.Errorf("%s: taken", reason)
+		}
+	}
+}

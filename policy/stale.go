@@ -1,0 +1,26 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// StaleAnnotation says how old what was proved may be where the registry does not
+// answer, as in 12h; 0s wants an answer always. No dialect has a field for it.
+const StaleAnnotation = "quaymaster.dev/stale-if-error"
+
+// MaxStale bounds it: what nobody could look at for a week is no longer known.
+const MaxStale = 7 * 24 * time.Hour
+
+// StaleFrom reads a policy's annotation; nil where it says nothing.
+func StaleFrom(annotations map[string]string) (*time.Duration, error) {
+	text, said := annotations[StaleAnnotation]
+	if !said {
+		return nil, nil
+	}
+	age, err := time.ParseDuration(text)
+	if err != nil || age < 0 || age > MaxStale {
+		return nil, fmt.Errorf("metadata.annotations[%s]: %q: want a time from 0s to %s, as 12h", StaleAnnotation, text, MaxStale)
+	}
+	return &age, nil
+}
