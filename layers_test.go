@@ -16,7 +16,7 @@ const module = "github.com/quaymaster/quaymaster"
 // package that is missing here fails the test: it
 // has no room yet.
 var layers = map[string]int{
-	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1,
+	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1, "cache/snapshot": 1,
 	"internal/limit": 0, "internal/redact": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
 	"registry/internal/memory": 1, "registry/internal/guard": 1, "registry/internal/login": 2,
 	"workload": 1, "registry": 3, "registry/keychain": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
@@ -35,10 +35,10 @@ var layers = map[string]int{
 	"gate/redirect": 10, "gate": 11,
 	"policy/catalog": 6,
 	"report":         12, "report/result": 13, "report/finding": 13, "report/sarif": 14, "report/junit": 14, "report/markdown": 14, "report/decisionlog": 13, "report/decisionlog/journal": 14, "report/decisionlog/sink": 14, "report/inventory": 14, "report/inventory/recall": 15, "report/policyreport": 14, "report/vsa": 13, "report/publish": 15,
-	"cluster/internal/mirror": 0, "cluster": 6, "cluster/document": 7, "cluster/lease": 7, "cluster/record": 7, "cluster/reports": 16, "scan": 13, "cluster/listing": 14, "background": 13,
+	"cluster/internal/mirror": 0, "cluster": 6, "cluster/document": 7, "cluster/lease": 7, "cluster/record": 7, "cluster/reports": 16, "scan": 13, "scan/follow": 14, "cluster/listing": 15, "background": 13,
 	"webhook": 13, "webhook/admission": 13, "webhook/certificate": 13, "webhook/configuration": 13, "webhook/metrics": 13, "webhook/peers": 13,
 	"webhook/imagepolicy": 13, "webhook/externaldata": 13, "webhook/api": 13, "webhook/ui": 15,
-	"deploy":        0,
+	"deploy": 0, "deploy/monitoring": 0, "deploy/release": 0,
 	"gate/gatetest": 14, "examples/demo": 13,
 	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "cmd/quaymaster/bundle": 14, "cmd/quaymaster/gateway": 17,
 	"cmd/quaymaster/suite/given": 14, "cmd/quaymaster/suite/staging": 15, "cmd/quaymaster/suite/bench": 15, "cmd/quaymaster/suite": 16, "cmd/quaymaster": 18, "cmd/conformance": 14,

@@ -19,11 +19,7 @@ const MaxPage = 24 << 20
 func (c *Client) Page(ctx context.Context, of schema.GroupVersionResource, from string, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	at := "/apis/" + of.Group + "/" + of.Version + "/" + of.Resource
-	if of.Group == "" {
-		at = "/api/" + of.Version + "/" + of.Resource
-	}
-	request := c.raw.Get().AbsPath(at).SetHeader("Accept", "application/json").Param("limit", strconv.Itoa(most))
+	request := c.raw.Get().AbsPath(rootOf(of.GroupVersion()), of.Resource).SetHeader("Accept", "application/json").Param("limit", strconv.Itoa(most))
 	if from != "" {
 		request = request.Param("continue", from)
 	}
@@ -33,4 +29,26 @@ func (c *Client) Page(ctx context.Context, of schema.GroupVersionResource, from 
 	}
 	text, err := limit.ReadAll(stream, MaxPage, "a page of "+of.Resource)
 	return text, errors.Join(err, stream.Close())
+}
+
+// Object asks for one object as JSON, of at most 8 MiB. The error is client-go's, or a
+// *limit.ExceededError.
+func (c *Client) Object(ctx context.Context, of schema.GroupVersionResource, namespace, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	request := c.raw.Get().AbsPath(rootOf(of.GroupVersion())).NamespaceIfScoped(namespace, namespace != "").Resource(of.Resource).Name(name)
+	stream, err := request.SetHeader("Accept", "application/json").Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := limit.ReadAll(stream, maxCall, "an object of "+of.Resource)
+	return text, errors.Join(err, stream.Close())
+}
+
+// rootOf is the path below which the resources of a version are.
+func rootOf(version schema.GroupVersion) string {
+	if version.Group == "" {
+		return "/api/" + version.Version
+	}
+	return "/apis/" + version.Group + "/" + version.Version
 }

@@ -33,6 +33,10 @@ type part struct {
 	Facts   []keptFact `json:"facts,omitempty"`
 }
 
+// grain is how exactly a snapshot tells times that have passed, downwards: what is proved
+// again and again gives no new snapshot each time.
+const grain = time.Hour
+
 // keptTag is the digest that a tag was last proved by.
 type keptTag struct {
 	Scope     string       `json:"scope"`
@@ -120,7 +124,7 @@ func (m *memory) keptTags() []keptTag {
 	var list []keptTag
 	for key, known := range m.lasts.tags.All() {
 		d := known.descriptor
-		list = append(list, keptTag{Scope: key.scope, Reference: key.ref, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, At: known.at.UnixNano()})
+		list = append(list, keptTag{Scope: key.scope, Reference: key.ref, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, At: known.at.Truncate(grain).UnixNano()})
 	}
 	slices.SortFunc(list, func(a, b keptTag) int {
 		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Scope, b.Scope))
@@ -135,7 +139,9 @@ func (m *memory) keptFacts() []keptFact {
 		if err != nil {
 			continue
 		}
-		list = append(list, keptFact{At: found.at.UnixNano(), Fresh: found.fresh.UnixNano(), Until: found.until.UnixNano(), Answer: answer})
+		list = append(list, keptFact{
+			At: found.at.Truncate(grain).UnixNano(), Fresh: found.fresh.Truncate(grain).UnixNano(), Until: found.until.Truncate(grain).UnixNano(), Answer: answer,
+		})
 	}
 	slices.SortFunc(list, func(a, b keptFact) int {
 		return cmp.Or(cmp.Compare(b.At, a.At), slices.Compare(a.Answer, b.Answer))

@@ -75,7 +75,7 @@ func TestASnapshotHasBounds(t *testing.T) {
 		app := h.Build(fmt.Sprintf("app%d", i), "v1", fmt.Sprint(i))
 		must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 		decide(t, g, app.Name)
-		c.advance(time.Second)
+		c.advance(2 * time.Hour)
 	}
 	parts := must(g.Snapshot(room, 1))(t)
 	if len(parts) != 1 || len(parts[0]) > room {

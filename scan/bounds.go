@@ -25,6 +25,8 @@ const (
 	// noticing is how often the trust and the mirrors are compared, of whose changes
 	// nobody tells.
 	noticing = 30 * time.Second
+	// catchUp is between two rounds about what a Follower may have missed.
+	catchUp = time.Minute
 	// saveInterval is how often the position of a round is kept. What was looked at since
 	// is looked at again by who leads next.
 	saveInterval = 10 * time.Second

@@ -30,6 +30,9 @@ type Page struct {
 	Objects []workload.Object
 	// Continue is where the next begins; empty at the end of the list.
 	Continue string
+	// Version is the version of the whole list, from which on a watch tells what is not in
+	// it; empty where nobody says.
+	Version string
 	// Remaining is how many objects are beyond, as far as the API server says.
 	Remaining int64
 	// Unreadable are objects that could not be parsed.
@@ -84,6 +87,29 @@ type Forgetter interface {
 	// began, speak of objects that are gone.
 	Passed(ctx context.Context, p Pass)
 }
+
+// Follower finds what changes after it was listed, beside the rounds, which tell it what
+// they list. Of a kind that it could not follow, rounds list everything again.
+type Follower interface {
+	// Kinds tells which kinds a round looks at, or could have: all others are left alone.
+	Kinds(kinds []Kind)
+	// Listed tells that all objects of a kind are looked at, as a list of a version has
+	// them: what is newer is the Follower's to find.
+	Listed(kind Kind, version string)
+	// Refused tells that a kind cannot be listed; it is left alone until it can be.
+	Refused(kind Kind)
+	// Behind returns the kinds of which something may have been missed since they were
+	// listed, and a channel that is closed when there are others.
+	Behind() ([]Kind, <-chan struct{})
+}
+
+// unfollowed is where nothing is followed.
+type unfollowed struct{}
+
+func (unfollowed) Kinds([]Kind)                      {}
+func (unfollowed) Listed(Kind, string)               {}
+func (unfollowed) Refused(Kind)                      {}
+func (unfollowed) Behind() ([]Kind, <-chan struct{}) { return nil, nil }
 
 // Observer is told how rounds go.
 type Observer interface {

@@ -31,6 +31,7 @@ type Controller struct {
 	scanner *Scanner
 	options ControllerOptions
 	saver   saver
+	caught  time.Time // when what a Follower missed was looked for last
 }
 
 // NewController makes a Controller; it refuses options without what is required.
@@ -57,6 +58,9 @@ func (c *Controller) Run(ctx context.Context) {
 	p, ok := c.load(ctx)
 	if !ok {
 		return
+	}
+	if c.scanner.follows && !p.unfinished() {
+		p.Whole = time.Time{} // nobody followed since
 	}
 	saving.Go(func() { c.saver.run(ctx) })
 	var last *gate.Snapshot // what the last round was decided by; nil: nobody knows
@@ -118,6 +122,7 @@ func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot
 	clock, observer := c.scanner.options.Now, c.scanner.options.Observer
 	for {
 		next := c.options.Policies.Changed()
+		behind, fell := c.scanner.options.Follower.Behind()
 		now, err := c.scanner.options.State.Snapshot(ctx)
 		if err == nil && basisOf(now) != done.Basis {
 			if last != nil && !wait(ctx, settling) { // what changed while nobody led has settled
@@ -131,11 +136,15 @@ func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot
 			observer.Failed(err)
 		} else if !clock().Before(done.Whole.Add(c.options.Interval)) {
 			return c.begin(now, done, nil), &now, true
+		} else if len(behind) > 0 && !clock().Before(c.caught.Add(catchUp)) {
+			c.caught = clock()
+			return c.begin(now, done, behind), &now, true
 		}
 		timer := time.NewTimer(min(noticing, max(done.Whole.Add(c.options.Interval).Sub(clock()), firstPause)))
 		select {
 		case <-ctx.Done():
 		case <-next:
+		case <-fell:
 		case <-timer.C:
 		}
 		timer.Stop()

@@ -7,6 +7,8 @@
 // gate remembers. A Controller makes rounds, at an interval and when what is decided by
 // changes, and goes on where the last leader was.
 //
+// Package scan/follow finds beside the rounds what changes between them.
+//
 // Rules that ask who asks, and those whose author does not want it, are left out
 // (policy.Policy.Unscanned). Lists follow the Kubernetes API's limit and continue,
 // those that are too old included.

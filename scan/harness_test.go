@@ -66,7 +66,7 @@ func (s *stub) List(_ context.Context, kind scan.Kind, from string, most int) (s
 	at, _ := strconv.Atoi(from)
 	all := s.objects[kind]
 	end := min(at+most, len(all))
-	page := scan.Page{Objects: all[at:end], Remaining: int64(len(all) - end)}
+	page := scan.Page{Objects: all[at:end], Remaining: int64(len(all) - end), Version: "v0"}
 	if end < len(all) {
 		page.Continue = strconv.Itoa(end)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
@@ -30,8 +31,9 @@ type Options struct {
 	// for; may be nil.
 	Sinks  []report.Sink
 	Keeper Keeper
-	// Forgetter may be nil.
+	// Forgetter may be nil, and so may the Follower.
 	Forgetter Forgetter
+	Follower  Follower
 	// Excluded are patterns for namespaces whose objects are left out; may be empty.
 	Excluded []string
 	// Busy reports whether who asks for admission has to wait, so that a page waits for
@@ -41,8 +43,13 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Scanner looks at what is there. Make one with New.
-type Scanner struct{ options Options }
+// Scanner looks at what is there. Make one with New. It makes one round at a time, and
+// Look is safe for concurrent use beside it.
+type Scanner struct {
+	options Options
+	follows bool
+	telling sync.Mutex // held while sinks are told
+}
 
 // New makes a Scanner; it refuses options without what is required.
 func New(o Options) (*Scanner, error) {
@@ -55,7 +62,11 @@ func New(o Options) (*Scanner, error) {
 	if o.Busy == nil {
 		o.Busy = func() bool { return false }
 	}
-	return &Scanner{options: o}, nil
+	follows := o.Follower != nil
+	if !follows {
+		o.Follower = unfollowed{}
+	}
+	return &Scanner{options: o, follows: follows}, nil
 }
 
 // Round looks at everything once.
@@ -65,6 +76,14 @@ func (s *Scanner) Round(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	return s.from(ctx, Position{Began: s.options.Now(), Basis: basisOf(now)}, func(Position) {})
+}
+
+// Look looks at one object of a kind, as it was when it was asked for.
+func (s *Scanner) Look(ctx context.Context, kind Kind, object workload.Object, asked time.Time) error {
+	r := &round{Scanner: s, labels: map[string]labels{}}
+	err := r.look(ctx, []workload.Object{object}, NewPass(kind, asked), asked)
+	s.options.Observer.Looked(kind, 1, 0)
+	return err
 }
 
 // from goes on with a round, and tells after each page how far it has come.
@@ -98,6 +117,7 @@ func (r *round) run(ctx context.Context) error {
 		return err
 	}
 	if r.position.GivenUp {
+		r.options.Follower.Refused(r.position.Kind)
 		r.summary.Refused = append(r.summary.Refused, RefusedKind{Kind: r.position.Kind, Err: errGivenUp})
 	}
 	var served []Kind
@@ -108,7 +128,9 @@ func (r *round) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find out which kinds there are: %w", err)
 	}
-	for _, kind := range kindsOf(now.Policies, served) {
+	kinds := kindsOf(now.Policies, served)
+	r.options.Follower.Kinds(kinds)
+	for _, kind := range kinds {
 		if !r.position.covers(kind) || r.position.isPast(kind) {
 			continue
 		}
@@ -137,6 +159,7 @@ func (r *round) run(ctx context.Context) error {
 var errGivenUp = errors.New("it was tried again and again")
 
 func (r *round) refused(kind Kind, err error) {
+	r.options.Follower.Refused(kind)
 	r.options.Observer.Refused(kind, err)
 	if len(r.summary.Refused) < maxRefused {
 		r.summary.Refused = append(r.summary.Refused, RefusedKind{Kind: kind, Err: err})
@@ -147,6 +170,7 @@ func (r *round) refused(kind Kind, err error) {
 func (r *round) pass(ctx context.Context, kind Kind) error {
 	pass := NewPass(kind, r.options.Now())
 	whole := r.position.Continue == ""
+	followed := false
 	for restarts := 0; ; {
 		r.yield(ctx)
 		asked := r.options.Now()
@@ -154,16 +178,21 @@ func (r *round) pass(ctx context.Context, kind Kind) error {
 		var expired *ExpiredError
 		switch {
 		case errors.As(err, &expired) && expired.Next != "" && expired.Next != r.position.Continue:
-			// What comes meanwhile, before that place, is newer than the pass.
-			r.position.Continue = expired.Next
+			// What comes meanwhile, before that place, is newer than the pass. A Follower
+			// that has not begun could not tell of it: the kind stays behind.
+			r.position.Continue, followed = expired.Next, true
 			continue
 		case errors.As(err, &expired) && restarts < maxRestarts:
 			restarts++
 			pass = NewPass(kind, r.options.Now())
-			r.position.Continue, whole = "", true
+			r.position.Continue, whole, followed = "", true, false
 			continue
 		case err != nil:
 			return err
+		}
+		if !followed { // from now on, for the rest of the list may take long
+			r.options.Follower.Listed(kind, page.Version)
+			followed = true
 		}
 		if err := r.look(ctx, page.Objects, pass, asked); err != nil {
 			return err
@@ -265,9 +294,11 @@ func (r *round) look(ctx context.Context, objects []workload.Object, pass *Pass,
 
 // tell hands over what was decided.
 func (r *round) tell(ctx context.Context, d report.Decided) error {
+	r.telling.Lock()
 	for _, sink := range r.options.Sinks {
 		sink.Take(d)
 	}
+	r.telling.Unlock()
 	if r.options.Keeper == nil {
 		return nil
 	}

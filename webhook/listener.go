@@ -13,15 +13,19 @@ type listeners struct{ doors, plain, profiles net.Listener }
 
 // Listen opens the sockets, so that the addresses are known before Run.
 func (s *Server) Listen(ctx context.Context) error {
-	if s.listening.doors != nil {
+	if s.listening.plain != nil {
 		return errors.New("webhook: listening already")
+	}
+	doors := s.config.Address
+	if len(s.config.Doors) == 0 {
+		doors = ""
 	}
 	for _, l := range []struct {
 		to      *net.Listener
 		address string
 		most    int
 	}{
-		{&s.listening.doors, s.config.Address, maxConnections},
+		{&s.listening.doors, doors, maxConnections},
 		{&s.listening.plain, s.config.Plain, maxPlainConnections},
 		{&s.listening.profiles, s.options.profiling, maxPlainConnections},
 	} {
@@ -38,7 +42,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Address returns where the doors are; nil before Listen.
+// Address returns where the doors are; nil before Listen and where there are none.
 func (s *Server) Address() net.Addr { return addressOf(s.listening.doors) }
 
 // PlainAddress returns where /healthz, /readyz and /metrics are; nil before

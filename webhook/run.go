@@ -16,7 +16,7 @@ var errLeaving = errors.New("the gateway is about to leave")
 // answered: nil, or an error that says what had to be cut off. It opens the
 // sockets unless Listen did. A listener that fails ends the server at once.
 func (s *Server) Run(ctx context.Context) error {
-	if s.listening.doors == nil {
+	if s.listening.plain == nil {
 		if err := s.Listen(ctx); err != nil {
 			return err
 		}
@@ -45,7 +45,9 @@ func (s *Server) serve(work context.Context, failed chan<- error) {
 			}
 		}()
 	}
-	start("doors", s.doors, func() error { return s.doors.ServeTLS(s.listening.doors, "", "") })
+	if s.listening.doors != nil {
+		start("doors", s.doors, func() error { return s.doors.ServeTLS(s.listening.doors, "", "") })
+	}
 	start("plain", s.plain, func() error { return s.plain.Serve(s.listening.plain) })
 	if s.profiles != nil {
 		start("profiles", s.profiles, func() error { return s.profiles.Serve(s.listening.profiles) })

@@ -44,7 +44,7 @@ type Config struct {
 	// host:port; port 0 is any that is free.
 	Address, Plain string
 	Certificates   Certificates
-	// Doors by path, as in "/mutate".
+	// Doors by path, as in "/mutate"; without any, nothing listens at Address.
 	Doors map[string]Door
 	// Checks say whether the gateway can decide; /readyz asks and lists them in this
 	// order.
@@ -150,8 +150,6 @@ func (c *Config) check() error {
 	switch {
 	case c.Certificates == nil || c.Metrics == nil || c.Log == nil:
 		return errors.New("want certificates, metrics and a log")
-	case len(c.Doors) == 0:
-		return errors.New("want at least one door")
 	}
 	for name, address := range map[string]string{"address": c.Address, "plain": c.Plain} {
 		if _, _, err := net.SplitHostPort(address); err != nil {

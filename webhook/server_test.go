@@ -243,6 +243,27 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
+// TestWithoutDoors: a process that answers nobody listens for probes alone.
+func TestWithoutDoors(t *testing.T) {
+	for _, doors := range []map[string]Door{nil, {"/mutate": {Handler: saying("here")}}} {
+		f := start(t, doors, nil)
+		if at := f.server.Address(); (at != nil) != (len(doors) > 0) {
+			t.Errorf("with %d doors they are at %v", len(doors), at)
+		}
+		if response, _, err := get(t, http.DefaultClient, "http://"+f.server.PlainAddress().String()+"/healthz"); err != nil || response.StatusCode != http.StatusOK {
+			t.Errorf("with %d doors: %v, %v", len(doors), response, err)
+		}
+		if err := f.server.Listen(t.Context()); err == nil {
+			t.Error("it listens twice")
+		}
+		f.stop()
+		if err := <-f.returned; err != nil {
+			t.Errorf("after a drain with %d doors: %v", len(doors), err)
+		}
+		close(f.returned)
+	}
+}
+
 func TestErrorLogIsBounded(t *testing.T) {
 	to := &journal{}
 	logged := newErrorLog(slog.New(slog.NewTextHandler(to, nil)))
@@ -276,7 +297,6 @@ func TestNewRefuses(t *testing.T) {
 		{"no certificates", func(c *Config) { c.Certificates = nil }, nil},
 		{"no metrics", func(c *Config) { c.Metrics = nil }, nil},
 		{"no log", func(c *Config) { c.Log = nil }, nil},
-		{"no doors", func(c *Config) { c.Doors = nil }, nil},
 		{"an address without a port", func(c *Config) { c.Address = "localhost" }, nil},
 		{"a plain address without a port", func(c *Config) { c.Plain = "localhost" }, nil},
 		{"a path without a slash", func(c *Config) { c.Doors = map[string]Door{"mutate": {Handler: saying("")}} }, nil},

@@ -40,6 +40,7 @@ type LeaderOptions struct {
 type Leader struct {
 	options LeaderOptions
 	leads   atomic.Bool
+	elector atomic.Pointer[leaderelection.LeaderElector] // of the latest candidature
 }
 
 // NewLeader makes a Leader; it refuses options without what is required.
@@ -52,6 +53,15 @@ func NewLeader(o LeaderOptions) (*Leader, error) {
 
 // Leads reports whether this replica leads just now.
 func (l *Leader) Leads() bool { return l.leads.Load() }
+
+// Holder returns the identity of who leads, as it was last seen; empty where nobody was.
+// Who was killed is named until another one leads.
+func (l *Leader) Holder() string {
+	if elector := l.elector.Load(); elector != nil {
+		return elector.GetLeader()
+	}
+	return ""
+}
 
 // Run takes part in the election until ctx ends, and calls lead each time that
 // this replica leads. The context of lead ends when the lead is lost or ctx
@@ -92,6 +102,7 @@ func (l *Leader) term(ctx context.Context, lead func(context.Context)) error {
 	if err != nil {
 		return fmt.Errorf("leader election by lease %s/%s: %w", l.options.Namespace, l.options.Name, err)
 	}
+	l.elector.Store(elector)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

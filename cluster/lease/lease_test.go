@@ -67,6 +67,9 @@ func TestOneLeadsAtATime(t *testing.T) {
 		if !a.leader.Leads() || b.leader.Leads() || a.leads.Load() != 1 || b.leads.Load() != 0 {
 			t.Fatalf("a leads %t, b leads %t", a.leader.Leads(), b.leader.Leads())
 		}
+		if a.leader.Holder() != "a" || b.leader.Holder() != "a" {
+			t.Errorf("a sees %q lead, and b %q", a.leader.Holder(), b.leader.Holder())
+		}
 		a.stop()
 		if a.leader.Leads() {
 			t.Error("a leads after its end")
@@ -74,6 +77,9 @@ func TestOneLeadsAtATime(t *testing.T) {
 		wait(5 * time.Second) // less than the lease: it was given back
 		if !b.leader.Leads() {
 			t.Error("b does not lead although the lead was given back")
+		}
+		if b.leader.Holder() != "b" {
+			t.Errorf("b sees %q lead", b.leader.Holder())
 		}
 		b.stop()
 	})

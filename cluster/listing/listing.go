@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -16,8 +17,12 @@ import (
 	"github.com/quaymaster/quaymaster/scan"
 )
 
-// Lister implements scan.Cluster. It is safe for concurrent use. Make one with New.
-type Lister struct{ client *cluster.Client }
+// Lister implements scan.Cluster and follow.Cluster. It is safe for concurrent use. Make
+// one with New.
+type Lister struct {
+	client *cluster.Client
+	seed   maphash.Seed // of marks
+}
 
 var _ scan.Cluster = (*Lister)(nil)
 
@@ -26,7 +31,7 @@ func New(client *cluster.Client) (*Lister, error) {
 	if client == nil {
 		return nil, errors.New("listing: the client is required")
 	}
-	return &Lister{client: client}, nil
+	return &Lister{client: client, seed: maphash.MakeSeed()}, nil
 }
 
 // Kinds returns the kinds that can be listed, the preferred version of each first. A
@@ -53,9 +58,8 @@ func (l *Lister) Kinds(context.Context) ([]scan.Kind, error) {
 
 // List implements scan.Cluster.
 func (l *Lister) List(ctx context.Context, kind scan.Kind, from string, most int) (scan.Page, error) {
-	of := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 	for {
-		text, err := l.client.Page(ctx, of, from, most)
+		text, err := l.client.Page(ctx, resourceOf(kind), from, most)
 		var exceeded *limit.ExceededError
 		if errors.As(err, &exceeded) && most > 1 {
 			most = (most + 1) / 2

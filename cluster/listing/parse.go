@@ -72,11 +72,12 @@ func readEnd(decoder *jsontext.Decoder, page *scan.Page) error {
 	var end struct {
 		Continue           string `json:"continue"`
 		RemainingItemCount int64  `json:"remainingItemCount"`
+		ResourceVersion    string `json:"resourceVersion"`
 	}
 	if err := json.Unmarshal(value, &end); err != nil {
 		return err
 	}
-	page.Continue, page.Remaining = end.Continue, end.RemainingItemCount
+	page.Continue, page.Remaining, page.Version = end.Continue, end.RemainingItemCount, end.ResourceVersion
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -42,8 +43,9 @@ then validation rules, and says what each rule makes of each object, and what
 generation rules would make beside it. Nothing is changed anywhere.
 
 Policies and objects are files, folders, or - for standard input. ConfigMaps,
-Secrets and Namespaces among either are looked up by the policies, too. Of
---cluster, the objects are those of the kinds that the policies are about.
+Secrets, Namespaces and GlobalContextEntries among either are looked up by the
+policies, too. Of --cluster, the objects are those of the kinds that the
+policies are about.
 See docs/apply.md.
 
 Exit status: 0 if every object would be admitted (a failure under audit is a
@@ -176,6 +178,11 @@ func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*
 		}
 		live.answer(&options, &config)
 	}
+	held, err := from.holdGlobals(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	options.Globals = engine.Globals{Expressions: globalcontext.Expressions{Store: held}}
 	return f.compile(ctx, t, from, options, config, live)
 }
 

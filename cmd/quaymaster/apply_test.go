@@ -49,8 +49,22 @@ spec:
     context: [{name: answer, apiCall: {urlPath: /api/v1/namespaces}}]
     validate: {message: denied, deny: {conditions: {any: [{key: "{{ answer.denied }}", operator: Equals, value: true}]}}}
 `,
-	"good.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: good, labels: {owner: shop}}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
-	"bad.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
+	"global.yaml": `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: alone}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: alone
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    context: [{name: others, globalReference: {name: pods}}]
+    validate: {message: one pod is enough, deny: {conditions: {any: [{key: "{{ length(others) }}", operator: GreaterThan, value: 1}]}}}
+`,
+	"entry.yaml": "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {kubernetesResource: {group: '', version: v1, resource: pods, namespace: default}}\n",
+	"call.yaml":  "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}}\n",
+	"wrong.yaml": "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {}\n",
+	"good.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: good, labels: {owner: shop}}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
+	"bad.yaml":   "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
 	"exception.yaml": `apiVersion: kyverno.io/v2
 kind: PolicyException
 metadata: {name: bad, namespace: default}
@@ -86,6 +100,13 @@ func TestApply(t *testing.T) {
 		{reason: "what is made of it", arguments: "policy.yaml -r good.yaml --mutated -", out: "  annotations:\n    stage: test\n", err: "pass: 2"},
 		{reason: "from standard input", arguments: "policy.yaml -r -", in: "bad.yaml", status: exitDenied, out: "Pod/default/bad (standard input"},
 		{reason: "JSON", arguments: "policy.yaml -r bad.yaml -o json", status: exitDenied, out: `"answer": "deny"`},
+		{reason: "a global context entry, of the objects", arguments: "global.yaml entry.yaml -r good.yaml", out: "pass: 1"},
+		{reason: "of two objects", arguments: "global.yaml entry.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "one pod is enough"},
+		{reason: "of another namespace", arguments: "global.yaml entry.yaml -r good.yaml -r bad.yaml -n shop", out: "pass: 2"},
+		{reason: "an entry among the objects", arguments: "global.yaml -r entry.yaml -r good.yaml", out: "pass: 1"},
+		{reason: "no entry", arguments: "global.yaml -r good.yaml", status: exitUnable, out: "could not be judged"},
+		{reason: "an entry that is a call", arguments: "global.yaml call.yaml -r good.yaml", status: exitUnable, out: "--values-file"},
+		{reason: "an entry that is none", arguments: "global.yaml wrong.yaml -r good.yaml", status: exitUsage, err: "wrong.yaml"},
 		{reason: "another namespace", arguments: "policy.yaml -r bad.yaml -n shop", status: exitDenied, out: "Pod/shop/bad"},
 		{reason: "nothing to judge", arguments: "policy.yaml", status: exitUsage, err: "nothing to judge"},
 		{reason: "no policy", arguments: "good.yaml -r good.yaml", status: exitUsage, err: "is not a policy"},

@@ -19,7 +19,9 @@ type read struct {
 	policies   []bench.Policy
 	exceptions []workload.Object
 	roots      []workload.Object
+	globals    []workload.Object // GlobalContextEntries beside the policies
 	objects    []workload.Object
+	beside     []workload.Object // what stands beside the policies to be looked up
 	known      *engine.Resources
 	kinds      []constraint.Resource
 }
@@ -104,7 +106,10 @@ func (r *read) document(object workload.Object) error {
 	switch {
 	case object.Kind() == "PolicyException":
 		r.exceptions = append(r.exceptions, object)
+	case isGlobalEntry(object):
+		r.globals = append(r.globals, object)
 	case engine.IsResource(object):
+		r.beside = append(r.beside, object)
 		return r.known.Add(object)
 	case trustroot.Recognises(object.APIVersion(), object.Kind()):
 		r.roots = append(r.roots, object)

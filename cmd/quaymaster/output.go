@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,30 +21,51 @@ import (
 	"github.com/quaymaster/quaymaster/report/sarif"
 )
 
+// telling is what a run came to, as each format tells it.
+type telling interface {
+	// on returns it for a file, or for a terminal that may have colours.
+	on(file, color bool) telling
+
+	text(w io.Writer) error
+	json(w io.Writer) error
+	sarif(w io.Writer) error
+	junit(w io.Writer) error
+	markdown(w io.Writer) error
+	github(w io.Writer) error
+	policyReport(w io.Writer) error
+	openReport(w io.Writer) error
+	vsa(w io.Writer) error
+}
+
 // outputFormat is one way to tell what was decided.
 type outputFormat struct {
 	name  string
-	write func(*verdicts, io.Writer) error
+	write func(telling, io.Writer) error
 }
 
 // outputFormats are all of them, in the order of their help.
 func outputFormats() []outputFormat {
 	return []outputFormat{
-		{"text", (*verdicts).text}, {"json", (*verdicts).json},
-		{"sarif", (*verdicts).sarif}, {"junit", (*verdicts).junit},
-		{"markdown", (*verdicts).markdown}, {githubFormat, (*verdicts).github},
-		{"policyreport", (*verdicts).policyReport}, {"openreports", (*verdicts).openReport},
-		{vsaFormat, (*verdicts).vsa},
+		{textFormat, telling.text}, {jsonFormat, telling.json},
+		{"sarif", telling.sarif}, {"junit", telling.junit},
+		{"markdown", telling.markdown}, {githubFormat, telling.github},
+		{"policyreport", telling.policyReport}, {"openreports", telling.openReport},
+		{vsaFormat, telling.vsa},
 	}
 }
 
-// githubFormat is taken out of the log by the runner, so that it may stand in one with
-// text.
-const githubFormat = "github"
+// The formats that something else hangs on. github is taken out of the log by the
+// runner, so that it may stand in one with text.
+const (
+	textFormat   = "text"
+	jsonFormat   = "json"
+	githubFormat = "github"
+)
 
-func formatNames() string {
+// formatNames lists them for messages.
+func formatNames(formats []outputFormat) string {
 	var names []string
-	for _, format := range outputFormats() {
+	for _, format := range formats {
 		names = append(names, format.name)
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
@@ -57,10 +79,29 @@ type outputFlags struct {
 	formats      []string
 	verbose      bool
 	requireMatch bool
+	// leavesOut reports whether a command has no such format; nil means that it has all.
+	leavesOut func(name string) bool
+}
+
+// table is the formats that the command has.
+func (f *outputFlags) table() []outputFormat {
+	return slices.DeleteFunc(outputFormats(), func(format outputFormat) bool { return f.leavesOut != nil && f.leavesOut(format.name) })
+}
+
+// asksBeside reports whether a format is asked for that is none of these.
+func (f *outputFlags) asksBeside(names ...string) bool {
+	return slices.ContainsFunc(f.formats, func(asked string) bool {
+		name, _, _ := strings.Cut(asked, "=")
+		return !slices.Contains(names, name)
+	})
+}
+
+func (f *outputFlags) registerFormats(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&f.formats, "output", "o", []string{textFormat}, "`format[=path]`: "+formatNames(f.table())+"; may be repeated")
 }
 
 func (f *outputFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&f.formats, "output", "o", []string{"text"}, "`format[=path]`: "+formatNames()+"; may be repeated")
+	f.registerFormats(cmd)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "tell durations and registry requests too")
 	registerRequireMatch(cmd, &f.requireMatch)
 }
@@ -109,16 +150,12 @@ func (f *outputFlags) open(t terminal) ([]output, error) {
 func (f *outputFlags) outputs() ([]output, error) {
 	var all []output
 	places := map[string]string{}
+	table := f.table()
 	for _, asked := range f.formats {
 		name, path, toFile := strings.Cut(asked, "=")
-		var format outputFormat
-		for _, known := range outputFormats() {
-			if known.name == name {
-				format = known
-			}
-		}
-		if format.name == "" {
-			return nil, fmt.Errorf("-o %s: want %s", name, formatNames())
+		at := slices.IndexFunc(table, func(known outputFormat) bool { return known.name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("-o %s: want %s", name, formatNames(table))
 		}
 		if toFile && path == "" {
 			return nil, fmt.Errorf("-o %s: the path is empty", asked)
@@ -133,7 +170,7 @@ func (f *outputFlags) outputs() ([]output, error) {
 			return nil, errors.New("two outputs would be mixed on standard output: send one to a file, as in -o json=verdicts.json")
 		}
 		places[place] = asked
-		all = append(all, output{format: format, asked: asked})
+		all = append(all, output{format: table[at], asked: asked})
 	}
 	return all, nil
 }
@@ -160,30 +197,35 @@ type verdicts struct {
 // could be decided, and returns what the command ends with.
 func (f *outputFlags) tell(t terminal, all []output, v *verdicts) error {
 	v.verbose = f.verbose
-	var errs []error
-	for _, one := range all {
-		if err := one.write(t, *v); err != nil {
-			errs = append(errs, fmt.Errorf("-o %s: %w", one.asked, err))
-		}
-	}
-	if v.failure != nil {
-		errs = append([]error{v.failure}, errs...)
-	}
-	if len(errs) == 1 {
-		return errs[0] // which may be no more than a status
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := writeAll(t, all, v, v.failure); err != nil {
 		return err
 	}
 	return exit(t, v.outcomes, f.requireMatch)
 }
 
+// writeAll writes every output, and returns why there was nothing to tell before why
+// something could not be told.
+func writeAll(t terminal, all []output, what telling, failure error) error {
+	var errs []error
+	for _, one := range all {
+		if err := one.write(t, what); err != nil {
+			errs = append(errs, fmt.Errorf("-o %s: %w", one.asked, err))
+		}
+	}
+	if failure != nil {
+		errs = append([]error{failure}, errs...)
+	}
+	if len(errs) == 1 {
+		return errs[0] // which may be no more than a status
+	}
+	return errors.Join(errs...)
+}
+
 // write writes one output as a whole, and closes its file.
-func (o *output) write(t terminal, v verdicts) error {
-	v.toFile = o.file != nil
-	v.color = !v.toFile && t.color()
+func (o *output) write(t terminal, what telling) error {
+	file := o.file != nil
 	var buffer bytes.Buffer
-	err := o.format.write(&v, &buffer)
+	err := o.format.write(what.on(file, !file && t.color()), &buffer)
 	if err == nil {
 		_, err = o.to.Write(buffer.Bytes())
 	}
@@ -191,6 +233,12 @@ func (o *output) write(t terminal, v verdicts) error {
 		err = errors.Join(err, o.file.Close())
 	}
 	return err
+}
+
+func (v *verdicts) on(file, color bool) telling {
+	there := *v
+	there.toFile, there.color = file, color
+	return &there
 }
 
 // list is what all formats are made from.

@@ -26,7 +26,7 @@ import (
 type scanFlags struct {
 	files, excluded []string
 	namespace       string
-	outputs         []string
+	outputs         outputFlags
 	all             bool
 	qps             float32
 	perHost         int
@@ -39,7 +39,7 @@ type scanFlags struct {
 const scanPageTimeout = 10 * time.Minute
 
 func scanCommand(t terminal) *cobra.Command {
-	var f scanFlags
+	f := scanFlags{outputs: scanOutput()}
 	cmd := &cobra.Command{
 		Use:   "scan [-f FILE...] [--policy NEW...]",
 		Short: "Say what policies make of what runs already",
@@ -54,10 +54,14 @@ that runs today, before it is enforced?
 Policies that ask who asks, and those with background: false, are not asked, and
 named at the end. Of private images, the caller's own registry credentials count.
 
---signer X asks nobody but a gateway (--gateway), or its decision log
-(--decision-log), what runs on the strength of a key (its fingerprint or its
-file), an identity, an image digest or a policy (policy:KIND/NAME), from what it
-remembers. See docs/scan.md.
+--signer X asks nobody but a gateway (--gateway), its decision log
+(--decision-log), or the reports in the cluster (--reports) what runs on the
+strength of a key (its fingerprint or its file), an identity, an image digest or
+a policy (policy:KIND/NAME), from what is remembered there. See docs/scan.md.
+
+Outputs are those of verify but for vsa: -o FORMAT writes to standard output,
+-o FORMAT=PATH to a file, also when the scan came to nothing. text and json tell
+what is held against workloads, the others of every object.
 
 Exit status: 0 if everything would be admitted (a failure under audit is told), 1
 if an object would be denied, 3 if something could not be looked at, 2 for wrong
@@ -69,7 +73,7 @@ use.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.signer.signer != "" {
-				return f.signer.run(cmd.Context(), t, f.outputs)
+				return f.runSigner(cmd.Context(), t)
 			}
 			return f.run(cmd, t)
 		},
@@ -78,7 +82,7 @@ use.`,
 	flags.StringArrayVarP(&f.files, "filename", "f", nil, "manifest `file`, folder, or - for standard input, in place of a cluster; may be repeated")
 	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of manifests that name none")
 	flags.StringArrayVar(&f.excluded, "exclude-namespace", nil, "`pattern` for namespaces that are left out; may be repeated")
-	flags.StringArrayVarP(&f.outputs, "output", "o", []string{"text"}, "`format[=path]`: "+strings.Join(scanFormats(), ", ")+"; may be repeated")
+	f.outputs.registerFormats(cmd)
 	flags.BoolVar(&f.all, "all", false, "show all that is held against workloads, and not the first 50")
 	flags.Float32Var(&f.qps, "qps", 20, "requests a second to the API server")
 	flags.IntVar(&f.perHost, "registry-requests", 16, "images that are looked at at once")
@@ -103,11 +107,8 @@ func (f *scanFlags) check(cmd *cobra.Command) error {
 		return errors.New("--qps and --registry-requests: want more than nothing")
 	case f.setup.timeout <= 0:
 		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
-	case f.signer.gateway != "" || f.signer.tokenFile != "" || f.signer.decisionLog != "":
-		return errors.New("--gateway, --token-file and --decision-log are for --signer")
-	}
-	if err := scanOutputs(f.outputs).check(); err != nil {
-		return err
+	case f.signer.gateway != "" || f.signer.tokenFile != "" || f.signer.decisionLog != "" || f.signer.reports:
+		return errors.New("--gateway, --token-file, --decision-log and --reports are for --signer")
 	}
 	return f.authorities.check(cmd)
 }
@@ -116,33 +117,56 @@ func (f *scanFlags) run(cmd *cobra.Command, t terminal) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	ctx := cmd.Context()
-	from, err := f.foundation(ctx, t)
+	files, err := f.outputs.open(t)
 	if err != nil {
 		return err
 	}
+	found, err := f.look(cmd.Context(), t)
+	if err != nil {
+		found = &scanned{verdicts: verdicts{failure: err}}
+	}
+	found.all = f.all
+	err = writeAll(t, files, found, found.failure)
+	if failed, ok := errors.AsType[roundError](err); ok {
+		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
+		return status(exitUnable)
+	}
+	if err != nil {
+		return err
+	}
+	return found.exit()
+}
+
+// roundError is why a round came to nothing.
+type roundError struct{ error }
+
+// look makes the round.
+func (f *scanFlags) look(ctx context.Context, t terminal) (*scanned, error) {
+	from, err := f.foundation(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	defer from.close()
-	tally := newScanTally(scanOutputs(f.outputs).keeps())
+	tally := newScanTally(f.outputs.asksBeside(textFormat, jsonFormat))
 	told := &scanProgress{t: t}
 	scanner, view, err := f.scanner(t, from, tally, told)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	summary, err := scanner.Round(ctx)
 	told.clear()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is said of what was not looked at")
-		return status(exitUnable)
+		return nil, status(exitUnable)
 	}
 	if err != nil {
-		fmt.Fprintf(t.err, "quaymaster: %v\n", err)
-		return status(exitUnable)
+		return nil, roundError{err}
 	}
 	left, err := view.LeftOut(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return scanOutputs(f.outputs).tell(t, &scanned{summary: summary, tally: tally, left: left}, f.all)
+	return newScanned(summary, tally, left), nil
 }
 
 // whatIf reports whether only policies that the command line names are asked.
@@ -248,13 +272,7 @@ const scanTagAge = time.Hour
 // cluster is where objects are: in files, or behind an API server.
 func (f *scanFlags) cluster(t terminal, from *foundation) (scan.Cluster, error) {
 	if len(f.files) == 0 {
-		kubeconfig := f.setup.cluster.kubeconfig
-		if kubeconfig == "" {
-			kubeconfig = defaultKubeconfig(t)
-		}
-		client, err := cluster.NewClient(cluster.ClientOptions{
-			Kubeconfig: kubeconfig, Context: f.setup.cluster.context, QPS: float64(f.qps), Burst: max(1, int(f.qps)), Version: strings.TrimPrefix(versionText(), "quaymaster "),
-		})
+		client, err := f.client(t)
 		if err != nil {
 			return nil, err
 		}
@@ -274,4 +292,15 @@ func (f *scanFlags) cluster(t terminal, from *foundation) (scan.Cluster, error) 
 		}
 	}
 	return scan.NewFiles(objects), nil
+}
+
+// client is that of the cluster which the flags name.
+func (f *scanFlags) client(t terminal) (*cluster.Client, error) {
+	kubeconfig := f.setup.cluster.kubeconfig
+	if kubeconfig == "" {
+		kubeconfig = defaultKubeconfig(t)
+	}
+	return cluster.NewClient(cluster.ClientOptions{
+		Kubeconfig: kubeconfig, Context: f.setup.cluster.context, QPS: float64(f.qps), Burst: max(1, int(f.qps)), Version: strings.TrimPrefix(versionText(), "quaymaster "),
+	})
 }

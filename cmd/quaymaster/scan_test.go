@@ -97,12 +97,21 @@ func TestScan(t *testing.T) {
 		{"what cannot be judged is no pass", []string{"-f", good, "--policy", unlabelled}, "", exitUnable, []string{"unable", "1 could not be judged"}},
 		{"JSON", []string{"-f", pods, "--policy", policies, "-o", "json"}, "", exitDenied, []string{`"kind": "Scan"`, `"answer": "deny"`, `"objects": 2`, `"policiesLeftOut"`, `"denied": 2`}},
 		{"reports", []string{"-f", pods, "--policy", policies, "-o", "openreports"}, "", exitDenied, []string{"openreports.io/v1alpha1", "background scan"}},
-		{"no such format", []string{"-f", pods, "-o", "xml"}, "", exitUsage, []string{"-o xml: want text, json"}},
+		{"findings at their lines", []string{"-f", pods, "--policy", policies, "-o", "sarif"}, "", exitDenied, []string{`"version": "2.1.0"`, `"startLine"`, "every pod has a team"}},
+		{"a test report", []string{"-f", pods, "--policy", policies, "-o", "junit"}, "", exitDenied, []string{`<testsuites`, `failures="2"`}},
+		{"a page", []string{"-f", pods, "--policy", policies, "-o", "markdown"}, "", exitDenied, []string{"every pod has a team", "b-1"}},
+		{"annotations beside text", []string{"-f", pods, "--policy", policies, "-o", "github", "-o", "text"}, "", exitDenied, []string{"::error file=", "now 2 would be denied"}},
+		{"no such format", []string{"-f", pods, "-o", "xml"}, "", exitUsage, []string{"-o xml: want text, json, sarif, junit, markdown, github, policyreport or openreports"}},
+		{"no summary of what runs already", []string{"-f", pods, "-o", "vsa"}, "", exitUsage, []string{"-o vsa: want"}},
+		{"two in one file", []string{"-f", pods, "-o", "json=" + pods + ".out", "-o", "text=" + pods + ".out"}, "", exitUsage, []string{"over one another"}},
 		{"two on standard output", []string{"-f", pods, "-o", "json", "-o", "text"}, "", exitUsage, []string{"mixed"}},
 		{"files and a cluster", []string{"-f", pods, "--context", "x", "--policy", policies}, "", exitUsage, []string{"in place of one"}},
 		{"nothing to scan", []string{"--kubeconfig", filepath.Join(folder, "none")}, "", exitUsage, []string{"--kubeconfig"}},
 		{"a signer and nobody to ask", []string{"--signer", "x"}, "", exitUsage, []string{"--gateway URL", "kubectl -n quaymaster port-forward", "--decision-log FOLDER"}},
-		{"two to ask", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1", "--decision-log", folder}, "", exitUsage, []string{"--gateway URL or"}},
+		{"two to ask", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1", "--decision-log", folder}, "", exitUsage, []string{"want one of --gateway URL"}},
+		{"reports and a log", []string{"--signer", "x", "--reports", "--decision-log", folder}, "", exitUsage, []string{"want one of"}},
+		{"reports and no signer", []string{"-f", pods, "--policy", policies, "--reports"}, "", exitUsage, []string{"for --signer"}},
+		{"a page of what stands on it", []string{"--signer", "x", "--decision-log", folder, "-o", "markdown"}, "", exitUsage, []string{"want text or json"}},
 		{"a folder without a log", []string{"--signer", "x", "--decision-log", folder}, "", exitUnable, []string{"there is no decision log in it"}},
 		{"a log and no signer", []string{"-f", pods, "--policy", policies, "--decision-log", folder}, "", exitUsage, []string{"for --signer"}},
 		{"somebody to ask and no signer", []string{"-f", pods, "--policy", policies, "--gateway", "http://localhost"}, "", exitUsage, []string{"for --signer"}},
@@ -120,6 +129,62 @@ func TestScan(t *testing.T) {
 		for _, want := range row.want {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: want %q in\n%s", row.reason, want, said)
+			}
+		}
+	}
+}
+
+// TestScanFiles: what a scan that came to nothing leaves does not look like that of one
+// that found nothing.
+func TestScanFiles(t *testing.T) {
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	for name, text := range map[string]string{"policies.yaml": scanPolicy, "pods.yaml": scanPods} {
+		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var outputs []string
+	formats := scanOutput()
+	for _, format := range formats.table() {
+		outputs = append(outputs, "-o", format.name+"="+path("out."+format.name))
+	}
+	closed, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, row := range []struct {
+		reason string
+		ctx    context.Context
+		args   []string
+		code   int
+		want   map[string]string
+	}{
+		{"a round", t.Context(), []string{"-f", path("pods.yaml")}, exitDenied, map[string]string{
+			"text": "would be denied", "json": `"kind": "Scan"`, "sarif": `"ruleId"`, "junit": "<failure", "markdown": "denied", "github": "::error",
+			"policyreport": "result: fail", "openreports": "result: fail",
+		}},
+		{"interrupted", closed, []string{"-f", path("pods.yaml")}, exitUnable, map[string]string{
+			"text": "nothing was decided: the run was interrupted", "json": `"error": "the run was interrupted"`, "sarif": `"executionSuccessful": false`,
+			"junit": `errors="1"`, "markdown": "nothing was decided", "github": "::error ", "policyreport": "", "openreports": "",
+		}},
+		{"a file that is not there", t.Context(), []string{"-f", path("none.yaml")}, exitUsage, map[string]string{"text": "none.yaml", "json": `"error": "`, "policyreport": ""}},
+		{"a log that is not there", t.Context(), []string{"--signer", "x", "--decision-log", path("none")}, exitUnable, nil},
+	} {
+		args, of := append([]string{"scan"}, row.args...), outputs
+		if row.want == nil {
+			of = []string{"-o", "json=" + path("out.json")}
+			row.want = map[string]string{"json": `"error": "--decision-log: `}
+		} else if row.args[0] == "-f" {
+			args = append(args, "--policy", path("policies.yaml"))
+		}
+		var out, errs bytes.Buffer
+		code := run(row.ctx, append(args, of...), terminal{in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" }})
+		if code != row.code || out.Len() > 0 {
+			t.Errorf("%s: status %d, want %d\n%s%s", row.reason, code, row.code, out.String(), errs.String())
+		}
+		for format, want := range row.want {
+			text, err := os.ReadFile(path("out." + format))
+			if err != nil || !strings.Contains(string(text), want) || want == "" && len(text) > 0 {
+				t.Errorf("%s as %s: %v, want %q in\n%s", row.reason, format, err, want, text)
 			}
 		}
 	}

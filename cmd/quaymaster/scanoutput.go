@@ -2,10 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,15 +14,35 @@ import (
 	"github.com/quaymaster/quaymaster/scan"
 )
 
-// scanned is what a scan came to.
+// scanned is what a scan came to: as verify tells what it decided, with words of its
+// own where a person reads them, and for reports.
 type scanned struct {
+	verdicts
 	summary scan.Summary
 	tally   *scanTally
 	left    []scan.LeftOut
+	all     bool // that is held against workloads
 }
 
-// scanFormats are how it is told, in the order of their help.
-func scanFormats() []string { return []string{"text", "json", "policyreport", "openreports"} }
+// newScanned takes the outcomes for the formats that are made of them.
+func newScanned(summary scan.Summary, tally *scanTally, left []scan.LeftOut) *scanned {
+	s := &scanned{summary: summary, tally: tally, left: left}
+	for i := range tally.decided {
+		s.outcomes = append(s.outcomes, tally.decided[i].Outcome)
+	}
+	return s
+}
+
+// scanOutput are the flags for it: nobody relies on a summary of what runs already.
+func scanOutput() outputFlags {
+	return outputFlags{leavesOut: func(name string) bool { return name == vsaFormat }}
+}
+
+func (s *scanned) on(file, color bool) telling {
+	there := *s
+	there.toFile, there.color = file, color
+	return &there
+}
 
 // scanReport is its JSON, version report.APIVersion.
 type scanReport struct {
@@ -77,33 +95,51 @@ func (s *scanned) report() scanReport {
 	return r
 }
 
-// write tells it in one format.
-func (s *scanned) write(w io.Writer, format string, all bool) error {
-	switch format {
-	case "text":
-		return s.text(w, all)
-	case "json":
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(s.report())
-	case "policyreport":
-		return policyreport.Write(w, policyreport.PolicyReports, s.tally.decided)
-	case "openreports":
-		return policyreport.Write(w, policyreport.OpenReports, s.tally.decided)
+// scanFailure is the JSON of a round that came to nothing.
+type scanFailure struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Error      string `json:"error"`
+}
+
+func (s *scanned) json(w io.Writer) error {
+	if s.failure != nil {
+		return indented(w, scanFailure{report.APIVersion, "Scan", s.reason()})
 	}
-	return fmt.Errorf("-o %s: want %s", format, strings.Join(scanFormats(), ", "))
+	return indented(w, s.report())
+}
+
+// indented writes JSON for people.
+func indented(w io.Writer, what any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(what)
+}
+
+func (s *scanned) policyReport(w io.Writer) error { return s.reports(w, policyreport.PolicyReports) }
+func (s *scanned) openReport(w io.Writer) error   { return s.reports(w, policyreport.OpenReports) }
+
+// reports leaves the file of a round that came to nothing empty, as verify does.
+func (s *scanned) reports(w io.Writer, api policyreport.API) error {
+	if s.failure != nil {
+		return nil //nolint:nilerr // the failure is told by who runs the command
+	}
+	return policyreport.Write(w, api, s.tally.decided)
 }
 
 // maxRows is how many rows the table has unless all are asked for.
 const maxRows = 50
 
 // text writes a table of what would be denied now, and one of the rules.
-func (s *scanned) text(w io.Writer, all bool) error {
+func (s *scanned) text(w io.Writer) error {
+	if s.failure != nil {
+		return s.verdicts.text(w)
+	}
 	var b strings.Builder
 	held := s.tally.against()
 	shown := held
-	if !all && len(held) > maxRows {
+	if !s.all && len(held) > maxRows {
 		shown = held[:maxRows]
 	}
 	if len(shown) > 0 {
@@ -202,63 +238,4 @@ func (s *scanned) exit() error {
 		return status(exitUnable)
 	}
 	return nil
-}
-
-// scanOutputs are where a scan is told, each as format or format=path.
-type scanOutputs []string
-
-func (o scanOutputs) check() error {
-	onStdout := 0
-	for _, asked := range o {
-		format, path, toFile := strings.Cut(asked, "=")
-		known := false
-		for _, name := range scanFormats() {
-			known = known || name == format
-		}
-		switch {
-		case !known:
-			return fmt.Errorf("-o %s: want %s", format, strings.Join(scanFormats(), ", "))
-		case toFile && path == "":
-			return fmt.Errorf("-o %s: the path is empty", asked)
-		case !toFile:
-			onStdout++
-		}
-	}
-	if onStdout > 1 {
-		return errors.New("two outputs would be mixed on standard output: send one to a file, as in -o json=scan.json")
-	}
-	return nil
-}
-
-// keeps reports whether a format is made of all outcomes.
-func (o scanOutputs) keeps() bool {
-	for _, asked := range o {
-		if format, _, _ := strings.Cut(asked, "="); format == "policyreport" || format == "openreports" {
-			return true
-		}
-	}
-	return false
-}
-
-// tell writes all of them.
-func (o scanOutputs) tell(t terminal, s *scanned, all bool) error {
-	for _, asked := range o {
-		format, path, toFile := strings.Cut(asked, "=")
-		err := func() (err error) {
-			to := t.out
-			if toFile {
-				file, err := os.Create(path)
-				if err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, file.Close()) }()
-				to = file
-			}
-			return s.write(to, format, all)
-		}()
-		if err != nil {
-			return fmt.Errorf("-o %s: %w", asked, err)
-		}
-	}
-	return s.exit()
 }

@@ -25,9 +25,10 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory"
 )
 
-// signerFlags ask a gateway what it remembers.
+// signerFlags ask a gateway what it remembers, or who keeps what it said.
 type signerFlags struct {
 	signer, gateway, tokenFile, caFile, decisionLog string
+	reports                                         bool
 }
 
 const (
@@ -43,6 +44,7 @@ func (f *signerFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.signer, "signer", "", "list what runs on the strength of a `key` (file or fingerprint), an identity, a digest (sha256:...) or a policy (policy:KIND/NAME)")
 	flags.StringVar(&f.gateway, "gateway", "", "`URL` of the gateway's dashboard, for --signer")
 	flags.StringVar(&f.decisionLog, "decision-log", "", "`folder` of a gateway's decision log, for --signer in place of --gateway")
+	flags.BoolVar(&f.reports, "reports", false, "ask the reports in the cluster (--context), for --signer in place of --gateway")
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` of the bearer token to show it")
 	flags.StringVar(&f.caFile, "gateway-ca", "", "PEM `file` of certificate authorities to trust for it beside the system's")
 }
@@ -104,56 +106,108 @@ func fingerprintOf(path string) (string, error) {
 
 // stands is what stands on a signer.
 type stands struct {
+	verdicts `json:"-"`
+
 	APIVersion string              `json:"apiVersion"`
 	Kind       string              `json:"kind"`
 	Signer     string              `json:"signer"`
 	About      inventory.About     `json:"about"`
 	Images     []inventory.Details `json:"images"`
+
+	inReports bool // which know less
+}
+
+func newStands() *stands {
+	return &stands{APIVersion: report.APIVersion, Kind: "SignerUses", Images: []inventory.Details{}}
+}
+
+func (s *stands) on(file, color bool) telling {
+	there := *s
+	there.toFile, there.color = file, color
+	return &there
+}
+
+func (s *stands) json(w io.Writer) error {
+	if s.failure != nil {
+		return indented(w, scanFailure{report.APIVersion, "SignerUses", s.reason()})
+	}
+	return indented(w, s)
 }
 
 // signerSource says how to get at a gateway's memory: its dashboard listens on loopback
-// unless it asks for tokens, where the API server's proxy does not reach it.
-const signerSource = `--signer asks what a gateway remembers: want --gateway URL or --decision-log FOLDER.
+// unless it asks for tokens, and the API server's proxy to Services takes the token for
+// one of its own.
+const signerSource = `--signer asks what a gateway remembers: want one of --gateway URL, --decision-log FOLDER and --reports.
 Of a dashboard that listens on loopback, as it does unless dashboard.address is set, in another terminal:
   kubectl -n quaymaster port-forward pod/$(kubectl -n quaymaster get lease quaymaster -o jsonpath='{.spec.holderIdentity}') 8001
 (the pod that leads is the one that scans) and then --gateway http://127.0.0.1:8001
 Of one at another address: --gateway https://HOST:PORT --gateway-ca FILE --token-file FILE, with a token
 of somebody who may get its path (kubectl create token NAME).
+Where reports are written: --reports, with --context NAME for another than the current cluster.
 Where a decision log is kept: --decision-log with a copy of a replica's folder`
 
-func (f *signerFlags) run(ctx context.Context, t terminal, outputs []string) error {
-	if (f.gateway == "") == (f.decisionLog == "") {
+// runSigner says what stands on a signer.
+func (f *scanFlags) runSigner(ctx context.Context, t terminal) error {
+	asked := 0
+	for _, is := range []bool{f.signer.gateway != "", f.signer.decisionLog != "", f.signer.reports} {
+		if is {
+			asked++
+		}
+	}
+	if asked != 1 {
 		return errors.New(signerSource)
 	}
-	if len(outputs) != 1 || outputs[0] != "text" && outputs[0] != "json" {
+	if f.outputs.asksBeside(textFormat, jsonFormat) {
 		return errors.New("-o: with --signer, want text or json")
 	}
-	query, err := f.query()
+	query, err := f.signer.query()
 	if err != nil {
 		return err
 	}
-	source := "--decision-log"
-	find := func() (*stands, error) { return standsInLog(f.decisionLog, query) }
-	if f.gateway != "" {
-		asks, err := f.client()
-		if err != nil {
-			return err
-		}
-		source = "--gateway " + f.gateway
-		find = func() (*stands, error) { return asks.ask(ctx, query) }
-	}
-	found, err := find()
+	files, err := f.outputs.open(t)
 	if err != nil {
-		fmt.Fprintf(t.err, "quaymaster: %s: %v\n", source, err)
+		return err
+	}
+	found, err := f.stands(ctx, t, query)
+	if err != nil {
+		found = &stands{verdicts: verdicts{failure: err}}
+	}
+	found.Signer = f.signer.signer
+	err = writeAll(t, files, found, found.failure)
+	if failed, ok := errors.AsType[roundError](err); ok {
+		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
 		return status(exitUnable)
 	}
-	found.Signer = f.signer
-	if outputs[0] == "json" {
-		encoder := json.NewEncoder(t.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(found)
+	return err
+}
+
+// stands asks who was named.
+func (f *scanFlags) stands(ctx context.Context, t terminal, query url.Values) (*stands, error) {
+	var found *stands
+	var err error
+	source := "--decision-log"
+	switch {
+	case f.signer.gateway != "":
+		asks, wrong := f.signer.client()
+		if wrong != nil {
+			return nil, wrong
+		}
+		source = "--gateway " + f.signer.gateway
+		found, err = asks.ask(ctx, query)
+	case f.signer.reports:
+		client, wrong := f.client(t)
+		if wrong != nil {
+			return nil, wrong
+		}
+		source = "--reports"
+		found, err = standsInReports(ctx, client.Dynamic, query)
+	default:
+		found, err = standsInLog(f.signer.decisionLog, query)
 	}
-	return found.text(t.out)
+	if err != nil {
+		return nil, roundError{fmt.Errorf("%s: %w", source, err)}
+	}
+	return found, nil
 }
 
 // asker asks a gateway.
@@ -189,7 +243,7 @@ func (f *signerFlags) client() (*asker, error) {
 
 // ask reads all images that the query means, with what runs them.
 func (a *asker) ask(ctx context.Context, query url.Values) (*stands, error) {
-	found := &stands{APIVersion: report.APIVersion, Kind: "SignerUses", Images: []inventory.Details{}}
+	found := newStands()
 	for offset := 0; ; {
 		query.Set("offset", strconv.Itoa(offset))
 		query.Set("limit", strconv.Itoa(inventory.MaxPage))
@@ -255,6 +309,9 @@ func firstLine(body []byte) string {
 
 // text writes a line for each image and workload.
 func (s *stands) text(w io.Writer) error {
+	if s.failure != nil {
+		return s.verdicts.text(w)
+	}
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	workloads, pods := 0, 0
@@ -283,14 +340,21 @@ func (s *stands) text(w io.Writer) error {
 		}
 	}
 	_ = table.Flush() // into memory
-	fmt.Fprintf(&b, "%d images, %d workloads and %d pods at least stand on %s, as replica %s remembers since %s", len(s.Images), workloads, pods, report.Escape(s.Signer),
-		report.Escape(s.About.Replica), s.About.Since.UTC().Format(time.RFC3339))
-	if s.About.Scanned.IsZero() {
-		b.WriteString("; it has told of no scan yet, so that what came before is missing")
-	}
-	b.WriteString("\n")
+	fmt.Fprintf(&b, "%d images, %d workloads and %d pods at least stand on %s, %s\n", len(s.Images), workloads, pods, report.Escape(s.Signer), s.source())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// source says who remembers it.
+func (s *stands) source() string {
+	if s.inReports {
+		return "as the reports in the cluster say, which name the first signer that a rule met"
+	}
+	source := fmt.Sprintf("as replica %s remembers since %s", report.Escape(s.About.Replica), s.About.Since.UTC().Format(time.RFC3339))
+	if s.About.Scanned.IsZero() {
+		source += "; it has told of no scan yet, so that what came before is missing"
+	}
+	return source
 }
 
 // shortDigest is enough of one to tell it apart.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
@@ -30,7 +29,13 @@ func standsInLog(folder string, query url.Values) (*stands, error) {
 	if _, err := recall.Fill(known, recall.Source{Folder: folder, Lines: maxSignerLines}); err != nil {
 		return nil, err
 	}
-	found := &stands{APIVersion: report.APIVersion, Kind: "SignerUses", About: known.About(), Images: []inventory.Details{}}
+	return standsIn(known, query)
+}
+
+// standsIn asks an inventory what a gateway would be asked.
+func standsIn(known *inventory.Inventory, query url.Values) (*stands, error) {
+	found := newStands()
+	found.About = known.About()
 	for offset := 0; ; {
 		page, err := known.Images(inventory.ImageQuery{
 			Digest: query.Get("digest"), Policy: query.Get("policy"), Key: query.Get("key"), Signer: query.Get("signer"),

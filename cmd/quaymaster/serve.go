@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"strings"
@@ -14,17 +15,19 @@ import (
 )
 
 func serveCommand(t terminal) *cobra.Command {
-	var path string
+	var path, roles string
 	cmd := &cobra.Command{
-		Use:   "serve [--config FILE]",
+		Use:   "serve [--config FILE] [--roles ROLES]",
 		Short: "Run the gateway: admission for a Kubernetes API server",
 		Long: `Serve answers the API server's admission requests: it pins images to the digests
 that it proved, and denies those that policies do not let run. It runs in a
 cluster, or without one on policies in a folder (standalone: true).
 
 The configuration is a file of kind Configuration; docs/configuration.md lists
-every setting. On SIGTERM it is not ready first, finishes what is at work, and
-leaves.
+every setting. --roles says what this process does, in place of the
+configuration's roles: some of admission, scan, report and background, with
+commas between them; docs/roles.md says what each does and needs. On SIGTERM it
+is not ready first, finishes what is at work, and leaves.
 
 Of the environment it reads POD_NAME and POD_IP, by which replicas know one
 another, OTEL_EXPORTER_OTLP_ENDPOINT where traces.endpoint is not set, and what
@@ -33,18 +36,29 @@ proxies, clouds and Go's runtime (GOMEMLIMIT) are used to.
 Exit status: 0 after a drain, 2 for a configuration that cannot be used, 3 if
 it could not serve.`,
 		Example: `  quaymaster serve
-  quaymaster serve --config gateway.yaml`,
+  quaymaster serve --config gateway.yaml
+  quaymaster serve --config gateway.yaml --roles scan,report,background`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			configuration, err := gateway.Load(path)
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("roles") {
+				list, err := gateway.ParseRoles(roles)
+				if err != nil {
+					return fmt.Errorf("--roles: %w", err)
+				}
+				if err := configuration.Assign(list); err != nil {
+					return fmt.Errorf("--roles %s: %w", roles, err)
+				}
+			}
 			configuration.Traces.Endpoint = cmp.Or(configuration.Traces.Endpoint, t.env("OTEL_EXPORTER_OTLP_ENDPOINT"))
 			return serve(cmd, configuration, t)
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "configuration `file`; without it every setting has its default")
+	cmd.Flags().StringVar(&roles, "roles", "", "`roles` of this process: some of admission,scan,report,background; the default is what the configuration says, else all")
 	return cmd
 }
 

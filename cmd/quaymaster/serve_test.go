@@ -27,6 +27,14 @@ func TestServeRefusesConfigurations(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %d and a word of %q: %s", c.reason, code, exitUsage, c.says, errs)
 		}
 	}
+	for roles, says := range map[string]string{
+		"report": "give it scan or admission", "scan,scan": "named twice", "scans": "want some of admission,scan,report,background", "": "leave roles out for all",
+		"scan": "standalone", // the flag wins, and goes with the rest of the file
+	} {
+		if code, _, errs := quaymaster(t, "serve", "--roles", roles, "--config", h.file(t, "gateway.yaml", standalone)); code != exitUsage || !strings.Contains(errs, says) {
+			t.Errorf("--roles %q: exit status %d, want %d and a word of %q: %s", roles, code, exitUsage, says, errs)
+		}
+	}
 	if code, _, errs := quaymaster(t, "serve", "--config", h.path("missing.yaml")); code != exitUsage || !strings.Contains(errs, "missing.yaml") {
 		t.Errorf("a missing file: exit status %d: %s", code, errs)
 	}

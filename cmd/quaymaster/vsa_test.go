@@ -263,3 +263,51 @@ func TestSummaryPage(t *testing.T) {
 		t.Errorf("%d commands were run", ran)
 	}
 }
+
+// TestSummaryPolicyPage: the ImageValidatingPolicy of docs/vsa.md takes a summary or a
+// signature, and neither by another key.
+func TestSummaryPolicyPage(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	ci := h.ci(t)
+	page, err := os.ReadFile("../../docs/vsa.md")
+	ok(t, err)
+	_, rest, found := strings.Cut(string(page), "An ImageValidatingPolicy takes it in place of a signature:\n\n```yaml\n")
+	text, _, ended := strings.Cut(rest, "```")
+	if !found || !ended {
+		t.Fatal("no policy")
+	}
+	quoted := func(name string) string { return fmt.Sprintf("%q", h.read(t, name)) }
+	fill := strings.NewReplacer("registry.example", h.Registry.Host(), `"<ci.pub>"`, quoted("ci.pub"), `"<cosign.pub>"`, quoted("key.pub"))
+	made := h.file(t, "policy.yaml", fill.Replace(text))
+	said := func(of gatetest.Image, result string) map[string]any {
+		return map[string]any{
+			"verifier": map[string]any{"id": ciID}, "timeVerified": time.Now().UTC().Format(time.RFC3339), "verificationResult": result,
+			"resourceUri": vsa.ResourceURI(repositoryOf(t, of.Name)), "verifiedLevels": []string{"SLSA_BUILD_LEVEL_UNEVALUATED"},
+		}
+	}
+	for i, row := range []struct {
+		reason string
+		stored func(of gatetest.Image) error
+		code   int
+	}{
+		{"a summary alone", func(of gatetest.Image) error {
+			return h.AttestBundle(of, verifytest.Claim{Signer: ci, NoLog: true}, attest.PredicateVSA, said(of, "PASSED"))
+		}, exitAllowed},
+		{"a signature alone", func(of gatetest.Image) error { return h.SignLegacy(of, verifytest.Claim{Signer: h.key}, nil) }, exitAllowed},
+		{"neither", func(gatetest.Image) error { return nil }, exitDenied},
+		{"a summary that it failed", func(of gatetest.Image) error {
+			return h.AttestBundle(of, verifytest.Claim{Signer: ci, NoLog: true}, attest.PredicateVSA, said(of, "FAILED"))
+		}, exitDenied},
+		{"a summary by who signs", func(of gatetest.Image) error {
+			return h.AttestBundle(of, verifytest.Claim{Signer: h.key, NoLog: true}, attest.PredicateVSA, said(of, "PASSED"))
+		}, exitDenied},
+		{"a signature by who verifies", func(of gatetest.Image) error { return h.SignLegacy(of, verifytest.Claim{Signer: ci}, nil) }, exitDenied},
+	} {
+		of := h.Build("shop/app", "v1", fmt.Sprint("page ", i))
+		ok(t, row.stored(of))
+		manifest := h.file(t, "pod.yaml", fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: %q}]}\n", of.ByDigest()))
+		if code, out, errs := quaymaster(t, "verify", "--policy", made, "--trusted-root", h.path("trusted_root.json"), "-f", manifest); code != row.code {
+			t.Errorf("%s: exit status %d, want %d\n%s%s", row.reason, code, row.code, out, errs)
+		}
+	}
+}

@@ -202,4 +202,7 @@ type About struct {
 	Dropped int64 `json:"dropped"`
 	// Scanned is when a scan last told something; zero where none did.
 	Scanned time.Time `json:"scanned,omitzero"`
+	// Alone says why this is not the inventory of the replica that leads, which scans;
+	// empty where it is, or where replicas do not ask one another.
+	Alone string `json:"alone,omitempty"`
 }

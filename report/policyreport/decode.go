@@ -11,6 +11,9 @@ import (
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
 )
 
 // ErrForeign is returned for an object that has the name of a report and was made by
@@ -167,4 +170,33 @@ func (r *Report) forgetUseless() {
 			delete(r.unlisted, t)
 		}
 	}
+}
+
+// Results returns what one part of a report says, which Encode made once and anybody may
+// have edited since: what makes no sense is left out. Each result is about the object
+// that it names, which runs for the report's scope where the two differ; one that names
+// none is about the scope. An error is as Decode's.
+func Results(part []byte) ([]result.Result, error) {
+	object, _, err := parse(part)
+	if err != nil {
+		return nil, fmt.Errorf("read a report: %w", err)
+	}
+	var scope report.Resource
+	if object.Scope != nil {
+		scope = resourceOf(*object.Scope)
+	}
+	var results []result.Result
+	for _, entry := range object.Results {
+		r, ok := resultOf(entry)
+		switch {
+		case !ok, r.Resource.Name == "" && scope.Name == "":
+			continue
+		case r.Resource.Name == "":
+			r.Resource = scope
+		case scope.Name != "" && identity(r.Resource) != identity(scope):
+			r.Resource.Owner = &report.Owner{APIVersion: scope.APIVersion, Kind: scope.Kind, Name: scope.Name, UID: scope.UID}
+		}
+		results = append(results, r)
+	}
+	return results, nil
 }

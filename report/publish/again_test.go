@@ -244,3 +244,54 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsRecalled: what was decided before the program began is put to what reports
+// say already, without a conflict, and takes nothing back that is newer.
+func TestWhatIsRecalled(t *testing.T) {
+	created := func(passes bool, ago time.Duration) report.Decided {
+		d := decided("lone", "", passes)
+		d.Outcome.Subject.Operation, d.Occasion.Process = "CREATE", report.ProcessAdmission
+		d.Occasion.Time = time.Now().Add(-ago)
+		return d
+	}
+	for _, row := range []struct {
+		reason string
+		there  bool // what was decided a minute ago is in a report already
+		passes bool
+		ago    time.Duration
+		want   string
+		writes int
+	}{
+		{"it was not written", false, true, time.Minute, "labels pass", 1},
+		{"it was written", true, true, time.Minute, "labels pass", 0},
+		{"something newer was", true, false, time.Hour, "labels pass", 0},
+		{"something older was", true, false, time.Second, "labels fail", 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore()
+			if row.there {
+				before := run(t, s)
+				before.Take(created(true, time.Minute))
+				wait(time.Minute)
+				before.stop()
+			}
+			writes := s.writes["shop/quaymaster-uid-lone"]
+			p := run(t, s)
+			defer p.stop()
+			recalled := created(row.passes, row.ago+time.Minute) // a minute has gone by
+			if row.there {
+				recalled.Occasion.Time = recalled.Occasion.Time.Truncate(time.Microsecond)
+			}
+			if err := p.Put(t.Context(), recalled); err != nil {
+				t.Fatal(err)
+			}
+			wait(time.Minute)
+			if got := s.results("shop/quaymaster-uid-lone"); len(got) != 1 || got[0] != row.want {
+				t.Errorf("%s: the report says %v, want %s", row.reason, got, row.want)
+			}
+			if got := s.writes["shop/quaymaster-uid-lone"] - writes; got != row.writes || p.told.wrote[publish.Conflicted] > 0 {
+				t.Errorf("%s: %d writes, want %d; %v", row.reason, got, row.writes, p.told.wrote)
+			}
+		})
+	}
+}

@@ -168,7 +168,7 @@ func (p *Publisher) takeIn(ctx, last context.Context) {
 	for {
 		d, ok := p.queue.next()
 		if ok {
-			if err := p.sort(last, d); err != nil {
+			if err := p.sort(last, d, true); err != nil {
 				p.options.Observer.Failed(err)
 			}
 			continue

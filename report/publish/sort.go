@@ -37,12 +37,13 @@ func isNoise(group, kind string) bool {
 }
 
 // Put is Take for who can wait: it returns when there is room for what the scan found
-// out about an object, or with ctx. Nothing of it is lost while the program runs.
+// out about an object, or for what the decision log knows from before, or with ctx.
+// Nothing of it is lost while the program runs, and what reports say that is newer stays.
 func (p *Publisher) Put(ctx context.Context, d report.Decided) error {
 	if !p.wants(d) {
 		return nil
 	}
-	return p.sort(ctx, d)
+	return p.sort(ctx, d, false)
 }
 
 // Forget takes away what reports say about an object that is gone, since a time. Where
@@ -70,9 +71,10 @@ func (p *Publisher) Keep(ctx context.Context, at policyreport.Place, policies []
 	return p.pending.add(ctx, c)
 }
 
-// sort puts what was decided into words, and to the reports that they belong to. A panic
-// is an error like any other.
-func (p *Publisher) sort(ctx context.Context, d report.Decided) (err error) {
+// sort puts what was decided into words, and to the reports that they belong to. Of what
+// was decided just now, an object that is created has no report yet. A panic is an error
+// like any other.
+func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("internal error at what was decided about %s, which is a defect: %v", d.Resource().Name, v)
@@ -113,7 +115,7 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided) (err error) {
 		to(result.Result{Resource: of}) // also where no rule says anything any more
 	}
 	for _, c := range changes {
-		c.fresh = d.Outcome.Subject.Operation == "CREATE" && d.Occasion.Process == report.ProcessAdmission && of.UID != "" && c.at.Scope.UID == of.UID
+		c.fresh = justNow && d.Outcome.Subject.Operation == "CREATE" && d.Occasion.Process == report.ProcessAdmission && of.UID != "" && c.at.Scope.UID == of.UID
 		if d.Occasion.Process == report.ProcessScan {
 			c.item(of).whole = d.Occasion.Time
 		}

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -155,5 +156,34 @@ func TestSignIn(t *testing.T) {
 	b.do(chromedp.SendKeys("#token", token+"\n", chromedp.ByQuery), chromedp.WaitVisible("table.rows tbody tr", chromedp.ByQuery))
 	if strings.Contains(eval[string](b, "location.href"), token) {
 		t.Error("the token is in the address")
+	}
+}
+
+// dead is a leader that does not answer, by a name that would like to be a script.
+type dead struct{}
+
+func (dead) View(context.Context, string) (int, []byte, error) {
+	return 0, nil, errors.New("the replica that leads, " + hostile + ", does not answer")
+}
+
+// TestAlone: a replica whose leader does not answer says on each page that these are its
+// own words.
+func TestAlone(t *testing.T) {
+	b := newTab(t)
+	pages, err := ui.New(ui.Config{Inventory: some(t, 3, "")}, ui.WithoutTokens(), ui.WithLeader(dead{}))
+	check(t, err)
+	server := httptest.NewServer(pages)
+	t.Cleanup(server.Close)
+	for _, page := range []struct{ path, ready string }{{"/", "figure.chart svg"}, {"/images", "table.rows tbody tr"}, {"/decisions", "table.rows tbody tr"}, {"/policies", "table.rows tbody tr"}} {
+		b.see(server.URL+page.path, page.ready)
+		b.await(`document.querySelector("#about")?.textContent.includes("This is what it knows itself: the replica that leads, ")`)
+		if eval[bool](b, `window.hit === 1 || !!document.querySelector("#about img, #about script, #about svg")`) {
+			t.Errorf("%s: the leader's name became a part of the page", page.path)
+		}
+	}
+	b.shoot("alone")
+	b.see(shown(t, some(t, 3, "")).URL+"/", "figure.chart svg")
+	if strings.Contains(eval[string](b, `document.querySelector("#about").textContent`), "knows itself") {
+		t.Error("who has no leader to ask says that it does not answer")
 	}
 }

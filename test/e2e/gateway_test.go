@@ -62,8 +62,8 @@ func unguarded(t *testing.T, namespace string) *scene {
 }
 
 // start runs a replica until the test ends, and takes its webhook
-// configurations away with it: others have pods to create.
-func (s *scene) start(t *testing.T, c gateway.Configuration) *gateway.Gateway {
+// configurations away with it: others have pods to create. env is added to its own.
+func (s *scene) start(t *testing.T, c gateway.Configuration, env ...string) *gateway.Gateway {
 	t.Helper()
 	binary, err := shared.binary()
 	must(t, err)
@@ -71,7 +71,7 @@ func (s *scene) start(t *testing.T, c gateway.Configuration) *gateway.Gateway {
 	c.Kubernetes.Kubeconfig = filepath.Join(folder, "kubeconfig")
 	must(t, controlplane.WriteKubeconfig(c.Kubernetes.Kubeconfig, s.identity))
 	c.PlainHTTP(s.harbour.Registry.Host())
-	g, err := gateway.Start(t.Context(), gateway.Options{Program: binary, Folder: folder, Configuration: c})
+	g, err := gateway.Start(t.Context(), gateway.Options{Program: binary, Folder: folder, Configuration: c, Env: env})
 	must(t, err)
 	t.Cleanup(func() {
 		g.Kill()

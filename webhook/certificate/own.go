@@ -24,6 +24,8 @@ type OwnConfig struct {
 	Names []string
 	// Log is told of renewals and of trouble.
 	Log *slog.Logger
+	// Follows: nothing is made or renewed here, and what others make is waited for.
+	Follows bool
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -98,10 +100,16 @@ func (o *Own) Refresh(ctx context.Context) error {
 // look reads the Store and writes it where something must change.
 func (o *Own) look(ctx context.Context) (estate, error) {
 	content, err := o.config.Store.Get(ctx)
+	if o.config.Follows && (errors.Is(err, ErrAbsent) || err == nil && empty(content.Entries)) {
+		return estate{}, errors.New("nobody has made it yet, and it is not made here; it is waited for")
+	}
 	if err != nil && !errors.Is(err, ErrAbsent) {
 		return estate{}, fmt.Errorf("read: %w", err)
 	}
 	e := read(content.Entries)
+	if o.config.Follows {
+		return e, errors.Join(e.flaws...)
+	}
 	if len(e.flaws) > 0 && !content.Ours && !empty(content.Entries) {
 		return estate{}, fmt.Errorf("it holds what the gateway did not make (%w): give the gateway a name of its own, or delete this one", errors.Join(e.flaws...))
 	}

@@ -158,6 +158,33 @@ func TestThreeYears(t *testing.T) {
 }
 
 // TestRotationUnderLoad calls all the time while the clock runs.
+// TestAuthorityExpires: of two authorities the one counts by which the served leaf is
+// known, and an old one that is on its way out alarms nobody.
+func TestAuthorityExpires(t *testing.T) {
+	c := newClock()
+	own := newOwn(t, &Memory{}, c)
+	if end := own.AuthorityExpires(); !end.IsZero() {
+		t.Errorf("before anything was loaded: %s", end)
+	}
+	least := AuthorityLife
+	for range 3 * 365 {
+		refresh(t, own)
+		least = min(least, own.AuthorityExpires().Sub(c.now()))
+		if own.AuthorityExpires().Before(own.Expires()) {
+			t.Fatalf("%s: the authority ends before the certificate that it signed", c.now())
+		}
+		c.pass(24 * time.Hour)
+	}
+	if left := AuthorityLife / 3; least < left-LeafLife || least > left {
+		t.Errorf("the authority was renewed when %s were left, want about %s", least, left)
+	}
+	foreign := newOwn(t, &Memory{}, c)
+	refresh(t, foreign)
+	if end := authorityEnds(own.held.certificate, foreign.Bundle()); !end.IsZero() {
+		t.Errorf("an authority that did not sign it ends at %s", end)
+	}
+}
+
 func TestRotationUnderLoad(t *testing.T) {
 	c := newClock()
 	own := newOwn(t, &Memory{}, c)

@@ -3,6 +3,7 @@ package certificate
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"sync"
@@ -24,6 +25,8 @@ type Source struct {
 type held struct {
 	certificate *tls.Certificate
 	bundle      []byte
+	// authorityEnds is when the authority ends that callers know the certificate by.
+	authorityEnds time.Time
 }
 
 func newSource(now func() time.Time) *Source {
@@ -67,6 +70,18 @@ func (s *Source) Expires() time.Time {
 	return s.held.certificate.Leaf.NotAfter
 }
 
+// AuthorityExpires returns when the authority ends by which callers know the served
+// certificate, of several the last one; zero until something was loaded, and where the
+// bundle has none for it.
+func (s *Source) AuthorityExpires() time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.held == nil {
+		return time.Time{}
+	}
+	return s.held.authorityEnds
+}
+
 // Changed returns a channel that is closed at the next change of the certificate
 // or the bundle. Ask for it before reading what it speaks of.
 func (s *Source) Changed() <-chan struct{} {
@@ -104,10 +119,43 @@ func (s *Source) swap(next held) (changed bool) {
 	if s.held != nil && bytes.Equal(s.held.bundle, next.bundle) && sameChain(s.held.certificate, next.certificate) {
 		return false
 	}
+	next.authorityEnds = authorityEnds(next.certificate, next.bundle)
 	s.held = &next
 	close(s.changed)
 	s.changed = make(chan struct{})
 	return true
+}
+
+// authorityEnds returns when the last of the chains from a leaf to the bundle ends, the
+// leaf apart.
+func authorityEnds(leaf *tls.Certificate, bundle []byte) time.Time {
+	options := x509.VerifyOptions{
+		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(),
+		CurrentTime: leaf.Leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	}
+	options.Roots.AppendCertsFromPEM(bundle)
+	for _, each := range leaf.Certificate[1:] {
+		if c, err := x509.ParseCertificate(each); err == nil {
+			options.Intermediates.AddCert(c)
+		}
+	}
+	chains, err := leaf.Leaf.Verify(options)
+	if err != nil {
+		return time.Time{} // nobody knows it by the bundle
+	}
+	var last time.Time
+	for _, chain := range chains {
+		var first time.Time
+		for _, c := range chain[1:] {
+			if first.IsZero() || c.NotAfter.Before(first) {
+				first = c.NotAfter
+			}
+		}
+		if first.After(last) {
+			last = first
+		}
+	}
+	return last
 }
 
 func sameChain(a, b *tls.Certificate) bool {

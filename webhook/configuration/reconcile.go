@@ -52,10 +52,29 @@ type Options struct {
 	// Warned is told what of the policies is not asked about, each time that it
 	// changes. May be nil.
 	Warned func([]Warning)
+	// Kept is told of a round after which the configurations are as they should be. May
+	// be nil.
+	Kept func()
+	// Wrote is told of a configuration, mutating or validating, that was written, and
+	// why. May be nil.
+	Wrote func(configuration string, why Why)
 	// Failed is told of a round that failed; the configurations are as they were.
 	// May be nil.
 	Failed func(error)
 }
+
+// Why says why a configuration was written.
+type Why string
+
+// The reasons.
+const (
+	// Wanted: the Source wants something else than before, or it is the first round.
+	Wanted Why = "wanted"
+	// Foreign: somebody else had changed what is ours.
+	Foreign Why = "foreign"
+	// Missing: it was there, and somebody else had deleted it.
+	Missing Why = "missing"
+)
 
 // Reconciler keeps the configurations what they should be. Only one replica may
 // run it. Make one with New.
@@ -63,6 +82,9 @@ type Reconciler struct {
 	options Options
 	warned  []Warning
 	told    bool
+	// mutating and validating are what the last round that could be made left there.
+	mutating   *admission.MutatingWebhookConfiguration
+	validating *admission.ValidatingWebhookConfiguration
 }
 
 // New makes a Reconciler; it refuses options without what is required.
@@ -72,6 +94,12 @@ func New(o Options) (*Reconciler, error) {
 	}
 	if o.Warned == nil {
 		o.Warned = func([]Warning) {}
+	}
+	if o.Kept == nil {
+		o.Kept = func() {}
+	}
+	if o.Wrote == nil {
+		o.Wrote = func(string, Why) {}
 	}
 	if o.Failed == nil {
 		o.Failed = func(error) {}
@@ -123,29 +151,38 @@ func (r *Reconciler) Reconcile(ctx context.Context) error {
 		r.options.Warned(wanted.Warnings)
 	}
 	mutating := keeper[admission.MutatingWebhookConfiguration]{
-		what: "mutating", store: r.options.Mutating,
-		merge: func(current *admission.MutatingWebhookConfiguration) {
-			mergeMeta(&current.ObjectMeta, wanted.Mutating.ObjectMeta)
-			current.Webhooks = wanted.Mutating.Webhooks
+		what: "mutating", store: r.options.Mutating, last: &r.mutating, wrote: r.options.Wrote, wanted: wanted.Mutating,
+		merge: func(current, wanted *admission.MutatingWebhookConfiguration) {
+			mergeMeta(&current.ObjectMeta, wanted.ObjectMeta)
+			current.Webhooks = wanted.Webhooks
 		},
 	}
 	validating := keeper[admission.ValidatingWebhookConfiguration]{
-		what: "validating", store: r.options.Validating,
-		merge: func(current *admission.ValidatingWebhookConfiguration) {
-			mergeMeta(&current.ObjectMeta, wanted.Validating.ObjectMeta)
-			current.Webhooks = wanted.Validating.Webhooks
+		what: "validating", store: r.options.Validating, last: &r.validating, wrote: r.options.Wrote, wanted: wanted.Validating,
+		merge: func(current, wanted *admission.ValidatingWebhookConfiguration) {
+			mergeMeta(&current.ObjectMeta, wanted.ObjectMeta)
+			current.Webhooks = wanted.Webhooks
 		},
 	}
 	// Validation first: it is what keeps an unsigned image out.
-	return errors.Join(validating.keep(ctx), mutating.keep(ctx))
+	err = errors.Join(validating.keep(ctx), mutating.keep(ctx))
+	if err == nil {
+		r.options.Kept()
+	}
+	return err
 }
 
 // keeper keeps one configuration.
 type keeper[T any] struct {
 	what  string
 	store Store[T]
+	// wanted is what is ours, and last what was when it was left as it should be; nil
+	// before.
+	wanted *T
+	last   **T
 	// merge sets in a configuration what is ours.
-	merge func(*T)
+	merge func(current, wanted *T)
+	wrote func(configuration string, why Why)
 }
 
 func (k keeper[T]) keep(ctx context.Context) error {
@@ -165,23 +202,48 @@ func (k keeper[T]) keep(ctx context.Context) error {
 func (k keeper[T]) try(ctx context.Context) error {
 	current, err := k.store.Get(ctx, Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		created := new(T)
-		k.merge(created)
+		created, why := new(T), Wanted
+		if *k.last != nil {
+			why = Missing
+		}
+		k.merge(created, k.wanted)
 		_, err = k.store.Create(ctx, created, metav1.CreateOptions{})
-		return err
+		return k.left(err, why)
 	}
 	if err != nil {
 		return err
 	}
-	// What the API server fills in is set by Build too, so that equal is equal; what
-	// a shared client or a fake hands out is not changed in place.
-	merged := new(T)
-	*merged = *current
-	k.merge(merged)
-	if equality.Semantic.DeepEqual(current, merged) {
+	merged, same := k.merged(current, k.wanted)
+	if same {
+		*k.last = k.wanted
 		return nil
 	}
+	why := Wanted
+	if *k.last != nil {
+		if _, same := k.merged(current, *k.last); !same {
+			why = Foreign
+		}
+	}
 	_, err = k.store.Update(ctx, merged, metav1.UpdateOptions{})
+	return k.left(err, why)
+}
+
+// merged returns a configuration with what is ours in it, and whether it had it
+// before. What the API server fills in is set by Build too, so that equal is equal;
+// what a shared client or a fake hands out is not changed in place.
+func (k keeper[T]) merged(current, ours *T) (merged *T, same bool) {
+	merged = new(T)
+	*merged = *current
+	k.merge(merged, ours)
+	return merged, equality.Semantic.DeepEqual(current, merged)
+}
+
+// left notes that the configuration was written, unless it was not.
+func (k keeper[T]) left(err error, why Why) error {
+	if err == nil {
+		*k.last = k.wanted
+		k.wrote(k.what, why)
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package configuration
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +101,8 @@ type bench struct {
 	changed    chan struct{}
 	warned     [][]Warning
 	failed     []error
+	wrote      []string
+	kept       int
 	reconciler *Reconciler
 }
 
@@ -112,6 +115,8 @@ func newBench(t *testing.T, in Input) *bench {
 		Source: &b.source, Mutating: &b.mutating, Validating: &b.validating, Changed: b.changed,
 		Warned: func(w []Warning) { b.warned = append(b.warned, w) },
 		Failed: func(err error) { b.failed = append(b.failed, err) },
+		Kept:   func() { b.kept++ },
+		Wrote:  func(which string, why Why) { b.wrote = append(b.wrote, which+" "+string(why)) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +215,47 @@ func TestRepairs(t *testing.T) {
 				t.Errorf("it is owned by %v, with labels %v", b.validating.object.OwnerReferences, b.validating.object.Labels)
 			}
 		})
+	}
+}
+
+// TestSaysWhy: what the policies want is told apart from what somebody else did, and
+// what somebody else may do is no matter.
+func TestSaysWhy(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		happen func(*bench)
+		want   []string
+	}{
+		{"nothing", func(*bench) {}, nil},
+		{"policies want less", func(b *bench) { b.source.input.Policies, b.source.input.Documents = nil, nil }, []string{"validating wanted", "mutating wanted"}},
+		{"others' words", func(b *bench) { b.mutating.object.Annotations["note"] = "x" }, nil},
+		{"somebody lets a webhook go", func(b *bench) { b.validating.object.Webhooks = b.validating.object.Webhooks[1:] }, []string{"validating foreign"}},
+		{"somebody deletes one", func(b *bench) { b.mutating.remove() }, []string{"mutating missing"}},
+		{"both at once", func(b *bench) {
+			b.source.input.Policies, b.source.input.Documents = nil, nil
+			b.validating.object.Webhooks = b.validating.object.Webhooks[1:]
+		}, []string{"validating foreign", "mutating wanted"}},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			b := newBench(t, full(t))
+			b.round(t)
+			if want := []string{"validating wanted", "mutating wanted"}; !slices.Equal(b.wrote, want) {
+				t.Fatalf("the first round wrote %q, want %q", b.wrote, want)
+			}
+			b.wrote = nil
+			b.validating.object, b.mutating.object = b.validating.object.DeepCopy(), b.mutating.object.DeepCopy()
+			row.happen(b)
+			b.round(t)
+			b.round(t)
+			if !slices.Equal(b.wrote, row.want) || b.kept != 3 {
+				t.Errorf("wrote %q, kept %d times, want %q and 3", b.wrote, b.kept, row.want)
+			}
+		})
+	}
+	b := newBench(t, full(t))
+	b.validating.faults = []error{errors.New("no")}
+	if err := b.reconciler.Reconcile(t.Context()); err == nil || b.kept != 0 || slices.Contains(b.wrote, "validating wanted") {
+		t.Errorf("what was refused is told as kept (%d) or written (%q): %v", b.kept, b.wrote, err)
 	}
 }
 

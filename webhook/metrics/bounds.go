@@ -16,6 +16,8 @@ const (
 	maxTargets = 200
 	// maxEntries bounds the GlobalContextEntries that have; there are no more.
 	maxEntries = 100
+	// maxOverrides bounds the ImageOverrides that have: they are for bad days.
+	maxOverrides = 200
 	// maxWords bounds the values of a label whose words are the gateway's own.
 	maxWords = 32
 	// maxLabel bounds a label's value, in bytes: a DNS name has 253, the name of a

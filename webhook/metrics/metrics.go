@@ -2,8 +2,6 @@ package metrics
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -40,6 +38,8 @@ type Metrics struct {
 	reports         reportSeries
 	scans           scanSeries
 	background      backgroundSeries
+	settled         outcomeSeries
+	configurations  *prometheus.CounterVec
 
 	phases map[gate.Phase]prometheus.Observer
 	doors  *label
@@ -68,6 +68,8 @@ func New(build Build) *Metrics {
 		reports:         newReportSeries(),
 		scans:           newScanSeries(),
 		background:      newBackgroundSeries(),
+		settled:         newOutcomeSeries(),
+		configurations:  newConfigurations(),
 		phases:          map[gate.Phase]prometheus.Observer{},
 		doors:           newLabel(maxWords), words: newLabel(4 * maxWords), hosts: newLabel(maxHosts), known: newLabel(maxPolicies),
 	}
@@ -79,13 +81,14 @@ func New(build Build) *Metrics {
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
 	m.registry.MustRegister(
 		m.requests, m.requestSeconds, m.answers, m.panics, m.open, m.decisions, phaseSeconds, m.memory,
-		m.registries, m.registrySeconds, m.policies, m.broken, m.shared, info,
+		m.registries, m.registrySeconds, m.policies, m.broken, m.shared, m.configurations, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.registry.MustRegister(m.mirrors.collectors()...)
 	m.registry.MustRegister(m.reports.collectors()...)
 	m.registry.MustRegister(m.scans.collectors()...)
 	m.registry.MustRegister(m.background.collectors()...)
+	m.registry.MustRegister(m.settled.collectors()...)
 	return m
 }
 
@@ -109,56 +112,6 @@ func histogramOpts(name, help string) prometheus.HistogramOpts {
 		Name: prefix + name, Help: help,
 		Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 	}
-}
-
-// Readings are numbers that others keep, asked at each scrape; a nil one is not
-// shown. They must be quick.
-type Readings struct {
-	// Working and Waiting are the admission queue's.
-	Working, Waiting func() int64
-	// TrustAge is how old the trust material is.
-	TrustAge func() time.Duration
-	// CertificateExpires is when the served certificate ends; zero: there is none.
-	CertificateExpires func() time.Time
-	// EventsDropped counts Kubernetes Events that were not written.
-	EventsDropped func() uint64
-	// ReportsPending is how many results wait until a report is written.
-	ReportsPending func() int64
-	// GlobalContext says what is known of GlobalContextEntries.
-	GlobalContext func() []GlobalContext
-}
-
-// Watch shows readings; once.
-func (m *Metrics) Watch(r Readings) error {
-	var errs []error
-	show := func(shown bool, name, help string, value func() float64) {
-		if shown {
-			errs = append(errs, m.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: prefix + name, Help: help}, value)))
-		}
-	}
-	show(r.Working != nil, "queue_working", "Admission requests that are being decided.", func() float64 { return float64(r.Working()) })
-	show(r.Waiting != nil, "queue_waiting", "Admission requests that wait for their turn or for memory.", func() float64 { return float64(r.Waiting()) })
-	show(r.ReportsPending != nil, "report_results_pending", "Results that wait until a report in the cluster is written.", func() float64 { return float64(r.ReportsPending()) })
-	show(r.TrustAge != nil, "trust_age_seconds", "Age of the trust material in use.", func() float64 { return r.TrustAge().Seconds() })
-	show(r.CertificateExpires != nil, "certificate_expiry_timestamp_seconds", "When the served certificate ends, in Unix time; 0 without one.", func() float64 {
-		end := r.CertificateExpires()
-		if end.IsZero() {
-			return 0
-		}
-		return float64(end.Unix())
-	})
-	if r.EventsDropped != nil {
-		errs = append(errs, m.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: prefix + "events_dropped_total", Help: "Kubernetes Events that were not written: too many, or refused.",
-		}, func() float64 { return float64(r.EventsDropped()) })))
-	}
-	if r.GlobalContext != nil {
-		errs = append(errs, m.registry.Register(newGlobalContext(r.GlobalContext, m.background.entries)))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("metrics: %w", err)
-	}
-	return nil
 }
 
 // Handler answers /metrics.

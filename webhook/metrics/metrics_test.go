@@ -25,7 +25,18 @@ func busy(t *testing.T) *Metrics {
 	m := New(Build{Version: "v1.2.3", Revision: "abc"})
 	err := m.Watch(Readings{
 		Working: func() int64 { return 3 }, Waiting: func() int64 { return 4 },
-		TrustAge: func() time.Duration { return time.Minute }, CertificateExpires: func() time.Time { return time.Unix(1800000000, 0) },
+		Roles: "admission,scan", Lease: "quaymaster", Ready: func() bool { return true }, Leads: func() bool { return false },
+		ConfigurationsKept: func() time.Time { return time.Time{} },
+		TrustAge:           func() time.Duration { return time.Minute }, TrustFailed: func() bool { return true },
+		TrustExpires: func() map[string]time.Time {
+			return map[string]time.Time{"fulcio": time.Unix(1900000000, 0), "rekor": {}}
+		},
+		StaleKeys: func() int { return 2 }, UnreadRoots: func() int { return 1 },
+		CertificateExpires: func() time.Time { return time.Unix(1800000000, 0) }, AuthorityExpires: func() time.Time { return time.Unix(1850000000, 0) },
+		ScanInterval: func() time.Duration { return time.Hour },
+		Overrides: func() []Override {
+			return []Override{{"incident", "allow", time.Unix(1700000000, 0)}, {"torn", "deny", time.Time{}}, {"incident", "deny", time.Unix(1700000001, 0)}}
+		},
 		EventsDropped: func() uint64 { return 5 }, ReportsPending: func() int64 { return 6 },
 		GlobalContext: func() []GlobalContext {
 			return []GlobalContext{{"teams", time.Minute, true}, {"stale", time.Hour, false}, {"unread", -1, false}, {"unknown", 0, true}}
@@ -34,7 +45,7 @@ func busy(t *testing.T) *Metrics {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.SetPolicies([]Policy{{"ClusterPolicy/signed", Ours}, {"ClusterPolicy/labels", NotOurs}, {"ClusterPolicy/typo", Broken}})
+	m.SetPolicies([]Policy{{ID: "ClusterPolicy/signed", State: Ours}, {ID: "ClusterPolicy/lenient", State: Ours, FailOpen: true}, {ID: "ClusterPolicy/labels", State: NotOurs}, {ID: "ClusterPolicy/typo", State: Broken}})
 	_, done := m.Enter(httptest.NewRequest(http.MethodPost, "/mutate", nil), "mutate")
 	done(http.StatusOK)
 	m.Panicked("mutate")
@@ -45,6 +56,8 @@ func busy(t *testing.T) *Metrics {
 	m.Asked(gate.LayerFacts, false)
 	m.RegistryAnswered("registry.example", 200, time.Millisecond)
 	m.Decided(decided("signed", policy.Pass))
+	m.Decided(decided("signed", policy.Fail))
+	m.ConfigurationWritten("validating", "foreign")
 	m.SetMirrors([]Mirror{{"RegistryMirror/hub", MirrorActive}, {"RegistryMirror/typo", MirrorBroken}, {"RegistryMirror/old", MirrorOutdated}})
 	m.SetTargets([]string{"mirror.example", "other.example:5000"})
 	m.TargetChanged("mirror.example", true)
@@ -63,6 +76,7 @@ func busy(t *testing.T) *Metrics {
 	m.SetGlobalContext([]string{"teams", "stale", "unread"})
 	m.GlobalContextFailed("stale")
 	m.Scanned(250)
+	m.Followed("looked", 3)
 	m.ScanEnded(time.Minute, true, time.Unix(1800000000, 0))
 	return m
 }
@@ -116,10 +130,28 @@ func TestSeries(t *testing.T) {
 		`quaymaster_memory_lookups_total{layer="facts",result="hit"} 1`,
 		`quaymaster_memory_lookups_total{layer="facts",result="miss"} 1`,
 		`quaymaster_registry_requests_total{host="registry.example",status="2xx"} 1`,
-		`quaymaster_policies{state="ours"} 1`,
+		`quaymaster_policies{state="ours"} 2`,
 		`quaymaster_policies{state="not-ours"} 1`,
 		`quaymaster_policies{state="broken"} 1`,
 		`quaymaster_policy_broken{policy="ClusterPolicy/typo"} 1`,
+		`quaymaster_outcomes_total{answer="allow"} 0`,
+		`quaymaster_outcomes_total{answer="unable"} 0`,
+		`quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 0`,
+		`quaymaster_violations_total{action="enforce",policy="ClusterPolicy/signed"} 1`,
+		`quaymaster_webhook_configuration_writes_total{configuration="validating",reason="foreign"} 1`,
+		`quaymaster_webhook_configuration_writes_total{configuration="mutating",reason="missing"} 0`,
+		`quaymaster_ready{roles="admission,scan"} 1`,
+		`quaymaster_leader{lease="quaymaster"} 0`,
+		`quaymaster_webhook_configurations_kept_timestamp_seconds 0`,
+		`quaymaster_trust_refresh_failed 1`,
+		`quaymaster_trust_expiry_timestamp_seconds{part="fulcio"} 1.9e+09`,
+		`quaymaster_trust_expiry_timestamp_seconds{part="rekor"} 0`,
+		`quaymaster_trust_stale_keys 2`,
+		`quaymaster_trust_unread_repositories 1`,
+		`quaymaster_certificate_authority_expiry_timestamp_seconds 1.85e+09`,
+		`quaymaster_scan_interval_seconds 3600`,
+		`quaymaster_override_expiry_timestamp_seconds{effect="allow",override="incident"} 1.7e+09`,
+		`quaymaster_override_expiry_timestamp_seconds{effect="deny",override="torn"} 0`,
 		`quaymaster_queue_working 3`,
 		`quaymaster_queue_waiting 4`,
 		`quaymaster_trust_age_seconds 60`,
@@ -169,7 +201,7 @@ func TestHostileLabels(t *testing.T) {
 	m := New(Build{})
 	var policies []Policy
 	for i := range 3 * maxPolicies {
-		policies = append(policies, Policy{fmt.Sprintf("ClusterPolicy/p%05d", i), Broken})
+		policies = append(policies, Policy{ID: fmt.Sprintf("ClusterPolicy/p%05d", i), State: Broken, FailOpen: true})
 	}
 	m.SetPolicies(policies)
 	var mirrors []Mirror
@@ -194,10 +226,13 @@ func TestHostileLabels(t *testing.T) {
 		m.Asked(gate.Layer(text), true)
 		m.Begin(t.Context(), gate.Phase(text))
 		m.Decided(decided(text, policy.Fail))
+		m.violated(&policy.Policy{Kind: "ClusterPolicy", Name: text}, policy.Fail, policy.Action(text))
 		m.Decided(decided("p00000", policy.Result(text)))
 		m.Decided(mirrored(t, text, false, policy.Code(text)))
 		m.TargetChanged(text, true)
 		m.SharedMemory(text, 1)
+		m.ConfigurationWritten(text, text)
+		m.Followed(text, -1)
 		m.Worked(text, WorkOutcome(text))
 		m.GlobalContextFailed(text)
 		_, done := m.Enter(httptest.NewRequest(http.MethodPost, "/", nil), text)
@@ -212,10 +247,13 @@ func TestHostileLabels(t *testing.T) {
 		"quaymaster_decisions_total":         4*maxWords + 2,
 		"quaymaster_requests_total":          (maxWords + 1) * 2,
 		"quaymaster_policy_broken":           maxPolicies,
+		"quaymaster_failed_open_total":       maxPolicies + 1,
+		"quaymaster_violations_total":        4, // of one policy, and of those that are gone
 		"quaymaster_mirror_broken":           maxMirrors,
 		"quaymaster_mirror_target_resting":   maxTargets,
 		"quaymaster_redirects_total":         1,
 		"quaymaster_shared_memory_total":     4*maxWords + 1,
+		"quaymaster_scan_changes_total":      4*maxWords + 1,
 		"quaymaster_background_work_total":   (4*maxWords + 2) * (4*maxWords + 1),
 		// The first of them are the entries, the others are other.
 		"quaymaster_global_context_failures_total": maxEntries + 1,
@@ -239,7 +277,7 @@ func TestHostileLabels(t *testing.T) {
 
 func TestGonePoliciesLeaveNoSeries(t *testing.T) {
 	m := busy(t)
-	m.SetPolicies([]Policy{{"ClusterPolicy/next", Ours}})
+	m.SetPolicies([]Policy{{ID: "ClusterPolicy/next", State: Ours}})
 	text := scrape(t, m)
 	for _, gone := range []string{"ClusterPolicy/signed", "ClusterPolicy/typo"} {
 		if strings.Contains(text, gone) {

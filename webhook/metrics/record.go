@@ -24,6 +24,7 @@ func (m *Metrics) Admitted(door, cause string, allowed bool) {
 // object. A
 // failure that only warns or is audited is "fail" like any other.
 func (m *Metrics) Decided(outcome gate.Outcome) {
+	m.settle(&outcome)
 	for i := range outcome.Verdicts {
 		m.redirected(&outcome.Verdicts[i])
 		for _, d := range outcome.Verdicts[i].Decisions {
@@ -31,6 +32,7 @@ func (m *Metrics) Decided(outcome gate.Outcome) {
 				continue
 			}
 			m.decisions.WithLabelValues(m.policy(d.Check.Policy), m.words.value(string(d.Result))).Inc()
+			m.violated(d.Check.Policy, d.Result, d.Check.Action)
 		}
 	}
 	for _, rule := range outcome.Rules {
@@ -39,6 +41,7 @@ func (m *Metrics) Decided(outcome gate.Outcome) {
 		}
 		if rule.Policy != nil && rule.OfObject() {
 			m.decisions.WithLabelValues(m.policy(rule.Policy), m.words.value(string(cmp.Or(rule.Ruling.Result, policy.Pass)))).Inc()
+			m.violated(rule.Policy, rule.Ruling.Result, rule.Action)
 		}
 	}
 }
@@ -72,6 +75,8 @@ type Policy struct {
 	// ID as policy.Policy.ID.
 	ID    string
 	State State
+	// FailOpen: what could not be looked at is admitted.
+	FailOpen bool
 }
 
 // State is one of three.
@@ -102,6 +107,7 @@ func (m *Metrics) SetPolicies(policies []Policy) {
 	slices.Sort(ids)
 	for _, id := range m.known.set(ids) {
 		m.decisions.DeletePartialMatch(map[string]string{"policy": id})
+		m.settled.forget(id)
 	}
 	for state, n := range count {
 		m.policies.WithLabelValues(string(state)).Set(float64(n))
@@ -110,6 +116,9 @@ func (m *Metrics) SetPolicies(policies []Policy) {
 	for _, p := range policies {
 		if p.State == Broken && m.known.knows(p.ID) {
 			m.broken.WithLabelValues(p.ID).Set(1)
+		}
+		if p.FailOpen && m.known.knows(p.ID) {
+			m.settled.failedOpen.WithLabelValues(p.ID).Add(0) // the first one is seen to be one
 		}
 	}
 }

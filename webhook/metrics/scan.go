@@ -12,6 +12,7 @@ type scanSeries struct {
 	rounds   *prometheus.CounterVec
 	duration prometheus.Gauge
 	last     prometheus.Gauge
+	changes  *prometheus.CounterVec
 }
 
 func newScanSeries() scanSeries {
@@ -23,15 +24,21 @@ func newScanSeries() scanSeries {
 		rounds:   counters("scan_rounds_total", "Rounds over what runs already, by whether everything could be looked at.", "result"),
 		duration: gauge("scan_round_duration_seconds", "How long the last round over what runs already took."),
 		last:     gauge("scan_last_complete_timestamp_seconds", "When everything that runs was last looked at, in Unix time; 0 before."),
+		changes:  counters("scan_changes_total", "Changes of what runs that a scan followed, by what became of them.", "result"),
 	}
 }
 
 func (s *scanSeries) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.objects, s.rounds, s.duration, s.last}
+	return []prometheus.Collector{s.objects, s.rounds, s.duration, s.last, s.changes}
 }
 
 // Scanned counts objects that were looked at.
 func (m *Metrics) Scanned(objects int) { m.scans.objects.Add(float64(objects)) }
+
+// Followed counts changes that a scan followed.
+func (m *Metrics) Followed(result string, changes int) {
+	m.scans.changes.WithLabelValues(m.words.value(result)).Add(float64(max(changes, 0)))
+}
 
 // ScanEnded records a round: how long it took, when it ended, and whether everything
 // could be looked at.

@@ -57,6 +57,7 @@ type Config struct {
 type Client struct {
 	config   Config
 	secret   secret
+	views    secret
 	http     *http.Client
 	timeout  time.Duration
 	loopback bool
@@ -110,14 +111,14 @@ func WithClock(now func() time.Time) Option {
 
 // New makes a Client.
 func New(config Config, with ...Option) (*Client, error) {
-	s, err := newSecret(config.Key)
+	s, err := newSecret(config.Key, "")
 	if err != nil {
 		return nil, err
 	}
 	if config.Members == nil || config.Roots == nil || config.ServerName == "" {
 		return nil, errors.New("asking replicas: want members, roots and a server name")
 	}
-	c := &Client{config: config, secret: s, timeout: 100 * time.Millisecond, now: time.Now, resting: map[string]time.Time{}}
+	c := &Client{config: config, secret: s, views: secret{key: s.key, door: viewDoor}, timeout: 100 * time.Millisecond, now: time.Now, resting: map[string]time.Time{}}
 	for _, option := range with {
 		if err := option(c); err != nil {
 			return nil, fmt.Errorf("asking replicas: %w", err)
@@ -216,36 +217,42 @@ func merge(known, facts map[string][]byte, keys []string) {
 	}
 }
 
-// ask asks one member.
+// ask asks one member for facts.
 func (c *Client) ask(ctx context.Context, member string, body []byte) (map[string][]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+member+Path, bytes.NewReader(body))
+	var a answer
+	err := c.send(ctx, c.secret, member+Path, body, &a)
+	return a.Facts, err
+}
+
+// send asks a door of a member, and reads the answer into what it is to be.
+func (c *Client) send(ctx context.Context, s secret, door string, body []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+door, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("question to replica %s: %w", member, err)
+		return fmt.Errorf("question to replica %s: %w", door, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	e := envelopeOf(body, c.now())
 	request.Header.Set(questionHeader, e.String())
-	request.Header.Set(macHeader, c.secret.ofQuestion(e.String()))
+	request.Header.Set(macHeader, s.ofQuestion(e.String()))
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("question to replica %s: %w", member, err)
+		return fmt.Errorf("question to replica %s: %w", door, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusServiceUnavailable {
-		return nil, fmt.Errorf("replica %s: %w", member, errBusy)
+		return fmt.Errorf("replica %s: %w", door, errBusy)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("replica %s answered %s", member, response.Status)
+		return fmt.Errorf("replica %s answered %s", door, response.Status)
 	}
 	raw, err := limit.ReadAll(response.Body, maxAnswer, "answer of a replica")
 	if err != nil {
-		return nil, fmt.Errorf("answer of replica %s: %w", member, err)
+		return fmt.Errorf("answer of replica %s: %w", door, err)
 	}
-	a, err := c.secret.openAnswer(e.Nonce, raw, response.Header.Get(macHeader))
-	if err != nil {
-		return nil, fmt.Errorf("answer of replica %s: %w", member, err)
+	if err := s.openAnswer(e.Nonce, raw, response.Header.Get(macHeader), into); err != nil {
+		return fmt.Errorf("answer of replica %s: %w", door, err)
 	}
-	return a.Facts, nil
+	return nil
 }
 
 // members returns whom to ask: not who rests, and nobody on this machine unless

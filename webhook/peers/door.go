@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,8 +21,9 @@ type Memory interface {
 // Door answers the questions of other replicas. It is safe for concurrent use.
 type Door struct {
 	secret secret
-	memory Memory
 	now    func() time.Time
+	// reply answers the body of a question that a replica asked.
+	reply func(ctx context.Context, e envelope, body []byte) (any, error)
 	// reading has a place for each body that is being read.
 	reading chan struct{}
 }
@@ -37,17 +39,27 @@ type DoorConfig struct {
 
 // NewDoor makes a Door.
 func NewDoor(config DoorConfig) (*Door, error) {
-	s, err := newSecret(config.Key)
+	s, err := newSecret(config.Key, "")
 	if err != nil {
 		return nil, err
 	}
 	if config.Memory == nil {
 		return nil, errors.New("the door for replicas: want a memory")
 	}
-	if config.Now == nil {
-		config.Now = time.Now
+	return newDoor(s, config.Now, func(_ context.Context, e envelope, body []byte) (any, error) {
+		q, err := e.openQuestion(body)
+		if err != nil {
+			return nil, err
+		}
+		return answer{Facts: fitting(config.Memory.Remembered(q.Keys))}, nil
+	}), nil
+}
+
+func newDoor(s secret, now func() time.Time, reply func(context.Context, envelope, []byte) (any, error)) *Door {
+	if now == nil {
+		now = time.Now
 	}
-	return &Door{secret: s, memory: config.Memory, now: config.Now, reading: make(chan struct{}, maxReading)}, nil
+	return &Door{secret: s, now: now, reply: reply, reading: make(chan struct{}, maxReading)}
 }
 
 // ServeHTTP implements http.Handler. Strangers get 403 and no reason, and none of
@@ -69,12 +81,12 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	q, err := e.openQuestion(body)
+	reply, err := d.reply(r.Context(), e, body)
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	d.answer(w, e, q)
+	d.answer(w, e, reply)
 }
 
 // errBusy says that enough bodies are being read.
@@ -114,8 +126,8 @@ func (d *Door) read(w http.ResponseWriter, r *http.Request, e envelope) ([]byte,
 }
 
 // answer tells what is known.
-func (d *Door) answer(w http.ResponseWriter, e envelope, q question) {
-	reply, err := json.Marshal(answer{Facts: fitting(d.memory.Remembered(q.Keys))}, json.Deterministic(true))
+func (d *Door) answer(w http.ResponseWriter, e envelope, what any) {
+	reply, err := json.Marshal(what, json.Deterministic(true))
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		return

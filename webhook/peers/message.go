@@ -102,20 +102,23 @@ type answer struct {
 	Facts map[string][]byte `json:"facts"`
 }
 
-// secret makes and checks MACs. Requests and answers have labels of their own, so
-// that neither is ever taken for the other.
-type secret struct{ key []byte }
+// secret makes and checks MACs. Requests and answers have labels of their own, and so
+// have the doors, so that none is ever taken for the other.
+type secret struct {
+	key  []byte
+	door string // begins the labels; empty for facts
+}
 
-func newSecret(key []byte) (secret, error) {
+func newSecret(key []byte, door string) (secret, error) {
 	if len(key) < minKey {
 		return secret{}, fmt.Errorf("the replicas' key has %d bytes: want at least %d random ones", len(key), minKey)
 	}
-	return secret{key: append([]byte(nil), key...)}, nil
+	return secret{key: append([]byte(nil), key...), door: door}, nil
 }
 
 func (s secret) sum(label, nonce string, body []byte) []byte {
 	h := hmac.New(sha256.New, s.key)
-	fmt.Fprintf(h, "quaymaster peers v2 %s\n%d\n%s\n", label, len(nonce), nonce)
+	fmt.Fprintf(h, "quaymaster peers v2 %s\n%d\n%s\n", s.door+label, len(nonce), nonce)
 	h.Write(body)
 	return h.Sum(nil)
 }
@@ -152,12 +155,9 @@ func (s secret) open(header, mac string, now time.Time) (envelope, error) {
 
 // openQuestion reads the body that the header announced.
 func (e envelope) openQuestion(body []byte) (question, error) {
-	if int64(len(body)) != e.Length || hashOf(body) != e.Hash {
-		return question{}, errForeign
-	}
 	var q question
-	if err := json.Unmarshal(body, &q, json.RejectUnknownMembers(true)); err != nil {
-		return question{}, fmt.Errorf("question of a replica: %w", err)
+	if err := e.read(body, &q); err != nil {
+		return question{}, err
 	}
 	if len(q.Keys) > MaxKeys {
 		return question{}, fmt.Errorf("question of a replica: %d keys, at most %d", len(q.Keys), MaxKeys)
@@ -165,16 +165,26 @@ func (e envelope) openQuestion(body []byte) (question, error) {
 	return q, nil
 }
 
-// openAnswer checks that an answer is a replica's, to this very question.
-func (s secret) openAnswer(nonce string, body []byte, mac string) (answer, error) {
+// read reads a body into what it is to be, if it is the one that the header announced.
+func (e envelope) read(body []byte, into any) error {
+	if int64(len(body)) != e.Length || hashOf(body) != e.Hash {
+		return errForeign
+	}
+	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("question of a replica: %w", err)
+	}
+	return nil
+}
+
+// openAnswer checks that an answer is a replica's, to this very question, and reads it.
+func (s secret) openAnswer(nonce string, body []byte, mac string, into any) error {
 	if !hmac.Equal([]byte(mac), []byte(s.ofAnswer(nonce, body))) {
-		return answer{}, errForeign
+		return errForeign
 	}
-	var a answer
-	if err := json.Unmarshal(body, &a, json.RejectUnknownMembers(true)); err != nil {
-		return answer{}, fmt.Errorf("answer of a replica: %w", err)
+	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("answer of a replica: %w", err)
 	}
-	return a, nil
+	return nil
 }
 
 func newNonce() string {

@@ -48,9 +48,15 @@ type question struct {
 // questions are the parts of the API, by their paths.
 func (h *Handler) questions() map[string]question {
 	known := h.config.Inventory
+	about := func(p parameters) inventory.About {
+		made := known.About()
+		made.Alone = p.alone
+		return made
+	}
 	return map[string]question{
 		"overview": {[]string{"span"}, func(_ *http.Request, p parameters) (any, error) {
 			overview, err := known.Overview(inventory.Span(p.text("span")))
+			overview.About.Alone = p.alone
 			return struct {
 				typed
 				inventory.Overview
@@ -62,9 +68,9 @@ func (h *Handler) questions() map[string]question {
 				Key: p.text("key"), Policy: p.text("policy"), Failed: p.flag("failed"), Digest: p.text("digest"),
 				Sort: inventory.Sort(p.text("sort")), Reverse: p.flag("reverse"), Page: p.page(),
 			})
-			return ImageList{of(ImageListKind), known.About(), page}, err
+			return ImageList{of(ImageListKind), about(p), page}, err
 		}},
-		"images/{id}": {nil, func(r *http.Request, _ parameters) (any, error) {
+		"images/{id}": {nil, func(r *http.Request, p parameters) (any, error) {
 			details, ok := known.Image(r.PathValue("id"))
 			if !ok {
 				return nil, problem{http.StatusNotFound, "not-found", "no such image is known here: it was not seen for a week, or another replica decided about it"}
@@ -73,7 +79,7 @@ func (h *Handler) questions() map[string]question {
 				typed
 				About inventory.About `json:"about"`
 				inventory.Details
-			}{of(ImageKind), known.About(), details}, nil
+			}{of(ImageKind), about(p), details}, nil
 		}},
 		"decisions": {[]string{"q", "verdict", "namespace", "offset", "limit"}, func(_ *http.Request, p parameters) (any, error) {
 			page, err := known.Decisions(inventory.DecisionQuery{
@@ -83,14 +89,14 @@ func (h *Handler) questions() map[string]question {
 				typed
 				About inventory.About `json:"about"`
 				inventory.DecisionPage
-			}{of(DecisionListKind), known.About(), page}, err
+			}{of(DecisionListKind), about(p), page}, err
 		}},
-		"policies": {nil, func(*http.Request, parameters) (any, error) {
+		"policies": {nil, func(_ *http.Request, p parameters) (any, error) {
 			return struct {
 				typed
 				About inventory.About    `json:"about"`
 				Items []inventory.Policy `json:"items"`
-			}{of(PolicyListKind), known.About(), known.Policies()}, nil
+			}{of(PolicyListKind), about(p), known.Policies()}, nil
 		}},
 		"facets": {nil, func(*http.Request, parameters) (any, error) {
 			return struct {
@@ -101,16 +107,15 @@ func (h *Handler) questions() map[string]question {
 	}
 }
 
-// ask answers a question to who may ask it.
+// ask answers a question to who may ask it: with the leader's words, or with its own.
 func (h *Handler) ask(q question) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case h.places <- struct{}{}:
-			defer func() { <-h.places }()
-		default:
-			refuse(w, r, problem{http.StatusServiceUnavailable, "busy", "too many questions at once; ask again in a moment"})
+		leave, err := h.enter()
+		if err != nil {
+			refuse(w, r, err)
 			return
 		}
+		defer leave()
 		if err := h.admit(r); err != nil {
 			refuse(w, r, err)
 			return
@@ -120,29 +125,55 @@ func (h *Handler) ask(q question) http.Handler {
 			refuse(w, r, err)
 			return
 		}
-		answer, err := q.answer(r, p)
-		if err == nil {
-			err = p.wrong()
-		}
-		if err != nil {
-			refuse(w, r, err)
+		led, alone := h.led(r)
+		if led != nil {
+			tell(w, r, led)
 			return
 		}
-		body, err := json.Marshal(answer)
-		if err != nil {
-			refuse(w, r, problem{http.StatusInternalServerError, "internal", "the answer cannot be written, which is a defect"})
-			return
-		}
-		w.Header().Set("Cache-Control", "private, no-cache")
-		w.Header().Add("Vary", "Authorization")
-		newFile("application/json", append(body, '\n')).serve(w, r, http.StatusOK)
+		p.alone = alone
+		q.tell(w, r, p)
 	})
+}
+
+// enter takes a place among the questions that are at work.
+func (h *Handler) enter() (leave func(), err error) {
+	select {
+	case h.places <- struct{}{}:
+		return func() { <-h.places }, nil
+	default:
+		return nil, problem{http.StatusServiceUnavailable, "busy", "too many questions at once; ask again in a moment"}
+	}
+}
+
+// tell answers with what is known here.
+func (q question) tell(w http.ResponseWriter, r *http.Request, p parameters) {
+	answer, err := q.answer(r, p)
+	if err == nil {
+		err = p.wrong()
+	}
+	if err != nil {
+		refuse(w, r, err)
+		return
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		refuse(w, r, problem{http.StatusInternalServerError, "internal", "the answer cannot be written, which is a defect"})
+		return
+	}
+	tell(w, r, append(body, '\n'))
+}
+
+func tell(w http.ResponseWriter, r *http.Request, body []byte) {
+	w.Header().Set("Cache-Control", "private, no-cache")
+	w.Header().Add("Vary", "Authorization")
+	newFile("application/json", body).serve(w, r, http.StatusOK)
 }
 
 // parameters are those of a query, each given once.
 type parameters struct {
 	values url.Values
 	faults *[]string
+	alone  string // why the leader does not answer; empty where nobody should
 }
 
 func parametersOf(u *url.URL, known []string) (parameters, error) {
@@ -158,7 +189,7 @@ func parametersOf(u *url.URL, known []string) (parameters, error) {
 			return parameters{}, malformed(fmt.Sprintf("%s: want one text of at most %d bytes", name, maxParameter))
 		}
 	}
-	return parameters{values, &[]string{}}, nil
+	return parameters{values: values, faults: &[]string{}}, nil
 }
 
 func (p parameters) text(name string) string { return strings.TrimSpace(p.values.Get(name)) }

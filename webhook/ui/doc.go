@@ -6,6 +6,9 @@
 // (Level 3, with Trusted Types) that lets the browser ask nobody else and run no text
 // as a script.
 //
+// Of several replicas one leads, and scans; the others show what that one answers
+// (Leader), and what they know themselves where it does not.
+//
 // What is shown tells of every namespace, so who may read is asked by bearer token
 // (RFC 6750). The pages themselves hold nothing secret and are given to anybody. On
 // loopback no token is asked for; a request must then name a loopback host, or a page

@@ -35,6 +35,7 @@ type Config struct {
 type options struct {
 	authorizer Authorizer // nil: whoever is known may read
 	everybody  bool
+	leader     Leader // nil: nobody else is asked
 }
 
 // Option changes a default of a Handler.
@@ -67,7 +68,8 @@ type Handler struct {
 	options
 	files  map[string]*file
 	mux    *http.ServeMux
-	places chan struct{} // has one for each question at work
+	shown  *http.ServeMux // to other replicas
+	places chan struct{}  // has one for each question at work
 }
 
 // New makes a Handler.
@@ -88,7 +90,7 @@ func New(config Config, with ...Option) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ui: %w", err)
 	}
-	h := &Handler{config: config, options: o, files: files, mux: http.NewServeMux(), places: make(chan struct{}, maxAtOnce)}
+	h := &Handler{config: config, options: o, files: files, mux: http.NewServeMux(), shown: http.NewServeMux(), places: make(chan struct{}, maxAtOnce)}
 	h.route()
 	return h, nil
 }
@@ -97,7 +99,8 @@ func New(config Config, with ...Option) (*Handler, error) {
 // says.
 func (h *Handler) route() {
 	for path, question := range h.questions() {
-		h.mux.Handle("/api/v1/"+path, h.ask(question))
+		h.mux.Handle(apiPrefix+path, h.ask(question))
+		h.shown.Handle(apiPrefix+path, h.show(question))
 	}
 	h.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, problem{http.StatusNotFound, "not-found", "there is no such part of the API; docs/dashboard.md lists them"})

@@ -26,7 +26,9 @@ func newCertificates(c Configuration, in *inTheCluster, log *slog.Logger) (*cert
 	if err != nil {
 		return nil, err
 	}
-	own, err := certificate.NewOwn(certificate.OwnConfig{Store: store, Where: where, Names: servingNames(c), Log: log})
+	own, err := certificate.NewOwn(certificate.OwnConfig{
+		Store: store, Where: where, Names: servingNames(c), Log: log, Follows: !c.has(RoleAdmission), // who has it makes them
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 // complaints are what is wrong with a configuration.
@@ -38,11 +40,14 @@ func (c *Configuration) check() error {
 	if _, err := labels.Parse(c.Policies.Selector); err != nil {
 		found.refuse(true, "policies.selector: %w", err)
 	}
+	c.checkRoles(&found)
 	c.Policies.ClusterImagePolicies.check(&found)
 	c.Policies.Expressions.check(&found)
 	c.Listen.check(c.Doors, &found)
 	c.Doors.API.check(c.Standalone, &found)
 	c.Mirrors.check(c.Standalone, &found)
+	found.refuse(time.Duration(*c.Ages.Stale) > policy.MaxStale, "ages.stale: want at most %s", policy.MaxStale)
+	c.Snapshot.check(&found)
 	c.DecisionLog.check(&found)
 	c.Reports.check(&found)
 	c.Scan.check(&found)
@@ -84,6 +89,7 @@ func (l Listen) check(doors Doors, found *complaints) {
 }
 
 func (w Webhooks) check(found *complaints) {
+	w.checkFailurePolicy(found)
 	found.refuse(w.URL != "" && (!strings.HasPrefix(w.URL, "https://") || hostOf(w.URL) == ""), "webhooks.url: want https://host[:port]")
 	found.refuse(w.Port < 1 || w.Port > 65535, "webhooks.port: %d: want 1 to 65535", w.Port)
 	for _, kind := range w.MutateControllers {

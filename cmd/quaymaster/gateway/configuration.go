@@ -28,6 +28,9 @@ type Configuration struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Run without a cluster: policies come from folders, and nothing is written.
 	Standalone bool `json:"standalone,omitempty"`
+	// What this process does: some of admission, scan, report and background. Settings
+	// of the others do nothing here. Default: all of them; --roles wins.
+	Roles []string `json:"roles,omitempty"`
 
 	Kubernetes   Kubernetes   `json:"kubernetes,omitzero"`
 	Listen       Listen       `json:"listen,omitzero"`
@@ -40,6 +43,7 @@ type Configuration struct {
 	Registries   Registries   `json:"registries,omitzero"`
 	Trust        Trust        `json:"trust,omitzero"`
 	Ages         Ages         `json:"ages,omitzero"`
+	Snapshot     Snapshot     `json:"snapshot,omitzero"`
 	Limits       Limits       `json:"limits,omitzero"`
 	Events       Events       `json:"events,omitzero"`
 	Reports      Reports      `json:"reports,omitzero"`
@@ -112,6 +116,10 @@ type Webhooks struct {
 	// The ClusterRole that owns the configurations, so that they go away with the
 	// release. Default quaymaster. It must be there, unless url is set.
 	Owner string `json:"owner,omitempty"`
+	// What the API server does with a request that nobody answers in time, whatever
+	// policies and mirrors say: Fail refuses it where a policy enforces, Ignore admits it
+	// unchecked. What the gateway does answer is as before. Default: what policies say.
+	FailurePolicy string `json:"failurePolicy,omitempty"`
 }
 
 // Certificate says which certificate the gateway serves.
@@ -217,6 +225,11 @@ type Ages struct {
 	Fact Duration `json:"fact,omitempty"`
 	// "No evidence found". Default 10s.
 	None Duration `json:"none,omitempty"`
+	// What was proved of an image that runs already, where its registry does not answer:
+	// its tag's last proved digest is pinned, and admission warns. At most 168h; 0s wants
+	// an answer always. A policy's annotation quaymaster.dev/stale-if-error has
+	// precedence. Default 24h.
+	Stale *Duration `json:"stale,omitempty"`
 	// Secrets and service accounts. Default 30s.
 	Secret Duration `json:"secret,omitempty"`
 	// That a mirror's target serves a digest. Default 5m.
@@ -338,10 +351,15 @@ func (c *Configuration) fill() {
 	if c.Doors.API.TokenReview && len(c.Doors.API.Audiences) == 0 {
 		c.Doors.API.Audiences = []string{"quaymaster"}
 	}
+	c.Snapshot.fill()
 	c.DecisionLog.fill()
 	c.Reports.fill()
 	c.Scan.fill()
 	c.Dashboard.fill()
+	if c.Ages.Stale == nil {
+		day := Duration(24 * time.Hour)
+		c.Ages.Stale = &day
+	}
 	if c.Limits.Requests == 0 {
 		c.Limits.Requests = 256
 	}

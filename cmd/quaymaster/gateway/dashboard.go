@@ -52,11 +52,15 @@ func (g *gateway) show(context.Context) error {
 	} else {
 		options = append(options, ui.WithoutTokens())
 	}
+	if g.cluster != nil && !g.configuration.Peers.Disabled {
+		g.leaderView = &leaderView{leader: g.cluster.leader, own: g.options.Replica, log: g.log}
+		options = append(options, ui.WithLeader(g.leaderView))
+	}
 	pages, err := ui.New(config, options...)
 	if err != nil {
 		return err
 	}
-	g.inventory = known
+	g.inventory, g.pages = known, pages
 	g.sinks.last = append(g.sinks.last, known)
 	remember := g.remembered(known)
 	g.tasks = append(g.tasks, forever("inventory", func(ctx context.Context) {

@@ -16,7 +16,7 @@ import (
 // Doors that decide nothing stay as they are.
 func (g *gateway) durable(path string, door http.Handler) http.Handler {
 	c := g.configuration.DecisionLog
-	if g.decisions == nil || !c.waits() || path == peers.Path || path == configuration.DocumentsPath {
+	if g.decisions == nil || !c.waits() || path == peers.Path || path == peers.ViewPath || path == configuration.DocumentsPath {
 		return door
 	}
 	return &durable{door: door, log: g.decisions, wait: time.Duration(c.FlushTimeout), deny: c.OnFailure == onFailureDeny, trouble: g.log}

@@ -79,7 +79,7 @@ func (g *gateway) readRoots(compilers engine.Compilers) {
 		documents: func() []catalog.Entry { return g.policies.catalog.Snapshot().Entries },
 		changed:   &g.policies.changed, told: g.policies.tellRoot,
 	}
-	g.policies.teller.roots = reader.state
+	g.unreadRoots, g.policies.teller.roots = reader.unread, reader.state
 	g.tasks = append(g.tasks, forever("trusted roots of policies", reader.run))
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cache/snapshot"
 	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
@@ -24,6 +25,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
+	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
 // Options are what the process gives the gateway.
@@ -88,9 +90,14 @@ type gateway struct {
 	kinds         *served       // of the cluster
 	queue         *admission.Queue
 	entrances     map[string]*entrance
+	keeping       keeping              // of the webhook configurations
+	unreadRoots   func() int           // nil where none are read
 	engineMade    *gate.Gate           // once the doors are open
+	kept          *snapshot.Keeper     // of what it proves; nil where nothing is kept
 	reader        *Reader              // nil unless there are no doors
 	inventory     *inventory.Inventory // nil where no dashboard is kept
+	pages         *ui.Handler          // that show it; nil as well
+	leaderView    *leaderView          // nil where they show their own alone
 	// sinks keep all that is decided.
 	sinks     keepers
 	reports   *publish.Publisher // nil where none are written
@@ -124,13 +131,34 @@ func newGateway(ctx context.Context, c Configuration, o Options) (*gateway, erro
 		metrics: metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
 	}
 	g.scanned = scan.NewView(g.state)
-	for _, step := range []func(context.Context) error{g.reach, g.certify, g.rely, g.read, g.dial, g.observe, g.keep, g.report, g.show, g.furnish} {
-		if err := step(ctx); err != nil {
+	g.keeping.metrics = g.metrics
+	for _, s := range g.steps() {
+		if !c.has(s.roles...) {
+			continue
+		}
+		if err := s.prepare(ctx); err != nil {
 			g.close()
 			return nil, err
 		}
 	}
 	return g, nil
+}
+
+// step prepares something for processes that have one of its roles.
+type step struct {
+	prepare func(context.Context) error
+	roles   []string
+}
+
+// steps are what a gateway is wired by, each resting on the ones before.
+func (g *gateway) steps() []step {
+	return []step{
+		{g.reach, Roles()}, {g.certify, Roles()}, {g.rely, Roles()}, {g.read, Roles()}, {g.dial, Roles()}, {g.observe, Roles()},
+		{g.keep, []string{RoleAdmission, RoleScan}}, // who decides
+		{g.snapshots, []string{RoleAdmission}},
+		{g.report, []string{RoleReport}}, {g.show, []string{RoleReport}},
+		{g.furnish, Roles()},
+	}
 }
 
 // close ends what does not end with a context.
@@ -267,13 +295,17 @@ const deliveryTimeout = 5 * time.Second
 // run serves: the plain server from the beginning, so that probes are answered
 // while the API server is away, and the doors once they can be opened.
 func (g *gateway) run(ctx context.Context) error {
-	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision),
+	roles := g.configuration.Roles
+	if roles == nil {
+		roles = Roles()
+	}
+	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision), slog.String("roles", strings.Join(roles, ",")),
 		slog.String("replica", g.options.Replica), slog.Bool("standalone", g.configuration.Standalone),
 		slog.Int("processors", runtime.GOMAXPROCS(0)), slog.String("memoryLimit", memoryLimit()))
 	if err := g.server.Listen(ctx); err != nil {
 		return err
 	}
-	if at := g.configuration.Listen.Socket; at != "" {
+	if at := g.configuration.Listen.Socket; at != "" && g.configuration.has(RoleAdmission) {
 		made, err := listenSocket(ctx, at)
 		if err != nil {
 			return err
@@ -281,8 +313,17 @@ func (g *gateway) run(ctx context.Context) error {
 		g.socket = made
 		g.tasks = append(g.tasks, task{name: "socket", run: g.openSocket})
 	}
-	g.log.Info("listening", slog.String("doors", g.server.Address().String()), slog.String("plain", g.server.PlainAddress().String()))
+	g.log.Info("listening", slog.String("doors", g.doorsAddress()), slog.String("plain", g.server.PlainAddress().String()))
 	return runAll(ctx, front{task: task{name: "doors", run: g.server.Run}, open: g.open}, append(g.tasks, task{name: "opening", run: g.openDoors}))
+}
+
+// doorsAddress is where the doors are, once the server listens; empty where there are
+// none.
+func (g *gateway) doorsAddress() string {
+	if at := g.server.Address(); at != nil {
+		return at.String()
+	}
+	return ""
 }
 
 // memoryLimit is what GOMEMLIMIT says.

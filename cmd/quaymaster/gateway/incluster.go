@@ -52,7 +52,7 @@ func (g *gateway) reach(context.Context) error {
 		return err
 	}
 	leader, err := lease.NewLeader(lease.LeaderOptions{
-		Client: client.Leases, Namespace: g.configuration.Namespace, Name: "quaymaster", Identity: g.options.Replica,
+		Client: client.Leases, Namespace: g.configuration.Namespace, Name: g.configuration.lease(), Identity: g.options.Replica,
 	})
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (g *gateway) watch() error {
 	p.await(fromCluster)
 	m := g.mirrors
 	m.await(mirrorsInCluster)
-	p.teller.leads, m.teller.leads = g.cluster.leader.Leads, g.cluster.leader.Leads
+	p.teller.leads, m.teller.leads = g.tells, g.tells
 	if g.cluster.events != nil {
 		p.teller.events, m.teller.events = g.cluster.events, g.cluster.events
 	}
@@ -108,6 +108,10 @@ func (g *gateway) watch() error {
 	g.tasks = append(g.tasks, forever("policies", watcher.Run))
 	return nil
 }
+
+// tells reports whether this process tells the cluster what became of policies and
+// mirrors.
+func (g *gateway) tells() bool { return g.configuration.has(RoleAdmission) && g.cluster.leader.Leads() }
 
 // sorter is the document.Consumer of global context entries, mirrors and policies.
 type sorter struct {
@@ -136,9 +140,22 @@ func (s *sorter) Changed(ctx context.Context, upserts []document.Document, delet
 	s.told = true
 }
 
-// lead is what one replica does for all: it keeps the webhook configurations,
-// says what became of policies, and clears away what replicas that are gone left
-// behind. Who cannot open its doors does not stand for it.
+// duty is what the leader does where the process has its role, until the context ends.
+type duty struct {
+	do   func(context.Context)
+	role string
+}
+
+// duties are what one replica does for all.
+func (g *gateway) duties() []duty {
+	return []duty{
+		{g.tellAll, RoleAdmission}, {g.sweep, RoleAdmission}, {g.tellMirrors, RoleAdmission}, {g.tellGlobals, RoleAdmission}, {g.configure, RoleAdmission},
+		{g.scan, RoleScan}, {g.keepReports, RoleReport}, {g.tend, RoleBackground},
+	}
+}
+
+// lead has the duties done by one replica at a time. Who does not know yet what
+// decisions rest on does not stand for it.
 func (g *gateway) lead(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -149,35 +166,51 @@ func (g *gateway) lead(ctx context.Context) error {
 		g.log.Info("this replica leads")
 		var beside sync.WaitGroup
 		defer beside.Wait()
-		if g.cluster.members != nil {
-			beside.Go(func() { g.cluster.members.Sweep(ctx) })
+		for _, d := range g.duties() {
+			if g.configuration.has(d.role) {
+				beside.Go(func() { d.do(ctx) })
+			}
 		}
-		g.policies.tellAll()
-		g.mirrors.tellAll()
-		status := &mirrorStatus{
-			client: g.cluster.client.Dynamic, reports: func() []mirrorReport { return g.mirrors.reports(g.targets.States()) },
-			changed: g.mirrors.teller.status, failed: g.failed("the status of a mirror was not written"),
-		}
-		beside.Go(func() { status.run(ctx) })
-		beside.Go(func() { g.tend(ctx) })
-		beside.Go(func() { g.keepReports(ctx) })
-		beside.Go(func() { g.scan(ctx) })
-		beside.Go(func() {
-			g.globals.tellStatus(ctx, g.cluster.client.Dynamic, g.failed("the status of a global context entry was not written"))
-		})
-		if g.configuration.Webhooks.Disabled {
-			<-ctx.Done()
-			return
-		}
-		g.configure(ctx, &beside)
 	})
 }
 
+// tellAll says what became of policies and mirrors: the leader before may not have.
+func (g *gateway) tellAll(context.Context) {
+	g.policies.tellAll()
+	g.mirrors.tellAll()
+}
+
+// sweep clears away what replicas that are gone left behind.
+func (g *gateway) sweep(ctx context.Context) {
+	if g.cluster.members != nil {
+		g.cluster.members.Sweep(ctx)
+	}
+}
+
+// tellMirrors writes the status of mirrors.
+func (g *gateway) tellMirrors(ctx context.Context) {
+	status := &mirrorStatus{
+		client: g.cluster.client.Dynamic, reports: func() []mirrorReport { return g.mirrors.reports(g.targets.States()) },
+		changed: g.mirrors.teller.status, failed: g.failed("the status of a mirror was not written"),
+	}
+	status.run(ctx)
+}
+
+// tellGlobals writes the status of global context entries.
+func (g *gateway) tellGlobals(ctx context.Context) {
+	g.globals.tellStatus(ctx, g.cluster.client.Dynamic, g.failed("the status of a global context entry was not written"))
+}
+
 // configure keeps the webhook configurations until ctx ends.
-func (g *gateway) configure(ctx context.Context, beside *sync.WaitGroup) {
+func (g *gateway) configure(ctx context.Context) {
+	if g.configuration.Webhooks.Disabled {
+		return
+	}
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	kept := &webhooks{
 		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
-		bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
+		keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
 	}
 	changed := make(chan struct{}, 1)
 	reconciler, err := kept.reconciler(changed)

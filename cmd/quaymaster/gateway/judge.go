@@ -57,6 +57,22 @@ func newTrusted(store *trust.Store, state *gate.Current, log *slog.Logger) *trus
 // age is how old the trust material is.
 func (t *trusted) age() time.Duration { return time.Since(t.store.Status().Loaded) }
 
+// ends is when the last of each part of the trusted root ends.
+func (t *trusted) ends() map[string]time.Time {
+	parts, err := t.store.Snapshot().Ends()
+	if err != nil {
+		return nil // it was parsed before it came to be used
+	}
+	ends := make(map[string]time.Time, len(parts))
+	for part, end := range parts {
+		ends[string(part)] = end
+	}
+	return ends
+}
+
+// staleKeys is how many keys could not be looked up again.
+func (t *trusted) staleKeys() int { return len(t.store.Status().Stale) }
+
 func (t *trusted) bind(snapshot *trust.Snapshot) error {
 	prover, err := engine.NewProver(snapshot)
 	if err != nil {

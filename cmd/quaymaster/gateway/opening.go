@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
@@ -49,22 +50,10 @@ func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // furnish makes the server, with entrances in place of doors.
 func (g *gateway) furnish(context.Context) error {
-	g.entrances = map[string]*entrance{}
-	open := g.configuration.Doors.paths()
-	for _, path := range open {
-		g.entrances[path] = &entrance{}
-	}
-	if g.cluster != nil {
-		g.entrances[peers.Path] = &entrance{}
-	}
-	places := map[string]webhook.Door{}
-	for path, entrance := range g.entrances {
-		places[path] = webhook.Door{Handler: entrance}
-	}
-	if err := g.configuration.Listen.guard(open, places); err != nil {
+	places, err := g.build()
+	if err != nil {
 		return err
 	}
-	var err error
 	if g.queue, err = newQueue(g.configuration.Limits); err != nil {
 		return err
 	}
@@ -77,32 +66,67 @@ func (g *gateway) furnish(context.Context) error {
 	return err
 }
 
+// build makes the entrances; there are none without admission.
+func (g *gateway) build() (map[string]webhook.Door, error) {
+	if !g.configuration.has(RoleAdmission) {
+		return nil, nil
+	}
+	g.entrances = map[string]*entrance{}
+	open := g.configuration.Doors.paths()
+	for _, path := range open {
+		g.entrances[path] = &entrance{}
+	}
+	if g.cluster != nil {
+		g.entrances[peers.Path] = &entrance{}
+		if g.pages != nil {
+			g.entrances[peers.ViewPath] = &entrance{}
+		}
+	}
+	places := map[string]webhook.Door{}
+	for path, entrance := range g.entrances {
+		places[path] = webhook.Door{Handler: entrance}
+	}
+	return places, g.configuration.Listen.guard(open, places)
+}
+
 // checks are what /readyz asks.
 func (g *gateway) checks() []webhook.Check {
 	checks := []webhook.Check{{Name: "certificate", Ready: g.certificates.Ready}}
-	for _, n := range append(g.needed, need{"doors", "the doors are not open yet", g.open}) {
+	for _, n := range g.needed {
 		checks = append(checks, n.check())
+	}
+	if g.configuration.has(RoleAdmission) {
+		checks = append(checks, need{"doors", "the doors are not open yet", g.open}.check())
 	}
 	return checks
 }
 
 // openDoors waits until everything is known that an answer rests on, and opens
-// the doors. Until ctx ends it keeps this replica among the others.
+// the doors. Until ctx ends it keeps this replica among the others. Without admission
+// there are no doors, and what is decided beside them rests on the same.
 func (g *gateway) openDoors(ctx context.Context) error {
 	key, ok := g.certificates.wait(ctx)
 	if !ok {
 		return nil
 	}
-	if err := g.join(); err != nil {
-		return err
+	admits := g.configuration.has(RoleAdmission)
+	if admits {
+		if err := g.join(); err != nil {
+			return err
+		}
 	}
 	engine, err := g.engine(key, g.observers)
 	if err != nil {
 		return err
 	}
-	doors, err := g.doors(engine, key)
-	if err != nil {
-		return err
+	var doors map[string]http.Handler
+	if admits {
+		if err := g.remember(ctx, engine, key); err != nil {
+			return err
+		}
+		if doors, err = g.doors(engine, key); err != nil {
+			return err
+		}
 	}
 	for _, n := range g.needed {
 		select {
@@ -117,9 +141,13 @@ func (g *gateway) openDoors(ctx context.Context) error {
 		g.entrances[path].door.Store(&door)
 	}
 	close(g.open)
-	g.log.Info("the doors are open")
+	if admits {
+		g.log.Info("the doors are open")
+	} else {
+		g.log.Info("everything is known that is needed; without the role admission there are no doors")
+	}
 	if g.options.Listening != nil {
-		g.options.Listening(g.server.Address().String(), g.server.PlainAddress().String())
+		g.options.Listening(g.doorsAddress(), g.server.PlainAddress().String())
 	}
 	if g.cluster != nil && g.cluster.members != nil {
 		g.cluster.members.Run(ctx)
@@ -151,6 +179,11 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 		return doors, nil
 	}
 	// Who may ask here is a matter of the key.
+	if g.pages != nil {
+		if doors[peers.ViewPath], err = peers.NewViewDoor(peers.ViewConfig{Key: key, Viewer: g.pages}); err != nil {
+			return nil, err
+		}
+	}
 	doors[peers.Path], err = peers.NewDoor(peers.DoorConfig{Key: key, Memory: engine})
 	return doors, err
 }
@@ -178,7 +211,9 @@ func (g *gateway) engine(key []byte, observers metrics.Observers) (*gate.Gate, e
 	if err != nil {
 		return nil, err
 	}
-	options := []gate.Option{gate.WithObserver(observers), gate.WithMirrors(chooser, g.around.pulls)}
+	options := []gate.Option{
+		gate.WithObserver(observers), gate.WithMirrors(chooser, g.around.pulls), gate.WithStale(time.Duration(*g.configuration.Ages.Stale)),
+	}
 	if g.configuration.SharedMemory.Address != "" {
 		shared, err := newSharedMemory(g.configuration.SharedMemory, key, g.metrics)
 		if err != nil {

@@ -118,7 +118,7 @@ func (p *policies) count(entries []catalog.Entry) {
 		}
 		beside := entry.Exception != nil || entry.Root != nil || entry.Override != nil
 		if !beside || entry.State == catalog.Broken {
-			list = append(list, metrics.Policy{ID: id, State: metrics.State(entry.State)})
+			list = append(list, metrics.Policy{ID: id, State: metrics.State(entry.State), FailOpen: entry.Policy != nil && entry.Policy.FailOpen})
 		}
 	}
 	p.metrics.SetPolicies(list)

@@ -60,6 +60,9 @@ func (g *gateway) peers(key []byte) (*peers.Client, error) {
 	}, options...)
 	if err == nil {
 		g.ends = append(g.ends, client.Close)
+		if g.leaderView != nil {
+			g.leaderView.meet(g.cluster.members, client)
+		}
 	}
 	return client, err
 }

@@ -114,7 +114,7 @@ func (g *gateway) report(context.Context) error {
 		return fmt.Errorf("reports: %w", err)
 	}
 	g.sinks.last = append(g.sinks.last, g.reports)
-	g.tasks = append(g.tasks, forever("reports", g.reports.Run))
+	g.tasks = append(g.tasks, forever("reports", g.reports.Run), forever("reports of before", g.recallReports()))
 	return nil
 }
 

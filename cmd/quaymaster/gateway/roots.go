@@ -46,6 +46,7 @@ type roots struct {
 
 	mu     sync.Mutex
 	failed map[string]string // by the hash of a TrustRoot; empty: it was read
+	away   map[string]bool   // repositories that could not be read when last tried
 }
 
 // rootRead is one repository.
@@ -161,6 +162,18 @@ func (r *roots) forget(turns map[string]*rootTurn, wanted []rootRead) {
 			delete(r.failed, hash)
 		}
 	}
+	for id := range r.away {
+		if !ids[id] {
+			delete(r.away, id)
+		}
+	}
+}
+
+// unread is how many repositories could not be read when they were last tried.
+func (r *roots) unread() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.away)
 }
 
 func (r *roots) read(ctx context.Context, one rootRead) error {
@@ -179,6 +192,7 @@ func (r *roots) read(ctx context.Context, one rootRead) error {
 // note says when a repository is read again, and tells of what is new.
 func (r *roots) note(one rootRead, turn *rootTurn, err error) {
 	turn.reading = false
+	r.noteAway(one.id, err != nil)
 	said := "read"
 	if err == nil {
 		turn.next, turn.pause, turn.known = time.Now().Add(rootInterval), rootPause, true
@@ -208,6 +222,19 @@ func (r *roots) note(one rootRead, turn *rootTurn, err error) {
 	r.failed[one.root.Hash] = said
 	r.mu.Unlock()
 	r.told(one.root.Name)
+}
+
+func (r *roots) noteAway(id string, away bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.away, id)
+	if !away {
+		return
+	}
+	if r.away == nil {
+		r.away = map[string]bool{}
+	}
+	r.away[id] = true
 }
 
 // state says why nobody knows what a TrustRoot trusts; empty for one that is known.

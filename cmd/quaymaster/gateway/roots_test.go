@@ -85,13 +85,14 @@ func TestRootsAreReadBesideRequests(t *testing.T) {
 			asked  int
 			known  bool
 			why    string
+			unread int
 		}{
-			{"at once", func() {}, 0, 1, false, "nobody answers"},
-			{"again, and again later", func() {}, 3 * time.Second, 3, false, "nobody answers"},
-			{"it answers", func() { source.set(nil) }, 5 * time.Second, 4, true, ""},
-			{"not sooner than in an hour", func() {}, rootInterval - time.Minute, 4, true, ""},
-			{"and then it is away", func() { source.set(away) }, time.Minute - rootPause/2, 5, true, ""},
-			{"an attestor names another one", func() { source.set(nil); r.attestors.Want(tuf) }, 0, 6, true, ""},
+			{"at once", func() {}, 0, 1, false, "nobody answers", 1},
+			{"again, and again later", func() {}, 3 * time.Second, 3, false, "nobody answers", 1},
+			{"it answers", func() { source.set(nil) }, 5 * time.Second, 4, true, "", 0},
+			{"not sooner than in an hour", func() {}, rootInterval - time.Minute, 4, true, "", 0},
+			{"and then it is away", func() { source.set(away) }, time.Minute - rootPause/2, 5, true, "", 1},
+			{"an attestor names another one", func() { source.set(nil); r.attestors.Want(tuf) }, 0, 6, true, "", 1},
 		} {
 			step.do()
 			<-time.After(step.later)
@@ -100,6 +101,9 @@ func TestRootsAreReadBesideRequests(t *testing.T) {
 			asked := len(source.asked)
 			source.mu.Unlock()
 			_, err := r.trustRoots.TrustedRoot("remote")
+			if r.unread() != step.unread {
+				t.Errorf("%s: %d repositories could not be read, want %d", step.reason, r.unread(), step.unread)
+			}
 			if asked != step.asked || (err == nil) != step.known || err != nil && !strings.Contains(err.Error(), step.why) || r.state(root) != step.why {
 				t.Errorf("%s: asked %d times, want %d; %v; %q", step.reason, asked, step.asked, err, r.state(root))
 			}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cluster"
@@ -14,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/result"
 	"github.com/quaymaster/quaymaster/scan"
+	changes "github.com/quaymaster/quaymaster/scan/follow"
 )
 
 // scan makes rounds over what is there until ctx ends.
@@ -25,7 +27,7 @@ func (g *gateway) scan(ctx context.Context) {
 	if !ok {
 		return
 	}
-	controller, ends, err := g.scanner(key)
+	made, ends, err := g.scanner(key)
 	defer func() {
 		for _, end := range ends {
 			end()
@@ -35,45 +37,64 @@ func (g *gateway) scan(ctx context.Context) {
 		g.log.Error("what runs already is not scanned", slog.String("error", err.Error()))
 		return
 	}
-	controller.Run(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	if made.follower != nil {
+		beside.Go(func() { made.follower.Run(ctx, made.scanner) })
+	}
+	made.controller.Run(ctx)
+}
+
+// scanning is a scan, wired.
+type scanning struct {
+	scanner    *scan.Scanner
+	controller *scan.Controller
+	follower   *changes.Follower // nil where nothing is followed
 }
 
 // scanner wires a scan with clients of its own, so that admission waits for none of its
 // requests. It remembers apart, and asks the memory of admission first.
-func (g *gateway) scanner(key []byte) (made *scan.Controller, ends []func(), err error) {
+func (g *gateway) scanner(key []byte) (made scanning, ends []func(), err error) {
 	settings := g.configuration.Scan
 	k := g.configuration.Kubernetes
 	client, err := cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: k.Kubeconfig, Context: k.Context, QPS: float64(settings.QPS), Burst: max(1, int(settings.QPS)), Version: g.options.Version,
 	})
 	if err != nil {
-		return nil, ends, err
+		return made, ends, err
 	}
 	lookups, err := cluster.NewLookups(cluster.LookupOptions{Client: client.Typed, TTL: scanAge(g.configuration.Ages.Secret)})
 	if err != nil {
-		return nil, ends, err
+		return made, ends, err
 	}
 	ends = append(ends, lookups.Close)
 	view := g.scanned
 	engine, closed, err := g.scanEngine(key, lookups, view)
 	ends = append(ends, closed...)
 	if err != nil {
-		return nil, ends, err
+		return made, ends, err
 	}
 	lister, err := listing.New(client)
 	if err != nil {
-		return nil, ends, err
+		return made, ends, err
 	}
 	sinks, keeper := g.scanSinks()
 	told := &scanLog{log: g.log, metrics: g.metrics, leftOut: view.LeftOut}
-	looks, err := scan.New(scan.Options{
+	options := scan.Options{
 		Cluster: lister, Decider: engine, State: view, Namespaces: g.around.namespaces, Observer: told, Sinks: sinks, Keeper: keeper, Forgetter: g.scanForgetters(),
 		Excluded: settings.ExcludedNamespaces, Busy: g.busy,
-	})
-	if err != nil {
-		return nil, ends, err
 	}
-	made, err = scan.NewController(looks, scan.ControllerOptions{
+	if g.configuration.follows() {
+		made.follower, err = changes.New(changes.Options{Cluster: lister, Observer: followLog{log: g.log, metrics: g.metrics}, Excluded: settings.ExcludedNamespaces})
+		if err != nil {
+			return made, ends, err
+		}
+		options.Follower = made.follower
+	}
+	if made.scanner, err = scan.New(options); err != nil {
+		return made, ends, err
+	}
+	made.controller, err = scan.NewController(made.scanner, scan.ControllerOptions{
 		Policies: &g.policies.changed, Interval: time.Duration(settings.Interval), Settled: scanSettled,
 		Memory: &scanMemory{client: g.cluster.client.Leases, namespace: g.configuration.Namespace, holder: g.options.Replica},
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/scan"
+	changes "github.com/quaymaster/quaymaster/scan/follow"
 )
 
 // scanLog implements scan.Observer.
@@ -67,3 +68,28 @@ func (l *scanLog) Refused(kind scan.Kind, err error) {
 func (l *scanLog) Failed(err error) { l.log.Warn("scan", slog.String("error", err.Error())) }
 
 var _ scan.Observer = (*scanLog)(nil)
+
+// followLog implements changes.Observer.
+type followLog struct {
+	log     *slog.Logger
+	metrics followCounter
+}
+
+// followCounter counts what becomes of changes.
+type followCounter interface {
+	Followed(result string, changes int)
+}
+
+// Changed counts.
+func (l followLog) Changed(what changes.Result, count int) { l.metrics.Followed(string(what), count) }
+
+// Unfollowed says what would have to be granted.
+func (l followLog) Unfollowed(kind scan.Kind, err error) {
+	l.log.Warn("changes of a kind that is scanned are not followed, so that rounds alone find them; grant the gateway's service account get and watch on it",
+		slog.String("kind", kind.String()), slog.String("error", err.Error()))
+}
+
+// Failed logs what is tried again.
+func (l followLog) Failed(err error) { l.log.Warn("scan", slog.String("error", err.Error())) }
+
+var _ changes.Observer = followLog{}

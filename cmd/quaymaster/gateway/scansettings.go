@@ -16,8 +16,14 @@ type Scan struct {
 	// Patterns for namespaces that are left out. Default: none; those that the webhooks
 	// leave out are scanned.
 	ExcludedNamespaces []string `json:"excludedNamespaces,omitempty"`
+	// Judge objects within seconds after they came or changed, past the webhooks as well:
+	// a watch of the metadata of each kind that is scanned, and a request for each
+	// object that changed. It needs watch and get where rounds need list, and keeps some
+	// 40 bytes for each object that changed, up to a million. Default: where the process
+	// has the role scan without admission.
+	Follow *bool `json:"follow,omitempty"`
 	// Requests a second to the API server, beside those of kubernetes.qps: pages of 250
-	// objects, and Secrets and service accounts of their pods. Default 10.
+	// objects, objects that changed, and Secrets and service accounts of pods. Default 10.
 	QPS float32 `json:"qps,omitempty"`
 	// Look-ups a second at registries. Default 100.
 	RegistryQPS float32 `json:"registryQPS,omitempty"`
@@ -45,6 +51,7 @@ func (s Scan) check(found *complaints) {
 	found.refuse(time.Duration(s.Interval) < scan.MinInterval, "scan.interval: want at least %s", scan.MinInterval)
 	found.refuse(s.QPS < 0 || s.RegistryQPS < 0, "scan: qps and registryQPS cannot be negative")
 	found.refuse(s.PerHost < 1 || s.Total < 1, "scan: set perHost and total both, to at least 1, or neither")
+	found.refuse(s.Disabled && s.Follow != nil && *s.Follow, "scan: nothing is followed where disabled is set: remove it, or follow")
 	for _, pattern := range s.ExcludedNamespaces {
 		found.refuse(pattern == "", "scan.excludedNamespaces: a pattern is empty")
 	}

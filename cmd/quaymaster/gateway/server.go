@@ -22,21 +22,3 @@ func newServer(c Listen, config webhook.Config, observers metrics.Observers) (*w
 	}
 	return webhook.New(config, options...)
 }
-
-// readings are the numbers that metrics show as they are.
-func (g *gateway) readings() metrics.Readings {
-	readings := metrics.Readings{
-		Working: g.queue.Working, Waiting: g.queue.Waiting,
-		TrustAge: g.trust.age, CertificateExpires: g.certificates.Expires,
-	}
-	if g.cluster != nil && g.cluster.events != nil {
-		readings.EventsDropped = g.cluster.events.Dropped
-	}
-	if g.globals != nil {
-		readings.GlobalContext = g.globals.known
-	}
-	if g.reports != nil {
-		readings.ReportsPending = g.reports.Pending
-	}
-	return readings
-}

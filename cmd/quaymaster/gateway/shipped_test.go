@@ -10,7 +10,7 @@ import (
 
 // TestShippedConfigurationIsUnderstood: deploy/ configures this program.
 func TestShippedConfigurationIsUnderstood(t *testing.T) {
-	text, err := os.ReadFile("../../../deploy/gateway.yaml")
+	text, err := os.ReadFile("../../../deploy/install.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +32,6 @@ func TestShippedConfigurationIsUnderstood(t *testing.T) {
 		}
 	}
 	if found != 1 {
-		t.Errorf("%d ConfigMaps in deploy/gateway.yaml", found)
+		t.Errorf("%d ConfigMaps in deploy/install.yaml", found)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,7 +108,9 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			written := &writes{}
 			kept := &webhooks{
+				keeping:   &keeping{metrics: written},
 				settings:  Webhooks{Service: "quaymaster", Owner: "quaymaster", ExcludedNamespaces: &[]string{}},
 				namespace: "quaymaster", client: g.cluster.client, log: g.log, bundle: own.Bundle,
 				policies: func() *policy.Set { return policies }, mirrors: func() *mirror.Set { return mirrors },
@@ -137,10 +140,31 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 			if _, err := api.Get(ctx, configuration.Name, metav1.GetOptions{}); (err == nil) != watched {
 				t.Errorf("2 s after it was deleted, watched %t: %v", watched, err)
 			}
+			if got := slices.Contains(written.all(), "validating missing"); got != watched || kept.keeping.last().IsZero() {
+				t.Errorf("watched %t: written were %q, and kept at %s", watched, written.all(), kept.keeping.last())
+			}
 			stop()
 			synctest.Wait()
 		})
 	}
+}
+
+// writes are those of webhook configurations.
+type writes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (w *writes) ConfigurationWritten(configuration, reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list = append(w.list, configuration+" "+reason)
+}
+
+func (w *writes) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.list)
 }
 
 // TestKindThatComesIsToldAtOnce: and once more when discovery knows of it; nothing is

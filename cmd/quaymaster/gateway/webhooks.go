@@ -30,6 +30,7 @@ type webhooks struct {
 	documents []schema.GroupResource
 	served    []configuration.Resource // as discovery last said; only one goroutine asks
 	orphans   bool                     // it was said that nothing owns the configurations
+	keeping   *keeping
 }
 
 // Input implements configuration.Source.
@@ -53,10 +54,10 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	}
 	return configuration.Input{
 		Labelled: labelled,
-		Policies: slices.Concat(set.Policies(), overriding(set)), Resources: w.served, Failed: failed, CABundle: w.bundle(),
+		Policies: w.settings.unanswered(slices.Concat(set.Policies(), overriding(set))), Resources: w.served, Failed: failed, CABundle: w.bundle(),
 		Endpoint:  w.endpoint(),
 		Namespace: w.namespace, ExcludedNamespaces: *w.settings.ExcludedNamespaces,
-		MutateControllers: w.settings.MutateControllers, Mirrors: asked(mirrors), Documents: w.documents, Owner: owner,
+		MutateControllers: w.settings.MutateControllers, Mirrors: w.settings.unmirrored(asked(mirrors)), Documents: w.documents, Owner: owner,
 	}, nil
 }
 
@@ -124,8 +125,19 @@ func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconcile
 				w.log.Warn("the API server is not asked in the way that policies say", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
 			}
 		},
+		Kept: w.keeping.kept, Wrote: w.wrote,
 		Failed: func(err error) {
 			w.log.Error("the webhook configurations could not be brought up to date", slog.String("error", err.Error()))
 		},
 	})
+}
+
+// wrote tells of a configuration that was written; somebody who works against the
+// gateway is named in the API server's audit log.
+func (w *webhooks) wrote(which string, why configuration.Why) {
+	w.keeping.metrics.ConfigurationWritten(which, string(why))
+	if why != configuration.Wanted {
+		w.log.Warn("somebody else had changed or deleted a webhook configuration; it was made again as it should be",
+			slog.String("configuration", which), slog.String("name", configuration.Name), slog.String("what", string(why)))
+	}
 }

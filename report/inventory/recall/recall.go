@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"reflect"
+	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
@@ -21,6 +22,8 @@ type Source struct {
 	Through uint64
 	// Lines is how many are read at most, the latest; 0 means MaxLines.
 	Lines uint64
+	// Since is when what is read was decided at the earliest; zero means whenever.
+	Since time.Time
 }
 
 // Inventory takes records in, in the order of their times; an *inventory.Inventory is one.
@@ -30,13 +33,18 @@ type Inventory interface {
 
 // Last returns the number of a log's last whole line; 0 where there is none, or no log.
 func Last(folder string) (uint64, error) {
+	line, err := lastLine(folder)
+	return line.Seq, err
+}
+
+func lastLine(folder string) (decisionlog.Line, error) {
 	for line, err := range decisionlog.ReadBack(folder) {
 		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		return line.Seq, err
+		return line, err
 	}
-	return 0, nil
+	return decisionlog.Line{}, nil
 }
 
 // Fill puts into an inventory what a log says, and returns how many records that were. It
@@ -45,44 +53,60 @@ func Fill(known Inventory, from Source) (records int, err error) {
 	if known == nil {
 		return 0, errors.New("recall: want an inventory")
 	}
+	err = from.each(func(lines []decisionlog.Entry) error {
+		known.Add(occasionOf(&lines[0]), recordOf(lines), lines[0].Decision.Object)
+		records++
+		return nil
+	})
+	return records, err
+}
+
+// each calls do with the lines of each object that have the last word on it, in the order
+// in which they were written, until it returns an error.
+func (from Source) each(do func(lines []decisionlog.Entry) error) error {
 	if from.Lines == 0 {
 		from.Lines = MaxLines
 	}
 	if from.Through == 0 {
-		from.Through, err = Last(from.Folder)
+		last, err := lastLine(from.Folder)
+		if err != nil || last.Time.Before(from.Since) {
+			return err
+		}
+		from.Through = last.Seq
 	}
-	if err != nil || from.Through == 0 {
-		return 0, err
+	if from.Through == 0 {
+		return nil
 	}
 	begin := uint64(1)
 	if from.Through > from.Lines {
 		begin = from.Through - from.Lines + 1
 	}
 	var now []decisionlog.Entry // the lines of one object
-	flush := func() {
+	flush := func() (err error) {
 		if len(now) > 0 && !saidAgain(now[0].Decision) {
-			known.Add(occasionOf(&now[0]), recordOf(now), now[0].Decision.Object)
-			records++
+			err = do(now)
 		}
 		now = now[:0]
+		return err
 	}
-	defer flush()
 	for line, err := range decisionlog.Read(from.Folder, begin) {
 		if err != nil {
-			return records, err
+			return errors.Join(flush(), err)
 		}
 		if line.Seq > from.Through {
 			break
 		}
-		if line.Decision == nil {
+		if line.Decision == nil || line.Time.Before(from.Since) {
 			continue
 		}
 		if len(now) > 0 && !together(&now[0], &line.Entry) {
-			flush()
+			if err := flush(); err != nil {
+				return err
+			}
 		}
 		now = append(now, line.Entry)
 	}
-	return records, nil
+	return flush()
 }
 
 // saidAgain reports whether another line has the last word: what the mutating webhook

@@ -16,9 +16,6 @@ import (
 // The gateway's service account, as deploy/ names it.
 const releaseNamespace, releaseAccount = "quaymaster", "quaymaster"
 
-// tokenReview is what lets the gateway ask whose a token is.
-const tokenReview = "quaymaster-tokenreview"
-
 // AllowTokenReview applies what deploy/ holds for doors.api.tokenReview, and nothing
 // else does.
 func (c *ControlPlane) AllowTokenReview(ctx context.Context) error {
@@ -33,7 +30,7 @@ func (c *ControlPlane) AllowTokenReview(ctx context.Context) error {
 	return c.ApplyYAML(ctx, string(content))
 }
 
-// Install applies what the product's deploy folder holds but for its pods, which
+// Install applies the manifest of the release, and the definitions, but for its pods, which
 // nothing here would run, and returns the identity of the gateway: its service
 // account, which may do what the manifests say and no more.
 func (c *ControlPlane) Install(ctx context.Context) (*rest.Config, error) {
@@ -41,15 +38,20 @@ func (c *ControlPlane) Install(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := ReadManifests(filepath.Join(checkout, "deploy"))
+	var objects []*unstructured.Unstructured
+	// The definitions of reports are for whoever tests reports.
+	files, err := filepath.Glob(filepath.Join(checkout, "deploy", "crds", "*.yaml"))
 	if err != nil {
-		return nil, fmt.Errorf("install the release: %w", err)
+		return nil, err
 	}
-	// The kinds of kustomize are no objects of the cluster, and what is for one door
-	// alone is for who opens it.
-	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
-		return object.GetKind() == "Deployment" || object.GetKind() == "Kustomization" || object.GetName() == tokenReview
-	})
+	for _, file := range append(files, filepath.Join(checkout, "deploy", "install.yaml")) {
+		more, err := ReadManifests(file)
+		if err != nil {
+			return nil, fmt.Errorf("install the release: %w", err)
+		}
+		objects = append(objects, more...)
+	}
+	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return object.GetKind() == "Deployment" })
 	if err := c.Apply(ctx, objects...); err != nil {
 		return nil, fmt.Errorf("install the release: %w", err)
 	}

@@ -6,6 +6,8 @@ package gateway
 type Configuration struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Standalone bool   `json:"standalone,omitempty"`
+	// Roles of the process; empty means all.
+	Roles      []string `json:"roles,omitempty"`
 	Kubernetes struct {
 		Kubeconfig string `json:"kubeconfig,omitempty"`
 	} `json:"kubernetes,omitzero"`
@@ -35,8 +37,12 @@ type Configuration struct {
 	} `json:"registries,omitzero"`
 	Trust struct {
 		TrustedRoot string `json:"trustedRoot,omitempty"`
+		Refresh     bool   `json:"refresh,omitempty"`
 	} `json:"trust,omitzero"`
-	Ages   Ages `json:"ages,omitzero"`
+	Ages     Ages `json:"ages,omitzero"`
+	Snapshot struct {
+		Interval string `json:"interval,omitempty"`
+	} `json:"snapshot,omitzero"`
 	Limits struct {
 		Requests int `json:"requests,omitempty"`
 	} `json:"limits,omitzero"`
@@ -49,9 +55,16 @@ type Configuration struct {
 		Timeout string `json:"timeout,omitempty"`
 	} `json:"sharedMemory,omitzero"`
 	DecisionLog struct {
-		Folder string `json:"folder,omitempty"`
-		Fsync  string `json:"fsync,omitempty"`
+		Folder  string `json:"folder,omitempty"`
+		Fsync   string `json:"fsync,omitempty"`
+		Webhook struct {
+			URL string `json:"url,omitempty"`
+		} `json:"webhook,omitzero"`
 	} `json:"decisionLog,omitzero"`
+	Dashboard struct {
+		Address     string `json:"address,omitempty"`
+		TokenReview bool   `json:"tokenReview,omitempty"`
+	} `json:"dashboard,omitzero"`
 	Reports Reports `json:"reports,omitzero"`
 	Scan    Scan    `json:"scan,omitzero"`
 	Log     struct {
@@ -73,6 +86,7 @@ type Scan struct {
 	Disabled bool    `json:"disabled,omitempty"`
 	Interval string  `json:"interval,omitempty"`
 	QPS      float32 `json:"qps,omitempty"`
+	Follow   *bool   `json:"follow,omitempty"`
 }
 
 // Listen says where the gateway listens; Start chooses what is empty.
@@ -135,6 +149,7 @@ type Ages struct {
 	None   string `json:"none,omitempty"`
 	Secret string `json:"secret,omitempty"`
 	Mirror string `json:"mirror,omitempty"`
+	Stale  string `json:"stale,omitempty"`
 }
 
 // PlainHTTP says that registries are asked without TLS.

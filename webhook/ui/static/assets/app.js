@@ -88,6 +88,7 @@ function about(it) {
   const foot = document.getElementById("about");
   const words = ["Shown by replica ", h("strong", {}, it.replica), ", deciding since ", h("time", { datetime: it.since }, at(it.since)), "."];
   if (it.scanned) words.push(" Last word of a scan: " + at(it.scanned) + ".");
+  if (it.alone) words.push(" ", h("strong", {}, "This is what it knows itself: " + it.alone + "."));
   if (it.dropped) words.push(" " + it.dropped.toLocaleString("en") + " decisions came too fast to be shown.");
   if (signedIn()) words.push(" ", h("button", { type: "button", class: "link", onclick: () => { keep(""); shown = ""; open(); } }, "Sign out"));
   put(foot, ...words);

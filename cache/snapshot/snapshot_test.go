@@ -1,0 +1,268 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cache/snapshot"
+)
+
+// words is a memory of words, some to a part.
+type words struct {
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+func (w *words) learn(list ...string) *words {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.known == nil {
+		w.known = map[string]bool{}
+	}
+	for _, word := range list {
+		w.known[word] = true
+	}
+	return w
+}
+
+func (w *words) all() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(slices.Sorted(maps.Keys(w.known)), " ")
+}
+
+func (w *words) Snapshot(int, int) ([][]byte, error) {
+	var parts [][]byte
+	for word := range strings.SplitSeq(w.all(), " ") {
+		if word != "" {
+			parts = append(parts, []byte(word))
+		}
+	}
+	return parts, nil
+}
+
+func (w *words) RestoreTrusted(part []byte) (int, error) {
+	if bytes.ContainsRune(part, '!') {
+		return 0, errors.New("a word has no mark")
+	}
+	if w.mu.Lock(); w.known[string(part)] {
+		w.mu.Unlock()
+		return 0, nil
+	}
+	w.mu.Unlock()
+	w.learn(string(part))
+	return 1, nil
+}
+
+func key(text string) []byte { return []byte(text + strings.Repeat("-", 32)) }
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func keeper(t testing.TB, m snapshot.Memory, s snapshot.Store, k []byte) *snapshot.Keeper {
+	t.Helper()
+	return must(snapshot.New(snapshot.Options{
+		Memory: m, Store: s, Sealer: must(snapshot.NewSealer(k))(t), Room: 1 << 20, Parts: 8, Interval: time.Minute,
+		Failed: func(err error) { t.Log(err) },
+	}))(t)
+}
+
+// run runs keepers until all have ended.
+func run(t *testing.T, keepers ...*snapshot.Keeper) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, k := range keepers {
+		k.Run(ctx)
+	}
+}
+
+func TestWhatWasKnownOutlivesAllReplicas(t *testing.T) {
+	folder := must(snapshot.NewFolder(filepath.Join(t.TempDir(), "kept")))(t)
+	first, second := new(words).learn("anchor", "buoy"), new(words).learn("crane")
+	run(t, keeper(t, first, folder, key("a")), keeper(t, second, folder, key("a")))
+	if got := second.all(); got != "anchor buoy crane" {
+		t.Errorf("the second replica took over %q", got)
+	}
+	for reason, test := range map[string]struct {
+		key  []byte
+		want string
+	}{
+		"control":         {key("a"), "anchor buoy crane"},
+		"another key":     {key("b"), ""},
+		"a key cut short": {key("a")[:16], ""},
+	} {
+		later := &words{}
+		n, err := keeper(t, later, folder, test.key).Restore(t.Context())
+		if got := later.all(); got != test.want || (err == nil) != (test.want != "") || (n > 0) != (test.want != "") {
+			t.Errorf("%s: %q, %d entries, %v", reason, got, n, err)
+		}
+		if err != nil && !errors.Is(err, snapshot.ErrSealed) {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
+// TestAWriterCannotMakeAnythingUp: who can write the folder can take away.
+func TestAWriterCannotMakeAnythingUp(t *testing.T) {
+	path := t.TempDir()
+	folder := must(snapshot.NewFolder(path))(t)
+	run(t, keeper(t, new(words).learn("anchor", "buoy"), folder, key("a")))
+	file := filepath.Join(path, "snapshot-0")
+	good := must(os.ReadFile(file))(t)
+	flipped := bytes.Clone(good)
+	flipped[len(flipped)/2] ^= 1
+	for reason, content := range map[string][]byte{
+		"one bit": flipped, "cut": good[:len(good)-1], "longer": append(bytes.Clone(good), 0), "empty": {}, "the words themselves": []byte("anchor"),
+	} {
+		must(0, os.WriteFile(file, content, 0o600))(t)
+		later := &words{}
+		if _, err := keeper(t, later, folder, key("a")).Restore(t.Context()); !errors.Is(err, snapshot.ErrSealed) || later.all() != "buoy" {
+			t.Errorf("%s: %q, %v", reason, later.all(), err)
+		}
+	}
+	must(0, os.WriteFile(file, good, 0o600))(t)
+	if later := new(words); must(keeper(t, later, folder, key("a")).Restore(t.Context()))(t) != 2 {
+		t.Errorf("as it was: %q", later.all())
+	}
+}
+
+// TestNothingNewIsNotWritten: etcd is no place for the same again.
+func TestNothingNewIsNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{}
+		memory := new(words).learn("anchor")
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		for range 3 {
+			done.Go(func() { keeper(t, memory, store, key("a")).Run(ctx) })
+			time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest: replicas do not start at once
+		}
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of synctest
+		if store.saves != 1 {
+			t.Errorf("%d saves of the same", store.saves)
+		}
+		memory.learn("buoy")
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // the clock of synctest
+		if store.saves != 2 {
+			t.Errorf("%d saves after something new", store.saves)
+		}
+		cancel()
+		done.Wait()
+	})
+}
+
+// counted keeps parts in memory.
+type counted struct {
+	mu    sync.Mutex
+	parts [][]byte
+	saves int
+}
+
+func (c *counted) Load(context.Context) ([][]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.parts, nil
+}
+
+func (c *counted) Save(_ context.Context, parts [][]byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.parts, c.saves = parts, c.saves+1
+	return nil
+}
+
+// TestABadPartDoesNotTakeTheOthersAway has one that was sealed, and cannot be read.
+func TestABadPartDoesNotTakeTheOthersAway(t *testing.T) {
+	sealer := must(snapshot.NewSealer(key("a")))(t)
+	store := &counted{parts: [][]byte{must(sealer.Seal([]byte("oh!")))(t), must(sealer.Seal([]byte("buoy")))(t)}}
+	later := &words{}
+	n, err := keeper(t, later, store, key("a")).Restore(t.Context())
+	if n != 1 || err == nil || errors.Is(err, snapshot.ErrSealed) || later.all() != "buoy" {
+		t.Errorf("%d entries, %q, %v", n, later.all(), err)
+	}
+}
+
+func TestFewerPartsLeaveNoFiles(t *testing.T) {
+	path := t.TempDir()
+	folder := must(snapshot.NewFolder(path))(t)
+	for _, n := range []int{3, 1, 0} {
+		must(0, folder.Save(t.Context(), make([][]byte, n)))(t)
+		if files := must(os.ReadDir(path))(t); len(files) != n || len(must(folder.Load(t.Context()))(t)) != n {
+			t.Errorf("%d files for %d parts", len(files), n)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	good := snapshot.Options{
+		Memory: &words{}, Store: &counted{}, Sealer: must(snapshot.NewSealer(key("a")))(t), Room: 1, Parts: 1, Interval: time.Second, Failed: func(error) {},
+	}
+	if _, err := snapshot.New(good); err != nil {
+		t.Fatal(err)
+	}
+	for reason, change := range map[string]func(*snapshot.Options){
+		"no memory": func(o *snapshot.Options) { o.Memory = nil }, "no store": func(o *snapshot.Options) { o.Store = nil },
+		"no sealer": func(o *snapshot.Options) { o.Sealer = nil }, "nobody to tell": func(o *snapshot.Options) { o.Failed = nil },
+		"no room": func(o *snapshot.Options) { o.Room = 0 }, "more room than is read": func(o *snapshot.Options) { o.Room = snapshot.MaxPart + 1 },
+		"no parts": func(o *snapshot.Options) { o.Parts = 0 }, "more parts than are read": func(o *snapshot.Options) { o.Parts = snapshot.MaxParts + 1 },
+		"all the time": func(o *snapshot.Options) { o.Interval = time.Millisecond }, "hardly ever": func(o *snapshot.Options) { o.Interval = 25 * time.Hour },
+	} {
+		bad := good
+		change(&bad)
+		if _, err := snapshot.New(bad); err == nil {
+			t.Errorf("%s: taken", reason)
+		}
+	}
+	if _, err := snapshot.NewSealer(make([]byte, 15)); err == nil {
+		t.Error("a short key is taken")
+	}
+	if _, err := snapshot.NewFolder(""); err == nil {
+		t.Error("no folder is taken")
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	sealer := must(snapshot.NewSealer(key("a")))(f)
+	f.Add(must(sealer.Seal([]byte("anchor")))(f))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if part, err := sealer.Open(raw); err == nil && !bytes.Equal(part, []byte("anchor")) {
+			t.Errorf("opened as %q", part)
+		}
+	})
+}
+
+func Example() {
+	sealer, err := snapshot.NewSealer([]byte("the key that the replicas share."))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sealed, err := sealer.Seal([]byte("app:v1 was proved"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	part, err := sealer.Open(sealed)
+	fmt.Println(string(part), err)
+	// Output: app:v1 was proved <nil>
+}

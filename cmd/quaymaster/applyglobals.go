@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+func isGlobalEntry(o workload.Object) bool {
+	return globalcontext.Recognises(o.APIVersion(), o.Kind())
+}
+
+// holdGlobals gives the GlobalContextEntries of the files their values: of the objects
+// of the files, or of a cluster. An entry that has none says why to the rules that read it.
+func (r *read) holdGlobals(ctx context.Context, live *liveCluster) (*globalcontext.Store, error) {
+	held := globalcontext.NewStore(nil)
+	documents := slices.Concat(r.globals, slices.DeleteFunc(slices.Clone(r.objects), func(o workload.Object) bool { return !isGlobalEntry(o) }))
+	if len(documents) == 0 {
+		return held, nil
+	}
+	expressions, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
+	if err != nil {
+		return nil, err
+	}
+	compiler, err := globalcontext.NewCompiler(expressions)
+	if err != nil {
+		return nil, err
+	}
+	for _, document := range documents {
+		text, err := json.Marshal(document.Content())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", document.Source(), err)
+		}
+		entry, err := compiler.Compile(text)
+		if err == nil {
+			err = held.Put(entry)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", document.Source(), err)
+		}
+		value, err := r.globalValue(ctx, entry, live)
+		if err != nil {
+			held.Fail(entry.Name, entry.Hash, err)
+			continue
+		}
+		if err := held.Answer(entry.Name, entry.Hash, value); err != nil {
+			return nil, fmt.Errorf("%s: %w", document.Source(), err)
+		}
+	}
+	return held, nil
+}
+
+// globalValue is what an entry stands for.
+func (r *read) globalValue(ctx context.Context, entry *globalcontext.Entry, live *liveCluster) (any, error) {
+	switch {
+	case entry.Resource == nil && (live == nil || entry.Call.URL != ""):
+		return nil, errors.New("nobody is called for it from files: give the value that the rule reads with --set or --values-file")
+	case entry.Resource == nil:
+		return live.API(ctx, rulecontext.APICall{Method: entry.Call.Method, Path: entry.Call.Path})
+	}
+	of := entry.Resource
+	if live != nil {
+		list, err := engine.ClusterObjects{Objects: live.looked}.List(ctx, cel.ResourceRef{Group: of.Group, Version: of.Version, Resource: of.Resource, Namespace: of.Namespace}, nil)
+		if err != nil {
+			return nil, err
+		}
+		return list["items"], nil
+	}
+	items := []any{}
+	for _, object := range slices.Concat(r.objects, r.beside) {
+		is := func(k constraint.Resource) bool {
+			return k.Name == of.Resource && k.Group == of.Group && k.Group == object.Group() && k.Kind == object.Kind()
+		}
+		if slices.ContainsFunc(r.kinds, is) && (of.Namespace == "" || object.Namespace() == of.Namespace) {
+			items = append(items, object.Content())
+		}
+	}
+	return items, nil
+}

@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/quaymaster/quaymaster/cluster/lease"
+	"github.com/quaymaster/quaymaster/webhook/peers"
+	"github.com/quaymaster/quaymaster/webhook/ui"
+)
+
+// leaderView implements ui.Leader: it asks the replica that leads what its dashboard
+// shows, over the channel of the replicas.
+type leaderView struct {
+	leader *lease.Leader
+	own    string // this replica
+	log    *slog.Logger
+	others atomic.Pointer[otherViews] // nil until this replica is one of them
+}
+
+type otherViews struct {
+	members *lease.Members
+	asks    *peers.Client
+}
+
+// meet makes the other replicas known.
+func (v *leaderView) meet(members *lease.Members, asks *peers.Client) {
+	v.others.Store(&otherViews{members, asks})
+}
+
+// View implements ui.Leader. Its errors are read by who looks at the dashboard, and say
+// no more than which replica did not answer.
+func (v *leaderView) View(ctx context.Context, target string) (status int, body []byte, err error) {
+	holder := v.leader.Holder()
+	others := v.others.Load()
+	switch {
+	case v.leader.Leads() || holder == v.own:
+		return 0, nil, ui.ErrLeads
+	case others == nil:
+		return 0, nil, errors.New("it does not know the other replicas")
+	case holder == "":
+		return 0, nil, errors.New("no replica leads just now")
+	}
+	for _, member := range others.members.Others() {
+		if member.ID != holder {
+			continue
+		}
+		shown, err := others.asks.View(ctx, member.Address, target)
+		if err != nil {
+			v.log.Debug("the replica that leads does not answer for the dashboard", slog.String("replica", holder), slog.String("error", err.Error()))
+			break
+		}
+		return shown.Status, shown.Body, nil
+	}
+	return 0, nil, fmt.Errorf("the replica that leads, %s, does not answer", holder)
+}

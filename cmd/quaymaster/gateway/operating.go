@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
+)
+
+// readings are the numbers that metrics show as they are.
+func (g *gateway) readings() metrics.Readings {
+	readings := metrics.Readings{
+		Roles: strings.Join(g.roles(), ","), Ready: allReady(g.checks()),
+		Working: g.queue.Working, Waiting: g.queue.Waiting,
+		TrustAge: g.trust.age, TrustExpires: g.trust.ends, StaleKeys: g.trust.staleKeys, UnreadRoots: g.unreadRoots,
+		CertificateExpires: g.certificates.Expires, AuthorityExpires: g.certificates.AuthorityExpires,
+		Overrides: g.overrides,
+	}
+	if g.configuration.Trust.Refresh {
+		readings.TrustFailed = func() bool { return g.trust.store.Status().Err != nil }
+	}
+	if g.globals != nil {
+		readings.GlobalContext = g.globals.known
+	}
+	if g.reports != nil {
+		readings.ReportsPending = g.reports.Pending
+	}
+	if g.cluster != nil {
+		g.readCluster(&readings)
+	}
+	return readings
+}
+
+// readCluster adds what only a gateway in a cluster has.
+func (g *gateway) readCluster(readings *metrics.Readings) {
+	leads := g.cluster.leader.Leads
+	readings.Lease, readings.Leads = g.configuration.lease(), leads
+	if g.cluster.events != nil {
+		readings.EventsDropped = g.cluster.events.Dropped
+	}
+	if g.configuration.has(RoleAdmission) && !g.configuration.Webhooks.Disabled {
+		readings.ConfigurationsKept = func() time.Time {
+			if !leads() {
+				return time.Time{}
+			}
+			return g.keeping.last()
+		}
+	}
+	readings.ScanInterval = func() time.Duration {
+		if g.configuration.Scan.Disabled || !g.configuration.has(RoleScan) {
+			return 0
+		}
+		return time.Duration(g.configuration.Scan.Interval)
+	}
+}
+
+// allReady asks what /readyz asks; a drain is not among it.
+func allReady(checks []webhook.Check) func() bool {
+	return func() bool {
+		return !slices.ContainsFunc(checks, func(c webhook.Check) bool { return c.Ready() != nil })
+	}
+}
+
+// roles are those of this process.
+func (g *gateway) roles() []string {
+	if g.configuration.Roles == nil {
+		return Roles()
+	}
+	return g.configuration.Roles
+}
+
+// overrides are the ImageOverrides that there are; none until they are known.
+func (g *gateway) overrides() []metrics.Override {
+	set := g.activePolicies()
+	if set == nil {
+		return nil
+	}
+	var list []metrics.Override
+	for _, o := range set.Overrides() {
+		effect := "allow"
+		if o.Effect == policy.OverrideDeny || o.Broken != nil {
+			effect = "deny"
+		}
+		list = append(list, metrics.Override{Name: o.Name, Effect: effect, Expires: o.Expires})
+	}
+	return list
+}
+
+// keeping is when the webhook configurations were last as they should be.
+type keeping struct {
+	metrics interface {
+		ConfigurationWritten(configuration, reason string)
+	}
+	at atomic.Int64 // Unix time in seconds; 0: never
+}
+
+func (k *keeping) kept() { k.at.Store(time.Now().Unix()) }
+
+func (k *keeping) last() time.Time {
+	if at := k.at.Load(); at != 0 {
+		return time.Unix(at, 0)
+	}
+	return time.Time{}
+}

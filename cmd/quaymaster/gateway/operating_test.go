@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+)
+
+// TestOperatingMetrics: whoever operates the gateway sees what it is there for, whether
+// it can do that, what ends when, and what came in unchecked.
+func TestOperatingMetrics(t *testing.T) {
+	d := newDock(t)
+	alone := func(text string) string {
+		return strings.Replace(text, "metadata: {", `metadata: {annotations: {pod-policies.kyverno.io/autogen-controllers: none}, `, 1)
+	}
+	d.write(t, "policies/policy.yaml", alone(policyText("signed", "Pod", d.key)))
+	lenient := strings.Replace(policyText("lenient", "Deployment", d.key), "spec:\n", "spec:\n  failurePolicy: Ignore\n", 1)
+	audited := strings.Replace(alone(policyText("audited", "Pod", d.key)), "Action: Enforce", "Action: Audit", 1)
+	d.write(t, "policies/lenient.yaml", lenient)
+	d.write(t, "policies/audited.yaml", audited)
+	d.write(t, "policies/override.yaml", overrideText("incident", "Allow", "{repositories: [registry.example/app]}"))
+	d.write(t, "policies/broken.yaml", strings.Replace(policyText("typo", "CronJob", d.key), "imageReferences", "imageReferencez", 1))
+	g := d.start(t, "")
+	scrape := func() string {
+		t.Helper()
+		status, text := get(t, "http://"+g.plain+"/metrics")
+		if status != 200 {
+			t.Fatalf("HTTP %d: %s", status, text)
+		}
+		return text
+	}
+	want := func(when string, series ...string) {
+		t.Helper()
+		text := scrape()
+		for _, each := range series {
+			if !strings.Contains(text, "\n"+each) {
+				t.Errorf("%s: there is no %s", when, each)
+			}
+		}
+	}
+	want("at the start",
+		`quaymaster_ready{roles="admission,scan,report,background"} 1`,
+		`quaymaster_trust_expiry_timestamp_seconds{part="fulcio"} 1`, // and 9 more digits
+		`quaymaster_trust_expiry_timestamp_seconds{part="rekor"} 0`,
+		`quaymaster_trust_stale_keys 0`, `quaymaster_trust_unread_repositories 0`,
+		`quaymaster_certificate_authority_expiry_timestamp_seconds 1`,
+		`quaymaster_override_expiry_timestamp_seconds{effect="allow",override="incident"} `,
+		`quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 0`,
+		`quaymaster_policy_broken{policy="ClusterPolicy/typo"} 1`,
+		`quaymaster_outcomes_total{answer="unable"} 0`,
+	)
+	// Standalone there is no leader, no webhook configuration and no scan; and the root
+	// is not to be refreshed.
+	text := scrape()
+	for _, none := range []string{"quaymaster_leader", "quaymaster_webhook_configurations_kept", "quaymaster_scan_interval", "quaymaster_trust_refresh_failed"} {
+		if strings.Contains(text, "\n"+none) {
+			t.Errorf("there is a %s", none)
+		}
+	}
+
+	g.mustAsk(t, "/validate", "Pod", "shop", d.unsigned.ByDigest())
+	g.mustAsk(t, "/validate", "Pod", "shop", d.signed.ByDigest())
+	want("after one of each",
+		`quaymaster_outcomes_total{answer="deny"} 1`, `quaymaster_outcomes_total{answer="allow"} 1`, `quaymaster_outcomes_total{answer="unable"} 0`,
+		`quaymaster_violations_total{action="enforce",policy="ClusterPolicy/signed"} 1`,
+		`quaymaster_violations_total{action="audit",policy="ClusterPolicy/audited"} 1`,
+	)
+
+	d.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(500)})
+	if got := g.mustAsk(t, "/validate", "Deployment", "shop", d.Build("new", "v1", "3").ByDigest()); !got.Allowed {
+		t.Fatal("the policy fails open, and the object was denied")
+	}
+	if got := g.mustAsk(t, "/validate", "Pod", "shop", d.Build("new", "v2", "4").ByDigest()); got.Allowed {
+		t.Fatal("the policy fails closed, and the object was admitted")
+	}
+	want("while the registry is away",
+		`quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 1`, `quaymaster_outcomes_total{answer="unable"} 1`,
+	)
+}
+
+// TestNotReady: who cannot decide says so.
+func TestNotReady(t *testing.T) {
+	closed := make(chan struct{})
+	g := &gateway{certificates: &certificates{}, open: closed}
+	checks := g.checks()[1:] // the certificate is asked for elsewhere
+	ready := allReady(checks)
+	if ready() {
+		t.Error("ready before the doors are open")
+	}
+	close(closed)
+	if !ready() {
+		t.Error("not ready although the doors are open")
+	}
+}
+
+// TestKeeping: a replica that kept nothing has no time for it.
+func TestKeeping(t *testing.T) {
+	var k keeping
+	if !k.last().IsZero() {
+		t.Error("kept before it was")
+	}
+	k.kept()
+	if since := time.Since(k.last()); since < 0 || since > time.Minute {
+		t.Errorf("kept %s ago", since)
+	}
+}

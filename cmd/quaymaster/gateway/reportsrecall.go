@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory/recall"
+)
+
+// recalledAge is how old what a log says may be to be told to reports again: longer than
+// one is tried to be written, as package publish bounds that.
+const recalledAge = time.Hour
+
+// recallReports returns what tells reports what the decision log of this replica says of
+// the last hour: what a replica that was killed had in memory and not written. It is
+// looked now where the log ends, since more is added soon.
+func (g *gateway) recallReports() func(context.Context) {
+	folder := g.decisionFolder()
+	if folder == "" {
+		return func(context.Context) {}
+	}
+	since := time.Now().Add(-recalledAge)
+	last, err := recall.Last(folder)
+	if err != nil || last == 0 {
+		return func(context.Context) { g.notRecalled()(err) }
+	}
+	return func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.open: // the policies are known
+		}
+		g.recallReport(ctx, recall.Source{Folder: folder, Through: last, Since: since})
+	}
+}
+
+func (g *gateway) recallReport(ctx context.Context, from recall.Source) {
+	told := 0
+	err := recall.Decided(from, g.policyByID(), func(d report.Decided) error {
+		told++
+		return g.reports.Put(ctx, d)
+	})
+	g.notRecalled()(err)
+	if told == 0 {
+		return
+	}
+	g.log.Info("reports are told what the decision log knows", slog.String("folder", from.Folder), slog.Int("decisions", told))
+}
+
+func (g *gateway) notRecalled() func(error) {
+	return g.failed("reports are not told all that the decision log knows from before")
+}
+
+// policyByID looks for policies among those that are active now.
+func (g *gateway) policyByID() func(id string) *policy.Policy {
+	known := map[string]*policy.Policy{}
+	if set := g.activePolicies(); set != nil {
+		for _, p := range set.Policies() {
+			known[p.ID()] = p
+		}
+	}
+	return func(id string) *policy.Policy { return known[id] }
+}

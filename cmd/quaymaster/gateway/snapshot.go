@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cache/snapshot"
+	"github.com/quaymaster/quaymaster/gate"
+)
+
+// Snapshot says how what was proved outlives the restart of all replicas, for a cluster
+// whose registry is down meanwhile (ages.stale). It is sealed under the replicas' key.
+type Snapshot struct {
+	// Keep none.
+	Disabled bool `json:"disabled,omitempty"`
+	// Folder to keep it in, as of a volume that outlives the pod. Default: the Secrets
+	// quaymaster-snapshot-0 to -7 in the gateway's namespace; running standalone, none is
+	// kept without a folder.
+	Folder string `json:"folder,omitempty"`
+	// How often is looked whether there is something new, from 1s to 24h. Default 5m.
+	Interval Duration `json:"interval,omitempty"`
+}
+
+// snapshotRoom is how large a part may be before it is compressed, in bytes. Digests and
+// keys compress to a half at least, and a Secret may have a mebibyte.
+const snapshotRoom = 1<<20 + 1<<19
+
+// snapshotParts bounds the parts: with a kilobyte an image, some ten thousand images.
+const snapshotParts = 8
+
+// snapshotTimeout bounds how long the doors stay closed for the sake of a snapshot.
+const snapshotTimeout = 5 * time.Second
+
+func (s *Snapshot) fill() { s.Interval = cmp.Or(s.Interval, Duration(5*time.Minute)) }
+
+func (s *Snapshot) check(found *complaints) {
+	interval := time.Duration(s.Interval)
+	found.refuse(interval < time.Second || interval > 24*time.Hour, "snapshot.interval: %s: want from 1s to 24h", interval)
+	found.refuse(s.Disabled && s.Folder != "", "snapshot: it is disabled, and folder says where to keep it: drop one of the two")
+}
+
+// snapshots keeps what was proved, once the doors are open.
+func (g *gateway) snapshots(context.Context) error {
+	g.tasks = append(g.tasks, forever("snapshot", func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-g.open:
+			if g.kept != nil {
+				g.kept.Run(ctx)
+			}
+		}
+	}))
+	return nil
+}
+
+// remember gives the engine what was known before, and has it kept from now on. What
+// cannot be had is no reason not to open the doors.
+func (g *gateway) remember(ctx context.Context, engine *gate.Gate, key []byte) error {
+	settings := g.configuration.Snapshot
+	store, err := g.snapshotStore()
+	if err != nil || store == nil {
+		return err
+	}
+	sealer, err := snapshot.NewSealer(key)
+	if err != nil {
+		return err
+	}
+	g.kept, err = snapshot.New(snapshot.Options{
+		Memory: engine, Store: store, Sealer: sealer, Room: snapshotRoom, Parts: snapshotParts, Interval: time.Duration(settings.Interval),
+		Failed: g.failed("what was proved is not kept for a restart as it should be"),
+	})
+	if err != nil {
+		return err
+	}
+	brief, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	entries, err := g.kept.Restore(brief)
+	if errors.Is(err, snapshot.ErrSealed) {
+		g.log.Warn("a snapshot is not used: it was sealed under another key, or changed since", slog.String("error", err.Error()))
+	} else {
+		g.failed("a snapshot is not used as a whole")(err)
+	}
+	if entries > 0 {
+		g.log.Info("what was proved before is known again", slog.Int("entries", entries))
+	}
+	return nil
+}
+
+// snapshotStore is where snapshots are kept; nil for nowhere.
+func (g *gateway) snapshotStore() (snapshot.Store, error) {
+	settings := g.configuration.Snapshot
+	switch {
+	case settings.Disabled || *g.configuration.Ages.Stale == 0:
+		return nil, nil
+	case settings.Folder != "":
+		return snapshot.NewFolder(settings.Folder)
+	case g.cluster == nil:
+		return nil, nil
+	}
+	return &snapshotSecrets{secrets: g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace)}, nil
+}

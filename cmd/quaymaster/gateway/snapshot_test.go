@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func TestSnapshotSecrets(t *testing.T) {
+	secrets := fake.NewClientset().CoreV1().Secrets("quaymaster")
+	store := &snapshotSecrets{secrets: secrets}
+	if parts, err := store.Load(t.Context()); err != nil || len(parts) != 0 {
+		t.Errorf("at first: %q, %v", parts, err)
+	}
+	for reason, parts := range map[string][][]byte{
+		"three": {[]byte("a"), []byte("b"), []byte("c")}, "fewer": {[]byte("d")}, "as many as there may be": slices.Repeat([][]byte{[]byte("e")}, snapshotParts), "none": {},
+	} {
+		if err := store.Save(t.Context(), parts); err != nil {
+			t.Fatalf("%s: %v", reason, err)
+		}
+		got, err := store.Load(t.Context())
+		if err != nil || !slices.EqualFunc(got, parts, bytes.Equal) {
+			t.Errorf("%s: %q, %v", reason, got, err)
+		}
+	}
+	if err := store.Save(t.Context(), [][]byte{bytes.Repeat([]byte("x"), snapshotMost+1)}); err == nil {
+		t.Error("a part that no Secret has room for is taken")
+	}
+}
+
+// TestSnapshotSecretsOfOthersAreLeftAlone: a name is no proof.
+func TestSnapshotSecretsOfOthersAreLeftAlone(t *testing.T) {
+	theirs := &core.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "quaymaster", Name: "quaymaster-snapshot-0"}, Type: core.SecretTypeOpaque,
+		Data: map[string][]byte{"part": []byte("theirs")},
+	}
+	secrets := fake.NewClientset(theirs).CoreV1().Secrets("quaymaster")
+	store := &snapshotSecrets{secrets: secrets}
+	if parts, err := store.Load(t.Context()); err != nil || len(parts) != 0 {
+		t.Errorf("read as ours: %q, %v", parts, err)
+	}
+	if err := store.Save(t.Context(), [][]byte{[]byte("ours")}); err == nil {
+		t.Error("it is written over")
+	}
+	left, err := secrets.Get(t.Context(), theirs.Name, metav1.GetOptions{})
+	if err != nil || string(left.Data["part"]) != "theirs" {
+		t.Errorf("%q, %v", left.Data, err)
+	}
+}
+
+func TestSnapshotSettings(t *testing.T) {
+	const head = "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n"
+	for reason, test := range map[string]struct {
+		text string
+		ok   bool
+	}{
+		"nothing said":                {"", true},
+		"a folder":                    {"snapshot: {folder: /var/cache/quaymaster/kept, interval: 1m}\n", true},
+		"none":                        {"snapshot: {disabled: true}\n", true},
+		"a folder, and none":          {"snapshot: {disabled: true, folder: /kept}\n", false},
+		"all the time":                {"snapshot: {interval: 10ms}\n", false},
+		"never stale":                 {"ages: {stale: 0s}\n", true},
+		"a week":                      {"ages: {stale: 168h}\n", true},
+		"longer than anybody should":  {"ages: {stale: 169h}\n", false},
+		"a field that is none":        {"snapshot: {secret: x}\n", false},
+		"an interval that is no time": {"snapshot: {interval: often}\n", false},
+	} {
+		if _, err := Parse([]byte(head + test.text)); (err == nil) != test.ok {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}

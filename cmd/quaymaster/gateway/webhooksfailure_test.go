@@ -1,0 +1,46 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+)
+
+// TestFailurePolicyOfTheWebhooks: the API server is told what the setting says, and the
+// gateway judges by what policies say.
+func TestFailurePolicyOfTheWebhooks(t *testing.T) {
+	for _, row := range []struct {
+		reason, setting string
+		open, wantOpen  bool
+		mirrors         configuration.Mirrors
+	}{
+		{"as policies say, closed", "", false, false, configuration.MirrorsClosed},
+		{"as policies say, open", "", true, true, configuration.MirrorsClosed},
+		{"Fail closes what is open", "Fail", true, false, configuration.MirrorsClosed},
+		{"Ignore opens what is closed, mirrors as well", "Ignore", false, true, configuration.MirrorsOpen},
+	} {
+		w := Webhooks{FailurePolicy: row.setting}
+		given := []*policy.Policy{{Name: "p", FailOpen: row.open}}
+		told := w.unanswered(given)
+		if len(told) != 1 || told[0].FailOpen != row.wantOpen || told[0].Name != "p" {
+			t.Errorf("%s: %+v", row.reason, told)
+		}
+		if given[0].FailOpen != row.open {
+			t.Errorf("%s: the gateway judges otherwise now", row.reason)
+		}
+		if got := w.unmirrored(configuration.MirrorsClosed); got != row.mirrors {
+			t.Errorf("%s: mirrors are %v, want %v", row.reason, got, row.mirrors)
+		}
+		if got := w.unmirrored(configuration.NoMirrors); got != configuration.NoMirrors {
+			t.Errorf("%s: there are mirrors now", row.reason)
+		}
+	}
+	for text, wrong := range map[string]string{"Fail": "", "Ignore": "", "ignore": "webhooks.failurePolicy", "Open": "webhooks.failurePolicy"} {
+		_, err := Parse([]byte(head + "webhooks: {failurePolicy: " + text + "}\n"))
+		if (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

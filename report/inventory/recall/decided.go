@@ -1,0 +1,158 @@
+package recall
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Decided calls do with what a log says was decided at admission, in the order in which it
+// was written, until that returns an error. What a scan found is left out: the next one
+// finds it, too. A policy is asked for by its ID, since a line has nothing of it but that;
+// nil means that there is none any more, and nothing is told of what it said.
+func Decided(from Source, policies func(id string) *policy.Policy, do func(report.Decided) error) error {
+	if policies == nil || do == nil {
+		return errors.New("recall: want policies, and who is told")
+	}
+	return from.each(func(lines []decisionlog.Entry) error {
+		first := lines[0].Decision
+		if first.Process != report.ProcessAdmission || first.Undecided != "" {
+			return nil
+		}
+		return do(report.Decided{Occasion: occasionOf(&lines[0]), Outcome: outcomeOf(lines, policies)})
+	})
+}
+
+// outcomeOf puts the lines of one object together.
+func outcomeOf(lines []decisionlog.Entry, policies func(id string) *policy.Policy) gate.Outcome {
+	first := lines[0].Decision
+	o := gate.Outcome{
+		Subject: subjectOf(first), Answer: gate.Allow,
+		PolicyHash: first.PolicySet, TrustGeneration: first.Trust, MirrorHash: first.Mirrors,
+	}
+	for i := range lines {
+		d := lines[i].Decision
+		o.Answer = worse(o.Answer, d.Answer)
+		if d.Image != nil {
+			if v, ok := verdictOf(d, policies); ok {
+				o.Verdicts = append(o.Verdicts, v)
+			}
+			continue
+		}
+		o.Reasons, o.Warnings = reasonsOf(d.Reasons), reasonsOf(d.Warnings)
+		for k := range d.Rules {
+			if p := policies(d.Rules[k].Policy); p != nil {
+				o.Rules = append(o.Rules, ruleResultOf(&d.Rules[k], p))
+			}
+		}
+	}
+	return o
+}
+
+// subjectOf is the object, of which a line has the names alone.
+func subjectOf(d *decisionlog.Decision) *policy.Subject {
+	of := &d.Object
+	group, version, grouped := strings.Cut(of.APIVersion, "/")
+	if !grouped {
+		group, version = "", of.APIVersion
+	}
+	metadata := map[string]any{"namespace": of.Namespace, "name": of.Name}
+	if of.UID != "" {
+		metadata["uid"] = of.UID
+	}
+	if o := of.Owner; o != nil {
+		metadata["ownerReferences"] = []any{map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": o.UID, "controller": true}}
+	}
+	return &policy.Subject{
+		Group: group, Version: version, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, Operation: d.Operation,
+		Object: policy.ContentOf(map[string]any{"apiVersion": of.APIVersion, "kind": of.Kind, "metadata": metadata}),
+	}
+}
+
+// verdictOf returns what a line says of an image; false where that has no name.
+func verdictOf(d *decisionlog.Decision, policies func(id string) *policy.Policy) (gate.Verdict, bool) {
+	ref, err := image.Parse(d.Image.Written)
+	if err != nil {
+		return gate.Verdict{}, false
+	}
+	v := gate.Verdict{
+		Image: policy.Image{Container: d.Image.Container, Ref: ref}, Answer: d.Answer,
+		Reasons: reasonsOf(d.Reasons), Warnings: reasonsOf(d.Warnings), Override: overrideOf(d),
+	}
+	if digest, err := image.ParseDigest(d.Image.Digest); err == nil {
+		if pinned, err := ref.Pin(image.Descriptor{Digest: digest}); err == nil {
+			v.Pinned = pinned
+		}
+	}
+	for i := range d.Rules {
+		r := &d.Rules[i]
+		p := policies(r.Policy)
+		if p == nil {
+			continue
+		}
+		decision := policy.Decision{
+			Check:  &policy.Check{Policy: asLogged(p, r), Rule: r.Rule, Entry: r.Entry, Action: r.Action, Exception: policyException(r)},
+			Result: r.Result, Reasons: reasonOf(r),
+		}
+		for k := range r.Proofs {
+			decision.Facts = append(decision.Facts, factOf(&r.Proofs[k]))
+		}
+		v.Decisions = append(v.Decisions, decision)
+	}
+	return v, true
+}
+
+// asLogged is what reports say of a policy, by the document that was asked.
+func asLogged(p *policy.Policy, r *decisionlog.Rule) *policy.Policy {
+	return &policy.Policy{
+		Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Title: p.Title, Category: p.Category, Severity: p.Severity, Unscored: p.Unscored, Hash: r.Hash,
+	}
+}
+
+// overrideOf is the override that decided; nil where none did.
+func overrideOf(d *decisionlog.Decision) *policy.Override {
+	if d.Override == "" {
+		return nil
+	}
+	_, name, _ := strings.Cut(d.Override, "/")
+	made := &policy.Override{Name: name, Effect: policy.OverrideDeny}
+	if d.Answer == gate.Allow {
+		made.Effect = policy.OverrideAllow
+	}
+	return made
+}
+
+func policyException(r *decisionlog.Rule) *policy.Exception {
+	if r.Exception == "" {
+		return nil
+	}
+	namespace, name, _ := strings.Cut(r.Exception, "/")
+	return &policy.Exception{Namespace: namespace, Name: name}
+}
+
+func factOf(p *decisionlog.Proof) verify.Fact {
+	proof := proofOf(p)
+	made := verify.Fact{Signer: proof.Signer, SignedAt: p.SignedAt, Origin: attest.Origin{Manifest: proof.Found.Manifest}}
+	if repository, err := image.ParseRepository(proof.Found.Repository); err == nil {
+		made.Origin.Repository = repository
+	}
+	return made
+}
+
+func ruleResultOf(r *decisionlog.Rule, p *policy.Policy) policy.RuleResult {
+	made := policy.RuleResult{
+		Policy: asLogged(p, r), Rule: r.Rule, Kind: policy.ValidateRule, Action: r.Action, Exception: policyException(r), Changed: r.Changed,
+		Ruling: policy.Ruling{Result: r.Result, Reasons: reasonOf(r)},
+	}
+	if r.Result == policy.Undecided && r.Reason != nil && r.Reason.Code == policy.PolicyError {
+		made.Err = errors.New(r.Reason.Message)
+	}
+	return made
+}

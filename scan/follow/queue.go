@@ -1,0 +1,102 @@
+package follow
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// item is an object that waits to be looked at.
+type item struct {
+	kind            scan.Kind
+	namespace, name string
+}
+
+// queue has each object once, and so many at most.
+type queue struct {
+	most  int
+	ready chan struct{} // has one while there may be something to take
+
+	mu      sync.Mutex
+	waiting []item
+	known   map[item]bool
+}
+
+func newQueue(most int) *queue {
+	return &queue{most: most, ready: make(chan struct{}, 1), known: map[item]bool{}}
+}
+
+// put reports whether there was room for an object, or it waits already.
+func (q *queue) put(next item) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.known[next] {
+		return true
+	}
+	if len(q.waiting) >= q.most {
+		return false
+	}
+	q.waiting, q.known[next] = append(q.waiting, next), true
+	q.wake()
+	return true
+}
+
+// wake lets one more come for something; the caller holds the lock.
+func (q *queue) wake() {
+	select {
+	case q.ready <- struct{}{}:
+	default: // one comes already, who wakes the next
+	}
+}
+
+// take waits for an object; false if ctx ended first.
+func (q *queue) take(ctx context.Context) (item, bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return item{}, false
+		case <-q.ready:
+		}
+		if next, ok := q.first(); ok {
+			return next, true
+		}
+	}
+}
+
+func (q *queue) first() (next item, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return item{}, false
+	}
+	next = q.waiting[0]
+	q.waiting[0] = item{}
+	q.waiting = q.waiting[1:]
+	delete(q.known, next)
+	if len(q.waiting) > 0 {
+		q.wake()
+	}
+	return next, true
+}
+
+// drop takes the objects of a kind away, and returns how many there were.
+func (q *queue) drop(kind scan.Kind) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := len(q.waiting)
+	q.waiting = slices.DeleteFunc(q.waiting, func(i item) bool {
+		if i.kind == kind {
+			delete(q.known, i)
+		}
+		return i.kind == kind
+	})
+	return before - len(q.waiting)
+}
+
+func (q *queue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting)
+}

@@ -1,0 +1,142 @@
+package scan_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quaymaster/quaymaster/scan"
+)
+
+// diary is a Follower that keeps what rounds tell it.
+type diary struct {
+	heard  []string
+	behind []scan.Kind
+	fell   chan struct{}
+}
+
+func (d *diary) Kinds(kinds []scan.Kind) {
+	for _, k := range kinds {
+		d.heard = append(d.heard, "kind "+k.Resource)
+	}
+}
+
+func (d *diary) Listed(kind scan.Kind, version string) {
+	d.heard = append(d.heard, "listed "+kind.Resource+" "+version)
+	d.behind = slices.DeleteFunc(d.behind, func(k scan.Kind) bool { return k == kind })
+}
+
+func (d *diary) Refused(kind scan.Kind) { d.heard = append(d.heard, "refused "+kind.Resource) }
+
+func (d *diary) Behind() ([]scan.Kind, <-chan struct{}) { return slices.Clone(d.behind), d.fell }
+
+// says returns what was heard since.
+func (d *diary) says() []string {
+	heard := d.heard
+	d.heard = nil
+	return heard
+}
+
+// TestFollowerIsTold: what each list begins with, where it is complete.
+func TestFollowerIsTold(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		before func() func(scan.Kind, string) error
+		want   []string
+	}{
+		{"the version of the first page", func() func(scan.Kind, string) error { return nil }, []string{"kind pods", "listed pods v0"}},
+		{"the list cannot go on: that of the next", func() func(scan.Kind, string) error {
+			failed := false
+			return func(_ scan.Kind, from string) error {
+				if from == "1" && !failed {
+					failed = true
+					return &scan.ExpiredError{Err: errors.New("410")}
+				}
+				return nil
+			}
+		}, []string{"kind pods", "listed pods v0", "listed pods v0"}},
+		{"it goes on among newer objects: the first", func() func(scan.Kind, string) error {
+			return func(_ scan.Kind, from string) error {
+				if from == "1" {
+					return &scan.ExpiredError{Next: "2", Err: errors.New("410")}
+				}
+				return nil
+			}
+		}, []string{"kind pods", "listed pods v0"}},
+		{"it is not allowed", func() func(scan.Kind, string) error {
+			return func(scan.Kind, string) error { return scan.ErrRefused }
+		}, []string{"kind pods", "refused pods"}},
+	} {
+		w := newWorld(t, labelPolicy("of-pods", "Pod", ""))
+		w.most = 1
+		w.add(t, pods, pod("shop", "a", "nginx"), pod("shop", "b", "nginx"), pod("shop", "c", "nginx"))
+		w.before = row.before()
+		d := &diary{}
+		w.options.Follower = d
+		w.round(t)
+		if got := d.says(); !slices.Equal(got, row.want) {
+			t.Errorf("%s: told %q, want %q", row.reason, got, row.want)
+		}
+	}
+}
+
+// TestCatchingUp: kinds that fell behind are listed again, soon and not all the time; who
+// begins to follow has to list everything, also where a round was just done.
+func TestCatchingUp(t *testing.T) {
+	w := newWorld(t, labelPolicy("of-pods", "Pod", ""), labelPolicy("of-maps", "ConfigMap", ""))
+	w.add(t, pods, pod("shop", "a", "nginx"))
+	w.add(t, configMaps)
+	for _, follows := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w.options.Follower = nil
+			memory, told := &lease{}, &changes{}
+			o := scan.ControllerOptions{Policies: told, Memory: memory}
+			led(t, w, o, func() { pass(time.Minute) }) // somebody made a round
+			if memory.saved().Ended.IsZero() {
+				t.Fatal("the round is not done")
+			}
+			listed := func() []string {
+				w.stub.mu.Lock()
+				defer w.stub.mu.Unlock()
+				all := w.listed
+				w.listed = nil
+				return all
+			}
+			listed()
+			d := &diary{fell: make(chan struct{})}
+			if follows {
+				w.options.Follower = d
+			}
+			led(t, w, o, func() {
+				pass(time.Minute)
+				if got := listed(); (len(got) == 2) != follows {
+					t.Errorf("following %t, %v were listed at the start", follows, got)
+				}
+				if !follows {
+					return
+				}
+				fall := func() {
+					d.behind = []scan.Kind{configMaps}
+					close(d.fell)
+					d.fell = make(chan struct{})
+				}
+				fall()
+				pass(time.Second)
+				if got := listed(); !slices.Equal(got, []string{"configmaps/"}) {
+					t.Errorf("a second after ConfigMaps fell behind %v were listed", got)
+				}
+				fall()
+				pass(10 * time.Second)
+				if got := listed(); len(got) != 0 {
+					t.Errorf("ten seconds later they were listed again: %v", got)
+				}
+				pass(2 * time.Minute)
+				if got := listed(); !slices.Equal(got, []string{"configmaps/"}) {
+					t.Errorf("within two minutes %v were listed", got)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/balancer"
+	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/process"
+	"github.com/quaymaster/quaymaster/test/peers"
+)
+
+// slots are how many pods with doors run here at most; each has its addresses. The next
+// ones are of a pod that the Service does not know.
+const slots = 4
+
+// release is a control plane into which Helm installs the charts, and the pods of what it
+// installed, which run here.
+type release struct {
+	*scene
+	helm, kubectl *peers.Program
+	kubeconfig    string
+	front         *balancer.Balancer // in place of the Service
+	backends      []balancer.Backend
+	deploy        string // the folder
+}
+
+// released starts a control plane of its own, for a chart is for a whole cluster.
+func released(t *testing.T) *release {
+	t.Helper()
+	plane(t) // skips in short runs, and builds the programs
+	folder := t.TempDir()
+	c, err := controlplane.Start(t.Context(), controlplane.Options{Folder: folder, Controllers: true})
+	must(t, err)
+	t.Cleanup(c.Close)
+	checkout, err := peers.Checkout()
+	must(t, err)
+	r := &release{
+		scene: &scene{plane: c, harbour: openHarbour(t, registrytest.Options{}), client: clientset(t, c.Admin()), namespace: "shop"},
+		helm:  peers.Get(t, peers.Helm), kubectl: peers.Get(t, peers.Kubectl),
+		kubeconfig: filepath.Join(folder, "admin.kubeconfig"), deploy: filepath.Join(checkout, "deploy"),
+	}
+	must(t, controlplane.WriteKubeconfig(r.kubeconfig, c.Admin()), c.Namespace(t.Context(), r.namespace))
+	for range slots + 1 {
+		doors, err := process.FreeAddress(t.Context())
+		must(t, err)
+		plain, err := process.FreeAddress(t.Context())
+		must(t, err)
+		r.backends = append(r.backends, balancer.Backend{Address: doors, Ready: "http://" + plain + "/readyz"})
+	}
+	r.front, err = balancer.Listen(t.Context(), r.backends[:slots]...)
+	must(t, err)
+	t.Cleanup(r.front.Close)
+	return r
+}
+
+// run runs Helm as a user does.
+func (r *release) run(t *testing.T, arguments ...string) string {
+	t.Helper()
+	return r.helm.Must(t, append([]string{"--kubeconfig", r.kubeconfig, "--namespace", releaseNamespace}, arguments...)...)
+}
+
+// chart is the folder of a chart.
+func (r *release) chart(name string) string { return filepath.Join(r.deploy, "helm", name) }
+
+// replica is a pod of the release.
+type replica struct {
+	*process.Process
+	ready string // URL
+}
+
+// pod runs what a Deployment of the release says, with the ServiceAccount and the
+// configuration that it names. Of the configuration it changes what a process needs that
+// runs beside the cluster: where the API server is, where it listens, and that the
+// registry speaks plain HTTP.
+func (r *release) pod(t *testing.T, deployment string, slot int) *replica {
+	t.Helper()
+	d, err := r.client.AppsV1().Deployments(releaseNamespace).Get(t.Context(), deployment, meta.GetOptions{})
+	must(t, err)
+	spec := d.Spec.Template.Spec
+	folder := t.TempDir()
+	identity, err := r.plane.ServiceAccount(t.Context(), releaseNamespace, spec.ServiceAccountName)
+	must(t, err, controlplane.WriteKubeconfig(filepath.Join(folder, "kubeconfig"), identity))
+	file := filepath.Join(folder, "gateway.yaml")
+	must(t, os.WriteFile(file, r.configuration(t, spec, folder, slot), 0o600))
+	var arguments []string
+	for _, argument := range spec.Containers[0].Args {
+		arguments = append(arguments, strings.Replace(argument, "/etc/quaymaster/gateway.yaml", file, 1))
+	}
+	binary, err := shared.binary()
+	must(t, err)
+	const nobody = "http://127.0.0.1:1"
+	started, err := process.Start(process.Options{Path: binary, Folder: folder, Args: arguments, Env: []string{
+		"HOME=" + folder, "DOCKER_CONFIG=" + folder, "TMPDIR=" + folder, "HTTP_PROXY=" + nobody, "HTTPS_PROXY=" + nobody, "NO_PROXY=127.0.0.1",
+		fmt.Sprint("POD_NAME=", deployment, "-", slot),
+	}})
+	must(t, err)
+	t.Cleanup(func() {
+		started.Kill()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", deployment, started.Log())
+		}
+	})
+	p := &replica{Process: started, ready: r.backends[slot].Ready}
+	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
+	defer cancel()
+	must(t, p.Await(ctx, p.isReady))
+	return p
+}
+
+func (p *replica) isReady(ctx context.Context) error {
+	return process.Answers(ctx, http.DefaultClient, p.ready)
+}
+
+// may says what the API server refused a replica, by its log.
+func (p *replica) may(t *testing.T) {
+	t.Helper()
+	for line := range strings.Lines(p.Log()) {
+		if strings.Contains(line, "forbidden") {
+			t.Errorf("it was refused: %s", line)
+		}
+	}
+}
+
+func (r *release) configuration(t *testing.T, spec core.PodSpec, folder string, slot int) []byte {
+	t.Helper()
+	source := spec.Volumes[0].ConfigMap.Name
+	m, err := r.client.CoreV1().ConfigMaps(releaseNamespace).Get(t.Context(), source, meta.GetOptions{})
+	must(t, err)
+	var c map[string]any
+	must(t, yaml.Unmarshal([]byte(m.Data["gateway.yaml"]), &c))
+	set := func(section string, values map[string]any) {
+		fields, _ := c[section].(map[string]any)
+		if fields == nil {
+			fields = map[string]any{}
+		}
+		for name, value := range values {
+			fields[name] = value
+		}
+		c[section] = fields
+	}
+	set("kubernetes", map[string]any{"kubeconfig": filepath.Join(folder, "kubeconfig")})
+	set("listen", map[string]any{
+		"address": r.backends[slot].Address, "drainDelay": "1s",
+		"plain": strings.TrimSuffix(strings.TrimPrefix(r.backends[slot].Ready, "http://"), "/readyz"),
+	})
+	set("webhooks", map[string]any{"url": "https://" + r.front.Address()})
+	set("trust", map[string]any{"cacheFolder": folder})
+	set("registries", map[string]any{"hosts": map[string]any{r.harbour.Registry.Host(): map[string]any{"plainHTTP": true}}})
+	text, err := yaml.Marshal(c)
+	must(t, err)
+	return text
+}

@@ -1,0 +1,113 @@
+package metrics
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// outcomeSeries are the collectors of what became of objects, and why.
+type outcomeSeries struct {
+	answers    *prometheus.CounterVec
+	failedOpen *prometheus.CounterVec
+	violations *prometheus.CounterVec
+}
+
+func newOutcomeSeries() outcomeSeries {
+	s := outcomeSeries{
+		answers:    counters("outcomes_total", "Objects that the gate decided about, by its answer; unable: it could not look, and that denies.", "answer"),
+		failedOpen: counters("failed_open_total", "Objects that came in although a policy could not look, since its failure setting admits that.", "policy"),
+		violations: counters("violations_total", "Images and objects that a policy is not met by, by what a failure does.", "policy", "action"),
+	}
+	for _, answer := range []gate.Answer{gate.Allow, gate.Deny, gate.Unable} {
+		s.answers.WithLabelValues(string(answer)) // so that it is shown
+	}
+	return s
+}
+
+func (s *outcomeSeries) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.answers, s.failedOpen, s.violations}
+}
+
+// forget drops the series of a policy that is gone.
+func (s *outcomeSeries) forget(id string) {
+	s.failedOpen.DeleteLabelValues(id)
+	s.violations.DeletePartialMatch(prometheus.Labels{"policy": id})
+}
+
+// settle counts what became of an object.
+func (m *Metrics) settle(o *gate.Outcome) {
+	m.settled.answers.WithLabelValues(m.words.value(string(o.Answer))).Inc()
+	for _, p := range failedOpen(o) {
+		m.settled.failedOpen.WithLabelValues(m.policy(p)).Inc()
+	}
+}
+
+// violated counts a failure, under audit or not.
+func (m *Metrics) violated(p *policy.Policy, result policy.Result, action policy.Action) {
+	if result != policy.Fail {
+		return
+	}
+	word := "enforce" // also what nobody knows: it denies
+	switch action {
+	case policy.Audit:
+		word = "audit"
+	case policy.Warn:
+		word = "warn"
+	}
+	m.settled.violations.WithLabelValues(m.policy(p), word).Inc()
+}
+
+// failedOpen returns the policies that could not look at an object which came in all
+// the same by their failure setting. Under audit there is none; what an override
+// allows came in by that.
+func failedOpen(o *gate.Outcome) []*policy.Policy {
+	if o.Answer != gate.Allow || slices.ContainsFunc(o.Verdicts, func(v gate.Verdict) bool { return v.Override != nil }) {
+		return nil
+	}
+	var open []*policy.Policy
+	add := func(p *policy.Policy) {
+		if p != nil && p.FailOpen && !slices.Contains(open, p) {
+			open = append(open, p)
+		}
+	}
+	for i := range o.Verdicts {
+		for _, d := range o.Verdicts[i].Decisions {
+			if d.Check != nil && !looked(d.Result) && !d.Check.Action.Admits() {
+				add(d.Check.Policy)
+			}
+		}
+	}
+	for _, rule := range o.Rules {
+		if rule.Err != nil && !rule.Policy.AuditOnly || !looked(rule.Ruling.Result) && !rule.Action.Admits() {
+			add(rule.Policy)
+		}
+	}
+	return open
+}
+
+// looked reports whether a result is a judgement; a word that nobody knows is none.
+func looked(result policy.Result) bool {
+	return slices.Contains([]policy.Result{"", policy.Pass, policy.Fail, policy.Skipped}, result)
+}
+
+// newConfigurations shows all from the beginning, so that the first one is seen to
+// be one.
+func newConfigurations() *prometheus.CounterVec {
+	writes := counters("webhook_configuration_writes_total", "Times that the leader wrote a webhook configuration, by why.", "configuration", "reason")
+	for _, configuration := range []string{"mutating", "validating"} {
+		for _, reason := range []string{"wanted", "foreign", "missing"} {
+			writes.WithLabelValues(configuration, reason)
+		}
+	}
+	return writes
+}
+
+// ConfigurationWritten records that a webhook configuration, mutating or validating,
+// was written, in a word for the reason of its keeper's own.
+func (m *Metrics) ConfigurationWritten(configuration, reason string) {
+	m.configurations.WithLabelValues(m.words.value(configuration), m.words.value(reason)).Inc()
+}
