@@ -81,13 +81,6 @@ type schema struct {
 	} `json:"x-kubernetes-validations"`
 }
 
-// kustomization is what is used of one.
-type kustomization struct {
-	metav1.TypeMeta `json:",inline"`
-
-	Resources []string `json:"resources"`
-}
-
 // kinds are the types of what the manifests may hold.
 func kinds() map[string]func() any {
 	return map[string]func() any{
@@ -103,7 +96,6 @@ func kinds() map[string]func() any {
 		"rbac.authorization.k8s.io/v1 Role":                func() any { return &rbac.Role{} },
 		"rbac.authorization.k8s.io/v1 RoleBinding":         func() any { return &rbac.RoleBinding{} },
 		"apiextensions.k8s.io/v1 CustomResourceDefinition": func() any { return &definition{} },
-		"kustomize.config.k8s.io/v1beta1 Kustomization":    func() any { return &kustomization{} },
 	}
 }
 
@@ -124,7 +116,12 @@ func read(t *testing.T) []any {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects = append(objects, parse(t, file, content)...)
+		for _, object := range parse(t, file, content) {
+			// install.yaml has the chart's copy of our own.
+			if _, copied := object.(*definition); !copied || file != "install.yaml" {
+				objects = append(objects, object)
+			}
+		}
 	}
 	return objects
 }
@@ -241,68 +238,6 @@ func TestDefinitionsAreLikeThoseOfOthers(t *testing.T) {
 	}
 }
 
-// TestRights refuses what would be more than the gateway needs.
-func TestRights(t *testing.T) {
-	for _, role := range all[rbac.ClusterRole](t) {
-		for _, rule := range role.Rules {
-			words := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)
-			if slices.Contains(words, "*") {
-				t.Errorf("%s: * in %v", role.Name, rule)
-			}
-			secret := slices.Contains(rule.Resources, "secrets")
-			if secret && (role.Name != "quaymaster-pull-secrets" || !slices.Equal(rule.Verbs, []string{"get"})) {
-				t.Errorf("%s: secrets of all namespaces: %v", role.Name, rule.Verbs)
-			}
-			if tokens := slices.Contains(rule.Resources, "tokenreviews"); tokens && (role.Name != "quaymaster-tokenreview" || !slices.Equal(rule.Verbs, []string{"create"})) {
-				t.Errorf("%s: tokens: %v", role.Name, rule.Verbs)
-			}
-			if writes := slices.ContainsFunc(rule.Verbs, func(v string) bool { return v == "patch" || v == "update" || v == "create" }); writes && slices.Contains(rule.APIGroups, "config.openshift.io") {
-				t.Errorf("%s: may write OpenShift's: %v", role.Name, rule)
-			}
-			// Reports are made and taken away, and of these kinds there is nothing else.
-			reports := role.Name == "quaymaster-reports" && (slices.Equal(rule.APIGroups, []string{"wgpolicyk8s.io"}) || slices.Equal(rule.APIGroups, []string{"openreports.io"}))
-			for _, verb := range []string{"delete", "deletecollection", "escalate", "bind", "impersonate"} {
-				if slices.Contains(rule.Verbs, verb) && (!reports || verb != "delete") {
-					t.Errorf("%s: %s in %v", role.Name, verb, rule)
-				}
-			}
-			if slices.Contains(rule.Verbs, "update") && len(rule.ResourceNames) == 0 && !reports {
-				t.Errorf("%s: may update any of %v", role.Name, rule.Resources)
-			}
-		}
-	}
-}
-
-// TestBindings makes sure that roles, accounts and bindings mean one another.
-func TestBindings(t *testing.T) {
-	account := all[core.ServiceAccount](t)[0]
-	roles := make(map[string]bool)
-	for _, r := range all[rbac.ClusterRole](t) {
-		roles["ClusterRole "+r.Name] = true
-	}
-	for _, r := range all[rbac.Role](t) {
-		roles["Role "+r.Name] = true
-	}
-	check := func(ref rbac.RoleRef, subjects []rbac.Subject) {
-		delete(roles, ref.Kind+" "+ref.Name)
-		if len(subjects) != 1 || subjects[0].Name != account.Name || subjects[0].Namespace != account.Namespace || subjects[0].Kind != rbac.ServiceAccountKind {
-			t.Errorf("%s is bound to %v", ref.Name, subjects)
-		}
-	}
-	for _, b := range all[rbac.ClusterRoleBinding](t) {
-		check(b.RoleRef, b.Subjects)
-	}
-	for _, b := range all[rbac.RoleBinding](t) {
-		check(b.RoleRef, b.Subjects)
-	}
-	if len(roles) > 0 {
-		t.Errorf("nobody is bound to %v", roles)
-	}
-	if got := all[apps.Deployment](t)[0].Spec.Template.Spec.ServiceAccountName; got != account.Name {
-		t.Errorf("the pods run as %q", got)
-	}
-}
-
 func TestPodIsHardened(t *testing.T) {
 	pod := all[apps.Deployment](t)[0].Spec.Template.Spec
 	container := pod.Containers[0]
@@ -318,7 +253,7 @@ func TestPodIsHardened(t *testing.T) {
 		{"nothing of the node", !pod.HostNetwork && !pod.HostPID && !pod.HostIPC && !slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool { return v.HostPath != nil })},
 		{"bounded memory", !container.Resources.Limits.Memory().IsZero()},
 		{"probes", container.ReadinessProbe != nil && container.LivenessProbe != nil && container.StartupProbe != nil},
-		{"replicas apart", pod.Affinity.PodAntiAffinity != nil},
+		{"replicas apart", slices.ContainsFunc(pod.TopologySpreadConstraints, func(c core.TopologySpreadConstraint) bool { return c.TopologyKey == core.LabelHostname })},
 		{"time to drain", *pod.TerminationGracePeriodSeconds >= 5+30},
 	}
 	for _, test := range tests {
@@ -382,8 +317,12 @@ func TestConfigurationFits(t *testing.T) {
 		Namespace  string `json:"namespace"`
 		Webhooks   struct {
 			Service            string   `json:"service"`
+			Owner              string   `json:"owner"`
 			ExcludedNamespaces []string `json:"excludedNamespaces"`
 		} `json:"webhooks"`
+		Certificate struct {
+			Secret string `json:"secret"`
+		} `json:"certificate"`
 		Trust struct {
 			CacheFolder string `json:"cacheFolder"`
 		} `json:"trust"`
@@ -395,6 +334,12 @@ func TestConfigurationFits(t *testing.T) {
 	if c.Namespace != object.Namespace || c.Webhooks.Service != all[core.Service](t)[0].Name || c.Namespace != all[core.Namespace](t)[0].Name {
 		t.Errorf("the configuration speaks of %+v", c)
 	}
+	if !slices.ContainsFunc(all[rbac.ClusterRole](t), func(r *rbac.ClusterRole) bool { return r.Name == c.Webhooks.Owner }) {
+		t.Errorf("nobody owns the webhook configurations: there is no ClusterRole %s", c.Webhooks.Owner)
+	}
+	if !slices.ContainsFunc(all[rbac.Role](t)[0].Rules, func(r rbac.PolicyRule) bool { return slices.Equal(r.ResourceNames, []string{c.Certificate.Secret}) }) {
+		t.Errorf("the gateway may not read the Secret %s", c.Certificate.Secret)
+	}
 	mounts := all[apps.Deployment](t)[0].Spec.Template.Spec.Containers[0].VolumeMounts
 	if !slices.ContainsFunc(mounts, func(m core.VolumeMount) bool { return m.MountPath == c.Trust.CacheFolder && !m.ReadOnly }) {
 		t.Errorf("nothing that can be written is mounted at %q", c.Trust.CacheFolder)
@@ -405,45 +350,29 @@ func TestConfigurationFits(t *testing.T) {
 	}
 }
 
-// TestGatewayMayReadWhatItWatches: every kind of document that ships, and its status
-// where it is ours.
-func TestGatewayMayReadWhatItWatches(t *testing.T) {
-	may := map[string]bool{}
-	for _, role := range all[rbac.ClusterRole](t) {
-		for _, rule := range role.Rules {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					may[role.Name+" "+verb+" "+resource+"."+rule.APIGroups[0]] = true
-				}
+// TestInstallLeavesOutWhatIsNotForAll: neither definitions that belong only where those of
+// the engine that they come from are absent, nor rights for a door that is closed unless
+// it is turned on.
+func TestInstallLeavesOutWhatIsNotForAll(t *testing.T) {
+	content, err := os.ReadFile("install.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := 0
+	for _, object := range parse(t, "install.yaml", content) {
+		switch o := object.(type) {
+		case *definition:
+			ours++
+			if o.Spec.Group != "quaymaster.dev" {
+				t.Errorf("%s: it belongs only where the own one is absent", o.Name)
+			}
+		case *rbac.ClusterRole:
+			if strings.HasSuffix(o.Name, "-tokenreview") {
+				t.Errorf("%s: it is for a door that is closed unless it is turned on", o.Name)
 			}
 		}
 	}
-	var wanted []string
-	for _, d := range all[definition](t) {
-		for _, verb := range []string{"get", "list", "watch"} {
-			wanted = append(wanted, verb+" "+d.Name)
-		}
-		if d.Spec.Group == "quaymaster.dev" {
-			wanted = append(wanted, "patch "+d.Spec.Names.Plural+"/status."+d.Spec.Group)
-		}
-	}
-	for _, right := range wanted {
-		if !may["quaymaster "+right] {
-			t.Errorf("the gateway may not %s", right)
-		}
-	}
-}
-
-func TestKustomizationLeavesOutWhatIsNotForAll(t *testing.T) {
-	for _, resource := range all[kustomization](t)[0].Resources {
-		if strings.HasPrefix(resource, "crds/") && !strings.HasPrefix(resource, "crds/quaymaster.dev_") {
-			t.Errorf("%s: these definitions belong only where those of the engine that they come from are absent", resource)
-		}
-		if resource == "tokenreview.yaml" {
-			t.Errorf("%s: it is for a door that is closed unless it is turned on", resource)
-		}
-		if _, err := os.Stat(resource); err != nil {
-			t.Error(err)
-		}
+	if ours != 2 {
+		t.Errorf("%d definitions, want our own two", ours)
 	}
 }

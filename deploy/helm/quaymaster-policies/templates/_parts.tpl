@@ -1,0 +1,22 @@
+{{/* Labels of every policy. */}}
+{{- define "policies.labels" -}}
+app.kubernetes.io/name: quaymaster-policies
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/part-of: quaymaster
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* Which objects a rule speaks of: Pods, and by that what makes them. */}}
+{{- define "policies.match" -}}
+match:
+  any:
+    - resources:
+        kinds: [Pod]
+{{- with .Values.excludedNamespaces }}
+exclude:
+  any:
+    - resources:
+        namespaces: {{ toJson . }}
+{{- end }}
+{{- end -}}

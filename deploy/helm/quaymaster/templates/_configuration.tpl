@@ -1,0 +1,74 @@
+{{/*
+The gateway's configuration: what values say in plain words, over the rest of it. What
+only the chart knows (names, ports, files) is not for values to say; the schema refuses
+it.
+*/}}
+{{- define "quaymaster.configuration" -}}
+{{- $name := include "quaymaster.fullname" . -}}
+{{- $own := dict
+  "apiVersion" "quaymaster.dev/v1alpha1"
+  "kind" "Configuration"
+  "namespace" .Release.Namespace
+  "webhooks" (dict "service" $name "owner" $name "excludedNamespaces" .Values.excludedNamespaces)
+  "certificate" (dict "secret" (printf "%s-certificate" $name))
+  "trust" (dict "cacheFolder" "/var/cache/quaymaster")
+-}}
+{{- with .Values.failurePolicy -}}
+{{- $_ := set $own.webhooks "failurePolicy" . -}}
+{{- end -}}
+{{- if include "quaymaster.certificateSecret" . -}}
+{{- $_ := merge $own.certificate (dict
+  "certificateFile" "/etc/quaymaster-certificate/tls.crt"
+  "keyFile" "/etc/quaymaster-certificate/tls.key"
+  "caFile" "/etc/quaymaster-certificate/ca.crt") -}}
+{{- end -}}
+{{- if and .Values.dashboard.enabled .Values.dashboard.expose (eq .Values.certificates.mode "own") -}}
+{{- $names := dig "certificate" "names" list .Values.configuration -}}
+{{- $_ := set $own.certificate "names" (append $names (printf "%s-dashboard.%s.svc" $name .Release.Namespace)) -}}
+{{- end -}}
+{{- $policies := dict -}}
+{{- with .Values.policies.selector -}}
+{{- $_ := set $policies "selector" . -}}
+{{- end -}}
+{{- if .Values.policies.writeStatus -}}
+{{- $_ := set $policies "writeStatus" true -}}
+{{- end -}}
+{{- if .Values.policies.configMaps -}}
+{{- $folders := list -}}
+{{- range .Values.policies.configMaps -}}
+{{- $folders = append $folders (printf "/etc/quaymaster-policies/%s" .) -}}
+{{- end -}}
+{{- with .Values.configuration.policies -}}
+{{- $folders = concat $folders (.folders | default list) -}}
+{{- end -}}
+{{- $_ := set $policies "folders" $folders -}}
+{{- end -}}
+{{- if $policies -}}
+{{- $_ := set $own "policies" $policies -}}
+{{- end -}}
+{{- with .Values.policies.exceptionNamespaces -}}
+{{- $_ := set $own "exceptions" (dict "namespaces" .) -}}
+{{- end -}}
+{{- if not .Values.scan.enabled -}}
+{{- $_ := set $own "scan" (dict "disabled" true) -}}
+{{- end -}}
+{{- if not .Values.reports.enabled -}}
+{{- $_ := set $own "reports" (dict "apis" list) -}}
+{{- end -}}
+{{- if not .Values.dashboard.enabled -}}
+{{- $_ := set $own "dashboard" (dict "disabled" true) -}}
+{{- else if .Values.dashboard.expose -}}
+{{- $_ := set $own "dashboard" (dict "address" ":8001" "tokenReview" true) -}}
+{{- end -}}
+{{- mergeOverwrite (deepCopy .Values.configuration) $own | toYaml -}}
+{{- end -}}
+
+{{/* The limit of memory for Go's runtime: 86 % of the container's. Give a quantity. */}}
+{{- define "quaymaster.memory" -}}
+{{- $quantity := toString . -}}
+{{- if hasSuffix "Gi" $quantity -}}
+{{ div (mul (trimSuffix "Gi" $quantity | float64 | mulf 1024 | int) 86) 100 }}MiB
+{{- else if hasSuffix "Mi" $quantity -}}
+{{ div (mul (trimSuffix "Mi" $quantity | int) 86) 100 }}MiB
+{{- end -}}
+{{- end -}}

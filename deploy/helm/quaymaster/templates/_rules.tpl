@@ -1,0 +1,132 @@
+{{/* What every process of the gateway reads: all that a decision rests on. */}}
+{{- define "quaymaster.rules.read" -}}
+# Policies, exceptions and what policies rest on, which are watched.
+- apiGroups: [kyverno.io]
+  resources: [clusterpolicies, policies, policyexceptions, globalcontextentries]
+  verbs: [get, list, watch]
+- apiGroups: [policies.kyverno.io]
+  resources:
+    - imagevalidatingpolicies
+    - namespacedimagevalidatingpolicies
+    - validatingpolicies
+    - namespacedvalidatingpolicies
+    - mutatingpolicies
+    - namespacedmutatingpolicies
+    - policyexceptions
+  verbs: [get, list, watch]
+- apiGroups: [policy.sigstore.dev]
+  resources: [clusterimagepolicies, trustroots]
+  verbs: [get, list, watch]
+# What is allowed or denied on a bad day, which is watched.
+- apiGroups: [quaymaster.dev]
+  resources: [imageoverrides]
+  verbs: [get, list, watch]
+# Mirrors, which are watched: our own, and OpenShift's where mirrors.openShift is on.
+- apiGroups: [quaymaster.dev]
+  resources: [registrymirrors]
+  verbs: [get, list, watch]
+- apiGroups: [config.openshift.io]
+  resources: [imagedigestmirrorsets, imagetagmirrorsets]
+  verbs: [get, list, watch]
+# Which kinds of policies there are, and what the API server drops of them; and when a
+# kind comes or goes that a policy names.
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get, list, watch]
+# Labels of namespaces, for policies that select by them.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch]
+# Events on what was denied, failed or violated under audit.
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{/* What the process needs that answers the API server. */}}
+{{- define "quaymaster.rules.admission" -}}
+# Roles of who asks, for policies that name some; watched only if one does.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [rolebindings, clusterrolebindings]
+  verbs: [list, watch]
+# The state of policies, where policies.writeStatus is on.
+- apiGroups: [kyverno.io]
+  resources: [clusterpolicies/status, policies/status, globalcontextentries/status]
+  verbs: [patch]
+- apiGroups: [policies.kyverno.io]
+  resources:
+    - imagevalidatingpolicies/status
+    - namespacedimagevalidatingpolicies/status
+    - validatingpolicies/status
+    - namespacedvalidatingpolicies/status
+    - mutatingpolicies/status
+    - namespacedmutatingpolicies/status
+  verbs: [patch]
+- apiGroups: [policy.sigstore.dev]
+  resources: [clusterimagepolicies/status, trustroots/status]
+  verbs: [patch]
+# Whether an override is in force, whether a mirror is active, and which of its targets
+# answer. OpenShift's are not written to.
+- apiGroups: [quaymaster.dev]
+  resources: [imageoverrides/status]
+  verbs: [patch]
+- apiGroups: [quaymaster.dev]
+  resources: [registrymirrors/status]
+  verbs: [patch]
+# The two webhook configurations, which are always called quaymaster. A name cannot
+# confine who creates, lists and watches; it confines who changes.
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  verbs: [get, list, watch, create]
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  resourceNames: [quaymaster]
+  verbs: [update]
+# The UID of this role, for the owner reference.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles]
+  resourceNames: [{{ include "quaymaster.fullname" . }}]
+  verbs: [get]
+{{- end -}}
+
+{{/*
+Binds a ClusterRole. Give (dict "root" . "role" "quaymaster" "to" (list "admission")), and
+namespaces for bindings in each of them alone.
+*/}}
+{{- define "quaymaster.binding" -}}
+{{- $root := .root -}}
+{{- $role := .role -}}
+{{- $to := .to -}}
+{{- if .namespaces }}
+{{- range .namespaces }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ $role }}
+  namespace: {{ . }}
+  labels:
+    {{- include "quaymaster.labels" $root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $role }}
+subjects:
+  {{- include "quaymaster.subjects" (dict "root" $root "to" $to) | trim | nindent 2 }}
+{{- end }}
+{{- else }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $role }}
+  labels:
+    {{- include "quaymaster.labels" $root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $role }}
+subjects:
+  {{- include "quaymaster.subjects" (dict "root" $root "to" $to) | trim | nindent 2 }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,234 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// everything turns on what can be turned on.
+const everything = `
+replicas: 5
+roles: {separate: true}
+failurePolicy: Ignore
+imagePullSecrets: [pull]
+policies: {selector: team=platform, configMaps: [company], writeStatus: true, exceptionNamespaces: [exceptions]}
+configuration: {policies: {folders: [/more]}, doors: {api: {tokenReview: true, users: [ci]}}, limits: {requests: 9}}
+certificates: {mode: certManager}
+rbac: {users: {aggregatePolicies: true, aggregateExceptions: true, aggregateOverrides: true}}
+pullSecrets: {namespaces: [shop, bank]}
+metrics:
+  service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}
+  serviceMonitor: {enabled: true, labels: {release: prometheus}}
+  prometheusRule: {enabled: true}
+  grafanaDashboard: {enabled: true}
+dashboard: {expose: true, ingress: {enabled: true, host: q.example, className: nginx, tlsSecretName: q}}
+networkPolicy: {doorsFrom: [{ipBlock: {cidr: 192.0.2.0/24}}], dashboardFrom: [{podSelector: {}}]}
+podLabels: {team: platform}
+podAnnotations: {note: x}
+nodeSelector: {kubernetes.io/os: linux}
+tolerations: [{operator: Exists}]
+affinity: {nodeAffinity: {}}
+extraEnv: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
+extraVolumes: [{name: ca, configMap: {name: ca}}]
+extraVolumeMounts: [{name: ca, mountPath: /ca}]
+serviceAccount: {annotations: {eks.amazonaws.com/role-arn: "arn:x"}}
+`
+
+// TestProfiles renders the chart as people may want it, has Helm look for what is wrong,
+// and looks at what each asks for.
+func TestProfiles(t *testing.T) {
+	for _, row := range []struct {
+		reason, values string
+		check          func(t *testing.T, all []*unstructured.Unstructured)
+	}{
+		{"as it is", "", usual},
+		{"one replica", "replicas: 1", func(t *testing.T, all []*unstructured.Unstructured) {
+			if one(all, "PodDisruptionBudget", "quaymaster") != nil {
+				t.Error("a budget keeps the node from being drained")
+			}
+			if at(one(all, "Deployment", "quaymaster"), "spec", "template", "spec", "topologySpreadConstraints") != nil {
+				t.Error("one replica is spread")
+			}
+		}},
+		{"the digest wins over the tag", "image: {tag: v1, digest: 'sha256:" + strings.Repeat("a", 64) + "'}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, "ghcr.io/quaymaster/quaymaster@sha256:"+strings.Repeat("a", 64), at(container(one(all, "Deployment", "quaymaster")), "image"))
+		}},
+		{"nothing that can be left out", `
+pullSecrets: {enabled: false}
+reports: {enabled: false}
+scan: {enabled: false}
+background: {enabled: false}
+rbac: {users: {create: false}}
+crds: {install: false}
+networkPolicy: {enabled: false}
+metrics: {service: {enabled: false}}
+dashboard: {enabled: false}
+podDisruptionBudget: {enabled: false}
+`, least},
+		{"a GiB of memory", "resources: {limits: {memory: 1Gi}}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, map[string]any{"name": "GOMEMLIMIT", "value": "880MiB"}, at(container(one(all, "Deployment", "quaymaster")), "env", 2))
+		}},
+		{"definitions that go with the release", "crds: {keep: false}", func(t *testing.T, all []*unstructured.Unstructured) {
+			if _, kept := one(all, "CustomResourceDefinition", "registrymirrors.quaymaster.dev").GetAnnotations()["helm.sh/resource-policy"]; kept {
+				t.Error("they are kept")
+			}
+		}},
+		{"cert-manager and an issuer that is there", "certificates: {mode: certManager, certManager: {issuerName: ca, issuerKind: ClusterIssuer}}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, map[string]any{"name": "ca", "kind": "ClusterIssuer", "group": "cert-manager.io"}, at(one(all, "Certificate", "quaymaster"), "spec", "issuerRef"))
+			if one(all, "Issuer", "quaymaster") != nil {
+				t.Error("there is an issuer more")
+			}
+		}},
+		{"somebody else's roles and account", "rbac: {create: false}\nserviceAccount: {create: false, name: given}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, "given", at(one(all, "Deployment", "quaymaster"), "spec", "template", "spec", "serviceAccountName"))
+			if one(all, "ClusterRole", "quaymaster") != nil || one(all, "ServiceAccount", "given") != nil {
+				t.Error("they are made again")
+			}
+		}},
+		{"everything", everything, all},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			values := file(t, row.values)
+			lint(t.Context(), t, gatewayChart, values)
+			row.check(t, objects(t, render(t, gatewayChart, values)))
+		})
+	}
+	for _, other := range []string{definitionsChart, policiesChart} {
+		lint(t.Context(), t, other)
+	}
+}
+
+func usual(t *testing.T, all []*unstructured.Unstructured) {
+	equal(t, map[string]any{
+		"apiVersion": "quaymaster.dev/v1alpha1", "kind": "Configuration", "namespace": "quaymaster",
+		"webhooks":    map[string]any{"service": "quaymaster", "owner": "quaymaster", "excludedNamespaces": []any{"kube-system"}},
+		"certificate": map[string]any{"secret": "quaymaster-certificate"}, "trust": map[string]any{"cacheFolder": "/var/cache/quaymaster"},
+	}, configuration(t, all, "quaymaster"))
+	for _, role := range []string{"policy-writer", "exception-writer", "override-writer"} {
+		for label := range one(all, "ClusterRole", "quaymaster-"+role).GetLabels() {
+			if strings.Contains(label, "aggregate") {
+				t.Errorf("%s: %s, and nobody asked for it", role, label)
+			}
+		}
+	}
+}
+
+func least(t *testing.T, all []*unstructured.Unstructured) {
+	want := []string{
+		"ClusterRole/quaymaster", "ClusterRoleBinding/quaymaster", "ConfigMap/quaymaster", "Deployment/quaymaster",
+		"Role/quaymaster", "RoleBinding/quaymaster", "Service/quaymaster", "ServiceAccount/quaymaster",
+	}
+	if got := names(all); !slices.Equal(got, want) {
+		t.Errorf("there are %v, want %v", got, want)
+	}
+	c := configuration(t, all, "quaymaster")
+	equal(t, map[string]any{"disabled": true}, c["scan"])
+	equal(t, map[string]any{"apis": []any{}}, c["reports"])
+	equal(t, map[string]any{"disabled": true}, c["dashboard"])
+}
+
+func all(t *testing.T, all []*unstructured.Unstructured) {
+	doors, controller := one(all, "Deployment", "quaymaster"), one(all, "Deployment", "quaymaster-controller")
+	equal(t, []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=admission"}, at(container(doors), "args"))
+	equal(t, []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=scan,report,background"}, at(container(controller), "args"))
+	equal(t, "quaymaster", at(doors, "spec", "template", "spec", "serviceAccountName"))
+	equal(t, "quaymaster-controller", at(controller, "spec", "template", "spec", "serviceAccountName"))
+	c := configuration(t, all, "quaymaster")
+	equal(t, map[string]any{"selector": "team=platform", "writeStatus": true, "folders": []any{"/etc/quaymaster-policies/company", "/more"}}, c["policies"])
+	equal(t, map[string]any{"namespaces": []any{"exceptions"}}, c["exceptions"])
+	equal(t, map[string]any{"address": ":8001", "tokenReview": true}, c["dashboard"])
+	equal(t, map[string]any{
+		"secret": "quaymaster-certificate", "certificateFile": "/etc/quaymaster-certificate/tls.crt",
+		"keyFile": "/etc/quaymaster-certificate/tls.key", "caFile": "/etc/quaymaster-certificate/ca.crt",
+	}, c["certificate"])
+	equal(t, "Ignore", c["webhooks"].(map[string]any)["failurePolicy"])
+	// The dashboard is where reports are.
+	equal(t, "controller", at(one(all, "Service", "quaymaster-dashboard"), "spec", "selector", "app.kubernetes.io/component"))
+	equal(t, "admission", at(one(all, "Service", "quaymaster"), "spec", "selector", "app.kubernetes.io/component"))
+	for name, accounts := range map[string][]string{
+		"quaymaster": {"quaymaster"}, "quaymaster-controller": {"quaymaster-controller"},
+		"quaymaster-reports": {"quaymaster-controller"}, "quaymaster-scan": {"quaymaster-controller"}, "quaymaster-background": {"quaymaster-controller"},
+		"quaymaster-tokenreview": {"quaymaster", "quaymaster-controller"},
+	} {
+		equal(t, accounts, bound(one(all, "ClusterRoleBinding", name)))
+	}
+	if one(all, "ClusterRoleBinding", "quaymaster-pull-secrets") != nil {
+		t.Error("Secrets of all namespaces can be read")
+	}
+	equal(t, 2, len(slices.DeleteFunc(slices.Clone(all), func(o *unstructured.Unstructured) bool {
+		return o.GetKind() != "RoleBinding" || o.GetName() != "quaymaster-pull-secrets" || (o.GetNamespace() != "shop" && o.GetNamespace() != "bank")
+	})))
+	for _, name := range []string{"Certificate/quaymaster", "Certificate/quaymaster-authority", "Issuer/quaymaster", "Issuer/quaymaster-self-signed", "ServiceMonitor/quaymaster", "PrometheusRule/quaymaster", "ConfigMap/quaymaster-grafana", "Ingress/quaymaster-dashboard"} {
+		if !slices.Contains(names(all), name) {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	if groups, _ := at(one(all, "PrometheusRule", "quaymaster"), "spec", "groups").([]any); len(groups) == 0 {
+		t.Error("there is no alert")
+	}
+}
+
+// TestNames: whatever the release is called, the names in the configuration are those of
+// the objects.
+func TestNames(t *testing.T) {
+	for _, row := range []struct{ release, namespace, override, want string }{
+		{"quaymaster", "quaymaster", "", "quaymaster"},
+		{"prod", "security", "", "prod-quaymaster"},
+		{"my-quaymaster", "default", "", "my-quaymaster"},
+		{strings.Repeat("long", 13), "n", "", strings.Repeat("long", 7) + "l-quaymaster"},
+		{"prod", "security", "gate", "gate"},
+	} {
+		all := objects(t, renderAs(t, row.release, gatewayChart, row.namespace, "--set=roles.separate=true,dashboard.expose=true,fullnameOverride="+row.override))
+		c := configuration(t, all, row.want)
+		equal(t, row.namespace, c["namespace"])
+		webhooks, _ := c["webhooks"].(map[string]any)
+		for kind, name := range map[string]any{"Service": webhooks["service"], "ClusterRole": webhooks["owner"]} {
+			if one(all, kind, fmt.Sprint(name)) == nil {
+				t.Errorf("%s: there is no %s %v", row.release, kind, name)
+			}
+		}
+		secret := fmt.Sprint(c["certificate"].(map[string]any)["secret"])
+		equal(t, []any{secret}, at(one(all, "Role", row.want), "rules", 1, "resourceNames"))
+		for _, o := range all {
+			if len(o.GetName()) > 63 {
+				t.Errorf("%s %s: the name is too long", o.GetKind(), o.GetName())
+			}
+			if namespace := o.GetNamespace(); namespace != "" && namespace != row.namespace {
+				t.Errorf("%s %s is in %s", o.GetKind(), o.GetName(), namespace)
+			}
+		}
+	}
+}
+
+// configuration is what the gateway is told.
+func configuration(t *testing.T, all []*unstructured.Unstructured, name string) map[string]any {
+	t.Helper()
+	text, _ := at(one(all, "ConfigMap", name), "data", "gateway.yaml").(string)
+	var content map[string]any
+	if err := yaml.Unmarshal([]byte(text), &content); err != nil || len(content) == 0 {
+		t.Fatalf("the configuration %q: %v", text, err)
+	}
+	return content
+}
+
+// bound returns the accounts of a binding.
+func bound(binding *unstructured.Unstructured) []string {
+	var accounts []string
+	subjects, _ := at(binding, "subjects").([]any)
+	for i := range subjects {
+		accounts = append(accounts, fmt.Sprint(at(binding, "subjects", i, "name")))
+	}
+	return accounts
+}
+
+func equal(t *testing.T, want, got any) {
+	t.Helper()
+	if fmt.Sprint(want) != fmt.Sprint(got) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
