@@ -21,6 +21,14 @@ help: ## list the targets
 build: ## build bin/quaymaster
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/quaymaster ./cmd/quaymaster
 
+.PHONY: images
+images: ## build the container images, as OCI layouts, into dist/images
+	cd deploy/image && $(GO) run . --version $(VERSION) --output $(CURDIR)/dist/images
+
+.PHONY: images-check
+images-check: ## build the images twice, in two folders, and compare every byte (COLD=1: compile twice, too)
+	deploy/image/check.sh
+
 .PHONY: test
 test: unit suites ## every test: the product's, and the suites with real programs
 
@@ -59,6 +67,10 @@ $(LINTER): test/tools/golangci-lint/go.mod
 lint: $(LINTER) ## the linter, itself built from Go modules
 	$(LINTER) run ./...
 
+.PHONY: docs
+docs: ## the documentation as HTML in bin/docs
+	cd test && $(GO) run ./docs/build -o ../$(BIN)/docs
+
 .PHONY: bench
 bench: ## the benchmarks, with requests and rounds counted
 	$(GO) test -run '^$$' -bench . -benchmem ./...
@@ -66,6 +78,11 @@ bench: ## the benchmarks, with requests and rounds counted
 .PHONY: bench-admission
 bench-admission: ## pod creation with no webhook, a no-op pair and the gateway, against a real API server
 	cd test/e2e && $(GO) run ./bench
+
+.PHONY: manifests
+manifests: ## what is made from the charts' values, from the definitions and from the chart
+	$(GO) test -count=1 ./deploy -run 'TestValues|TestCopies' -update
+	cd test && $(GO) test -count=1 ./chart -run 'TestManifests$$' -update
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME each (default 20s)

@@ -35,6 +35,14 @@ const (
 	TimestampServer = "timestamp-server"
 	GolangCILint    = "golangci-lint"
 	Etcd            = "etcd"
+	Notation        = "notation"
+	Helm            = "helm"
+	Kustomize       = "kustomize"
+	Actionlint      = "actionlint"
+
+	// The next two come from one module.
+	Prometheus = "prometheus"
+	Promtool   = "promtool"
 
 	// The next three come from one module.
 	KubeAPIServer         = "kube-apiserver"
@@ -45,11 +53,17 @@ const (
 // kubernetes is the folder, under test/tools, of Kubernetes' programs.
 const kubernetes = "kubernetes"
 
+// withoutClouds leaves out of Prometheus its clients of every cloud, which nothing here
+// asks.
+const withoutClouds = "remove_all_sd"
+
 // home returns the folder under test/tools of the module that pins a program.
 func home(name string) string {
 	switch name {
 	case KubeAPIServer, KubeControllerManager, Kubectl:
 		return kubernetes
+	case Promtool:
+		return Prometheus
 	default:
 		return name
 	}
@@ -77,6 +91,7 @@ type tool struct {
 	path    string // of its main package
 	version string // of the module which that package is in
 	flags   string // for the linker
+	tags    string // of the build
 	id      string // changes with anything that a build depends on
 }
 
@@ -110,6 +125,10 @@ func find(name string) (*tool, error) {
 	if home(name) == kubernetes {
 		t.flags += versionFlags(t.version)
 		parts = append(parts, []byte(t.flags))
+	}
+	if home(name) == Prometheus {
+		t.tags = withoutClouds
+		parts = append(parts, []byte(t.tags))
 	}
 	hash := sha256.New()
 	for _, part := range parts {
@@ -184,7 +203,7 @@ func (t *tool) build(ctx context.Context, log io.Writer) (string, error) {
 	fmt.Fprintf(log, "peers: building %s %s into %s (once; may take minutes)\n", t.name, t.version, folder)
 	// Under another name first: a build that is cut short leaves no program.
 	unfinished := program + ".unfinished"
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", t.flags, "-o", unfinished, t.path)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", t.tags, "-ldflags", t.flags, "-o", unfinished, t.path)
 	build.Dir = t.folder
 	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {

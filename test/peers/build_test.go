@@ -14,7 +14,9 @@ func TestProgramsArePinned(t *testing.T) {
 	for name, want := range map[string]string{
 		Cosign2: "v2.6.5", Cosign3: "v3.1.3", Crane: "v0.22.1", Registry: "v3.1.2",
 		Fulcio: "v1.8.8", TimestampServer: "v2.0.6", GolangCILint: "v2.15.0",
+		Prometheus: "v0.316.0", Promtool: "v0.316.0",
 		Etcd: "v3.6.6", KubeAPIServer: "v1.36.3", KubeControllerManager: "v1.36.3", Kubectl: "v1.36.3",
+		Actionlint: "v1.7.12",
 	} {
 		tool, err := find(name)
 		if err != nil {

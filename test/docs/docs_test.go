@@ -1,0 +1,164 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/test/docs"
+	"github.com/quaymaster/quaymaster/test/peers"
+)
+
+func checkout(t *testing.T) string {
+	t.Helper()
+	folder, err := peers.Checkout()
+	must(t, err)
+	return folder
+}
+
+func load(t *testing.T) *docs.Site {
+	t.Helper()
+	site, err := docs.Load(checkout(t))
+	must(t, err)
+	return site
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLinks follows every link and anchor of every page, and wants each page of docs/
+// to be reachable from its index.
+func TestLinks(t *testing.T) {
+	site := load(t)
+	for _, broken := range site.Broken() {
+		t.Error(broken)
+	}
+	for _, name := range site.Unreachable("docs/README.md", "docs") {
+		t.Errorf("%s: docs/README.md does not lead there", name)
+	}
+}
+
+// TestFlags holds what any page calls quaymaster with against what it has.
+func TestFlags(t *testing.T) {
+	site := load(t)
+	program, err := docs.NewProgram(site.Pages["docs/cli.md"])
+	must(t, err)
+	for _, name := range site.Names() {
+		for _, unknown := range program.Unknown(site.Pages[name]) {
+			t.Error(unknown)
+		}
+	}
+}
+
+// maxNotRun bounds the blocks that nobody runs: they need what no test has.
+const maxNotRun = 68
+
+// commands are how a line of code begins that is meant to be typed.
+var commands = regexp.MustCompile(`(?m)^(\$ )?(bin/)?(quaymaster|kubectl|helm|cosign|crane|notation|kustomize|curl|docker|skopeo|openssl|make|go|git|jq) `)
+
+// TestEveryBlockIsRun is the inventory of what the documentation tells people to type:
+// a block is run with its page, by another test, or by nobody for a reason.
+func TestEveryBlockIsRun(t *testing.T) {
+	site := load(t)
+	declared := tests(t)
+	notRun := 0
+	for _, name := range site.Names() {
+		if name != "README.md" && !strings.HasPrefix(name, "docs/") || name == "docs/cli.md" {
+			continue // the help of the commands themselves has examples, which TestFlags holds
+		}
+		ran, other := docs.Pages()[name] != docs.Nowhere, docs.Others()[name]
+		if ran && other != (docs.Other{}) {
+			t.Errorf("%s is run twice", name)
+		}
+		for _, b := range site.Pages[name].Blocks {
+			isConsole := b.Language == "console"
+			if b.RunBy == "" && b.NotRun == "" && (isConsole || commands.MatchString(b.Text)) {
+				b.RunBy, b.NotRun = other.RunBy, other.NotRun
+			}
+			switch {
+			case b.RunBy != "":
+				if !declared[b.RunBy] {
+					t.Errorf("%s:%d: there is no test %s", name, b.Line, b.RunBy)
+				}
+			case b.NotRun != "":
+				notRun++
+				t.Logf("%s:%d: not run: %s", name, b.Line, b.NotRun)
+			case isConsole && !ran:
+				t.Errorf("%s:%d: nobody runs the page: add it to Pages", name, b.Line)
+			case isConsole:
+				if _, err := docs.Commands(b); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			case commands.MatchString(b.Text):
+				t.Errorf("%s:%d: these are commands: make it a console block, or say who runs it", name, b.Line)
+			}
+		}
+	}
+	if notRun > maxNotRun {
+		t.Errorf("%d blocks are not run, and %d may be", notRun, maxNotRun)
+	}
+	for name := range docs.Pages() {
+		if site.Pages[name] == nil {
+			t.Errorf("there is no page %s", name)
+		}
+	}
+	for name := range docs.Others() {
+		if site.Pages[name] == nil {
+			t.Errorf("there is no page %s", name)
+		}
+	}
+}
+
+// tests returns the names of all tests of the checkout.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`)
+	there := map[string]bool{}
+	err := filepath.WalkDir(checkout(t), func(file string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		for _, name := range declared.FindAllSubmatch(text, -1) {
+			there[string(name[1])] = true
+		}
+		return err
+	})
+	must(t, err)
+	return there
+}
+
+// TestBuild builds the pages as HTML, and looks for what each of them refers to.
+func TestBuild(t *testing.T) {
+	folder := t.TempDir()
+	must(t, load(t).Build(folder))
+	reference := regexp.MustCompile(` (?:href|src)="([^"#]+)(?:#[^"]*)?"`)
+	found := 0
+	err := filepath.WalkDir(folder, func(file string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(file) != ".html" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		for _, link := range reference.FindAllSubmatch(text, -1) {
+			to := string(link[1])
+			if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
+				continue
+			}
+			found++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), filepath.FromSlash(to))); err != nil {
+				t.Errorf("%s: %s is not there", file, to)
+			}
+		}
+		return err
+	})
+	must(t, err)
+	if found == 0 {
+		t.Error("no page refers to another one")
+	}
+}

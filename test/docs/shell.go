@@ -1,0 +1,193 @@
+package docs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Bounds of a page's run: the time for all its commands, on a busy machine; and the
+// output of one command, in bytes.
+const (
+	pageTimeout = 3 * time.Minute
+	maxOutput   = 4 << 20
+)
+
+// mark ends the output of a command; no program prints it.
+const mark = '\x1e'
+
+// Shell runs the commands of a page.
+type Shell struct {
+	// Folder in which they run; the caller makes and removes it.
+	Folder string
+	// Env is their whole environment.
+	Env []string
+	// Names are what pages write and what stands for it here, as registry.example
+	// and a host on loopback. They are changed in commands, and back in output.
+	Names map[string]string
+	// Calls are changed in commands alone: another way to call the same program.
+	Calls map[string]string
+	// Before are commands that no page shows, for what it takes as given.
+	Before string
+	// After is called after each command that did what it should; it may be nil.
+	After func(ctx context.Context, command string) error
+}
+
+// Mistake is what is not as a page says.
+type Mistake struct {
+	Page string
+	Line int
+	What string
+}
+
+func (m Mistake) Error() string { return fmt.Sprintf("%s:%d: %s", m.Page, m.Line, m.What) }
+
+// Run runs the commands of a page one after another in one bash, and ends with the
+// first that does not do what the page says: those after it may rest on it.
+func (s Shell) Run(ctx context.Context, page string, commands []Command) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, pageTimeout, fmt.Errorf("the page took longer than %s", pageTimeout))
+	defer cancel()
+	given := Command{Text: s.Before}
+	all := append([]Command{given}, commands...)
+	file := filepath.Join(s.Folder, ".page.sh")
+	if err := os.WriteFile(file, []byte(s.script(all)), 0o600); err != nil {
+		return err
+	}
+	bash, err := s.start(ctx, file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	defer bash.close()
+	for i, c := range all {
+		said, status, err := bash.next()
+		said = s.written(said)
+		switch {
+		case err != nil:
+			return Mistake{page, c.Line, fmt.Sprintf("$ %s\n%s: %v (%v)", c.Text, said, err, context.Cause(ctx))}
+		case status != 0 && !c.Shown():
+			return Mistake{page, c.Line, fmt.Sprintf("$ %s\n%sexit status %d, and the page does not show why", c.Text, said, status)}
+		case !c.Prints(said):
+			return Mistake{page, c.Line, fmt.Sprintf("$ %s\nprints\n%sand the page shows\n%s\n(exit status %d)", c.Text, said, strings.Join(c.Output, "\n"), status)}
+		}
+		if s.After != nil && i > 0 {
+			if err := s.After(ctx, c.Text); err != nil {
+				return Mistake{page, c.Line, fmt.Sprintf("$ %s\nthen: %v", c.Text, err)}
+			}
+		}
+		if err := bash.proceed(); err != nil {
+			return Mistake{page, c.Line, err.Error()}
+		}
+	}
+	return nil
+}
+
+// script of a page. A command sees in $? how the one before it ended.
+func (s Shell) script(commands []Command) string {
+	var b strings.Builder
+	b.WriteString("exec 2>&1\n__end() { local s=$?; printf '\\036%s\\n' \"$s\"; read -r _ <&3; return $s; }\n")
+	for _, c := range commands {
+		fmt.Fprintf(&b, "%s\n__end\n", s.here(c.Text))
+	}
+	return b.String()
+}
+
+// here writes a command with the names that stand for the page's.
+func (s Shell) here(command string) string {
+	for _, names := range []map[string]string{s.Names, s.Calls} {
+		for _, name := range longestFirst(names, func(k, _ string) string { return k }) {
+			command = strings.ReplaceAll(command, name, names[name])
+		}
+	}
+	return command
+}
+
+// written turns output back into what the page would show.
+func (s Shell) written(output string) string {
+	for _, name := range longestFirst(s.Names, func(_, v string) string { return v }) {
+		output = strings.ReplaceAll(output, s.Names[name], name)
+	}
+	return output
+}
+
+func longestFirst(names map[string]string, by func(k, v string) string) []string {
+	keys := make([]string, 0, len(names))
+	for k := range names {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return len(by(b, names[b])) - len(by(a, names[a])) })
+	return keys
+}
+
+// running is a bash with a script. Its group is ended with it, for pages start servers.
+type running struct {
+	command *exec.Cmd
+	output  *bufio.Reader
+	read    *os.File
+	goOn    *os.File
+}
+
+func (s Shell) start(ctx context.Context, file string) (*running, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	wait, goOn, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, read.Close(), write.Close())
+	}
+	command := exec.CommandContext(ctx, "bash", file)
+	command.Dir, command.Env = s.Folder, s.Env
+	command.Stdout, command.Stderr, command.ExtraFiles = write, write, []*os.File{wait}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	err = command.Start()
+	err = errors.Join(err, write.Close(), wait.Close())
+	if err != nil {
+		return nil, errors.Join(err, read.Close(), goOn.Close())
+	}
+	return &running{command: command, output: bufio.NewReader(read), read: read, goOn: goOn}, nil
+}
+
+// next returns what a command printed, and its exit status.
+func (r *running) next() (said string, status int, err error) {
+	var b strings.Builder
+	for {
+		c, err := r.output.ReadByte()
+		switch {
+		case err != nil:
+			return b.String(), 0, fmt.Errorf("the shell ended: %w", err)
+		case c == mark:
+			line, err := r.output.ReadString('\n')
+			if err != nil {
+				return b.String(), 0, err
+			}
+			status, err := strconv.Atoi(strings.TrimSpace(line))
+			return b.String(), status, err
+		case b.Len() == maxOutput:
+			return b.String()[:1000], 0, fmt.Errorf("more than %d bytes of output", maxOutput)
+		}
+		b.WriteByte(c)
+	}
+}
+
+func (r *running) proceed() error {
+	_, err := io.WriteString(r.goOn, "\n")
+	return err
+}
+
+func (r *running) close() {
+	_ = r.command.Cancel()
+	_ = r.command.Wait()
+	_ = r.read.Close()
+	_ = r.goOn.Close()
+}

@@ -1,0 +1,1 @@
+helm upgrade --install quaymaster-crds deploy/helm/quaymaster-crds --namespace quaymaster --create-namespace > .before.log || cat .before.log

@@ -1,0 +1,1 @@
+cp .sigstore/fulcio.pem .sigstore/rekor.pub .sigstore/ctfe.pub .
