@@ -33,8 +33,9 @@ images-check: ## build the images twice, in two folders, and compare every byte 
 test: unit suites ## every test: the product's, and the suites with real programs
 
 .PHONY: unit
-unit: ## the product's own tests
+unit: ## the product's own tests, and those of what builds its images
 	$(GO) test $(TESTFLAGS) ./...
+	cd deploy/image && $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: suites suite-programs suite-cluster suite-rounds
 suites: ## the suites under test/, three at a time: each waits more than it works
@@ -58,6 +59,7 @@ vet: ## go vet, every module
 	$(GO) vet ./...
 	cd test && $(GO) vet ./...
 	cd test/e2e && $(GO) vet ./...
+	cd deploy/image && $(GO) vet ./...
 
 $(LINTER): test/tools/golangci-lint/go.mod
 	@mkdir -p $(BIN)
@@ -66,6 +68,7 @@ $(LINTER): test/tools/golangci-lint/go.mod
 .PHONY: lint
 lint: $(LINTER) ## the linter, itself built from Go modules
 	$(LINTER) run ./...
+	cd deploy/image && ../../$(LINTER) run ./...
 
 .PHONY: docs
 docs: ## the documentation as HTML in bin/docs
@@ -98,5 +101,6 @@ tidy: ## fail if go.mod, formatting or generated files are not as a clean run le
 	$(GO) mod tidy -diff
 	cd test && $(GO) mod tidy -diff
 	cd test/e2e && $(GO) mod tidy -diff
+	cd deploy/image && $(GO) mod tidy -diff
 	$(GO) generate ./...
 	@git diff --exit-code --stat || { echo "generated files differ: commit what go generate made"; exit 1; }

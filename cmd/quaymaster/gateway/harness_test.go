@@ -133,12 +133,18 @@ func (d *dock) start(t *testing.T, settings string) *running {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	r := &running{log: &diary{}, stop: stop, ended: make(chan error, 1)}
-	open := make(chan [2]string, 1)
+	open, gone := make(chan [2]string, 1), make(chan struct{})
 	go func() {
+		defer close(gone)
 		r.ended <- Run(ctx, c, Options{Log: r.log, Version: "test", Replica: "test", Listening: func(doors, plain string) { open <- [2]string{doors, plain} }})
 	}()
 	t.Cleanup(func() {
 		stop()
+		select { // its folders are removed next
+		case <-gone:
+		case <-time.After(patience):
+			t.Error("the gateway runs still, long after it was stopped")
+		}
 		if t.Failed() {
 			t.Log(r.log.String())
 		}
