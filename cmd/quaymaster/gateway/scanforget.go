@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	core "k8s.io/api/core/v1"
@@ -72,7 +73,7 @@ func (f scanForgetter) Passed(ctx context.Context, p scan.Pass) {
 		err := shelf.Each(ctx, namespaces, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
 			return listGone(text, p, gone)
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, publish.ErrNotServed) { // which is told once, and lists nothing
 			f.failed(err)
 		}
 	}
