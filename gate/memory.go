@@ -221,7 +221,7 @@ func (m *memory) keep(in *inquiry, answer policy.Answer) {
 	case in.authority.MaxAge < 0 || len(answer.Gaps) > 0:
 	case len(answer.Facts) == 0:
 		m.nones.Put(in.none, answer, m.options.noneAge)
-		m.lasts.deny(in.none)
+		m.lasts.deny(in.none, m.options.now())
 	default:
 		found := proved{answer: answer, at: m.options.now()}
 		if known, ok := m.facts.Get(in.fact); ok && in.place.isLater && found.at.Before(known.fresh) {

@@ -96,9 +96,12 @@ func (w *work) mayAdopt(in *inquiry) bool {
 	return !w.anew && !in.place.isLater && in.authority.MaxAge >= 0
 }
 
-// adopt takes over what others know about an inquiry.
+// adopt takes over what others know about an inquiry, unless more recent facts are known
+// here, which may be used where nobody answers.
 func (w *work) adopt(in *inquiry, found proved) bool {
-	w.gate.memory.keepFacts(in, found)
+	if known, ok := w.gate.memory.facts.Get(in.fact); !ok || known.at.Before(found.at) {
+		w.gate.memory.keepFacts(in, found)
+	}
 	answer, old, ok := w.gate.memory.recallFacts(in.fact)
 	if !ok {
 		return false

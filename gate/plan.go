@@ -243,6 +243,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 	var stale time.Time       // when the oldest was proved that is used
 	var differs *policy.Check // whose credentials see another digest
 	firm := false             // the digest is that of a check which enforces
+	byLast := false           // it is what the tag was last proved by
 	for i := range p.plan.Checks {
 		check := &p.plan.Checks[i]
 		if check.Image.Pointer != found.Pointer {
@@ -255,6 +256,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 		}
 		v.Cost, v.Duration = w.cost(), w.duration
 		stale = earlier(stale, w.staleSince())
+		byLast = byLast || w.byLast && check.NeedsProof() && !check.Action.Admits()
 		switch {
 		case w.err != nil || asWritten(check.Image).Ref != found.Ref:
 		case v.Pinned.IsZero() || !firm && !check.Action.Admits():
@@ -267,6 +269,9 @@ func (p *planned) verdict(found policy.Image) Verdict {
 	p.resolved(&v)
 	settle(&v)
 	p.overrule(&v)
+	if byLast {
+		p.pinLast(&v)
+	}
 	if differs != nil && v.Answer == Allow {
 		v.disagree(differs)
 	}
@@ -300,6 +305,7 @@ func (p *planned) decide(i int) policy.Decision {
 
 // pinnedAs takes back a pass where a tag stands that should have been pinned.
 func (p *planned) pinnedAs(check *policy.Check, t task, decision policy.Decision) policy.Decision {
+	decision = p.pinsLast(check, t, decision)
 	if decision.Result != policy.Pass || !p.wantsPinned(check) {
 		return decision
 	}

@@ -37,11 +37,11 @@ type part struct {
 // again and again gives no new snapshot each time.
 const grain = time.Hour
 
-// keptTag is the digest that a tag was last proved by.
+// keptTag is the digest that a tag was last proved by; none where it was gone by then.
 type keptTag struct {
 	Scope     string       `json:"scope"`
 	Reference string       `json:"reference"`
-	Digest    image.Digest `json:"digest"`
+	Digest    image.Digest `json:"digest,omitzero"`
 	MediaType string       `json:"mediaType,omitempty"`
 	Size      int64        `json:"size,omitempty"`
 	At        int64        `json:"at"` // nanoseconds since 1970, as all times here
@@ -182,7 +182,7 @@ func (g *Gate) RestoreTrusted(raw []byte) (entries int, err error) {
 
 func (m *memory) restoreTag(tag keptTag) bool {
 	ref, err := image.Parse(tag.Reference)
-	if err != nil || ref.String() != tag.Reference || !ref.Digest().IsZero() || tag.Digest.IsZero() {
+	if err != nil || ref.String() != tag.Reference || !ref.Digest().IsZero() {
 		return false
 	}
 	key, at, now := tagKey{scope: tag.Scope, ref: tag.Reference}, time.Unix(0, tag.At), m.options.now()

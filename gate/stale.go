@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -53,16 +54,20 @@ const (
 // lasts is what is known for when a registry does not answer.
 type lasts struct {
 	tags *cache.Cache[tagKey, last]
-	// gone: the registry said that there is no evidence, after there was some.
-	gone   *cache.Cache[noneKey, struct{}]
+	// gone is when the registry said that there is no evidence: what was proved before
+	// is not used.
+	gone   *cache.Cache[noneKey, time.Time]
 	silent *cache.Cache[silentKey, struct{}]
 }
 
-// last is the digest that a tag was last proved by.
+// last is the digest that a tag was last proved by; none says that there was no such tag
+// any more, so that an older one is not taken over from a snapshot.
 type last struct {
 	descriptor image.Descriptor
 	at         time.Time
 }
+
+func (l last) isGone() bool { return l.descriptor.Digest.IsZero() }
 
 // silentKey names where something is looked for, with some credentials.
 type silentKey struct {
@@ -76,7 +81,7 @@ func newLasts(o options) (*lasts, error) {
 	if l.tags, err = cache.New(cache.Options[tagKey, last]{MaxCost: maxTags, MaxTTL: policy.MaxStale, Now: o.now}); err != nil {
 		return nil, err
 	}
-	if l.gone, err = cache.New(cache.Options[noneKey, struct{}]{MaxCost: maxGone, MaxTTL: policy.MaxStale, Now: o.now}); err != nil {
+	if l.gone, err = cache.New(cache.Options[noneKey, time.Time]{MaxCost: maxGone, MaxTTL: policy.MaxStale, Now: o.now}); err != nil {
 		return nil, err
 	}
 	l.silent, err = cache.New(cache.Options[silentKey, struct{}]{MaxCost: maxSilent, MaxTTL: silence, Now: o.now})
@@ -85,15 +90,18 @@ func newLasts(o options) (*lasts, error) {
 
 // deny notes that there is no evidence now, so that what was proved before is not used
 // later.
-func (l *lasts) deny(key noneKey) {
+func (l *lasts) deny(key noneKey, now time.Time) {
 	if l != nil {
-		l.gone.Put(key, struct{}{}, policy.MaxStale)
+		l.gone.Put(key, now, policy.MaxStale)
 	}
 }
 
 // window is how old what was proved may be: the shortest time of the policies that ask.
 func (w *work) window() time.Duration {
 	if w.gate.memory.lasts == nil || w.anew {
+		return 0
+	}
+	if len(w.checks) == 0 { // nobody asks for a proof, and what a tag stands for is asked of the registry
 		return 0
 	}
 	window := policy.MaxStale
@@ -111,6 +119,7 @@ func (w *work) window() time.Duration {
 // proved by where nobody answers.
 func (w *work) resolveOrLast(ctx context.Context) (image.Pinned, error) {
 	known, ok := w.last()
+	w.byLast = false
 	if !ok {
 		return w.resolve(ctx)
 	}
@@ -121,14 +130,45 @@ func (w *work) resolveOrLast(ctx context.Context) (image.Pinned, error) {
 		pinned, err := w.resolve(brief)
 		if err == nil || !isSilence(err) {
 			if err != nil && image.KindOf(err) == image.NotFound {
-				w.gate.memory.lasts.tags.Delete(w.tagKey())
+				w.gate.memory.lasts.tags.Put(w.tagKey(), last{at: w.gate.options.now()}, policy.MaxStale)
 			}
 			return pinned, err
 		}
 		w.noteSilence(here)
 	}
 	w.markStale(known.at)
+	w.byLast = true
 	return w.ref.Pin(known.descriptor)
+}
+
+// pinsLast takes back a pass by what a tag stood for last, where the tag stays: the
+// runtime asks the registry itself, which may answer it, and with another digest. The
+// pods that a template makes are asked about when they come.
+func (p *planned) pinsLast(check *policy.Check, t task, decision policy.Decision) policy.Decision {
+	if decision.Result != policy.Pass || t.work == nil || !t.work.byLast || !check.NeedsProof() {
+		return decision
+	}
+	written := asWritten(check.Image)
+	if p.request.Pinning == PinHere && !p.isTransformed(written) || p.request.Pinning == PinLater && !p.subject.Bare {
+		return decision
+	}
+	reason := policy.LookReason(&image.Error{Kind: image.Unavailable, Op: "resolve", On: written.Ref.String(), Err: errLast}, check.Entry)
+	reason.Hint = "name the image by digest, or try again when the registry answers"
+	return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{reason}}
+}
+
+var errLast = errors.New("the registry does not answer, and the tag cannot be pinned here to the digest that it was last proved by")
+
+// pinLast pins a tag to the digest that it was last proved by, whatever the policies
+// say of pinning.
+func (p *planned) pinLast(v *Verdict) {
+	if v.Answer != Allow || v.Pin || !p.canPin(v) {
+		return
+	}
+	v.Pin = true
+	v.Reasons = append(v.Reasons, policy.Reason{
+		Code: policy.DigestPinned, Message: "pinned, since the registry does not answer and may have moved the tag since it was proved",
+	})
 }
 
 func (w *work) tagKey() tagKey { return tagKey{scope: w.scope, ref: w.ref.String()} }
@@ -141,7 +181,7 @@ func (w *work) last() (last, bool) {
 		return last{}, false
 	}
 	known, ok := w.gate.memory.lasts.tags.Get(w.tagKey())
-	return known, ok && w.gate.options.now().Sub(known.at) < window
+	return known, ok && !known.isGone() && w.gate.options.now().Sub(known.at) < window
 }
 
 // keepLast keeps the digest of a tag that the registry named just now, if it is proved
@@ -205,11 +245,10 @@ func (w *work) proofs(missing []*inquiry) map[*inquiry]proved {
 		if in.place.isLater || in.authority.MaxAge != 0 {
 			continue
 		}
-		if _, gone := w.gate.memory.lasts.gone.Get(in.none); gone {
-			continue
-		}
 		now := w.gate.options.now()
-		if before, ok := w.gate.memory.facts.Get(in.fact); ok && now.Before(before.until) && now.Sub(before.at) < window {
+		gone, isGone := w.gate.memory.lasts.gone.Get(in.none)
+		before, ok := w.gate.memory.facts.Get(in.fact)
+		if ok && (!isGone || gone.Before(before.at)) && now.Before(before.until) && now.Sub(before.at) < window {
 			known[in] = before
 		}
 	}

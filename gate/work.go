@@ -46,6 +46,7 @@ type work struct {
 	pinned   image.Pinned
 	own      []policy.Decision // of the checks, by the digest that was named
 	err      error             // why there is no digest
+	byLast   bool              // the digest is what the tag was last proved by
 	partial  bool              // memory alone was asked, and does not know all or was not judged
 	data     policy.ImageData  // where a check wants it
 	dataErr  error

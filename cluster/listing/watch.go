@@ -3,6 +3,7 @@ package listing
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/scan/follow"
 	"github.com/quaymaster/quaymaster/workload"
@@ -62,10 +64,17 @@ func (l *Lister) Get(ctx context.Context, kind scan.Kind, namespace, name string
 	if apierrors.IsNotFound(err) {
 		return workload.Object{}, follow.ErrGone
 	}
+	if _, tooLarge := errors.AsType[*limit.ExceededError](err); tooLarge {
+		return workload.Object{}, fmt.Errorf("%w: %w", follow.ErrUnreadable, err)
+	}
 	if err != nil {
 		return workload.Object{}, told(err)
 	}
-	return workload.Parse(text)
+	object, err := workload.Parse(text)
+	if err != nil {
+		return workload.Object{}, fmt.Errorf("%w: %w", follow.ErrUnreadable, err)
+	}
+	return object, nil
 }
 
 func resourceOf(kind scan.Kind) schema.GroupVersionResource {

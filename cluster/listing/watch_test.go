@@ -107,9 +107,11 @@ func TestGet(t *testing.T) {
 		{"gone", 404, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`, func(err error) bool { return errors.Is(err, follow.ErrGone) }},
 		{"not allowed", 403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, func(err error) bool { return errors.Is(err, scan.ErrRefused) }},
 		{"trouble", 500, `trouble`, func(err error) bool {
-			return err != nil && !errors.Is(err, follow.ErrGone) && !errors.Is(err, scan.ErrRefused)
+			return err != nil && !errors.Is(err, follow.ErrUnreadable) && !errors.Is(err, follow.ErrGone) && !errors.Is(err, scan.ErrRefused)
 		}},
-		{"text", 200, `trouble`, func(err error) bool { return err != nil }},
+		{"text", 200, `trouble`, func(err error) bool { return errors.Is(err, follow.ErrUnreadable) }},
+		{"nested too deep", 200, `{"apiVersion":"v1","kind":"Pod","a":` + strings.Repeat(`[`, 300) + strings.Repeat(`]`, 300) + `}`, func(err error) bool { return errors.Is(err, follow.ErrUnreadable) }},
+		{"too large", 200, `{"apiVersion":"v1","kind":"Pod","a":"` + strings.Repeat(`a`, 9<<20) + `"}`, func(err error) bool { return errors.Is(err, follow.ErrUnreadable) }},
 	} {
 		var asked string
 		l := serve(t, func(w http.ResponseWriter, r *http.Request) {

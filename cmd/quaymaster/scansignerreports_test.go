@@ -83,3 +83,27 @@ func TestScanSignerInReports(t *testing.T) {
 		}
 	}
 }
+
+// TestAReportSpeaksOfItsOwnNamespace: who may write reports in one namespace can neither
+// hide what runs in another nor make something up about it.
+func TestAReportSpeaksOfItsOwnNamespace(t *testing.T) {
+	key := strings.Repeat("ab", 32)
+	honest := fmt.Sprintf(signedReport, "web", "key "+key[:16], strings.Repeat("1", 64))
+	hides := strings.Replace(strings.Replace(honest, `"namespace":"shop","labels"`, `"namespace":"evil","labels"`, 1), "key "+key[:16], "key "+strings.Repeat("0", 16), 1)
+	makesUp := strings.ReplaceAll(hides, "web", "none")
+	for reason, test := range map[string]struct {
+		first, signer, want string
+	}{
+		"hides":               {hides, key, "1 images, 1 workloads"},
+		"makes up":            {makesUp, strings.Repeat("0", 16), "0 images"},
+		"in its own place":    {strings.ReplaceAll(makesUp, `"evil"`, `"shop"`), strings.Repeat("0", 16), "1 images, 1 workloads"},
+		"of all the cluster":  {strings.Replace(makesUp, `"namespace":"evil",`, "", 1), strings.Repeat("0", 16), "0 images"},
+		"the honest one only": {honest, key, "1 images, 1 workloads"},
+	} {
+		config := reportServer(t, []string{test.first, honest}, http.StatusOK)
+		code, out, errs := quaymaster(t, "scan", "--signer", test.signer, "--reports", "--kubeconfig", config)
+		if code != exitAllowed || !strings.Contains(out, test.want) {
+			t.Errorf("%s: status %d, want %q\n%s%s", reason, code, test.want, out, errs)
+		}
+	}
+}

@@ -175,7 +175,8 @@ func (r *Report) forgetUseless() {
 // Results returns what one part of a report says, which Encode made once and anybody may
 // have edited since: what makes no sense is left out. Each result is about the object
 // that it names, which runs for the report's scope where the two differ; one that names
-// none is about the scope. An error is as Decode's.
+// none is about the scope. What is about another namespace than the report's is left out,
+// since who may write reports in one has no say about others. An error is as Decode's.
 func Results(part []byte) ([]result.Result, error) {
 	object, _, err := parse(part)
 	if err != nil {
@@ -196,7 +197,9 @@ func Results(part []byte) ([]result.Result, error) {
 		case scope.Name != "" && identity(r.Resource) != identity(scope):
 			r.Resource.Owner = &report.Owner{APIVersion: scope.APIVersion, Kind: scope.Kind, Name: scope.Name, UID: scope.UID}
 		}
-		results = append(results, r)
+		if r.Resource.Namespace == object.Namespace {
+			results = append(results, r)
+		}
 	}
 	return results, nil
 }

@@ -54,8 +54,10 @@ func TestResults(t *testing.T) {
 		}
 	}
 	// A report that is about several objects names each, and who edits one may name none.
-	edited := []byte(`{"apiVersion":"wgpolicyk8s.io/v1alpha2","kind":"PolicyReport","metadata":{"labels":{"app.kubernetes.io/managed-by":"quaymaster"}},"results":[
+	edited := []byte(`{"apiVersion":"wgpolicyk8s.io/v1alpha2","kind":"PolicyReport","metadata":{"namespace":"shop","labels":{"app.kubernetes.io/managed-by":"quaymaster"}},"results":[
 	 {"source":"quaymaster","policy":"p","result":"pass"},
+	 {"source":"quaymaster","policy":"p","result":"pass","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"other","name":"elsewhere"}]},
+	 {"source":"quaymaster","policy":"p","result":"pass","resources":[{"apiVersion":"v1","kind":"Node","name":"everywhere"}]},
 	 {"source":"quaymaster","policy":"p","result":"pass","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"lone"}]},
 	 {"source":"other","policy":"p","result":"pass","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"theirs"}]}]}`)
 	read, err := policyreport.Results(edited)

@@ -43,13 +43,16 @@ type Cluster interface {
 	// of which the API server knows no more is a *scan.ExpiredError, and a watch that is
 	// not allowed a scan.ErrRefused.
 	Watch(ctx context.Context, kind scan.Kind, since string, tell func(Change)) (string, error)
-	// Get returns an object: ErrGone where there is none, and scan.ErrRefused where it
-	// may not be seen.
+	// Get returns an object: ErrGone where there is none, ErrUnreadable where it is none
+	// that could be looked at, and scan.ErrRefused where it may not be seen.
 	Get(ctx context.Context, kind scan.Kind, namespace, name string) (workload.Object, error)
 }
 
 // ErrGone says that an object is not there any more.
 var ErrGone = errors.New("the object is gone")
+
+// ErrUnreadable says that an object cannot be read, which the next try would not change.
+var ErrUnreadable = errors.New("the object cannot be read")
 
 // Looker judges one object; a *scan.Scanner is one.
 type Looker interface {
@@ -319,6 +322,9 @@ func (f *Follower) work(ctx context.Context, looker Looker) {
 			f.options.Observer.Changed(Gone, 1)
 		case errors.Is(err, scan.ErrRefused):
 			f.refuse(next.kind, err)
+		case errors.Is(err, ErrUnreadable): // whoever writes some would else hold up all others
+			f.options.Observer.Failed(fmt.Errorf("look at %s %s/%s, which changed: %w", next.kind, next.namespace, next.name, err))
+			f.options.Observer.Changed(Listed, 1)
 		case err != nil:
 			f.options.Observer.Failed(fmt.Errorf("look at %s %s/%s, which changed: %w", next.kind, next.namespace, next.name, err))
 			f.put(next)

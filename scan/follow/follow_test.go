@@ -336,6 +336,37 @@ func TestRefusedWatch(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeReadHoldsUpNobody: a round counts it; trouble in its place is tried
+// again.
+func TestWhatCannotBeReadHoldsUpNobody(t *testing.T) {
+	for reason, test := range map[string]struct {
+		err   error
+		asked int
+	}{
+		"unreadable": {fmt.Errorf("%w: nested too deep", follow.ErrUnreadable), 1},
+		"trouble":    {errors.New("away"), 2},
+	} {
+		followed(t, func(_ *follow.Follower, s *stub, e *eye) {
+			const some = 40
+			for i := range some {
+				name := fmt.Sprint("bad", i)
+				s.fails["shop/"+name] = []error{test.err}
+				s.say(pods, follow.Change{Namespace: "shop", Name: name})
+			}
+			s.say(pods, follow.Change{Namespace: "shop", Name: "good"})
+			if test.asked == 1 {
+				pass(time.Second)
+			} else {
+				pass(time.Hour)
+			}
+			got := s.asked()
+			if got["shop/good"] != 1 || got["shop/bad0"] != test.asked || (e.count(follow.Listed) == some) != (test.asked == 1) {
+				t.Errorf("%s: the good one was asked for %d times, a bad one %d, and %d are left to a round", reason, got["shop/good"], got["shop/bad0"], e.count(follow.Listed))
+			}
+		})
+	}
+}
+
 // TestTroubleIsTriedAgain: an API server that is away loses no change.
 func TestTroubleIsTriedAgain(t *testing.T) {
 	followed(t, func(f *follow.Follower, s *stub, e *eye) {

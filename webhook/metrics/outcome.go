@@ -14,6 +14,7 @@ type outcomeSeries struct {
 	answers    *prometheus.CounterVec
 	failedOpen *prometheus.CounterVec
 	violations *prometheus.CounterVec
+	stale      prometheus.Counter
 }
 
 func newOutcomeSeries() outcomeSeries {
@@ -21,6 +22,9 @@ func newOutcomeSeries() outcomeSeries {
 		answers:    counters("outcomes_total", "Objects that the gate decided about, by its answer; unable: it could not look, and that denies.", "answer"),
 		failedOpen: counters("failed_open_total", "Objects that came in although a policy could not look, since its failure setting admits that.", "policy"),
 		violations: counters("violations_total", "Images and objects that a policy is not met by, by what a failure does.", "policy", "action"),
+		stale: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: prefix + "stale_total", Help: "Images that were allowed by what was proved before, since their registry did not answer.",
+		}),
 	}
 	for _, answer := range []gate.Answer{gate.Allow, gate.Deny, gate.Unable} {
 		s.answers.WithLabelValues(string(answer)) // so that it is shown
@@ -29,7 +33,7 @@ func newOutcomeSeries() outcomeSeries {
 }
 
 func (s *outcomeSeries) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.answers, s.failedOpen, s.violations}
+	return []prometheus.Collector{s.answers, s.failedOpen, s.violations, s.stale}
 }
 
 // forget drops the series of a policy that is gone.
@@ -43,6 +47,11 @@ func (m *Metrics) settle(o *gate.Outcome) {
 	m.settled.answers.WithLabelValues(m.words.value(string(o.Answer))).Inc()
 	for _, p := range failedOpen(o) {
 		m.settled.failedOpen.WithLabelValues(m.policy(p)).Inc()
+	}
+	for i := range o.Verdicts {
+		if slices.ContainsFunc(o.Verdicts[i].Warnings, func(r policy.Reason) bool { return r.Code == policy.Stale }) {
+			m.settled.stale.Inc()
+		}
 	}
 }
 

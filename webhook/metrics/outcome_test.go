@@ -66,6 +66,34 @@ func TestFailedOpen(t *testing.T) {
 	}
 }
 
+// TestStale: an image that came in by what was known before is counted, and no other.
+func TestStale(t *testing.T) {
+	stale := func(code policy.Code, images int) gate.Outcome {
+		o := of(gate.Allow, &policy.Policy{Name: "p"}, policy.Enforce, policy.Pass)
+		o.Verdicts[0].Warnings = []policy.Reason{{Code: code}}
+		for len(o.Verdicts) < images {
+			o.Verdicts = append(o.Verdicts, o.Verdicts[0])
+		}
+		return o
+	}
+	for _, row := range []struct {
+		reason  string
+		outcome gate.Outcome
+		want    string
+	}{
+		{"the registry does not answer", stale(policy.Stale, 1), "1"},
+		{"two images", stale(policy.Stale, 2), "2"},
+		{"another warning", stale(policy.Unsigned, 1), "0"},
+		{"all is well", of(gate.Allow, &policy.Policy{Name: "p"}, policy.Enforce, policy.Pass), "0"},
+	} {
+		m := New(Build{})
+		m.Decided(row.outcome)
+		if !strings.Contains(scrape(t, m), "\nquaymaster_stale_total "+row.want+"\n") {
+			t.Errorf("%s: not counted as %s", row.reason, row.want)
+		}
+	}
+}
+
 // TestViolations: what denies, what warns and what is only noted are told apart.
 func TestViolations(t *testing.T) {
 	p := &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}

@@ -32,6 +32,27 @@ func TestSnapshotSecrets(t *testing.T) {
 	}
 }
 
+// TestAPartThatHasNoRoomTakesNoOtherAway: what follows it is kept and read, and what
+// there is no more of is emptied behind a gap, too.
+func TestAPartThatHasNoRoomTakesNoOtherAway(t *testing.T) {
+	secrets := fake.NewClientset().CoreV1().Secrets("quaymaster")
+	store := &snapshotSecrets{secrets: secrets}
+	large := bytes.Repeat([]byte("x"), snapshotMost+1)
+	if err := store.Save(t.Context(), [][]byte{large, []byte("b"), []byte("c")}); err == nil {
+		t.Error("a part that no Secret has room for is taken")
+	}
+	parts, err := store.Load(t.Context())
+	if err != nil || !slices.EqualFunc(parts, [][]byte{[]byte("b"), []byte("c")}, bytes.Equal) {
+		t.Errorf("%q, %v", parts, err)
+	}
+	if err := store.Save(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if parts, err := store.Load(t.Context()); err != nil || len(parts) != 0 {
+		t.Errorf("after all of it is gone: %q, %v", parts, err)
+	}
+}
+
 // TestSnapshotSecretsOfOthersAreLeftAlone: a name is no proof.
 func TestSnapshotSecretsOfOthersAreLeftAlone(t *testing.T) {
 	theirs := &core.Secret{

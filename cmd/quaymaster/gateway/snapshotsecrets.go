@@ -30,13 +30,13 @@ type snapshotSecrets struct{ secrets typed.SecretInterface }
 
 func snapshotSecret(i int) string { return fmt.Sprint(snapshotName, i) }
 
-// Load implements snapshot.Store.
+// Load implements snapshot.Store. Parts mean something without those that are missing.
 func (s *snapshotSecrets) Load(ctx context.Context) ([][]byte, error) {
 	var parts [][]byte
 	for i := range snapshotParts {
 		secret, err := s.secrets.Get(ctx, snapshotSecret(i), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			break
+			continue
 		}
 		if err != nil {
 			return parts, fmt.Errorf("read a snapshot: %w", err)
@@ -61,22 +61,17 @@ func (s *snapshotSecrets) Save(ctx context.Context, parts [][]byte) error {
 			errs = append(errs, fmt.Errorf("keep a snapshot: part %d has %d bytes, and %d have room in a Secret", i, len(part), snapshotMost))
 			continue
 		}
-		gone, err := s.put(ctx, snapshotSecret(i), part)
-		errs = append(errs, err)
-		if gone {
-			break
-		}
+		errs = append(errs, s.put(ctx, snapshotSecret(i), part))
 	}
 	return errors.Join(errs...)
 }
 
-// put writes one Secret; an empty part is written only over another, and gone says that
-// there is none.
-func (s *snapshotSecrets) put(ctx context.Context, name string, part []byte) (gone bool, err error) {
+// put writes one Secret; an empty part is written only over another.
+func (s *snapshotSecrets) put(ctx context.Context, name string, part []byte) error {
 	secret, err := s.secrets.Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err) && len(part) == 0:
-		return true, nil
+	case apierrors.IsNotFound(err) && len(part) == 0, err == nil && len(part) == 0 && (secret.Type != snapshotType || len(secret.Data[snapshotEntry]) == 0):
+		return nil
 	case apierrors.IsNotFound(err):
 		_, err = s.secrets.Create(ctx, &core.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{configuration.ManagedBy: configuration.Name}},
@@ -90,7 +85,7 @@ func (s *snapshotSecrets) put(ctx context.Context, name string, part []byte) (go
 		_, err = s.secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return false, fmt.Errorf("keep a snapshot in Secret %s: %w", name, err)
+		return fmt.Errorf("keep a snapshot in Secret %s: %w", name, err)
 	}
-	return false, nil
+	return nil
 }
