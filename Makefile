@@ -6,7 +6,7 @@ BIN     := bin
 LINTER  := $(BIN)/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 RACE    := ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
-ROUNDS  := ^Test(Chart|Dashboard|DecisionLog|Degradation|Documentation|Failover|Leader|Prometheus|Registry|Reports|Restart|Roles|Scan)
+ROUNDS  := ^Test(Chart|Documentation|Prometheus|Reports|Scan)
 # For go test, as in TESTFLAGS='-vet=off -ldflags=-w' where vet has run already and
 # nobody debugs: most of the time goes into linking.
 TESTFLAGS ?=

@@ -28,7 +28,7 @@ func TestDocumentedTestsExist(t *testing.T) {
 		t.Fatalf("%d tests found: %v", len(there), err)
 	}
 	named := regexp.MustCompile("`(Test\\w+)")
-	for _, page := range []string{"docs/kyverno-differences.md", "docs/policy-controller-differences.md", "docs/degradation.md", "docs/threat-model.md"} {
+	for _, page := range []string{"docs/kyverno-differences.md", "docs/policy-controller-differences.md", "docs/degradation.md", "docs/reliability.md", "docs/threat-model.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

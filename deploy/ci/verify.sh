@@ -39,7 +39,9 @@ flag() { # FLAG VALUE
 
 fetch() { # URL FILE
   if command -v curl >/dev/null; then
-    curl --fail --silent --show-error --location --retry 3 --max-time 300 --output "$2" -- "$1"
+    # What is asked for by https is not redirected to anything less.
+    case $1 in https://*) only==https ;; *) only==http,https ;; esac
+    curl --proto "$only" --proto-redir "$only" --fail --silent --show-error --location --retry 3 --max-time 300 --output "$2" -- "$1"
   else
     wget -q -O "$2" "$1"
   fi

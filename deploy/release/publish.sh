@@ -3,7 +3,8 @@
 #
 #   deploy/release/publish.sh push      images and charts, by digest: no tag
 #   deploy/release/publish.sh sign      cosign, notation, provenance, bills of materials
-#   deploy/release/publish.sh checksums signs SHA256SUMS and attests its provenance, in two files beside it
+#   deploy/release/publish.sh checksums adds notation's root to SHA256SUMS, signs the list
+#                                       and attests its provenance, in two files beside it
 #   deploy/release/publish.sh promote   verifies all of it with quaymaster, then tags
 #
 # What cannot be verified is not tagged, and so nobody finds it. Each step may be run
@@ -37,7 +38,10 @@ if [ -n "${COSIGN_KEY:-}" ]; then by=(--key "$COSIGN_KEY" --use-signing-config=f
 
 checksums() {
   local sums=$DIST/files/SHA256SUMS
-  (cd "$DIST/files" && sha256sum --check --strict --quiet SHA256SUMS)
+  # Whom to believe about notation's signatures is downloaded like a program.
+  install -m 0644 "${NOTATION_ROOT:?}" "$DIST/files/notation-root.pem"
+  (cd "$DIST/files" && sed -i '/  notation-root\.pem$/d' SHA256SUMS && sha256sum -- notation-root.pem >>SHA256SUMS &&
+    sha256sum --check --strict --quiet SHA256SUMS)
   "${COSIGN:?}" sign-blob --yes "${by[@]}" --bundle "$sums.sigstore.json" "$sums"
   "$COSIGN" attest-blob --yes "${by[@]}" --type slsaprovenance1 --predicate "${PROVENANCE:?}" --bundle "$sums.provenance.sigstore.json" "$sums"
 }

@@ -73,6 +73,17 @@ podDisruptionBudget: {enabled: false}
 		{"a GiB of memory", "resources: {limits: {memory: 1Gi}}", func(t *testing.T, all []*unstructured.Unstructured) {
 			equal(t, map[string]any{"name": "GOMEMLIMIT", "value": "880MiB"}, at(container(one(all, "Deployment", "quaymaster")), "env", 2))
 		}},
+		{"a part of a MiB", "resources: {limits: {memory: 512.5Mi}}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, map[string]any{"name": "GOMEMLIMIT", "value": "440MiB"}, at(container(one(all, "Deployment", "quaymaster")), "env", 2))
+		}},
+		{"changes are followed beside admission", "configuration: {scan: {follow: true}}", scans("get", "list", "watch")},
+		{"changes are followed without admission", "roles: {separate: true}", scans("get", "list", "watch")},
+		{"changes are not followed without admission", "{roles: {separate: true}, configuration: {scan: {follow: false}}}", scans("list")},
+		{"somebody else's way to the doors", "networkPolicy: {doors: false}", func(t *testing.T, all []*unstructured.Unstructured) {
+			if one(all, "NetworkPolicy", "quaymaster") == nil || one(all, "NetworkPolicy", "quaymaster-doors") != nil {
+				t.Error("the doors are open to everybody beside it")
+			}
+		}},
 		{"definitions that go with the release", "crds: {keep: false}", func(t *testing.T, all []*unstructured.Unstructured) {
 			if _, kept := one(all, "CustomResourceDefinition", "registrymirrors.quaymaster.dev").GetAnnotations()["helm.sh/resource-policy"]; kept {
 				t.Error("they are kept")
@@ -103,7 +114,24 @@ podDisruptionBudget: {enabled: false}
 	}
 }
 
+// scans wants what the scan may do to be as it works.
+func scans(verbs ...any) func(*testing.T, []*unstructured.Unstructured) {
+	return func(t *testing.T, all []*unstructured.Unstructured) {
+		rules, _ := at(one(all, "ClusterRole", "quaymaster-scan"), "rules").([]any)
+		if len(rules) == 0 {
+			t.Error("the scan may do nothing")
+		}
+		for _, rule := range rules {
+			equal(t, verbs, rule.(map[string]any)["verbs"])
+		}
+	}
+}
+
 func usual(t *testing.T, all []*unstructured.Unstructured) {
+	scans("list")(t, all)
+	if one(all, "NetworkPolicy", "quaymaster-doors") == nil {
+		t.Error("the API server cannot reach the doors")
+	}
 	equal(t, map[string]any{
 		"apiVersion": "quaymaster.dev/v1alpha1", "kind": "Configuration", "namespace": "quaymaster",
 		"webhooks":    map[string]any{"service": "quaymaster", "owner": "quaymaster", "excludedNamespaces": []any{"kube-system"}},

@@ -26,6 +26,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"a ConfigMap that can be no volume's name", gatewayChart, "policies: {configMaps: [a-b]}", "policies: {configMaps: [a.b]}", "/policies/configMaps"},
 		{"certificates from nowhere", gatewayChart, "certificates: {mode: certManager}", "certificates: {mode: vault}", "/certificates/mode"},
 		{"a Secret without a name", gatewayChart, "certificates: {mode: secret, secretName: s}", "certificates: {mode: secret}", "certificates.secretName"},
+		{"names for a certificate from elsewhere", gatewayChart, "configuration: {certificate: {names: [a.example]}}", "certificates: {mode: certManager}\nconfiguration: {certificate: {names: [a.example]}}", "configuration.certificate.names"},
 		{"a kind of Service that metrics have no use for", gatewayChart, "metrics: {service: {type: NodePort}}", "metrics: {service: {type: ExternalName}}", "/metrics/service/type"},
 		{"a monitor of no Service", gatewayChart, "metrics: {serviceMonitor: {enabled: true}}", "metrics: {service: {enabled: false}, serviceMonitor: {enabled: true}}", "metrics.service.enabled"},
 		{"an Ingress to what is not served", gatewayChart, "dashboard: {expose: true, ingress: {enabled: true, host: h}}", "dashboard: {ingress: {enabled: true, host: h}}", "dashboard.expose"},
@@ -37,6 +38,9 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"signed images and nobody who signs", policiesChart, "signedImages: {registries: [r.example], keys: [" + quoted(key) + "]}", "signedImages: {registries: [r.example]}", "signedImages.keys"},
 		{"a key that is none", policiesChart, "signedImages: {registries: [r.example], keys: [" + quoted(key) + "]}", "signedImages: {registries: [r.example], keys: [cosign.pub]}", "/signedImages/keys"},
 		{"an identity without an issuer", policiesChart, "signedImages: {registries: [r.example], identities: [{issuer: i, subject: s}]}", "signedImages: {registries: [r.example], identities: [{subject: s}]}", "/signedImages/identities"},
+		{"an expression without an end", policiesChart, signedBy("issuer: i, subjectRegExp: '^https://a.example/.*$'"), signedBy("issuer: i, subjectRegExp: '^https://a.example/'"), "subjectRegExp"},
+		{"an expression without a beginning", policiesChart, signedBy("issuerRegExp: ^i.*$, subject: s"), signedBy("issuerRegExp: i.*$, subject: s"), "issuerRegExp"},
+		{"a registry with a slash at its end", policiesChart, "allowedRegistries: {registries: [r.example/team]}", "allowedRegistries: {registries: [r.example/team/]}", "/allowedRegistries/registries"},
 		{"a registry with a scheme", policiesChart, "allowedRegistries: {registries: ['r.example:5000/team']}", "allowedRegistries: {registries: ['https://r.example']}", "/allowedRegistries/registries"},
 		{"an action that Kyverno does not know", policiesChart, "action: Enforce", "action: enforce", "/action"},
 	} {
@@ -47,6 +51,10 @@ func TestValuesThatAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+func signedBy(identity string) string {
+	return "signedImages: {registries: [r.example], identities: [{" + identity + "}]}"
 }
 
 func quoted(text string) string { return `"` + strings.ReplaceAll(text, "\n", `\n`) + `"` }

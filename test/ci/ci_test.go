@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -176,6 +177,24 @@ func (p *port) tryReleases(t *testing.T, s system) {
 		if !strings.Contains(said, row.says) {
 			t.Errorf("%s: it does not say %q:\n%s", row.reason, row.says, said)
 		}
+	}
+	files := http.FileServer(http.Dir(folder))
+	p.trySecure(t, s, ask("v1.2.3", ""), files, 0, "verified")
+	p.trySecure(t, s, ask("v1.2.3", ""), http.RedirectHandler(server.URL+"/v1.2.3/"+name, http.StatusFound), 3, "cannot get")
+}
+
+// trySecure gets a release by https, which needs no checksum, from a server that has it or
+// sends the job elsewhere.
+func (p *port) trySecure(t *testing.T, s system, with map[string]string, handler http.Handler, status int, says string) {
+	server := httptest.NewTLSServer(handler)
+	defer server.Close()
+	j := newJob(t)
+	with["downloads"] = server.URL
+	j.env["CURL_CA_BUNDLE"] = filepath.Join(j.folder, j.write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))))
+	got, said := s.run(t, j, with)
+	want(t, "by https", got, status, said)
+	if !strings.Contains(said, says) {
+		t.Errorf("by https: it does not say %q:\n%s", says, said)
 	}
 }
 

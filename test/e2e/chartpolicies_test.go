@@ -31,6 +31,9 @@ func TestStarterPolicies(t *testing.T) {
 	keys, err := yaml.Marshal(map[string]any{"signedImages": map[string]any{"registries": []string{host + "/shop"}, "keys": []string{string(h.Signer.PublicPEM())}}})
 	must(t, err)
 
+	each, err := yaml.Marshal(map[string]any{"signedImages": map[string]any{"registries": []string{host + "/shop/web", host + "/shop/bare"}, "keys": []string{string(h.Signer.PublicPEM())}}})
+	must(t, err)
+
 	with := func(image string, change func(*core.PodSpec)) *core.Pod {
 		p := pod("p", image)
 		if change != nil {
@@ -49,6 +52,7 @@ func TestStarterPolicies(t *testing.T) {
 		}
 	}
 	const alone = "podSecurity: {enabled: false}\n"
+	one := alone + "allowedRegistries: {registries: [" + host + "/shop/bare]}\n"
 	allowed := alone + "allowedRegistries: {registries: [" + host + "/shop, docker.io/official]}\n"
 	for _, row := range []struct {
 		reason, values, policy string
@@ -56,6 +60,17 @@ func TestStarterPolicies(t *testing.T) {
 	}{
 		{"an unsigned image", alone + string(keys), "signed-images", with(signed.Name, nil), with(bare.Name, nil)},
 		{"an image that a stranger signed", alone + string(keys), "signed-images", with(signed.Name, nil), with(foreign.Name, nil)},
+		{"an unsigned image of a repository that is named itself", alone + string(each), "signed-images", with(signed.Name, nil), with(bare.Name, nil)},
+		{"an unsigned init container", alone + string(keys), "signed-images", with(signed.Name, nil), with(signed.Name, func(s *core.PodSpec) {
+			s.InitContainers = []core.Container{{Name: "i", Image: bare.Name}}
+		})},
+		{"an unsigned ephemeral container", alone + string(keys), "signed-images", with(signed.Name, nil), with(signed.Name, func(s *core.PodSpec) {
+			s.EphemeralContainers = []core.EphemeralContainer{{EphemeralContainerCommon: core.EphemeralContainerCommon{Name: "e", Image: bare.Name}}}
+		})},
+		{"an unsigned image volume", alone + string(keys), "signed-images", with(signed.Name, volume(signed.Name)), with(signed.Name, volume(bare.Name))},
+		{"an unsigned image by digest", alone + string(keys), "signed-images", with(signed.Name, nil), with(bare.ByDigest(), nil)},
+		{"a repository that is named itself and one that begins like it", one, "allowed-registries", with(bare.Name, nil), with(host+"/shop/barely:1.0", nil)},
+		{"an image volume without a tag", one, "allowed-registries", with(bare.Name, volume(host+"/shop/bare")), with(bare.Name, volume(host+"/shop/barely"))},
 		{"baseline and the network of the node", "", "pod-security", with(bare.Name, nil), with(bare.Name, func(s *core.PodSpec) { s.HostNetwork = true })},
 		{"restricted and a pod that asks for no less", "podSecurity: {level: restricted}", "pod-security", with(bare.Name, restricted), with(bare.Name, nil)},
 		{"another registry", allowed, "allowed-registries", with(bare.Name, nil), with("elsewhere.example/web:1", nil)},

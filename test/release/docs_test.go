@@ -42,6 +42,7 @@ func (y *yard) follows(t *testing.T) {
 	for reason, spoilt := range map[string]string{
 		"another signer":           strings.ReplaceAll(script, "signer.pub", "stranger.pub"),
 		"another notary":           strings.ReplaceAll(script, "--notation-cert notation-root.pem", "--notation-cert stranger-root.pem"),
+		"a root with another byte": "echo >>notation-root.pem\n" + script,
 		"a checksum that is wrong": "printf x >>quaymaster_v1.2.3_darwin_arm64.tar.gz\n" + script,
 	} {
 		if said, err := run(spoilt); err == nil {

@@ -20,3 +20,18 @@ exclude:
         namespaces: {{ toJson . }}
 {{- end }}
 {{- end -}}
+
+{{/*
+Names of images that lie in a registry or a part of it, as globs in JSON; a part that is a
+repository means that repository, too. Give the list.
+*/}}
+{{- define "policies.images" -}}
+{{- $globs := list -}}
+{{- range . -}}
+{{- $globs = append $globs (printf "%s/*" .) -}}
+{{- if contains "/" . -}}
+{{- $globs = concat $globs (list . (printf "%s:*" .) (printf "%s@*" .)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $globs -}}
+{{- end -}}

@@ -17,6 +17,9 @@ it.
 {{- $_ := set $own.webhooks "failurePolicy" . -}}
 {{- end -}}
 {{- if include "quaymaster.certificateSecret" . -}}
+{{- if dig "certificate" "names" list .Values.configuration -}}
+{{- fail "configuration.certificate.names is for the gateway's own certificate: with certificates.mode certManager or secret, the names are the certificate's" -}}
+{{- end -}}
 {{- $_ := merge $own.certificate (dict
   "certificateFile" "/etc/quaymaster-certificate/tls.crt"
   "keyFile" "/etc/quaymaster-certificate/tls.key"
@@ -69,6 +72,6 @@ it.
 {{- if hasSuffix "Gi" $quantity -}}
 {{ div (mul (trimSuffix "Gi" $quantity | float64 | mulf 1024 | int) 86) 100 }}MiB
 {{- else if hasSuffix "Mi" $quantity -}}
-{{ div (mul (trimSuffix "Mi" $quantity | int) 86) 100 }}MiB
+{{ div (mul (trimSuffix "Mi" $quantity | float64 | int) 86) 100 }}MiB
 {{- end -}}
 {{- end -}}
