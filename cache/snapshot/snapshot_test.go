@@ -157,13 +157,13 @@ func TestNothingNewIsNotWritten(t *testing.T) {
 			time.Sleep(time.Second) //nolint:forbidigo // the clock of synctest: replicas do not start at once
 		}
 		time.Sleep(time.Hour) //nolint:forbidigo // the clock of synctest
-		if store.saves != 1 {
-			t.Errorf("%d saves of the same", store.saves)
+		if saves := store.count(); saves != 1 {
+			t.Errorf("%d saves of the same", saves)
 		}
 		memory.learn("buoy")
 		time.Sleep(2 * time.Minute) //nolint:forbidigo // the clock of synctest
-		if store.saves != 2 {
-			t.Errorf("%d saves after something new", store.saves)
+		if saves := store.count(); saves != 2 {
+			t.Errorf("%d saves after something new", saves)
 		}
 		cancel()
 		done.Wait()
@@ -175,6 +175,12 @@ type counted struct {
 	mu    sync.Mutex
 	parts [][]byte
 	saves int
+}
+
+func (c *counted) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.saves
 }
 
 func (c *counted) Load(context.Context) ([][]byte, error) {
