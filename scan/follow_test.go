@@ -3,6 +3,7 @@ package scan_test
 import (
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,28 +13,52 @@ import (
 
 // diary is a Follower that keeps what rounds tell it.
 type diary struct {
+	mu     sync.Mutex
 	heard  []string
 	behind []scan.Kind
 	fell   chan struct{}
 }
 
 func (d *diary) Kinds(kinds []scan.Kind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, k := range kinds {
 		d.heard = append(d.heard, "kind "+k.Resource)
 	}
 }
 
 func (d *diary) Listed(kind scan.Kind, version string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.heard = append(d.heard, "listed "+kind.Resource+" "+version)
 	d.behind = slices.DeleteFunc(d.behind, func(k scan.Kind) bool { return k == kind })
 }
 
-func (d *diary) Refused(kind scan.Kind) { d.heard = append(d.heard, "refused "+kind.Resource) }
+func (d *diary) Refused(kind scan.Kind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heard = append(d.heard, "refused "+kind.Resource)
+}
 
-func (d *diary) Behind() ([]scan.Kind, <-chan struct{}) { return slices.Clone(d.behind), d.fell }
+func (d *diary) Behind() ([]scan.Kind, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.behind), d.fell
+}
+
+// fall has a kind fall behind.
+func (d *diary) fall(kind scan.Kind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.behind = []scan.Kind{kind}
+	close(d.fell)
+	d.fell = make(chan struct{})
+}
 
 // says returns what was heard since.
 func (d *diary) says() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	heard := d.heard
 	d.heard = nil
 	return heard
@@ -117,17 +142,12 @@ func TestCatchingUp(t *testing.T) {
 				if !follows {
 					return
 				}
-				fall := func() {
-					d.behind = []scan.Kind{configMaps}
-					close(d.fell)
-					d.fell = make(chan struct{})
-				}
-				fall()
+				d.fall(configMaps)
 				pass(time.Second)
 				if got := listed(); !slices.Equal(got, []string{"configmaps/"}) {
 					t.Errorf("a second after ConfigMaps fell behind %v were listed", got)
 				}
-				fall()
+				d.fall(configMaps)
 				pass(10 * time.Second)
 				if got := listed(); len(got) != 0 {
 					t.Errorf("ten seconds later they were listed again: %v", got)
