@@ -57,7 +57,7 @@ func TestFlags(t *testing.T) {
 }
 
 // maxNotRun bounds the blocks that nobody runs: they need what no test has.
-const maxNotRun = 68
+const maxNotRun = 71
 
 // commands are how a line of code begins that is meant to be typed.
 var commands = regexp.MustCompile(`(?m)^(\$ )?(bin/)?(quaymaster|kubectl|helm|cosign|crane|notation|kustomize|curl|docker|skopeo|openssl|make|go|git|jq) `)

@@ -33,7 +33,6 @@ type release struct {
 	front         *balancer.Balancer // in place of the Service
 	backends      []balancer.Backend
 	deploy        string // the folder
-	dashboard     string // where a pod has its dashboard; empty: where it has it unless told otherwise
 }
 
 // released starts a control plane of its own, for a chart is for a whole cluster.
@@ -157,9 +156,6 @@ func (r *release) configuration(t *testing.T, spec core.PodSpec, folder string, 
 	})
 	set("webhooks", map[string]any{"url": "https://" + r.front.Address()})
 	set("trust", map[string]any{"cacheFolder": folder})
-	if r.dashboard != "" {
-		set("dashboard", map[string]any{"address": r.dashboard})
-	}
 	set("registries", map[string]any{"hosts": map[string]any{r.harbour.Registry.Host(): map[string]any{"plainHTTP": true}}})
 	text, err := yaml.Marshal(c)
 	must(t, err)

@@ -1,1 +1,0 @@
-! kubectl -n shop run denied --image registry.example/shop/unsigned:v1 > .before.log 2>&1

@@ -1,1 +1,0 @@
-cp policy.yaml audit.yaml
