@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/scan"
 )
@@ -235,5 +236,30 @@ func TestOptionsAreRequired(t *testing.T) {
 		if _, err := scan.New(o); err == nil {
 			t.Errorf("accepted: %+v", o)
 		}
+	}
+}
+
+// unselective is a rule about images that names no kinds, as one of flags.
+type unselective struct{ policy.Rule }
+
+// TestAPolicyThatNamesNoKindsSpeaksOfPods: with nothing listed, nothing would be held
+// against anything.
+func TestAPolicyThatNamesNoKindsSpeaksOfPods(t *testing.T) {
+	w := newWorld(t)
+	of := must(w.harbor.Policy(signedPolicy))(t)
+	of.Targets = nil
+	for i, r := range of.Rules {
+		of.Rules[i] = unselective{r}
+	}
+	w.state.Replace(gate.Snapshot{Policies: must(policy.NewSet(of))(t), Prover: w.harbor.Prover})
+	good, bad := must(w.harbor.Signed("good"))(t), w.harbor.Build("bad", "v1", "bad")
+	w.add(t, pods, pod("shop", "good", good.Name), pod("shop", "bad", bad.Name))
+	w.add(t, configMaps)
+	summary := w.round(t)
+	if summary.Objects != 2 || summary.Denied != 1 || w.answers()["Pod shop/bad"] != gate.Deny {
+		t.Errorf("%+v: %v", summary, w.answers())
+	}
+	if got := w.pages(); !slices.Equal(got, []string{"pods/"}) {
+		t.Errorf("listed %v", got)
 	}
 }

@@ -8,7 +8,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// targetsOf returns what the rules of a policy that a scan asks speak of.
+// pods are what is meant where images are spoken of, whatever runs them.
+func pods() policy.Target { return policy.Target{Version: "v1", Kind: "Pod"} }
+
+// targetsOf returns what the rules of a policy that a scan asks speak of. A policy that
+// names no kinds, as one of flags, speaks of the images of pods.
 func targetsOf(p *policy.Policy) []policy.Target {
 	var targets []policy.Target
 	for _, r := range p.Rules {
@@ -16,11 +20,14 @@ func targetsOf(p *policy.Policy) []policy.Target {
 			continue
 		}
 		selective, ok := r.(policy.Selective)
-		if !ok || len(selective.Targets()) == 0 {
+		switch {
+		case ok && len(selective.Targets()) > 0:
+			targets = append(targets, selective.Targets()...)
+		case len(p.Targets) > 0:
 			targets = append(targets, p.Targets...)
-			continue
+		default:
+			targets = append(targets, pods())
 		}
-		targets = append(targets, selective.Targets()...)
 	}
 	for _, v := range p.Validations {
 		if !policy.OnlyDocuments(v) {
@@ -39,7 +46,7 @@ func kindsOf(set *policy.Set, served []Kind) []Kind {
 		targets = append(targets, targetsOf(p)...)
 	}
 	if len(set.Overrides()) > 0 {
-		targets = append(targets, policy.Target{Version: "v1", Kind: "Pod"})
+		targets = append(targets, pods())
 	}
 	return kindsMeant(targets, served)
 }

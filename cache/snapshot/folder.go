@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/quaymaster/quaymaster/internal/file"
 )
 
 // Folder is a Store of files. Each is written under another name first, so that a
@@ -34,7 +36,7 @@ func (f *Folder) Load(context.Context) ([][]byte, error) {
 		if err != nil {
 			return parts, fmt.Errorf("load a snapshot: %w", err)
 		}
-		if info.Size() > MaxPart+1<<20 {
+		if info.Size() > maxSealed {
 			return parts, fmt.Errorf("load a snapshot: %s has %d bytes, more than any part", f.file(i), info.Size())
 		}
 		part, err := os.ReadFile(f.file(i))
@@ -52,7 +54,7 @@ func (f *Folder) Save(_ context.Context, parts [][]byte) error {
 		return fmt.Errorf("save a snapshot: %w", err)
 	}
 	for i, part := range parts {
-		if err := replace(f.file(i), part); err != nil {
+		if err := file.Replace(f.file(i), part); err != nil {
 			return fmt.Errorf("save a snapshot: %w", err)
 		}
 	}
@@ -64,22 +66,6 @@ func (f *Folder) Save(_ context.Context, parts [][]byte) error {
 		if err != nil {
 			return fmt.Errorf("save a snapshot: %w", err)
 		}
-	}
-	return nil
-}
-
-// replace writes a file whole or not at all.
-func replace(path string, content []byte) error {
-	unfinished, err := os.CreateTemp(filepath.Dir(path), ".unfinished-*")
-	if err != nil {
-		return err
-	}
-	_, err = unfinished.Write(content)
-	if err = errors.Join(err, unfinished.Sync(), unfinished.Close()); err == nil {
-		err = os.Rename(unfinished.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(unfinished.Name()))
 	}
 	return nil
 }

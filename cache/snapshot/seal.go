@@ -19,6 +19,9 @@ import (
 const (
 	// MaxPart bounds a part in bytes, so that a bomb is none.
 	MaxPart = 16 << 20
+	// maxSealed bounds what a part may be once it is compressed, which may make a little
+	// more of it, and sealed.
+	maxSealed = MaxPart + 1<<20
 	// MaxParts bounds how many there are.
 	MaxParts = 64
 	// minKey is the least that a key may have, in bytes.
@@ -75,7 +78,7 @@ func (s *Sealer) Seal(part []byte) ([]byte, error) {
 // who sealed it.
 func (s *Sealer) Open(sealed []byte) ([]byte, error) {
 	n := s.aead.NonceSize()
-	if len(sealed) < n || len(sealed) > MaxPart+1<<20 {
+	if len(sealed) < n || len(sealed) > maxSealed {
 		return nil, fmt.Errorf("open a snapshot: %w", ErrSealed)
 	}
 	small, err := s.aead.Open(nil, sealed[:n], sealed[n:], []byte(domain))

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/quaymaster/quaymaster/internal/file"
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
@@ -79,27 +80,10 @@ func (f *Folder) Put(_ context.Context, entries map[string][]byte, version strin
 	}
 	for _, name := range folderEntries {
 		if value, ok := entries[name]; ok {
-			if err := replace(filepath.Join(f.path, name), value); err != nil {
+			if err := file.Replace(filepath.Join(f.path, name), value); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// replace writes a file that only its owner reads, all of it or nothing.
-func replace(path string, value []byte) error {
-	next, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(value)
-	err = errors.Join(err, next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
 	}
 	return nil
 }

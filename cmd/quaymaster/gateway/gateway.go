@@ -295,11 +295,7 @@ const deliveryTimeout = 5 * time.Second
 // run serves: the plain server from the beginning, so that probes are answered
 // while the API server is away, and the doors once they can be opened.
 func (g *gateway) run(ctx context.Context) error {
-	roles := g.configuration.Roles
-	if roles == nil {
-		roles = Roles()
-	}
-	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision), slog.String("roles", strings.Join(roles, ",")),
+	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision), slog.String("roles", strings.Join(g.roles(), ",")),
 		slog.String("replica", g.options.Replica), slog.Bool("standalone", g.configuration.Standalone),
 		slog.Int("processors", runtime.GOMAXPROCS(0)), slog.String("memoryLimit", memoryLimit()))
 	if err := g.server.Listen(ctx); err != nil {
