@@ -6,8 +6,8 @@
 //
 // A console block has commands after "$ " and, below each, what it prints. In what is
 // printed, "..." stands for anything on its line, and alone on a line for any lines. A
-// command whose output is shown may fail, for the output is compared; any other one
-// must not. The blocks of a page run in one shell, one after another, in a folder of
+// command must exit with 0, each part of a pipe too, unless it says "# exit status 1" at
+// its end or "echo $?" prints another status behind it. The blocks of a page run in one shell, one after another, in a folder of
 // their own. A comment before a block can say that somebody else runs it, or nobody:
 //
 //	<!-- run by TestOfflineDocumentation -->

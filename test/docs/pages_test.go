@@ -14,21 +14,25 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// TestPages runs the commands of the pages that need no cluster. What a page takes as
+// TestPages runs the commands of the pages that need no cluster, and the blocks of other
+// pages that name it. What a page takes as
 // given is made by the script of its name in testdata/before.
 func TestPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs cosign, crane and a registry")
 	}
 	site, programs := load(t), programs(t)
-	for name, place := range docs.Pages() {
-		if place != docs.Machine {
+	for _, name := range site.Names() {
+		commands, err := site.Pages[name].Commands()
+		if docs.Pages()[name] != docs.Machine {
+			commands, err = site.Pages[name].CommandsOf(t.Name())
+		}
+		must(t, err)
+		if len(commands) == 0 {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			commands, err := site.Pages[name].Commands()
-			must(t, err)
 			shell := machine(t, programs, name)
 			if err := shell.Run(t.Context(), name, commands); err != nil {
 				t.Error(err)

@@ -74,6 +74,7 @@ func TestCommands(t *testing.T) {
 		"no end":                  "$ one \\\n",
 		"no end of the input":     "$ cat <<EOF\nmore\n",
 		"no end of a quote":       "$ echo 'more\nand more\n",
+		"no status":               "$ one\n$ echo $?\nnone\n",
 	} {
 		if _, err := docs.Commands(docs.Block{Line: 1, Text: text}); err == nil {
 			t.Errorf("%s: taken", reason)
@@ -125,9 +126,15 @@ func TestShell(t *testing.T) {
 		line         int // of the mistake; 0 for none
 	}{
 		{"what is shown is printed", "$ echo one; false\none\n$ echo $?\n1\n", 0},
+		{"a comment says how it ends", "$ false # exit status 1\n", 0},
+		{"a comment says how it ends, and it ends well", "$ true # exit status 1\n", 3},
+		{"it fails in another way than the page says", "$ (exit 2)\n$ echo $?\n1\n", 3},
+		{"what is piped fails", "$ false | cat\n", 3},
+		{"nobody reads what is piped", "$ yes | head -1\ny\n", 0},
 		{"something else is printed", "$ true\n$ echo one\ntwo\n", 4},
 		{"it fails, and the page does not show that", "$ true\n$ false\n", 4},
-		{"it fails, and the page shows that", "$ cat absent\ncat: ...: No such file or directory\n", 0},
+		{"it fails, and the page shows merely what it prints", "$ cat absent\ncat: ...: No such file or directory\n", 3},
+		{"it fails, and the page shows all of that", "$ cat absent # exit status 1\ncat: ...: No such file or directory\n", 0},
 		{"names are other ones here", "$ echo registry.example/app $PORT\nregistry.example/app 5000\n", 0},
 		{"a server goes on", "$ sleep 1000 &\n$ echo one\none\n", 0},
 		{"the shell ends", "$ exit 0\n", 3},

@@ -11,6 +11,8 @@ const (
 	// Cluster has a Kubernetes API server beside that, with kubectl and helm: the tests
 	// of module test/e2e.
 	Cluster
+	// Running has a gateway in the cluster, too, which all such pages share.
+	Running
 )
 
 // Pages that are run, and where.
@@ -20,7 +22,9 @@ func Pages() map[string]Place {
 		"docs/air-gap.md": Machine, "docs/apply.md": Machine, "docs/convert.md": Machine, "docs/from-connaisseur.md": Machine, "docs/notation.md": Machine,
 		"docs/private-sigstore.md": Machine, "docs/from-policy-controller.md": Machine, "docs/gitops.md": Machine,
 		"docs/high-availability.md": Machine, "docs/troubleshooting.md": Machine,
-		"docs/start.md": Cluster, "docs/from-kyverno.md": Cluster, "docs/multi-tenancy.md": Cluster,
+		"docs/start.md": Cluster, "docs/from-kyverno.md": Cluster, "docs/multi-tenancy.md": Cluster, "docs/helm.md": Cluster,
+		"docs/api.md": Running, "docs/dashboard.md": Running, "docs/decision-log.md": Running, "docs/overrides.md": Running,
+		"docs/reports.md": Running, "docs/runbooks.md": Running, "docs/scan.md": Running,
 	}
 }
 
@@ -32,23 +36,15 @@ type Other struct{ RunBy, NotRun string }
 // comment before a block says it for a block alone.
 func Others() map[string]Other {
 	return map[string]Other{
-		"docs/api.md":              {NotRun: "curl with a token of a running gateway"},
 		"docs/ci.md":               {NotRun: "charts and overlays of the reader's"},
-		"docs/dashboard.md":        {NotRun: "a port of a pod, and a browser"},
-		"docs/decision-log.md":     {NotRun: "a gateway's log; what a stranger needs to check one is run by TestAStrangerCanCheck"},
 		"docs/from-cluster.md":     {RunBy: "TestFromCluster"},
 		"docs/gateway.md":          {NotRun: "a server in the foreground; installing is run for docs/start.md"},
-		"docs/helm.md":             {NotRun: "TestChart installs, upgrades, rolls back and uninstalls the same charts by commands of its own"},
 		"docs/mirrors.md":          {NotRun: "Docker Hub and ECR; the commands that ask nobody are run by TestMirrorsPage"},
 		"docs/node.md":             {NotRun: "a node's own containerd"},
 		"docs/offline.md":          {RunBy: "TestOfflineDocumentation"},
-		"docs/overrides.md":        {NotRun: "changes a cluster; its documents are loaded by TestExamples"},
 		"docs/performance.md":      {NotRun: "benchmarks"},
 		"docs/release.md":          {NotRun: "publishes a release"},
-		"docs/reports.md":          {NotRun: "a cluster with reports"},
 		"docs/roles.md":            {NotRun: "a server in the foreground"},
-		"docs/runbooks.md":         {NotRun: "an incident in a cluster with nodes"},
-		"docs/scan.md":             {NotRun: "a cluster with a gateway's pods; scanning one is run for docs/start.md"},
 		"docs/testing-policies.md": {RunBy: "TestDocumentation"},
 		"docs/vsa.md":              {RunBy: "TestSummaryPage"},
 	}

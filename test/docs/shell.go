@@ -69,15 +69,15 @@ func (s Shell) Run(ctx context.Context, page string, commands []Command) error {
 	}
 	defer bash.close()
 	for i, c := range all {
-		said, status, err := bash.next()
+		said, statuses, err := bash.next()
 		said = s.written(said)
 		switch {
 		case err != nil:
 			return Mistake{page, c.Line, fmt.Sprintf("$ %s\n%s: %v (%v)", c.Text, said, err, context.Cause(ctx))}
-		case status != 0 && !c.Shown():
-			return Mistake{page, c.Line, fmt.Sprintf("$ %s\n%sexit status %d, and the page does not show why", c.Text, said, status)}
+		case !c.exits(statuses):
+			return Mistake{page, c.Line, fmt.Sprintf("$ %s\n%sexit status %v, and the page says %d", c.Text, said, statuses, c.Status)}
 		case !c.Prints(said):
-			return Mistake{page, c.Line, fmt.Sprintf("$ %s\nprints\n%sand the page shows\n%s\n(exit status %d)", c.Text, said, strings.Join(c.Output, "\n"), status)}
+			return Mistake{page, c.Line, fmt.Sprintf("$ %s\nprints\n%sand the page shows\n%s\n", c.Text, said, strings.Join(c.Output, "\n"))}
 		}
 		if s.After != nil && i > 0 {
 			if err := s.After(ctx, c.Text); err != nil {
@@ -91,10 +91,23 @@ func (s Shell) Run(ctx context.Context, page string, commands []Command) error {
 	return nil
 }
 
+// exits says whether a command ended as the page says: its last part with that status,
+// and those that are piped into it well, or for want of a reader (SIGPIPE).
+func (c Command) exits(statuses []int) bool {
+	const unread = 128 + int(syscall.SIGPIPE)
+	last := len(statuses) - 1
+	for _, status := range statuses[:last] {
+		if status != 0 && status != unread {
+			return false
+		}
+	}
+	return statuses[last] == c.Status
+}
+
 // script of a page. A command sees in $? how the one before it ended.
 func (s Shell) script(commands []Command) string {
 	var b strings.Builder
-	b.WriteString("exec 2>&1\n__end() { local s=$?; printf '\\036%s\\n' \"$s\"; read -r _ <&3; return $s; }\n")
+	b.WriteString("exec 2>&1\n__end() { local s=$? p=\"${PIPESTATUS[*]}\"; printf '\\036%s\\n' \"$p\"; read -r _ <&3; return $s; }\n")
 	for _, c := range commands {
 		fmt.Fprintf(&b, "%s\n__end\n", s.here(c.Text))
 	}
@@ -158,23 +171,29 @@ func (s Shell) start(ctx context.Context, file string) (*running, error) {
 	return &running{command: command, output: bufio.NewReader(read), read: read, goOn: goOn}, nil
 }
 
-// next returns what a command printed, and its exit status.
-func (r *running) next() (said string, status int, err error) {
+// next returns what a command printed, and the exit status of each part of its pipe.
+func (r *running) next() (said string, statuses []int, err error) {
 	var b strings.Builder
 	for {
 		c, err := r.output.ReadByte()
 		switch {
 		case err != nil:
-			return b.String(), 0, fmt.Errorf("the shell ended: %w", err)
+			return b.String(), nil, fmt.Errorf("the shell ended: %w", err)
 		case c == mark:
 			line, err := r.output.ReadString('\n')
 			if err != nil {
-				return b.String(), 0, err
+				return b.String(), nil, err
 			}
-			status, err := strconv.Atoi(strings.TrimSpace(line))
-			return b.String(), status, err
+			for _, field := range strings.Fields(line) {
+				status, err := strconv.Atoi(field)
+				if err != nil {
+					return b.String(), nil, err
+				}
+				statuses = append(statuses, status)
+			}
+			return b.String(), statuses, nil
 		case b.Len() == maxOutput:
-			return b.String()[:1000], 0, fmt.Errorf("more than %d bytes of output", maxOutput)
+			return b.String()[:1000], nil, fmt.Errorf("more than %d bytes of output", maxOutput)
 		}
 		b.WriteByte(c)
 	}

@@ -3,6 +3,7 @@ package docs
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -14,10 +15,16 @@ type Command struct {
 	Text string
 	// Output as the page shows it; empty if it shows none.
 	Output []string
+	// Status with which it must exit: what a comment at its end says, as in
+	// "false # exit status 1", or what "echo $?" prints behind it, else 0.
+	Status int
 }
 
 // heredoc begins lines that belong to a command.
 var heredoc = regexp.MustCompile(`<<-?\s*['"]?(\w+)['"]?`)
+
+// status ends a command that is to fail.
+var status = regexp.MustCompile(`\s# exit status (\d+)$`)
 
 // Commands reads a console block.
 func Commands(b Block) ([]Command, error) {
@@ -52,7 +59,28 @@ func Commands(b Block) ([]Command, error) {
 		}
 		commands = append(commands, c)
 	}
+	for i := range commands {
+		if err := commands[i].expect(commands[i+1:]); err != nil {
+			return nil, err
+		}
+	}
 	return commands, nil
+}
+
+// expect reads the status that the page says of a command.
+func (c *Command) expect(next []Command) error {
+	said := status.FindStringSubmatch(c.Text)
+	if said == nil && len(next) > 0 && next[0].Text == "echo $?" && len(next[0].Output) > 0 {
+		said = []string{"", next[0].Output[0]}
+	}
+	if said == nil {
+		return nil
+	}
+	var err error
+	if c.Status, err = strconv.Atoi(said[1]); err != nil {
+		return fmt.Errorf("line %d: the exit status %q: %w", c.Line, said[1], err)
+	}
+	return nil
 }
 
 // unfinished says whether a command goes on with the next line.
@@ -85,16 +113,6 @@ func quoted(text string) bool {
 		before = r
 	}
 	return in != 0
-}
-
-// Shown says whether the page shows what the command prints, not merely that it does.
-func (c Command) Shown() bool {
-	for _, line := range c.Output {
-		if line != "" && line != elision {
-			return true
-		}
-	}
-	return false
 }
 
 const elision = "..."
@@ -144,9 +162,18 @@ func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // Commands of the blocks of a page that are run with it, in their order.
 func (p *Page) Commands() ([]Command, error) {
+	return p.commands(func(b Block) bool { return b.RunBy == "" && b.NotRun == "" })
+}
+
+// CommandsOf returns those of the blocks that say that a test runs them.
+func (p *Page) CommandsOf(test string) ([]Command, error) {
+	return p.commands(func(b Block) bool { return b.RunBy == test })
+}
+
+func (p *Page) commands(wanted func(Block) bool) ([]Command, error) {
 	var all []Command
 	for _, b := range p.Blocks {
-		if b.Language != "console" || b.RunBy != "" || b.NotRun != "" {
+		if b.Language != "console" || !wanted(b) {
 			continue
 		}
 		commands, err := Commands(b)

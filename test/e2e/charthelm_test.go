@@ -33,6 +33,7 @@ type release struct {
 	front         *balancer.Balancer // in place of the Service
 	backends      []balancer.Backend
 	deploy        string // the folder
+	dashboard     string // where a pod has its dashboard; empty: where it has it unless told otherwise
 }
 
 // released starts a control plane of its own, for a chart is for a whole cluster.
@@ -156,8 +157,30 @@ func (r *release) configuration(t *testing.T, spec core.PodSpec, folder string, 
 	})
 	set("webhooks", map[string]any{"url": "https://" + r.front.Address()})
 	set("trust", map[string]any{"cacheFolder": folder})
+	if r.dashboard != "" {
+		set("dashboard", map[string]any{"address": r.dashboard})
+	}
 	set("registries", map[string]any{"hosts": map[string]any{r.harbour.Registry.Host(): map[string]any{"plainHTTP": true}}})
+	r.mount(t, c, folder)
 	text, err := yaml.Marshal(c)
 	must(t, err)
 	return text
+}
+
+// mount puts the policies of ConfigMaps below a folder, and says so in a configuration.
+func (r *release) mount(t *testing.T, configuration map[string]any, folder string) {
+	t.Helper()
+	policies, _ := configuration["policies"].(map[string]any)
+	folders, _ := policies["folders"].([]any)
+	for i, from := range folders {
+		name := filepath.Base(fmt.Sprint(from))
+		m, err := r.client.CoreV1().ConfigMaps(releaseNamespace).Get(t.Context(), name, meta.GetOptions{})
+		must(t, err)
+		to := filepath.Join(folder, name)
+		must(t, os.Mkdir(to, 0o700))
+		for file, text := range m.Data {
+			must(t, os.WriteFile(filepath.Join(to, file), []byte(text), 0o600))
+		}
+		folders[i] = to
+	}
 }

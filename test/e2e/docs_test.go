@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,28 +25,41 @@ func TestDocumentation(t *testing.T) {
 	must(t, err)
 	site, err := docs.Load(checkout)
 	must(t, err)
-	programs := t.TempDir()
-	for name, program := range map[string]string{"cosign": peers.Cosign3, "crane": peers.Crane, "kubectl": peers.Kubectl, "helm": peers.Helm} {
-		path, err := peers.Build(t.Context(), program)
-		must(t, err, os.Symlink(path, filepath.Join(programs, name)))
-	}
-	binary, err := shared.binary()
-	must(t, err, os.Symlink(binary, filepath.Join(programs, "quaymaster")))
+	programs := programs(t)
 	for _, name := range site.Names() {
+		commands, err := site.Pages[name].Commands()
 		if docs.Pages()[name] != docs.Cluster {
+			commands, err = site.Pages[name].CommandsOf(t.Name())
+		}
+		must(t, err)
+		if len(commands) == 0 {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			commands, err := site.Pages[name].Commands()
-			must(t, err)
 			shell := r.shell(t, checkout, programs, name)
 			if err := shell.Run(t.Context(), name, commands); err != nil {
 				t.Error(err)
 			}
 			r.run(t, "uninstall", "quaymaster", "quaymaster-crds", "--ignore-not-found")
 			eventually(t, r.awaitNoWebhooks)
+			for _, all := range []string{"clusterpolicies.kyverno.io,clusterimagepolicies.policy.sigstore.dev", "pods"} {
+				r.kubectl.Must(t, "--kubeconfig", r.kubeconfig, "delete", "-n", "default", all, "--all")
+			}
 		})
 	}
+}
+
+// programs returns a folder with what pages call, under their own names.
+func programs(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, program := range map[string]string{"cosign": peers.Cosign3, "crane": peers.Crane, "kubectl": peers.Kubectl, "helm": peers.Helm} {
+		path, err := peers.Build(t.Context(), program)
+		must(t, err, os.Symlink(path, filepath.Join(folder, name)))
+	}
+	binary, err := shared.binary()
+	must(t, err, os.Symlink(binary, filepath.Join(folder, "quaymaster")))
+	return folder
 }
 
 // shell is where a page runs: a folder beside the checkout's deploy/, an administrator of
@@ -60,28 +72,41 @@ func (r *release) shell(t *testing.T, checkout, programs, page string) docs.Shel
 	for _, repository := range []string{"library/nginx", "shop/unsigned"} {
 		r.harbour.Unsigned(repository, "1.27")
 	}
-	before, err := os.ReadFile(filepath.Join(checkout, "test", "docs", "testdata", "before", strings.TrimSuffix(filepath.Base(page), ".md")+".sh"))
+	given := filepath.Join(checkout, "test", "docs", "testdata")
+	file := filepath.Join(given, "before", strings.TrimSuffix(filepath.Base(page), ".md")+".sh")
+	if docs.Pages()[page] != docs.Cluster { // some blocks alone are run here
+		file = filepath.Join(given, "running", filepath.Base(file))
+	}
+	common, err := os.ReadFile(filepath.Join(given, "before", "common.sh"))
+	must(t, err)
+	before, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
 	n := &kubelet{release: r}
 	return docs.Shell{
-		Folder: folder, Before: string(before), After: func(_ context.Context, command string) error {
+		Folder: folder, Before: string(common) + string(before), After: func(_ context.Context, command string) error {
 			n.after(t, command)
 			return nil
 		},
 		Names: map[string]string{"docker.io/library": host + "/library", "registry.example": host},
-		Env: []string{
-			"HOME=" + folder, "DOCKER_CONFIG=" + folder, "XDG_CACHE_HOME=" + folder, "KUBECONFIG=" + r.kubeconfig,
-			"PATH=" + programs + string(filepath.ListSeparator) + os.Getenv("PATH"), "COSIGN_PASSWORD=", "COSIGN_YES=true", "NO_COLOR=1",
-			"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1",
-		},
+		Env:   r.environment(folder, programs),
+	}
+}
+
+// environment of an administrator of the cluster.
+func (r *release) environment(folder, programs string) []string {
+	return []string{
+		"HOME=" + folder, "DOCKER_CONFIG=" + folder, "XDG_CACHE_HOME=" + folder, "KUBECONFIG=" + r.kubeconfig,
+		"PATH=" + programs + string(filepath.ListSeparator) + os.Getenv("PATH"), "COSIGN_PASSWORD=", "COSIGN_YES=true", "NO_COLOR=1",
+		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1",
 	}
 }
 
 // kubelet does what a cluster with nodes would do when somebody runs Helm.
 type kubelet struct {
 	*release
+	node    *nodeAPI // nil if there are no nodes
 	running *replica
 	slot    int
 }
@@ -89,35 +114,50 @@ type kubelet struct {
 func (n *kubelet) after(t *testing.T, command string) {
 	words := strings.Fields(command)
 	switch {
-	case len(words) > 2 && words[0] == "helm" && words[2] == "quaymaster" && (words[1] == "install" || words[1] == "upgrade"):
+	case len(words) > 2 && words[0] == "helm" && words[2] == "quaymaster" && slices.Contains([]string{"install", "upgrade", "rollback"}, words[1]):
 		previous := n.running
-		n.running = n.pod(t, "quaymaster", n.slot)
+		n.start(t)
 		n.slot++
 		if previous != nil {
 			must(t, previous.Stop(t.Context()))
 		}
-		eventually(t, n.becomeReady)
 	case len(words) > 2 && slices.Equal(words[:3], []string{"helm", "uninstall", "quaymaster"}):
-		if n.running != nil {
-			must(t, n.running.Stop(t.Context()))
-			n.running = nil
-		}
+		must(t, n.stop(t))
 		eventually(t, n.awaitNoWebhooks)
 	case strings.HasPrefix(command, "kubectl apply -f policy.yaml"):
-		in := *n.scene
-		in.namespace = "quay-start"
-		eventually(t, func(ctx context.Context) error {
-			_, err := in.dryRun(ctx, pod("probe", n.harbour.Registry.Host()+"/library/nginx:1.27"))
-			if err == nil || !strings.Contains(err.Error(), "[unsigned]") {
-				return fmt.Errorf("not denied yet: %w", errors.Join(err, errAdmitted))
-			}
-			return nil
-		})
+		scene := *n.scene
+		scene.namespace = "quay-start"
+		(&release{scene: &scene}).awaitDenial(t, n.harbour.Registry.Host()+"/library/nginx:1.27")
 	}
+}
+
+func (n *kubelet) start(t *testing.T) {
+	n.running = n.pod(t, "quaymaster", n.slot)
+	if n.node != nil {
+		n.node.running.Store(n.running)
+	}
+	eventually(t, n.becomeReady)
+}
+
+func (n *kubelet) stop(t *testing.T) error {
+	stopped := n.running
+	if stopped == nil {
+		return nil
+	}
+	n.running = nil
+	if n.node != nil {
+		n.node.running.Store(nil)
+	}
+	return stopped.Stop(t.Context())
 }
 
 // becomeReady says of the pods of the release, which no kubelet runs, that they run.
 func (n *kubelet) becomeReady(ctx context.Context) error {
+	if n.node != nil {
+		if err := n.tend(ctx, n.node.name); err != nil {
+			return err
+		}
+	}
 	pods := n.client.CoreV1().Pods(releaseNamespace)
 	all, err := pods.List(ctx, meta.ListOptions{})
 	if err != nil {

@@ -1,6 +1,6 @@
 {
   helm upgrade --install quaymaster-crds deploy/helm/quaymaster-crds --namespace quaymaster --create-namespace
-  kubectl wait --for=condition=Established crd --all
+  until kubectl wait --for=condition=Established crd --all; do sleep 0.2; done
   kubectl apply -f - <<'EOF'
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy

@@ -1,0 +1,1 @@
+cp policy.yaml audit.yaml

@@ -1,0 +1,2 @@
+# Both places run a block of the page.
+kubectl create serviceaccount ci > .before.log
