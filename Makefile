@@ -4,8 +4,9 @@
 GO      ?= go
 BIN     := bin
 LINTER  := $(BIN)/golangci-lint
+VULNS   := $(BIN)/govulncheck
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-RACE    := ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
+RACE    := ./internal/fair/... ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
 ROUNDS  := ^Test(Chart|Documentation|Prometheus|Reports|Scan)
 # For go test, as in TESTFLAGS='-vet=off -ldflags=-w' where vet has run already and
 # nobody debugs: most of the time goes into linking.
@@ -15,7 +16,7 @@ TESTFLAGS ?=
 
 .PHONY: help
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/quaymaster
@@ -30,7 +31,9 @@ images-check: ## build the images twice, in two folders, and compare every byte 
 	deploy/image/check.sh
 
 .PHONY: test
-test: unit suites ## every test: the product's, and the suites with real programs
+test: ## every test: the product's, with a short run of every fuzz target beside them, and the suites with real programs
+	$(MAKE) -j2 --output-sync=target unit fuzz-short
+	$(MAKE) suites
 
 .PHONY: unit
 unit: ## the product's own tests, and those of what builds its images
@@ -70,6 +73,14 @@ lint: $(LINTER) ## the linter, itself built from Go modules
 	$(LINTER) run ./...
 	cd deploy/image && ../../$(LINTER) run ./...
 
+$(VULNS): test/tools/govulncheck/go.mod
+	@mkdir -p $(BIN)
+	cd test/tools/govulncheck && $(GO) build -o ../../../$(VULNS) golang.org/x/vuln/cmd/govulncheck
+
+.PHONY: vulnerabilities
+vulnerabilities: $(VULNS) ## known vulnerabilities in what the programs call, by https://vuln.go.dev (VULNDB=url: another database)
+	$(VULNS) $(if $(VULNDB),-db $(VULNDB)) ./cmd/...
+
 .PHONY: docs
 docs: ## the documentation as HTML in bin/docs
 	cd test && $(GO) run ./docs/build -o ../$(BIN)/docs
@@ -81,6 +92,18 @@ bench: ## the benchmarks, with requests and rounds counted
 .PHONY: bench-admission
 bench-admission: ## pod creation with no webhook, a no-op pair and the gateway, against a real API server
 	cd test/e2e && $(GO) run ./bench
+
+.PHONY: load
+load: ## a drain, users who come and rush in, and a steady day, on simulated nodes (some four minutes)
+	cd test/e2e && $(GO) run ./load
+
+.PHONY: chaos
+chaos: ## everything that can fail does, under load, and a checker looks at every answer and record (some five minutes, and the first time those in which the gateway is compiled for a clock that can be set; CHAOS='-faults kill,disk' for a part)
+	cd test/e2e && $(GO) run ./chaos $(CHAOS)
+
+.PHONY: soak
+soak: ## a steady load for SOAK (default 1h), in which memory, goroutines and files must stay what they are
+	cd test/e2e && $(GO) run ./chaos -soak $${SOAK:-1h}
 
 .PHONY: manifests
 manifests: ## what is made from the charts' values, from the definitions and from the chart
@@ -94,6 +117,20 @@ fuzz: ## every fuzz target for FUZZTIME each (default 20s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzzminimizetime 5x -fuzztime $${FUZZTIME:-20s} $$p || exit 1; \
 	  done; \
 	done
+
+.PHONY: fuzz-short
+fuzz-short: ## every fuzz target for FUZZCOUNT inputs (default 1000), as many packages at a time as there are cores
+	@packages=$$(grep -rl --include='*_test.go' --exclude-dir=test '^func Fuzz' . | xargs -n1 dirname | sort -u); \
+	test -n "$$packages" || { echo "no fuzz target found"; exit 1; }; \
+	$(GO) test $(TESTFLAGS) -count=1 -exec '$(CURDIR)/test/fuzz/short.sh' $$packages
+
+.PHONY: mutants
+mutants: ## checks taken out or turned round, of which each must make a test fail (PACKAGE=verify/...: only there)
+	cd test && $(GO) run ./mutants/run $(if $(VERBOSE),-v) $(if $(MATCH),-match '$(MATCH)') $(PACKAGE)
+
+.PHONY: differential
+differential: ## CASES (1000) drawn at random for cosign 2, cosign 3 or notation and for us (SEED=n: those of a seed)
+	cd test && SEED=$${SEED:-$$(date +%s)} CASES=$${CASES:-1000} $(GO) test -count=1 -timeout 24h -run TestDifferential/cases -v ./differential
 
 .PHONY: tidy
 tidy: ## fail if go.mod, formatting or generated files are not as a clean run leaves them

@@ -17,11 +17,11 @@ const module = "github.com/quaymaster/quaymaster"
 // has no room yet.
 var layers = map[string]int{
 	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1, "cache/snapshot": 1,
-	"internal/file": 0, "internal/limit": 0, "internal/redact": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
+	"internal/file": 0, "internal/fair": 0, "internal/limit": 0, "internal/redact": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
 	"registry/internal/memory": 1, "registry/internal/guard": 1, "registry/internal/login": 2,
-	"workload": 1, "registry": 3, "registry/keychain": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
+	"workload": 1, "registry/allowance": 0, "registry": 3, "registry/keychain": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
 	"verify": 2, "verify/trust": 3, "verify/trust/kms": 4,
-	"verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 0,
+	"verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 0, "verify/trust/trusttest": 0,
 	"policy/cue": 3, "policy/rego": 3, "policy/internal/field": 3, "policy/internal/random": 3, "policy/sigstore/trustroot": 4, "policy/sigstore": 10,
 	"policy/wildcard": 3, "policy/reference": 4, "policy": 5, "policy/jmespath": 7, "policy/variable": 8, "policy/condition": 9,
 	"policy/internal/document": 4, "policy/pattern/comparison": 8, "policy/pattern": 9,
@@ -31,17 +31,21 @@ var layers = map[string]int{
 	"policy/imagevalidating/attestor": 8, "policy/imagevalidating": 10, "policy/validating": 10, "policy/mutating": 10,
 	"policy/kyverno/match": 6, "policy/kyverno/action": 7, "policy/kyverno/autogen": 10, "policy/kyverno/rulecontext": 9, "policy/kyverno/verifyimages": 10, "policy/kyverno/rule": 10,
 	"policy/kyverno/validate": 11, "policy/kyverno/mutate": 11, "policy/generating/record": 6, "policy/generating": 12, "policy/kyverno": 13,
-	"policy/override": 6, "policy/convert": 6,
+	"policy/override":              6,
+	"policy/convert/internal/said": 5, "policy/convert/internal/images": 6, "policy/convert/internal/source": 6,
+	"policy/convert/connaisseur": 7, "policy/convert/containers": 7, "policy/convert/kyverno": 7, "policy/convert/notation": 7, "policy/convert/sigstore": 7, "policy/convert/ratify": 8,
+	"policy/convert": 9, "policy/convert/internal/converttest": 10,
 	"gate/redirect": 10, "gate": 11,
+	"policy/held":    6,
 	"policy/catalog": 6,
-	"report":         12, "report/result": 13, "report/finding": 13, "report/sarif": 14, "report/junit": 14, "report/markdown": 14, "report/decisionlog": 13, "report/decisionlog/journal": 14, "report/decisionlog/sink": 14, "report/inventory": 14, "report/inventory/recall": 15, "report/policyreport": 14, "report/vsa": 13, "report/publish": 15,
-	"cluster/internal/mirror": 0, "cluster": 6, "cluster/document": 7, "cluster/lease": 7, "cluster/record": 7, "cluster/reports": 16, "scan": 13, "scan/follow": 14, "cluster/listing": 15, "background": 13,
+	"report":         12, "report/result": 13, "report/finding": 13, "report/sarif": 14, "report/junit": 14, "report/markdown": 14, "report/decisionlog/internal/segment": 12, "report/decisionlog": 13, "report/decisionlog/journal": 14, "report/decisionlog/sink": 14, "report/inventory/internal/evidence": 13, "report/inventory/internal/verdict": 13, "report/inventory": 14, "report/inventory/recall": 15, "report/policyreport/internal/merge": 14, "report/policyreport": 15, "report/compare": 16, "report/vsa": 13, "report/publish": 16,
+	"cluster/internal/mirror": 0, "cluster": 6, "cluster/breakglass": 7, "cluster/document": 7, "cluster/lease": 7, "cluster/record": 7, "cluster/reports": 17, "scan": 13, "scan/follow": 14, "scan/trial": 14, "cluster/listing": 15, "background": 13,
 	"webhook": 13, "webhook/admission": 13, "webhook/certificate": 13, "webhook/configuration": 13, "webhook/metrics": 13, "webhook/peers": 13,
 	"webhook/imagepolicy": 13, "webhook/externaldata": 13, "webhook/api": 13, "webhook/ui": 15,
 	"deploy": 0, "deploy/monitoring": 0, "deploy/release": 0,
 	"gate/gatetest": 14, "examples/demo": 13,
-	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "cmd/quaymaster/bundle": 14, "cmd/quaymaster/gateway": 17,
-	"cmd/quaymaster/suite/given": 14, "cmd/quaymaster/suite/staging": 15, "cmd/quaymaster/suite/bench": 15, "cmd/quaymaster/suite": 16, "cmd/quaymaster": 18, "cmd/conformance": 14,
+	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "cmd/quaymaster/bundle": 14, "cmd/quaymaster/gateway": 18,
+	"cmd/quaymaster/suite/given": 14, "cmd/quaymaster/suite/staging": 15, "cmd/quaymaster/suite/bench": 15, "cmd/quaymaster/suite": 16, "cmd/quaymaster": 19, "cmd/conformance": 14,
 }
 
 // forbidden imports hold for a package and all it reaches, unless direct.
@@ -85,6 +89,7 @@ var forbidden = []struct {
 // or net themselves.
 var connecting = map[string]string{
 	"registry":                "the only package that speaks HTTP to registries",
+	"registry/allowance":      "reads headers; opens nothing",
 	"registry/registrytest":   "a registry for tests",
 	"gate/gatetest":           "registries that answer with errors, for tests",
 	"internal/dial":           "the guarded dialer",
@@ -92,6 +97,7 @@ var connecting = map[string]string{
 	"verify/trust":            "TUF and KMS",
 	"verify/notation":         "OCSP and CRL, through the guarded dialer",
 	"verify/verifytest":       "OCSP and CRL answers for tests",
+	"verify/trust/trusttest":  "a TUF repository for tests",
 	"cache/redis":             "the shared memory, through the guarded dialer",
 	"registry/internal/guard": "the registry client's transport",
 	"internal/dial/dialtest":  "a resolver for tests",

@@ -55,6 +55,9 @@ func readStatement(b []byte) (Statement, error) {
 	if err != nil {
 		return Statement{}, err
 	}
+	if _, snake := members["predicate_type"]; snake {
+		return Statement{}, errors.New("it has \"predicate_type\", which some parsers take for \"predicateType\"")
+	}
 	s := Statement{Predicate: members["predicate"]}
 	subjects, err := elements(members, "subject", MaxSubjects)
 	if err := errors.Join(

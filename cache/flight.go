@@ -21,9 +21,10 @@ type Flight[K comparable, V any] struct {
 	calls map[K]*call[V]
 }
 
-// joinable is how old work may be for a newcomer to wait for it. Work that hangs
-// must not make those who come later hang with it: who asks a server that answers
-// again gets its answer. For each key there are at most timeout / joinable works.
+// joinable is how old work may be for somebody who did not start it to wait for it.
+// Work that hangs must not make others hang with it: who asks a server that answers
+// again gets its answer, and nobody waits longer since who started it may not go on
+// just now. For each key there are at most timeout / joinable works.
 const joinable = 3 * time.Second
 
 type call[V any] struct {
@@ -43,7 +44,8 @@ func NewFlight[K comparable, V any](timeout time.Duration) (*Flight[K, V], error
 }
 
 // Do returns the result of the work that is under way for key, and starts work
-// if there is none, or if it began more than 3 s ago. A caller whose ctx ends leaves with that ctx's error; the
+// if there is none, or if it began more than 3 s ago, also while it waits for another's.
+// A caller whose ctx ends leaves with that ctx's error; the
 // work goes on. The context that work gets carries the values of the ctx that
 // started it, but ends only with the Flight's timeout, and work must heed it:
 // until then its callers wait for it. Work that panics
@@ -53,21 +55,47 @@ func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context)
 	if err := ctx.Err(); err != nil {
 		return none, context.Cause(ctx)
 	}
-	f.mu.Lock()
-	c, under := f.calls[key]
-	if !under || time.Since(c.began) > joinable {
-		c = &call[V]{began: time.Now(), done: make(chan struct{})}
-		f.calls[key] = c
-		go f.run(context.WithoutCancel(ctx), key, c, work)
+	for {
+		c, old := f.join(ctx, key, work)
+		done := f.await(ctx, c, old)
+		switch {
+		case done:
+			return c.value, c.err
+		case ctx.Err() != nil:
+			return none, context.Cause(ctx)
+		}
 	}
-	f.mu.Unlock()
+}
 
+// join returns the work for key, and when somebody else's is too old; 0 for one's own.
+func (f *Flight[K, V]) join(ctx context.Context, key K, work func(context.Context) (V, error)) (c *call[V], old time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, under := f.calls[key]
+	if under && time.Since(c.began) < joinable {
+		return c, joinable - time.Since(c.began)
+	}
+	c = &call[V]{began: time.Now(), done: make(chan struct{})}
+	f.calls[key] = c
+	go f.run(context.WithoutCancel(ctx), key, c, work)
+	return c, 0
+}
+
+// await reports whether work ended before ctx, and before it was old.
+func (f *Flight[K, V]) await(ctx context.Context, c *call[V], old time.Duration) bool {
+	var over <-chan time.Time
+	if old > 0 {
+		timer := time.NewTimer(old)
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
 	case <-c.done:
-		return c.value, c.err
+		return true
 	case <-ctx.Done():
-		return none, context.Cause(ctx)
+	case <-over:
 	}
+	return false
 }
 
 func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], work func(context.Context) (V, error)) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -220,6 +221,45 @@ func TestNobodyJoinsWorkThatHangs(t *testing.T) {
 			t.Errorf("who came later got %q, %v, and waited for work that hangs", got, err)
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // of the bubble's clock: the first work ends, and forgets nobody else's
+		synctest.Wait()
+	})
+}
+
+// TestNobodyStaysWithWorkThatHangs: who joined work in time does not wait for it longer
+// than who came later would, and starts it anew, once for all who wait.
+func TestNobodyStaysWithWorkThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := cache.NewFlight[string, string](time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = f.Do(t.Context(), "key", func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+		}()
+		synctest.Wait()
+		var works atomic.Int64
+		begun := time.Now()
+		var group sync.WaitGroup
+		for range 50 {
+			group.Go(func() {
+				got, err := f.Do(t.Context(), "key", func(context.Context) (string, error) {
+					works.Add(1)
+					time.Sleep(time.Second) //nolint:forbidigo // of the bubble's clock
+					return "second", nil
+				})
+				if took := time.Since(begun); got != "second" || err != nil || took != 4*time.Second {
+					t.Errorf("%q, %v after %v", got, err, took)
+				}
+			})
+		}
+		group.Wait()
+		if works.Load() != 1 {
+			t.Errorf("%d works, want 1", works.Load())
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // of the bubble's clock
 		synctest.Wait()
 	})
 }

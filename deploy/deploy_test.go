@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	admission "k8s.io/api/admissionregistration/v1"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
@@ -96,6 +97,9 @@ func kinds() map[string]func() any {
 		"rbac.authorization.k8s.io/v1 Role":                func() any { return &rbac.Role{} },
 		"rbac.authorization.k8s.io/v1 RoleBinding":         func() any { return &rbac.RoleBinding{} },
 		"apiextensions.k8s.io/v1 CustomResourceDefinition": func() any { return &definition{} },
+
+		"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy":        func() any { return &admission.ValidatingAdmissionPolicy{} },
+		"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": func() any { return &admission.ValidatingAdmissionPolicyBinding{} },
 	}
 }
 
@@ -319,6 +323,7 @@ func TestConfigurationFits(t *testing.T) {
 			Service            string   `json:"service"`
 			Owner              string   `json:"owner"`
 			ExcludedNamespaces []string `json:"excludedNamespaces"`
+			BreakGlass         bool     `json:"breakGlass"`
 		} `json:"webhooks"`
 		Certificate struct {
 			Secret string `json:"secret"`

@@ -111,15 +111,18 @@ func fragments() map[string]string {
 		name   = `{"type": "string", "pattern": "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", "maxLength": 253}`
 	)
 	return map[string]string{
-		"fullnameOverride":   `{"type": "string", "pattern": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$", "maxLength": 40}`,
-		"image.repository":   `{"type": "string", "minLength": 1, "pattern": "^[^@\\s]+$"}`,
-		"image.tag":          `{"type": "string", "pattern": "^([A-Za-z0-9_][A-Za-z0-9._-]*)?$"}`,
-		"image.digest":       `{"type": "string", "pattern": "^(sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})?$"}`,
-		"image.pullPolicy":   `{"type": "string", "enum": ["Always", "IfNotPresent", "Never"]}`,
-		"imagePullSecrets":   names,
-		"replicas":           `{"type": "integer", "minimum": 1}`,
-		"failurePolicy":      `{"type": "string", "enum": ["", "Fail", "Ignore"]}`,
-		"excludedNamespaces": names,
+		"fullnameOverride":      `{"type": "string", "pattern": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$", "maxLength": 40}`,
+		"image.repository":      `{"type": "string", "minLength": 1, "pattern": "^[^@'\\s]+$"}`,
+		"image.tag":             `{"type": "string", "pattern": "^([A-Za-z0-9_][A-Za-z0-9._-]*)?$"}`,
+		"image.digest":          `{"type": "string", "pattern": "^(sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})?$"}`,
+		"image.pullPolicy":      `{"type": "string", "enum": ["Always", "IfNotPresent", "Never"]}`,
+		"imagePullSecrets":      names,
+		"replicas":              `{"type": "integer", "minimum": 1}`,
+		"ownNamespace.images":   `{"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:/@\\[\\]-]*$", "maxLength": 512}, "maxItems": 100}`,
+		"ownNamespace.previous": `{"type": "integer", "minimum": 0, "maximum": 10}`,
+		"mode":                  `{"type": "string", "enum": ["enforce", "shadow"]}`,
+		"failurePolicy":         `{"type": "string", "enum": ["", "Fail", "Ignore"]}`,
+		"excludedNamespaces":    names,
 		// They become names of volumes.
 		"policies.configMaps":                      `{"type": "array", "items": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 54}}`,
 		"policies.exceptionNamespaces":             names,
@@ -170,8 +173,8 @@ func fragments() map[string]string {
 // the chart knows.
 func ofTheChart() []string {
 	return []string{
-		"apiVersion", "kind", "namespace", "standalone", "roles", "kubernetes.kubeconfig", "kubernetes.context", "listen.address", "listen.plain",
-		"webhooks.service", "webhooks.port", "webhooks.url", "webhooks.owner", "webhooks.excludedNamespaces", "webhooks.failurePolicy", "webhooks.disabled",
+		"apiVersion", "kind", "namespace", "standalone", "mode", "roles", "kubernetes.kubeconfig", "kubernetes.context", "listen.address", "listen.plain",
+		"webhooks.service", "webhooks.port", "webhooks.url", "webhooks.owner", "webhooks.excludedNamespaces", "webhooks.failurePolicy", "webhooks.breakGlass", "webhooks.disabled",
 		"certificate.secret", "certificate.folder", "certificate.certificateFile", "certificate.keyFile", "certificate.caFile",
 		"policies.selector", "policies.writeStatus", "exceptions", "trust.cacheFolder", "scan.disabled",
 		"dashboard",
@@ -237,7 +240,9 @@ func schemaFor(t *testing.T, v value) any {
 	return map[string]any{"type": kind}
 }
 
-// TestValuesSchema: values.schema.json knows each value and no other. -update writes it.
+// TestValuesSchema: values.schema.json knows each value and no other, and wants each: where
+// an upgrade reuses the values of an older chart, one that is not there would mean off.
+// -update writes it.
 func TestValuesSchema(t *testing.T) {
 	root := map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{
 		// Helm's own, where the chart is a part of another one.
@@ -252,12 +257,14 @@ func TestValuesSchema(t *testing.T) {
 			properties := at["properties"].(map[string]any)
 			if properties[name] == nil {
 				properties[name] = map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{}}
+				require(at, name)
 			}
 			at = properties[name].(map[string]any)
 		}
 		fragment := schemaFor(t, v).(map[string]any)
 		fragment["description"] = v.comment
 		at["properties"].(map[string]any)[names[len(names)-1]] = fragment
+		require(at, names[len(names)-1])
 	}
 	for path := range fragments() {
 		if !known[path] {
@@ -272,6 +279,11 @@ func TestValuesSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, chartSchema, text.Bytes())
+}
+
+func require(object map[string]any, name string) {
+	names, _ := object["required"].([]string)
+	object["required"] = append(names, name)
 }
 
 // TestValuesDocumentation: the table of docs/helm.md is values.yaml's. -update writes it.

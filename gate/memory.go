@@ -289,15 +289,18 @@ func (m *memory) pin(scope string, ref image.Ref) (image.Pinned, error) {
 }
 
 // resolve returns the digest of a tag, from memory while it is fresh. Callers who
-// want the same tag with the same credentials at once share one request.
-func (m *memory) resolve(ctx context.Context, scope string, ref image.Ref, ask func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
+// want the same tag with the same credentials at once share one request, with those of
+// equal apart.
+func (m *memory) resolve(ctx context.Context, scope, apart string, ref image.Ref, ask func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
 	key := tagKey{scope: scope, ref: ref.String()}
 	known, ok := m.tags.Get(key)
 	m.options.asked(LayerTags, ok)
 	if ok {
 		return ref.Pin(known)
 	}
-	descriptor, err := m.resolves.Do(ctx, key, func(ctx context.Context) (image.Descriptor, error) {
+	together := key
+	together.scope += apart
+	descriptor, err := m.resolves.Do(ctx, together, func(ctx context.Context) (image.Descriptor, error) {
 		ctx, end := m.options.begin(ctx, PhaseResolve)
 		defer end()
 		pinned, err := ask(ctx, ref)
@@ -313,6 +316,17 @@ func (m *memory) resolve(ctx context.Context, scope string, ref image.Ref, ask f
 	return ref.Pin(descriptor)
 }
 
+// apart names who asks if nobody else should wait for it: a session may say so by a
+// method Apart.
+func apart(session any, repository image.Repository) string {
+	if tenant, ok := session.(interface{ Apart(image.Repository) string }); ok {
+		if name := tenant.Apart(repository); name != "" {
+			return "\x00" + name
+		}
+	}
+	return ""
+}
+
 // search answers inquiries about one digest and one group of places, together
 // with whoever else asks the same just now.
 func (m *memory) search(ctx context.Context, inquiries []*inquiry, look func(context.Context) []policy.Answer) []policy.Answer {
@@ -320,6 +334,7 @@ func (m *memory) search(ctx context.Context, inquiries []*inquiry, look func(con
 	for _, in := range inquiries {
 		key.WriteString(in.none.String() + "\n")
 	}
+	key.WriteString(apart(inquiries[0].session, inquiries[0].none.repository))
 	answers, err := m.searches.Do(ctx, key.String(), func(ctx context.Context) ([]policy.Answer, error) {
 		answers := look(ctx)
 		for i, in := range inquiries {

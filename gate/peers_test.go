@@ -162,3 +162,37 @@ func TestPeersAreAskedOnceAndOnlyForFacts(t *testing.T) {
 		t.Errorf("nonsense is known: %q", known)
 	}
 }
+
+// TestAWarmAdmissionAsksNobody: what this replica knows is asked of no other one and of no
+// registry, also once it is older than "none found" may be, until its own end.
+func TestAWarmAdmissionAsksNobody(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app := h.Build("app", "v1", "app")
+	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+	must(0, h.AttestBundle(app, byKey(h.key), provenance, map[string]any{"clean": true}))(t)
+	attested := attestedBy(h.key, provenance).check.Attestations
+	attested[0].Condition = saysClean{}
+	both := rule{policy.Check{Entry: "verifyImages[0]", Requirements: signedBy(h.key).check.Requirements, Attestations: attested}}
+	clock := time.Now()
+	var asked [][]string
+	g := h.gate(t, both, gate.WithClock(func() time.Time { return clock }), gate.WithPeers(peer{asked: &asked, mu: &sync.Mutex{}}))
+	for _, row := range []struct {
+		reason string
+		later  time.Duration
+		asks   bool
+	}{
+		{"nobody has proved it", 0, true},
+		{"a moment ago", 0, false},
+		{"a minute ago", time.Minute, false},
+		{"just within its age", 58 * time.Minute, false},
+		{"its age is over", 2 * time.Minute, true},
+	} {
+		clock = clock.Add(row.later)
+		asked = nil
+		h.Registry.Reset()
+		expect(t, decide(t, g, app.ByDigest()), gate.Allow, policy.Verified)
+		if requests := len(h.Registry.Requests()); (len(asked) > 0) != row.asks || (requests > 0) != row.asks {
+			t.Errorf("%s: %d questions to others, %d requests to the registry", row.reason, len(asked), requests)
+		}
+	}
+}

@@ -192,7 +192,7 @@ func (w *work) resolve(ctx context.Context) (image.Pinned, error) {
 		return w.ref.Pin(image.Descriptor{Digest: digest})
 	}
 	if !w.countsTarget() {
-		return w.gate.memory.resolve(ctx, w.scope, w.ref, w.session.Resolve)
+		return w.gate.memory.resolve(ctx, w.scope, apart(w.session, w.ref.Repository()), w.ref, w.session.Resolve)
 	}
 	return w.resolveAtTarget(ctx)
 }

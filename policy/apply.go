@@ -38,7 +38,7 @@ func (s *Set) Mutate(ctx context.Context, subject *Subject, find func(*Subject) 
 		if first.done(m.policy) {
 			continue
 		}
-		result := RuleResult{Policy: m.policy, Rule: m.rule.Name(), Kind: MutateRule}
+		result := RuleResult{Policy: m.policy, Rule: m.rule.Name(), Kind: MutateRule, Action: m.policy.action("")}
 		if e, _ := s.exceptedObject(ctx, m.policy, result.Rule, &now); e != nil {
 			result.Skip, result.Exception = e.words(), e
 			results = append(results, result)
@@ -81,7 +81,7 @@ func (s *Set) Validate(ctx context.Context, subject *Subject, find Finder) []Rul
 		if !result.take(validated.Result, validated.Reasons) {
 			continue
 		}
-		result.Action, result.AuditAnnotations, result.Properties = validated.Action, validated.AuditAnnotations, validated.Properties
+		result.Action, result.AuditAnnotations, result.Properties = v.policy.action(validated.Action), validated.AuditAnnotations, validated.Properties
 		if e != nil {
 			result.Skip, result.Exception, result.Ruling = e.words(), e, Ruling{}
 		}

@@ -92,6 +92,9 @@ func TestExceptions(t *testing.T) {
 		{"fewer rules before more", []*policy.Exception{
 			exception("many", func(e *policy.Exception) { e.Rules[0].Rules = []string{"signed", "other"} }), exception("one", nil),
 		}, "one", "one"},
+		{"rules by their names before rules by a pattern", []*policy.Exception{
+			exception("a", func(e *policy.Exception) { e.Rules[0].Rules = []string{"sig*"} }), exception("b", nil),
+		}, "b", "b"},
 		{"then by name", []*policy.Exception{exception("y", nil), exception("x", nil)}, "x", "x"},
 		{"in force", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Expires = now.Add(time.Second) })}, "x", "x"},
 		{"expired at that very moment", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Expires = now })}, "", ""},
@@ -143,6 +146,7 @@ func TestExceptionsRefused(t *testing.T) {
 		exceptions []*policy.Exception
 	}{
 		{"without rules", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Rules = nil })}},
+		{"of rules without a policy", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Rules[0].Policy = "" })}},
 		{"of a policy without rules", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Rules[0].Rules = nil })}},
 		{"twice", []*policy.Exception{exception("x", nil), exception("x", nil)}},
 	} {

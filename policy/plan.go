@@ -112,6 +112,7 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 	for i := range checks {
 		check := &checks[i]
 		check.Policy, check.Rule = m.policy, m.rule.Name()
+		check.Action = m.policy.action(check.Action)
 		if err := check.Validate(); err != nil {
 			return failed(err)
 		}
@@ -131,7 +132,7 @@ func (s *Set) ruled(ctx context.Context, m ruleIn, subject *Subject, images []Im
 	}
 	results := make([]RuleResult, len(judges))
 	for i, planned := range judges {
-		results[i] = RuleResult{Policy: m.policy, Rule: m.rule.Name(), Judge: planned.Judge, Action: planned.Action}
+		results[i] = RuleResult{Policy: m.policy, Rule: m.rule.Name(), Judge: planned.Judge, Action: m.policy.action(planned.Action)}
 	}
 	return results
 }

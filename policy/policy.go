@@ -36,6 +36,9 @@ type Policy struct {
 	// AuditOnly says that no entry of the policy enforces, so that a rule which
 	// could not be asked warns and does not deny.
 	AuditOnly bool
+	// AuditedBy says who has the policy audit, whatever it says itself; empty: nobody.
+	// Audited makes such a policy.
+	AuditedBy string
 	// Rules about images, in the order of the document.
 	Rules []Rule
 	// Mutations and Validations are its rules about objects, in the order of the
@@ -178,6 +181,9 @@ func NewSet(policies ...*Policy) (*Set, error) {
 			errs = append(errs, fmt.Errorf("policy %s is defined twice: in %s and in %s", p.ID(), sorted[i-1].Source, p.Source))
 		}
 		fmt.Fprintf(h, "%s=%s\n", p.ID(), p.Hash)
+		if p.AuditedBy != "" {
+			fmt.Fprintf(h, "audited by %q\n", p.AuditedBy)
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
@@ -91,9 +92,9 @@ func (q question) address(origin *url.URL) *url.URL {
 // it, and the whole body. Its errors are *Error.
 func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	origin := c.schemes.origin(q.repository)
-	leave, err := c.lanes.enter(ctx, origin.Host)
+	ticket, leave, err := c.enter(ctx, origin.Host)
 	if err != nil {
-		return nil, q.fail(image.Unavailable, err)
+		return nil, notAsked(q, err)
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -113,7 +114,7 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	if len(q.accept) > 0 { // in one header: some registries read the first only
 		request.Header.Set("Accept", strings.Join(q.accept, ", "))
 	}
-	response, err := c.sender(origin, q).Do(request)
+	response, err := c.sender(origin, ticket, q).Do(request)
 	if err != nil {
 		failure := c.explain(ctx, q, err)
 		if !c.roads.describes(origin) && c.schemes.concede(origin, err) {
@@ -133,7 +134,7 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 }
 
 // sender is the auth client of one call; it shares the memory of tokens.
-func (c *Client) sender(origin *url.URL, q question) *auth.Client {
+func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *auth.Client {
 	owner := q.repository.Path()
 	if q.turn > 0 {
 		owner += "\n" + strconv.Itoa(q.turn) // no path has a line end
@@ -141,7 +142,7 @@ func (c *Client) sender(origin *url.URL, q question) *auth.Client {
 	return &auth.Client{
 		Client: &http.Client{
 			Transport: &guard.Transport{
-				Base: sent{client: c, home: origin},
+				Base: sent{client: c, home: origin, ticket: ticket},
 				Home: origin, Realms: c.realms, Loopback: c.loopback,
 			},
 			CheckRedirect: guard.Redirect,
@@ -195,6 +196,9 @@ func (c *Client) stream(ctx context.Context, q question, response *http.Response
 		return nil, q.fail(image.Bound, &limit.ExceededError{What: "the answer", Most: q.most})
 	case body.err != nil && !errors.Is(body.err, io.EOF):
 		return nil, c.explain(ctx, q, body.err)
+	}
+	if exceeded, is := errors.AsType[*limit.ExceededError](err); is {
+		return nil, q.fail(image.Bound, exceeded)
 	}
 	return nil, q.fail(image.Corrupt, err)
 }

@@ -20,6 +20,13 @@ const (
 	// bytes. Entries hold the annotations of their manifests, so that a few
 	// manifests fill megabytes; one entry is held at a time.
 	maxReferrersList = 32 << 20
+	// maxReferrersOfType is the same where one type was asked for, since the list of all
+	// did not end: each of maxReferrers may have 4 kB.
+	maxReferrersOfType = 4 << 20
+	// maxReferrerEntry is the size of one entry of a list, which is held whole: it has
+	// the annotations of a manifest, and that has maxManifest at most. Where a type is
+	// asked for by itself, it is a quarter of the list.
+	maxReferrerEntry = maxManifest
 	// maxAnnotation is the size of an annotation that is kept of an entry, in
 	// bytes: a URI.
 	maxAnnotation = 1 << 10

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 	"github.com/quaymaster/quaymaster/registry/internal/login"
 	"github.com/quaymaster/quaymaster/registry/internal/memory"
@@ -62,7 +64,21 @@ func WithConcurrency(perHost, total int) Option {
 		if perHost < 1 || total < 1 {
 			return fmt.Errorf("registry client: concurrency of %d and %d: want at least 1", perHost, total)
 		}
-		c.lanes = newLanes(perHost, total)
+		var err error
+		c.lanes, err = fair.New(fair.Bounds{Total: int64(total), PerHost: int64(perHost)})
+		return err
+	}
+}
+
+// WithAllowance heeds, and tells, what registries say of being asked too often beside
+// other Clients of the same book; each has its own unless set. One whose questions can
+// wait (background) leaves to the others what registries allow, once that is scarce.
+func WithAllowance(book *allowance.Book, background bool) Option {
+	return func(c *Client) error {
+		if book == nil {
+			return errors.New("registry client: the book of allowances is nil")
+		}
+		c.allowance, c.background = book, background
 		return nil
 	}
 }
@@ -131,7 +147,10 @@ type Client struct {
 	roads       roads
 	timeout     time.Duration
 	backoff     time.Duration
-	lanes       *lanes
+	lanes       *fair.Places
+	allowance   *allowance.Book
+	background  bool // its questions can wait
+	caller      Caller
 	tokens      *login.Tokens
 	turns       *memory.Map[int]  // whose credential does for a repository, where it is not the first
 	missing     *memory.Map[bool] // repositories without referrers API
@@ -146,6 +165,10 @@ func New(config Config, options ...Option) (*Client, error) {
 		return nil, err
 	}
 	dialer := dial.New(dial.Config{Loopback: config.Loopback, NoPrivate: config.NoPrivate, Resolver: config.Resolver})
+	lanes, err := fair.New(fair.Bounds{Total: totalConcurrency, PerHost: hostConcurrency})
+	if err != nil {
+		return nil, err
+	}
 	client := &Client{
 		userAgent:   config.UserAgent,
 		credentials: slices.Clone(config.Credentials),
@@ -158,10 +181,10 @@ func New(config Config, options ...Option) (*Client, error) {
 		roads:    newRoads(config, dialer),
 		timeout:  tryTimeout,
 		backoff:  firstBackoff,
-		lanes:    newLanes(hostConcurrency, totalConcurrency),
-		tokens:   login.NewTokens(),
-		turns:    newTurns(),
-		missing:  memory.New[bool](maxMissing, missingAge),
+		lanes:    lanes, allowance: allowance.New(),
+		tokens:  login.NewTokens(),
+		turns:   newTurns(),
+		missing: memory.New[bool](maxMissing, missingAge),
 	}
 	if client.userAgent == "" {
 		client.userAgent = "quaymaster"

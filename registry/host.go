@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
@@ -43,6 +44,7 @@ type roads struct {
 type sent struct {
 	client *Client
 	home   *url.URL // the registry that the call is for
+	ticket *allowance.Ticket
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -54,6 +56,9 @@ func (s sent) RoundTrip(q *http.Request) (*http.Response, error) {
 	status := 0
 	if err == nil {
 		status = answer.StatusCode
+		if status == http.StatusTooManyRequests || guard.SameOrigin(s.home, q.URL) { // a token service that is asked too often limits the registry, too
+			s.ticket.Heard(status, answer.Header)
+		}
 		if guard.SameOrigin(s.home, q.URL) {
 			c.meter.answered(q, answer.Header, status)
 		}

@@ -2,9 +2,10 @@ package registry
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/quaymaster/quaymaster/registry/allowance"
 )
 
 // Meter adds up what requests cost. The zero value is ready; one Meter may be
@@ -46,8 +47,7 @@ func (m *Meter) answered(q *http.Request, header http.Header, status int) {
 	if q.Method == http.MethodGet && status < http.StatusBadRequest && strings.Contains(q.URL.Path, "/manifests/") {
 		m.pulls.Add(1)
 	}
-	count, _, _ := strings.Cut(header.Get("Ratelimit-Remaining"), ";")
-	if n, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64); err == nil && n >= 0 {
+	if n, ok := allowance.Remaining(header); ok {
 		m.remaining.Store(n + 1)
 	}
 }

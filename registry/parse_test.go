@@ -2,9 +2,6 @@ package registry
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -26,6 +23,8 @@ func TestNextPage(t *testing.T) {
 		{reason: "without rel", header: `<?n=2>`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
 		{reason: "absolute with the port written", header: `<https://REG.example:443/v2/app/referrers/sha256:00?n=2>; rel="next"`, want: "https://REG.example:443/v2/app/referrers/sha256:00?n=2"},
 		{reason: "the second of two", header: `<?n=0>; rel="prev", <?n=2>; rel="next"`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
+		{reason: "a title that says next", header: `<?n=2>; title="next"; rel="prev"`},
+		{reason: "a parameter without a value", header: `<?n=2>; rel`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
 		{reason: "previous only", header: `<?n=0>; rel="prev"`},
 		{reason: "a word without brackets", header: `next`},
 		{reason: "never closed", header: `<?n=2; rel="next"`},
@@ -96,44 +95,6 @@ func FuzzManifest(f *testing.F) {
 			t.Errorf("%q under %q is %+v", body, header, d)
 		}
 	})
-}
-
-func TestRetryAfterReads(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	tests := map[string]time.Duration{
-		"5": 5 * time.Second, " 5 ": 5 * time.Second, "0": 0, "-5": 0, "soon": 0, "": 0, "1.5": 0,
-		"99999999999999999999":                       0,
-		now.Add(time.Minute).Format(http.TimeFormat): time.Minute,
-		now.Add(-time.Hour).Format(http.TimeFormat):  0,
-	}
-	for value, want := range tests {
-		if got := (&retryAfterError{value: value}).wait(now); got != want {
-			t.Errorf("%q: %v, want %v", value, got, want)
-		}
-	}
-}
-
-func TestLanesForgetHosts(t *testing.T) {
-	l := newLanes(1, 1)
-	leave, err := l.enter(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	for _, host := range []string{"a", "b"} { // the host's place, and the last of all
-		if _, err := l.enter(ctx, host); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a place for %s where there is none: %v", host, err)
-		}
-	}
-	leave()
-	if leave, err = l.enter(t.Context(), "b"); err != nil {
-		t.Fatal(err)
-	}
-	leave()
-	if len(l.hosts) != 0 {
-		t.Errorf("%d hosts are remembered", len(l.hosts))
-	}
 }
 
 func TestKeychainsKnowDockerHubByItsOldName(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/fair"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
@@ -45,9 +46,9 @@ const opPing = "ping"
 // have, TLS, and can be asked so now.
 func (c *Client) pingOnce(ctx context.Context, q question) (again bool, err error) {
 	origin := c.schemes.origin(q.repository)
-	leave, err := c.lanes.enter(ctx, origin.Host)
+	ticket, leave, err := c.enter(ctx, origin.Host)
 	if err != nil {
-		return false, q.fail(image.Unavailable, err)
+		return false, notAsked(q, err)
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -59,7 +60,7 @@ func (c *Client) pingOnce(ctx context.Context, q question) (again bool, err erro
 	request.Header.Set("User-Agent", c.userAgent)
 	bare := &http.Client{ // no auth.Client: it would go for a token
 		Transport: &guard.Transport{
-			Base: sent{client: c, home: origin}, Home: origin, Realms: c.realms, Loopback: c.loopback,
+			Base: sent{client: c, home: origin, ticket: ticket}, Home: origin, Realms: c.realms, Loopback: c.loopback,
 		},
 		CheckRedirect: guard.Redirect,
 	}
@@ -127,7 +128,10 @@ func (e *Error) IsSilence() bool {
 		return false
 	}
 	switch e.Err {
-	case context.DeadlineExceeded, context.Canceled: //nolint:errorlint // who waits for a lane has the bare error; an answer that is late is wrapped
+	case context.DeadlineExceeded, context.Canceled: //nolint:errorlint // who came too late has the bare error; an answer that is late is wrapped
+		return false
+	}
+	if _, waited := errors.AsType[*fair.WaitError](e.Err); waited {
 		return false
 	}
 	return e.Status < http.StatusBadRequest || e.Status >= http.StatusInternalServerError || isTemporaryStatus(e.Status)

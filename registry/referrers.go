@@ -16,6 +16,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
 // Referrers lists the manifests that name digest as their subject, of the
@@ -62,6 +63,7 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 			if isIndex = mediaTypeOf(header) == image.MediaTypeIndex; !isIndex {
 				return nil
 			}
+			found.entry = min(maxReferrerEntry, q.most/4)
 			return found.add(body)
 		}
 		got, err := c.ask(ctx, q)
@@ -131,7 +133,7 @@ func (c *Client) referrersByType(ctx context.Context, q question, artifactTypes 
 		if artifactType == "" {
 			continue // nothing to filter by; the API lists no image manifest without a type
 		}
-		q.query = url.Values{"artifactType": {artifactType}}
+		q.query, q.most = url.Values{"artifactType": {artifactType}}, maxReferrersOfType
 		list, err := c.referrerPages(ctx, q, []string{artifactType})
 		for _, d := range list {
 			if !known[d.Digest] {
@@ -177,11 +179,12 @@ type collection struct {
 	count map[string]int // by wanted type; "" where all are wanted
 	full  string         // a type of which there are more, for the message
 	isCut bool
+	entry int64 // the most bytes of one
 	list  []image.Descriptor
 }
 
 func newCollection(types []string) *collection {
-	return &collection{types: types, seen: map[image.Digest]bool{}, count: map[string]int{}}
+	return &collection{types: types, entry: maxReferrerEntry, seen: map[image.Digest]bool{}, count: map[string]int{}}
 }
 
 // end is the failure of a list that was read to its end, and was too long.
@@ -209,7 +212,9 @@ type referrer struct {
 // usable digest names nothing and is left out: it must not hide the good ones
 // beside it. What was taken before a failure stays.
 func (c *collection) add(body io.Reader) error {
-	decoder := json.NewDecoder(whole{body})
+	from := &whole{from: body, most: c.entry}
+	decoder := json.NewDecoder(from)
+	from.taken = decoder.InputOffset
 	if err := expect(decoder, '{'); err != nil {
 		return err
 	}
@@ -239,12 +244,22 @@ func (c *collection) add(body io.Reader) error {
 }
 
 // whole fills what it is given, for json.Decoder: it looks through white space
-// again after every read, which for many small ones is slow.
-type whole struct{ from io.Reader }
+// again after every read, which for many small ones is slow. What the decoder has not
+// taken yet it keeps, so that there is a bound on that.
+type whole struct {
+	from  io.Reader
+	most  int64
+	read  int64
+	taken func() int64 // up to where the decoder has come
+}
 
 // Read implements io.Reader.
-func (w whole) Read(p []byte) (int, error) {
+func (w *whole) Read(p []byte) (int, error) {
+	if w.read-w.taken() > w.most {
+		return 0, &limit.ExceededError{What: "an entry of the list", Most: w.most}
+	}
 	n, err := io.ReadFull(w.from, p)
+	w.read += int64(n)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = io.EOF
 	}

@@ -8,13 +8,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry/allowance"
 )
 
 // ask asks with the credential that did last time, else with those of all
@@ -63,7 +63,7 @@ func (c *Client) persist(ctx context.Context, q question) (*answer, error) {
 		if !ok || !failure.Temporary() || attempt == maxAttempts || ctx.Err() != nil {
 			return nil, err
 		}
-		if err := c.pause(ctx, attempt, failure); err != nil {
+		if err := c.pause(ctx, attempt, q, failure); err != nil {
 			return nil, err
 		}
 	}
@@ -71,10 +71,13 @@ func (c *Client) persist(ctx context.Context, q question) (*answer, error) {
 
 // pause waits before the next try, as long as the registry asks for. A wait
 // that would end after the deadline is not begun.
-func (c *Client) pause(ctx context.Context, attempt int, failure *Error) error {
+func (c *Client) pause(ctx context.Context, attempt int, q question, failure *Error) error {
 	wait := jitter(c.backoff << (attempt - 1))
-	if asked, ok := errors.AsType[*retryAfterError](failure.Err); ok {
-		wait = max(wait, asked.wait(time.Now()))
+	if asked, ok := errors.AsType[*retryAfterError](failure.Err); ok && failure.Status != http.StatusTooManyRequests {
+		wait = max(wait, allowance.RetryAfter(asked.value, time.Now()))
+	}
+	if rest := c.allowance.Rest(c.account(c.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's
+		wait = rest
 	}
 	deadline, limited := ctx.Deadline()
 	switch {
@@ -117,16 +120,11 @@ func (r *retryAfterError) Error() string {
 // Unwrap returns what else the refusal said.
 func (r *retryAfterError) Unwrap() error { return r.err }
 
-// wait reads seconds or a date (RFC 9110, section 10.2.3); anything else is 0.
-func (r *retryAfterError) wait(now time.Time) time.Duration {
-	text := strings.TrimSpace(r.value)
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(text); err == nil {
-		return max(date.Sub(now), 0)
-	}
-	return 0
+// notAsked is the Error of a question that was never sent.
+func notAsked(q question, err error) *Error {
+	failure := q.fail(image.Unavailable, err)
+	_, failure.final = errors.AsType[*allowance.LimitedError](err)
+	return failure
 }
 
 // isCertificateError reports whether TLS did not trust the registry.

@@ -16,6 +16,8 @@ const (
 	ProcessAdmission Process = "admission review"
 	ProcessScan      Process = "background scan"
 	ProcessCommand   Process = "command line"
+	// ProcessShadow is what reports call an admission review of which nothing came.
+	ProcessShadow Process = "admission review in shadow"
 )
 
 // Occasion is when and for whom something was decided.
@@ -36,6 +38,8 @@ type Occasion struct {
 	// Allowed is what who asked was told, which a shadow, a mirror pod or a failure
 	// setting may have made of the answer.
 	Allowed bool
+	// Shadow: who asked was told yes whatever the outcome, and nothing was changed.
+	Shadow bool
 	// Undecided says why nobody could decide (a queue that was full, a time that was
 	// up, a request that makes no sense); empty where there is an outcome.
 	Undecided string

@@ -212,6 +212,9 @@ type Policy struct {
 	Hash string `json:"hash"`
 	// FailOpen says that could-not-look admits (failurePolicy Ignore).
 	FailOpen bool `json:"failOpen"`
+	// AuditedBy says who has the policy audit, whatever it says itself, as the setting
+	// policies.audit; empty: nobody.
+	AuditedBy string `json:"auditedBy,omitempty"`
 }
 
 // String returns kind/name or kind/namespace/name.

@@ -153,7 +153,7 @@ func newPolicy(p *policy.Policy) Policy {
 	if p == nil {
 		return Policy{}
 	}
-	return Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Source: p.Source, Hash: p.Hash, FailOpen: p.FailOpen}
+	return Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Source: p.Source, Hash: p.Hash, FailOpen: p.FailOpen, AuditedBy: p.AuditedBy}
 }
 
 func newProof(f verify.Fact) Proof {

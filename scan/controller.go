@@ -20,6 +20,9 @@ type ControllerOptions struct {
 	// Settled is how long after it was handed over what was decided is kept where a
 	// restart does not lose it; 0 means at once. A position is saved no sooner.
 	Settled time.Duration
+	// Again has one when a whole round is to begin soon, whatever the interval says; may be
+	// nil.
+	Again <-chan struct{}
 	// Interval is from the beginning of one round to that of the next, at least a minute;
 	// 0 means an hour.
 	Interval time.Duration
@@ -120,7 +123,7 @@ func (c *Controller) load(ctx context.Context) (Position, bool) {
 // due waits until a round is to begin and returns it; false if ctx ended first.
 func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot) (Position, *gate.Snapshot, bool) {
 	clock, observer := c.scanner.options.Now, c.scanner.options.Observer
-	for {
+	for again := false; ; {
 		next := c.options.Policies.Changed()
 		behind, fell := c.scanner.options.Follower.Behind()
 		now, err := c.scanner.options.State.Snapshot(ctx)
@@ -134,7 +137,7 @@ func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot
 		}
 		if err != nil {
 			observer.Failed(err)
-		} else if !clock().Before(done.Whole.Add(c.options.Interval)) {
+		} else if again || !clock().Before(done.Whole.Add(c.options.Interval)) {
 			return c.begin(now, done, nil), &now, true
 		} else if len(behind) > 0 && !clock().Before(c.caught.Add(catchUp)) {
 			c.caught = clock()
@@ -145,6 +148,8 @@ func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot
 		case <-ctx.Done():
 		case <-next:
 		case <-fell:
+		case <-c.options.Again:
+			again = true
 		case <-timer.C:
 		}
 		timer.Stop()

@@ -114,8 +114,8 @@ func TestRounds(t *testing.T) {
 	one := w.set(t, labelPolicy("of-maps", "ConfigMap", ""))
 	excepted := must(one.With(&policy.Exception{Namespace: "shop", Name: "e", Hash: "1", Rules: []policy.ExceptedRule{{Policy: "of-maps", Rules: []string{"*"}}}}))(t)
 	synctest.Test(t, func(t *testing.T) {
-		told := &changes{}
-		led(t, w, scan.ControllerOptions{Policies: told, Memory: &lease{}, Interval: 10 * time.Minute}, func() {
+		told, again := &changes{}, make(chan struct{}, 1)
+		led(t, w, scan.ControllerOptions{Policies: told, Memory: &lease{}, Again: again, Interval: 10 * time.Minute}, func() {
 			expect := func(reason string, listed ...string) {
 				t.Helper()
 				if got := w.pages(); !slices.Equal(got, listed) {
@@ -144,6 +144,13 @@ func TestRounds(t *testing.T) {
 			expect("nothing changes")
 			pass(5 * time.Minute)
 			expect("the interval", "configmaps/")
+			again <- struct{}{}
+			pass(time.Second)
+			expect("somebody asked for one", "configmaps/")
+			pass(9 * time.Minute)
+			expect("once")
+			pass(2 * time.Minute)
+			expect("the interval after that", "configmaps/")
 		})
 	})
 }

@@ -125,7 +125,9 @@ func TestValidate(t *testing.T) {
 		{"a reference", verify.Authority{Key: &verify.Key{Ref: "k8s://a/b"}}, ""},
 		{"keyless", verify.Authority{Keyless: keyless(both)}, ""},
 		{"a chain", verify.Authority{Certificate: &verify.Certificate{Chain: []byte("c")}}, ""},
+		{"a certificate alone", verify.Authority{Certificate: &verify.Certificate{Leaf: []byte("c")}}, ""},
 		{"notation", verify.Authority{Notation: &verify.Notation{CA: []byte("c")}}, ""},
+		{"notation by a signing authority", verify.Authority{Notation: &verify.Notation{SigningAuthority: []byte("c")}}, ""},
 		{"nothing", verify.Authority{}, "exactly one"},
 		{"two", verify.Authority{Key: key, Keyless: keyless(both)}, "exactly one"},
 		{"an empty key", verify.Authority{Key: &verify.Key{}}, "empty"},
@@ -135,6 +137,8 @@ func TestValidate(t *testing.T) {
 		{"no certificate", verify.Authority{Certificate: &verify.Certificate{}}, "certificate or a chain"},
 		{"notation without stores", verify.Authority{Notation: &verify.Notation{TSA: []byte("c")}}, "signing authority"},
 		{"bounds", verify.Authority{Key: key, NotBefore: day, NotAfter: day.Add(1)}, ""},
+		{"an open end", verify.Authority{Key: key, NotBefore: day}, ""},
+		{"an open start", verify.Authority{Key: key, NotAfter: day}, ""},
 		{"bounds the wrong way round", verify.Authority{Key: key, NotBefore: day, NotAfter: day}, "not before"},
 	}
 	for _, test := range tests {
@@ -297,6 +301,7 @@ func TestRejection(t *testing.T) {
 		{verify.Rejection{Code: verify.BadSignature}, "bad-signature"},
 		{verify.Rejection{Code: verify.WrongKey, Expected: "a", Found: "b"}, "wrong-key: expected a, found b"},
 		{verify.Rejection{Code: verify.NoLogEntry, Expected: "a"}, "no-log-entry: expected a, found nothing"},
+		{verify.Rejection{Code: verify.WrongKey, Found: "b"}, "wrong-key: expected nothing, found b"},
 		{verify.Rejection{Code: verify.Malformed, Err: cause}, "malformed: cause"},
 	}
 	for _, test := range tests {
@@ -315,6 +320,7 @@ func TestSigner(t *testing.T) {
 		"s":                    {Subject: "s"},
 		"key 0123456789abcdef": {KeyFingerprint: "0123456789abcdef0123"},
 		"key 01":               {KeyFingerprint: "01"},
+		"key 02":               {KeyFingerprint: "02", Issuer: "i"},
 	}
 	for want, signer := range tests {
 		if got := signer.String(); got != want {

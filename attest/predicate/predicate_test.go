@@ -216,3 +216,52 @@ func FuzzPredicates(f *testing.F) {
 		_, _ = predicate.Value(statement("any", body))
 	})
 }
+
+// TestHalfRead: a predicate with a part of another kind is none, although the rest can be
+// read.
+func TestHalfRead(t *testing.T) {
+	parse := map[string]func(attest.Statement) error{
+		attest.PredicateSPDX:      func(s attest.Statement) error { _, err := predicate.ParseBillOfMaterials(s); return err },
+		attest.PredicateCycloneDX: func(s attest.Statement) error { _, err := predicate.ParseBillOfMaterials(s); return err },
+		attest.PredicateSLSAv02:   func(s attest.Statement) error { _, err := predicate.ParseProvenance(s); return err },
+		attest.PredicateVSA:       func(s attest.Statement) error { _, err := predicate.ParseSummary(s); return err },
+		attest.PredicateCustom:    func(s attest.Statement) error { _, err := predicate.ParseGeneric(s); return err },
+		attest.PredicateOpenVEX:   func(s attest.Statement) error { _, err := predicate.ParseVEX(s); return err },
+	}
+	for _, test := range []struct{ uri, body, from, to string }{
+		{attest.PredicateSPDX, `{"spdxVersion":"SPDX-2.3","name":"app"}`, `"app"`, "5"},
+		{attest.PredicateSPDX, `{"spdxVersion":"SPDX-2.3","Data":{}}`, `"SPDX-2.3"`, "5"},
+		{attest.PredicateCycloneDX, `{"bomFormat":"CycloneDX","specVersion":"1.6","components":[]}`, "[]", "5"},
+		{attest.PredicateCycloneDX, `{"bomFormat":"CycloneDX","specVersion":"1.6"}`, "CycloneDX", "SPDX"},
+		{attest.PredicateSLSAv02, `{"builder":{"id":"b"},"buildType":"t","materials":[]}`, "[]", "5"},
+		{attest.PredicateVSA, `{"verifier":{"id":"v"},"resourceUri":"r","verificationResult":"PASSED","timeVerified":"2026-05-01T12:00:00Z","verifiedLevels":[]}`, "[]", "5"},
+		{attest.PredicateCustom, `{"Data":"x","Timestamp":""}`, `""`, "5"},
+		{attest.PredicateOpenVEX, `{"author":"us","statements":[{"vulnerability":"v","status":"fixed"}]}`, `"us"`, "5"},
+		{attest.PredicateOpenVEX, `{"statements":[{"vulnerability":{"name":"v","aliases":[]},"status":"fixed"}]}`, "[]", "5"},
+	} {
+		if err := parse[test.uri](statement(test.uri, test.body)); err != nil {
+			t.Errorf("%s: %v", test.body, err)
+		}
+		broken := strings.Replace(test.body, test.from, test.to, 1)
+		if err := parse[test.uri](statement(test.uri, broken)); err == nil {
+			t.Errorf("%s was read", broken)
+		}
+	}
+	license := `{"spdxVersion":"SPDX-2.3","packages":[{"licenseConcluded":"NONE","licenseDeclared":"Zlib"},{"licenseConcluded":"","licenseDeclared":"MIT"}]}`
+	bill, err := predicate.ParseBillOfMaterials(statement(attest.PredicateSPDX, license))
+	if err != nil || len(bill.Components) != 2 || !reflect.DeepEqual(bill.Components[0].Licenses, []string{"Zlib"}) || !reflect.DeepEqual(bill.Components[1].Licenses, []string{"MIT"}) {
+		t.Errorf("got %+v, %v; want the licences that are said", bill, err)
+	}
+	unnamed := statement(attest.PredicateSLSAv02, `{"builder":{"id":"b"},"buildType":"t","materials":[{"digest":{"sha1":"abc"}}]}`)
+	if p, err := predicate.ParseProvenance(unnamed); err != nil || len(p.Materials) != 1 {
+		t.Errorf("a material without an address: got %+v, %v; want it to be kept", p, err)
+	}
+	versioned := statement(attest.PredicateCycloneDX+"/v1.6", `{"bomFormat":"CycloneDX","specVersion":"1.6"}`)
+	if _, err := predicate.ParseBillOfMaterials(versioned); err != nil {
+		t.Errorf("CycloneDX with its version in the type: %v", err)
+	}
+	versioned.PredicateType = attest.PredicateCycloneDX + "x"
+	if _, err := predicate.ParseBillOfMaterials(versioned); err == nil {
+		t.Error("a type that only begins alike was read")
+	}
+}

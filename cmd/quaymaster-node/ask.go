@@ -29,6 +29,8 @@ const (
 	maxHeader = 64 << 10
 	// verifyPath is the door that is asked.
 	verifyPath = "/api/v1/verify"
+	// modeHeader says with the value shadow that the gateway enforces nothing.
+	modeHeader = "Quaymaster-Mode"
 )
 
 // ask puts the question to the gateway; it is an imageverifier.Look.
@@ -36,33 +38,44 @@ func ask(ctx context.Context, settings *imageverifier.Settings, question imageve
 	if settings.Gateway == nil {
 		return imageverifier.Verdict{}, errors.New("the settings name no gateway")
 	}
-	raw, err := post(ctx, settings, question)
+	raw, shadow, err := post(ctx, settings, question)
 	if err != nil {
-		return imageverifier.Verdict{}, fmt.Errorf("ask the gateway: %w", err)
+		err = fmt.Errorf("ask the gateway: %w", err)
 	}
-	return imageverifier.Judge(raw, question, settings.RequireMatch)
+	verdict := imageverifier.Verdict{}
+	if err == nil {
+		verdict, err = imageverifier.Judge(raw, question, settings.RequireMatch)
+	}
+	if !shadow {
+		return verdict, err
+	}
+	if err != nil {
+		verdict.Reason = err.Error()
+	}
+	return imageverifier.Verdict{Allowed: true, Reason: "allowed, for the gateway is in shadow mode; else: " + verdict.Reason}, nil
 }
 
-// post sends the question and returns the gateway's record.
-func post(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) ([]byte, error) {
+// post sends the question and returns the gateway's record, and whether it is a shadow,
+// which it says with an error, too.
+func post(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) (record []byte, shadow bool, err error) {
 	transport, base, err := transportOf(settings.Gateway)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	body, err := json.Marshal(map[string]any{"images": []string{question.Image}, "namespace": settings.Namespace})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+verifyPath, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "quaymaster-node")
 	if settings.Gateway.TokenFile != "" {
 		token, err := tokenOf(settings.Gateway.TokenFile)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -70,10 +83,11 @@ func post(ctx context.Context, settings *imageverifier.Settings, question imagev
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
-	return read(response)
+	record, err = read(response)
+	return record, response.Header.Get(modeHeader) == "shadow", err
 }
 
 // read takes a record and nothing else.

@@ -143,7 +143,8 @@ func serve(t testing.TB, handler http.Handler, more string) (settings string, se
 // harbor is a gate with real parts, behind the real door, whose one rule it is.
 type harbor struct {
 	*gatetest.Harbor
-	door http.Handler
+	door  http.Handler
+	judge *gate.Gate
 
 	mu     sync.Mutex
 	opened []gate.Access
@@ -154,9 +155,9 @@ func newHarbor(t testing.TB) *harbor {
 	h := &harbor{Harbor: must(gatetest.NewHarbor())(t)}
 	t.Cleanup(h.Close)
 	set := must(policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
-	judge := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}}))(t)
+	h.judge = must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}}))(t)
 	tokens := must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
-	h.door = must(api.New(api.Config{Authenticator: tokens, Decider: judge}))(t)
+	h.door = must(api.New(api.Config{Authenticator: tokens, Decider: h.judge}))(t)
 	return h
 }
 

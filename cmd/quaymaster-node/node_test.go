@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/webhook/api"
 )
 
 // TestNode runs the built binary as containerd does.
@@ -27,7 +28,7 @@ func TestNode(t *testing.T) {
 		name string
 		run  func(t *testing.T, binary string)
 	}{
-		{"containerd", testContainerd}, {"socket", testSocket}, {"not understood", testWhatIsNotUnderstoodDenies},
+		{"containerd", testContainerd}, {"shadow", testShadow}, {"socket", testSocket}, {"not understood", testWhatIsNotUnderstoodDenies},
 		{"gateway away", testAGatewayThatIsAway}, {"foreign certificate", testAForeignCertificate}, {"in time", testItAnswersInTime},
 		{"wrong use", testWrongUse}, {"no identity", testNoIdentity}, {"question", testTheQuestion}, {"small and static", testTheBinaryIsSmallAndStatic},
 	} {
@@ -111,6 +112,36 @@ func testContainerd(t *testing.T, binary string) {
 				t.Errorf("allowed %t, %q, %v\n%s", j.ok, j.reason, j.err, j.log)
 			}
 		})
+	}
+}
+
+// testShadow: what the twin of testContainerd denies is pulled where the gateway says that
+// it is a shadow, also when it cannot judge; a gateway that is away says nothing.
+func testShadow(t *testing.T, binary string) {
+	h := newHarbor(t)
+	unsigned := h.Build("shop/unsigned", "1", "unsigned")
+	tokens := must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
+	shadow := must(api.New(api.Config{Authenticator: tokens, Decider: h.judge}, api.WithShadow()))(t)
+	settings, server := serve(t, shadow, "")
+	stranger, _ := serve(t, shadow, "")
+	if err := os.WriteFile(tokenPath(t, stranger), []byte("stranger-0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ reason, settings, says string }{
+		{"an image that is not signed", settings, "unsigned"},
+		{"a question that is not answered", stranger, "401"},
+	} {
+		j := containerd{binary: binary, settings: row.settings}.verify(t, unsigned.Name, unsigned.Manifest.Digest)
+		if j.err != nil || !j.ok || !strings.Contains(j.reason, "shadow") || !strings.Contains(j.reason, row.says) {
+			t.Errorf("%s: allowed %t, %q, %v\n%s", row.reason, j.ok, j.reason, j.err, j.log)
+		}
+	}
+	server.Close()
+	if j := (containerd{binary: binary, settings: settings}).verify(t, unsigned.Name, unsigned.Manifest.Digest); j.ok {
+		t.Errorf("a gateway that is away: %q", j.reason)
+	}
+	if modeHeader != api.ModeHeader {
+		t.Errorf("the header is %s at the door", api.ModeHeader)
 	}
 }
 

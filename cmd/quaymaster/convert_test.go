@@ -10,12 +10,12 @@ import (
 )
 
 func TestConvert(t *testing.T) {
-	samples := filepath.Join("..", "..", "policy", "convert", "testdata")
+	samples := filepath.Join("..", "..", "policy", "convert", "notation", "testdata")
 	golden, err := os.ReadFile(filepath.Join(samples, "notation-global.golden.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, root := filepath.Join(samples, "notation-global.json"), filepath.Join(samples, "root")
+	file, root := filepath.Join(samples, "notation-global.json"), filepath.Join("..", "..", "policy", "convert", "internal", "converttest", "root")
 	policy, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -156,7 +156,7 @@ func (f *setupFlags) readFiles() (material, error) {
 func (f *setupFlags) compile(ctx context.Context, t terminal, read material, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	from := &foundation{known: read.known, mirrors: read.mirrors}
 	var err error
-	if from.store, err = f.trustStore(ctx, read.root, read.known); err != nil {
+	if from.store, err = f.trustStore(ctx, read.root, read.known, nil); err != nil {
 		return nil, err
 	}
 	loaded, err := loadPolicies(read.policies, read.known, f.offline, clock)
@@ -191,7 +191,7 @@ func (f *setupFlags) asAdmitted(ctx context.Context, t terminal, reader *gateway
 	}
 	from := &foundation{mirrors: reader.Mirrors(), images: reader.Images(), known: known, pulls: reader.PullSecrets(), reader: reader}
 	var err error
-	if from.store, err = f.trustStore(ctx, root, reader.Keys()); err != nil {
+	if from.store, err = f.trustStore(ctx, root, reader.Keys(), reader.Configuration().Trust.Retired()); err != nil {
 		return nil, err
 	}
 	loaded := documents{compilers: reader.Compilers(), answers: answers}

@@ -33,17 +33,14 @@ type scanFlags struct {
 	setup           setupFlags
 	authorities     authorityFlags
 	signer          signerFlags
+	compare         compareFlags
 }
 
 // scanPageTimeout is the time for one page of objects, whose images may all be new.
 const scanPageTimeout = 10 * time.Minute
 
-func scanCommand(t terminal) *cobra.Command {
-	f := scanFlags{outputs: scanOutput()}
-	cmd := &cobra.Command{
-		Use:   "scan [-f FILE...] [--policy NEW...]",
-		Short: "Say what policies make of what runs already",
-		Long: `Scan asks about the objects that are in a cluster, or in files, as if each came
+// scanLong is the command's description.
+const scanLong = `Scan asks about the objects that are in a cluster, or in files, as if each came
 now, and says which would be denied and why. Nothing is changed anywhere.
 
 Without --policy, the policies are the cluster's own, with its exceptions,
@@ -59,19 +56,40 @@ named at the end. Of private images, the caller's own registry credentials count
 strength of a key (its fingerprint or its file), an identity, an image digest or
 a policy (policy:KIND/NAME), from what is remembered there. See docs/scan.md.
 
+--compare asks nobody either: it reads what our reports in the cluster and decision
+logs (--decision-log) say beside what Kyverno's reports and events and the API server's
+audit log (--audit-log) say of the same objects, and shows where the verdicts differ.
+With it -f names files of reports and events in place of a cluster, and the exit status
+is 0 if we would deny nothing newly, 1 if we would, 3 if something could not be looked
+at or read. See docs/compare.md.
+
 Outputs are those of verify but for vsa: -o FORMAT writes to standard output,
 -o FORMAT=PATH to a file, also when the scan came to nothing. text and json tell
 what is held against workloads, the others of every object.
 
 Exit status: 0 if everything would be admitted (a failure under audit is told), 1
 if an object would be denied, 3 if something could not be looked at, 2 for wrong
-use.`,
+use.`
+
+func scanCommand(t terminal) *cobra.Command {
+	f := scanFlags{outputs: scanOutput()}
+	cmd := &cobra.Command{
+		Use:   "scan [-f FILE...] [--policy NEW...]",
+		Short: "Say what policies make of what runs already",
+		Long:  scanLong,
 		Example: `  quaymaster scan
   quaymaster scan --context production --policy new-policy.yaml
   helm template . | quaymaster scan -f - --policy policies/
-  quaymaster scan --signer cosign.pub --gateway http://localhost:8001`,
+  quaymaster scan --signer cosign.pub --gateway http://localhost:8001
+  quaymaster scan --compare --audit-log audit.log`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.compare.compare {
+				return f.runCompare(cmd.Context(), t)
+			}
+			if f.compare.given() {
+				return errors.New("--audit-log and --metrics are for --compare")
+			}
 			if f.signer.signer != "" {
 				return f.runSigner(cmd.Context(), t)
 			}
@@ -95,6 +113,7 @@ use.`,
 	flags.StringVar(&f.setup.cluster.gatewayConfig, "gateway-config", "", "the gateway's configuration `file`, where the ConfigMap quaymaster/quaymaster is not it")
 	f.authorities.register(cmd)
 	f.signer.register(cmd)
+	f.compare.register(cmd)
 	return cmd
 }
 
@@ -107,8 +126,8 @@ func (f *scanFlags) check(cmd *cobra.Command) error {
 		return errors.New("--qps and --registry-requests: want more than nothing")
 	case f.setup.timeout <= 0:
 		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
-	case f.signer.gateway != "" || f.signer.tokenFile != "" || f.signer.decisionLog != "" || f.signer.reports:
-		return errors.New("--gateway, --token-file, --decision-log and --reports are for --signer")
+	case f.signer.gateway != "" || f.signer.tokenFile != "" || len(f.signer.decisionLogs) > 0 || f.signer.reports:
+		return errors.New("--gateway, --token-file, --decision-log and --reports are for --signer and --compare")
 	}
 	return f.authorities.check(cmd)
 }

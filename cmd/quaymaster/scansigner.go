@@ -27,8 +27,9 @@ import (
 
 // signerFlags ask a gateway what it remembers, or who keeps what it said.
 type signerFlags struct {
-	signer, gateway, tokenFile, caFile, decisionLog string
-	reports                                         bool
+	signer, gateway, tokenFile, caFile string
+	decisionLogs                       []string
+	reports                            bool
 }
 
 const (
@@ -43,7 +44,7 @@ func (f *signerFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.signer, "signer", "", "list what runs on the strength of a `key` (file or fingerprint), an identity, a digest (sha256:...) or a policy (policy:KIND/NAME)")
 	flags.StringVar(&f.gateway, "gateway", "", "`URL` of the gateway's dashboard, for --signer")
-	flags.StringVar(&f.decisionLog, "decision-log", "", "`folder` of a gateway's decision log, for --signer in place of --gateway")
+	flags.StringArrayVar(&f.decisionLogs, "decision-log", nil, "`folder` of a gateway's decision log, for --signer in place of --gateway; for --compare also a file of its lines, and more than once")
 	flags.BoolVar(&f.reports, "reports", false, "ask the reports in the cluster (--context), for --signer in place of --gateway")
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` of the bearer token to show it")
 	flags.StringVar(&f.caFile, "gateway-ca", "", "PEM `file` of certificate authorities to trust for it beside the system's")
@@ -113,6 +114,8 @@ type stands struct {
 	Signer     string              `json:"signer"`
 	About      inventory.About     `json:"about"`
 	Images     []inventory.Details `json:"images"`
+	// NotRead counts the reports that make no sense.
+	NotRead int `json:"notRead,omitempty"`
 
 	inReports bool // which know less
 }
@@ -149,7 +152,7 @@ Where a decision log is kept: --decision-log with a copy of a replica's folder`
 // runSigner says what stands on a signer.
 func (f *scanFlags) runSigner(ctx context.Context, t terminal) error {
 	asked := 0
-	for _, is := range []bool{f.signer.gateway != "", f.signer.decisionLog != "", f.signer.reports} {
+	for _, is := range []bool{f.signer.gateway != "", len(f.signer.decisionLogs) == 1, f.signer.reports} {
 		if is {
 			asked++
 		}
@@ -178,6 +181,9 @@ func (f *scanFlags) runSigner(ctx context.Context, t terminal) error {
 		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
 		return status(exitUnable)
 	}
+	if err == nil && found.NotRead > 0 {
+		return status(exitUnable)
+	}
 	return err
 }
 
@@ -202,7 +208,7 @@ func (f *scanFlags) stands(ctx context.Context, t terminal, query url.Values) (*
 		source = "--reports"
 		found, err = standsInReports(ctx, client.Dynamic, query)
 	default:
-		found, err = standsInLog(f.signer.decisionLog, query)
+		found, err = standsInLog(f.signer.decisionLogs[0], query)
 	}
 	if err != nil {
 		return nil, roundError{fmt.Errorf("%s: %w", source, err)}
@@ -320,7 +326,7 @@ func (s *stands) text(w io.Writer) error {
 	}
 	for _, image := range s.Images {
 		line := func(workload string, count int) {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\n", report.Escape(image.Reference), shortDigest(image.Digest), image.Verdict, report.Escape(workload), count)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\n", inRow(image.Reference), shortDigest(image.Digest), image.Verdict, inRow(workload), count)
 		}
 		running := 0
 		for _, use := range image.Uses {
@@ -340,6 +346,9 @@ func (s *stands) text(w io.Writer) error {
 		}
 	}
 	_ = table.Flush() // into memory
+	if s.NotRead > 0 {
+		fmt.Fprintf(&b, "not read: %d reports of the gateway that make no sense\n", s.NotRead)
+	}
 	fmt.Fprintf(&b, "%d images, %d workloads and %d pods at least stand on %s, %s\n", len(s.Images), workloads, pods, report.Escape(s.Signer), s.source())
 	_, err := io.WriteString(w, b.String())
 	return err

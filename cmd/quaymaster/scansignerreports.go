@@ -26,17 +26,17 @@ func standsInReports(ctx context.Context, client dynamic.Interface, query url.Va
 		return nil, err
 	}
 	var said recall.Reported
-	served := false
+	served, unread := false, 0
 	for _, api := range policyreport.APIs() {
 		store, err := reports.NewStore(client, api)
 		if err != nil {
 			return nil, err
 		}
-		is, err := readReports(ctx, store, &said)
+		is, left, err := readReports(ctx, store, &said)
 		if err != nil {
 			return nil, err
 		}
-		served = served || is
+		served, unread = served || is, unread+left
 	}
 	if !served {
 		return nil, errors.New("the cluster serves neither PolicyReports nor OpenReports: ask the gateway (--gateway)")
@@ -49,29 +49,31 @@ func standsInReports(ctx context.Context, client dynamic.Interface, query url.Va
 	if err != nil {
 		return nil, err
 	}
-	found.inReports = true
+	found.inReports, found.NotRead = true, unread
 	return found, nil
 }
 
-// readReports reads those of one API that are the gateway's; false: it is not served.
-func readReports(ctx context.Context, from *reports.Store, into *recall.Reported) (served bool, err error) {
+// readReports reads those of one API that are the gateway's; false: it is not served. One
+// that makes no sense, as whoever may write reports can make one, is counted and left out.
+func readReports(ctx context.Context, from *reports.Store, into *recall.Reported) (served bool, unread int, err error) {
 	for _, namespace := range []string{reports.Everywhere, ""} {
 		err := from.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
 			results, err := policyreport.Results(text)
 			if err != nil {
-				return err
+				unread++
+				return nil //nolint:nilerr // it is counted
 			}
 			into.Add(slices.DeleteFunc(results, func(r result.Result) bool { return r.Image == nil }))
 			return nil
 		})
 		switch {
 		case errors.Is(err, publish.ErrNotServed):
-			return false, nil
+			return false, unread, nil
 		case errors.Is(err, publish.ErrRejected):
-			return false, fmt.Errorf("list is wanted on the reports of every namespace: %w", err)
+			return false, unread, fmt.Errorf("list is wanted on the reports of every namespace: %w", err)
 		case err != nil:
-			return false, err
+			return false, unread, err
 		}
 	}
-	return true, nil
+	return true, unread, nil
 }

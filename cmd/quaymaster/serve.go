@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -16,8 +17,9 @@ import (
 
 func serveCommand(t terminal) *cobra.Command {
 	var path, roles string
+	var dry time.Duration
 	cmd := &cobra.Command{
-		Use:   "serve [--config FILE] [--roles ROLES]",
+		Use:   "serve [--config FILE] [--roles ROLES] [--dry-verdicts[=TIME]]",
 		Short: "Run the gateway: admission for a Kubernetes API server",
 		Long: `Serve answers the API server's admission requests: it pins images to the digests
 that it proved, and denies those that policies do not let run. It runs in a
@@ -28,6 +30,11 @@ every setting. --roles says what this process does, in place of the
 configuration's roles: some of admission, scan, report and background, with
 commas between them; docs/roles.md says what each does and needs. On SIGTERM it
 is not ready first, finishes what is at work, and leaves.
+
+With --dry-verdicts it looks, before it calls itself ready, at everything that
+runs, and writes to standard output which verdicts differ from those in the
+reports (or in its decision log) of the version before. It becomes ready whatever
+it finds, and when the time is up (docs/upgrade.md).
 
 Of the environment it reads POD_NAME and POD_IP, by which replicas know one
 another, OTEL_EXPORTER_OTLP_ENDPOINT where traces.endpoint is not set, and what
@@ -54,13 +61,22 @@ it could not serve.`,
 				}
 			}
 			configuration.Traces.Endpoint = cmp.Or(configuration.Traces.Endpoint, t.env("OTEL_EXPORTER_OTLP_ENDPOINT"))
-			return serve(cmd, configuration, t)
+			if dry < 0 || dry > gateway.MaxDryVerdicts {
+				return fmt.Errorf("--dry-verdicts=%s: want up to %s", dry, gateway.MaxDryVerdicts)
+			}
+			return serve(cmd, configuration, t, dry)
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "configuration `file`; without it every setting has its default")
+	cmd.Flags().DurationVar(&dry, "dry-verdicts", 0, "say first which verdicts on what runs differ from those before, within this `time`; 30s if none is given")
+	cmd.Flags().Lookup("dry-verdicts").NoOptDefVal = usualDryVerdicts.String()
 	cmd.Flags().StringVar(&roles, "roles", "", "`roles` of this process: some of admission,scan,report,background; the default is what the configuration says, else all")
 	return cmd
 }
+
+// usualDryVerdicts is how long a start waits for its verdicts: short enough that a cluster
+// which starts with nothing running has its gateway within a minute.
+const usualDryVerdicts = 30 * time.Second
 
 // collectAt is by how many percent the heap grows before garbage is collected,
 // unless GOGC says otherwise. What the gateway keeps is small beside what its
@@ -70,7 +86,7 @@ const collectAt = 200
 
 // serve runs the gateway. Its log is the process's: libraries that log by
 // themselves write into it, so that each line is of one form.
-func serve(cmd *cobra.Command, configuration gateway.Configuration, t terminal) error {
+func serve(cmd *cobra.Command, configuration gateway.Configuration, t terminal, dry time.Duration) error {
 	if t.env("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}
@@ -79,6 +95,7 @@ func serve(cmd *cobra.Command, configuration gateway.Configuration, t terminal) 
 	err := gateway.Run(cmd.Context(), configuration, gateway.Options{
 		Log: t.err, Version: version, Revision: revision,
 		Replica: cmp.Or(t.env("POD_NAME"), gateway.Replica()), Address: t.env("POD_IP"),
+		DryVerdicts: dry, Verdicts: t.out,
 		Logger: func(log *slog.Logger) {
 			said = log
 			slog.SetDefault(log) // and with it package log

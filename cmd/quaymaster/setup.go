@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +32,7 @@ type setupFlags struct {
 	mirrors             []string
 	trustedRoot         string
 	refreshTrust        bool
+	retired             []string
 	layouts             []string
 	offline             bool
 	registryCA          string
@@ -60,6 +63,7 @@ func (f *setupFlags) registerOnline(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces that policies look up")
 	flags.StringVar(&f.trustedRoot, "trusted-root", "", "trusted_root.json `file` in place of the public-good instance's")
 	flags.BoolVar(&f.refreshTrust, "refresh-trust", false, "ask the public-good TUF repository for a newer trusted root first")
+	flags.StringArrayVar(&f.retired, "retired-key", nil, "key that was lost or replaced, and when, as in `SHA256=TIME` (of the public key; RFC 3339): what it signed later proves nothing; may be repeated")
 	flags.StringArrayVar(&f.mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors, or of what is read as one; may be repeated")
 	flags.StringVar(&f.registryCA, "registry-ca", "", "PEM `file` of certificate authorities to trust for registries beside the system's")
 	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "`host[:port]` of a registry to ask without TLS; loopback hosts always are")
@@ -224,13 +228,18 @@ func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *engine.Resources
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := f.trustStore(ctx, root, known)
+	store, err := f.trustStore(ctx, root, known, nil)
 	return store, known, err
 }
 
-// trustStore opens it with a root of its own, or the public-good instance's.
-func (f *setupFlags) trustStore(ctx context.Context, root []byte, secrets trust.Secrets) (*trust.Store, error) {
-	options := trust.Options{Secrets: secrets, TrustedRoot: root}
+// trustStore opens it with a root of its own, or the public-good instance's. Keys that are
+// retired elsewhere are so beside those of --retired-key.
+func (f *setupFlags) trustStore(ctx context.Context, root []byte, secrets trust.Secrets, retired []trust.Retired) (*trust.Store, error) {
+	own, err := retiredKeys(f.retired)
+	if err != nil {
+		return nil, err
+	}
+	options := trust.Options{Secrets: secrets, TrustedRoot: root, Retired: slices.Concat(retired, own)}
 	if !f.offline {
 		options.KMS = kms.Providers{}
 	}
@@ -255,6 +264,20 @@ func (f *setupFlags) trustStore(ctx context.Context, root []byte, secrets trust.
 		}
 	}
 	return store, nil
+}
+
+// retiredKeys reads what --retired-key says.
+func retiredKeys(texts []string) ([]trust.Retired, error) {
+	var list []trust.Retired
+	for _, text := range texts {
+		fingerprint, end, _ := strings.Cut(text, "=")
+		at, err := time.Parse(time.RFC3339, end)
+		if err != nil {
+			return nil, fmt.Errorf("--retired-key %q: want SHA256=TIME, with a time such as 2026-03-01T12:00:00Z", text)
+		}
+		list = append(list, trust.Retired{Fingerprint: fingerprint, NotAfter: at})
+	}
+	return list, nil
 }
 
 func tufCache() string {

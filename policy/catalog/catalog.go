@@ -112,6 +112,10 @@ type Options struct {
 	// one about what none of them names. They have no document and no entry. nil
 	// means none.
 	Beside func(active []*policy.Policy) ([]*policy.Policy, error)
+	// InForce returns what is asked in place of a policy: itself, one that was made of
+	// it, or one of the same ID from before. It is called while the catalog is being
+	// changed, and must not call it but for Compile. nil means the policy itself.
+	InForce func(key string, text []byte, p *policy.Policy) *policy.Policy
 }
 
 // Catalog keeps the documents. It is safe for concurrent use.
@@ -212,6 +216,28 @@ func (c *Catalog) Check(text []byte) error {
 		return entry.Err
 	}
 	return nil
+}
+
+// Compile says what would become of a document, which is not kept.
+func (c *Catalog) Compile(d Document) Entry { return c.compile(d) }
+
+// Texts calls do with each policy of the catalog and the text that it was made of, in
+// the order of keys. do must not call the catalog but for Compile.
+func (c *Catalog) Texts(do func(entry Entry, text []byte)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, entry := range c.snapshot.Load().Entries {
+		if entry.Policy != nil {
+			do(entry, c.entries[entry.Key].text)
+		}
+	}
+}
+
+// Publish makes the snapshot again: what InForce says has changed.
+func (c *Catalog) Publish() *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.publish()
 }
 
 // head is what is read of a document before it is known whose it is.

@@ -3,7 +3,9 @@ package catalog_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -215,6 +217,16 @@ func TestFolder(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "more.yml")); err != nil {
 		t.Fatal(err)
 	}
+	link := filepath.Join(dir, "link.yaml")
+	if err := os.Symlink("nothing", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder.Load(); !errors.Is(err, fs.ErrNotExist) || len(cat.Snapshot().Set.Policies()) != 2 {
+		t.Errorf("a link to nothing, which is not a file that went away: %v", err)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
 	load(true, "a file less")
 	if n := len(cat.Snapshot().Set.Policies()); n != 1 {
 		t.Errorf("%d policies", n)
@@ -237,7 +249,12 @@ func TestFolderWatches(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		folder.Watch(ctx, func(_ bool, err error) { told <- err })
+		folder.Watch(ctx, func(_ bool, err error) {
+			select {
+			case told <- err:
+			case <-ctx.Done():
+			}
+		})
 	}()
 	if err := <-told; err != nil || len(cat.Snapshot().Set.Policies()) != 1 {
 		t.Errorf("at first: %v", err)

@@ -26,8 +26,8 @@ const (
 	maxFiles = 10_000
 	// maxFolders bounds the bytes of all of them.
 	maxFolders = 256 << 20
-	// folderPrefix begins the keys of documents from folders.
-	folderPrefix = "folder/"
+	// FolderPrefix begins the keys of documents from folders: their path and # follow.
+	FolderPrefix = "folder/"
 )
 
 // Files are the contents of folders at one moment.
@@ -81,6 +81,9 @@ func NewFolder(o FolderOptions) (*Folder, error) {
 // that cannot be read change nothing: what was active stays so.
 func (f *Folder) Load() (changed bool, err error) {
 	files, err := f.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		files, err = f.read() // a file that went away after it was listed, as a ConfigMap's do when it changes
+	}
 	if err != nil || files.Hash == f.last {
 		return false, err
 	}
@@ -89,7 +92,7 @@ func (f *Folder) Load() (changed bool, err error) {
 			return false, err
 		}
 	}
-	f.catalog.Replace(folderPrefix, files.Documents)
+	f.catalog.Replace(FolderPrefix, files.Documents)
 	f.last = files.Hash
 	return true, nil
 }
@@ -166,7 +169,7 @@ func (f *Folder) split(files *Files, name string, text []byte) error {
 			return fmt.Errorf("policies: %s: %w", o.Source(), err)
 		}
 		files.Documents = append(files.Documents, Document{
-			Key: fmt.Sprintf("%s%s#%06d", folderPrefix, name, i), Text: document, Source: o.Source(),
+			Key: fmt.Sprintf("%s%s#%06d", FolderPrefix, name, i), Text: document, Source: o.Source(),
 		})
 	}
 	return nil

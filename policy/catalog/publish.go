@@ -28,7 +28,7 @@ func (c *Catalog) publish() *Snapshot {
 		}
 		next.Entries = append(next.Entries, entry)
 		if entry.Policy != nil {
-			policies = append(policies, entry.Policy)
+			policies = append(policies, c.inForce(key, entry.Policy))
 		}
 		if entry.Exception != nil {
 			exceptions = append(exceptions, entry.Exception)
@@ -49,6 +49,13 @@ func (c *Catalog) publish() *Snapshot {
 	}
 	c.snapshot.Store(next)
 	return next
+}
+
+func (c *Catalog) inForce(key string, p *policy.Policy) *policy.Policy {
+	if c.options.InForce == nil {
+		return p
+	}
+	return c.options.InForce(key, c.entries[key].text, p)
 }
 
 func (c *Catalog) join(policies []*policy.Policy, exceptions []*policy.Exception, overrides []*policy.Override) (*policy.Set, error) {

@@ -2,33 +2,23 @@ package convert
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/policy/convert/connaisseur"
+	"github.com/quaymaster/quaymaster/policy/convert/containers"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
+	"github.com/quaymaster/quaymaster/policy/convert/kyverno"
+	"github.com/quaymaster/quaymaster/policy/convert/notation"
+	"github.com/quaymaster/quaymaster/policy/convert/ratify"
+	"github.com/quaymaster/quaymaster/policy/convert/sigstore"
 )
 
-// Bounds on what is read. A policy that people write stays far below them.
-const (
-	// MaxInput is the largest policy, in bytes: the API server's own bound on an
-	// object is 1.5 MiB.
-	MaxInput = 1 << 20
-	// maxFile is the largest file that a policy may name, in bytes: a chain of
-	// certificates has a few KiB.
-	maxFile = 1 << 20
-	// maxDocuments bounds the documents of one file.
-	maxDocuments = 100
-	// maxRules bounds the rules of one source: each is compared with each.
-	maxRules = 200
-	// maxExpression bounds one expression that is written, in bytes: the gateway's
-	// own bound on what it compiles is 64 KiB.
-	maxExpression = 60 << 10
-	// maxFiles bounds the files of one notation trust store.
-	maxFiles = 100
-)
+// MaxInput is the largest policy that is read, in bytes: the API server's own bound
+// on an object is 1.5 MiB.
+const MaxInput = 1 << 20
 
 // Format is a policy language that can be read.
 type Format string
@@ -74,7 +64,7 @@ func Convert(data []byte, options Options) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	documents, err := split(data)
+	documents, err := source.Split(data)
 	if err != nil {
 		return nil, err
 	}
@@ -84,110 +74,30 @@ func Convert(data []byte, options Options) ([]byte, error) {
 			return nil, err
 		}
 	}
-	c := &conversion{options: options, names: map[string]bool{}}
-	if err := c.read(format, documents); err != nil {
-		return nil, err
-	}
-	if len(c.problems) > 0 {
-		return nil, &Refusal{Problems: c.problems}
-	}
-	return write(format, c.notes, c.policies)
-}
-
-// conversion is what was understood so far.
-type conversion struct {
-	options  Options
-	problems []Problem
-	// notes are comments about the whole: what is not part of a policy.
-	notes    []string
-	policies []*said
-	names    map[string]bool
-}
-
-func (c *conversion) read(format Format, documents []source) error {
-	readers := map[Format]func(*conversion, []source){
-		Connaisseur: (*conversion).connaisseur, Notation: (*conversion).notation, Containers: (*conversion).containers,
-		OpenShift: (*conversion).openshift, Ratify: (*conversion).ratify, Kyverno: (*conversion).kyverno, Sigstore: (*conversion).sigstore,
-	}
-	reader, ok := readers[format]
+	read, ok := readers()[format]
 	if !ok {
-		return fmt.Errorf("no format is called %q: want one of %s", format, join(Formats(), ", "))
+		return nil, fmt.Errorf("no format is called %q: want one of %s", format, join(Formats(), ", "))
 	}
-	reader(c, documents)
-	return nil
+	c := source.New(source.Options{Files: options.Files, DropSignedIdentity: options.DropSignedIdentity})
+	read(c, documents)
+	if len(c.Problems) > 0 {
+		return nil, &Refusal{Problems: c.Problems}
+	}
+	return said.Write(titles()[format], c.Notes, c.Policies)
 }
 
-// refuse notes what cannot be carried, and what to do about it.
-func (c *conversion) refuse(path, found, do string) {
-	c.problems = append(c.problems, Problem{Path: path, Found: found, Do: do})
-}
-
-// note keeps a comment about the whole.
-func (c *conversion) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if !slices.Contains(c.notes, text) {
-		c.notes = append(c.notes, text)
+func readers() map[Format]func(*source.Conversion, []source.Document) {
+	return map[Format]func(*source.Conversion, []source.Document){
+		Connaisseur: connaisseur.Read, Notation: notation.Read, Containers: containers.Read, OpenShift: containers.ReadImagePolicies,
+		Ratify: ratify.Read, Kyverno: kyverno.Read, Sigstore: sigstore.Read,
 	}
 }
 
-// one returns the only document of a format that has one a file.
-func (c *conversion) one(documents []source) (source, bool) {
-	if len(documents) != 1 {
-		c.refuse("", fmt.Sprintf("%d documents", len(documents)), "this format has one a file: convert each alone")
-		return source{}, false
+// titles are what the formats are called in the output.
+func titles() map[Format]string {
+	return map[Format]string{
+		Connaisseur: "Connaisseur's application values", Notation: "a notation trust policy", Containers: "a containers policy.json",
+		OpenShift: "OpenShift's image policies", Ratify: "Ratify's resources", Kyverno: "Kyverno's verifyImages",
+		Sigstore: "policy-controller's ClusterImagePolicies",
 	}
-	return documents[0], true
-}
-
-// detect recognises a format by its documents.
-func detect(documents []source) (Format, error) {
-	found := map[Format]bool{}
-	var last Format
-	for _, d := range documents {
-		format := d.format()
-		if format == "" {
-			return "", fmt.Errorf("%swhat policy is this? its apiVersion %q and kind %q are no known format's, and so is its shape: say --from with one of %s",
-				d.prefix, d.APIVersion, d.Kind, join(Formats(), ", "))
-		}
-		found[format], last = true, format
-	}
-	if len(found) > 1 {
-		return "", errors.New("the file holds policies of several formats: convert each alone")
-	}
-	return last, nil
-}
-
-// format recognises one document.
-func (s source) format() Format {
-	group, _, _ := strings.Cut(s.APIVersion, "/")
-	switch group {
-	case "config.openshift.io":
-		return OpenShift
-	case "config.ratify.deislabs.io", "config.ratify.sh":
-		return Ratify
-	case "kyverno.io":
-		return Kyverno
-	case "policy.sigstore.dev":
-		return Sigstore
-	case "":
-	default:
-		return ""
-	}
-	switch {
-	case s.has("application") || s.has("validators") && s.has("policy"):
-		return Connaisseur
-	case s.has("trustPolicies"):
-		return Notation
-	case s.has("default") || s.has("transports"):
-		return Containers
-	}
-	return ""
-}
-
-func join[T ~string](list []T, between string) string {
-	texts := make([]string, len(list))
-	for i, one := range list {
-		texts[i] = string(one)
-	}
-	return strings.Join(texts, between)
 }

@@ -2,27 +2,33 @@ package convert_test
 
 import (
 	"bytes"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy/convert"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 )
 
 // FuzzConvert hands foreign bytes to each reader: it never panics, says the same of
 // the same bytes, and writes either policies or a refusal, not both.
 func FuzzConvert(f *testing.F) {
-	for i, format := range convert.Formats() {
-		for _, sample := range samples() {
-			if sample.format == format {
-				f.Add(uint8(i+1), input(f, sample.file))
+	files, err := filepath.Glob("*/testdata/*")
+	if err != nil || len(files) < len(convert.Formats()) {
+		f.Fatalf("%d files for %d formats: %v", len(files), len(convert.Formats()), err)
+	}
+	for _, file := range files {
+		for i, format := range convert.Formats() {
+			if strings.HasPrefix(filepath.Base(file), string(format)) {
+				f.Add(uint8(i+1), must(converttest.Read(file))(f))
 			}
 		}
 	}
-	for base, rows := range refusals() {
-		f.Add(uint8(0), []byte(fill(f, base)))
-		f.Add(uint8(0), []byte(fill(f, rows[0].new)))
+	for _, text := range sources() {
+		f.Add(uint8(0), []byte(text))
 	}
 	f.Fuzz(func(t *testing.T, from uint8, text []byte) {
-		options := rooted()
+		options := converttest.Options()
 		if formats := convert.Formats(); from > 0 {
 			options.From = formats[int(from-1)%len(formats)]
 		}
@@ -37,6 +43,8 @@ func FuzzConvert(f *testing.F) {
 			}
 			return
 		}
-		policies(t, string(text), options) // is YAML
+		if _, err := converttest.Policies(string(text), options); err != nil {
+			t.Fatal(err)
+		}
 	})
 }

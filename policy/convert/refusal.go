@@ -3,27 +3,13 @@ package convert
 import (
 	"fmt"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
-// Problem is a part of a policy that cannot be carried.
-type Problem struct {
-	// Path is where it stands, dotted, with indices in brackets; a file of several
-	// documents has "document 2: " before it.
-	Path string
-	// Found is what stands there.
-	Found string
-	// Do is what to do about it.
-	Do string
-}
-
-// Error returns "path: what was found: what to do".
-func (p Problem) Error() string {
-	text := p.Found + ": " + p.Do
-	if p.Path != "" {
-		text = p.Path + ": " + text
-	}
-	return text
-}
+// Problem is a part of a policy that cannot be carried: where it stands, what was
+// found and what to do about it.
+type Problem = source.Problem
 
 // Refusal says what of a policy cannot be carried. Nothing of it was converted.
 type Refusal struct {

@@ -25,6 +25,12 @@ func TestConcernsAndExempts(t *testing.T) {
 		{"ghcr.io/org/app:*", "ghcr.io/org/app@" + digest, true, false, "every tag is every digest to who is concerned"},
 		{"ghcr.io/org/app:v1", "ghcr.io/org/app:v1@" + digest, true, false, "a tag beside a digest exempts nothing"},
 		{"ghcr.io/org/app@*", "ghcr.io/org/app:v1@" + digest, true, true, "the digest"},
+		{"ghcr.io/org/other:*", "ghcr.io/org/app@" + digest, false, false, "every tag of another one"},
+		{"ghcr.io/org/app?", "ghcr.io/org/app:v1", false, false, "one character after the name, and no more"},
+		{"ghcr.io/org/app?", "ghcr.io/org/app@" + digest, true, false, "the same where no tag is written, which is any tag"},
+		{"ghcr.io/org/ap?", "ghcr.io/org/app:v1", false, false, "a wildcard stands for what is there, and for no tag beside it"},
+		{"ghcr.io/org/app:v1@*", "ghcr.io/org/app:v1@" + digest, true, false, "a tag with a digest"},
+		{"ghcr.io/org/app:v2@*", "ghcr.io/org/app:v1@" + digest, false, false, "another tag with a digest"},
 		{"ghcr.io/org/ap?:v1", "ghcr.io/org/app:v1", true, true, "one character"},
 		{"ghcr.io/org/ap?:v1", "ghcr.io/org/apps:v1", false, false, "one character more"},
 	} {
@@ -34,6 +40,63 @@ func TestConcernsAndExempts(t *testing.T) {
 		}
 		if got := reference.Exempts(patterns, ref); got != c.exempts {
 			t.Errorf("%s: exempts %t", c.reason, got)
+		}
+	}
+}
+
+func TestNormal(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"index.docker.io/library/*": "docker.io/library/*", "GHCR.io/org/*": "ghcr.io/org/*", "*.Example.com:443/x": "*.example.com:443/x",
+		"example.com:443/x": "example.com/x", "localhost/x": "localhost/x", "LOCALHOST/x": "LOCALHOST/x", "org/App": "org/App", "nginx": "nginx", "*": "*",
+	} {
+		if got := reference.Normal(pattern); got != want {
+			t.Errorf("%s: got %s, want %s", pattern, got, want)
+		}
+	}
+}
+
+// TestUnmatchable: a pattern that could match nothing is told, with what is wrong; and none
+// that could match something is.
+func TestUnmatchable(t *testing.T) {
+	for _, test := range []struct{ good, bad, says string }{
+		{"ghcr.io/org/*", "https://ghcr.io/org/*", "scheme"},
+		{"ghcr.io/org/*", "ghcr.io/{a,b}/*", "braces"},
+		{"ghcr.io/org/*", "ghcr.io/org/*}", "braces"},
+		{"ghcr.io/a/*", "ghcr.io/a/*,ghcr.io/b/*", "commas"},
+		{"ghcr.io/a/*", "ghcr.io/a/* ", "spaces"},
+		{"ghcr.io/a/*", "^ghcr.io/a/*", "regular expressions"},
+		{"ghcr.io/a/*", `ghcr\.io/a/*`, "regular expressions"},
+		{"*.example.com/x", "*.example.com:443/x", "without :443"},
+		{"*.example.com:8443/x", "*.EXAMPLE.com:443/x", "without :443"},
+		{"example.com:443/x", "*.example.com:443/x", "without :443"},
+		{"x*:443", "*.example.com:443/x*:443", "without :443"},
+		{"*docker.io/x", "*.index.docker.io/x", "docker.io/"},
+		{"index.docker.io/x", "*registry-1.docker.io/x", "docker.io/"},
+		{"*index.docker.io", "*registry.hub.docker.com/x", "docker.io/"},
+		{"*.example.com/x", "*INDEX.docker.io/x", "docker.io/"},
+		{"org/app", "/org/app", "empty"},
+		{"org/app/*", "org/app/", "empty"},
+		{"ghcr.io/org/app", "ghcr.io//org/app", "empty"},
+		{"ghcr.io/org/app:V1", "ghcr.io/Org/app:v1", "repositories are written in lower case"},
+		{"ghcr.io/org/app*V1", "ghcr.io/org/App*V1", "repositories are written in lower case"},
+		{"GHCR.io/org/app", "GHCR.io/ORG/app", "repositories are written in lower case"},
+		{"app@sha256:ab*", "app@sha256:AB*", "digests are written in lower case"},
+		{"app:V1@sha256:ab*", "app:v1@SHA256:ab*", "digests are written in lower case"},
+		{"[2001*", "ghcr.io/[a]/x", "no repository has"},
+		{"[::1]:5000/x", "ghcr.io/x[a]", "no repository has"},
+		{"localhost/x", "localhost/x[", "no repository has"},
+		{"ghcr.io/a_b.c-d/0/x", "ghcr.io/a&b/x", "no repository has"},
+		{"ghcr.io/x:a_B.9-c", "ghcr.io/x:a&b", "no tag or digest has"},
+		{"ghcr.io/x*a", "ghcr.io/x*a&", "no tag or digest has"},
+		{"ghcr.io/x?a", "ghcr.io/x?a&", "no tag or digest has"},
+		{"*", ":&", "no tag or digest has"},
+		{"*/x", "*&", "no tag or digest has"},
+	} {
+		if got := reference.Unmatchable(test.good); got != "" {
+			t.Errorf("%q: %s", test.good, got)
+		}
+		if got := reference.Unmatchable(test.bad); !strings.Contains(got, test.says) {
+			t.Errorf("%q: got %q, want %q in it", test.bad, got, test.says)
 		}
 	}
 }

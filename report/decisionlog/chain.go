@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
 // Position is a place in a chain: the number and the hash of the last line. The zero
@@ -58,8 +60,8 @@ func (c *Chain) Append(text []byte, e *Entry) ([]byte, error) {
 		return text, fmt.Errorf("decision log: %w", err)
 	}
 	line := c.text.Bytes()
-	if len(line) > maxLine {
-		return text, fmt.Errorf("decision log: a line of %d bytes, of which at most %d are read", len(line), maxLine)
+	if len(line) > segment.MaxLine {
+		return text, fmt.Errorf("decision log: a line of %d bytes, of which at most %d are read", len(line), segment.MaxLine)
 	}
 	c.at = c.at.After(line[:len(line)-1])
 	return append(text, line...), nil

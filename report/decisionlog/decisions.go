@@ -24,6 +24,7 @@ func Decisions(d report.Decided) []Decision {
 	}
 	o := &d.Outcome
 	about.PolicySet, about.Trust, about.Mirrors = o.PolicyHash, o.TrustGeneration, o.MirrorHash
+	about.Milliseconds, about.Requests = float64(o.Duration.Microseconds())/1000, o.Cost.Requests
 	lines := make([]Decision, 0, len(o.Verdicts)+1)
 	for i := range o.Verdicts {
 		lines = append(lines, ofImage(about, &o.Verdicts[i]))
@@ -40,7 +41,7 @@ func occasion(d report.Decided) Decision {
 	on := &d.Occasion
 	made := Decision{
 		Process: on.Process, Door: on.Door, UID: cut(on.UID, maxName), Operation: cut(on.Operation, maxName),
-		User: cut(on.User, maxName), DryRun: on.DryRun, Allowed: on.Allowed, Object: d.Resource(),
+		User: cut(on.User, maxName), DryRun: on.DryRun, Allowed: on.Allowed, Shadow: on.Shadow, Object: d.Resource(),
 	}
 	r := &made.Object
 	for _, text := range []*string{&r.APIVersion, &r.Kind, &r.Namespace, &r.Name, &r.UID} {
@@ -158,7 +159,7 @@ func ofRule(r *policy.RuleResult) Rule {
 }
 
 func newRule(p *policy.Policy, name string) Rule {
-	return Rule{Policy: cut(p.ID(), maxName), Hash: p.Hash, Rule: cut(name, maxName)}
+	return Rule{Policy: cut(p.ID(), maxName), Hash: p.Hash, Rule: cut(name, maxName), AuditedBy: cut(p.AuditedBy, maxName)}
 }
 
 func (d *Decision) explain(reasons, warnings []policy.Reason) {

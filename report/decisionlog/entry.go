@@ -22,6 +22,7 @@ const (
 	KindLost       Kind = "lost"
 	KindPruned     Kind = "pruned"
 	KindCheckpoint Kind = "checkpoint"
+	KindBreakGlass Kind = "break-glass"
 )
 
 // Entry is what a line says. Of the contents, the one of its kind is there.
@@ -43,6 +44,7 @@ type Entry struct {
 	Lost       *Lost       `json:"lost,omitempty"`
 	Pruned     *Pruned     `json:"pruned,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
 }
 
 // Why a file begins.
@@ -108,6 +110,21 @@ type Checkpoint struct {
 	Signature []byte `json:"signature"`
 }
 
+// BreakGlass says that a namespace was opened to what nobody proved, or closed again.
+type BreakGlass struct {
+	// Event is opened, changed, or why it is closed: expired, incomplete, too-long, removed.
+	Event     string `json:"event"`
+	Namespace string `json:"namespace"`
+	UID       string `json:"uid"`
+	// Reason, By and Until are what was said of it; Manager is the program that it was said
+	// with, and Since when, by the API server's clock.
+	Reason  string    `json:"reason,omitempty"`
+	By      string    `json:"by,omitempty"`
+	Manager string    `json:"manager,omitempty"`
+	Since   time.Time `json:"since"`
+	Until   time.Time `json:"until,omitzero"`
+}
+
 // Decision is one verdict: about an image of an object, or about the object itself.
 type Decision struct {
 	Process   report.Process `json:"process"`
@@ -119,6 +136,8 @@ type Decision struct {
 	DryRun    bool           `json:"dryRun,omitempty"`
 	// Allowed is what who asked was told about the object as a whole.
 	Allowed bool `json:"allowed"`
+	// Shadow: the answer is what would have been, and nothing came of it.
+	Shadow bool `json:"shadow,omitempty"`
 	// Undecided says why nobody could decide; there is no answer then.
 	Undecided string          `json:"undecided,omitempty"`
 	Object    report.Resource `json:"object"`
@@ -137,6 +156,10 @@ type Decision struct {
 	PolicySet string `json:"policySet,omitempty"`
 	Trust     string `json:"trust,omitempty"`
 	Mirrors   string `json:"mirrors,omitempty"`
+	// Milliseconds is how long the decision about the object as a whole took, and Requests
+	// how many were made to registries for it. Both stand on each line of the object.
+	Milliseconds float64 `json:"milliseconds,omitempty"`
+	Requests     int64   `json:"requests,omitempty"`
 	// Omitted is how many entries of the lists above did not fit into the line.
 	Omitted int `json:"omitted,omitempty"`
 }
@@ -174,6 +197,8 @@ type Rule struct {
 	Result policy.Result `json:"result"`
 	// Action is what a failure does.
 	Action policy.Action `json:"action,omitempty"`
+	// AuditedBy says who has the policy audit, whatever it says itself; empty: nobody.
+	AuditedBy string `json:"auditedBy,omitempty"`
 	// Reason is the most telling one, for what is no pass.
 	Reason *Reason `json:"reason,omitempty"`
 	// Exception is what left the object alone, as kind/namespace/name.

@@ -7,10 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"os"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
 // Read returns the lines of a log from a number on, the oldest first; of a log that
@@ -37,7 +36,7 @@ func Read(folder string, from uint64) iter.Seq2[Line, error] {
 type Tail struct {
 	folder string
 	from   uint64
-	now    *segmentReader
+	now    *segment.Reader
 	done   uint64 // the first line of the last file that was read to its end
 }
 
@@ -60,7 +59,7 @@ func (t *Tail) Refresh() error {
 	if t.now == nil {
 		return nil
 	}
-	return t.now.again()
+	return t.now.Again()
 }
 
 // Next returns the next line; false if there is none yet. What is wrong with a line is
@@ -72,24 +71,24 @@ func (t *Tail) Next() (Line, bool, error) {
 				return Line{}, false, err
 			}
 		}
-		raw, err := t.now.next()
-		if errors.Is(err, io.EOF) || errors.Is(err, errTorn) {
+		raw, err := t.now.Next()
+		if errors.Is(err, io.EOF) || errors.Is(err, segment.ErrTorn) {
 			if more, err := t.end(err); err != nil || !more {
 				return Line{}, false, err
 			}
 			continue
 		}
 		if err != nil {
-			return Line{}, false, t.broken(err, t.now.place(err))
+			return Line{}, false, t.broken(err, t.now.Place(err))
 		}
 		line, err := ParseLine(raw)
 		if err != nil {
-			return Line{}, false, t.broken(err, t.now.number)
+			return Line{}, false, t.broken(err, t.now.Number)
 		}
 		if line.Seq < t.from {
 			continue
 		}
-		line.Raw, line.Segment, line.Number = bytes.Clone(raw), t.now.Name, t.now.number
+		line.Raw, line.Segment, line.Number = bytes.Clone(raw), t.now.Name, t.now.Number
 		t.from = line.Seq + 1
 		return line, true, nil
 	}
@@ -106,15 +105,15 @@ func (t *Tail) end(err error) (more bool, _ error) {
 		return false, listed
 	}
 	if len(segments) == 0 || segments[len(segments)-1].First <= t.now.First {
-		return false, t.now.again()
+		return false, t.now.Again()
 	}
 	// It was complete before the next one was begun, but maybe not when its end was met.
 	if t.done != t.now.First {
 		t.done = t.now.First
-		return true, t.now.again()
+		return true, t.now.Again()
 	}
-	if errors.Is(err, errTorn) {
-		return false, t.broken(err, t.now.number+1)
+	if errors.Is(err, segment.ErrTorn) {
+		return false, t.broken(err, t.now.Number+1)
 	}
 	return true, t.Close()
 }
@@ -129,7 +128,7 @@ func (t *Tail) advance() (found bool, _ error) {
 		if i+1 < len(segments) && segments[i+1].First <= t.from || t.done != 0 && s.First <= t.done {
 			continue
 		}
-		opened, err := s.open()
+		opened, err := s.Open()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was removed, being too old
 		}
@@ -152,7 +151,7 @@ func ReadBack(folder string) iter.Seq2[Line, error] {
 			return
 		}
 		for _, s := range slices.Backward(segments) {
-			for raw, err := range s.back() {
+			for raw, err := range s.Back() {
 				if errors.Is(err, fs.ErrNotExist) {
 					break // it was removed, being too old
 				}
@@ -170,74 +169,5 @@ func ReadBack(folder string) iter.Seq2[Line, error] {
 				}
 			}
 		}
-	}
-}
-
-// back returns the whole lines of the file, the last one first. Each is its own.
-func (s Segment) back() iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		opened, err := s.open()
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer func() { _ = opened.Close() }() // it was only read
-		if !opened.Compressed {
-			backwards(opened.file, yield)
-			return
-		}
-		all, err := limit.ReadAll(opened.lines.from, maxSegment, s.Name)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		backLines(all, yield)
-	}
-}
-
-// backLines yields the whole lines of a text from its end, and returns what stands
-// before the first line break; false if nobody wants more.
-func backLines(text []byte, yield func([]byte, error) bool) bool {
-	end := bytes.LastIndexByte(text, '\n')
-	for end >= 0 {
-		start := bytes.LastIndexByte(text[:end], '\n')
-		if !yield(bytes.Clone(text[start+1:end]), nil) {
-			return false
-		}
-		end = start
-	}
-	return true
-}
-
-// backwards yields the whole lines of a file from its end, a block at a time.
-func backwards(file *os.File, yield func([]byte, error) bool) {
-	const block = 256 << 10
-	end, err := file.Seek(0, io.SeekEnd)
-	var carried []byte // begins in the middle of a line, and ends after one
-	for err == nil && end > 0 {
-		start := max(end-block, 0)
-		text := make([]byte, int(end-start), int(end-start)+len(carried))
-		if _, err = file.ReadAt(text, start); err != nil {
-			break
-		}
-		text, end = append(text, carried...), start
-		whole := 0 // where the first line that is whole begins
-		if start > 0 {
-			whole = bytes.IndexByte(text, '\n') + 1
-		}
-		if start > 0 && whole == 0 {
-			if len(text) > maxLine+block {
-				err = errLong
-			}
-			carried = text
-			continue
-		}
-		if !backLines(text[whole:], yield) {
-			return
-		}
-		carried = text[:whole]
-	}
-	if err != nil {
-		yield(nil, err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
 // Survey is how a file of a log was found, by whoever goes on with it.
@@ -20,32 +22,32 @@ type Survey struct {
 	Damaged string
 }
 
-// Look reads a file from its beginning to its last whole line.
-func (s Segment) Look() (Survey, error) {
+// Look reads a file of a log from its beginning to its last whole line.
+func Look(s Segment) (Survey, error) {
 	var found Survey
-	opened, err := s.open()
+	opened, err := s.Open()
 	if err != nil {
 		return found, fmt.Errorf("decision log: %w", err)
 	}
 	defer func() { _ = opened.Close() }() // it was only read
 	unread := 0                           // the first line since the last good one that cannot be read
 	for {
-		raw, err := opened.next()
-		if errors.Is(err, io.EOF) || errors.Is(err, errTorn) {
+		raw, err := opened.Next()
+		if errors.Is(err, io.EOF) || errors.Is(err, segment.ErrTorn) {
 			return found, nil
 		}
-		if err != nil && !errors.Is(err, errLong) {
+		if err != nil && !errors.Is(err, segment.ErrLong) {
 			return found, fmt.Errorf("decision log: %s: %w", s.Name, err)
 		}
 		line, unreadable := ParseLine(raw)
 		if err != nil || unreadable != nil {
 			if unread == 0 {
-				unread = opened.number
+				unread = opened.Number
 			}
 			continue
 		}
-		found.take(&line, opened.number, unread)
-		found.Lines, found.End, unread = opened.number, opened.offset(), 0
+		found.take(&line, opened.Number, unread)
+		found.Lines, found.End, unread = opened.Number, opened.Offset(), 0
 	}
 }
 
@@ -69,7 +71,7 @@ func (f *Survey) take(l *Line, number, unread int) {
 // Head returns the number of the last checkpoint by the copy that is kept in the
 // folder; 0 without one.
 func Head(folder string) (uint64, error) {
-	raw, err := readHead(folder)
+	raw, err := segment.ReadHead(folder)
 	if err != nil || raw == nil {
 		return 0, err
 	}

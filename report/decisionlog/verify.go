@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
 // BrokenError names the first place at which a log is not what was written.
@@ -91,9 +90,9 @@ func Verify(folder string, o VerifyOptions) (Summary, error) {
 		return Summary{}, err
 	}
 	if len(segments) == 0 {
-		return Summary{}, fmt.Errorf("decision log: there is no %s*%s in %s", segmentPrefix, segmentSuffix, folder)
+		return Summary{}, fmt.Errorf("decision log: there is no %s in %s", segment.Pattern, folder)
 	}
-	if head, err := readHead(folder); err != nil {
+	if head, err := segment.ReadHead(folder); err != nil {
 		return Summary{}, err
 	} else if head != nil {
 		o.Anchors = append(o.Anchors[:len(o.Anchors):len(o.Anchors)], head)
@@ -118,7 +117,7 @@ func Verify(folder string, o VerifyOptions) (Summary, error) {
 
 // VerifyFile checks one file of a log; what stood before its first line is not looked at.
 func VerifyFile(path string, o VerifyOptions) (Summary, error) {
-	s, named := segmentOf(filepath.Dir(path), filepath.Base(path))
+	s, named := segment.Of(filepath.Dir(path), filepath.Base(path))
 	if !named {
 		s = Segment{Folder: filepath.Dir(path), Name: filepath.Base(path), Compressed: strings.HasSuffix(path, Compressed)}
 	}
@@ -130,23 +129,6 @@ func VerifyFile(path string, o VerifyOptions) (Summary, error) {
 		return v.summary, err
 	}
 	return v.summary, v.end()
-}
-
-// readHead returns the copy of the last checkpoint; nil without one.
-func readHead(folder string) ([]byte, error) {
-	file, err := os.Open(filepath.Join(folder, HeadName))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("decision log: %w", err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	text, err := limit.ReadAll(file, maxLine, HeadName)
-	if text = bytes.TrimRight(text, "\n"); len(text) == 0 {
-		return nil, err // a machine lost power when it was written
-	}
-	return text, err
 }
 
 // verification is a walk along the chain.
@@ -176,21 +158,21 @@ func newVerification(o VerifyOptions) (*verification, error) {
 
 // segment follows the chain through one file.
 func (v *verification) segment(s Segment, last bool) error {
-	opened, err := s.open()
+	opened, err := s.Open()
 	if err != nil {
 		return &BrokenError{Segment: s.Name, What: "it cannot be read: " + err.Error()}
 	}
 	defer func() { _ = opened.Close() }() // it was only read
 	v.summary.Segments++
 	for {
-		raw, err := opened.next()
+		raw, err := opened.Next()
 		if errors.Is(err, io.EOF) {
-			return v.named(s, opened.number, last)
+			return v.named(s, opened.Number, last)
 		}
-		number := opened.number
+		number := opened.Number
 		if err != nil {
-			number = opened.place(err)
-			if errors.Is(err, errTorn) {
+			number = opened.Place(err)
+			if errors.Is(err, segment.ErrTorn) {
 				err = errors.New("the line is not whole: it is being written, was cut off, or is what a crash left")
 			}
 			return &BrokenError{Segment: s.Name, Line: number, Seq: v.at.Seq + 1, What: err.Error()}

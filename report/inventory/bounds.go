@@ -25,15 +25,8 @@ const (
 	maxAllUses = 100_000
 	// maxPods bounds the pods that are told apart in one workload, at 8 bytes each.
 	maxPods = 2_000
-	// maxEvidence bounds the compressed evidence of one image, and maxAllEvidence that of
-	// all, in bytes. A usual one has about 1 kB.
-	maxEvidence    = 32 << 10
+	// maxAllEvidence bounds the compressed evidence of all images, in bytes.
 	maxAllEvidence = 64 << 20
-	// evidenceAge is how soon the evidence of an unchanged verdict is taken in again.
-	evidenceAge = time.Minute
-	// maxText bounds a text within evidence, and maxList a list or a map there.
-	maxText = 1 << 10
-	maxList = 64
 	// maxName bounds a name that is kept in a row, and maxMessage a message, in bytes.
 	maxName    = 512
 	maxMessage = 600

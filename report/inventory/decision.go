@@ -1,11 +1,9 @@
 package inventory
 
 import (
-	"strings"
-
-	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/evidence"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
 // ring keeps the latest decisions. Its zero value is empty.
@@ -36,10 +34,10 @@ func (r *ring) latest(yield func(*Decision) bool) {
 func newDecision(o report.Occasion, r report.Record, about report.Resource) Decision {
 	made := Decision{
 		Time: o.Time.UTC(), Door: cut(o.Door, maxName), Operation: cut(o.Operation, maxName), UID: cut(o.UID, maxName),
-		User: cut(o.User, maxName), Allowed: o.Allowed, Undecided: cut(o.Undecided, maxName),
-		Resource: cutResource(about), DurationMilliseconds: r.DurationMilliseconds, Verdict: verdictOf(o, r),
+		User: cut(o.User, maxName), Allowed: o.Allowed, Shadow: o.Shadow, Undecided: cut(o.Undecided, maxName),
+		Resource: cutResource(about), DurationMilliseconds: r.DurationMilliseconds, Verdict: verdict.Of(o, r),
 	}
-	if reason, ok := reasonOf(r); ok {
+	if reason, ok := verdict.Reason(r); ok {
 		made.Code, made.Message = string(reason.Code), cut(reason.Message, maxMessage)
 	}
 	for n := range r.Images {
@@ -48,84 +46,9 @@ func newDecision(o report.Occasion, r report.Record, about report.Resource) Deci
 			break
 		}
 		image := &r.Images[n]
-		made.Images = append(made.Images, DecidedImage{ID: idOf(image), Written: cut(image.Written, maxName), Verdict: verdictOfImage(image)})
+		made.Images = append(made.Images, DecidedImage{ID: idOf(image), Written: cut(image.Written, maxName), Verdict: verdict.OfImage(image)})
 	}
 	return made
-}
-
-// verdictOf says what was decided about the object as a whole.
-func verdictOf(o report.Occasion, r report.Record) Verdict {
-	switch {
-	case o.Undecided != "" || r.Answer == gate.Unable:
-		return Unable
-	case r.Answer == gate.Deny:
-		return Denied
-	case len(r.Warnings) > 0:
-		return Warned
-	}
-	matched := false
-	for n := range r.Images {
-		switch verdictOfImage(&r.Images[n]) {
-		case Warned:
-			return Warned
-		case Unchecked:
-		default:
-			matched = true
-		}
-	}
-	for n := range r.Rules {
-		if rule := &r.Rules[n]; rule.Result == policy.Fail || rule.Result == policy.Undecided {
-			return Warned
-		}
-		matched = matched || r.Rules[n].Result != ""
-	}
-	if !matched {
-		return Unchecked
-	}
-	return Allowed
-}
-
-func verdictOfImage(image *report.Image) Verdict {
-	switch {
-	case image.Answer == gate.Deny:
-		return Denied
-	case image.Answer == gate.Unable:
-		return Unable
-	case len(image.Warnings) > 0:
-		return Warned
-	}
-	for n := range image.Decisions {
-		if image.Decisions[n].Effect == report.EffectWarn {
-			return Warned
-		}
-	}
-	if !image.Matched && image.Override == "" {
-		return Unchecked
-	}
-	return Allowed
-}
-
-// reasonOf returns the most telling reason of the whole.
-func reasonOf(r report.Record) (policy.Reason, bool) {
-	lists := [][]policy.Reason{r.Reasons}
-	for n := range r.Images {
-		if r.Images[n].Answer != gate.Allow {
-			lists = append(lists, r.Images[n].Reasons)
-		}
-	}
-	for n := range r.Rules {
-		lists = append(lists, r.Rules[n].Reasons)
-	}
-	lists = append(lists, r.Warnings)
-	for n := range r.Images {
-		lists = append(lists, r.Images[n].Warnings)
-	}
-	for _, reasons := range lists {
-		if len(reasons) > 0 {
-			return reasons[0], true
-		}
-	}
-	return policy.Reason{}, false
 }
 
 func cutResource(r report.Resource) report.Resource {
@@ -140,10 +63,5 @@ func cutResource(r report.Resource) report.Resource {
 	return r
 }
 
-// cut bounds a text that a stranger chose. The copy holds on to nothing larger.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return strings.ToValidUTF8(strings.Clone(text), "\uFFFD")
-	}
-	return strings.ToValidUTF8(text[:most], "\uFFFD") + "…"
-}
+// cut bounds a text that a stranger chose.
+func cut(text string, most int) string { return evidence.Cut(text, most) }

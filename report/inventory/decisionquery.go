@@ -41,7 +41,7 @@ func (i *Inventory) Decisions(q DecisionQuery) (DecisionPage, error) {
 		if !q.asksFor(d) {
 			return true
 		}
-		page.Verdicts.add(d.Verdict)
+		page.Verdicts.Add(d.Verdict)
 		if q.Verdict != "" && d.Verdict != q.Verdict {
 			return true
 		}

@@ -33,7 +33,7 @@ func countIn(slots []slot, at time.Time, grain time.Duration, v Verdict) {
 	case s.start < start:
 		*s = slot{start: start}
 	}
-	s.tally.add(v)
+	s.tally.Add(v)
 }
 
 // last returns the latest n slots of a grain up to now, the oldest first; those in

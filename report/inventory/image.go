@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/evidence"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
 // entry is what is kept of one image.
@@ -24,7 +24,7 @@ type entry struct {
 	leftOut    int  // uses over the bound
 	used       bool // something ran it once
 	judgements []judgement
-	proof      evidence
+	proof      evidence.Evidence
 	text       string // in lower case, for searches
 }
 
@@ -32,7 +32,7 @@ type entry struct {
 type judgement struct {
 	policy string // its ID
 	rule   string
-	told   resultKind
+	told   verdict.Kind
 }
 
 // place is a workload.
@@ -129,40 +129,24 @@ func (i *Inventory) entryOf(image *report.Image, at time.Time) *entry {
 
 // update takes the verdict over.
 func (e *entry) update(o report.Occasion, r report.Record, image *report.Image, i *Inventory) {
-	verdict := verdictOfImage(image)
-	changed := verdict != e.image.Verdict
-	e.image.Reference, e.image.Verdict = cut(image.Reference, maxName), verdict
+	now := verdict.OfImage(image)
+	changed := now != e.image.Verdict
+	e.image.Reference, e.image.Verdict = cut(image.Reference, maxName), now
 	if !slices.Contains(e.references, e.image.Reference) {
 		e.references = append(e.references, e.image.Reference)
 		e.references = e.references[max(0, len(e.references)-maxReferences):]
 	}
 	e.image.Code, e.image.Message = "", ""
-	if reasons := telling(image, verdict); len(reasons) > 0 {
+	if reasons := verdict.Telling(image, now); len(reasons) > 0 {
 		e.image.Code, e.image.Message = string(reasons[0].Code), cut(reasons[0].Message, maxMessage)
 	}
-	if !changed && !e.proof.stale(o.Time, r) {
+	if !changed && !e.proof.Stale(o.Time, r) {
 		return
 	}
 	e.image.Signers, e.judgements = signersOf(image), judgementsOf(image)
-	i.evidence -= len(e.proof.packed)
-	e.proof = newEvidence(o, r, i.packer.pack(image))
-	i.evidence += len(e.proof.packed)
-}
-
-// telling are the reasons why it is not simply allowed.
-func telling(image *report.Image, verdict Verdict) []policy.Reason {
-	switch {
-	case image.Answer != gate.Allow:
-		return image.Reasons
-	case verdict != Warned || len(image.Warnings) > 0:
-		return image.Warnings
-	}
-	for n := range image.Decisions {
-		if d := &image.Decisions[n]; d.Effect == report.EffectWarn && len(d.Reasons) > 0 {
-			return d.Reasons
-		}
-	}
-	return image.Reasons
+	i.evidence -= e.proof.Size()
+	e.proof = i.packer.Pack(o, r, image)
+	i.evidence += e.proof.Size()
 }
 
 func signersOf(image *report.Image) []Signer {
@@ -183,7 +167,7 @@ func judgementsOf(image *report.Image) []judgement {
 	var judgements []judgement
 	for n := range image.Decisions {
 		if d := &image.Decisions[n]; len(judgements) < maxJudgements {
-			judgements = append(judgements, judgement{cut(d.Policy.String(), maxName), cut(d.Rule, maxName), resultOf(d)})
+			judgements = append(judgements, judgement{cut(d.Policy.String(), maxName), cut(d.Rule, maxName), verdict.OfRule(d)})
 		}
 	}
 	return judgements
@@ -209,7 +193,7 @@ func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now
 		return // others of its pods run; that this one was refused is among the decisions
 	}
 	e.used = e.used || now.running
-	u.verdict, u.running, u.process, u.seen = verdictOfImage(image), now.running, now.process, now.seen
+	u.verdict, u.running, u.process, u.seen = verdict.OfImage(image), now.running, now.process, now.seen
 	if name := cut(image.Container, maxName); name != "" && len(u.containers) < maxContainers && !slices.Contains(u.containers, name) {
 		u.containers = append(u.containers, name)
 	}
@@ -268,7 +252,7 @@ func (i *Inventory) drop(e *entry) {
 	for at := range e.uses {
 		i.remove(e, at)
 	}
-	i.evidence -= len(e.proof.packed)
+	i.evidence -= e.proof.Size()
 	i.order.Remove(e.at)
 	delete(i.images, e.image.ID)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/evidence"
 )
 
 // Options are what an Inventory needs.
@@ -36,7 +37,7 @@ type Inventory struct {
 	places    map[place]map[*entry]struct{}
 	uses      int
 	evidence  int // bytes
-	packer    *packer
+	packer    *evidence.Packer
 	policies  map[string]*policyCount
 	decisions ring
 	refusals  ring
@@ -54,7 +55,7 @@ func New(o Options) (*Inventory, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	packer, err := newPacker()
+	packer, err := evidence.NewPacker()
 	if err != nil {
 		return nil, fmt.Errorf("inventory: %w", err)
 	}

@@ -53,7 +53,7 @@ func (i *Inventory) Overview(span Span) (Overview, error) {
 	o.Workloads, o.Policies = len(i.places), len(policies)
 	var urgent []*entry
 	for _, e := range i.images {
-		o.Images.add(e.image.Verdict)
+		o.Images.Add(e.image.Verdict)
 		if e.image.Verdict != Allowed && e.image.Verdict != Unchecked {
 			urgent = append(urgent, e)
 		}

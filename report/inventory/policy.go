@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
 // policyCount is what one policy came to since the process began.
@@ -21,21 +22,21 @@ func (i *Inventory) countPolicies(o report.Occasion, r report.Record) {
 	for n := range r.Images {
 		for k := range r.Images[n].Decisions {
 			d := &r.Images[n].Decisions[k]
-			i.countPolicy(o, d.Policy, d.Rule, resultOf(d))
+			i.countPolicy(o, d.Policy, d.Rule, verdict.OfRule(d))
 		}
 	}
 	for n := range r.Rules {
 		rule := &r.Rules[n]
 		switch {
 		case rule.Error != "":
-			i.countPolicy(o, rule.Policy, rule.Rule, isError)
+			i.countPolicy(o, rule.Policy, rule.Rule, verdict.Error)
 		case rule.Kind != policy.ImageRule && rule.Skipped == "":
-			i.countPolicy(o, rule.Policy, rule.Rule, kindOf(rule.Result, rule.Action == policy.Warn))
+			i.countPolicy(o, rule.Policy, rule.Rule, verdict.OfResult(rule.Result, rule.Action == policy.Warn))
 		}
 	}
 }
 
-func (i *Inventory) countPolicy(o report.Occasion, p report.Policy, rule string, told resultKind) {
+func (i *Inventory) countPolicy(o report.Occasion, p report.Policy, rule string, told verdict.Kind) {
 	id := p.String()
 	known := i.policies[id]
 	if known == nil {
@@ -48,13 +49,13 @@ func (i *Inventory) countPolicy(o report.Occasion, p report.Policy, rule string,
 		i.policies[known.about.ID] = known
 	}
 	known.about.Hash, known.about.LastSeen = cut(p.Hash, maxName), o.Time.UTC()
-	if told == isFail {
+	if told == verdict.Fail {
 		known.about.LastFail = o.Time.UTC()
 	}
 	if o.Process == report.ProcessScan {
-		known.about.Scan.add(told)
+		known.about.Scan.Add(told)
 	} else {
-		known.about.Admission.add(told)
+		known.about.Admission.Add(told)
 	}
 	rule = cut(rule, maxName)
 	results := known.rules[rule]
@@ -66,51 +67,7 @@ func (i *Inventory) countPolicy(o report.Occasion, p report.Policy, rule string,
 		known.rules[rule] = results
 		known.ruleNames = append(known.ruleNames, rule)
 	}
-	results.add(told)
-}
-
-// resultKind is what a rule came to.
-type resultKind uint8
-
-const (
-	isPass resultKind = iota
-	isFail
-	isWarn
-	isError
-	isSkip
-)
-
-func (r *Results) add(kind resultKind) {
-	switch kind {
-	case isPass:
-		r.Pass++
-	case isFail:
-		r.Fail++
-	case isWarn:
-		r.Warn++
-	case isError:
-		r.Error++
-	case isSkip:
-		r.Skip++
-	}
-}
-
-// resultOf says what an entry of a rule about images came to.
-func resultOf(d *report.Decision) resultKind { return kindOf(d.Result, d.Action == policy.Warn) }
-
-func kindOf(result policy.Result, warns bool) resultKind {
-	switch {
-	case result == policy.Skipped:
-		return isSkip
-	case result == policy.Undecided:
-		return isError
-	case result != policy.Fail:
-		return isPass
-	case warns:
-		return isWarn
-	default:
-		return isFail
-	}
+	results.Add(told)
 }
 
 // forgetPolicies leaves out those that nobody asked for a week.
@@ -132,7 +89,7 @@ func (i *Inventory) Policies() []Policy {
 			if images[j.policy] == nil {
 				images[j.policy] = &Results{}
 			}
-			images[j.policy].add(j.told)
+			images[j.policy].Add(j.told)
 		}
 	}
 	all := make([]Policy, 0, len(i.policies))

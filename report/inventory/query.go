@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
 // Sort is the order of a list of images.
@@ -97,7 +99,7 @@ func (i *Inventory) Images(q ImageQuery) (ImagePage, error) {
 		if !q.asksFor(e) {
 			continue
 		}
-		page.Verdicts.add(e.image.Verdict)
+		page.Verdicts.Add(e.image.Verdict)
 		if q.Verdict == "" || e.image.Verdict == q.Verdict {
 			found = append(found, e)
 		}
@@ -143,7 +145,7 @@ func (q *ImageQuery) asksFor(e *entry) bool {
 		return false
 	}
 	return q.Policy == "" || slices.ContainsFunc(e.judgements, func(j judgement) bool {
-		return j.policy == q.Policy && (!q.Failed || j.told != isPass && j.told != isSkip)
+		return j.policy == q.Policy && (!q.Failed || j.told != verdict.Pass && j.told != verdict.Skip)
 	})
 }
 
@@ -201,8 +203,8 @@ func (i *Inventory) Image(id string) (Details, bool) {
 		return Details{}, false
 	}
 	d := Details{
-		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut, Record: e.proof.unpack(),
-		DecidedAt: e.proof.made.UTC(), Process: e.proof.process, Door: e.proof.door, PolicySetHash: e.proof.policies, TrustGeneration: e.proof.trust,
+		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut, Record: e.proof.Record(),
+		DecidedAt: e.proof.Made.UTC(), Process: e.proof.Process, Door: e.proof.Door, PolicySetHash: e.proof.Policies, TrustGeneration: e.proof.Trust,
 	}
 	for at, u := range e.uses {
 		d.Uses = append(d.Uses, Use{

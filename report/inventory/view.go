@@ -7,51 +7,6 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Verdict is what was decided about an image or an object, in one word. The words are
-// a contract: they stand in addresses and in the API.
-type Verdict string
-
-// The verdicts.
-const (
-	// Allowed: policies speak of it, and all of them are content.
-	Allowed Verdict = "allowed"
-	// Warned: it is allowed, and something is held against it: a failure under audit, a
-	// failure that an override outweighs, or a look that failed and is admitted.
-	Warned Verdict = "warned"
-	// Unchecked: no policy speaks of it.
-	Unchecked Verdict = "unchecked"
-	Denied    Verdict = "denied"
-	// Unable: something could not be looked at.
-	Unable Verdict = "unable"
-)
-
-// Verdicts are all of them, the one that asks for most attention first.
-func Verdicts() []Verdict { return []Verdict{Denied, Unable, Warned, Unchecked, Allowed} }
-
-// Tally counts by verdict.
-type Tally struct {
-	Allowed   int64 `json:"allowed"`
-	Warned    int64 `json:"warned"`
-	Unchecked int64 `json:"unchecked"`
-	Denied    int64 `json:"denied"`
-	Unable    int64 `json:"unable"`
-}
-
-func (t *Tally) add(v Verdict) {
-	switch v {
-	case Allowed:
-		t.Allowed++
-	case Warned:
-		t.Warned++
-	case Unchecked:
-		t.Unchecked++
-	case Denied:
-		t.Denied++
-	case Unable:
-		t.Unable++
-	}
-}
-
 // Signer is who signed an image, or stated something about it.
 type Signer struct {
 	// Name is short, for tables.
@@ -134,6 +89,8 @@ type Decision struct {
 	Verdict   Verdict         `json:"verdict"`
 	// Allowed is what who asked was told, which may be more than the verdict says.
 	Allowed bool `json:"allowed"`
+	// Shadow: the verdict is what would have been, and nothing came of it.
+	Shadow bool `json:"shadow,omitempty"`
 	// Undecided says why nobody could decide; empty where somebody did.
 	Undecided string `json:"undecided,omitempty"`
 	Code      string `json:"code,omitempty"`
@@ -150,15 +107,6 @@ type DecidedImage struct {
 	ID      string  `json:"id"`
 	Written string  `json:"written"`
 	Verdict Verdict `json:"verdict"`
-}
-
-// Results count what rules came to, in the words of reports.
-type Results struct {
-	Pass  int64 `json:"pass"`
-	Fail  int64 `json:"fail"`
-	Warn  int64 `json:"warn"`
-	Error int64 `json:"error"`
-	Skip  int64 `json:"skip"`
 }
 
 // Policy is what one policy came to.

@@ -127,10 +127,11 @@ func rowsOf(o *finding.Object) []row {
 }
 
 func whereCell(where, template string) string {
-	if template == "" {
+	from := code(template, maxCell)
+	if from == "" {
 		return code(where, maxCell)
 	}
-	return strings.TrimSpace(code(where, maxCell) + " from " + code(template, maxCell))
+	return strings.TrimSpace(code(where, maxCell) + " from " + from)
 }
 
 func order(answer gate.Answer) int {
@@ -182,7 +183,10 @@ func (p *page) part(of finding.Run, title string, shown *int, wanted func(findin
 }
 
 func (p *page) finding(o *finding.Object, f finding.Finding) {
-	fmt.Fprintf(p, "- %s %s: %s", code(f.Subject(*o), maxCell), f.Verb(), link(f))
+	fmt.Fprintf(p, "- %s %s:", code(f.Subject(*o), maxCell), f.Verb())
+	if reason := link(f); reason != "" {
+		fmt.Fprintf(p, " %s", reason)
+	}
 	if who := f.Who(); who != "" {
 		fmt.Fprintf(p, " by %s", code(who, maxCell))
 	}

@@ -158,6 +158,7 @@ func FuzzWrite(f *testing.F) {
 	f.Add(hostile)
 	f.Add("`|\\")
 	f.Add("")
+	f.Add(" ")
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, status := range []finding.Status{finding.Deny, finding.Note, finding.Skip} {
 			of := run(status, s, 1)

@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quaymaster/quaymaster/report/policyreport/internal/merge"
+
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/result"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ErrForeign is returned for an object that has the name of a report and was made by
@@ -58,11 +60,11 @@ func Decode(at Place, show Selection, parts [][]byte) (*Report, error) {
 		if !sameScope(object.Scope, at.Scope) {
 			continue // of an object that had the name before
 		}
-		r.pods = r.pods || object.Annotations[SpeakersAnnotation] == podsSpeak
-		maps.Copy(r.unlisted, parseTokens(object.Annotations[UnlistedAnnotation]))
+		r.said.Pods = r.said.Pods || object.Annotations[SpeakersAnnotation] == podsSpeak
+		maps.Copy(r.said.Unlisted, merge.ParseTokens(object.Annotations[UnlistedAnnotation]))
 		r.include(object.Results)
 	}
-	r.forgetUseless()
+	r.said.ForgetUseless()
 	return r, nil
 }
 
@@ -145,29 +147,8 @@ func essence(o PolicyReport) [sha256.Size]byte {
 // include takes in what a part says.
 func (r *Report) include(entries []openreports.ReportResult) {
 	for _, entry := range entries {
-		w, ok := resultOf(entry)
-		switch {
-		case !ok, w.Resource.Name == "" && r.place.Scope.Name == "":
-		case w.Resource.Name == "", !r.pods && r.isScope(w.Resource):
-			r.put(lineOf(w), "", w)
-		default:
-			r.put(lineOf(w), identity(w.Resource), w)
-		}
-	}
-}
-
-// forgetUseless forgets what was written under another Selection and has no use under
-// this one: it comes back as this one has it with the next look at the objects.
-func (r *Report) forgetUseless() {
-	for l, s := range r.lines {
-		if r.pods && !r.shares() {
-			s.shared = nil
-		}
-		r.tidy(l)
-	}
-	for t, status := range r.unlisted {
-		if !r.show.counts(status) && (t.who != "" || !r.shares()) {
-			delete(r.unlisted, t)
+		if w, ok := resultOf(entry); ok {
+			r.said.Include(w)
 		}
 	}
 }
@@ -194,7 +175,7 @@ func Results(part []byte) ([]result.Result, error) {
 			continue
 		case r.Resource.Name == "":
 			r.Resource = scope
-		case scope.Name != "" && identity(r.Resource) != identity(scope):
+		case scope.Name != "" && merge.Identity(r.Resource) != merge.Identity(scope):
 			r.Resource.Owner = &report.Owner{APIVersion: scope.APIVersion, Kind: scope.Kind, Name: scope.Name, UID: scope.UID}
 		}
 		if r.Resource.Namespace == object.Namespace {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/policyreport/internal/merge"
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
@@ -11,19 +12,14 @@ import (
 // several goroutines at once.
 type Report struct {
 	place Place
-	show  Selection
-	// pods: a word without a resource is that of the scope's pods, not the scope's.
-	pods  bool
-	lines map[line]*said
-	// unlisted are the words that have no entry, by what is kept of their names.
-	unlisted map[token]result.Status
+	said  *merge.Words
 	// read is what the parts were when they were read, by their names.
 	read []original
 }
 
 // New returns a report that says nothing.
 func New(at Place, show Selection) *Report {
-	return &Report{place: at, show: show, pods: hasPods(at.Scope), lines: map[line]*said{}, unlisted: map[token]result.Status{}}
+	return &Report{place: at, said: merge.New(at.Scope, hasPods(at.Scope), show)}
 }
 
 // Place returns where it is.
@@ -36,7 +32,7 @@ func (r *Report) Place() Place { return r.place }
 //
 // Results that are given together are taken by their time. Merging the same again
 // changes nothing.
-func (r *Report) Merge(results []result.Result) bool { return r.merge(results) }
+func (r *Report) Merge(results []result.Result) bool { return r.said.Merge(allWorded(results)) }
 
 // Replace takes in all that there is to say about an object at a time: what the report
 // lists of it from before, and that is not among the results, goes, but for what
@@ -46,6 +42,25 @@ func (r *Report) Merge(results []result.Result) bool { return r.merge(results) }
 // Whoever has the words of several objects gives all of them to Merge first, which makes
 // what most of them say the shared word.
 func (r *Report) Replace(of report.Resource, at time.Time, results []result.Result, unasked ...result.Policy) bool {
-	changed := r.merge(results)
-	return r.drop(of, at, results, unasked...) || changed
+	results = allWorded(results)
+	changed := r.said.Merge(results)
+	return r.said.Drop(resourceWorded(of), at, results, policiesWorded(unasked)...) || changed
 }
+
+// IsEmpty reports whether the report says nothing, so that there is none.
+func (r *Report) IsEmpty() bool { return r.said.IsEmpty() }
+
+// ForgetResource removes what is listed of an object that is gone, and reports whether
+// there was anything. A shared word of pods stays: nobody knows who else said it.
+func (r *Report) ForgetResource(of report.Resource) bool {
+	return r.said.Drop(resourceWorded(of), time.Time{}, nil)
+}
+
+// Keep removes what policies say that are not among those there are, overrides included
+// (result.OverrideKind). Only kind, namespace and name count. It reports whether there
+// was anything.
+func (r *Report) Keep(policies []result.Policy) bool { return r.said.Keep(policiesWorded(policies)) }
+
+// Resources returns the objects that the report lists by name, in no order. Whoever has
+// seen that one is gone calls ForgetResource.
+func (r *Report) Resources() []report.Resource { return r.said.Resources() }

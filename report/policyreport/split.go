@@ -1,50 +1,26 @@
 package policyreport
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 
+	"github.com/quaymaster/quaymaster/report/policyreport/internal/merge"
+
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/result"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // page is what one part says.
 type page struct {
 	entries  []openreports.ReportResult
-	unlisted map[token]result.Status
-}
-
-// IsEmpty reports whether the report says nothing, so that there is none.
-func (r *Report) IsEmpty() bool { return len(r.lines)+len(r.unlisted) == 0 }
-
-// words returns everything that has an entry, in the order of policies, rules,
-// containers and objects, what has no resource first.
-func (r *Report) words() []result.Result {
-	lines := slices.SortedFunc(maps.Keys(r.lines), func(a, b line) int {
-		return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.kind, b.kind), cmp.Compare(a.rule, b.rule), cmp.Compare(a.container, b.container))
-	})
-	var words []result.Result
-	for _, l := range lines {
-		s := r.lines[l]
-		if s.shared != nil {
-			words = append(words, *s.shared)
-		}
-		own := sorted(s.listed)
-		slices.SortStableFunc(own, func(a, b result.Result) int {
-			return cmp.Or(cmp.Compare(a.Resource.Kind, b.Resource.Kind), cmp.Compare(a.Resource.Name, b.Resource.Name))
-		})
-		words = append(words, own...)
-	}
-	return words
+	unlisted map[merge.Token]result.Status
 }
 
 // entries returns what stands in the report. Policy Reporter knows a result by the
@@ -52,14 +28,14 @@ func (r *Report) words() []result.Result {
 // say the same, of several objects or containers, they carry an ID.
 func (r *Report) entries() []openreports.ReportResult {
 	type known struct{ who, policy, rule, result, category, message string }
-	words := r.words()
+	words := r.said.All()
 	entries := make([]openreports.ReportResult, len(words))
 	by := make([]known, len(words))
 	times := map[known]int{}
 	for i, w := range words {
 		who := ""
 		if r.place.Scope.Name == "" {
-			who = identity(w.Resource)
+			who = merge.Identity(w.Resource)
 		}
 		entries[i] = entryOf(w)
 		by[i] = known{who, w.Policy.String(), w.Rule, string(w.Status), w.Policy.Category, w.Message}
@@ -73,7 +49,7 @@ func (r *Report) entries() []openreports.ReportResult {
 		if w.Resource != (report.Resource{}) {
 			who = w.Resource
 		}
-		entries[i].Properties[idProperty] = tokenOf(lineOf(w), identity(who)).String()
+		entries[i].Properties[idProperty] = merge.Code(w, who)
 	}
 	return entries
 }
@@ -93,7 +69,7 @@ func (r *Report) split(limits Limits) ([]page, error) {
 	left, results := 0, 0
 	next := func(size int) *page {
 		if size > left {
-			pages = append(pages, page{unlisted: map[token]result.Status{}})
+			pages = append(pages, page{unlisted: map[merge.Token]result.Status{}})
 			left, results = room, 0
 		}
 		left -= size
@@ -111,8 +87,8 @@ func (r *Report) split(limits Limits) ([]page, error) {
 		of.entries = append(of.entries, entry)
 		results++
 	}
-	for _, t := range slices.SortedFunc(maps.Keys(r.unlisted), func(a, b token) int { return cmp.Compare(a.String(), b.String()) }) {
-		next(len(t.String())).unlisted[t] = r.unlisted[t]
+	for _, t := range r.said.Tokens() {
+		next(len(t.String())).unlisted[t] = r.said.Unlisted[t]
 	}
 	if len(pages) > MaxParts {
 		return nil, errTooLarge
@@ -154,11 +130,11 @@ func (r *Report) object(of page, number, parts int) PolicyReport {
 	if number > 1 {
 		annotate(PartOfAnnotation, r.place.Name)
 	}
-	if r.pods && !hasPods(r.place.Scope) {
+	if r.said.Pods && !hasPods(r.place.Scope) {
 		annotate(SpeakersAnnotation, podsSpeak)
 	}
 	if len(of.unlisted) > 0 {
-		annotate(UnlistedAnnotation, formatTokens(of.unlisted))
+		annotate(UnlistedAnnotation, merge.FormatTokens(of.unlisted))
 	}
 	if scope := r.place.Scope; scope.Name != "" {
 		named := reference(scope)
@@ -177,7 +153,7 @@ func (r *Report) summary(of page) openreports.ReportSummary {
 		counts[result.Status(each.Result)]++
 	}
 	for _, status := range of.unlisted {
-		if r.show.counts(status) {
+		if r.said.Counts(status) {
 			counts[status]++
 		}
 	}
@@ -195,5 +171,5 @@ func sameScope(of *corev1.ObjectReference, scope report.Resource) bool {
 	if of == nil {
 		return scope.Name == ""
 	}
-	return identity(resourceOf(*of)) == identity(scope)
+	return merge.Identity(resourceOf(*of)) == merge.Identity(scope)
 }

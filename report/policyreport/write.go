@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/result"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // Write writes the results of what was decided as YAML documents of an API, one for each

@@ -25,9 +25,12 @@ func Of(d report.Decided) []Result {
 			results = append(results, ofRule(rule))
 		}
 	}
-	resource := d.Resource()
+	resource, process := d.Resource(), d.Occasion.Process
+	if d.Occasion.Shadow {
+		process = report.ProcessShadow
+	}
 	for i := range results {
-		results[i].Resource, results[i].Time, results[i].Process = resource, d.Occasion.Time, d.Occasion.Process
+		results[i].Resource, results[i].Time, results[i].Process = resource, d.Occasion.Time, process
 	}
 	return results
 }

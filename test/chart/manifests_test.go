@@ -91,14 +91,30 @@ func TestKustomize(t *testing.T) {
 	}
 	overlay := t.TempDir()
 	relative := relativeTo(t, overlay, deploy(t, "kustomize", "base"))
-	text := "resources: [" + relative + "]\nimages: [{name: ghcr.io/quaymaster/quaymaster, newName: registry.example/q, newTag: v1}]\n"
+	text := strings.NewReplacer("../deploy/kustomize/base", relative, "your.registry/quaymaster", "registry.example/q").Replace(overlayOf(t))
 	if err := os.WriteFile(overlay+"/kustomization.yaml", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	deployment := one(objects(t, kustomize.Must(t, "build", overlay)), "Deployment", "quaymaster")
-	if image := at(container(deployment), "image"); image != "registry.example/q:v1" {
+	all := objects(t, kustomize.Must(t, "build", overlay))
+	if image := at(container(one(all, "Deployment", "quaymaster")), "image"); image != "registry.example/q:v1" {
 		t.Errorf("the overlay runs %v", image)
 	}
+	equal(t, "['registry.example/q:v1']", admitted(all, "quaymaster-own-images"))
+}
+
+// overlayOf returns the overlay that deploy/README.md shows.
+func overlayOf(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile(deploy(t, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\nresources:")
+	text, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("deploy/README.md shows no overlay")
+	}
+	return "resources:" + text
 }
 
 // container returns the only container of a Deployment.

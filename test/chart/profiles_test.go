@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/test/peers"
 )
 
 // everything turns on what can be turned on.
@@ -55,6 +57,15 @@ func TestProfiles(t *testing.T) {
 				t.Error("one replica is spread")
 			}
 		}},
+		{"the user that the image has", "", func(t *testing.T, all []*unstructured.Unstructured) {
+			for _, field := range []string{"runAsUser", "runAsGroup", "fsGroup"} {
+				equal(t, 65532, at(one(all, "Deployment", "quaymaster"), "spec", "template", "spec", "securityContext", field))
+			}
+		}},
+		{"the cluster chooses the user", "fixedUser: false", func(t *testing.T, all []*unstructured.Unstructured) {
+			who := at(one(all, "Deployment", "quaymaster"), "spec", "template", "spec", "securityContext")
+			equal(t, any(map[string]any{"runAsNonRoot": true, "seccompProfile": map[string]any{"type": "RuntimeDefault"}}), who)
+		}},
 		{"the digest wins over the tag", "image: {tag: v1, digest: 'sha256:" + strings.Repeat("a", 64) + "'}", func(t *testing.T, all []*unstructured.Unstructured) {
 			equal(t, "ghcr.io/quaymaster/quaymaster@sha256:"+strings.Repeat("a", 64), at(container(one(all, "Deployment", "quaymaster")), "image"))
 		}},
@@ -64,6 +75,8 @@ reports: {enabled: false}
 scan: {enabled: false}
 background: {enabled: false}
 rbac: {users: {create: false}}
+ownNamespace: {guard: false}
+breakGlass: {enabled: false}
 crds: {install: false}
 networkPolicy: {enabled: false}
 metrics: {service: {enabled: false}}
@@ -72,6 +85,10 @@ podDisruptionBudget: {enabled: false}
 `, least},
 		{"a GiB of memory", "resources: {limits: {memory: 1Gi}}", func(t *testing.T, all []*unstructured.Unstructured) {
 			equal(t, map[string]any{"name": "GOMEMLIMIT", "value": "880MiB"}, at(container(one(all, "Deployment", "quaymaster")), "env", 2))
+		}},
+		{"memory in other units", "{roles: {separate: true}, resources: {limits: {memory: 512M}}, controller: {resources: {limits: {memory: 536870912}}}}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, map[string]any{"name": "GOMEMLIMIT", "value": "419MiB"}, at(container(one(all, "Deployment", "quaymaster")), "env", 2))
+			equal(t, map[string]any{"name": "GOMEMLIMIT", "value": "440MiB"}, at(container(one(all, "Deployment", "quaymaster-controller")), "env", 2))
 		}},
 		{"a part of a MiB", "resources: {limits: {memory: 512.5Mi}}", func(t *testing.T, all []*unstructured.Unstructured) {
 			equal(t, map[string]any{"name": "GOMEMLIMIT", "value": "440MiB"}, at(container(one(all, "Deployment", "quaymaster")), "env", 2))
@@ -134,7 +151,7 @@ func usual(t *testing.T, all []*unstructured.Unstructured) {
 	}
 	equal(t, map[string]any{
 		"apiVersion": "quaymaster.dev/v1alpha1", "kind": "Configuration", "namespace": "quaymaster",
-		"webhooks":    map[string]any{"service": "quaymaster", "owner": "quaymaster", "excludedNamespaces": []any{"kube-system"}},
+		"webhooks":    map[string]any{"service": "quaymaster", "owner": "quaymaster", "excludedNamespaces": []any{"kube-system"}, "breakGlass": true},
 		"certificate": map[string]any{"secret": "quaymaster-certificate"}, "trust": map[string]any{"cacheFolder": "/var/cache/quaymaster"},
 	}, configuration(t, all, "quaymaster"))
 	for _, role := range []string{"policy-writer", "exception-writer", "override-writer"} {
@@ -157,6 +174,10 @@ func least(t *testing.T, all []*unstructured.Unstructured) {
 	c := configuration(t, all, "quaymaster")
 	equal(t, map[string]any{"disabled": true}, c["scan"])
 	equal(t, map[string]any{"apis": []any{}}, c["reports"])
+	equal(t, nil, c["webhooks"].(map[string]any)["breakGlass"])
+	if rules := fmt.Sprint(at(one(all, "ClusterRole", "quaymaster"), "rules")); strings.Contains(rules, "resources:[namespaces] verbs:[patch]") {
+		t.Error("it may patch namespaces, and nobody confines it")
+	}
 	equal(t, map[string]any{"disabled": true}, c["dashboard"])
 }
 
@@ -207,7 +228,7 @@ func TestNames(t *testing.T) {
 	for _, row := range []struct{ release, namespace, override, want string }{
 		{"quaymaster", "quaymaster", "", "quaymaster"},
 		{"prod", "security", "", "prod-quaymaster"},
-		{"my-quaymaster", "default", "", "my-quaymaster"},
+		{"my-quaymaster", "admission", "", "my-quaymaster"},
 		{strings.Repeat("long", 13), "n", "", strings.Repeat("long", 7) + "l-quaymaster"},
 		{"prod", "security", "gate", "gate"},
 	} {
@@ -229,6 +250,20 @@ func TestNames(t *testing.T) {
 			if namespace := o.GetNamespace(); namespace != "" && namespace != row.namespace {
 				t.Errorf("%s %s is in %s", o.GetKind(), o.GetName(), namespace)
 			}
+		}
+	}
+}
+
+// TestNotes: what helm install says of taking it away is so.
+func TestNotes(t *testing.T) {
+	for _, row := range []struct{ values, says, not string }{
+		{"rbac.create=true", "helm uninstall takes the webhook configurations along. RegistryMirrors and ImageOverrides stay.", "kubectl delete"},
+		{"rbac.create=false", "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration quaymaster", "along"},
+	} {
+		said := peers.Get(t, peers.Helm).Must(t, "install", "quaymaster", folder(t, gatewayChart), "--namespace", "quaymaster", "--dry-run=client", "--set="+row.values)
+		_, notes, _ := strings.Cut(said, "\nNOTES:\n")
+		if !strings.Contains(notes, row.says) || strings.Contains(notes, row.not) {
+			t.Errorf("%s: %s", row.values, notes)
 		}
 	}
 }

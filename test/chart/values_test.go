@@ -1,8 +1,15 @@
 package chart
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/test/peers"
 )
 
 // TestValuesThatAreRefused: each wrong value is refused by the schema or by the chart, and
@@ -32,6 +39,8 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"an Ingress to what is not served", gatewayChart, "dashboard: {expose: true, ingress: {enabled: true, host: h}}", "dashboard: {ingress: {enabled: true, host: h}}", "dashboard.expose"},
 		{"an Ingress for every host", gatewayChart, "dashboard: {expose: true, ingress: {enabled: true, host: h}}", "dashboard: {expose: true, ingress: {enabled: true}}", "dashboard.ingress.host"},
 		{"a budget of nobody", gatewayChart, "podDisruptionBudget: {minAvailable: 50%}", "podDisruptionBudget: {minAvailable: half}", "/podDisruptionBudget/minAvailable"},
+		{"a budget that lets nobody go", gatewayChart, "podDisruptionBudget: {minAvailable: 2}", "podDisruptionBudget: {minAvailable: 3}", "podDisruptionBudget.minAvailable"},
+		{"a share that is rounded up to all", gatewayChart, "podDisruptionBudget: {minAvailable: 66%}", "podDisruptionBudget: {minAvailable: 67%}", "podDisruptionBudget.minAvailable"},
 		{"less time than a drain takes", gatewayChart, "terminationGracePeriodSeconds: 35", "terminationGracePeriodSeconds: 10", "/terminationGracePeriodSeconds"},
 		{"a spread that Kubernetes does not know", gatewayChart, "spread: {nodes: DoNotSchedule}", "spread: {nodes: Never}", "/spread/nodes"},
 		{"a definition that nobody knows", definitionsChart, "kyverno: false", "kiverno: false", "kiverno"},
@@ -50,6 +59,48 @@ func TestValuesThatAreRefused(t *testing.T) {
 				t.Errorf("it says %q, and nothing of %s", said, row.says)
 			}
 		})
+	}
+}
+
+// TestReusedValues renders a chart with the values of an older one, of which one is not
+// there yet, as helm upgrade --reuse-values does: it is refused, and not read as off.
+func TestReusedValues(t *testing.T) {
+	for _, row := range []struct{ chart, missing, says string }{
+		{gatewayChart, "", ""},
+		{gatewayChart, "fixedUser", "fixedUser"},
+		{gatewayChart, "ownNamespace", "ownNamespace"},
+		{gatewayChart, "breakGlass.enabled", "/breakGlass"},
+		{gatewayChart, "networkPolicy.doors", "/networkPolicy"},
+		{gatewayChart, "certificates.certManager.issuerKind", "/certificates/certManager"},
+		{definitionsChart, "", ""},
+		{definitionsChart, "sigstore", "sigstore"},
+		{policiesChart, "", ""},
+		{policiesChart, "podSecurity.enabled", "/podSecurity"},
+	} {
+		older := t.TempDir()
+		if err := os.CopyFS(older, os.DirFS(folder(t, row.chart))); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(older, "values.yaml")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values map[string]any
+		if err := yaml.Unmarshal(text, &values); err != nil {
+			t.Fatal(err)
+		}
+		unstructured.RemoveNestedField(values, strings.Split(row.missing, ".")...)
+		if text, err = yaml.Marshal(values); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said, err := peers.Get(t, peers.Helm).Run(t.Context(), "template", "quaymaster", older, "--namespace", "quaymaster")
+		if (err == nil) != (row.missing == "") || !strings.Contains(said, row.says) {
+			t.Errorf("%s without %q: %v: %.300s", row.chart, row.missing, err, said)
+		}
 	}
 }
 

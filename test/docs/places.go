@@ -21,9 +21,10 @@ func Pages() map[string]Place {
 		"README.md":       Machine,
 		"docs/air-gap.md": Machine, "docs/apply.md": Machine, "docs/convert.md": Machine, "docs/from-connaisseur.md": Machine, "docs/notation.md": Machine,
 		"docs/private-sigstore.md": Machine, "docs/from-policy-controller.md": Machine, "docs/gitops.md": Machine,
-		"docs/high-availability.md": Machine, "docs/troubleshooting.md": Machine,
+		"docs/high-availability.md": Machine, "docs/troubleshooting.md": Machine, "docs/cold-start.md": Machine,
 		"docs/start.md": Cluster, "docs/from-kyverno.md": Cluster, "docs/multi-tenancy.md": Cluster, "docs/helm.md": Cluster,
-		"docs/api.md": Running, "docs/dashboard.md": Running, "docs/decision-log.md": Running, "docs/overrides.md": Running,
+		"docs/upgrade.md": Cluster,
+		"docs/api.md":     Running, "docs/dashboard.md": Running, "docs/decision-log.md": Running, "docs/overrides.md": Running,
 		"docs/reports.md": Running, "docs/runbooks.md": Running, "docs/scan.md": Running,
 	}
 }
@@ -36,7 +37,10 @@ type Other struct{ RunBy, NotRun string }
 // comment before a block says it for a block alone.
 func Others() map[string]Other {
 	return map[string]Other{
+		"docs/break-glass.md":      {RunBy: "TestBreakGlass"},
+		"docs/own-images.md":       {RunBy: "TestOwnImages"},
 		"docs/ci.md":               {NotRun: "charts and overlays of the reader's"},
+		"docs/compare.md":          {RunBy: "TestCompare"},
 		"docs/from-cluster.md":     {RunBy: "TestFromCluster"},
 		"docs/gateway.md":          {NotRun: "a server in the foreground; installing is run for docs/start.md"},
 		"docs/mirrors.md":          {NotRun: "Docker Hub and ECR; the commands that ask nobody are run by TestMirrorsPage"},
@@ -44,6 +48,8 @@ func Others() map[string]Other {
 		"docs/offline.md":          {RunBy: "TestOfflineDocumentation"},
 		"docs/performance.md":      {NotRun: "benchmarks"},
 		"docs/release.md":          {NotRun: "publishes a release"},
+		"docs/policy-guard.md":     {RunBy: "TestGuard"},
+		"docs/rate-limits.md":      {RunBy: "TestRegistrySaysSlowDown"},
 		"docs/roles.md":            {NotRun: "a server in the foreground"},
 		"docs/testing-policies.md": {RunBy: "TestDocumentation"},
 		"docs/vsa.md":              {RunBy: "TestSummaryPage"},

@@ -98,11 +98,17 @@ func (s *scene) bundle(t *testing.T) []byte {
 // authority in it, and returns it, DER encoded.
 func aged(t *testing.T, secret *core.Secret) []byte {
 	t.Helper()
+	return leafUntil(t, secret, time.Now().Add(10*24*time.Hour))
+}
+
+// leafUntil is aged, with an end of its own; a leaf is good for 90 days.
+func leafUntil(t *testing.T, secret *core.Secret, end time.Time) []byte {
+	t.Helper()
 	authority, key := parsePair(t, secret.Data[certificate.EntryBundle], secret.Data[certificate.EntryAuthority])
 	leaf, _ := parsePair(t, secret.Data[certificate.EntryCertificate], secret.Data[certificate.EntryKey])
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(7), Subject: leaf.Subject, DNSNames: leaf.DNSNames, IPAddresses: leaf.IPAddresses,
-		NotBefore: time.Now().Add(-80 * 24 * time.Hour), NotAfter: time.Now().Add(10 * 24 * time.Hour),
+		NotBefore: end.Add(-90 * 24 * time.Hour), NotAfter: end,
 		KeyUsage: leaf.KeyUsage, ExtKeyUsage: leaf.ExtKeyUsage, BasicConstraintsValid: true,
 	}
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -26,6 +26,7 @@ func TestChart(t *testing.T) {
 	t.Run("definitions come where there are none", r.tryDefinitions)
 	must(t, r.plane.Namespace(t.Context(), releaseNamespace))
 	t.Run("the API server takes everything strictly", r.tryStrictly)
+	t.Run("and what is of others' kinds", r.tryForeignKinds)
 	if t.Failed() {
 		return
 	}
@@ -132,7 +133,7 @@ func (r *release) strictly(t *testing.T, text string) (string, error) {
 func (r *release) tryUpgrade(t *testing.T, first *replica, signed, bare string) *replica {
 	crowd := r.gather(t, signed, bare)
 	crowd.more(t)
-	r.run(t, "upgrade", "quaymaster", r.chart("quaymaster"), "--reuse-values", "--set=failurePolicy=Ignore")
+	r.run(t, "upgrade", "quaymaster", r.chart("quaymaster"), "--reset-then-reuse-values", "--set=failurePolicy=Ignore")
 	crowd.more(t)
 	next := r.pod(t, "quaymaster", 1)
 	must(t, first.Stop(t.Context()))
@@ -153,7 +154,7 @@ func (r *release) tryUpgrade(t *testing.T, first *replica, signed, bare string) 
 // uninstalls them.
 func (r *release) tryRoles(t *testing.T, before *replica, signed, bare string) {
 	before.may(t) // afterwards its account has a part of the rights alone
-	r.run(t, "upgrade", "quaymaster", r.chart("quaymaster"), "--reuse-values", "--set=roles.separate=true")
+	r.run(t, "upgrade", "quaymaster", r.chart("quaymaster"), "--reset-then-reuse-values", "--set=roles.separate=true")
 	doors, controller := r.pod(t, "quaymaster", 3), r.pod(t, "quaymaster-controller", slots)
 	must(t, before.Stop(t.Context()))
 	made, err := r.create(t, pod("reported", signed))
@@ -263,14 +264,19 @@ func (r *release) tryDefinitions(t *testing.T) {
 		return len(short) == 1 && short[0] == "marked"
 	}
 	mark(ours, "0.0.1")
-	mark("policies.kyverno.io", "99.0.0")
+	later := map[string]string{"policies.kyverno.io": "99.0.0", "globalcontextentries.kyverno.io": "99.0.0-rc.1"}
+	for name, version := range later {
+		mark(name, version)
+	}
 	r.run(t, "upgrade", "definitions", chart, "--force-conflicts")
 	untouched("after an upgrade")
 	if marked(ours) {
 		t.Error("an older one is left as it was")
 	}
-	if !marked("policies.kyverno.io") {
-		t.Error("a newer one was taken back")
+	for name, version := range later {
+		if !marked(name) {
+			t.Errorf("%s of %s was taken back", name, version)
+		}
 	}
 	r.run(t, "uninstall", "definitions")
 	untouched("after it was uninstalled")

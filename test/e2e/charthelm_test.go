@@ -39,16 +39,23 @@ type release struct {
 // released starts a control plane of its own, for a chart is for a whole cluster.
 func released(t *testing.T) *release {
 	t.Helper()
+	return releasedWith(t, controlplane.Options{}, peers.Helm)
+}
+
+// releasedWith is released on a control plane with these options, by a version of Helm.
+func releasedWith(t *testing.T, o controlplane.Options, helm string) *release {
+	t.Helper()
 	plane(t) // skips in short runs, and builds the programs
 	folder := t.TempDir()
-	c, err := controlplane.Start(t.Context(), controlplane.Options{Folder: folder, Controllers: true})
+	o.Folder, o.Controllers = folder, true
+	c, err := controlplane.Start(t.Context(), o)
 	must(t, err)
 	t.Cleanup(c.Close)
 	checkout, err := peers.Checkout()
 	must(t, err)
 	r := &release{
 		scene: &scene{plane: c, harbour: openHarbour(t, registrytest.Options{}), client: clientset(t, c.Admin()), namespace: "shop"},
-		helm:  peers.Get(t, peers.Helm), kubectl: peers.Get(t, peers.Kubectl),
+		helm:  peers.Get(t, helm), kubectl: peers.Get(t, peers.Kubectl),
 		kubeconfig: filepath.Join(folder, "admin.kubeconfig"), deploy: filepath.Join(checkout, "deploy"),
 	}
 	must(t, controlplane.WriteKubeconfig(r.kubeconfig, c.Admin()), c.Namespace(t.Context(), r.namespace))

@@ -14,5 +14,12 @@
 //     copies in another
 //   - balancer: what a Service is in front of several replicas
 //   - process: a child that never outlives the test
-//   - noop, bench: make bench-admission
+//   - nodes: a scheduler and kubelets, simulated
+//   - noop, pair: the least that a pair of webhooks costs
+//   - bench, load: make bench-admission, make load
+//   - chaos: make chaos and make soak; its line is a bad network, its checker knows what
+//     should have been decided, its trend tells growth from unrest
+//
+// QUAYMASTER_OLDEST=1 has the tests that share a control plane run at the oldest API server
+// that the charts allow.
 package e2e

@@ -90,6 +90,8 @@ func (r *release) shell(t *testing.T, checkout, programs, page string) docs.Shel
 			return nil
 		},
 		Names: map[string]string{"docker.io/library": host + "/library", "registry.example": host},
+		// There is one cluster, and the checkout's chart stands for that of the next release.
+		Calls: map[string]string{"--context production": "--context default", "oci://ghcr.io/quaymaster/charts/quaymaster": "deploy/helm/quaymaster"},
 		Env:   r.environment(folder, programs),
 	}
 }

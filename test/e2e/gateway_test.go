@@ -67,6 +67,12 @@ func (s *scene) start(t *testing.T, c gateway.Configuration, env ...string) *gat
 	t.Helper()
 	binary, err := shared.binary()
 	must(t, err)
+	return s.startProgram(t, binary, c, env...)
+}
+
+// startProgram is start of another program, which ends as the gateway's.
+func (s *scene) startProgram(t *testing.T, binary string, c gateway.Configuration, env ...string) *gateway.Gateway {
+	t.Helper()
 	folder := t.TempDir()
 	c.Kubernetes.Kubeconfig = filepath.Join(folder, "kubeconfig")
 	must(t, controlplane.WriteKubeconfig(c.Kubernetes.Kubeconfig, s.identity))

@@ -23,6 +23,10 @@ type stage struct {
 	binary func() (string, error)
 }
 
+// oldestVariable, if it is set to anything, has the tests that share a control plane run at
+// the oldest API server that the charts allow, in place of the newest.
+const oldestVariable = "QUAYMASTER_OLDEST"
+
 // shared is set by TestMain, the only way into a test that testing has.
 var shared *stage
 
@@ -65,7 +69,7 @@ func startPlane(ctx context.Context, folder string) (*controlplane.ControlPlane,
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
 	}
-	return controlplane.Start(ctx, controlplane.Options{Folder: folder, Controllers: true})
+	return controlplane.Start(ctx, controlplane.Options{Folder: folder, Controllers: true, Oldest: os.Getenv(oldestVariable) != ""})
 }
 
 // plane returns the control plane that all tests share. A test uses namespaces

@@ -32,7 +32,8 @@ var rare = map[string]bool{
 	"quaymaster_mirror_target_resting": true, "quaymaster_redirects_total": true,
 	"quaymaster_shared_memory_total": true, "quaymaster_global_context_usable": true,
 	"quaymaster_override_expiry_timestamp_seconds": true, "quaymaster_report_drops_total": true,
-	"quaymaster_report_writes_total": true, // no API of reports is served
+	"quaymaster_report_writes_total": true,                                                          // no API of reports is served
+	"quaymaster_break_glass_open":    true, "quaymaster_break_glass_expiry_timestamp_seconds": true, // TestBreakGlass has them
 }
 
 // TestPrometheus: a real Prometheus scrapes a gateway; what is delivered to it and to
@@ -62,6 +63,7 @@ func TestPrometheus(t *testing.T) {
 		}
 		return nil
 	})
+	s.violate(t, m)
 	t.Run("a registry that does not answer", func(t *testing.T) { s.tryRegistryAlerts(t, m, open) })
 	t.Run("a webhook configuration that somebody deletes", func(t *testing.T) {
 		registered := s.client.AdmissionregistrationV1()
@@ -71,6 +73,19 @@ func TestPrometheus(t *testing.T) {
 	})
 	t.Run("no gateway", func(t *testing.T) { s.tryGatewayAlerts(t, m, open) })
 	t.Run("queries", func(t *testing.T) { m.tryQueries(t) })
+}
+
+// violate has an unsigned image denied, and waits until a scrape knows.
+func (s *scene) violate(t *testing.T, m *monitor) {
+	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	_, err := s.dryRun(t.Context(), pod("bare", bare.Name))
+	denied(t, "an unsigned image", err, "unsigned")
+	eventually(t, func(context.Context) error {
+		if !m.metricNames(t)["quaymaster_violations_total"] {
+			return errNotYet
+		}
+		return nil
+	})
 }
 
 // tryRegistryAlerts has the registry break off every connection.

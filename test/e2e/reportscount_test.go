@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
@@ -87,6 +89,7 @@ func TestReportsCount(t *testing.T) {
 				t.Errorf("settled after %v, want 30 s at most", got.settled)
 			}
 			s.scansWithoutAWrite(t, c, got.objects)
+			s.clear(t)
 		})
 	}
 }
@@ -198,6 +201,36 @@ func (s *scene) counts(t *testing.T, workloads, each int) counted {
 	}))
 	got.settled = changed.Sub(last)
 	return got
+}
+
+// clear removes the pods and their reports, so that the next count has the gateway to
+// itself: its scan would say all of them anew in that count's form.
+func (s *scene) clear(t *testing.T) {
+	t.Helper()
+	now, background := int64(0), meta.DeletePropagationBackground
+	gone := meta.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &background}
+	must(t, s.client.AppsV1().Deployments(s.namespace).DeleteCollection(t.Context(), gone, meta.ListOptions{}))
+	client, err := dynamic.NewForConfig(s.plane.Admin())
+	must(t, err)
+	must(t, process.Eventually(t.Context(), func(ctx context.Context) error {
+		for prefix, remove := range map[string]func() error{
+			"/registry/pods/": func() error {
+				return s.client.CoreV1().Pods(s.namespace).DeleteCollection(ctx, gone, meta.ListOptions{})
+			},
+			"/registry/wgpolicyk8s.io/policyreports/": func() error {
+				return client.Resource(policyReports).Namespace(s.namespace).DeleteCollection(ctx, gone, meta.ListOptions{})
+			},
+		} {
+			left, err := s.plane.Stored(ctx, prefix+s.namespace+"/")
+			if err != nil {
+				return err
+			}
+			if len(left) > 0 {
+				return errors.Join(remove(), fmt.Errorf("%d are left under %s", len(left), prefix))
+			}
+		}
+		return nil
+	}))
 }
 
 // restrict makes pods that meet the Pod Security Standards.

@@ -2,8 +2,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"testing"
 
@@ -13,34 +13,15 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
-// redisServer is the program that replicas share a memory by, as Debian installs it.
-const redisServer = "redis-server"
-
 // redis runs one on loopback, which keeps nothing on disk.
 func redis(t *testing.T) (*process.Process, string) {
 	t.Helper()
-	path, err := exec.LookPath(redisServer)
-	if err != nil {
-		t.Skipf("%s is not installed: the memory that replicas share is NOT tested here (apt-get install %s)", redisServer, redisServer)
+	server, address, err := process.StartRedis(t.Context(), t.TempDir())
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skipf("%s is not installed: the memory that replicas share is NOT tested here (apt-get install %[1]s)", process.RedisServer)
 	}
-	address, err := process.FreeAddress(t.Context())
-	must(t, err)
-	host, port, err := net.SplitHostPort(address)
-	must(t, err)
-	server, err := process.Start(process.Options{
-		Path: path, Folder: t.TempDir(), Args: []string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no"},
-	})
 	must(t, err)
 	t.Cleanup(server.Kill)
-	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
-	defer cancel()
-	must(t, server.Await(ctx, func(ctx context.Context) error {
-		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-		if err != nil {
-			return err
-		}
-		return connection.Close()
-	}))
 	return server, address
 }
 

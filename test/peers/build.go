@@ -39,6 +39,10 @@ const (
 	Helm            = "helm"
 	Kustomize       = "kustomize"
 	Actionlint      = "actionlint"
+	Govulncheck     = "govulncheck"
+
+	// Helm3 is the major version before.
+	Helm3 = "helm3"
 
 	// The next two come from one module.
 	Prometheus = "prometheus"
@@ -48,10 +52,14 @@ const (
 	KubeAPIServer         = "kube-apiserver"
 	KubeControllerManager = "kube-controller-manager"
 	Kubectl               = "kubectl"
+
+	// OldestKubeAPIServer is of the oldest Kubernetes that the charts allow.
+	OldestKubeAPIServer = "oldest-kube-apiserver"
 )
 
-// kubernetes is the folder, under test/tools, of Kubernetes' programs.
-const kubernetes = "kubernetes"
+// kubernetes is the folder, under test/tools, of Kubernetes' programs, and oldest that of
+// the oldest one.
+const kubernetes, oldest = "kubernetes", "kubernetes-oldest"
 
 // withoutClouds leaves out of Prometheus its clients of every cloud, which nothing here
 // asks.
@@ -62,6 +70,8 @@ func home(name string) string {
 	switch name {
 	case KubeAPIServer, KubeControllerManager, Kubectl:
 		return kubernetes
+	case OldestKubeAPIServer:
+		return oldest
 	case Promtool:
 		return Prometheus
 	default:
@@ -122,8 +132,12 @@ func find(name string) (*tool, error) {
 		}
 	}
 	parts := [][]byte{pinned[0], pinned[1], []byte(runtime.Version() + runtime.GOOS + runtime.GOARCH)}
-	if home(name) == kubernetes {
+	switch home(name) {
+	case kubernetes, oldest:
 		t.flags += versionFlags(t.version)
+		parts = append(parts, []byte(t.flags))
+	case Helm3:
+		t.flags += helmFlags(t.version, module)
 		parts = append(parts, []byte(t.flags))
 	}
 	if home(name) == Prometheus {
@@ -158,6 +172,20 @@ func versionFlags(version string) string {
 	const variable = " -X k8s.io/component-base/version."
 	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	return variable + "gitVersion=" + version + variable + "gitMajor=" + numbers[0] + variable + "gitMinor=" + numbers[1]
+}
+
+// helmFlags are what the release scripts of Helm 3 give the linker: without them it renders
+// for Kubernetes 1.20.
+func helmFlags(version string, module *modfile.File) string {
+	const packages = " -X helm.sh/helm/v3/"
+	flags := packages + "internal/version.version=" + version
+	for _, require := range module.Require {
+		if require.Mod.Path == "k8s.io/client-go" {
+			minor := strings.SplitN(require.Mod.Version, ".", 3)[1]
+			flags += packages + "pkg/chartutil.k8sVersionMajor=1" + packages + "pkg/chartutil.k8sVersionMinor=" + minor
+		}
+	}
+	return flags
 }
 
 // tools looks for test/tools in the working folder and those above it.

@@ -16,6 +16,7 @@ func TestProgramsArePinned(t *testing.T) {
 		Fulcio: "v1.8.8", TimestampServer: "v2.0.6", GolangCILint: "v2.15.0",
 		Prometheus: "v0.316.0", Promtool: "v0.316.0",
 		Etcd: "v3.6.6", KubeAPIServer: "v1.36.3", KubeControllerManager: "v1.36.3", Kubectl: "v1.36.3",
+		OldestKubeAPIServer: "v1.30.14", Helm: "v4.3.1", Helm3: "v3.15.4",
 		Actionlint: "v1.7.12",
 	} {
 		tool, err := find(name)
@@ -48,6 +49,12 @@ func TestProgramsOfOneModule(t *testing.T) {
 				t.Errorf("%s: the linker is not told %s: %s", name, want, tool.flags)
 			}
 		}
+	}
+	if tool, err := find(OldestKubeAPIServer); err != nil || !strings.Contains(tool.flags, ".gitVersion=v1.30.14") {
+		t.Errorf("the linker is not told which Kubernetes is the oldest: %+v, %v", tool, err)
+	}
+	if tool, err := find(Helm3); err != nil || !strings.HasSuffix(tool.flags, ".k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=30") {
+		t.Errorf("the linker is not told for which Kubernetes Helm 3 renders: %+v, %v", tool, err)
 	}
 	if tool, err := find(Etcd); err != nil || tool.flags != "-s -w" {
 		t.Errorf("etcd is built with the flags of another project: %+v, %v", tool, err)

@@ -138,6 +138,20 @@ type row struct {
 	want         verify.Code
 }
 
+// play verifies the claim of each row.
+func (l *lab) play(t *testing.T, tests []row) {
+	t.Helper()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			fact, err := l.verify(t, test.claim, test.authority)
+			check(t, fact, err, test.want)
+			if t.Failed() {
+				t.Log("reason:", test.reason)
+			}
+		})
+	}
+}
+
 func TestKeyless(t *testing.T) {
 	l := newLab(t)
 	signer := l.keyless(t, nil)
@@ -229,15 +243,7 @@ func TestKeyless(t *testing.T) {
 				row{string(algorithm) + " " + name + ", wrong signature", "over other bytes", bad, keyless(nil), verify.BadSignature})
 		}
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			fact, err := l.verify(t, test.claim, test.authority)
-			check(t, fact, err, test.want)
-			if t.Failed() {
-				t.Log("reason:", test.reason)
-			}
-		})
-	}
+	l.play(t, tests)
 }
 
 func TestIdentity(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
@@ -14,8 +15,7 @@ import (
 // folder returns the repository's files with another folder of targets.
 func (r *repository) folder(targets string) map[string][]byte {
 	files := map[string][]byte{}
-	for name, data := range r.files {
-		name = strings.TrimPrefix(name, "/")
+	for name, data := range r.Files() {
 		if target, ok := strings.CutPrefix(name, "targets/"); ok {
 			name = targets + "/" + target
 		}
@@ -32,11 +32,11 @@ func TestFetch(t *testing.T) {
 	broken.publish(t, []byte(`{"mediaType":"none"}`))
 	server := httptest.NewServer(ours)
 	defer server.Close()
-	elsewhere := &repository{files: map[string][]byte{}}
+	elsewhere := fstest.MapFS{}
 	for name, data := range ours.folder("repository/objects") {
-		elsewhere.files["/deep/"+name] = data
+		elsewhere["deep/"+name] = &fstest.MapFile{Data: data}
 	}
-	deep := httptest.NewServer(elsewhere)
+	deep := httptest.NewServer(http.FileServerFS(elsewhere))
 	defer deep.Close()
 	packed := map[string][]byte{}
 	for name, data := range ours.folder("targets") {

@@ -59,6 +59,7 @@ func isKMS(ref string) bool {
 type keyring struct {
 	secrets  Secrets
 	kms      KMS
+	retired  retired
 	interval time.Duration
 	now      func() time.Time
 

@@ -54,12 +54,12 @@ func (s *Snapshot) Check() error {
 	return err
 }
 
-// Resolve returns the authority with the key that its reference stands for now.
-// An authority without a reference is returned as it is. A failing look-up is
-// an error, and never a verify.Rejection.
+// Resolve returns the authority with the key that its reference stands for now, and
+// until when that is believed, if it is retired. Any other authority is returned as it
+// is. A failing look-up is an error, and never a verify.Rejection.
 func (s *Snapshot) Resolve(ctx context.Context, authority verify.Authority) (verify.Authority, error) {
 	if authority.Key == nil || authority.Key.Ref == "" {
-		return authority, nil
+		return s.keys.retired.bound(authority), nil
 	}
 	pem, err := s.keys.get(ctx, authority.Key.Ref)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Snapshot) Resolve(ctx context.Context, authority verify.Authority) (ver
 	key := *authority.Key
 	key.PEM = pem
 	authority.Key = &key
-	return authority, nil
+	return s.keys.retired.bound(authority), nil
 }
 
 // Material composes what the authority's signatures are proved against. The

@@ -28,6 +28,8 @@ type Options struct {
 	// again; zero means DefaultKeyInterval. A key that cannot be looked up again
 	// is used for 24 intervals at most.
 	KeyInterval time.Duration
+	// Retired are keys that are not believed any more.
+	Retired []Retired
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -78,12 +80,17 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	gone, err := newRetired(o.Retired)
+	if err != nil {
+		return nil, err
+	}
 	s := &Store{tuf: updates, now: now, keys: &keyring{
-		secrets: o.Secrets, kms: o.KMS, now: now,
+		secrets: o.Secrets, kms: o.KMS, retired: gone, now: now,
 		interval: cmp.Or(o.KeyInterval, DefaultKeyInterval),
 		known:    make(map[string]knownKey),
 	}}
 	s.swap(from)
+	s.remember()
 	return s, nil
 }
 
@@ -107,9 +114,9 @@ func (s *Store) swap(from source) {
 	defer s.mu.Unlock()
 	if old := s.current.Load(); old == nil || old.generation != next.generation {
 		s.current.Store(next)
-		s.status.Origin, s.status.Generation = from.origin, next.generation
+		s.status.Generation = next.generation
 	}
-	s.status.Loaded, s.status.Err = s.now(), nil
+	s.status.Origin, s.status.Loaded, s.status.Err = from.origin, s.now(), nil
 }
 
 // Refresh asks TUF for the trusted root, once at once and then at TUF's
@@ -148,7 +155,7 @@ func (s *Store) RefreshOnce(ctx context.Context) error {
 		return err
 	}
 	s.swap(from)
-	return nil
+	return s.keep(from)
 }
 
 func (s *Store) fetch(ctx context.Context) (source, error) {
@@ -158,7 +165,7 @@ func (s *Store) fetch(ctx context.Context) (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("refresh the trusted root from %s: %w", s.tuf.URL, err)
 	}
-	from, err := jsonSource("TUF repository "+s.tuf.URL, text)
+	from, err := jsonSource(s.tuf.origin(), text)
 	if err != nil {
 		return source{}, err
 	}

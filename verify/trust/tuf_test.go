@@ -2,114 +2,41 @@ package trust_test
 
 import (
 	"context"
-	"crypto"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/sigstore/sigstore/pkg/signature"
-	"github.com/theupdateframework/go-tuf/v2/metadata"
-
 	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/trust/trusttest"
 )
 
 func newClient() *http.Client { return &http.Client{} }
 
-// repository is a TUF repository in memory.
+// repository is a TUF repository in memory that tells no lies.
 type repository struct {
-	signer signature.Signer
-	root   []byte
-
-	mu      sync.Mutex
-	version int64
-	files   map[string][]byte
+	*trusttest.Repository
+	root []byte
 }
 
-func newRepository(t *testing.T) *repository {
+func newRepository(t testing.TB) *repository {
 	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
+	r, err := trusttest.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &repository{files: make(map[string][]byte)}
-	if r.signer, err = signature.LoadSigner(private, crypto.Hash(0)); err != nil {
-		t.Fatal(err)
-	}
-	key, err := metadata.KeyFromPublicKey(private.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := metadata.Root(time.Now().AddDate(1, 0, 0))
-	for _, role := range []string{"root", "timestamp", "snapshot", "targets"} {
-		if err := root.Signed.AddKey(key, role); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := root.Sign(r.signer); err != nil {
-		t.Fatal(err)
-	}
-	if r.root, err = root.ToBytes(false); err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return &repository{Repository: r, root: r.Root()}
 }
 
 // publish makes content the trusted root of a new version.
-func (r *repository) publish(t *testing.T, content []byte) {
+func (r *repository) publish(t testing.TB, content []byte) {
 	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.version++
-	until := time.Now().AddDate(0, 1, 0)
-	sum := sha256.Sum256(content)
-	name := "trusted_root.json"
-	r.files["/targets/"+hex.EncodeToString(sum[:])+"."+name] = content
-
-	targets, snapshot, timestamp := metadata.Targets(until), metadata.Snapshot(until), metadata.Timestamp(until)
-	target, err := metadata.TargetFile().FromBytes(name, content)
-	if err != nil {
+	if err := r.Publish(content, trusttest.Honest); err != nil {
 		t.Fatal(err)
 	}
-	targets.Signed.Targets[name] = target
-	targets.Signed.Version, snapshot.Signed.Version, timestamp.Signed.Version = r.version, r.version, r.version
-	snapshot.Signed.Meta["targets.json"] = metadata.MetaFile(r.version)
-	timestamp.Signed.Meta["snapshot.json"] = metadata.MetaFile(r.version)
-	version := string(rune('0' + r.version))
-	put(t, r, "/"+version+".targets.json", targets)
-	put(t, r, "/"+version+".snapshot.json", snapshot)
-	put(t, r, "/timestamp.json", timestamp)
-}
-
-func put[T metadata.Roles](t *testing.T, r *repository, path string, m *metadata.Metadata[T]) {
-	t.Helper()
-	if _, err := m.Sign(r.signer); err != nil {
-		t.Fatal(err)
-	}
-	data, err := m.ToBytes(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.files[path] = data
-}
-
-func (r *repository) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	r.mu.Lock()
-	data, ok := r.files[request.URL.Path]
-	r.mu.Unlock()
-	if !ok {
-		http.NotFound(w, request)
-		return
-	}
-	_, _ = w.Write(data)
 }
 
 func TestRefresh(t *testing.T) {

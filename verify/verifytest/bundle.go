@@ -57,12 +57,12 @@ func bundleMediaType(version string) (string, error) {
 func (s *sealed) material(version string) *protobundle.VerificationMaterial {
 	m := &protobundle.VerificationMaterial{}
 	switch {
-	case s.signer.leaf == nil:
+	case s.leaf == nil:
 		m.Content = &protobundle.VerificationMaterial_PublicKey{
 			PublicKey: &protocommon.PublicKeyIdentifier{Hint: s.signer.hint},
 		}
 	case version == "0.1" || version == "0.2":
-		chain := []*protocommon.X509Certificate{{RawBytes: s.signer.leaf.Raw}}
+		chain := []*protocommon.X509Certificate{{RawBytes: s.leaf.Raw}}
 		for _, c := range s.issuers[:max(0, len(s.issuers)-1)] {
 			chain = append(chain, &protocommon.X509Certificate{RawBytes: c.Raw})
 		}
@@ -71,7 +71,7 @@ func (s *sealed) material(version string) *protobundle.VerificationMaterial {
 		}
 	default:
 		m.Content = &protobundle.VerificationMaterial_Certificate{
-			Certificate: &protocommon.X509Certificate{RawBytes: s.signer.leaf.Raw},
+			Certificate: &protocommon.X509Certificate{RawBytes: s.leaf.Raw},
 		}
 	}
 	for _, e := range s.entries {

@@ -89,6 +89,9 @@ func TestKeylessBundle(t *testing.T) {
 	two := []verify.VerifierOption{sct, verify.WithTransparencyLog(2), verify.WithSignedTimestamps(2)}
 	statement := CosignSignature(digest, nil)
 	v2 := Record{Log: s.Rekor2}
+	twoLogs := []verify.VerifierOption{verify.WithSignedCertificateTimestamps(2), logged, integrated}
+	somebody := Must(s.Keyless(Identity{Email: person, Issuer: issuer}))
+	misissued := Must(s.TSA.Misissued())
 
 	tests := []struct {
 		reason  string
@@ -155,7 +158,15 @@ func TestKeylessBundle(t *testing.T) {
 		{reason: "no certificate timestamp", id: Identity{NoSCT: true}, claim: Claim{Statement: statement}, refuse: "unable to meet threshold of 1"},
 		{reason: "wrong certificate timestamp", id: Identity{WrongSCT: true}, claim: Claim{Statement: statement}, refuse: "unable to meet threshold of 1"},
 		{reason: "certificate timestamp of a foreign log", id: Identity{CTLog: foreign.CTLog}, claim: Claim{Statement: statement}, refuse: "unable to meet threshold of 1"},
+		{reason: "certificate timestamp twice", id: Identity{RepeatSCT: true}, claim: Claim{Statement: statement}},
+		{reason: "one certificate log for two", id: Identity{RepeatSCT: true}, claim: Claim{Statement: statement}, options: twoLogs, refuse: "unable to meet threshold of 2"},
+		{reason: "another signer's certificate", claim: Claim{Statement: statement, Shown: somebody}, refuse: "log certificate does not match"},
+		{reason: "another signer's certificate on a message", claim: Claim{Artifact: artifact, Shown: somebody}, refuse: "log certificate does not match"},
+		{reason: "timestamp of a signer of software", claim: Claim{Statement: statement, Stamps: []Stamp{{TSA: misissued}}}, options: withTSA, refuse: "does not match the provided TSA certificate"},
+		{reason: "the same behind a forged certificate", claim: Claim{Statement: statement, Stamps: []Stamp{{TSA: misissued, ForgedCertificate: true}}}, options: withTSA, refuse: "error parsing response|does not match the provided TSA certificate|certificate"},
 		{reason: "foreign authority", id: Identity{CA: foreign.CA}, claim: Claim{Statement: statement}, refuse: "leaf certificate verification failed"},
+		{reason: "branch of the authority", id: Identity{CA: Must(s.CA.Branch(BranchOptions{}))}, claim: Claim{Statement: statement}, refuse: "leaf certificate verification failed"},
+		{reason: "certificate by SHA-1", id: Identity{SHA1: true}, claim: Claim{Statement: statement}, refuse: "leaf certificate verification failed"},
 		{reason: "no alternative name", id: Identity{NoSAN: true}, claim: Claim{Statement: statement}, refuse: "no Subject Alternative Name found"},
 		{reason: "another person", id: Identity{Email: "else@example.com"}, claim: Claim{Statement: statement}, refuse: "no matching CertificateIdentity"},
 		{reason: "wrong usage", id: Identity{Usage: serverAuth}, claim: Claim{Statement: statement}, refuse: "leaf certificate verification failed"},

@@ -12,7 +12,8 @@ import (
 
 // CA is a certificate authority: a root and, usually, an intermediate.
 type CA struct {
-	root, intermediate *issuer // intermediate is nil where the root issues itself
+	root, intermediate *issuer             // intermediate is nil where the root issues itself
+	above              []*x509.Certificate // between intermediate and root, the nearest to the leaf first
 	url                string
 	from, to           time.Time
 }
@@ -49,15 +50,8 @@ func newIssuer(name string, algorithm Algorithm, valid span, parent *issuer, use
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: name, Organization: []string{organization}},
-		NotBefore:             valid.from,
-		NotAfter:              valid.to,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-		ExtKeyUsage:           use,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
+	template := issuerTemplate(name, valid)
+	template.ExtKeyUsage = use
 	if parent == nil {
 		parent = &issuer{certificate: template, key: key}
 	} else {
@@ -68,6 +62,18 @@ func newIssuer(name string, algorithm Algorithm, valid span, parent *issuer, use
 		return nil, err
 	}
 	return &issuer{certificate: c, key: key}, nil
+}
+
+// issuerTemplate is an issuer's certificate before it is issued.
+func issuerTemplate(name string, valid span) *x509.Certificate {
+	return &x509.Certificate{
+		Subject:               pkix.Name{CommonName: name, Organization: []string{organization}},
+		NotBefore:             valid.from,
+		NotAfter:              valid.to,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
 }
 
 // issue signs a certificate; the serial number is random unless it is set.
@@ -103,7 +109,8 @@ func (c *CA) chain() []*x509.Certificate {
 	if c.intermediate == nil {
 		return []*x509.Certificate{c.root.certificate}
 	}
-	return []*x509.Certificate{c.intermediate.certificate, c.root.certificate}
+	chain := append([]*x509.Certificate{c.intermediate.certificate}, c.above...)
+	return append(chain, c.root.certificate)
 }
 
 // URL is the authority's address in trusted roots; nothing listens there.
@@ -120,5 +127,5 @@ func (c *CA) IntermediatePEM() []byte {
 	return certificatesPEM(c.intermediate.certificate)
 }
 
-// ChainPEM is the intermediate, if there is one, and the root.
+// ChainPEM is the intermediates, if there are any, and the root.
 func (c *CA) ChainPEM() []byte { return certificatesPEM(c.chain()...) }

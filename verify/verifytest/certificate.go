@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	ct "github.com/google/certificate-transparency-go"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 )
 
@@ -82,6 +83,10 @@ type Identity struct {
 	NoSCT bool
 	// WrongSCT spoils the signature of the embedded timestamp.
 	WrongSCT bool
+	// RepeatSCT embeds the timestamp twice, to pass for two logs'.
+	RepeatSCT bool
+	// SHA1 makes the authority sign the certificate with SHA-1.
+	SHA1 bool
 }
 
 // Keyless makes a key and issues a certificate for it.
@@ -102,6 +107,9 @@ func (s *Sigstore) Keyless(id Identity) (*Signer, error) {
 		ctlog = id.CTLog
 	}
 	issuing := ca.issuing()
+	if id.SHA1 {
+		template.SignatureAlgorithm = issuing.sha1()
+	}
 	// RFC 6962 signs the certificate as it is without the extension. It is the
 	// last one, so that taking it out again gives these very bytes.
 	leaf, err := issuing.issue(template, signer.Public())
@@ -109,11 +117,19 @@ func (s *Sigstore) Keyless(id Identity) (*Signer, error) {
 		return nil, err
 	}
 	if !id.NoSCT {
-		sct, err := ctlog.extension(issuing.certificate, leaf.RawTBSCertificate, template.NotBefore, id.WrongSCT)
+		sct, err := ctlog.timestamp(issuing.certificate, leaf.RawTBSCertificate, template.NotBefore, id.WrongSCT)
 		if err != nil {
 			return nil, err
 		}
-		template.ExtraExtensions = append(template.ExtraExtensions, sct)
+		list := []*ct.SignedCertificateTimestamp{sct}
+		if id.RepeatSCT {
+			list = append(list, sct)
+		}
+		extension, err := sctExtension(list)
+		if err != nil {
+			return nil, err
+		}
+		template.ExtraExtensions = append(template.ExtraExtensions, extension)
 		if leaf, err = issuing.issue(template, signer.Public()); err != nil {
 			return nil, err
 		}

@@ -50,6 +50,9 @@ type Claim struct {
 
 	// CoSigner adds a second signature to an envelope. A bundle must have one.
 	CoSigner *Signer
+	// Shown is a keyless signer whose certificate travels in place of the
+	// signer's own, which is what logs have recorded.
+	Shown *Signer
 	// WrongSignature signs, and records, other bytes than those that are shown.
 	WrongSignature bool
 	// NoSignatures leaves the list of signatures of an envelope empty.
@@ -74,6 +77,7 @@ type content struct {
 // sealed is a content with its evidence.
 type sealed struct {
 	*content
+	leaf    *x509.Certificate   // nil for a bare key
 	issuers []*x509.Certificate // that travel along, the root last
 	entries []*entry
 	stamps  [][]byte
@@ -100,9 +104,15 @@ func (s *Sigstore) seal(c Claim, bundled bool) (*sealed, error) {
 	if len(records) > 0 && c.NoLog {
 		return nil, errors.New("claim: NoLog and Records exclude each other")
 	}
-	all := &sealed{content: signed}
+	shown := c.Signer
+	if c.Shown != nil {
+		if shown = c.Shown; shown.leaf == nil {
+			return nil, errors.New("claim: Shown has no certificate")
+		}
+	}
+	all := &sealed{content: signed, leaf: shown.leaf}
 	if !c.NoChain {
-		all.issuers = c.Signer.issuers
+		all.issuers = shown.issuers
 	}
 	for _, r := range records {
 		recorded := signed

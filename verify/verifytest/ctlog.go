@@ -43,9 +43,9 @@ func (l *CTLog) PublicPEM() []byte { return publicPEM(l.key.Public()) }
 // ID is the log's ID, in hexadecimal.
 func (l *CTLog) ID() string { return hex.EncodeToString(l.id[:]) }
 
-// extension makes the certificate extension with one timestamp for a
-// certificate whose to-be-signed part, without the extension, is given.
-func (l *CTLog) extension(issuer *x509.Certificate, tbs []byte, at time.Time, wrong bool) (pkix.Extension, error) {
+// timestamp promises to record a certificate whose to-be-signed part, without the
+// extension of timestamps, is given.
+func (l *CTLog) timestamp(issuer *x509.Certificate, tbs []byte, at time.Time, wrong bool) (*ct.SignedCertificateTimestamp, error) {
 	sct := ct.SignedCertificateTimestamp{
 		SCTVersion: ct.V1,
 		LogID:      ct.LogID{KeyID: l.id},
@@ -65,24 +65,25 @@ func (l *CTLog) extension(issuer *x509.Certificate, tbs []byte, at time.Time, wr
 	}}
 	input, err := ct.SerializeSCTSignatureInput(sct, entry)
 	if err != nil {
-		return pkix.Extension{}, fmt.Errorf("serialise a certificate timestamp: %w", err)
+		return nil, fmt.Errorf("serialise a certificate timestamp: %w", err)
 	}
 	if wrong {
 		input = append(input, 0)
 	}
 	signature, err := l.key.Sign(rand.Reader, sum(crypto.SHA256, input), crypto.SHA256)
 	if err != nil {
-		return pkix.Extension{}, fmt.Errorf("sign a certificate timestamp: %w", err)
+		return nil, fmt.Errorf("sign a certificate timestamp: %w", err)
 	}
 	sct.Signature = ct.DigitallySigned{
 		Algorithm: tls.SignatureAndHashAlgorithm{Hash: tls.SHA256, Signature: tls.ECDSA},
 		Signature: signature,
 	}
-	return sctExtension(&sct)
+	return &sct, nil
 }
 
-func sctExtension(sct *ct.SignedCertificateTimestamp) (pkix.Extension, error) {
-	list, err := x509util.MarshalSCTsIntoSCTList([]*ct.SignedCertificateTimestamp{sct})
+// sctExtension is the certificate extension with a list of timestamps.
+func sctExtension(timestamps []*ct.SignedCertificateTimestamp) (pkix.Extension, error) {
+	list, err := x509util.MarshalSCTsIntoSCTList(timestamps)
 	if err != nil {
 		return pkix.Extension{}, fmt.Errorf("list certificate timestamps: %w", err)
 	}

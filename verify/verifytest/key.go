@@ -7,8 +7,9 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	_ "crypto/sha1" // SHA-1, SHA-384 and SHA-512 are among the choices
 	"crypto/sha256"
-	_ "crypto/sha512" // SHA-384 and SHA-512 are among the choices
+	_ "crypto/sha512"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -35,9 +36,9 @@ const (
 type KeyOptions struct {
 	// Algorithm is the kind of key; ECDSAP256 if empty.
 	Algorithm Algorithm
-	// Hash is SHA-224, SHA-256, SHA-384 or SHA-512. If zero it is what
-	// Sigstore pairs with the key: SHA-384 for P-384, SHA-512 for P-521,
-	// SHA-256 for all others. Ed25519 takes none.
+	// Hash is SHA-224, SHA-256, SHA-384 or SHA-512, or SHA-1, which verifiers
+	// must refuse. If zero it is what Sigstore pairs with the key: SHA-384 for
+	// P-384, SHA-512 for P-521, SHA-256 for all others. Ed25519 takes none.
 	Hash crypto.Hash
 	// PSS makes an RSA key sign with RSASSA-PSS instead of PKCS #1 v1.5.
 	PSS bool
@@ -86,6 +87,20 @@ func KeySigner(o KeyOptions) (*Signer, error) {
 		hint = base64.StdEncoding.EncodeToString(sum[:])
 	}
 	return &Signer{key: key, options: o, hint: hint}, nil
+}
+
+// Otherwise returns a signer by the same key who signs in another way; the algorithm is
+// the key's own and the hint stays, whatever the options say.
+func (s *Signer) Otherwise(o KeyOptions) (*Signer, error) {
+	if o.Algorithm = s.options.Algorithm; o.Hash == 0 {
+		o.Hash = usualHash(o.Algorithm)
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	other := *s
+	other.options = o
+	return &other, nil
 }
 
 // Hint is the name of the key in bundles.
@@ -163,10 +178,10 @@ func (o KeyOptions) check() error {
 		return fmt.Errorf("key: Ed25519 takes no hash, got %s", o.Hash)
 	}
 	switch o.Hash {
-	case 0, crypto.SHA224, crypto.SHA256, crypto.SHA384, crypto.SHA512:
+	case 0, crypto.SHA1, crypto.SHA224, crypto.SHA256, crypto.SHA384, crypto.SHA512:
 		return nil
 	}
-	return fmt.Errorf("key: hash %s is not one of SHA-224, SHA-256, SHA-384, SHA-512", o.Hash)
+	return fmt.Errorf("key: hash %s is not one of SHA-1, SHA-224, SHA-256, SHA-384, SHA-512", o.Hash)
 }
 
 func usualHash(a Algorithm) crypto.Hash {

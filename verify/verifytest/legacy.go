@@ -83,8 +83,8 @@ func (s *Sigstore) Layer(c Claim) (*Layer, error) {
 			l.Annotations["predicateType"] = t
 		}
 	}
-	if all.signer.leaf != nil {
-		l.Annotations["dev.sigstore.cosign/certificate"] = string(all.signer.CertificatePEM())
+	if all.leaf != nil {
+		l.Annotations["dev.sigstore.cosign/certificate"] = string(certificatesPEM(all.leaf))
 	}
 	if len(all.issuers) > 0 {
 		l.Annotations["dev.sigstore.cosign/chain"] = string(certificatesPEM(all.issuers...))

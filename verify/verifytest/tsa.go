@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,19 +30,16 @@ func newTSA(name, url string, algorithm Algorithm, valid span) (*TSA, error) {
 	if err != nil {
 		return nil, err
 	}
-	// RFC 3161, 2.3: the usage is critical and the only one.
-	usage, err := asn1.Marshal([]asn1.ObjectIdentifier{{1, 3, 6, 1, 5, 5, 7, 3, 8}})
+	usage, err := timestampUsage()
 	if err != nil {
-		return nil, fmt.Errorf("encode the usage of a timestamp certificate: %w", err)
+		return nil, err
 	}
 	leaf, err := ca.issuing().issue(&x509.Certificate{
-		Subject:   pkix.Name{CommonName: name, Organization: []string{organization}},
-		NotBefore: valid.from,
-		NotAfter:  valid.to,
-		KeyUsage:  x509.KeyUsageDigitalSignature,
-		ExtraExtensions: []pkix.Extension{
-			{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Critical: true, Value: usage},
-		},
+		Subject:         pkix.Name{CommonName: name, Organization: []string{organization}},
+		NotBefore:       valid.from,
+		NotAfter:        valid.to,
+		KeyUsage:        x509.KeyUsageDigitalSignature,
+		ExtraExtensions: []pkix.Extension{usage},
 	}, key.Public())
 	if err != nil {
 		return nil, err
@@ -96,6 +94,9 @@ type Stamp struct {
 	NoCertificate bool
 	// OtherSignature makes it a genuine timestamp of some other signature.
 	OtherSignature bool
+	// ForgedCertificate puts a certificate before the authority's in the token,
+	// with its name and the usage of timestamps, by a key of the forger's.
+	ForgedCertificate bool
 }
 
 func (s *Sigstore) stamp(st Stamp, signature []byte, at time.Time) ([]byte, error) {
@@ -109,9 +110,20 @@ func (s *Sigstore) stamp(st Stamp, signature []byte, at time.Time) ([]byte, erro
 	if st.OtherSignature {
 		signature = append([]byte("another signature: "), signature...)
 	}
-	return tsa.respond(&timestamp.Request{
+	response, err := tsa.respond(&timestamp.Request{
 		HashAlgorithm: crypto.SHA256,
 		HashedMessage: sum(crypto.SHA256, signature),
 		Certificates:  !st.NoCertificate,
 	}, at)
+	if err != nil || !st.ForgedCertificate {
+		return response, err
+	}
+	if st.NoCertificate {
+		return nil, errors.New("stamp: NoCertificate and ForgedCertificate exclude each other")
+	}
+	first, err := tsa.forged()
+	if err != nil {
+		return nil, err
+	}
+	return withCertificate(response, first)
 }

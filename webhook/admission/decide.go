@@ -26,7 +26,7 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	if q.passes() || h.speaksOfNothing(q) {
 		return response{allowed: true}
 	}
-	fold, err := h.queue.unfold(ctx, q.request.object, q.request.oldObject)
+	fold, err := h.queue.unfold(ctx, q.request.namespace, q.request.object, q.request.oldObject)
 	if err != nil {
 		return h.overloaded(q, err)
 	}
@@ -64,8 +64,8 @@ func (h *Handler) overloaded(q *question, err error) response {
 	if errors.Is(err, errTooComplex) {
 		return q.refuse(err)
 	}
-	q.cause, q.err = QueueFull, err
-	return h.undecided(q, QueueFull)
+	q.cause, q.err = causeOf(err), err
+	return h.undecided(q, q.cause)
 }
 
 // refuse answers what makes no sense.
@@ -145,9 +145,9 @@ type decided struct {
 // ask waits for a turn and for the gate. It does not wait for a gate that misses
 // its time, which keeps its turn until it is done.
 func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
-	leave, err := h.queue.Enter(ctx)
+	leave, err := h.queue.Enter(ctx, q.request.namespace)
 	if err != nil {
-		return QueueFull, err
+		return causeOf(err), err
 	}
 	request := gate.Request{Object: q.object, Old: q.old, Pinning: h.pinning(q), Stage: h.stage(q), Subject: q.subject}
 	result := make(chan decided, 1)

@@ -23,6 +23,7 @@ type exchange struct {
 	buffers *sync.Pool
 	started time.Time
 	judge   judge
+	shadow  bool // see Review.Shadow
 
 	question question
 }
@@ -87,7 +88,7 @@ func (x *exchange) record(ctx context.Context, allowed bool) {
 		Door: x.door, UID: q.request.uid, Operation: q.request.operation,
 		Group: q.request.group, Version: q.request.version, Kind: q.request.kind, Subresource: q.request.subresource,
 		Namespace: q.request.namespace, Name: q.name(), User: q.request.user, DryRun: q.request.dryRun,
-		Mirror: q.mirror, Allowed: allowed, Cause: q.cause, Outcome: q.outcome, Err: q.err,
+		Mirror: q.mirror, Allowed: allowed, Shadow: x.shadow, Cause: q.cause, Outcome: q.outcome, Err: q.err,
 		Duration: time.Since(x.started),
 	})
 }

@@ -77,6 +77,7 @@ type options struct {
 	copies     Copies
 	rules      ObjectRules
 	requesters Requesters
+	trial      Trial
 }
 
 // Option changes a default of a Handler.
@@ -228,9 +229,10 @@ func (h *Handler) undecided(q *question, cause Cause) response {
 
 // sentences say to a person why there is no decision.
 var sentences = map[Cause]string{
-	QueueFull: "the gateway is at work on as many requests as it may",
-	TimedOut:  "the time for an answer ran out",
-	Panicked:  "an internal error, which is a defect; the gateway's log has it",
+	QueueFull:  "the gateway is at work on as many requests as it may",
+	ShareTaken: "the gateway is at work on as many requests of this namespace as leaves room for those of others",
+	TimedOut:   "the time for an answer ran out",
+	Panicked:   "an internal error, which is a defect; the gateway's log has it",
 }
 
 // failsOpen asks for the failure setting; who cannot answer says no.

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -19,6 +20,25 @@ type Checker interface {
 	Check(raw []byte) error
 }
 
+// Trial tries policies against what runs.
+type Trial interface {
+	// Try returns why a policy that compiles is not admitted, a line each, or what its
+	// author is told where it is. It ends with ctx. The bytes are as in Checker.
+	Try(ctx context.Context, raw []byte) (warnings []string, err error)
+}
+
+// WithTrial has NewPolicies' door ask a trial about what compiles. Without it, whatever
+// compiles is admitted.
+func WithTrial(trial Trial) Option {
+	return func(o *options) error {
+		if trial == nil {
+			return errors.New("trial: want one")
+		}
+		o.trial = trial
+		return nil
+	}
+}
+
 // PolicyHandler is the door that refuses broken policies and mirrors, so that who writes one
 // sees it at once. It is safe for concurrent use.
 type PolicyHandler struct {
@@ -27,8 +47,8 @@ type PolicyHandler struct {
 	buffers sync.Pool
 }
 
-// NewPolicies makes the door for policies. Of the options, WithQueue and
-// WithRecorder mean something to it.
+// NewPolicies makes the door for policies. Of the options, WithQueue,
+// WithRecorder and WithTrial mean something to it.
 func NewPolicies(checker Checker, with ...Option) (*PolicyHandler, error) {
 	if checker == nil {
 		return nil, errors.New("admission: want a checker of policies")
@@ -54,7 +74,7 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	if q.passes() || q.request.subresource != "" || q.request.operation == opDelete || q.request.operation == opConnect {
 		return response{allowed: true}
 	}
-	fold, err := h.options.queue.unfold(ctx, q.request.object, q.request.oldObject)
+	fold, err := h.options.queue.unfold(ctx, q.request.namespace, q.request.object, q.request.oldObject)
 	if err != nil {
 		return q.refuse(err)
 	}
@@ -70,10 +90,10 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	if !metadata(object).Member("deletionTimestamp").IsNull() && q.request.operation == opUpdate {
 		return response{allowed: true} // its finalizers go, and then it does
 	}
-	leave, err := h.options.queue.Enter(ctx)
+	leave, err := h.options.queue.Enter(ctx, q.request.namespace)
 	if err != nil {
-		q.cause, q.err = QueueFull, err
-		return h.undecided(q, QueueFull)
+		q.cause, q.err = causeOf(err), err
+		return h.undecided(q, q.cause)
 	}
 	defer leave()
 	if err := h.checker.Check(q.request.object); err != nil {
@@ -81,7 +101,15 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 		return denied(broken(q, err))
 	}
 	q.cause = Decided
-	return response{allowed: true}
+	if h.options.trial == nil {
+		return response{allowed: true}
+	}
+	warnings, err := h.options.trial.Try(ctx, q.request.object)
+	if err != nil {
+		q.err = err
+		return denied(listed(q.title()+": the guard refuses the policy", err))
+	}
+	return response{allowed: true, warnings: warnings}
 }
 
 // document is what people call a document of the request's kind.
@@ -104,13 +132,21 @@ func (h *PolicyHandler) undecided(q *question, cause Cause) response {
 
 // broken says what is wrong with a document, an error a line.
 func broken(q *question, err error) string {
+	return listed(fmt.Sprintf("%s: the %s is broken", q.title(), q.document()), err,
+		fmt.Sprintf("next: correct the field; nothing of a %s is left out in silence", q.document()))
+}
+
+// listed is a head, and what is wrong, an error a line.
+func listed(head string, err error, last ...string) string {
 	var p page
-	p.line(0, "%s: the %s is broken", q.title(), q.document())
+	p.line(0, "%s", head)
 	for line := range strings.Lines(err.Error()) {
 		if line = strings.TrimSpace(line); line != "" {
 			p.line(2, "%s", plain(line, maxField))
 		}
 	}
-	p.line(2, "next: correct the field; nothing of a %s is left out in silence", q.document())
+	for _, line := range last {
+		p.line(2, "%s", line)
+	}
 	return p.bounded(maxMessage)
 }

@@ -6,24 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/quaymaster/quaymaster/internal/fair"
 )
 
-// Queue bounds the work of the doors that share it. It is safe for concurrent
-// use.
+// Queue bounds the work of the doors that share it, and shares it between namespaces:
+// one that has much at work leaves some to those that have none. It is safe for
+// concurrent use.
 type Queue struct {
-	requests *semaphore.Weighted
+	requests *fair.Places
+	parsed   *fair.Places
 	bytes    *semaphore.Weighted
-	parsed   *semaphore.Weighted
-	working  atomic.Int64
-	waiting  atomic.Int64
+	most     int64        // bytes
+	reserved atomic.Int64 // of them
+	reading  atomic.Int64 // how many wait for some
 }
 
 // QueueBounds say how much may be at work at once; zero fields keep their
 // defaults.
 type QueueBounds struct {
-	// Requests are those that are being decided: 256.
+	// Requests are those that are being decided: 256. A namespace alone gets three
+	// quarters of them.
 	Requests int64
 	// Bytes are the bodies in memory, and again what is made of them: 32 MiB each.
 	// At least MaxBody, or some request could never be read.
@@ -44,39 +50,98 @@ func NewQueue(bounds QueueBounds) (*Queue, error) {
 	if bounds.Bytes < MaxBody {
 		return nil, fmt.Errorf("queue: %d bytes: want at least %d, the size of one request (MaxBody)", bounds.Bytes, MaxBody)
 	}
-	return &Queue{
-		requests: semaphore.NewWeighted(bounds.Requests),
-		bytes:    semaphore.NewWeighted(bounds.Bytes), parsed: semaphore.NewWeighted(max(bounds.Bytes, maxParsed)),
-	}, nil
+	requests, err := fair.New(fair.Bounds{Total: bounds.Requests})
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := fair.New(fair.Bounds{Total: max(bounds.Bytes, maxParsed)})
+	if err != nil {
+		return nil, err
+	}
+	return &Queue{requests: requests, parsed: parsed, bytes: semaphore.NewWeighted(bounds.Bytes), most: bounds.Bytes}, nil
 }
 
 // Working returns how many requests are being decided.
-func (q *Queue) Working() int64 { return q.working.Load() }
+func (q *Queue) Working() int64 { return q.requests.Held() }
 
-// Waiting returns how many requests wait for their turn.
-func (q *Queue) Waiting() int64 { return q.waiting.Load() }
+// Waiting returns how many requests wait for their turn or for memory.
+func (q *Queue) Waiting() int64 {
+	return q.reading.Load() + q.requests.Waiting(fair.Full) + q.parsed.Waiting(fair.Full) + q.WaitingForShare()
+}
 
-var errQueueFull = errors.New("the gateway is at work on as many requests as it may, and none ended in time")
+// WaitingForShare returns how many of them wait since their namespace has its share at
+// work, though there is room for others.
+func (q *Queue) WaitingForShare() int64 {
+	return q.requests.Waiting(fair.Share) + q.parsed.Waiting(fair.Share)
+}
 
-// Enter waits for a turn until ctx ends. The caller calls leave once.
-func (q *Queue) Enter(ctx context.Context) (leave func(), err error) {
-	if err := q.acquire(ctx, q.requests, 1); err != nil {
-		return nil, err
+var (
+	errQueueFull = errors.New("the gateway is at work on as many requests as it may, and none ended in time")
+	errShare     = errors.New("the gateway is at work on as many requests of this namespace as leaves room for those of others, and none ended in time")
+)
+
+// causeOf says why there was no turn, or no memory.
+func causeOf(err error) Cause {
+	if errors.Is(err, errShare) {
+		return ShareTaken
 	}
-	q.working.Add(1)
-	return func() {
-		q.working.Add(-1)
-		q.requests.Release(1)
-	}, nil
+	return QueueFull
+}
+
+// Enter waits for a turn for a request of a namespace, "" for none, for at most seven eighths
+// of the time that ctx leaves. The caller calls leave once.
+func (q *Queue) Enter(ctx context.Context, namespace string) (leave func(), err error) {
+	return q.wait(ctx, q.requests, namespace, 1)
 }
 
 // Reserve waits for memory for a body of so many bytes until ctx ends. The caller
 // calls release once.
 func (q *Queue) Reserve(ctx context.Context, size int64) (release func(), err error) {
-	if err := q.acquire(ctx, q.bytes, size); err != nil {
-		return nil, err
+	if !q.bytes.TryAcquire(size) {
+		q.reading.Add(1)
+		err := q.bytes.Acquire(ctx, size)
+		q.reading.Add(-1)
+		if err != nil {
+			return nil, errQueueFull
+		}
 	}
-	return func() { q.bytes.Release(size) }, nil
+	q.reserved.Add(size)
+	return func() {
+		q.reserved.Add(-size)
+		q.bytes.Release(size)
+	}, nil
+}
+
+// wait waits for places. Whose body is it that is read is known only afterwards: so who
+// has its share waits while at least half of the memory for bodies is free, and leaves
+// the other half to those whose turn it is.
+func (q *Queue) wait(ctx context.Context, of *fair.Places, namespace string, n int64) (leave func(), err error) {
+	claim := fair.Claim{Tenant: namespace, Places: n}
+	hold, why, ok := of.TryEnter(claim)
+	if !ok {
+		if why == fair.Share && q.reserved.Load() > q.most/2 {
+			return nil, errShare
+		}
+		waiting, cancel := turnBy(ctx)
+		defer cancel()
+		if hold, err = of.Enter(waiting, claim); err != nil {
+			if waited, ok := errors.AsType[*fair.WaitError](err); ok && waited.Reason == fair.Share {
+				return nil, errShare
+			}
+			return nil, errQueueFull
+		}
+	}
+	return hold.Leave, nil
+}
+
+// turnBy ends when an eighth of the time is left: whose turn comes later would only be told
+// that the time was over, and not what took it.
+func turnBy(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/8))
 }
 
 // errTooComplex says that an object has more in it than anybody needs.
@@ -84,7 +149,7 @@ var errTooComplex = errors.New("the object has too many values to be read; split
 
 // unfold waits for memory for what is made of objects that are read. It is asked
 // for after that of the body, and by nobody who waits for a body.
-func (q *Queue) unfold(ctx context.Context, objects ...[]byte) (release func(), err error) {
+func (q *Queue) unfold(ctx context.Context, namespace string, objects ...[]byte) (release func(), err error) {
 	var cost int64
 	for _, object := range objects {
 		cost += costOf(object)
@@ -92,10 +157,7 @@ func (q *Queue) unfold(ctx context.Context, objects ...[]byte) (release func(), 
 	if cost > maxParsed {
 		return nil, errTooComplex
 	}
-	if err := q.acquire(ctx, q.parsed, cost); err != nil {
-		return nil, err
-	}
-	return func() { q.parsed.Release(cost) }, nil
+	return q.wait(ctx, q.parsed, namespace, cost)
 }
 
 // costOf estimates what JSON takes once it is read and somebody reads all of it:
@@ -106,16 +168,4 @@ func costOf(object []byte) int64 {
 	const ofObject, ofValue = 384, 80
 	return int64(len(object)) + ofObject*int64(bytes.Count(object, []byte{'{'})) +
 		ofValue*int64(bytes.Count(object, []byte{','})+bytes.Count(object, []byte{'['}))
-}
-
-func (q *Queue) acquire(ctx context.Context, of *semaphore.Weighted, n int64) error {
-	if of.TryAcquire(n) {
-		return nil
-	}
-	q.waiting.Add(1)
-	defer q.waiting.Add(-1)
-	if err := of.Acquire(ctx, n); err != nil {
-		return errQueueFull
-	}
-	return nil
 }

@@ -20,10 +20,12 @@ const (
 	NotAsked Cause = "not-asked"
 	// Malformed: the request makes no sense.
 	Malformed Cause = "malformed"
-	// QueueFull, TimedOut and Panicked: the request could not be decided.
-	QueueFull Cause = "queue-full"
-	TimedOut  Cause = "timed-out"
-	Panicked  Cause = "panic"
+	// QueueFull, ShareTaken, TimedOut and Panicked: the request could not be decided.
+	// ShareTaken: its namespace has its share of what may be at work.
+	QueueFull  Cause = "queue-full"
+	ShareTaken Cause = "share-taken"
+	TimedOut   Cause = "timed-out"
+	Panicked   Cause = "panic"
 )
 
 // Review is what became of one request.
@@ -39,7 +41,10 @@ type Review struct {
 	// whatever the outcome, since the pod runs already.
 	Mirror  bool
 	Allowed bool
-	Cause   Cause
+	// Shadow: the request was admitted as it came, and Allowed is what the door would
+	// have said.
+	Shadow bool
+	Cause  Cause
 	// Outcome is the gate's; zero unless Cause is Decided.
 	Outcome gate.Outcome
 	// Err says what is wrong with a request that was not decided, and why the

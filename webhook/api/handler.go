@@ -43,7 +43,8 @@ type options struct {
 	timeout       time.Duration
 	limits        Limits
 	users, groups []string
-	confined      bool   // to users and groups
+	confined      bool // to users and groups
+	shadow        bool
 	everybody     string // who every caller is, without a token; empty: who the token says
 }
 
@@ -110,6 +111,18 @@ func WithoutTokens(user string) Option {
 	}
 }
 
+// ModeHeader is set to "shadow" in each answer of a door WithShadow.
+const ModeHeader = "Quaymaster-Mode"
+
+// WithShadow says in ModeHeader that nothing is enforced. Answers are what they are: who
+// asks for a verdict gets it, and who stands for an enforcement reads the header.
+func WithShadow() Option {
+	return func(o *options) error {
+		o.shadow = true
+		return nil
+	}
+}
+
 // Limits say how much may be at work at once; zero fields keep their defaults.
 type Limits struct {
 	// Requests are those of all callers: 32. Who comes later waits 2 s at most.
@@ -155,6 +168,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, started: time.Now()}
 	ctx, cancel := context.WithDeadline(r.Context(), x.started.Add(h.timeout))
 	defer cancel()
+	if h.shadow {
+		w.Header().Set(ModeHeader, "shadow")
+	}
 	body, err := x.answerSafely(ctx, w, r)
 	x.call.Cause, x.call.Err = causeOf(err), errors.Join(x.call.Err, err)
 	x.call.Duration = time.Since(x.started)

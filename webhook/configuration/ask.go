@@ -1,8 +1,6 @@
 package configuration
 
 import (
-	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,23 +11,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
-
-// Warning says what of a policy the API server is not asked about, or not in the
-// way that the policy says.
-type Warning struct {
-	// Policy is the ID of the policy; empty where it is about all of them.
-	Policy string
-	// Message says what is left out, and what to do if that is not meant.
-	Message string
-}
-
-// String returns the policy and the message.
-func (w Warning) String() string {
-	if w.Policy == "" {
-		return w.Message
-	}
-	return w.Policy + ": " + w.Message
-}
 
 // name is a resource, whatever the version: an object that is asked about in one
 // version is not asked about in another as well.
@@ -49,17 +30,21 @@ type question struct {
 	narrow map[string]bool
 }
 
-// phase is a door, and so one of the two configurations.
+// phase is a door. The first two are one of the two configurations each, and the
+// shadow, which asks for what both do, stands in the validating one: who cannot patch
+// changes nothing.
 type phase int
 
 const (
 	mutatingDoor phase = iota
 	validatingDoor
+	shadowDoor
 )
 
 // questions collects what policies ask for at one door.
 type questions struct {
 	phase     phase
+	halved    bool                // see bounds
 	mutates   func(Resource) bool // whether images in its objects are changed
 	resources []Resource
 	excluded  []string
@@ -77,7 +62,7 @@ type questions struct {
 // ask works through the policies for one door.
 func (in Input) ask(at phase) *questions {
 	q := &questions{
-		phase: at, mutates: in.mutates, resources: in.Resources, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
+		phase: at, halved: in.Shadow, mutates: in.mutates, resources: in.Resources, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
 		kinds: make(map[string][]Resource), known: make(map[[3]string]Resource),
 	}
 	for _, r := range in.Resources {
@@ -98,19 +83,6 @@ func (in Input) ask(at phase) *questions {
 	return q
 }
 
-// sorted returns the warnings of both doors in stable order, each once.
-func (q *questions) sorted(other *questions) []Warning {
-	all := slices.Concat(q.warnings, other.warnings)
-	slices.SortFunc(all, func(a, b Warning) int {
-		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Message, b.Message))
-	})
-	return slices.Compact(all)
-}
-
-func (q *questions) warn(p *policy.Policy, format string, args ...any) {
-	q.warnings = append(q.warnings, Warning{Policy: p.ID(), Message: fmt.Sprintf(format, args...)})
-}
-
 // policy adds what one policy asks for: what its targets say together, for the
 // versions that one policy names are meant to come all.
 func (q *questions) policy(p *policy.Policy) {
@@ -118,7 +90,7 @@ func (q *questions) policy(p *policy.Policy) {
 	for _, t := range imageTargets(p) {
 		q.target(p, subjects{Target: t}, own)
 	}
-	if q.phase == mutatingDoor {
+	if q.phase != validatingDoor {
 		for _, m := range p.Mutations {
 			q.objects(p, m.Targets(), own)
 		}
@@ -128,7 +100,8 @@ func (q *questions) policy(p *policy.Policy) {
 		for _, a := range p.Alterations {
 			q.triggers(p, a, own)
 		}
-	} else {
+	}
+	if q.phase != mutatingDoor {
 		for _, v := range p.Validations {
 			q.objects(p, v.Targets(), own)
 		}
@@ -244,6 +217,9 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 			said.outside = said.outside || t.objects
 			said.closed = said.closed && !r.mustMend()
 			said.labelled = q.labelled != nil && q.labelled(p)
+			if q.phase == shadowDoor {
+				said.shadowed()
+			}
 			if everywhere {
 				asked.everywhere = said.and(asked.everywhere)
 			}

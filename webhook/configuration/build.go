@@ -19,8 +19,8 @@ const (
 	// ManagedBy is the label that says whose they are, with the value Name.
 	ManagedBy = "app.kubernetes.io/managed-by"
 
-	mutateSuffix, validateSuffix = ".mutate.quaymaster.dev", ".validate.quaymaster.dev"
-	documentsName                = "policies.quaymaster.dev"
+	mutateSuffix, validateSuffix, shadowSuffix = ".mutate.quaymaster.dev", ".validate.quaymaster.dev", ".shadow.quaymaster.dev"
+	documentsName                              = "policies.quaymaster.dev"
 )
 
 // The doors, as paths below the endpoint.
@@ -28,6 +28,9 @@ const (
 	MutatePath    = "/mutate"
 	ValidatePath  = "/validate"
 	DocumentsPath = "/policies"
+	// What the doors above would say is asked at these, which refuse and change nothing.
+	ShadowPath          = "/shadow"
+	ShadowDocumentsPath = "/shadow/policies"
 )
 
 // notEnforced is Azure's word for webhook configurations that it must not add
@@ -45,11 +48,32 @@ const specUnchanged = `request.operation != "UPDATE" || !has(object.spec) || !ha
 	`(has(object.metadata.annotations) && "` + writtenAnnotation + `" in object.metadata.annotations ? object.metadata.annotations["` + writtenAnnotation + `"] : "") != ` +
 	`(has(oldObject.metadata.annotations) && "` + writtenAnnotation + `" in oldObject.metadata.annotations ? oldObject.metadata.annotations["` + writtenAnnotation + `"] : "")`
 
+// withoutBreakGlass leaves out updates of a Namespace that carries the label
+// BreakGlass afterwards; see "Break glass" in the package's documentation.
+const withoutBreakGlass = `request.operation != "UPDATE" || !has(object.metadata.labels) || !("` + BreakGlass + `" in object.metadata.labels)`
+
 // writtenAnnotation is where a Pod keeps what was written before its images were
 // changed; webhook/admission writes it.
 const writtenAnnotation = "quaymaster.dev/written"
 
 const namespaceLabel = "kubernetes.io/metadata.name"
+
+// Labels of namespaces by which the API server decides whether it asks. The doors do not
+// look at them.
+const (
+	// BreakGlass: its objects are not asked about, whatever the value, also while the
+	// gateway is away.
+	BreakGlass = "quaymaster.dev/break-glass"
+	// ModeLabel with the value ModeEnforce has the gateway enforce there in spite of
+	// Input.Shadow. Other values mean nothing.
+	ModeLabel   = "quaymaster.dev/mode"
+	ModeEnforce = "enforce"
+)
+
+// shadowSeconds is how long the API server waits for a shadow: it is what every request
+// pays for a gateway that hangs. An answer from memory takes milliseconds, a new image
+// some requests to its registry; what takes longer is recorded as not decided.
+const shadowSeconds = 3
 
 // Configurations are what the API server is to be told.
 type Configurations struct {
@@ -68,6 +92,13 @@ func Build(in Input) (Configurations, error) {
 	}
 	change, check := in.ask(mutatingDoor), in.ask(validatingDoor)
 	changed, checked := change.divide(), check.divide()
+	all := &questions{}
+	var shadowed []part
+	if in.Shadow {
+		all = in.ask(shadowDoor)
+		shadowed = all.divide()
+		changed, checked = inNamespaces(changed), inNamespaces(checked)
+	}
 	memory, err := check.memory(change)
 	if err != nil {
 		return Configurations{}, err
@@ -76,14 +107,17 @@ func Build(in Input) (Configurations, error) {
 	c := Configurations{
 		Mutating:   &admission.MutatingWebhookConfiguration{ObjectMeta: meta},
 		Validating: &admission.ValidatingWebhookConfiguration{ObjectMeta: *meta.DeepCopy()},
-		Warnings:   check.sorted(change),
+		Warnings:   sorted(check, change, all),
 	}
 	c.Validating.Annotations[Remembered] = memory
-	for _, g := range groups(changed) {
-		c.Mutating.Webhooks = append(c.Mutating.Webhooks, g.mutating(in, change.excluded))
+	for _, g := range change.groups(changed) {
+		c.Mutating.Webhooks = append(c.Mutating.Webhooks, g.mutating(in, change))
 	}
-	for _, g := range groups(checked) {
-		c.Validating.Webhooks = append(c.Validating.Webhooks, g.validating(in, check.excluded))
+	for _, g := range check.groups(checked) {
+		c.Validating.Webhooks = append(c.Validating.Webhooks, g.validating(in, check))
+	}
+	for _, g := range all.groups(shadowed) {
+		c.Validating.Webhooks = append(c.Validating.Webhooks, g.validating(in, all))
 	}
 	if len(in.Documents) > 0 {
 		c.Validating.Webhooks = append(c.Validating.Webhooks, in.documents())
@@ -119,13 +153,14 @@ type group struct {
 	seconds    int32
 	spec       bool     // they have their images in spec, and the condition for it
 	labelled   bool     // see setting
+	itself     bool     // they are Namespaces, see breakGlass
 	namespaces []string // see part
 	except     bool
 	parts      []part
 }
 
 // groups puts parts into webhooks, each operation into one.
-func groups(parts []part) []*group {
+func (q *questions) groups(parts []part) []*group {
 	found := make(map[string]*group)
 	for _, p := range parts {
 		g := p.group()
@@ -134,7 +169,7 @@ func groups(parts []part) []*group {
 		}
 		found[g.name].parts = append(found[g.name].parts, p)
 	}
-	return split(slices.SortedFunc(maps.Values(found), byName))
+	return q.split(slices.SortedFunc(maps.Values(found), byName))
 }
 
 // group returns the webhook that a part belongs in. Its name says what is the
@@ -142,9 +177,13 @@ func groups(parts []part) []*group {
 // who may make namespaces chooses what goes into it.
 func (p part) group() *group {
 	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, namespaces: p.namespaces, except: p.except}
+	g.itself = p.itself()
 	what, fail := "objects", "ignore"
-	if g.spec {
+	switch {
+	case g.spec:
 		what = "workloads"
+	case g.itself:
+		what = "namespaces"
 	}
 	if g.closed {
 		fail = "fail"
@@ -163,12 +202,19 @@ func (p part) group() *group {
 	return g
 }
 
-func (g *group) selector(in Input, excluded []string) *metav1.LabelSelector {
+// selector returns which namespaces a webhook is for.
+func (g *group) selector(in Input, q *questions) *metav1.LabelSelector {
 	requirement := metav1.LabelSelectorRequirement{Key: namespaceLabel, Operator: metav1.LabelSelectorOpIn, Values: g.namespaces}
 	if g.except {
-		requirement.Operator, requirement.Values = metav1.LabelSelectorOpNotIn, union(excluded, g.namespaces)
+		requirement.Operator, requirement.Values = metav1.LabelSelectorOpNotIn, union(q.excluded, g.namespaces)
 	}
 	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
+	if in.BreakGlass && !g.itself {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: BreakGlass, Operator: metav1.LabelSelectorOpDoesNotExist})
+	}
+	if in.Shadow {
+		selector.MatchExpressions = append(selector.MatchExpressions, q.mode())
+	}
 	if g.labelled {
 		selector.MatchLabels = map[string]string{in.Labelled.Label: in.Labelled.Value}
 	}
@@ -183,11 +229,14 @@ func (g *group) policy() *admission.FailurePolicyType {
 	return &failure
 }
 
-func (g *group) conditions() []admission.MatchCondition {
-	if !g.spec {
-		return nil
+func (g *group) conditions(in Input) []admission.MatchCondition {
+	switch {
+	case g.spec:
+		return []admission.MatchCondition{{Name: "spec-changes", Expression: specUnchanged}}
+	case g.itself && in.BreakGlass:
+		return []admission.MatchCondition{{Name: "no-break-glass", Expression: withoutBreakGlass}}
 	}
-	return []admission.MatchCondition{{Name: "spec-changes", Expression: specUnchanged}}
+	return nil
 }
 
 // rules returns the resources of a webhook. A rule means every combination of
@@ -212,24 +261,28 @@ func (g *group) rules() []admission.RuleWithOperations {
 	return rules
 }
 
-func (g *group) mutating(in Input, excluded []string) admission.MutatingWebhook {
+func (g *group) mutating(in Input, q *questions) admission.MutatingWebhook {
 	again := admission.IfNeededReinvocationPolicy
 	match, effects := common()
 	return admission.MutatingWebhook{
 		Name: g.name + mutateSuffix, ClientConfig: in.client(MutatePath), Rules: g.rules(),
-		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, excluded), ObjectSelector: &metav1.LabelSelector{},
+		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, q), ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
-		ReinvocationPolicy: &again, MatchConditions: g.conditions(),
+		ReinvocationPolicy: &again, MatchConditions: g.conditions(in),
 	}
 }
 
-func (g *group) validating(in Input, excluded []string) admission.ValidatingWebhook {
+func (g *group) validating(in Input, q *questions) admission.ValidatingWebhook {
 	match, effects := common()
+	suffix, path := validateSuffix, ValidatePath
+	if q.phase == shadowDoor {
+		suffix, path = shadowSuffix, ShadowPath
+	}
 	return admission.ValidatingWebhook{
-		Name: g.name + validateSuffix, ClientConfig: in.client(ValidatePath), Rules: g.rules(),
-		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, excluded), ObjectSelector: &metav1.LabelSelector{},
+		Name: g.name + suffix, ClientConfig: in.client(path), Rules: g.rules(),
+		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, q), ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
-		MatchConditions: g.conditions(),
+		MatchConditions: g.conditions(in),
 	}
 }
 
@@ -257,10 +310,13 @@ func (in Input) documents() admission.ValidatingWebhook {
 			Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: slices.Compact(byGroup[group]), Scope: &scope},
 		})
 	}
-	failure, wait := admission.Ignore, int32(defaultSeconds)
+	failure, wait, path := admission.Ignore, int32(defaultSeconds), DocumentsPath
+	if in.Shadow {
+		wait, path = shadowSeconds, ShadowDocumentsPath
+	}
 	match, effects := common()
 	return admission.ValidatingWebhook{
-		Name: documentsName, ClientConfig: in.client(DocumentsPath), Rules: rules,
+		Name: documentsName, ClientConfig: in.client(path), Rules: rules,
 		FailurePolicy: &failure, MatchPolicy: match, NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: effects, TimeoutSeconds: &wait, AdmissionReviewVersions: []string{"v1"},
 	}

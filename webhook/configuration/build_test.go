@@ -138,7 +138,7 @@ func lines(webhooks []admission.ValidatingWebhook) []string {
 	var all []string
 	for _, w := range webhooks {
 		line := shortened.ReplaceAllString(strings.TrimSuffix(w.Name, validateSuffix), "-$1")
-		for _, e := range w.NamespaceSelector.MatchExpressions {
+		for _, e := range chosen(w.NamespaceSelector) {
 			line += " " + string(e.Operator) + "(" + strings.Join(e.Values, " ") + ")"
 		}
 		for _, r := range w.Rules {
@@ -154,6 +154,12 @@ func lines(webhooks []admission.ValidatingWebhook) []string {
 		all = append(all, line)
 	}
 	return all
+}
+
+// chosen are the requirements of a selector but for that of BreakGlass, which nearly
+// all have; see TestBreakGlass.
+func chosen(selector *metav1.LabelSelector) []metav1.LabelSelectorRequirement {
+	return slices.DeleteFunc(slices.Clone(selector.MatchExpressions), func(r metav1.LabelSelectorRequirement) bool { return r.Key == BreakGlass })
 }
 
 const elsewhere = " NotIn(kube-system quaymaster)"
@@ -385,10 +391,20 @@ func full(t *testing.T) Input {
 }
 
 func TestGolden(t *testing.T) {
-	c, err := Build(full(t))
-	if err != nil {
-		t.Fatal(err)
+	in := full(t)
+	in.BreakGlass = true
+	for folder, shadow := range map[string]bool{"testdata": false, "testdata/shadow": true} {
+		in.Shadow = shadow
+		c, err := Build(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, folder, c)
 	}
+}
+
+func golden(t *testing.T, folder string, c Configurations) {
+	t.Helper()
 	for i := range c.Mutating.Webhooks {
 		c.Mutating.Webhooks[i].ClientConfig.CABundle = []byte("authority")
 	}
@@ -400,7 +416,7 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("testdata", file)
+		path := filepath.Join(folder, file)
 		if *update {
 			if err := os.WriteFile(path, got, 0o600); err != nil {
 				t.Fatal(err)

@@ -22,6 +22,15 @@ const (
 	maxParts = 200
 )
 
+// bounds returns maxNames and maxParts, of which a shadow and what is enforced beside it
+// have one half each.
+func (q *questions) bounds() (names, parts int) {
+	if q.halved {
+		return maxNames / 2, maxParts / 2
+	}
+	return maxNames, maxParts
+}
+
 // part is a resource in some namespaces: what stands in one webhook.
 type part struct {
 	*question
@@ -38,7 +47,7 @@ type part struct {
 // everybody waits, and who is stopped while the gateway is away.
 func (q *questions) divide() []part {
 	var all []part
-	names, parts := maxNames, maxParts
+	names, parts := q.bounds()
 	for _, n := range slices.SortedFunc(maps.Keys(q.asked), func(a, b name) int {
 		return strings.Compare(a.group+" "+a.resource, b.group+" "+b.resource)
 	}) {

@@ -41,6 +41,34 @@
 // Where all policies on a resource hold only in namespaces with one label, the
 // webhook selects by it: elsewhere nobody waits for the gateway.
 //
+// # Break glass
+//
+// With Input.BreakGlass no webhook selects a namespace that carries that label, whatever
+// its value: the API server decides that by itself, also where nothing else runs. Who
+// may set it is not decided here. Objects of the cluster have no namespace and are asked
+// about as before; so are policies and exceptions, in whatever namespace, for they
+// say what holds when the glass is whole again, and nobody waits for their door.
+//
+// A selector of namespaces is held against a Namespace's own labels, as the request
+// leaves them: one that sets the label would not be asked about, nor one that makes a
+// namespace with it. Namespaces have webhooks of their own that select nothing by the
+// label, and a condition that leaves out those updates alone after which it is there:
+// it can be set, and kept, while a gateway is away for which a rule about Namespaces
+// would wait. Making, deleting, and taking the label off again are asked about.
+//
+// # Shadow
+//
+// With Input.Shadow everything is asked about that is asked about else, in the
+// validating configuration alone, at a door that refuses nothing: who is called there
+// cannot change an object. Such a webhook never closes, and waits for shadowSeconds. It
+// leaves out namespaces with the label ModeLabel of the value ModeEnforce, and webhooks
+// that are as they would be without a shadow select those and no others. The API server
+// reads the label for each; whatever enforced before is to leave the same namespaces out
+// by a selector of its own, so that one label says which of the two does. The shadow of a
+// namespace's own object goes by that object's labels, as the request leaves them. What
+// is in no namespace stays in the shadow. A shadow and what is enforced beside it have
+// half of the bounds each.
+//
 // # Versions
 //
 // The API server converts an object for a webhook (matchPolicy Equivalent) only if

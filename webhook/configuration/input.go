@@ -50,6 +50,14 @@ type Input struct {
 	// policy door looks at. Those that the API server does not serve do no harm. None
 	// means that nobody asks it.
 	Documents []schema.GroupResource
+	// BreakGlass leaves out namespaces that carry the label of that name. Unless set, it
+	// means nothing.
+	BreakGlass bool
+	// Shadow has the API server ask what the gateway would say, whatever policies say of
+	// failing, and enforces in namespaces alone that carry ModeLabel with the value
+	// ModeEnforce; see "Shadow" in the package's documentation. Unless set, the label
+	// means nothing.
+	Shadow bool
 	// Owner goes away with the release, and takes the configurations along; it is
 	// an object of the cluster, not of a namespace. The zero value means that they
 	// stay until somebody deletes them.

@@ -76,7 +76,7 @@ func selected(w admission.ValidatingWebhook) string {
 	if i := strings.LastIndex(name, "-"); len(name)-i > 32 { // a sum
 		name = name[:i+9]
 	}
-	for _, e := range w.NamespaceSelector.MatchExpressions {
+	for _, e := range chosen(w.NamespaceSelector) {
 		name += " " + string(e.Operator) + "(" + strings.Join(e.Values, " ") + ")"
 	}
 	for label, value := range w.NamespaceSelector.MatchLabels {

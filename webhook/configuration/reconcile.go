@@ -152,6 +152,7 @@ func (r *Reconciler) Reconcile(ctx context.Context) error {
 	}
 	mutating := keeper[admission.MutatingWebhookConfiguration]{
 		what: "mutating", store: r.options.Mutating, last: &r.mutating, wrote: r.options.Wrote, wanted: wanted.Mutating,
+		meta: func(c *admission.MutatingWebhookConfiguration) metav1.ObjectMeta { return c.ObjectMeta },
 		merge: func(current, wanted *admission.MutatingWebhookConfiguration) {
 			mergeMeta(&current.ObjectMeta, wanted.ObjectMeta)
 			current.Webhooks = wanted.Webhooks
@@ -159,6 +160,7 @@ func (r *Reconciler) Reconcile(ctx context.Context) error {
 	}
 	validating := keeper[admission.ValidatingWebhookConfiguration]{
 		what: "validating", store: r.options.Validating, last: &r.validating, wrote: r.options.Wrote, wanted: wanted.Validating,
+		meta: func(c *admission.ValidatingWebhookConfiguration) metav1.ObjectMeta { return c.ObjectMeta },
 		merge: func(current, wanted *admission.ValidatingWebhookConfiguration) {
 			mergeMeta(&current.ObjectMeta, wanted.ObjectMeta)
 			current.Webhooks = wanted.Webhooks
@@ -180,6 +182,7 @@ type keeper[T any] struct {
 	// before.
 	wanted *T
 	last   **T
+	meta   func(*T) metav1.ObjectMeta
 	// merge sets in a configuration what is ours.
 	merge func(current, wanted *T)
 	wrote func(configuration string, why Why)
@@ -211,6 +214,9 @@ func (k keeper[T]) try(ctx context.Context) error {
 		return k.left(err, why)
 	}
 	if err != nil {
+		return err
+	}
+	if err := rival(k.meta(current), k.meta(k.wanted)); err != nil {
 		return err
 	}
 	merged, same := k.merged(current, k.wanted)

@@ -12,8 +12,8 @@ import (
 // object, and this one says yes to every CREATE. Webhooks for namespaces are split
 // while maxNames and maxParts allow it; one that is not asks the same, and costs
 // the API server more.
-func split(whole []*group) []*group {
-	names, webhooks := maxNames, maxParts
+func (q *questions) split(whole []*group) []*group {
+	names, webhooks := q.bounds()
 	for _, g := range whole {
 		if len(g.namespaces) > 0 {
 			names, webhooks = names-len(g.namespaces), webhooks-1

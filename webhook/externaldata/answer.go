@@ -24,6 +24,17 @@ var sentences = map[Cause]string{
 	Panicked:  "an internal error, which is a defect; the gateway's log has it",
 }
 
+// shadowed are the answers of a shadow in place of what was decided.
+func (h *Handler) shadowed(items []item) []item {
+	for i := range items {
+		items[i] = item{Key: items[i].Key, Value: items[i].Key}
+		if named, err := h.keys.parse(items[i].Key); err == nil {
+			items[i].Value = named.image
+		}
+	}
+	return items
+}
+
 // answer makes an item of what became of a key.
 func (h *Handler) answer(i *Item, image string) item {
 	switch {

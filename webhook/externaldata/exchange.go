@@ -158,7 +158,7 @@ type judged struct {
 // ask waits for a turn and for the gate. It does not wait for a gate that misses
 // its time, which keeps its turn until it is done.
 func (x *exchange) ask(ctx context.Context, keys []key) judged {
-	leave, err := x.handler.config.Queue.Enter(ctx)
+	leave, err := x.handler.config.Queue.Enter(ctx, "")
 	if err != nil {
 		return judged{cause: QueueFull, err: err}
 	}

@@ -41,8 +41,8 @@ type Namespaces interface {
 type Queue interface {
 	// Reserve waits for memory for a body of so many bytes until ctx ends.
 	Reserve(ctx context.Context, size int64) (release func(), err error)
-	// Enter waits for a turn until ctx ends.
-	Enter(ctx context.Context) (leave func(), err error)
+	// Enter waits for a turn for a namespace, "" for none, until ctx ends.
+	Enter(ctx context.Context, namespace string) (leave func(), err error)
 }
 
 // Config is what a Handler cannot do without.
@@ -58,6 +58,7 @@ type options struct {
 	timeout  time.Duration
 	keys     Keys
 	pinning  gate.Pinning
+	shadow   bool
 }
 
 // Option changes a default of a Handler.
@@ -108,6 +109,16 @@ func WithDigests() Option {
 	}
 }
 
+// WithShadow decides and tells the recorder as without it, and answers each key with the
+// image that it names, unchanged: without an error, and without a system error, whatever
+// comes.
+func WithShadow() Option {
+	return func(o *options) error {
+		o.shadow = true
+		return nil
+	}
+}
+
 // Handler is one door. It is safe for concurrent use.
 type Handler struct {
 	config Config
@@ -149,5 +160,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	items, systemError := x.answer(ctx, w, r)
 	x.record(ctx)
+	if h.shadow {
+		items, systemError = h.shadowed(items), ""
+	}
 	write(w, items, systemError)
 }

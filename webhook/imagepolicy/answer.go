@@ -61,6 +61,9 @@ func (a answer) write(w http.ResponseWriter) {
 	_, _ = w.Write(body) // who does not listen any more needs no answer
 }
 
+// shadowed is the one answer of a shadow.
+func shadowed() answer { return answer{allowed: true} }
+
 // decided makes an answer of an outcome.
 func decided(o *gate.Outcome) answer {
 	a := answer{allowed: o.Answer == gate.Allow, audit: audit(o)}

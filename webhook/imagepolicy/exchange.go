@@ -156,7 +156,7 @@ func (x *exchange) ask(ctx context.Context) error {
 		return err
 	}
 	request.Pinning, request.Subject = gate.PinNever, x.subject()
-	leave, err := x.handler.config.Queue.Enter(ctx)
+	leave, err := x.handler.config.Queue.Enter(ctx, x.question.namespace)
 	if err != nil {
 		x.cause = QueueFull
 		return err

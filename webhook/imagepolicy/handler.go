@@ -35,8 +35,8 @@ type Failure interface {
 type Queue interface {
 	// Reserve waits for memory for a body of so many bytes until ctx ends.
 	Reserve(ctx context.Context, size int64) (release func(), err error)
-	// Enter waits for a turn until ctx ends.
-	Enter(ctx context.Context) (leave func(), err error)
+	// Enter waits for a turn for a namespace, "" for none, until ctx ends.
+	Enter(ctx context.Context, namespace string) (leave func(), err error)
 }
 
 // Config is what a Handler cannot do without.
@@ -50,6 +50,7 @@ type Config struct {
 type options struct {
 	recorder Recorder
 	timeout  time.Duration
+	shadow   bool
 }
 
 // Option changes a default of a Handler.
@@ -74,6 +75,14 @@ func WithTimeout(timeout time.Duration) Option {
 			return fmt.Errorf("timeout %s: want more than nothing and at most %s", timeout, MaxTimeout)
 		}
 		o.timeout = timeout
+		return nil
+	}
+}
+
+// WithShadow decides and tells the recorder as without it, and allows whatever comes.
+func WithShadow() Option {
+	return func(o *options) error {
+		o.shadow = true
 		return nil
 	}
 }
@@ -106,6 +115,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	answer := x.answer(ctx, w, r)
 	x.record(ctx, answer.allowed)
+	if h.shadow {
+		answer = shadowed()
+	}
 	answer.write(w)
 }
 

@@ -98,7 +98,7 @@ func (q queue) Reserve(context.Context, int64) (func(), error) {
 	return func() {}, nil
 }
 
-func (q queue) Enter(context.Context) (func(), error) {
+func (q queue) Enter(context.Context, string) (func(), error) {
 	if q.full {
 		return nil, errFull
 	}

@@ -18,6 +18,8 @@ const (
 	maxEntries = 100
 	// maxOverrides bounds the ImageOverrides that have: they are for bad days.
 	maxOverrides = 200
+	// maxOpen bounds the open namespaces that have: they are for bad nights.
+	maxOpen = 50
 	// maxWords bounds the values of a label whose words are the gateway's own.
 	maxWords = 32
 	// maxLabel bounds a label's value, in bytes: a DNS name has 253, the name of a

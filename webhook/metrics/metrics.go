@@ -40,6 +40,8 @@ type Metrics struct {
 	background      backgroundSeries
 	settled         outcomeSeries
 	configurations  *prometheus.CounterVec
+	glass           *prometheus.CounterVec
+	guard           guardSeries
 
 	phases map[gate.Phase]prometheus.Observer
 	doors  *label
@@ -70,6 +72,8 @@ func New(build Build) *Metrics {
 		background:      newBackgroundSeries(),
 		settled:         newOutcomeSeries(),
 		configurations:  newConfigurations(),
+		glass:           newBreakGlass(),
+		guard:           newGuardSeries(),
 		phases:          map[gate.Phase]prometheus.Observer{},
 		doors:           newLabel(maxWords), words: newLabel(4 * maxWords), hosts: newLabel(maxHosts), known: newLabel(maxPolicies),
 	}
@@ -81,7 +85,7 @@ func New(build Build) *Metrics {
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
 	m.registry.MustRegister(
 		m.requests, m.requestSeconds, m.answers, m.panics, m.open, m.decisions, phaseSeconds, m.memory,
-		m.registries, m.registrySeconds, m.policies, m.broken, m.shared, m.configurations, info,
+		m.registries, m.registrySeconds, m.policies, m.broken, m.shared, m.configurations, m.glass, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.registry.MustRegister(m.mirrors.collectors()...)
@@ -89,6 +93,7 @@ func New(build Build) *Metrics {
 	m.registry.MustRegister(m.scans.collectors()...)
 	m.registry.MustRegister(m.background.collectors()...)
 	m.registry.MustRegister(m.settled.collectors()...)
+	m.registry.MustRegister(m.guard.collectors()...)
 	return m
 }
 

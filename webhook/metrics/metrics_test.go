@@ -24,7 +24,8 @@ func busy(t *testing.T) *Metrics {
 	t.Helper()
 	m := New(Build{Version: "v1.2.3", Revision: "abc"})
 	err := m.Watch(Readings{
-		Working: func() int64 { return 3 }, Waiting: func() int64 { return 4 },
+		Working: func() int64 { return 3 }, Waiting: func() int64 { return 4 }, WaitingForShare: func() int64 { return 2 },
+		RegistriesLimited: func() int { return 7 }, RegistriesKept: func() int { return 8 },
 		Roles: "admission,scan", Lease: "quaymaster", Ready: func() bool { return true }, Leads: func() bool { return false },
 		ConfigurationsKept: func() time.Time { return time.Time{} },
 		TrustAge:           func() time.Duration { return time.Minute }, TrustFailed: func() bool { return true },
@@ -37,6 +38,9 @@ func busy(t *testing.T) *Metrics {
 		Overrides: func() []Override {
 			return []Override{{"incident", "allow", time.Unix(1700000000, 0)}, {"torn", "deny", time.Time{}}, {"incident", "deny", time.Unix(1700000001, 0)}}
 		},
+		OpenNamespaces: func() []OpenNamespace {
+			return []OpenNamespace{{"shop", time.Unix(1700000000, 0)}, {"bank", time.Time{}}}
+		},
 		EventsDropped: func() uint64 { return 5 }, ReportsPending: func() int64 { return 6 },
 		GlobalContext: func() []GlobalContext {
 			return []GlobalContext{{"teams", time.Minute, true}, {"stale", time.Hour, false}, {"unread", -1, false}, {"unknown", 0, true}}
@@ -45,6 +49,8 @@ func busy(t *testing.T) *Metrics {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.SetDryVerdicts(1, 2)
+	m.SetWithheld(1, 1)
 	m.SetPolicies([]Policy{{ID: "ClusterPolicy/signed", State: Ours}, {ID: "ClusterPolicy/lenient", State: Ours, FailOpen: true}, {ID: "ClusterPolicy/labels", State: NotOurs}, {ID: "ClusterPolicy/typo", State: Broken}})
 	_, done := m.Enter(httptest.NewRequest(http.MethodPost, "/mutate", nil), "mutate")
 	done(http.StatusOK)
@@ -57,7 +63,11 @@ func busy(t *testing.T) *Metrics {
 	m.RegistryAnswered("registry.example", 200, time.Millisecond)
 	m.Decided(decided("signed", policy.Pass))
 	m.Decided(decided("signed", policy.Fail))
+	m.DecidedInShadow(decided("signed", policy.Fail))
+	m.Shadowed("validate", "decided", false)
+	m.Shadowed("mutate", "queue-full", true)
 	m.ConfigurationWritten("validating", "foreign")
+	m.BreakGlass("opened")
 	m.SetMirrors([]Mirror{{"RegistryMirror/hub", MirrorActive}, {"RegistryMirror/typo", MirrorBroken}, {"RegistryMirror/old", MirrorOutdated}})
 	m.SetTargets([]string{"mirror.example", "other.example:5000"})
 	m.TargetChanged("mirror.example", true)
@@ -138,6 +148,9 @@ func TestSeries(t *testing.T) {
 		`quaymaster_outcomes_total{answer="unable"} 0`,
 		`quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 0`,
 		`quaymaster_violations_total{action="enforce",policy="ClusterPolicy/signed"} 1`,
+		`quaymaster_violations_total{action="shadow",policy="ClusterPolicy/signed"} 1`,
+		`quaymaster_shadow_admissions_total{answer="deny",cause="decided",door="validate"} 1`,
+		`quaymaster_shadow_admissions_total{answer="allow",cause="queue-full",door="mutate"} 1`,
 		`quaymaster_webhook_configuration_writes_total{configuration="validating",reason="foreign"} 1`,
 		`quaymaster_webhook_configuration_writes_total{configuration="mutating",reason="missing"} 0`,
 		`quaymaster_ready{roles="admission,scan"} 1`,
@@ -152,8 +165,15 @@ func TestSeries(t *testing.T) {
 		`quaymaster_scan_interval_seconds 3600`,
 		`quaymaster_override_expiry_timestamp_seconds{effect="allow",override="incident"} 1.7e+09`,
 		`quaymaster_override_expiry_timestamp_seconds{effect="deny",override="torn"} 0`,
+		`quaymaster_break_glass_open 2`,
+		`quaymaster_break_glass_expiry_timestamp_seconds{open_namespace="shop"} 1.7e+09`,
+		`quaymaster_break_glass_expiry_timestamp_seconds{open_namespace="bank"} 0`,
+		`quaymaster_break_glass_total{event="opened"} 1`,
 		`quaymaster_queue_working 3`,
 		`quaymaster_queue_waiting 4`,
+		`quaymaster_queue_waiting_for_share 2`,
+		`quaymaster_registries_limited 7`,
+		`quaymaster_registries_kept 8`,
 		`quaymaster_trust_age_seconds 60`,
 		`quaymaster_certificate_expiry_timestamp_seconds 1.8e+09`,
 		`quaymaster_events_dropped_total 5`,
@@ -226,12 +246,13 @@ func TestHostileLabels(t *testing.T) {
 		m.Asked(gate.Layer(text), true)
 		m.Begin(t.Context(), gate.Phase(text))
 		m.Decided(decided(text, policy.Fail))
-		m.violated(&policy.Policy{Kind: "ClusterPolicy", Name: text}, policy.Fail, policy.Action(text))
+		m.violated(&policy.Policy{Kind: "ClusterPolicy", Name: text}, policy.Fail, policy.Action(text), false)
 		m.Decided(decided("p00000", policy.Result(text)))
 		m.Decided(mirrored(t, text, false, policy.Code(text)))
 		m.TargetChanged(text, true)
 		m.SharedMemory(text, 1)
 		m.ConfigurationWritten(text, text)
+		m.BreakGlass(text)
 		m.Followed(text, -1)
 		m.Worked(text, WorkOutcome(text))
 		m.GlobalContextFailed(text)

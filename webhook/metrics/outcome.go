@@ -15,13 +15,15 @@ type outcomeSeries struct {
 	failedOpen *prometheus.CounterVec
 	violations *prometheus.CounterVec
 	stale      prometheus.Counter
+	shadowed   *prometheus.CounterVec
 }
 
 func newOutcomeSeries() outcomeSeries {
 	s := outcomeSeries{
 		answers:    counters("outcomes_total", "Objects that the gate decided about, by its answer; unable: it could not look, and that denies.", "answer"),
 		failedOpen: counters("failed_open_total", "Objects that came in although a policy could not look, since its failure setting admits that.", "policy"),
-		violations: counters("violations_total", "Images and objects that a policy is not met by, by what a failure does.", "policy", "action"),
+		violations: counters("violations_total", "Images and objects that a policy is not met by, by what a failure does; shadow: nothing.", "policy", "action"),
+		shadowed:   counters("shadow_admissions_total", "What admission requests would have been answered that a shadow admitted, by door.", "door", "cause", "answer"),
 		stale: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: prefix + "stale_total", Help: "Images that were allowed by what was proved before, since their registry did not answer.",
 		}),
@@ -33,7 +35,7 @@ func newOutcomeSeries() outcomeSeries {
 }
 
 func (s *outcomeSeries) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.answers, s.failedOpen, s.violations, s.stale}
+	return []prometheus.Collector{s.answers, s.failedOpen, s.violations, s.stale, s.shadowed}
 }
 
 // forget drops the series of a policy that is gone.
@@ -42,11 +44,14 @@ func (s *outcomeSeries) forget(id string) {
 	s.violations.DeletePartialMatch(prometheus.Labels{"policy": id})
 }
 
-// settle counts what became of an object.
-func (m *Metrics) settle(o *gate.Outcome) {
+// settle counts what became of an object. A shadow's came in whatever a failure setting
+// says.
+func (m *Metrics) settle(o *gate.Outcome, shadow bool) {
 	m.settled.answers.WithLabelValues(m.words.value(string(o.Answer))).Inc()
-	for _, p := range failedOpen(o) {
-		m.settled.failedOpen.WithLabelValues(m.policy(p)).Inc()
+	if !shadow {
+		for _, p := range failedOpen(o) {
+			m.settled.failedOpen.WithLabelValues(m.policy(p)).Inc()
+		}
 	}
 	for i := range o.Verdicts {
 		if slices.ContainsFunc(o.Verdicts[i].Warnings, func(r policy.Reason) bool { return r.Code == policy.Stale }) {
@@ -56,7 +61,7 @@ func (m *Metrics) settle(o *gate.Outcome) {
 }
 
 // violated counts a failure, under audit or not.
-func (m *Metrics) violated(p *policy.Policy, result policy.Result, action policy.Action) {
+func (m *Metrics) violated(p *policy.Policy, result policy.Result, action policy.Action, shadow bool) {
 	if result != policy.Fail {
 		return
 	}
@@ -66,6 +71,9 @@ func (m *Metrics) violated(p *policy.Policy, result policy.Result, action policy
 		word = "audit"
 	case policy.Warn:
 		word = "warn"
+	}
+	if shadow {
+		word = "shadow"
 	}
 	m.settled.violations.WithLabelValues(m.policy(p), word).Inc()
 }

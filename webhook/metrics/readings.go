@@ -21,8 +21,12 @@ type Readings struct {
 	// ConfigurationsKept is when this replica last saw that the webhook configurations
 	// are as they should be; zero: it does not keep them.
 	ConfigurationsKept func() time.Time
-	// Working and Waiting are the admission queue's.
-	Working, Waiting func() int64
+	// Working and Waiting are the admission queue's, and WaitingForShare those of the
+	// latter whose namespace has its share.
+	Working, Waiting, WaitingForShare func() int64
+	// RegistriesLimited is at how many accounts of registries questions are held back
+	// since they said 429, and RegistriesKept at how many what can wait does not ask.
+	RegistriesLimited, RegistriesKept func() int
 	// TrustAge is how old the trust material is.
 	TrustAge func() time.Duration
 	// TrustFailed reports whether the trusted root could not be refreshed when it was
@@ -47,6 +51,8 @@ type Readings struct {
 	GlobalContext func() []GlobalContext
 	// Overrides are the ImageOverrides that there are.
 	Overrides func() []Override
+	// OpenNamespaces are those that break glass leaves out, as who leads sees them.
+	OpenNamespaces func() []OpenNamespace
 }
 
 // Override is one ImageOverride.
@@ -66,6 +72,9 @@ func (m *Metrics) Watch(r Readings) error {
 	w.time("webhook_configurations_kept_timestamp_seconds", "When the leader last saw that the webhook configurations are as they should be, in Unix time; 0 for others.", r.ConfigurationsKept)
 	gauge(&w, "queue_working", "Admission requests that are being decided.", r.Working)
 	gauge(&w, "queue_waiting", "Admission requests that wait for their turn or for memory.", r.Waiting)
+	gauge(&w, "queue_waiting_for_share", "Of those that wait, the ones whose namespace has its share at work while there is room for others.", r.WaitingForShare)
+	gauge(&w, "registries_limited", "Accounts at registries that said 429, and are left alone or asked by few at once.", r.RegistriesLimited)
+	gauge(&w, "registries_kept", "Accounts at registries that scans and trials do not ask, so that what is left is there for admission.", r.RegistriesKept)
 	gauge(&w, "report_results_pending", "Results that wait until a report in the cluster is written.", r.ReportsPending)
 	w.seconds("trust_age_seconds", "Age of the trust material in use.", r.TrustAge)
 	w.flag("trust_refresh_failed", "1 where the trusted root could not be refreshed when it was last tried, else 0.", r.TrustFailed, nil)
@@ -87,6 +96,9 @@ func (m *Metrics) Watch(r Readings) error {
 	}
 	if r.Overrides != nil {
 		w.register(newOverrides(r.Overrides))
+	}
+	if r.OpenNamespaces != nil {
+		w.register(newOpenNamespaces(r.OpenNamespaces))
 	}
 	if err := errors.Join(w.errs...); err != nil {
 		return fmt.Errorf("metrics: %w", err)

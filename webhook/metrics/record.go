@@ -20,11 +20,26 @@ func (m *Metrics) Admitted(door, cause string, allowed bool) {
 	m.answers.WithLabelValues(m.doors.value(door), m.words.value(cause), answer).Inc()
 }
 
+// Shadowed records in place of Admitted what a door would have answered whose shadow was
+// asked.
+func (m *Metrics) Shadowed(door, cause string, allowed bool) {
+	answer := "deny"
+	if allowed {
+		answer = "allow"
+	}
+	m.settled.shadowed.WithLabelValues(m.doors.value(door), m.words.value(cause), answer).Inc()
+}
+
 // Decided records what the policies and the mirrors said about each image of an
 // object. A
 // failure that only warns or is audited is "fail" like any other.
-func (m *Metrics) Decided(outcome gate.Outcome) {
-	m.settle(&outcome)
+func (m *Metrics) Decided(outcome gate.Outcome) { m.decided(&outcome, false) }
+
+// DecidedInShadow is Decided for what nothing comes of.
+func (m *Metrics) DecidedInShadow(outcome gate.Outcome) { m.decided(&outcome, true) }
+
+func (m *Metrics) decided(outcome *gate.Outcome, shadow bool) {
+	m.settle(outcome, shadow)
 	for i := range outcome.Verdicts {
 		m.redirected(&outcome.Verdicts[i])
 		for _, d := range outcome.Verdicts[i].Decisions {
@@ -32,7 +47,7 @@ func (m *Metrics) Decided(outcome gate.Outcome) {
 				continue
 			}
 			m.decisions.WithLabelValues(m.policy(d.Check.Policy), m.words.value(string(d.Result))).Inc()
-			m.violated(d.Check.Policy, d.Result, d.Check.Action)
+			m.violated(d.Check.Policy, d.Result, d.Check.Action, shadow)
 		}
 	}
 	for _, rule := range outcome.Rules {
@@ -41,7 +56,7 @@ func (m *Metrics) Decided(outcome gate.Outcome) {
 		}
 		if rule.Policy != nil && rule.OfObject() {
 			m.decisions.WithLabelValues(m.policy(rule.Policy), m.words.value(string(cmp.Or(rule.Ruling.Result, policy.Pass)))).Inc()
-			m.violated(rule.Policy, rule.Ruling.Result, rule.Action)
+			m.violated(rule.Policy, rule.Ruling.Result, rule.Action, shadow)
 		}
 	}
 }

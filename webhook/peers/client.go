@@ -158,7 +158,9 @@ func (c *Client) connect(dialer *dial.Dialer) func(context.Context, string, stri
 }
 
 // Recall implements gate.Peers: it asks all replicas at once and returns as soon
-// as every key is known, all have answered, or the time is over.
+// as every key is known, all have answered, or the time is over. Who has not answered
+// by then may still do so, within its time: to leave it would end its connection, and
+// the next question would begin with a handshake.
 func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 	members := c.members()
 	if len(members) == 0 || len(keys) == 0 {
@@ -169,13 +171,15 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 	if err != nil || len(keys) == 0 || len(body) > maxRequest {
 		return nil // nobody would answer
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.timeout)
+	waiting, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	answers := make(chan map[string][]byte, len(members))
 	for _, member := range members {
 		go func() {
-			facts, err := c.ask(bounded, member, body)
-			if err != nil && (bounded.Err() == nil || errors.Is(bounded.Err(), context.DeadlineExceeded) && ctx.Err() == nil) {
+			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+			defer cancel()
+			facts, err := c.ask(asking, member, body)
+			if err != nil && (waiting.Err() == nil || errors.Is(waiting.Err(), context.DeadlineExceeded) && ctx.Err() == nil) {
 				c.report(member, err) // not when it was us who left
 			}
 			answers <- facts
@@ -186,7 +190,7 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 		select {
 		case facts := <-answers:
 			merge(known, facts, keys)
-		case <-bounded.Done():
+		case <-waiting.Done():
 			return known
 		}
 		if len(known) == len(keys) {

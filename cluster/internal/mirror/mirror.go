@@ -127,7 +127,11 @@ func (m *Mirror[T]) Run(ctx context.Context, s Source) {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := s.Watch(ctx, o)
-			m.failed(ctx, "watch", err)
+			// An API server older than 1.32 refuses to begin with what is there, and is
+			// listed instead.
+			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) {
+				m.failed(ctx, "watch", err)
+			}
 			return w, err
 		},
 	}

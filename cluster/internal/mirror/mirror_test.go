@@ -11,8 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/quaymaster/quaymaster/cluster/internal/mirror"
@@ -26,9 +29,10 @@ type server struct {
 	watcher *watch.RaceFreeFakeWatcher
 	watches int
 	version int
+	old     bool // it is asked to begin a watch with what is there, and does not know that
 }
 
-func (s *server) IsWatchListSemanticsUnSupported() bool { return true }
+func (s *server) IsWatchListSemanticsUnSupported() bool { return !s.old }
 
 func object(name, value string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"v": value}, ResourceVersion: "1"}}
@@ -48,9 +52,12 @@ func (s *server) list(context.Context, metav1.ListOptions) (runtime.Object, erro
 	return list, nil
 }
 
-func (s *server) watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+func (s *server) watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.old && o.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", field.ErrorList{field.Forbidden(field.NewPath("sendInitialEvents"), "it is off")})
+	}
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -216,6 +223,25 @@ func TestFailuresAreToldAndTriedAgain(t *testing.T) {
 	all := c.failures()
 	if last := all[len(all)-1]; !strings.Contains(last, "/bad: is broken") {
 		t.Errorf("the last failure is %q, want one that names the object", last)
+	}
+}
+
+// TestAnOldServerIsListed: that it cannot begin a watch with what is there is no failure.
+func TestAnOldServerIsListed(t *testing.T) {
+	s, c := &server{old: true, items: map[string]string{"a": "1"}}, &told{}
+	m, err := mirror.New(mirror.Options[string]{What: "things", Keep: keep, Changed: c.changed, Failed: c.fail})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); m.Run(ctx, s.source()) }()
+	<-m.Synced()
+	cancel()
+	<-done
+	expect(t, "it is listed", c.take(), "+a=>1")
+	if all := c.failures(); len(all) > 0 {
+		t.Errorf("failures: %v", all)
 	}
 }
 

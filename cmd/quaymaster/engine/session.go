@@ -14,8 +14,14 @@ type session struct {
 
 // NewSession returns a session of a client; scope names its credentials.
 func NewSession(client *registry.Client, scope string) gate.Session {
+	return NewTenantSession(client, scope, "")
+}
+
+// NewTenantSession returns a session that asks in the name of a tenant, who shares the
+// client with others.
+func NewTenantSession(client *registry.Client, scope, tenant string) gate.Session {
 	meter := &registry.Meter{}
-	return session{Client: client.With(meter), meter: meter, scope: scope}
+	return session{Client: client.For(registry.Caller{Tenant: tenant, Account: scope}, meter), meter: meter, scope: scope}
 }
 
 // Scope implements gate.Session.

@@ -23,6 +23,9 @@ import (
 
 // tend brings about what rules about other objects want, until ctx ends.
 func (g *gateway) tend(ctx context.Context) {
+	if g.configuration.shadow() {
+		return // also where a namespace is cut over: no selector says who does it there
+	}
 	key, ok := g.certificates.wait(ctx)
 	if !ok {
 		return

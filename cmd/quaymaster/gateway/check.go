@@ -41,8 +41,10 @@ func (c *Configuration) check() error {
 		found.refuse(true, "policies.selector: %w", err)
 	}
 	c.checkRoles(&found)
+	c.checkMode(&found)
 	c.Policies.ClusterImagePolicies.check(&found)
 	c.Policies.Expressions.check(&found)
+	c.checkGuard(&found)
 	c.Listen.check(c.Doors, &found)
 	c.Doors.API.check(c.Standalone, &found)
 	c.Mirrors.check(c.Standalone, &found)

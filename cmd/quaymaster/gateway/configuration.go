@@ -28,9 +28,17 @@ type Configuration struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Run without a cluster: policies come from folders, and nothing is written.
 	Standalone bool `json:"standalone,omitempty"`
+	// What comes of a verdict: enforce, or shadow, in which everything is evaluated and
+	// recorded, and nothing is denied or changed, whatever policies and other settings
+	// say, but in namespaces with the label quaymaster.dev/mode: enforce. Default enforce.
+	Mode string `json:"mode,omitempty"`
 	// What this process does: some of admission, scan, report and background. Settings
 	// of the others do nothing here. Default: all of them; --roles wins.
 	Roles []string `json:"roles,omitempty"`
+	// Try policies against what runs before they deny: enabled or disabled. One that
+	// would stop something is refused, or held until it would not or somebody accepts it
+	// (docs/policy-guard.md). Default disabled.
+	Guard string `json:"guard,omitempty"`
 
 	Kubernetes   Kubernetes   `json:"kubernetes,omitzero"`
 	Listen       Listen       `json:"listen,omitzero"`
@@ -85,8 +93,8 @@ type Listen struct {
 	// Common names that a caller's certificate may have. Default: any that the
 	// authorities signed.
 	ClientNames []string `json:"clientNames,omitempty"`
-	// Doors that ask for a client certificate: /mutate, /validate, /policies, and
-	// those of doors that are turned on. Default: all of them. The door of the
+	// Doors that ask for a client certificate: /mutate, /validate, /policies, /shadow,
+	// /shadow/policies, and those of doors that are turned on. Default: all of them. The door of the
 	// replicas asks for their key.
 	ClientDoors []string `json:"clientDoors,omitempty"`
 	// Path of a unix socket, made with mode 0600, at which /api/v1/verify is
@@ -120,6 +128,11 @@ type Webhooks struct {
 	// policies and mirrors say: Fail refuses it where a policy enforces, Ignore admits it
 	// unchecked. What the gateway does answer is as before. Default: what policies say.
 	FailurePolicy string `json:"failurePolicy,omitempty"`
+	// Leave out namespaces with the label quaymaster.dev/break-glass, and take the label
+	// off when its time is over. Turn it on where ValidatingAdmissionPolicies say who may
+	// set it, as those of the Helm chart do: without them, whoever may change a namespace
+	// opens it. Default: the label means nothing.
+	BreakGlass bool `json:"breakGlass,omitempty"`
 }
 
 // Certificate says which certificate the gateway serves.
@@ -156,6 +169,9 @@ type Policies struct {
 	// Write the state of policies into their status. Only where no other engine
 	// does.
 	WriteStatus bool `json:"writeStatus,omitempty"`
+	// Sources whose policies only audit, whatever they say: cluster, folders, or one of
+	// the folders by its path. Default: none.
+	Audit []string `json:"audit,omitempty"`
 
 	ClusterImagePolicies ClusterImagePolicies `json:"clusterImagePolicies,omitzero"`
 	Expressions          Expressions          `json:"expressions,omitzero"`
@@ -185,7 +201,8 @@ type Registries struct {
 	Loopback []string `json:"loopback,omitempty"`
 	// Refuse private addresses.
 	NoPrivate bool `json:"noPrivate,omitempty"`
-	// Requests at once, to one host and in all; both or neither. Default 16 and 64.
+	// Requests at once, to one host and in all; both or neither. One namespace, and one
+	// host, gets three quarters of all. Default 16 and 64.
 	PerHost int `json:"perHost,omitempty"`
 	Total   int `json:"total,omitempty"`
 }
@@ -199,21 +216,6 @@ type Host struct {
 	// Files of the client certificate to show (mutual TLS).
 	CertificateFile string `json:"certificateFile,omitempty"`
 	KeyFile         string `json:"keyFile,omitempty"`
-}
-
-// Trust says whom signatures rest on where a policy does not.
-type Trust struct {
-	// A trusted_root.json file in place of the public-good instance's. It is read
-	// at the start.
-	TrustedRoot string `json:"trustedRoot,omitempty"`
-	// Follow the public-good TUF repository for newer roots, beside requests. Not
-	// together with trustedRoot.
-	Refresh bool `json:"refresh,omitempty"`
-	// Folder for the metadata of TUF repositories, that of trust.refresh and those
-	// that policies name, which guards against rollback. Default: none is kept, and
-	// a repository may go back to what it said earlier, as long as that has not
-	// expired.
-	CacheFolder string `json:"cacheFolder,omitempty"`
 }
 
 // Ages says how long is remembered what was found out.
@@ -239,7 +241,7 @@ type Ages struct {
 // Limits bounds the work.
 type Limits struct {
 	// Admission requests at work at once; further ones wait for their turn within
-	// their own time. Default 256.
+	// their own time. One namespace gets three quarters of them. Default 256.
 	Requests int `json:"requests,omitempty"`
 	// Images of one request at work at once. Default 16.
 	Images int `json:"images,omitempty"`
@@ -329,6 +331,7 @@ func Parse(text []byte) (Configuration, error) {
 // fill sets the defaults.
 func (c *Configuration) fill() {
 	orText(&c.Namespace, "quaymaster")
+	orText(&c.Mode, modeEnforce)
 	orText(&c.Listen.Address, ":9443")
 	orText(&c.Listen.Plain, ":8000")
 	orText(&c.Webhooks.Service, "quaymaster")

@@ -130,6 +130,9 @@ func TestAnswersWaitForTheDisk(t *testing.T) {
 		guarded := &durable{door: door, log: sealed{row.err}, wait: time.Second, deny: row.deny, trouble: slog.New(slog.DiscardHandler)}
 		got := httptest.NewRecorder()
 		guarded.ServeHTTP(got, httptest.NewRequest(http.MethodPost, "/validate", nil))
+		if leaves := got.Header().Get("Connection") == "close"; leaves != (row.status == http.StatusServiceUnavailable) {
+			t.Errorf("%s: who asked is sent away: %t", row.reason, leaves)
+		}
 		if got.Code != row.status || !strings.Contains(got.Body.String(), row.body) || got.Code == http.StatusAccepted && got.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %d %s", row.reason, got.Code, got.Body)
 		}

@@ -16,7 +16,7 @@ import (
 // Doors that decide nothing stay as they are.
 func (g *gateway) durable(path string, door http.Handler) http.Handler {
 	c := g.configuration.DecisionLog
-	if g.decisions == nil || !c.waits() || path == peers.Path || path == peers.ViewPath || path == configuration.DocumentsPath {
+	if g.decisions == nil || !c.waits() || path == peers.Path || path == peers.ViewPath || path == configuration.DocumentsPath || g.configuration.shadows(path) {
 		return door
 	}
 	return &durable{door: door, log: g.decisions, wait: time.Duration(c.FlushTimeout), deny: c.OnFailure == onFailureDeny, trouble: g.log}
@@ -48,6 +48,9 @@ func (d *durable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := d.log.Flush(ctx, since); err != nil {
 		d.trouble.Error("a decision is not known to be on disk", slog.Bool("answered", !d.deny), slog.String("error", err.Error()))
 		if d.deny {
+			// Who asks keeps to one connection, and so to this replica; by another it may
+			// come to one whose disk has room.
+			w.Header().Set("Connection", "close")
 			http.Error(w, "the decision could not be written to the decision log (decisionLog.onFailure: deny)", http.StatusServiceUnavailable)
 			return
 		}

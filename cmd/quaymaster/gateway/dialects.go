@@ -84,15 +84,15 @@ func (g *gateway) readRoots(compilers engine.Compilers) {
 }
 
 // newCatalog makes an empty catalog of every dialect.
-func newCatalog(c Configuration, compilers engine.Compilers) (*catalog.Catalog, error) {
+func newCatalog(c Configuration, compilers engine.Compilers, now *inForce) (*catalog.Catalog, error) {
 	unmatched := unmatched{choice: sigstore.Unmatched(c.Policies.ClusterImagePolicies.NoMatch), compiler: compilers.Sigstore}
 	if unmatched.choice == "" {
 		// The choice of policy-controller's namespaces, and of no others.
 		unmatched.compiler = sigstore.New(sigstore.Options{OptIn: true})
 	}
 	options := catalog.Options{
-		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: unmatched.policies,
-		Overrides: carefulOverrides{compilers.Overrides()},
+		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.besides(unmatched.policies, unmatched.choice != ""),
+		Overrides: carefulOverrides{compilers.Overrides()}, InForce: now.of,
 	}
 	for _, dialect := range compilers.Dialects() {
 		options.Dialects = append(options.Dialects, carefulDialect{dialect})
@@ -107,7 +107,11 @@ func newCatalog(c Configuration, compilers engine.Compilers) (*catalog.Catalog, 
 		}
 		options.Selects = func(of map[string]string) bool { return selector.Matches(labels.Set(of)) }
 	}
-	return catalog.New(options)
+	made, err := catalog.New(options)
+	if err == nil {
+		now.compile = made.Compile
+	}
+	return made, err
 }
 
 // unmatched makes the policy about images that no ClusterImagePolicy names.

@@ -29,7 +29,7 @@ const (
 // paths are the doors that are open: those that the API server calls, and those
 // that are turned on.
 func (d Doors) paths() []string {
-	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath}
+	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath, configuration.ShadowPath, configuration.ShadowDocumentsPath}
 	if d.ImageReview {
 		list = append(list, imageReviewPath)
 	}
@@ -76,29 +76,32 @@ type doorParts struct {
 	rules      admission.ObjectRules
 	requesters admission.Requesters
 	reproduce  admission.Reproduce
+	trial      admission.Trial // nil without the guard
 }
 
 // newDoors makes the doors by their paths.
-func newDoors(c Configuration, p doorParts) (map[string]http.Handler, error) {
+func newDoors(c Configuration, p doorParts) (doors map[string]http.Handler, err error) {
 	shared := []admission.Option{admission.WithRecorder(p.recorder), admission.WithQueue(p.queue)}
 	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...),
 		admission.WithCopies(p.copies), admission.WithReproduce(p.reproduce), admission.WithObjectRules(p.rules), admission.WithRequesters(p.requesters))
 	if p.roles != nil {
 		objects = append(objects, admission.WithRoles(p.roles))
 	}
-	doors := map[string]http.Handler{}
-	for path, door := range map[string]admission.Door{configuration.MutatePath: admission.Mutate, configuration.ValidatePath: admission.Validate} {
-		handler, err := admission.New(admission.Config{
+	var made modeDoors
+	for door, handler := range map[admission.Door]**admission.Handler{admission.Mutate: &made.mutate, admission.Validate: &made.validate} {
+		if *handler, err = admission.New(admission.Config{
 			Door: door, Decider: p.decider, Namespaces: p.namespaces, Failure: p.failure,
-		}, objects...)
-		if err != nil {
+		}, objects...); err != nil {
 			return nil, err
 		}
-		doors[path] = handler
 	}
-	compile, err := admission.NewPolicies(p.checker, shared...)
-	doors[configuration.DocumentsPath] = compile
-	return doors, err
+	if p.trial != nil {
+		shared = append(shared, admission.WithTrial(p.trial))
+	}
+	if made.policies, err = admission.NewPolicies(p.checker, shared...); err != nil {
+		return nil, err
+	}
+	return made.byPath(c)
 }
 
 // reproduce says with which command a person sees why an image was denied.

@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cache/snapshot"
+	"github.com/quaymaster/quaymaster/cluster/breakglass"
 	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/report/publish"
@@ -42,6 +44,11 @@ type Options struct {
 	Listening func(doors, plain string)
 	// Dashboard is told the dashboard's address once it is served. May be nil.
 	Dashboard func(address string)
+	// DryVerdicts is how long the gateway may look, before it is ready, which verdicts on
+	// what runs differ from those of the version before; zero: it does not. Verdicts is
+	// where it writes them; may be nil.
+	DryVerdicts time.Duration
+	Verdicts    io.Writer
 	// Logger is told the logger before anything runs, for libraries that log by
 	// themselves. May be nil.
 	Logger func(*slog.Logger)
@@ -85,6 +92,7 @@ type gateway struct {
 	mirrors       *mirrors
 	targets       *targets // registries of mirrors
 	registry      *registry.Client
+	allowance     *allowance.Book // what registries allow, of all its clients
 	around        surroundings
 	cluster       *inTheCluster // nil when running standalone
 	kinds         *served       // of the cluster
@@ -104,7 +112,9 @@ type gateway struct {
 	shelves   []*reports.Store   // where it writes them
 	socket    *socket            // nil unless there is one
 	server    *webhook.Server
-	decisions *journal.Journal // nil where no decision log is kept
+	decisions *journal.Journal   // nil where no decision log is kept
+	keeper    *breakglass.Keeper // of open namespaces; nil where none can be
+	scanAgain chan struct{}      // has one when what runs is to be scanned soon
 	// needed is what must be known before a door is opened; open is closed when
 	// they are.
 	needed []need
@@ -128,7 +138,8 @@ func newGateway(ctx context.Context, c Configuration, o Options) (*gateway, erro
 	}
 	g := &gateway{
 		configuration: c, options: o, log: log, state: &gate.Current{}, open: make(chan struct{}),
-		metrics: metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
+		scanAgain: make(chan struct{}, 1),
+		metrics:   metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
 	}
 	g.scanned = scan.NewView(g.state)
 	g.keeping.metrics = g.metrics
@@ -155,7 +166,7 @@ func (g *gateway) steps() []step {
 	return []step{
 		{g.reach, Roles()}, {g.certify, Roles()}, {g.rely, Roles()}, {g.read, Roles()}, {g.dial, Roles()}, {g.observe, Roles()},
 		{g.keep, []string{RoleAdmission, RoleScan}}, // who decides
-		{g.snapshots, []string{RoleAdmission}},
+		{g.snapshots, []string{RoleAdmission}}, {g.glass, []string{RoleAdmission}},
 		{g.report, []string{RoleReport}}, {g.show, []string{RoleReport}},
 		{g.furnish, Roles()},
 	}
@@ -205,11 +216,14 @@ func (g *gateway) read(context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := newCatalog(g.configuration, compilers)
+	now := newInForce(g.configuration, g.log)
+	found, err := newCatalog(g.configuration, compilers, now)
 	if err != nil {
 		return err
 	}
 	g.policies = newPolicies(found, g.state, g.metrics, g.log)
+	g.policies.inForce, g.policies.teller.withheld = now, now.why
+	g.guardPolicies()
 	if g.reader == nil {
 		g.readRoots(compilers)
 	} else {
@@ -255,7 +269,8 @@ func (g *gateway) readMirrors() error {
 
 // dial prepares the way to registries.
 func (g *gateway) dial(context.Context) error {
-	client, err := newClient(g.configuration.Registries, g.metrics.RegistryAnswered)
+	g.allowance = allowance.New()
+	client, err := newClient(g.configuration.Registries, g.metrics.RegistryAnswered, registry.WithAllowance(g.allowance, false))
 	if err != nil {
 		return err
 	}
@@ -295,7 +310,7 @@ const deliveryTimeout = 5 * time.Second
 // run serves: the plain server from the beginning, so that probes are answered
 // while the API server is away, and the doors once they can be opened.
 func (g *gateway) run(ctx context.Context) error {
-	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision), slog.String("roles", strings.Join(g.roles(), ",")),
+	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision), slog.String("roles", strings.Join(g.roles(), ",")), slog.String("mode", g.configuration.Mode),
 		slog.String("replica", g.options.Replica), slog.Bool("standalone", g.configuration.Standalone),
 		slog.Int("processors", runtime.GOMAXPROCS(0)), slog.String("memoryLimit", memoryLimit()))
 	if err := g.server.Listen(ctx); err != nil {

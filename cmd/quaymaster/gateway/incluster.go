@@ -149,7 +149,7 @@ type duty struct {
 // duties are what one replica does for all.
 func (g *gateway) duties() []duty {
 	return []duty{
-		{g.tellAll, RoleAdmission}, {g.sweep, RoleAdmission}, {g.tellMirrors, RoleAdmission}, {g.tellGlobals, RoleAdmission}, {g.configure, RoleAdmission},
+		{g.tellAll, RoleAdmission}, {g.sweep, RoleAdmission}, {g.tellMirrors, RoleAdmission}, {g.tellGlobals, RoleAdmission}, {g.configure, RoleAdmission}, {g.tryPolicies, RoleAdmission}, {g.keepGlass, RoleAdmission},
 		{g.scan, RoleScan}, {g.keepReports, RoleReport}, {g.tend, RoleBackground},
 	}
 }
@@ -210,7 +210,7 @@ func (g *gateway) configure(ctx context.Context) {
 	defer beside.Wait()
 	kept := &webhooks{
 		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
-		keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
+		shadow: g.configuration.shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
 	}
 	changed := make(chan struct{}, 1)
 	reconciler, err := kept.reconciler(changed)

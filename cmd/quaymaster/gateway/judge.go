@@ -19,7 +19,7 @@ import (
 
 // newTrust opens the trust store. Nothing is fetched here.
 func newTrust(c Trust, secrets trust.Secrets) (*trust.Store, error) {
-	options := trust.Options{Secrets: secrets, KMS: kms.Providers{}}
+	options := trust.Options{Secrets: secrets, KMS: kms.Providers{}, Retired: c.Retired()}
 	if c.TrustedRoot != "" {
 		text, err := os.ReadFile(c.TrustedRoot)
 		if err != nil {

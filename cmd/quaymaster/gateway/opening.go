@@ -140,6 +140,7 @@ func (g *gateway) openDoors(ctx context.Context) error {
 		door = g.durable(path, door)
 		g.entrances[path].door.Store(&door)
 	}
+	g.dryVerdicts(ctx, key)
 	close(g.open)
 	if admits {
 		g.log.Info("the doors are open")
@@ -162,10 +163,14 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	if err != nil {
 		return nil, err
 	}
+	tries, err := g.tryAtDoor(key)
+	if err != nil {
+		return nil, err
+	}
 	doors, err := newDoors(g.configuration, doorParts{
 		decider: engine, namespaces: g.around.namespaces, roles: g.around.roles, failure: failure{g.state},
 		checker: checker{g.policies.catalog, g.globals}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state},
-		requesters: requesters{g.state, records}, reproduce: g.reproduce(),
+		requesters: requesters{g.state, records}, reproduce: g.reproduce(), trial: tries,
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,8 @@ import (
 func (g *gateway) readings() metrics.Readings {
 	readings := metrics.Readings{
 		Roles: strings.Join(g.roles(), ","), Ready: allReady(g.checks()),
-		Working: g.queue.Working, Waiting: g.queue.Waiting,
+		Working: g.queue.Working, Waiting: g.queue.Waiting, WaitingForShare: g.queue.WaitingForShare,
+		RegistriesLimited: g.allowance.Limited, RegistriesKept: g.allowance.Kept,
 		TrustAge: g.trust.age, TrustExpires: g.trust.ends, StaleKeys: g.trust.staleKeys, UnreadRoots: g.unreadRoots,
 		CertificateExpires: g.certificates.Expires, AuthorityExpires: g.certificates.AuthorityExpires,
 		Overrides: g.overrides,
@@ -37,6 +38,9 @@ func (g *gateway) readings() metrics.Readings {
 
 // readCluster adds what only a gateway in a cluster has.
 func (g *gateway) readCluster(readings *metrics.Readings) {
+	if g.keeper != nil {
+		readings.OpenNamespaces = g.openNamespaces
+	}
 	leads := g.cluster.leader.Leads
 	readings.Lease, readings.Leads = g.configuration.lease(), leads
 	if g.cluster.events != nil {

@@ -27,21 +27,29 @@ func (c copies) IsCopy(copied, written image.Ref) bool {
 
 // otherDoors makes those doors that are turned on, by their paths.
 func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.Handler, error) {
-	made := map[string]http.Handler{}
+	made, shadow := map[string]http.Handler{}, g.configuration.shadow()
 	if g.configuration.Doors.ImageReview {
+		options := []imagepolicy.Option{imagepolicy.WithRecorder(imageRecorder{told, shadow})}
+		if shadow {
+			options = append(options, imagepolicy.WithShadow())
+		}
 		door, err := imagepolicy.New(imagepolicy.Config{
 			Decider: engine, Namespaces: g.around.namespaces, Failure: failure{g.state}, Queue: g.queue,
-		}, imagepolicy.WithRecorder(imageRecorder{told}))
+		}, options...)
 		if err != nil {
 			return nil, err
 		}
 		made[imageReviewPath] = door
 	}
 	if g.configuration.Doors.ExternalData {
+		options := []externaldata.Option{externaldata.WithRecorder(dataRecorder{told, shadow})}
+		if shadow {
+			options = append(options, externaldata.WithShadow())
+		}
 		for path, door := range map[string]externaldata.Door{dataVerifyPath: externaldata.Verify, dataMutatePath: externaldata.Mutate} {
 			handler, err := externaldata.New(externaldata.Config{
 				Door: door, Decider: engine, Namespaces: g.around.namespaces, Queue: g.queue,
-			}, externaldata.WithRecorder(dataRecorder{told}))
+			}, options...)
 			if err != nil {
 				return nil, err
 			}
@@ -56,6 +64,9 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 		options := []api.Option{api.WithNamespaces(g.around.namespaces), api.WithRecorder(apiRecorder{told, "api"})}
 		if len(settings.Users)+len(settings.Groups) > 0 {
 			options = append(options, api.WithCallers(settings.Users, settings.Groups))
+		}
+		if shadow {
+			options = append(options, api.WithShadow())
 		}
 		if made[apiPath], err = api.New(api.Config{Authenticator: whose, Decider: engine}, options...); err != nil {
 			return nil, err
@@ -86,34 +97,40 @@ func (g *gateway) authenticator(c API) (api.Authenticator, error) {
 }
 
 // imageRecorder tells of image reviews.
-type imageRecorder struct{ recorder }
+type imageRecorder struct {
+	recorder
+	shadow bool
+}
 
 // Record implements imagepolicy.Recorder.
 func (r imageRecorder) Record(ctx context.Context, review imagepolicy.Review) {
 	const door = "imagereview"
-	r.metrics.Admitted(door, string(review.Cause), review.Allowed)
+	r.answered(door, string(review.Cause), review.Allowed, r.shadow)
 	if review.Cause == imagepolicy.Decided {
-		r.decided(ctx, report.Occasion{Door: door, Allowed: review.Allowed}, review.Outcome, slog.String("namespace", review.Namespace))
+		r.decided(ctx, report.Occasion{Door: door, Allowed: review.Allowed || r.shadow, Shadow: r.shadow}, review.Outcome, slog.String("namespace", review.Namespace))
 		return
 	}
 	r.undecided(ctx, door, string(review.Cause), review.Err, slog.String("namespace", review.Namespace))
 }
 
 // dataRecorder tells of external data.
-type dataRecorder struct{ recorder }
+type dataRecorder struct {
+	recorder
+	shadow bool
+}
 
 // Record implements externaldata.Recorder.
 func (r dataRecorder) Record(ctx context.Context, batch externaldata.Batch) {
 	door := string(batch.Door)
 	if len(batch.Items) == 0 {
-		r.metrics.Admitted(door, string(batch.Cause), false)
+		r.answered(door, string(batch.Cause), false, r.shadow)
 		r.undecided(ctx, door, string(batch.Cause), batch.Err)
 	}
 	for i := range batch.Items {
 		item := &batch.Items[i]
-		r.metrics.Admitted(door, string(item.Cause), item.Allowed)
+		r.answered(door, string(item.Cause), item.Allowed, r.shadow)
 		if item.Cause == externaldata.Decided {
-			r.decided(ctx, report.Occasion{Door: door, Allowed: item.Allowed}, item.Outcome)
+			r.decided(ctx, report.Occasion{Door: door, Allowed: item.Allowed || r.shadow, Shadow: r.shadow}, item.Outcome)
 			continue
 		}
 		r.undecided(ctx, door, string(item.Cause), item.Err, slog.String("key", cut(item.Key, maxTargetMessage)))
@@ -143,11 +160,26 @@ func (r apiRecorder) Record(ctx context.Context, call api.Call) {
 	r.metrics.Admitted(r.door, string(call.Cause), allowed)
 }
 
+// answered counts an answer.
+func (r recorder) answered(door, cause string, allowed, shadow bool) {
+	if shadow {
+		r.metrics.Shadowed(door, cause, allowed)
+		return
+	}
+	r.metrics.Admitted(door, cause, allowed)
+}
+
 // decided tells of an outcome at a door that is no webhook. There is no object that
 // an event could regard.
 func (r recorder) decided(ctx context.Context, on report.Occasion, outcome gate.Outcome, about ...slog.Attr) {
-	r.metrics.Decided(outcome)
-	report.Log(ctx, r.log, outcome, append([]slog.Attr{slog.String("door", on.Door)}, about...)...)
+	about = append([]slog.Attr{slog.String("door", on.Door)}, about...)
+	if on.Shadow {
+		r.metrics.DecidedInShadow(outcome)
+		about = append(about, slog.Bool("shadow", true))
+	} else {
+		r.metrics.Decided(outcome)
+	}
+	report.Log(ctx, r.log, outcome, about...)
 	on.Time, on.Process = time.Now(), report.ProcessAdmission
 	r.sinks.Take(report.Decided{Occasion: on, Outcome: outcome})
 }

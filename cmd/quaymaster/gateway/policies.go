@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/held"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -24,6 +25,7 @@ import (
 const (
 	fromCluster = "in-cluster" // sorts after those of folders: see clusterKey
 	fromFolders = "folders"
+	fromGuard   = "guard" // what was approved of them
 )
 
 // policies brings what the catalog holds to whoever rests on it. Its sources tell
@@ -35,6 +37,7 @@ type policies struct {
 	log     *slog.Logger
 	teller  teller
 	changed signal
+	inForce *inForce                 // nil: every policy is as it is written
 	known   chan struct{}            // closed once there is a first set
 	there   atomic.Pointer[[]string] // of the cluster, see resources
 
@@ -67,7 +70,7 @@ func (p *policies) publish(source string) {
 	said := make(map[string]string, len(now.Entries))
 	for _, entry := range now.Entries {
 		object := p.objects[entry.Key]
-		said[entry.Key] = fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why)
+		said[entry.Key] = fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why, " ", p.inForce.why(entry))
 		if p.said[entry.Key] != said[entry.Key] {
 			p.teller.write(entry)
 			p.teller.announce(entry, object)
@@ -122,6 +125,7 @@ func (p *policies) count(entries []catalog.Entry) {
 		}
 	}
 	p.metrics.SetPolicies(list)
+	p.metrics.SetWithheld(p.inForce.count(entries))
 }
 
 // tellAll tells the cluster what became of each policy: a replica that begins to
@@ -138,6 +142,9 @@ func (p *policies) tellAll() {
 func (p *policies) again(is func(apiVersion, kind string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.inForce != nil {
+		p.inForce.forget()
+	}
 	p.catalog.Again(is)
 	p.publish("") // unless a source has yet to tell all that it has
 }
@@ -151,6 +158,15 @@ func (p *policies) tellRoot(name string) {
 			p.teller.announce(entry, p.objects[entry.Key])
 		}
 	}
+}
+
+// approve makes what the ledger approves of the policies that are in force.
+func (p *policies) approve(source string, ledger *held.Ledger) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inForce.ledger.Store(ledger)
+	p.catalog.Publish()
+	p.publish(source)
 }
 
 // Changed implements document.Consumer.

@@ -65,7 +65,7 @@ func NewReader(ctx context.Context, c Configuration, o ReaderOptions) (*Reader, 
 	}
 	r := &Reader{options: o, log: &lines{}, documents: map[document.Key][]byte{}}
 	c.Standalone, c.Events.Disabled, c.Peers.Disabled = o.Material != nil, true, true
-	c.Log, c.Roles = Log{Level: "warn", Format: "text"}, nil
+	c.Log, c.Roles, c.Guard = Log{Level: "warn", Format: "text"}, nil, ""
 	log, err := newLogger(c.Log, r.log)
 	if err != nil {
 		return nil, err

@@ -55,8 +55,10 @@ func (c Configuration) Carried(given Given) (Configuration, []string) {
 		Webhooks: Webhooks{ExcludedNamespaces: c.Webhooks.ExcludedNamespaces, MutateControllers: c.Webhooks.MutateControllers},
 		Policies: c.Policies, Exceptions: c.Exceptions,
 		Mirrors: Mirrors{ConfigMaps: c.Mirrors.ConfigMaps, OpenShift: c.Mirrors.OpenShift},
+		Trust:   Trust{RetiredKeys: c.Trust.RetiredKeys},
 	}
 	settings.Policies.Folders, settings.Policies.WriteStatus = nil, false
+	settings.Policies.Audit = slices.DeleteFunc(slices.Clone(c.Policies.Audit), func(source string) bool { return source != auditCluster && source != auditFolders })
 	var lost []string
 	note := func(is bool, format string, args ...any) {
 		if is {

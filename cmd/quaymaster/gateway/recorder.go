@@ -27,6 +27,9 @@ type recorder struct {
 type reviewCounter interface {
 	Admitted(door, cause string, allowed bool)
 	Decided(outcome gate.Outcome)
+	// The same of a shadow.
+	Shadowed(door, cause string, allowed bool)
+	DecidedInShadow(outcome gate.Outcome)
 }
 
 // eventWriter writes events soon and never waits.
@@ -36,13 +39,12 @@ type eventWriter interface {
 
 // Record implements admission.Recorder.
 func (r recorder) Record(ctx context.Context, review admission.Review) {
-	r.metrics.Admitted(string(review.Door), string(review.Cause), review.Allowed)
+	r.count(&review)
 	r.tell(ctx, review)
 	r.pass(review)
 	if review.Cause != admission.Decided || review.Door == admission.Compile {
 		return
 	}
-	r.metrics.Decided(review.Outcome)
 	if r.events == nil || review.DryRun {
 		return
 	}
@@ -52,6 +54,18 @@ func (r recorder) Record(ctx context.Context, review admission.Review) {
 	}
 	for _, event := range events {
 		r.events.Record(event)
+	}
+}
+
+// count counts the answer, and what was decided.
+func (r recorder) count(review *admission.Review) {
+	r.answered(string(review.Door), string(review.Cause), review.Allowed, review.Shadow)
+	switch {
+	case review.Cause != admission.Decided || review.Door == admission.Compile:
+	case review.Shadow:
+		r.metrics.DecidedInShadow(review.Outcome)
+	default:
+		r.metrics.Decided(review.Outcome)
 	}
 }
 
@@ -67,6 +81,9 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 	}
 	if review.DryRun {
 		about = append(about, slog.Bool("dryRun", true))
+	}
+	if review.Shadow {
+		about = append(about, slog.Bool("shadow", true))
 	}
 	if review.Mirror {
 		about = append(about, slog.Bool("mirrorPod", true))
@@ -200,7 +217,10 @@ func ofMirrors(review admission.Review) []record.Event {
 // no name regards what speaks against it.
 func eventOf(review admission.Review, reason string, speaker core.ObjectReference, note string) record.Event {
 	event := record.Event{Type: core.EventTypeWarning, Reason: reason, Action: "Admitted", Regarding: objectOf(review), Note: note}
-	if !review.Allowed {
+	switch {
+	case review.Shadow:
+		event.Note = "shadow, which stops nothing: " + note
+	case !review.Allowed:
 		event.Action = "Denied"
 	}
 	if event.Regarding.Name == "" {

@@ -14,12 +14,15 @@ import (
 
 // tally counts what it is told.
 type tally struct {
-	admitted, decided int
-	events            []record.Event
+	admitted, decided       int
+	shadowed, shadowDecided int
+	events                  []record.Event
 }
 
 func (c *tally) Admitted(string, string, bool) { c.admitted++ }
 func (c *tally) Decided(gate.Outcome)          { c.decided++ }
+func (c *tally) Shadowed(string, string, bool) { c.shadowed++ }
+func (c *tally) DecidedInShadow(gate.Outcome)  { c.shadowDecided++ }
 func (c *tally) Record(event record.Event)     { c.events = append(c.events, event) }
 
 // TestEventsOfMirrors: what a mirror denies, could not find out or finds to differ is

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -28,11 +29,17 @@ func (r registries) Open(ctx context.Context, access gate.Access, repository ima
 	if err != nil {
 		return nil, err
 	}
-	return engine.NewSession(client, scope), nil
+	return engine.NewTenantSession(client, scope, tenantOf(access.Workload.Namespace)), nil
 }
 
+// clusterWide is the tenant of what is in no namespace; no namespace has such a name.
+const clusterWide = "(none)"
+
+// tenantOf says in whose name registries are asked.
+func tenantOf(namespace string) string { return cmp.Or(namespace, clusterWide) }
+
 // newClient makes the client for registries.
-func newClient(c Registries, observe func(host string, status int, took time.Duration)) (*registry.Client, error) {
+func newClient(c Registries, observe func(host string, status int, took time.Duration), more ...registry.Option) (*registry.Client, error) {
 	config := registry.Config{Loopback: c.Loopback, NoPrivate: c.NoPrivate, Hosts: map[string]registry.Host{}}
 	if c.CAFile != "" {
 		pool, err := poolWith(c.CAFile, true)
@@ -52,7 +59,7 @@ func newClient(c Registries, observe func(host string, status int, took time.Dur
 	if c.PerHost > 0 {
 		options = append(options, registry.WithConcurrency(c.PerHost, c.Total))
 	}
-	return registry.New(config, options...)
+	return registry.New(config, append(options, more...)...)
 }
 
 func newHost(settings Host) (registry.Host, error) {

@@ -34,9 +34,9 @@ type Reports struct {
 	// 1000.
 	MaxResults int `json:"maxResults,omitempty"`
 	// Requests a second to the API server for reports, beside those of kubernetes.qps.
-	// Default 50.
+	// Default 100.
 	QPS float32 `json:"qps,omitempty"`
-	// Requests at once beyond that. Default 100.
+	// Requests at once beyond that. Default 200.
 	Burst int `json:"burst,omitempty"`
 }
 
@@ -51,10 +51,10 @@ func (r *Reports) fill() {
 	}
 	orText(&r.GroupBy, string(policyreport.ByWorkload))
 	if r.QPS == 0 {
-		r.QPS = 50
+		r.QPS = 100
 	}
 	if r.Burst == 0 {
-		r.Burst = 100
+		r.Burst = 200
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/listing"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/result"
 	"github.com/quaymaster/quaymaster/scan"
@@ -95,7 +96,7 @@ func (g *gateway) scanner(key []byte) (made scanning, ends []func(), err error) 
 		return made, ends, err
 	}
 	made.controller, err = scan.NewController(made.scanner, scan.ControllerOptions{
-		Policies: &g.policies.changed, Interval: time.Duration(settings.Interval), Settled: scanSettled,
+		Policies: &g.policies.changed, Interval: time.Duration(settings.Interval), Settled: scanSettled, Again: g.scanAgain,
 		Memory: &scanMemory{client: g.cluster.client.Leases, namespace: g.configuration.Namespace, holder: g.options.Replica},
 	})
 	return made, ends, err
@@ -123,7 +124,7 @@ func (g *gateway) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.Vi
 	settings, c := g.configuration.Scan, g.configuration
 	c.Registries.PerHost, c.Registries.Total = settings.PerHost, settings.Total
 	c.Ages.Tag = Duration(scanAge(c.Ages.Tag))
-	client, err := newClient(c.Registries, g.metrics.RegistryAnswered)
+	client, err := newClient(c.Registries, g.metrics.RegistryAnswered, registry.WithAllowance(g.allowance, true))
 	if err != nil {
 		return nil, nil, err
 	}

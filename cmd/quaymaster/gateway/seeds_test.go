@@ -268,7 +268,7 @@ func (g *gateway) reachAPI(t *testing.T, documents string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.policies.catalog, err = newCatalog(g.configuration, compilers); err != nil {
+	if g.policies.catalog, err = newCatalog(g.configuration, compilers, newInForce(g.configuration, g.log)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.policies.watchFolders(g.configuration.Policies.Folders, g.around.files); err != nil {

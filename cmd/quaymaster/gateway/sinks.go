@@ -25,7 +25,8 @@ func (r recorder) pass(review admission.Review) {
 	}
 	d := report.Decided{Outcome: review.Outcome, Occasion: report.Occasion{
 		Time: time.Now(), Process: report.ProcessAdmission, Door: string(review.Door), UID: review.UID,
-		Operation: review.Operation, User: review.User, DryRun: review.DryRun, Allowed: review.Allowed,
+		Operation: review.Operation, User: review.User, DryRun: review.DryRun, Allowed: review.Allowed || review.Shadow,
+		Shadow: review.Shadow,
 	}}
 	if s := review.Outcome.Subject; s != nil {
 		d.Occasion.Groups = s.User.Groups

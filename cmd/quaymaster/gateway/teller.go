@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"log/slog"
 
 	core "k8s.io/api/core/v1"
@@ -22,6 +23,9 @@ type teller struct {
 	writes bool // the status of kinds that are other engines', too
 	// roots says why nobody knows what a TrustRoot trusts; nil: all are known.
 	roots func(*trustroot.TrustRoot) string
+	// withheld says why a policy does not deny by what it says now; empty: it does. May
+	// be nil.
+	withheld func(catalog.Entry) string
 }
 
 // statusWriter writes the status of policies soon and never waits.
@@ -33,7 +37,7 @@ type statusWriter interface {
 func (t teller) write(entry catalog.Entry) {
 	attrs := []any{slog.String("source", entry.Source), slog.String("state", string(entry.State))}
 	if entry.State != catalog.Broken {
-		t.log.Info("policy document", append(attrs, slog.String("why", entry.Why))...)
+		t.log.Info("policy document", append(attrs, slog.String("why", cmp.Or(entry.Why, t.why(entry))))...)
 		return
 	}
 	said := "a document beside policies is broken, and does nothing until it is corrected"
@@ -44,6 +48,14 @@ func (t teller) write(entry catalog.Entry) {
 		said = "an override is broken: what of it can be read denies until it is corrected"
 	}
 	t.log.Error(said, append(attrs, slog.String("error", entry.Why))...)
+}
+
+// why says why a policy does not deny by what it says now.
+func (t teller) why(entry catalog.Entry) string {
+	if t.withheld == nil {
+		return ""
+	}
+	return t.withheld(entry)
 }
 
 // announce tells the cluster. The object is zero for a document of a folder.
@@ -84,6 +96,9 @@ func (t teller) condition(entry catalog.Entry) metav1.Condition {
 		if why := t.roots(entry.Root); why != "" {
 			not("NotRead", why)
 		}
+	}
+	if why := t.why(entry); why != "" {
+		not("Withheld", why)
 	}
 	if entry.State == catalog.Broken {
 		not("Broken", entry.Why)

@@ -21,6 +21,7 @@ import (
 type webhooks struct {
 	settings  Webhooks
 	optIn     bool // ClusterImagePolicies hold only where namespaces are labelled
+	shadow    bool
 	namespace string
 	client    *cluster.Client
 	log       *slog.Logger
@@ -58,6 +59,7 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 		Endpoint:  w.endpoint(),
 		Namespace: w.namespace, ExcludedNamespaces: *w.settings.ExcludedNamespaces,
 		MutateControllers: w.settings.MutateControllers, Mirrors: w.settings.unmirrored(asked(mirrors)), Documents: w.documents, Owner: owner,
+		BreakGlass: w.settings.BreakGlass, Shadow: w.shadow,
 	}, nil
 }
 

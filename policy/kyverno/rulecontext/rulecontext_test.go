@@ -221,6 +221,7 @@ func TestEntryErrors(t *testing.T) {
 		{"", "[{name: a, imageRegistry: {reference: x, imageRegistryCredentials: {providers: [me]}}}]", "context[0].imageRegistry.imageRegistryCredentials.providers[0]: ", "an unknown provider"},
 		{"team", "[{name: a, imageRegistry: {reference: x, imageRegistryCredentials: {secrets: [other/pull]}}}]", "use a ClusterPolicy", "another namespace's secret"},
 		{"", "[{name: a, globalReference: {}}]", "context[0].globalReference.name: is empty", "no entry"},
+		{"team", "[{name: a, globalReference: {name: deployments}}]", "use a ClusterPolicy", "what is kept of all namespaces"},
 		{"", "[" + strings.Repeat("{name: a, variable: {value: 1}},", 201) + "]", "exceeds the bound", "too many"},
 	} {
 		if _, err := compile(t, &world{}, c.namespace, c.entries); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -37,6 +38,8 @@ func TestRealms(t *testing.T) {
 		{"out of TLS", "https://reg.example.com", "http://reg.example.com/token", true},
 		{"plain HTTP on another host", "http://reg.corp:5000", "http://auth.corp/token", true},
 		{"loopback for a stranger", "https://reg.example.com", "https://127.0.0.1/token", true},
+		{"a stranger for loopback", "http://127.0.0.1:5000", "https://auth.example.org/token", true},
+		{"one name under a company's public suffix", "https://reg.one.github.io", "https://auth.one.github.io/token", false},
 		{"two names under a public suffix", "https://one.github.io", "https://two.github.io/token", true},
 		{"two names under a country", "https://a.co.uk", "https://b.co.uk/token", true},
 		{"two services of a cluster", "https://reg.a.svc.cluster.local", "https://reg.b.svc.cluster.local/token", true},
@@ -74,6 +77,9 @@ func TestRedirect(t *testing.T) {
 		{reason: "to another host", from: "https://a.example/x", to: "https://b.example/y"},
 		{reason: "to another port", from: "https://a.example/x", to: "https://a.example:444/y"},
 		{reason: "into TLS", from: "http://a.example/x", to: "https://a.example/y"},
+		{reason: "into TLS at the same port", from: "http://a.example:5000/x", to: "https://a.example:5000/y"},
+		{reason: "to its default port written out", from: "http://a.example/x", to: "http://a.example:80/y", kept: true},
+		{reason: "of a question whether it is there", from: "https://a.example/x", to: "https://a.example/y", method: http.MethodHead, kept: true},
 		{reason: "out of TLS", from: "https://a.example/x", to: "http://a.example/y", refused: true},
 		{reason: "to a file", from: "http://a.example/x", to: "file:///etc/passwd", refused: true},
 		{reason: "of a token request", from: "https://a.example/x", to: "https://a.example/y", method: http.MethodPost, refused: true},
@@ -113,12 +119,13 @@ func TestStrangersDoNotReachThisMachine(t *testing.T) {
 		{"a public registry to localhost", "https://reg.example.com", "https://localhost/x", true},
 		{"a public registry to a loopback address", "https://reg.example.com", "https://127.0.0.2:9/x", true},
 		{"a public registry to a listed name", "https://reg.example.com", "https://listed.example/x", false},
+		{"a public registry to this machine, which is listed", "https://reg.example.com", "https://[::1]/x", false},
 		{"a public registry to a store", "https://reg.example.com", "https://store.example.org/x", false},
 		{"a loopback registry to another port", "http://localhost:5000", "http://127.0.0.1:5001/x", false},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
-			transport := &Transport{Base: base, Home: parse(t, test.home), Loopback: []string{"listed.example"}}
+			transport := &Transport{Base: base, Home: parse(t, test.home), Loopback: []string{"listed.example", "::1"}}
 			answer, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, test.target, http.NoBody))
 			if err == nil {
 				_ = answer.Body.Close()
@@ -127,6 +134,50 @@ func TestStrangersDoNotReachThisMachine(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// TestBodiesStay: what is sent along may be a credential, too.
+func TestBodiesStay(t *testing.T) {
+	base := roundTripper(func(*http.Request) (*http.Response, error) { return httptest.NewRecorder().Result(), nil })
+	transport := &Transport{Base: base, Home: parse(t, "https://reg.example.com")}
+	for _, test := range []struct {
+		reason, target string
+		body           io.Reader
+		refused        bool
+	}{
+		{"a body for a token service of the registry's", "https://auth.example.com/token", strings.NewReader("password=x"), false},
+		{"a body for a stranger", "https://auth.example.org/token", strings.NewReader("password=x"), true},
+		{"no body for a stranger", "https://auth.example.org/token", nil, false},
+		{"an empty body for a stranger", "https://auth.example.org/token", http.NoBody, false},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, test.target, test.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := transport.RoundTrip(request)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		if _, ok := errors.AsType[*RealmError](err); ok != test.refused {
+			t.Errorf("%s: got %v", test.reason, err)
+		}
+	}
+	first := httptest.NewRequest(http.MethodGet, "https://a.example/x", nil)
+	next := httptest.NewRequest(http.MethodGet, "https://a.example/y", strings.NewReader("password=x"))
+	if err := Redirect(next, []*http.Request{first}); err == nil {
+		t.Error("a request with a body was sent on")
+	}
+}
+
+func TestLists(t *testing.T) {
+	realms, home := Realms{"listed.example.com": {"auth.example.org"}}, parse(t, "https://listed.example.com")
+	for target, want := range map[string]bool{
+		"https://AUTH.example.org/token": true, "http://auth.example.org/token": false, "https://auth.example.net/token": false,
+	} {
+		if realms.Lists(home, parse(t, target)) != want {
+			t.Errorf("%s is listed: %t", target, !want)
+		}
 	}
 }
 

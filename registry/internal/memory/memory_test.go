@@ -24,6 +24,30 @@ func TestMemoryForgets(t *testing.T) {
 	}
 }
 
+// TestMemoryMakesRoom: what is old goes first, and what is known needs no room.
+func TestMemoryMakesRoom(t *testing.T) {
+	m := New[int](3, time.Hour)
+	for _, key := range []string{"a", "b", "c"} {
+		m.Set(key, 1)
+	}
+	m.Set("b", 2)
+	for key, want := range map[string]int{"a": 1, "b": 2, "c": 1} {
+		if got, ok := m.Get(key); !ok || got != want {
+			t.Errorf("%s: got %d, %t, want %d", key, got, ok, want)
+		}
+	}
+	if _, ok := m.Get("d"); ok {
+		t.Error("what nobody said was remembered")
+	}
+	m.entries["a"] = remembered[int]{value: 1, until: time.Now().Add(-time.Second)}
+	m.Set("d", 3)
+	for key, want := range map[string]bool{"a": false, "b": true, "c": true, "d": true} {
+		if _, ok := m.Get(key); ok != want {
+			t.Errorf("%s: remembered: %t, want %t", key, ok, want)
+		}
+	}
+}
+
 func Example() {
 	tags := New[string](100, time.Minute)
 	tags.Set("app:v1", "sha256:00")

@@ -68,7 +68,7 @@ func (f *files) resume(now time.Time) (found, error) {
 	before := found{why: decisionlog.WhyNew}
 	var last decisionlog.Survey
 	for i := len(segments) - 1; i >= 0 && before.position.Seq == 0; i-- {
-		seen, err := segments[i].Look()
+		seen, err := decisionlog.Look(segments[i])
 		if err != nil {
 			return before, err
 		}

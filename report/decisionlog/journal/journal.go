@@ -35,10 +35,11 @@ type Journal struct {
 	flushed, bytesOnDisk atomic.Int64
 }
 
-// item is something that was decided, or somebody who waits until all before it is on
-// disk.
+// item is something that was decided or, at the time of the occasion, happened to a
+// namespace, or somebody who waits until all before it is on disk.
 type item struct {
 	decided report.Decided
+	glass   *decisionlog.BreakGlass
 	waiting chan<- error
 }
 
@@ -55,15 +56,22 @@ func New(config Config) (*Journal, error) {
 
 // Take implements report.Sink: it never waits. What there is no room for is counted, and
 // the log says so.
-func (j *Journal) Take(d report.Decided) {
-	if !j.room.Enter(d) {
+func (j *Journal) Take(d report.Decided) { j.put(item{decided: d}) }
+
+// TakeBreakGlass is the same for what became of a namespace, now.
+func (j *Journal) TakeBreakGlass(b decisionlog.BreakGlass) {
+	j.put(item{decided: report.Decided{Occasion: report.Occasion{Time: time.Now()}}, glass: &b})
+}
+
+func (j *Journal) put(next item) {
+	if !j.room.Enter(next.decided) {
 		j.lose(1, "what waits was too large")
 		return
 	}
 	select {
-	case j.queue <- item{decided: d}:
+	case j.queue <- next:
 	default:
-		j.room.Leave(d)
+		j.room.Leave(next.decided)
 		j.lose(1, "the queue was full")
 	}
 }

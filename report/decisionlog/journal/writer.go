@@ -177,6 +177,10 @@ func (w *writer) encodeOne(of *item) (lines uint64, err error) {
 			lines, w.unsigned, w.text = 0, unsigned, w.text[:length]
 		}
 	}()
+	if of.glass != nil {
+		w.text, err = w.add(w.text, &decisionlog.Entry{Kind: decisionlog.KindBreakGlass, Time: of.decided.Occasion.Time, BreakGlass: of.glass})
+		return 1, err
+	}
 	decisions := decisionlog.Decisions(of.decided)
 	entry := decisionlog.Entry{Kind: decisionlog.KindDecision}
 	for i := range decisions {

@@ -87,7 +87,9 @@ func (f *Follower) Name() string { return f.config.Name }
 func (f *Follower) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return nil
+		if !isClosed(f.config.Log.Ready()) {
+			return nil
+		}
 	case <-f.config.Log.Ready():
 	}
 	at, err := f.start()

@@ -194,6 +194,29 @@ func TestDropsAreCounted(t *testing.T) {
 	}
 }
 
+// TestComingLate: a follower that is scheduled only when everything is told to stop still
+// delivers what the log holds.
+func TestComingLate(t *testing.T) {
+	t.Parallel()
+	for range 20 { // a choice between two that are ready is made at random
+		config := journal.Config{Folder: t.TempDir()}
+		p := run(t, config, receiver(func([]decisionlog.Line) error { return nil }))
+		take(t, p.journal, 0, 3)
+		p.stop()
+		var count uint64
+		late, err := sink.New(sink.Config{Name: "late", Folder: config.Folder, Log: p.journal, Trouble: quiet(),
+			To: receiver(func(lines []decisionlog.Line) error { count += uint64(len(lines)); return nil })})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := late.Run(ctx); err != nil || count != p.journal.Committed() {
+			t.Fatalf("%d of %d lines arrived: %v", count, p.journal.Committed(), err)
+		}
+	}
+}
+
 type receiver func([]decisionlog.Line) error
 
 func (r receiver) Deliver(_ context.Context, lines []decisionlog.Line) error { return r(lines) }

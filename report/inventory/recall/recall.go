@@ -112,7 +112,7 @@ func (from Source) each(do func(lines []decisionlog.Entry) error) error {
 // saidAgain reports whether another line has the last word: what the mutating webhook
 // admits comes to the validating one.
 func saidAgain(d *decisionlog.Decision) bool {
-	return d.Door == mutatingDoor && d.Allowed && d.Undecided == ""
+	return d.Door == mutatingDoor && d.Allowed && !d.Shadow && d.Undecided == ""
 }
 
 // mutatingDoor is how the log spells it.
@@ -129,7 +129,7 @@ func occasionOf(e *decisionlog.Entry) report.Occasion {
 	d := e.Decision
 	return report.Occasion{
 		Time: e.Time, Process: d.Process, Door: d.Door, UID: d.UID, Operation: d.Operation, User: d.User, Groups: d.Groups,
-		DryRun: d.DryRun, Allowed: d.Allowed, Undecided: d.Undecided,
+		DryRun: d.DryRun, Allowed: d.Allowed, Shadow: d.Shadow, Undecided: d.Undecided,
 	}
 }
 

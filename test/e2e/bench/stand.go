@@ -9,12 +9,10 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
-	registration "k8s.io/api/admissionregistration/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -25,6 +23,7 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
 	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/pair"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
@@ -32,7 +31,7 @@ import (
 // The phases.
 const (
 	bare     = "no webhook"
-	pair     = "no-op pair"
+	allowing = "no-op pair"
 	patching = "patching pair"
 	gated    = "gateway"
 )
@@ -110,12 +109,12 @@ func build(ctx context.Context, folder string, settings settings) (*stand, error
 		return s, err
 	}
 	s.version = version.GitVersion
-	s.phases = []phase{{name: bare, namespace: "bench-bare"}, {name: pair, namespace: "bench-pair"}, {name: patching, namespace: "bench-patching", pinned: true}}
+	s.phases = []phase{{name: bare, namespace: "bench-bare"}, {name: allowing, namespace: "bench-pair"}, {name: patching, namespace: "bench-patching", pinned: true}}
 	if settings.gateway {
 		s.phases = append(s.phases, phase{name: gated, namespace: "bench-gateway", pinned: settings.policy != podSecurity})
 	}
 	for i := range s.phases {
-		if err := s.open(ctx, client, &s.phases[i], settings.policy); err != nil {
+		if err := s.open(ctx, &s.phases[i], settings.policy); err != nil {
 			return s, fmt.Errorf("set up %s: %w", s.phases[i].name, err)
 		}
 	}
@@ -139,15 +138,15 @@ func encodePod(image string, change func(*core.Pod)) ([]byte, error) {
 
 // open makes the phase's namespace and webhooks, and returns when the API
 // server asks them.
-func (s *stand) open(ctx context.Context, client *kubernetes.Clientset, p *phase, kind string) error {
+func (s *stand) open(ctx context.Context, p *phase, kind string) error {
 	if err := s.plane.Namespace(ctx, p.namespace); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	switch p.name {
-	case pair, patching:
-		return s.openPair(ctx, client, p)
+	case allowing, patching:
+		return s.openPair(ctx, p)
 	case gated:
 		return s.openGateway(ctx, p, kind)
 	default:
@@ -155,52 +154,21 @@ func (s *stand) open(ctx context.Context, client *kubernetes.Clientset, p *phase
 	}
 }
 
-func (s *stand) openPair(ctx context.Context, client *kubernetes.Clientset, p *phase) error {
-	certificate, err := s.plane.Serving()
-	if err != nil {
+func (s *stand) openPair(ctx context.Context, p *phase) error {
+	o := pair.Options{Plane: s.plane, Folder: filepath.Join(s.folder, p.namespace), Namespace: p.namespace}
+	if err := os.Mkdir(o.Folder, 0o700); err != nil {
 		return err
 	}
-	files := map[string][]byte{filepath.Join(s.folder, "noop.crt"): certificate.Certificate, filepath.Join(s.folder, "noop.key"): certificate.Key}
-	for file, content := range files {
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			return err
-		}
-	}
-	program, err := buildNoop(ctx, s.folder)
-	if err != nil {
-		return err
-	}
-	address, err := process.FreeAddress(ctx)
-	if err != nil {
-		return err
-	}
-	args := []string{address, filepath.Join(s.folder, "noop.crt"), filepath.Join(s.folder, "noop.key")}
 	if p.pinned {
-		args = append(args, s.patch())
+		o.Patch = s.patch()
 	}
-	p.webhook, err = process.Start(process.Options{Path: program, Folder: s.folder, Args: args})
+	running, err := pair.Start(ctx, o)
 	if err != nil {
 		return err
 	}
-	s.closers = append(s.closers, p.webhook.Kill)
-	url := "https://" + address
-	if err := registerPair(ctx, client, url, p.namespace, s.plane.Admin().CAData); err != nil {
-		return err
-	}
-	// Asked twice, for the pair's halves do not take effect together.
-	return p.webhook.Await(ctx, func(ctx context.Context) error {
-		before, err := s.count(ctx, url)
-		if err != nil {
-			return err
-		}
-		if err := s.create(ctx, *p); err != nil {
-			return err
-		}
-		if after, err := s.count(ctx, url); err != nil || after != before+2 {
-			return fmt.Errorf("one pod made %d requests, want 2 (%w)", after-before, err)
-		}
-		return nil
-	})
+	s.closers = append(s.closers, running.Kill)
+	p.webhook = running.Process
+	return running.Asked(ctx, func(ctx context.Context) error { return s.create(ctx, *p) })
 }
 
 // patch is what the gateway answers, made beforehand.
@@ -210,67 +178,6 @@ func (s *stand) patch() string {
 		s.image.Name, s.image.Name+"@"+s.image.Manifest.Digest, fmt.Sprintf("{\"web\":%q}", s.image.Name))
 }
 
-// count asks the no-op pair how many requests it had.
-func (s *stand) count(ctx context.Context, url string) (count int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/count", nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := s.client.Do(request) // trusts the same authority
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	_, err = fmt.Fscan(response.Body, &count)
-	return count, err
-}
-
-func buildNoop(ctx context.Context, folder string) (string, error) {
-	checkout, err := peers.Checkout()
-	if err != nil {
-		return "", err
-	}
-	program := filepath.Join(folder, "noop")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./noop")
-	build.Dir = filepath.Join(checkout, "test", "e2e")
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the no-op pair: %w\n%s", err, output)
-	}
-	return program, nil
-}
-
-// registerPair tells the API server to ask a pair of webhooks about the pods of
-// one namespace.
-func registerPair(ctx context.Context, client *kubernetes.Clientset, url, namespace string, ca []byte) error {
-	rules := []registration.RuleWithOperations{{
-		Operations: []registration.OperationType{registration.Create, registration.Update},
-		Rule:       registration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-	}}
-	selector := &meta.LabelSelector{MatchLabels: map[string]string{core.LabelMetadataName: namespace}}
-	none, fail, again := registration.SideEffectClassNone, registration.Fail, registration.IfNeededReinvocationPolicy
-	mutate, validate := url+"/mutate", url+"/validate"
-	_, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, &registration.MutatingWebhookConfiguration{
-		ObjectMeta: meta.ObjectMeta{Name: namespace},
-		Webhooks: []registration.MutatingWebhook{{
-			Name: "mutate.noop.example", ClientConfig: registration.WebhookClientConfig{URL: &mutate, CABundle: ca}, Rules: rules,
-			NamespaceSelector: selector, SideEffects: &none, FailurePolicy: &fail, ReinvocationPolicy: &again, AdmissionReviewVersions: []string{"v1"},
-		}},
-	}, meta.CreateOptions{})
-	if err != nil {
-		return err
-	}
-	_, err = client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, &registration.ValidatingWebhookConfiguration{
-		ObjectMeta: meta.ObjectMeta{Name: namespace},
-		Webhooks: []registration.ValidatingWebhook{{
-			Name: "validate.noop.example", ClientConfig: registration.WebhookClientConfig{URL: &validate, CABundle: ca}, Rules: rules,
-			NamespaceSelector: selector, SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"},
-		}},
-	}, meta.CreateOptions{})
-	return err
-}
-
-// openGateway runs the product as it is deployed, with its defaults; the other
-// phases' namespaces are excluded.
 func (s *stand) openGateway(ctx context.Context, p *phase, kind string) error {
 	identity, err := s.plane.Install(ctx)
 	if err != nil {

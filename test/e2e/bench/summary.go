@@ -163,7 +163,7 @@ func median(rounds []round, value func(round) float64) float64 {
 
 // ratio is the gateway's value over the pair's in the same round.
 func ratio(rounds []round, value func(measurement) float64) float64 {
-	return median(rounds, func(r round) float64 { return value(r[gated]) / value(r[pair]) })
+	return median(rounds, func(r round) float64 { return value(r[gated]) / value(r[allowing]) })
 }
 
 func peak(rounds []round, name string) (most int64) {

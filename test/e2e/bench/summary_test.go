@@ -13,7 +13,7 @@ func good(second int, change func(*measurement)) round {
 	if change != nil {
 		change(&m)
 	}
-	return round{pair: measurement{rate: 100, webhookCPU: 100}, gated: m}
+	return round{allowing: measurement{rate: 100, webhookCPU: 100}, gated: m}
 }
 
 func TestJudge(t *testing.T) {
@@ -62,7 +62,7 @@ func TestMedian(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
-	phases := []phase{{name: bare}, {name: pair}, {name: gated}}
+	phases := []phase{{name: bare}, {name: allowing}, {name: gated}}
 	if forth, back := turns(phases, 0), turns(phases, 1); forth[0].name != bare || back[0].name != gated || phases[0].name != bare {
 		t.Errorf("forth %v, back %v", forth, back)
 	}

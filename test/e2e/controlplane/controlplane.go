@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -34,6 +35,9 @@ type Options struct {
 	// Controllers runs kube-controller-manager: jobs, deployments, garbage
 	// collection by owner reference, the end of namespaces.
 	Controllers bool
+	// Oldest runs the API server of the oldest Kubernetes that the charts allow, in place of
+	// the newest. The controllers are the newest's.
+	Oldest bool
 	// ServiceAccounts switches the admission plugin on that refuses pods of
 	// namespaces without a service account, and mounts its token.
 	ServiceAccounts bool
@@ -88,7 +92,7 @@ func Start(ctx context.Context, o Options) (_ *ControlPlane, err error) {
 		return nil, err
 	}
 	if o.Controllers {
-		if err := c.startControllers(ctx); err != nil {
+		if err := c.StartControllers(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -192,14 +196,18 @@ func (c *ControlPlane) prepare(etcd string) error {
 
 func (c *ControlPlane) file(name string) string { return filepath.Join(c.options.Folder, name) }
 
-// StartAPIServer starts the API server at its address, after StopAPIServer, and
-// returns when it is ready.
-func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
-	program, err := peers.Build(ctx, peers.KubeAPIServer)
+// StartAPIServer starts the API server at its address, after StopAPIServer, with further
+// flags for this once, and returns when it is ready.
+func (c *ControlPlane) StartAPIServer(ctx context.Context, flags ...string) error {
+	name := peers.KubeAPIServer
+	if c.options.Oldest {
+		name = peers.OldestKubeAPIServer
+	}
+	program, err := peers.Build(ctx, name)
 	if err != nil {
 		return err
 	}
-	if c.server, err = process.Start(process.Options{Path: program, Folder: c.options.Folder, Args: c.flags}); err != nil {
+	if c.server, err = process.Start(process.Options{Path: program, Folder: c.options.Folder, Args: slices.Concat(c.flags, flags)}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -224,7 +232,16 @@ func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 // when it is asked to end.
 func (c *ControlPlane) KillAPIServer() { c.server.Kill() }
 
-func (c *ControlPlane) startControllers(ctx context.Context) error {
+// KillControllers ends kube-controller-manager, if it runs.
+func (c *ControlPlane) KillControllers() {
+	if c.controllers != nil {
+		c.controllers.Kill()
+	}
+}
+
+// StartControllers starts kube-controller-manager, after KillControllers, and does not wait
+// for it.
+func (c *ControlPlane) StartControllers(ctx context.Context) error {
 	program, err := peers.Build(ctx, peers.KubeControllerManager)
 	if err != nil {
 		return err

@@ -4,10 +4,13 @@ package gateway
 // left out has its default. The file is read strictly, so a field that is no
 // longer there fails every test.
 type Configuration struct {
+	// Mode is enforce, which is the default, or shadow.
+	Mode       string `json:"mode,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Standalone bool   `json:"standalone,omitempty"`
 	// Roles of the process; empty means all.
 	Roles      []string `json:"roles,omitempty"`
+	Guard      string   `json:"guard,omitempty"`
 	Kubernetes struct {
 		Kubeconfig string `json:"kubeconfig,omitempty"`
 	} `json:"kubernetes,omitzero"`
@@ -18,6 +21,7 @@ type Configuration struct {
 		Folders     []string `json:"folders,omitempty"`
 		Selector    string   `json:"selector,omitempty"`
 		WriteStatus bool     `json:"writeStatus,omitempty"`
+		Audit       []string `json:"audit,omitempty"`
 		Expressions struct {
 			HTTPHosts []string `json:"httpHosts,omitempty"`
 		} `json:"expressions,omitzero"`
@@ -36,8 +40,10 @@ type Configuration struct {
 		PullSecrets []string        `json:"pullSecrets,omitempty"`
 	} `json:"registries,omitzero"`
 	Trust struct {
-		TrustedRoot string `json:"trustedRoot,omitempty"`
-		Refresh     bool   `json:"refresh,omitempty"`
+		TrustedRoot string            `json:"trustedRoot,omitempty"`
+		Refresh     bool              `json:"refresh,omitempty"`
+		CacheFolder string            `json:"cacheFolder,omitempty"`
+		RetiredKeys map[string]string `json:"retiredKeys,omitempty"`
 	} `json:"trust,omitzero"`
 	Ages     Ages `json:"ages,omitzero"`
 	Snapshot struct {
@@ -95,6 +101,7 @@ type Listen struct {
 	Address string `json:"address,omitempty"`
 	// Plain is the address of /metrics, /healthz and /readyz.
 	Plain       string   `json:"plain,omitempty"`
+	Profiling   string   `json:"profiling,omitempty"`
 	DrainDelay  string   `json:"drainDelay,omitempty"`
 	ClientCA    string   `json:"clientCA,omitempty"`
 	ClientNames []string `json:"clientNames,omitempty"`
@@ -121,10 +128,16 @@ type API struct {
 // Webhooks says how the API server is told to ask.
 type Webhooks struct {
 	Disabled bool `json:"disabled,omitempty"`
-	// URL that the API server calls; Start makes it from the address.
-	URL                string    `json:"url,omitempty"`
+	// URL that the API server calls; Start makes it from the address, unless there is a
+	// Service.
+	URL string `json:"url,omitempty"`
+	// Service and Port by which it calls.
+	Service            string    `json:"service,omitempty"`
+	Port               int       `json:"port,omitempty"`
 	ExcludedNamespaces *[]string `json:"excludedNamespaces,omitempty"`
-	MutateControllers  []string  `json:"mutateControllers,omitempty"`
+	// Owner is the ClusterRole that owns the configurations.
+	Owner             string   `json:"owner,omitempty"`
+	MutateControllers []string `json:"mutateControllers,omitempty"`
 }
 
 // Certificate says which certificate is served.

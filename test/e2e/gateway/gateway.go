@@ -44,8 +44,8 @@ type Options struct {
 	Folder string
 	// Configuration; Start fills in addresses that are empty.
 	Configuration Configuration
-	// Env is added to the environment.
-	Env []string
+	// Env is added to the environment, and Args to the arguments.
+	Env, Args []string
 }
 
 // Gateway is a running replica.
@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) (*Gateway, error) {
 		}
 		*address = free
 	}
-	if c.Webhooks.URL == "" && !c.Webhooks.Disabled && !c.Standalone {
+	if c.Webhooks.URL == "" && c.Webhooks.Service == "" && !c.Webhooks.Disabled && !c.Standalone {
 		c.Webhooks.URL = "https://" + c.Listen.Address
 	}
 	file := filepath.Join(o.Folder, "configuration.yaml")
@@ -78,7 +78,7 @@ func Start(ctx context.Context, o Options) (*Gateway, error) {
 		return nil, fmt.Errorf("start a gateway: %w", err)
 	}
 	running, err := process.Start(process.Options{
-		Path: o.Program, Folder: o.Folder, Args: []string{"serve", "--config", file},
+		Path: o.Program, Folder: o.Folder, Args: append([]string{"serve", "--config", file}, o.Args...),
 		Env: append([]string{
 			"HOME=" + o.Folder, "DOCKER_CONFIG=" + o.Folder, "XDG_CACHE_HOME=" + o.Folder, "TMPDIR=" + o.Folder,
 			"HTTP_PROXY=" + noProxy, "HTTPS_PROXY=" + noProxy, "NO_PROXY=127.0.0.1",

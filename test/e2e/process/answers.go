@@ -39,15 +39,19 @@ func Answers(ctx context.Context, client *http.Client, url string) error {
 func Eventually(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
+	var last error // but for what only says that time is up
 	for {
 		err := check(ctx)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%w; last: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w; last: %w", context.Cause(ctx), last)
 		}
 	}
 }

@@ -13,8 +13,14 @@ it.
   "certificate" (dict "secret" (printf "%s-certificate" $name))
   "trust" (dict "cacheFolder" "/var/cache/quaymaster")
 -}}
+{{- if ne .Values.mode "enforce" -}}
+{{- $_ := set $own "mode" .Values.mode -}}
+{{- end -}}
 {{- with .Values.failurePolicy -}}
 {{- $_ := set $own.webhooks "failurePolicy" . -}}
+{{- end -}}
+{{- if .Values.breakGlass.enabled -}}
+{{- $_ := set $own.webhooks "breakGlass" true -}}
 {{- end -}}
 {{- if include "quaymaster.certificateSecret" . -}}
 {{- if dig "certificate" "names" list .Values.configuration -}}
@@ -66,12 +72,16 @@ it.
 {{- mergeOverwrite (deepCopy .Values.configuration) $own | toYaml -}}
 {{- end -}}
 
-{{/* The limit of memory for Go's runtime: 86 % of the container's. Give a quantity. */}}
+{{/*
+The limit of memory for Go's runtime: 86 % of the container's. Give a quantity; of one in a
+unit that nobody uses for memory, nothing comes.
+*/}}
 {{- define "quaymaster.memory" -}}
-{{- $quantity := toString . -}}
-{{- if hasSuffix "Gi" $quantity -}}
-{{ div (mul (trimSuffix "Gi" $quantity | float64 | mulf 1024 | int) 86) 100 }}MiB
-{{- else if hasSuffix "Mi" $quantity -}}
-{{ div (mul (trimSuffix "Mi" $quantity | float64 | int) 86) 100 }}MiB
+{{- $quantity := kindIs "float64" . | ternary (printf "%.0f" .) (toString .) -}}
+{{- $number := regexFind "^[0-9]+([.][0-9]+)?" $quantity -}}
+{{- $units := dict "" 1 "k" 1000 "Ki" 1024 "M" 1000000 "Mi" 1048576 "G" 1000000000 "Gi" 1073741824 "T" 1000000000000 "Ti" 1099511627776 -}}
+{{- $unit := trimPrefix $number $quantity -}}
+{{- if and $number (hasKey $units $unit) -}}
+{{ divf (mulf (float64 $number) (get $units $unit) 0.86) 1048576 | floor }}MiB
 {{- end -}}
 {{- end -}}

@@ -80,9 +80,11 @@ spec:
       {{- end }}
       securityContext:
         runAsNonRoot: true
+        {{- if $values.fixedUser }}
         runAsUser: 65532
         runAsGroup: 65532
         fsGroup: 65532
+        {{- end }}
         seccompProfile: {type: RuntimeDefault}
       containers:
         - name: gateway

@@ -87,6 +87,13 @@
   resources: [clusterroles]
   resourceNames: [{{ include "quaymaster.fullname" . }}]
   verbs: [get]
+{{- if .Values.breakGlass.enabled }}
+# The label of an open namespace, which is taken off when its time is over. The
+# ValidatingAdmissionPolicy that ends in -break-glass-closing allows nothing else.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [patch]
+{{- end }}
 {{- end -}}
 
 {{/*

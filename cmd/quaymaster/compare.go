@@ -1,0 +1,226 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/report/compare"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+)
+
+// compareFlags compare what a gateway decided with what another engine did.
+type compareFlags struct {
+	compare            bool
+	auditLogs, scrapes []string
+}
+
+func (f *compareFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.compare, "compare", false, "show where the verdicts of a gateway and of another engine differ")
+	flags.StringArrayVar(&f.auditLogs, "audit-log", nil, "`file` of the API server's audit log, or - for standard input, for --compare; may be repeated")
+	flags.StringArrayVar(&f.scrapes, "metrics", nil, "`file` of a scrape of the API server's metrics or Kyverno's, or - for standard input, for --compare; may be repeated")
+}
+
+// given reports whether a flag is there that is for --compare alone.
+func (f *compareFlags) given() bool { return len(f.auditLogs)+len(f.scrapes) > 0 }
+
+func (f *scanFlags) checkCompare() error {
+	inputs := 0
+	for _, list := range [][]string{f.files, f.compare.auditLogs, f.compare.scrapes} {
+		for _, name := range list {
+			if name == "-" {
+				inputs++
+			}
+		}
+	}
+	switch {
+	case inputs > 1:
+		return errors.New("standard input can be read once: give - once")
+	case f.signer.signer != "" || f.signer.gateway != "" || f.signer.tokenFile != "":
+		return errors.New("--compare reads reports and decision logs: --signer, --gateway and --token-file are not for it")
+	case f.whatIf():
+		return errors.New("--compare asks no policies: it reads what was decided; --policy and keys are not for it")
+	case f.outputs.asksBeside(textFormat, jsonFormat):
+		return errors.New("-o: with --compare, want text or json")
+	case len(f.files) > 0 && (f.setup.cluster.kubeconfig != "" || f.setup.cluster.context != ""):
+		return errors.New("--kubeconfig and --context are about a cluster, and -f is in place of one")
+	}
+	return nil
+}
+
+// runCompare shows where the verdicts differ.
+func (f *scanFlags) runCompare(ctx context.Context, t terminal) error {
+	if err := f.checkCompare(); err != nil {
+		return err
+	}
+	files, err := f.outputs.open(t)
+	if err != nil {
+		return err
+	}
+	found, err := f.compared(ctx, t)
+	if err != nil {
+		found = &compared{verdicts: verdicts{failure: err}}
+	}
+	found.all = f.all
+	err = writeAll(t, files, found, found.failure)
+	if failed, ok := errors.AsType[roundError](err); ok {
+		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
+		return status(exitUnable)
+	}
+	if err != nil {
+		return err
+	}
+	return found.exit()
+}
+
+// compared reads both sides.
+func (f *scanFlags) compared(ctx context.Context, t terminal) (*compared, error) {
+	into := compare.New()
+	found := &compared{}
+	if err := f.readBeside(t, into); err != nil {
+		return nil, err
+	}
+	var err error
+	if len(f.files) > 0 {
+		err = f.readObjects(t, into)
+	} else {
+		found.untold, err = f.readCluster(ctx, t, into)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found.comparison = into.Compare(time.Now())
+	return found, nil
+}
+
+// readBeside reads what lies in files: decision logs, audit logs, scrapes.
+func (f *scanFlags) readBeside(t terminal, into *compare.Collector) error {
+	for _, name := range f.signer.decisionLogs {
+		if err := readDecisions(name, into); err != nil {
+			return roundError{fmt.Errorf("--decision-log %s: %w", name, err)}
+		}
+	}
+	for _, name := range f.compare.auditLogs {
+		if err := readLines(t, name, into.Audit); err != nil {
+			return roundError{fmt.Errorf("--audit-log %s: %w", name, err)}
+		}
+	}
+	for _, name := range f.compare.scrapes {
+		if err := readLines(t, name, into.Metrics); err != nil {
+			return roundError{fmt.Errorf("--metrics %s: %w", name, err)}
+		}
+	}
+	return nil
+}
+
+// readObjects reads the files in place of a cluster.
+func (f *scanFlags) readObjects(t terminal, into *compare.Collector) error {
+	for _, name := range f.files {
+		objects, err := readManifests(name, t.in)
+		if err != nil {
+			return roundError{fmt.Errorf("-f %s: %w", name, err)}
+		}
+		for _, object := range objects {
+			text, err := json.Marshal(object.Content())
+			if err != nil {
+				return err
+			}
+			_ = into.Object(text) // it is counted
+		}
+	}
+	return nil
+}
+
+// readLines opens a file, which may be compressed, or standard input.
+func readLines(t terminal, name string, read func(io.Reader) error) error {
+	if name == "-" {
+		return read(t.in)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if !strings.HasSuffix(name, ".gz") {
+		return read(file)
+	}
+	unpacked, err := gzip.NewReader(file)
+	if err != nil {
+		return err
+	}
+	return read(unpacked)
+}
+
+// readDecisions reads a file of lines, a replica's folder, or one of several replicas'. Of
+// each log the latest count.
+func readDecisions(name string, into *compare.Collector) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return readLines(terminal{}, name, into.Log)
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return err
+	}
+	folders := []string{name}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			folders = append(folders, filepath.Join(name, entry.Name()))
+		}
+	}
+	logs := 0
+	for _, folder := range folders {
+		segments, err := decisionlog.Segments(folder)
+		if err != nil {
+			return err
+		}
+		if len(segments) == 0 {
+			continue
+		}
+		logs++
+		if err := readFolder(folder, into); err != nil {
+			return err
+		}
+	}
+	if logs == 0 {
+		return errors.New("there is no decision log in it")
+	}
+	return nil
+}
+
+// readFolder reads one replica's log. A line that is broken is told, and ends it.
+func readFolder(folder string, into *compare.Collector) error {
+	var last uint64
+	for line, err := range decisionlog.ReadBack(folder) {
+		if err != nil {
+			return err
+		}
+		last = line.Seq
+		break
+	}
+	from := uint64(1)
+	if last > maxSignerLines {
+		from = last - maxSignerLines + 1
+	}
+	for line, err := range decisionlog.Read(folder, from) {
+		if err != nil {
+			into.Unread()
+			return nil // it is counted, and the rest is compared
+		}
+		into.Decision(line.Entry)
+	}
+	return nil
+}

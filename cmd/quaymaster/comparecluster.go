@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/reports"
+	"github.com/quaymaster/quaymaster/report/compare"
+	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/report/publish"
+)
+
+// comparePage is how many objects are asked for at once.
+const comparePage = 500
+
+// readCluster reads both engines' reports, the other's events, when policies were changed,
+// and who controls whom. What it may not read is told.
+func (f *scanFlags) readCluster(ctx context.Context, t terminal, into *compare.Collector) (untold []string, err error) {
+	client, err := f.client(t)
+	if err != nil {
+		return nil, err
+	}
+	served := 0
+	for _, api := range policyreport.APIs() {
+		is, err := readAllReports(ctx, client, api, into)
+		switch {
+		case errors.Is(err, publish.ErrRejected):
+			untold = append(untold, fmt.Sprintf("reports of %s: %v", api, err))
+		case err != nil:
+			return nil, roundError{err}
+		case is:
+			served++
+		}
+	}
+	if served == 0 && len(untold) == 0 && len(f.signer.decisionLogs) == 0 {
+		return nil, roundError{errors.New("the cluster serves neither PolicyReports nor OpenReports: where is what was decided? name a decision log with --decision-log")}
+	}
+	if refused, err := readEvents(ctx, client, into); err != nil {
+		return nil, roundError{err}
+	} else if refused != nil {
+		untold = append(untold, fmt.Sprintf("events: %v", refused))
+	}
+	refused, err := readMetadata(ctx, client, into)
+	if err != nil {
+		return nil, roundError{err}
+	}
+	return append(untold, refused...), nil
+}
+
+// readAllReports reads those of one API, of everybody; false: it is not served. One that
+// cannot be read is counted, and the others are read.
+func readAllReports(ctx context.Context, client *cluster.Client, api policyreport.API, into *compare.Collector) (served bool, err error) {
+	store, err := reports.NewStore(client.Dynamic, api)
+	if err != nil {
+		return false, err
+	}
+	for _, namespace := range []string{reports.Everywhere, ""} {
+		err := store.Each(ctx, namespace, "", func(text []byte) error {
+			_ = into.Object(text) // it is counted
+			return nil
+		})
+		if errors.Is(err, publish.ErrNotServed) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// readEvents reads the events that say something of verdicts.
+func readEvents(ctx context.Context, client *cluster.Client, into *compare.Collector) (refused, err error) {
+	for _, reason := range compare.Reasons() {
+		options := metav1.ListOptions{FieldSelector: "reason=" + reason, Limit: comparePage}
+		for {
+			page, err := client.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).List(ctx, options)
+			if apierrors.IsForbidden(err) {
+				return err, nil
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list the events of reason %s: %w", reason, err)
+			}
+			for i := range page.Items {
+				text, err := json.Marshal(page.Items[i].Object)
+				if err != nil {
+					return nil, err
+				}
+				_ = into.Object(text) // it is counted
+			}
+			if options.Continue = page.GetContinue(); options.Continue == "" {
+				break
+			}
+		}
+	}
+	return nil, nil //nolint:nilnil // the first is who was refused
+}
+
+// comparedKinds are the policies of which it counts when they were changed, and what
+// stands between a pod and the workload that people know.
+func comparedKinds() []schema.GroupVersionResource {
+	kinds := []schema.GroupVersionResource{
+		{Version: "v1", Resource: "pods"}, {Group: "apps", Version: "v1", Resource: "replicasets"}, {Group: "batch", Version: "v1", Resource: "jobs"},
+		{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"}, {Group: "kyverno.io", Version: "v1", Resource: "policies"},
+		{Group: "policy.sigstore.dev", Version: "v1beta1", Resource: "clusterimagepolicies"},
+	}
+	for _, resource := range []string{"imagevalidatingpolicies", "namespacedimagevalidatingpolicies", "validatingpolicies", "namespacedvalidatingpolicies"} {
+		for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+			kinds = append(kinds, schema.GroupVersionResource{Group: "policies.kyverno.io", Version: version, Resource: resource})
+		}
+	}
+	return kinds
+}
+
+// readMetadata reads the metadata of those kinds. A kind that the cluster does not serve
+// has no objects.
+func readMetadata(ctx context.Context, client *cluster.Client, into *compare.Collector) (untold []string, err error) {
+	for _, kind := range comparedKinds() {
+		options := metav1.ListOptions{Limit: comparePage}
+		for {
+			page, err := client.Metadata.Resource(kind).List(ctx, options)
+			if apierrors.IsNotFound(err) {
+				break
+			}
+			if apierrors.IsForbidden(err) {
+				untold = append(untold, fmt.Sprintf("%s: %v", kind.GroupResource(), err))
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list the metadata of %s: %w", kind.GroupResource(), err)
+			}
+			for i := range page.Items {
+				if err := addMetadata(&page.Items[i], kind, client, into); err != nil {
+					return nil, err
+				}
+			}
+			if options.Continue = page.GetContinue(); options.Continue == "" {
+				break
+			}
+		}
+	}
+	return untold, nil
+}
+
+// addMetadata hands metadata over under the kind that they are of: a list of metadata says
+// of each no more than that it is metadata.
+func addMetadata(one *metav1.PartialObjectMetadata, of schema.GroupVersionResource, client *cluster.Client, into *compare.Collector) error {
+	kind, err := client.Mapper.KindFor(of)
+	if err != nil {
+		return fmt.Errorf("find the kind of %s: %w", of.GroupResource(), err)
+	}
+	one.SetGroupVersionKind(kind)
+	text, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	_ = into.Object(text) // it is counted
+	return nil
+}

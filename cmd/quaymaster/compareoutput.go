@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/compare"
+)
+
+// compared is what a comparison came to.
+type compared struct {
+	verdicts
+	comparison compare.Comparison
+	// untold is what the cluster refused to tell.
+	untold []string
+	all    bool // rows
+}
+
+func (c *compared) on(file, color bool) telling {
+	there := *c
+	there.toFile, there.color = file, color
+	return &there
+}
+
+// compareReport is its JSON, version report.APIVersion.
+type compareReport struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	compare.Comparison
+	NotRead []string `json:"notRead,omitempty"`
+}
+
+func (c *compared) json(w io.Writer) error {
+	if c.failure != nil {
+		return indented(w, scanFailure{report.APIVersion, "Comparison", c.reason()})
+	}
+	return indented(w, compareReport{report.APIVersion, "Comparison", c.comparison, c.untold})
+}
+
+// titles are the headings of the classes.
+func titles() map[compare.Class]string {
+	return map[compare.Class]string{
+		compare.WronglyAdmitted:   "ADMITTED THERE, AND DENIED HERE WITH A PROOF",
+		compare.CouldNotLook:      "WE COULD NOT LOOK: NEITHER PROVED NOR UNSIGNED",
+		compare.DeniedOnlyThere:   "DENIED THERE, AND ADMITTED HERE",
+		compare.CouldNotLookThere: "THE OTHER COULD NOT LOOK",
+		compare.OnlyHere:          "ONLY WE SPOKE OF IT",
+		compare.OnlyThere:         "ONLY THE OTHER SPOKE OF IT",
+	}
+}
+
+// text writes a table for each class, and what it comes to.
+func (c *compared) text(w io.Writer) error {
+	if c.failure != nil {
+		return c.verdicts.text(w)
+	}
+	var b strings.Builder
+	shown := c.comparison.Differences
+	if !c.all && len(shown) > maxRows {
+		shown = shown[:maxRows]
+	}
+	for _, class := range compare.Classes() {
+		classTable(&b, class, shown)
+	}
+	if left := len(c.comparison.Differences) - len(shown); left > 0 {
+		fmt.Fprintf(&b, "... and %d more: --all shows them\n\n", left)
+	}
+	c.close(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func classTable(b *strings.Builder, class compare.Class, rows []compare.Difference) {
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	told := false
+	for i := range rows {
+		d := &rows[i]
+		if d.Class != class {
+			continue
+		}
+		if !told {
+			fmt.Fprintf(b, "%s\n", titles()[class])
+			fmt.Fprintln(table, "WORKLOAD\tOBJECTS\tPOLICY\tIMAGE\tTHERE\tHERE")
+			told = true
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\n", inRow(placeOf(&scanHeld{Kind: d.Kind, Namespace: d.Namespace, Name: d.Name})), d.Objects,
+			inRow(ruleOf(d.Policy, d.Rule)), inRow(imageOf(d)), sideText(d.Theirs), sideText(d.Ours))
+	}
+	if told {
+		_ = table.Flush() // into memory
+		b.WriteString("\n")
+	}
+}
+
+// inRow makes foreign text safe for a row of a table: reports say of themselves what they
+// are about, in as many lines as they like.
+func inRow(text string) string { return report.Escape(strings.ReplaceAll(text, "\n", " ")) }
+
+func imageOf(d *compare.Difference) string {
+	if d.Image == "" {
+		return "-"
+	}
+	return d.Image
+}
+
+// maxCell is how much of a message a cell has, in bytes; -o json has all of it.
+const maxCell = 120
+
+func sideText(s *compare.Side) string {
+	if s == nil {
+		return "-"
+	}
+	words := []string{string(s.Word)}
+	if s.Engine != compare.Quaymaster {
+		words = []string{string(s.Engine) + " " + string(s.Word)}
+	}
+	if s.OnlyTold {
+		words[0] += " (audit)"
+	}
+	if s.Stale {
+		words[0] += " (stale)"
+	}
+	if s.Code != "" {
+		words = append(words, s.Code)
+	}
+	if message := firstLine([]byte(s.Message)); message != "" {
+		if len(message) > maxCell {
+			message = strings.ToValidUTF8(message[:maxCell], "") + "..."
+		}
+		words = append(words, message)
+	}
+	return inRow(strings.Join(words, ": "))
+}
+
+// close says what it comes to, and what nobody told.
+func (c *compared) close(b *strings.Builder) {
+	s := &c.comparison.Summary
+	for _, untold := range c.untold {
+		fmt.Fprintf(b, "not read: %s\n", inRow(untold))
+	}
+	if s.Unreadable > 0 {
+		fmt.Fprintf(b, "not read: %d objects or lines that make no sense\n", s.Unreadable)
+	}
+	if s.LeftOut > 0 {
+		fmt.Fprintf(b, "%d verdicts more than are kept were left out\n", s.LeftOut)
+	}
+	for _, cost := range c.comparison.Costs {
+		fmt.Fprintf(b, "%s took %.1f ms a call, by %s, of %d calls", cost.Engine, cost.Milliseconds, account(cost.By), cost.Calls)
+		if cost.Requests != nil {
+			fmt.Fprintf(b, ", with %d requests to registries", *cost.Requests)
+		}
+		b.WriteString("\n")
+	}
+	if saved := c.comparison.Saved; saved.Milliseconds != nil {
+		fmt.Fprintf(b, "saved: %.1f ms a call, by %s\n", *saved.Milliseconds, account(saved.By))
+	}
+	for _, untold := range c.comparison.Saved.Untold {
+		fmt.Fprintf(b, "not told: %s\n", untold)
+	}
+	fmt.Fprintf(b, "%d verdicts of ours, %d of theirs: %d agree, %d could be looked at by neither\n", s.Ours, s.Theirs, s.Agree, s.NeitherLooked)
+	fmt.Fprintf(b, "%d wrongly admitted there, %d could not be looked at here, %d denied only there, %d could not be looked at there, %d only here, %d only there",
+		s.Differ[compare.WronglyAdmitted], s.Differ[compare.CouldNotLook], s.Differ[compare.DeniedOnlyThere], s.Differ[compare.CouldNotLookThere],
+		s.Differ[compare.OnlyHere], s.Differ[compare.OnlyThere])
+	if s.Stale > 0 {
+		fmt.Fprintf(b, "; %d rest on verdicts from before the policy was changed", s.Stale)
+	}
+	fmt.Fprintf(b, "\nwe would deny %d that the other does not\n", s.Newly)
+}
+
+func account(by compare.Account) string {
+	if by == compare.ByItself {
+		return "its own account"
+	}
+	return "the account of " + string(by)
+}
+
+// exit returns the status that the comparison calls for.
+func (c *compared) exit() error {
+	s := &c.comparison.Summary
+	switch {
+	case s.Newly > 0:
+		return status(exitDenied)
+	case s.NewlyUnable > 0 || s.Differ[compare.CouldNotLook] > 0 || s.Unreadable > 0 || s.LeftOut > 0 || len(c.untold) > 0:
+		return status(exitUnable)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	leases "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/quaymaster/quaymaster/cluster/breakglass"
+	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
+)
+
+// glass prepares the closing of namespaces that are open to what nobody proved.
+func (g *gateway) glass(context.Context) error {
+	if g.cluster == nil || !g.configuration.Webhooks.BreakGlass {
+		return nil
+	}
+	told := &glassTeller{log: g.log, metrics: g.metrics, again: g.scanAgain}
+	if g.cluster.events != nil {
+		told.events = g.cluster.events
+	}
+	if g.decisions != nil {
+		told.record = g.decisions.TakeBreakGlass
+	}
+	keeper, err := breakglass.New(breakglass.Options{
+		Client: g.cluster.client.Metadata, Label: configuration.BreakGlass, Observer: told,
+		Memory: &glassMemory{client: g.cluster.client.Leases, namespace: g.configuration.Namespace, holder: g.options.Replica},
+	})
+	g.keeper = keeper
+	return err
+}
+
+// keepGlass closes them until ctx ends.
+func (g *gateway) keepGlass(ctx context.Context) {
+	if g.keeper != nil {
+		g.keeper.Run(ctx)
+	}
+}
+
+// openNamespaces are those that are open, for metrics.
+func (g *gateway) openNamespaces() []metrics.OpenNamespace {
+	var list []metrics.OpenNamespace
+	for _, o := range g.keeper.Open() {
+		list = append(list, metrics.OpenNamespace{Name: o.Namespace, Until: o.Until})
+	}
+	return list
+}
+
+// glassTeller implements breakglass.Observer.
+type glassTeller struct {
+	log     *slog.Logger
+	metrics *metrics.Metrics
+	events  eventWriter                  // nil: none are written
+	record  func(decisionlog.BreakGlass) // nil: there is no decision log
+	// again is to have one when what runs is to be scanned.
+	again chan<- struct{}
+}
+
+// Opened implements breakglass.Observer.
+func (t *glassTeller) Opened(o breakglass.Opening, again bool) {
+	if again {
+		t.tell(o, "changed", "BreakGlassChanged", "Admission leaves the namespace out, "+o.String())
+		return
+	}
+	t.tell(o, "opened", "BreakGlassOpened", "Admission leaves the namespace out, "+o.String())
+}
+
+// Closed implements breakglass.Observer: what came in meanwhile is scanned now.
+func (t *glassTeller) Closed(o breakglass.Opening, why breakglass.Why) {
+	t.tell(o, string(why), "BreakGlassClosed", closedBecause(why)+" It was open "+o.String())
+	select {
+	case t.again <- struct{}{}:
+	default: // a scan is to begin anyway
+	}
+}
+
+// closedBecause says why a namespace is closed, for people.
+func closedBecause(why breakglass.Why) string {
+	switch why {
+	case breakglass.Expired:
+		return "The time is over: the label was taken off."
+	case breakglass.Incomplete:
+		return "The reason or the end was missing, or could not be read: the label was taken off."
+	case breakglass.TooLong:
+		return "It would have been open for longer than " + breakglass.MaxLength.String() + ": the label was taken off."
+	case breakglass.Removed:
+	}
+	return "Somebody took the label off."
+}
+
+func (t *glassTeller) tell(o breakglass.Opening, event, reason, note string) {
+	t.metrics.BreakGlass(event)
+	t.log.Warn("break glass", slog.String("event", event), slog.String("namespace", o.Namespace), slog.String("reason", o.Reason),
+		slog.String("by", o.By), slog.String("manager", o.Manager), slog.Time("since", o.Since), slog.Time("until", o.Until))
+	if t.record != nil {
+		t.record(decisionlog.BreakGlass{
+			Event: event, Namespace: o.Namespace, UID: o.UID, Reason: o.Reason, By: o.By, Manager: o.Manager, Since: o.Since, Until: o.Until,
+		})
+	}
+	if t.events != nil {
+		t.events.Record(record.Event{
+			// In the namespace itself, where those see it who work there.
+			Regarding: core.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: o.Namespace, Name: o.Namespace},
+			Type:      core.EventTypeWarning, Reason: reason, Action: "BreakGlass", Note: note,
+		})
+	}
+}
+
+// Failed implements breakglass.Observer.
+func (t *glassTeller) Failed(err error) {
+	t.log.Error("open namespaces are not kept", slog.String("error", err.Error()))
+}
+
+const (
+	// glassLease is where it is kept which namespaces were open: a Lease, which the gateway
+	// may write anyhow, and of which nobody takes the lead.
+	glassLease = "quaymaster-break-glass"
+	// glassOpen is its annotation with them.
+	glassOpen = "quaymaster.dev/open-namespaces"
+)
+
+// glassMemory implements breakglass.Memory.
+type glassMemory struct {
+	client    coordination.LeasesGetter
+	namespace string
+	holder    string // who writes, for people
+}
+
+// Load reads what was saved last. What cannot be read is as if nothing were there: all
+// that is open is told again.
+func (m *glassMemory) Load(ctx context.Context) ([]breakglass.Opening, error) {
+	lease, err := m.client.Leases(m.namespace).Get(ctx, glassLease, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var open []breakglass.Opening
+	if json.Unmarshal([]byte(lease.Annotations[glassOpen]), &open) != nil {
+		return nil, nil //nolint:nilerr // what makes no sense is remembered anew
+	}
+	return open, nil
+}
+
+// Save writes it.
+func (m *glassMemory) Save(ctx context.Context, open []breakglass.Opening) error {
+	text, err := json.Marshal(open)
+	if err != nil {
+		return err
+	}
+	of := m.client.Leases(m.namespace)
+	lease, err := of.Get(ctx, glassLease, metav1.GetOptions{})
+	isNew := apierrors.IsNotFound(err)
+	if isNew {
+		lease = &leases.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: glassLease, Labels: map[string]string{"app.kubernetes.io/name": "quaymaster"}}}
+	} else if err != nil {
+		return err
+	}
+	lease.Spec.HolderIdentity = &m.holder
+	lease.Annotations = map[string]string{glassOpen: string(text)}
+	if isNew {
+		_, err = of.Create(ctx, lease, metav1.CreateOptions{})
+	} else {
+		_, err = of.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	return err
+}

@@ -1,0 +1,279 @@
+package gateway
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/held"
+)
+
+// guardEnabled and its contrary are what the setting guard may say.
+const (
+	guardEnabled  = "enabled"
+	guardDisabled = "disabled"
+)
+
+// The sources that policies.audit names, beside paths.
+const (
+	auditCluster = "cluster"
+	auditFolders = "folders"
+)
+
+// What AuditedBy says of policies here.
+const (
+	bySetting = "the setting policies.audit"
+	byGuard   = "the guard: it waits to be tried"
+)
+
+func (c *Configuration) guards() bool { return c.Guard == guardEnabled }
+
+func (c *Configuration) checkGuard(found *complaints) {
+	found.refuse(!slices.Contains([]string{"", guardEnabled, guardDisabled}, c.Guard), "guard: %q: want enabled or disabled", c.Guard)
+	found.refuse(c.guards() && c.Standalone, "guard: without a cluster nothing runs that a policy could be tried against")
+	for _, source := range c.Policies.Audit {
+		named := source == auditCluster || source == auditFolders || slices.Contains(c.Policies.Folders, source)
+		found.refuse(!named, "policies.audit: %q: want cluster, folders, or one of policies.folders", source)
+		found.refuse(source == auditCluster && c.Standalone, "policies.audit: cluster: running standalone, there is none")
+	}
+}
+
+// audits reports whether a document's source only audits, by its key in the catalog.
+func (p Policies) audits(key string) bool {
+	for _, source := range p.Audit {
+		switch source {
+		case auditCluster:
+			if strings.HasPrefix(key, fromCluster+"/") {
+				return true
+			}
+		case auditFolders:
+			if !strings.HasPrefix(key, fromCluster+"/") {
+				return true
+			}
+		default:
+			if path, ok := strings.CutPrefix(key, catalog.FolderPrefix); ok && isWithin(path, filepath.Clean(source)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isWithin reports whether a document of a folder is of a file or below a folder.
+func isWithin(path, source string) bool {
+	rest, ok := strings.CutPrefix(filepath.Clean(path), source)
+	return ok && (strings.HasPrefix(rest, "#") || strings.HasPrefix(rest, "/"))
+}
+
+// inForce says what is asked in place of a policy: what its source or the guard make of
+// it. It is safe for concurrent use.
+type inForce struct {
+	settings Policies
+	guards   bool
+	// ledger is nil where nothing is held: without the guard, and until it is known what
+	// was approved.
+	ledger  atomic.Pointer[held.Ledger]
+	compile func(catalog.Document) catalog.Entry
+	// beside makes the policies that follow from others.
+	beside func([]*policy.Policy) ([]*policy.Policy, error)
+	log    *slog.Logger
+
+	mu       sync.Mutex
+	versions map[*policy.Policy]held.Version
+	former   map[string]*policy.Policy // compiled, by the hash of what was approved
+	standing map[string]held.Standing  // of those that are not themselves, by ID
+}
+
+// maxVersions bounds what is remembered of policies that may be gone.
+const maxVersions = 10_000
+
+func newInForce(c Configuration, log *slog.Logger) *inForce {
+	f := &inForce{settings: c.Policies, guards: c.guards(), log: log}
+	f.forget()
+	if len(c.Policies.Audit) > 0 {
+		log.Warn("every policy of these sources only audits, whatever it says: nothing that they name is denied (policies.audit)", slog.String("sources", strings.Join(c.Policies.Audit, ", ")))
+	}
+	return f
+}
+
+// forget has everything compiled again: what policies are compiled with has changed.
+func (f *inForce) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.versions, f.former, f.standing = map[*policy.Policy]held.Version{}, map[string]*policy.Policy{}, map[string]held.Standing{}
+}
+
+// of is catalog.Options.InForce.
+func (f *inForce) of(key string, text []byte, p *policy.Policy) *policy.Policy {
+	if f.settings.audits(key) {
+		return policy.Audited(p, bySetting)
+	}
+	ledger := f.ledger.Load()
+	if ledger == nil {
+		return p
+	}
+	v, err := f.version(p, text)
+	if err != nil {
+		return p // it is broken, and denies what it names
+	}
+	standing := ledger.Of(v)
+	made := p
+	switch standing {
+	case held.Itself:
+	case held.Audited:
+		made = policy.Audited(p, byGuard)
+	case held.Previous:
+		if made = f.previous(key, p, ledger); made == nil {
+			made, standing = p, held.Itself
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if delete(f.standing, p.ID()); standing != held.Itself {
+		f.standing[p.ID()] = standing
+	}
+	return made
+}
+
+// previous is what was approved before, compiled; nil where that is not possible any more.
+func (f *inForce) previous(key string, p *policy.Policy, ledger *held.Ledger) *policy.Policy {
+	before, _ := ledger.Before(p.ID())
+	f.mu.Lock()
+	made, known := f.former[before.Hash]
+	f.mu.Unlock()
+	if known {
+		return made
+	}
+	entry := f.compile(catalog.Document{Key: key, Text: before.Text, Source: p.Source + " (as it was approved)"})
+	if entry.Policy == nil || entry.Policy.ID() != p.ID() {
+		f.log.Error("what was approved of a policy cannot be used any more: its new version is in force untried", slog.String("policy", p.ID()), slog.String("error", entry.Why))
+	} else {
+		made = entry.Policy
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.former) >= maxVersions {
+		clear(f.former)
+	}
+	f.former[before.Hash] = made
+	return made
+}
+
+// version reads a policy's, once.
+func (f *inForce) version(p *policy.Policy, text []byte) (held.Version, error) {
+	f.mu.Lock()
+	v, known := f.versions[p]
+	f.mu.Unlock()
+	if known {
+		return v, nil
+	}
+	v, err := held.Read(p, text)
+	if err != nil {
+		return v, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.versions) >= maxVersions {
+		clear(f.versions)
+	}
+	f.versions[p] = v
+	return v, nil
+}
+
+// count returns how many policies only audit since their source does, and how many are
+// held.
+func (f *inForce) count(entries []catalog.Entry) (source, guard int) {
+	for _, entry := range entries {
+		switch {
+		case f == nil || entry.Policy == nil:
+		case f.settings.audits(entry.Key):
+			source++
+		case f.stands(entry.Policy.ID()) != held.Itself:
+			guard++
+		}
+	}
+	return source, guard
+}
+
+// stands returns what is asked in place of a policy.
+func (f *inForce) stands(id string) held.Standing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if standing, is := f.standing[id]; is {
+		return standing
+	}
+	return held.Itself
+}
+
+// why says of an entry what people are to know; empty: it is in force as it is.
+func (f *inForce) why(entry catalog.Entry) string {
+	switch {
+	case f == nil || entry.Policy == nil:
+		return ""
+	case f.settings.audits(entry.Key):
+		return "it only audits: " + bySetting + " names its source"
+	}
+	switch f.stands(entry.Policy.ID()) {
+	case held.Previous:
+		return "the guard holds it: it waits to be tried against what runs, and the version before stays in force"
+	case held.Audited:
+		return "the guard holds it: it waits to be tried against what runs, and only audits until then"
+	case held.Itself:
+	}
+	return ""
+}
+
+// besides has what follows from policies audit where they do: of one source, or held.
+func (f *inForce) besides(beside func([]*policy.Policy) ([]*policy.Policy, error), chosen bool) func([]*policy.Policy) ([]*policy.Policy, error) {
+	f.beside = beside
+	return func(active []*policy.Policy) ([]*policy.Policy, error) {
+		made, err := beside(active)
+		if err != nil || len(made) == 0 {
+			return made, err
+		}
+		by := ""
+		switch {
+		case slices.ContainsFunc(active, func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" && p.AuditedBy == "" }):
+		case f.settings.audits(fromCluster + "/"):
+			by = bySetting
+		case !chosen:
+			by = byGuard
+		}
+		for i := range made {
+			made[i] = policy.Audited(made[i], by)
+		}
+		return made, nil
+	}
+}
+
+// approvable are the versions that the ledger may hold, with their policies, by ID. What
+// the source has audit is left out: it is tried when that ends.
+func (f *inForce) approvable(of *catalog.Catalog) (map[string]candidate, error) {
+	found := map[string]candidate{}
+	var failed error
+	of.Texts(func(entry catalog.Entry, text []byte) {
+		if f.settings.audits(entry.Key) {
+			return
+		}
+		v, err := f.version(entry.Policy, text)
+		if err != nil {
+			failed = fmt.Errorf("%s: %w", entry.Source, err)
+			return
+		}
+		found[v.ID] = candidate{version: v, policy: entry.Policy, entry: entry}
+	})
+	return found, failed
+}
+
+// candidate is a policy that is in force, or would like to be.
+type candidate struct {
+	version held.Version
+	policy  *policy.Policy
+	entry   catalog.Entry
+}

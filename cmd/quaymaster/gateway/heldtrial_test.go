@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/held"
+	"github.com/quaymaster/quaymaster/scan"
+	"github.com/quaymaster/quaymaster/scan/trial"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
+)
+
+// newTrying is a leader of a cluster with a Secret of the guard, which has nothing to try.
+func newTrying(t *testing.T, secret []byte) *trying {
+	t.Helper()
+	now, found := newHeld(t, Configuration{Guard: guardEnabled})
+	log := slog.New(slog.DiscardHandler)
+	g := &gateway{
+		log: log, metrics: metrics.New(metrics.Build{}), state: &gate.Current{}, configuration: Configuration{Namespace: "quaymaster", Guard: guardEnabled},
+		cluster: &inTheCluster{client: &cluster.Client{Typed: fake.NewClientset(&core.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "quaymaster", Name: guardSecret, ResourceVersion: "7"},
+			Data:       map[string][]byte{guardEntry: secret},
+		})}},
+	}
+	g.policies = newPolicies(found, g.state, g.metrics, log)
+	g.policies.inForce = now
+	put(found, fromCluster+"/clusterpolicies/signed", heldPolicy)
+	return &trying{gateway: g, of: map[string]tried{}}
+}
+
+// TestLedgerIsDamaged: the leader writes it anew, with what it knows; where it knows nothing,
+// all that is there is approved, as without the guard. What a later version wrote is left.
+func TestLedgerIsDamaged(t *testing.T) {
+	later, err := held.New().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		reason string
+		secret []byte
+		knows  bool // what was approved
+		want   held.Standing
+	}{
+		{"damaged, and it is known what was approved", []byte("x"), true, held.Itself},
+		{"emptied", nil, true, held.Itself},
+		{"damaged, at a start", []byte("x"), false, held.Itself},
+		{"whole, and nothing was approved", later, false, held.Audited},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			tries := newTrying(t, row.secret)
+			now := tries.gateway.policies.inForce
+			there, err := now.approvable(tries.gateway.policies.catalog)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := there["ClusterPolicy/signed"].version
+			if row.knows {
+				now.ledger.Store(held.New(v))
+			}
+			tries.of[v.ID] = tried{hash: v.Hash, next: time.Now().Add(time.Hour)} // not now
+			if err := tries.round(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			ledger, _, err := tries.gateway.ledgers().load(t.Context())
+			if err != nil || ledger.Of(v) != row.want || !ledger.Equal(now.ledger.Load()) {
+				t.Errorf("it is %s, want %s; %v", ledger.Of(v), row.want, err)
+			}
+		})
+	}
+	var newer bytes.Buffer
+	w := gzip.NewWriter(&newer)
+	if _, err := w.Write([]byte(`{"version":2,"policies":{}}`)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	tries := newTrying(t, newer.Bytes())
+	if err := tries.round(t.Context(), nil); !errors.Is(err, held.ErrVersion) || errors.Is(err, errDamaged) || !strings.Contains(err.Error(), guardSecret) {
+		t.Errorf("of a later version: %v", err)
+	}
+}
+
+// TestTenantsWait: a policy of the cluster is tried before those of namespaces, and none of
+// those that wait keeps one waiting that comes meanwhile.
+func TestTenantsWait(t *testing.T) {
+	now := time.Now()
+	there := map[string]candidate{
+		"Policy/a/first": {policy: &policy.Policy{Namespace: "a"}}, "Policy/b/second": {policy: &policy.Policy{Namespace: "b"}},
+		"ValidatingPolicy/all": {policy: &policy.Policy{}}, "ValidatingPolicy/more": {policy: &policy.Policy{}},
+	}
+	tries := newTrying(t, nil)
+	tries.of = map[string]tried{"Policy/a/first": {next: now}, "ValidatingPolicy/all": {next: now}}
+	got := tries.inOrder(slices.Sorted(maps.Keys(there)), there)
+	if want := []string{"ValidatingPolicy/more", "ValidatingPolicy/all", "Policy/b/second", "Policy/a/first"}; !slices.Equal(got, want) {
+		t.Errorf("they are tried as %v, want %v", got, want)
+	}
+
+	g := tries.gateway
+	put(g.policies.catalog, fromCluster+"/policies/own", strings.NewReplacer("ClusterPolicy", "Policy", "{name: signed}", "{name: own, namespace: a}").Replace(heldPolicy))
+	empty, err := policy.NewSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	harbor, err := gatetest.NewHarbor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer harbor.Close()
+	tries.trier, err = trial.New(trial.Options{
+		Cluster: scan.NewFiles(nil), Namespaces: unlabelled{}, State: gate.Fixed{Policies: empty, Prover: harbor.Prover},
+		Decider: func(gate.State) (scan.Decider, func(), error) { return nil, func() {}, nil }, // there is nothing to judge
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.policies.inForce.ledger.Store(held.New())
+	for round, want := range []held.Standing{held.Audited, held.Itself} {
+		if err := tries.round(t.Context(), g.policies.changed.Changed()); err != nil {
+			t.Fatal(err)
+		}
+		if all, own := g.policies.inForce.stands("ClusterPolicy/signed"), g.policies.inForce.stands("Policy/a/own"); all != held.Itself || own != want {
+			t.Errorf("round %d: the cluster's is %s, and the namespace's %s, want %s", round, all, own, want)
+		}
+	}
+}
+
+type unlabelled struct{}
+
+func (unlabelled) Labels(context.Context, string) (map[string]string, error) { return nil, nil }

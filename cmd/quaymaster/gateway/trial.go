@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/listing"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/scan"
+	"github.com/quaymaster/quaymaster/scan/trial"
+)
+
+// looking is what a look at everything that runs wants beside what decides.
+type looking struct {
+	key     []byte
+	lister  *listing.Lister
+	lookups *cluster.Lookups
+}
+
+// look prepares a look at what runs, with a client of its own, so that admission waits for
+// none of its requests. end is never nil.
+func (g *gateway) look(key []byte) (l looking, end func(), err error) {
+	end = func() {}
+	k, settings := g.configuration.Kubernetes, g.configuration.Scan
+	client, err := cluster.NewClient(cluster.ClientOptions{
+		Kubeconfig: k.Kubeconfig, Context: k.Context, QPS: float64(settings.QPS), Burst: max(1, int(settings.QPS)), Version: g.options.Version,
+	})
+	if err != nil {
+		return l, end, err
+	}
+	l = looking{key: key}
+	if l.lookups, err = cluster.NewLookups(cluster.LookupOptions{Client: client.Typed, TTL: scanAge(g.configuration.Ages.Secret)}); err != nil {
+		return l, end, err
+	}
+	l.lister, err = listing.New(client)
+	return l, l.lookups.Close, err
+}
+
+// decider makes what judges by a state; it asks the memory of admission first.
+func (g *gateway) decider(l looking) func(gate.State) (scan.Decider, func(), error) {
+	return func(state gate.State) (scan.Decider, func(), error) {
+		made, ends, err := g.scanEngine(l.key, l.lookups, scan.NewView(state))
+		end := func() {
+			for _, each := range slices.Backward(ends) {
+				each()
+			}
+		}
+		if err != nil {
+			end()
+			return nil, func() {}, err
+		}
+		return made, end, nil
+	}
+}
+
+// trier makes what tries policies; busy may be nil. end is never nil.
+func (g *gateway) trier(key []byte, busy func() bool) (made *trial.Trier, end func(), err error) {
+	if g.cluster == nil {
+		return nil, func() {}, errors.New("there is no cluster")
+	}
+	l, end, err := g.look(key)
+	if err != nil {
+		return nil, end, err
+	}
+	made, err = trial.New(trial.Options{
+		Cluster: l.lister, Namespaces: g.around.namespaces, State: g.state, Decider: g.decider(l), Excluded: g.outside(), Busy: busy,
+	})
+	return made, end, err
+}
+
+// outside are the namespaces about which nobody asks the gateway.
+func (g *gateway) outside() []string {
+	return append([]string{g.configuration.Namespace}, *g.configuration.Webhooks.ExcludedNamespaces...)
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+// TestRetiredKey: what a key signed after it was retired proves nothing, whether flags or
+// a gateway's settings say so, which a bundle carries.
+func TestRetiredKey(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	signed, untimed := h.Build("signed", "v1", "1"), h.Build("untimed", "v1", "2")
+	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key}, nil))
+	ok(t, h.SignLegacy(untimed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	key, err := x509.MarshalPKIXPublicKey(h.key.Public())
+	ok(t, err)
+	sum := sha256.Sum256(key)
+	retired := func(at time.Time) string { return hex.EncodeToString(sum[:]) + "=" + at.Format(time.RFC3339) }
+	early, late := retired(time.Now().Add(-time.Hour)), retired(time.Now().Add(time.Hour))
+	another := strings.Repeat("0", 64) + early[64:]
+	from := func(name, entry string) []string {
+		fingerprint, at, _ := strings.Cut(entry, "=")
+		settings := h.file(t, name+".yaml", "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\ntrust: {retiredKeys: {\""+fingerprint+"\": "+at+"}}\n")
+		file := h.path(name + ".tar.gz")
+		if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--gateway-config", settings, "--trusted-root", h.path("trusted_root.json"), "--key", h.path("key.pub")); code != exitAllowed {
+			t.Fatalf("exit %d: %s%s", code, out, errs)
+		}
+		return []string{"--bundle", file}
+	}
+	plain := []string{"--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json")}
+	for _, c := range []struct {
+		reason, image string
+		args          []string
+		code          int
+		says          string
+	}{
+		{"not retired", signed.Name, plain, exitAllowed, ""},
+		{"another key is", signed.Name, append(plain, "--retired-key", another), exitAllowed, ""},
+		{"signed before", signed.Name, append(plain, "--retired-key", late), exitAllowed, ""},
+		{"signed after", signed.Name, append(plain, "--retired-key", early), exitDenied, "outside-validity"},
+		{"signed nobody knows when", untimed.Name, append(plain, "--insecure-ignore-tlog", "--retired-key", late), exitDenied, "no-timestamp"},
+		{"no time", signed.Name, append(plain, "--retired-key", early[:64]), exitUsage, "want SHA256=TIME"},
+		{"no key", signed.Name, append(plain, "--retired-key", early[1:]), exitUsage, "64 hexadecimal digits"},
+		{"a gateway's, signed before", signed.Name, from("late", late), exitAllowed, ""},
+		{"a gateway's, signed after", signed.Name, from("early", early), exitDenied, "outside-validity"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			code, out, errs := quaymaster(t, append([]string{"verify", c.image}, c.args...)...)
+			if code != c.code || !strings.Contains(out+errs, c.says) {
+				t.Errorf("exit %d, want %d and %q:\n%s%s", code, c.code, c.says, out, errs)
+			}
+		})
+	}
+}

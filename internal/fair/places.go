@@ -1,0 +1,353 @@
+package fair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+const (
+	// share is how many times what stays free a tenant, or a host, may hold of all
+	// places; hostShare is the same for a tenant and the places of one host, of
+	// which there are few.
+	share     = 3
+	hostShare = 7
+	// maxIdle bounds how many flows are remembered that hold and want nothing; each
+	// has some 200 bytes, and making one anew costs more than to look it up.
+	maxIdle = 1024
+)
+
+// Bounds say how many places there are.
+type Bounds struct {
+	// Total is how many may be held at once: at least 1.
+	Total int64
+	// PerHost is how many of them for one host; 0 means as many as there are.
+	PerHost int64
+}
+
+// Claim says for whom a place is wanted.
+type Claim struct {
+	// Tenant in whose name work is done; "" is one, too.
+	Tenant string
+	// Host that the work is for; "" for none.
+	Host string
+	// Places wanted, all or none; 0 means 1.
+	Places int64
+	// Alone: there are no other tenants, so that nothing is kept for them, nor for
+	// other hosts.
+	Alone bool
+}
+
+// Reason says why somebody waits.
+type Reason int
+
+// The reasons.
+const (
+	// Full: all places are taken.
+	Full Reason = iota
+	// HostFull: all places of the host are taken, or its share of all.
+	HostFull
+	// Share: the tenant has its share, and the rest is kept for others.
+	Share
+	reasons
+)
+
+// Places are shared. Make them with New. They are safe for concurrent use.
+type Places struct {
+	mu      sync.Mutex
+	bounds  Bounds
+	held    int64
+	arrived uint64 // numbers those who wait
+	tenants map[string]*party
+	hosts   map[string]*party
+	flows   map[flowKey]*flow
+	waiting []*flow // that have somebody who waits
+	blocked [reasons]int64
+}
+
+// party is a tenant or a host.
+type party struct {
+	name  string
+	held  int64
+	flows int // that name it
+}
+
+type flowKey struct{ tenant, host string }
+
+// flow is one tenant's work for one host.
+type flow struct {
+	key          flowKey
+	tenant, host *party // host is nil for ""
+	held         int64
+	queue        []*waiter // in order; not empty if and only if it is in Places.waiting
+}
+
+type waiter struct {
+	number uint64
+	claim  Claim
+	reason Reason
+	done   chan struct{} // closed once it is let in or sent away
+	in     bool
+}
+
+// New makes places that are all free.
+func New(bounds Bounds) (*Places, error) {
+	if bounds.Total < 1 || bounds.PerHost < 0 {
+		return nil, fmt.Errorf("fair places: %d in all, %d for a host: want at least 1", bounds.Total, bounds.PerHost)
+	}
+	if bounds.PerHost == 0 {
+		bounds.PerHost = bounds.Total
+	}
+	return &Places{bounds: bounds, tenants: map[string]*party{}, hosts: map[string]*party{}, flows: map[flowKey]*flow{}}, nil
+}
+
+// WaitError says that no place came free in time, and why.
+type WaitError struct {
+	Reason Reason
+	Err    error // of the context; nil where nobody was to wait
+}
+
+// Error implements error.
+func (e *WaitError) Error() string {
+	switch e.Reason {
+	case Share:
+		return "the tenant has its share of the places, and none came free in time"
+	case HostFull:
+		return "the host has all the places that it may have, and none came free in time"
+	}
+	return "all places are taken, and none came free in time"
+}
+
+// Unwrap returns the context's error.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+// errTooMany says that a claim can never be met.
+var errTooMany = errors.New("fair places: more are wanted than there are")
+
+// Hold is what somebody got. Leave it once.
+type Hold struct {
+	places *Places
+	flow   *flow
+	count  int64
+}
+
+// TryEnter takes places if they are there for the claim, and says why not else.
+func (p *Places) TryEnter(claim Claim) (hold Hold, reason Reason, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	claim.Places = max(1, claim.Places)
+	f := p.flow(claim)
+	if reason, ok = p.may(f, claim); ok && len(f.queue) == 0 {
+		p.take(f, claim.Places)
+		return Hold{p, f, claim.Places}, 0, true
+	}
+	return Hold{}, reason, false
+}
+
+// Enter waits for places until ctx ends. Its error is a *WaitError, unless no such
+// claim can ever be met.
+func (p *Places) Enter(ctx context.Context, claim Claim) (Hold, error) {
+	claim.Places = max(1, claim.Places)
+	if claim.Places > p.bounds.Total {
+		return Hold{}, errTooMany
+	}
+	p.mu.Lock()
+	f := p.flow(claim)
+	reason, ok := p.may(f, claim)
+	if ok && len(f.queue) == 0 && ctx.Err() == nil {
+		p.take(f, claim.Places)
+		p.mu.Unlock()
+		return Hold{p, f, claim.Places}, nil
+	}
+	p.arrived++
+	w := &waiter{number: p.arrived, claim: claim, reason: reason, done: make(chan struct{})}
+	if len(f.queue) == 0 {
+		p.waiting = append(p.waiting, f)
+	}
+	f.queue = append(f.queue, w)
+	p.blocked[reason]++
+	p.mu.Unlock()
+	select {
+	case <-w.done:
+		return Hold{p, f, claim.Places}, nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.in { // in the same moment
+		return Hold{p, f, claim.Places}, nil
+	}
+	p.remove(f, w)
+	p.admit() // who stood behind may want less
+	return Hold{}, &WaitError{Reason: w.reason, Err: context.Cause(ctx)}
+}
+
+// Leave gives the places back.
+func (h Hold) Leave() {
+	p := h.places
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.take(h.flow, -h.count)
+	p.admit()
+}
+
+// Held returns how many places are held.
+func (p *Places) Held() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+// Waiting returns how many claims wait that came to wait for a reason.
+func (p *Places) Waiting(reason Reason) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.blocked[reason]
+}
+
+// Crowded reports whether a claim would wait since its tenant has its share.
+func (p *Places) Crowded(claim Claim) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	claim.Places = max(1, claim.Places)
+	reason, ok := p.may(p.flow(claim), claim)
+	return !ok && reason == Share
+}
+
+// may reports whether a flow may take what a claim wants now, and why not.
+func (p *Places) may(f *flow, claim Claim) (Reason, bool) {
+	n, free := claim.Places, p.bounds.Total-p.held
+	switch {
+	case f.host != nil && f.host.held+n > p.bounds.PerHost:
+		return HostFull, false
+	case n > free:
+		return Full, false
+	case claim.Alone:
+		return 0, true
+	case !within(f.tenant.held, n, share*(free-n)):
+		return Share, false
+	case f.host == nil:
+		return 0, true
+	case !within(f.held, n, hostShare*(p.bounds.PerHost-f.host.held-n)):
+		return Share, false
+	case !within(f.host.held, n, share*(free-n)):
+		return HostFull, false
+	}
+	return 0, true
+}
+
+// within reports whether who holds some may have n more: who holds none always may.
+func within(held, n, most int64) bool { return held == 0 || held+n <= most }
+
+// admit lets in whoever may, who holds least first.
+func (p *Places) admit() {
+	for p.held < p.bounds.Total && len(p.waiting) > 0 {
+		var next *flow
+		for _, f := range p.waiting {
+			if _, ok := p.may(f, f.queue[0].claim); ok && (next == nil || f.before(next)) {
+				next = f
+			}
+		}
+		if next == nil {
+			return
+		}
+		w := next.queue[0]
+		p.remove(next, w)
+		p.take(next, w.claim.Places)
+		w.in = true
+		close(w.done)
+	}
+}
+
+func (f *flow) before(other *flow) bool {
+	if f.tenant.held != other.tenant.held {
+		return f.tenant.held < other.tenant.held
+	}
+	return f.queue[0].number < other.queue[0].number
+}
+
+func (p *Places) take(f *flow, n int64) {
+	p.held += n
+	f.held += n
+	f.tenant.held += n
+	if f.host != nil {
+		f.host.held += n
+	}
+}
+
+// remove takes one who waits out of its queue.
+func (p *Places) remove(f *flow, w *waiter) {
+	p.blocked[w.reason]--
+	for i, other := range f.queue {
+		if other == w {
+			copy(f.queue[i:], f.queue[i+1:])
+			f.queue[len(f.queue)-1] = nil
+			f.queue = f.queue[:len(f.queue)-1]
+			break
+		}
+	}
+	if len(f.queue) > 0 {
+		return
+	}
+	f.queue = nil
+	for i, other := range p.waiting {
+		if other == f {
+			last := len(p.waiting) - 1
+			p.waiting[i], p.waiting[last] = p.waiting[last], nil
+			p.waiting = p.waiting[:last]
+			return
+		}
+	}
+}
+
+// flow returns the flow of a claim.
+func (p *Places) flow(claim Claim) *flow {
+	key := flowKey{claim.Tenant, claim.Host}
+	if f, ok := p.flows[key]; ok {
+		return f
+	}
+	if len(p.flows) >= 2*maxIdle {
+		p.forget()
+	}
+	key = flowKey{strings.Clone(claim.Tenant), strings.Clone(claim.Host)} // they may be parts of something large
+	f := &flow{key: key, tenant: join(p.tenants, key.tenant)}
+	if key.host != "" {
+		f.host = join(p.hosts, key.host)
+	}
+	p.flows[key] = f
+	return f
+}
+
+func join(parties map[string]*party, name string) *party {
+	one, ok := parties[name]
+	if !ok {
+		one = &party{name: name}
+		parties[name] = one
+	}
+	one.flows++
+	return one
+}
+
+func part(parties map[string]*party, one *party) {
+	if one.flows--; one.flows == 0 {
+		delete(parties, one.name)
+	}
+}
+
+// forget drops the flows that hold and want nothing, up to maxIdle of which stay.
+func (p *Places) forget() {
+	for key, f := range p.flows {
+		if len(p.flows) <= maxIdle {
+			return
+		}
+		if f.held == 0 && len(f.queue) == 0 {
+			delete(p.flows, key)
+			part(p.tenants, f.tenant)
+			if f.host != nil {
+				part(p.hosts, f.host)
+			}
+		}
+	}
+}

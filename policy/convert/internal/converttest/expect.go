@@ -1,0 +1,100 @@
+package converttest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/convert"
+)
+
+// Golden converts a policy, whose format must be recognised, and compares what was
+// written with the golden file beside it; update writes that anew.
+func Golden(file string, format convert.Format, update bool) error {
+	filled, err := Read(file)
+	if err != nil {
+		return err
+	}
+	got, err := convert.Convert(filled, Options())
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	options := Options()
+	options.From = format
+	again, err := convert.Convert(filled, options)
+	if err != nil {
+		return fmt.Errorf("%s: the format that was recognised is not %s: %w", file, format, err)
+	}
+	if !bytes.Equal(got, again) {
+		return fmt.Errorf("%s: the format that was recognised is not %s, or the output is not stable", file, format)
+	}
+	golden := strings.TrimSuffix(file, filepath.Ext(file)) + ".golden.yaml"
+	if update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			return err
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+	}
+	return nil
+}
+
+// Exchange is one thing that a policy cannot have: what stands in the policy, what
+// stands there instead, and a part of what the refusal says.
+type Exchange [3]string
+
+// Refused converts a policy, and then refuses it with one thing exchanged at a time,
+// by path. The error is everything that went otherwise.
+func Refused(base string, rows []Exchange) error {
+	filled, err := Fill(base)
+	if err != nil {
+		return err
+	}
+	if _, err := convert.Convert(filled, Options()); err != nil {
+		return fmt.Errorf("the base is refused: %w\n%s", err, base)
+	}
+	var wrong []error
+	for _, row := range rows {
+		wrong = append(wrong, row.refused(base))
+	}
+	return errors.Join(wrong...)
+}
+
+func (e Exchange) refused(base string) error {
+	old, instead, problem := e[0], e[1], e[2]
+	text := strings.Replace(base, old, instead, 1)
+	if text == base {
+		return fmt.Errorf("%s: the base has no %q", problem, old)
+	}
+	filled, err := Fill(text)
+	if err != nil {
+		return err
+	}
+	out, err := convert.Convert(filled, Options())
+	refusal := new(convert.Refusal)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s: no refusal, but %d bytes", problem, len(out))
+	case !errors.As(err, &refusal) || len(out) > 0:
+		return fmt.Errorf("%s: no refusal, but %d bytes and %w", problem, len(out), err)
+	}
+	found := false
+	for _, p := range refusal.Problems {
+		found = found || strings.Contains(p.Error(), problem)
+		if p.Found == "" || p.Do == "" {
+			return fmt.Errorf("%s: what was found or what to do is missing in %q", problem, p.Error())
+		}
+	}
+	if !found {
+		return fmt.Errorf("want %q in\n%w", problem, err)
+	}
+	return nil
+}

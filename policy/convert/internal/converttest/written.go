@@ -1,0 +1,133 @@
+package converttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	celgo "github.com/google/cel-go/cel"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/convert"
+)
+
+// Digest is one that no image has.
+const Digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+// Written is what tests read of a policy that was written.
+type Written struct {
+	Kind     string
+	Metadata struct{ Name, Namespace string }
+	Spec     struct {
+		MatchImageReferences []struct{ Glob, Expression string } `yaml:"matchImageReferences"`
+		Validations          []struct{ Expression, Message string }
+	}
+}
+
+// Policies converts a policy and reads what was written.
+func Policies(text string, options convert.Options) ([]Written, error) {
+	out, err := convert.Convert([]byte(text), options)
+	if err != nil {
+		return nil, err
+	}
+	var list []Written
+	for decoder := yaml.NewDecoder(bytes.NewReader(out)); ; {
+		var one Written
+		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
+			return list, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%w in\n%s", err, out)
+		}
+		if one.Kind != "" {
+			list = append(list, one)
+		}
+	}
+}
+
+// Matcher evaluates the expressions of matchImageReferences.
+type Matcher struct {
+	scope    *cel.Scope
+	programs map[string]*cel.Program
+}
+
+// NewMatcher returns a matcher that has compiled nothing.
+func NewMatcher() (*Matcher, error) {
+	env, err := cel.NewEnv(cel.Options{Variables: []cel.Variable{{Name: "ref", Type: celgo.StringType}}})
+	if err != nil {
+		return nil, err
+	}
+	scope, err := env.NewScope()
+	if err != nil {
+		return nil, err
+	}
+	return &Matcher{scope: scope, programs: map[string]*cel.Program{}}, nil
+}
+
+// Speaks reports whether a policy speaks of a reference, spelt as it is.
+func (m *Matcher) Speaks(p Written, ref string) (bool, error) {
+	for _, one := range p.Spec.MatchImageReferences {
+		program, known := m.programs[one.Expression]
+		if !known {
+			var err error
+			if program, err = m.scope.Compile("expression", one.Expression, celgo.BoolType); err != nil {
+				return false, fmt.Errorf("policy %s: %w", p.Metadata.Name, err)
+			}
+			m.programs[one.Expression] = program
+		}
+		held, err := program.Bool(context.Background(), m.scope.NewActivation(cel.Inputs{Variables: map[string]any{"ref": ref}}))
+		if err != nil {
+			return false, fmt.Errorf("policy %s of %s: %w", p.Metadata.Name, ref, err)
+		}
+		if held {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Names returns the names of the policies that speak of a reference; empty, not nil,
+// if none does.
+func (m *Matcher) Names(list []Written, ref string) ([]string, error) {
+	names := []string{}
+	for _, p := range list {
+		speaks, err := m.Speaks(p, ref)
+		if err != nil {
+			return nil, err
+		}
+		if speaks {
+			names = append(names, p.Metadata.Name)
+		}
+	}
+	return names, nil
+}
+
+// Chosen converts the policy of a file and compares for each image the names of the
+// policies that speak of it: none where the source admits unseen. The error is
+// everything that is otherwise.
+func Chosen(file string, want map[string][]string) error {
+	text, err := Read(file)
+	if err != nil {
+		return err
+	}
+	list, err := Policies(string(text), Options())
+	if err != nil {
+		return err
+	}
+	m, err := NewMatcher()
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for ref, names := range want {
+		got, err := m.Names(list, ref)
+		if err == nil && !slices.Equal(got, names) {
+			err = fmt.Errorf("%s: the policies %q speak of %s, want %q", file, got, ref, names)
+		}
+		wrong = append(wrong, err)
+	}
+	return errors.Join(wrong...)
+}

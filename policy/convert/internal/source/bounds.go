@@ -1,0 +1,15 @@
+package source
+
+// Bounds on what is read. A policy that people write stays far below them.
+const (
+	// maxFile is the largest file that a policy may name, in bytes: a chain of
+	// certificates has a few KiB.
+	maxFile = 1 << 20
+	// maxDocuments bounds the documents of one file.
+	maxDocuments = 100
+	// MaxRules bounds the rules of one source: each is compared with each.
+	MaxRules = 200
+	// maxExpression bounds one expression that is written, in bytes: the gateway's
+	// own bound on what it compiles is 64 KiB.
+	maxExpression = 60 << 10
+)

@@ -1,0 +1,68 @@
+package source
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+)
+
+// Conversion is what was understood so far.
+type Conversion struct {
+	Options
+	// Problems are what cannot be carried, in the order of reading.
+	Problems []Problem
+	// Notes are comments about the whole: what is not part of a policy.
+	Notes []string
+	// Policies are what was said, in the order of reading.
+	Policies []*said.Policy
+	names    map[string]bool
+}
+
+// Options are what the caller grants.
+type Options struct {
+	// Files is the folder in which files are looked up that the policy names; nil if
+	// none can be read.
+	Files fs.FS
+	// DropSignedIdentity accepts that the name in a signature is not compared.
+	DropSignedIdentity bool
+}
+
+// New returns a conversion that has read nothing.
+func New(options Options) *Conversion {
+	return &Conversion{Options: options, names: map[string]bool{}}
+}
+
+// Say keeps a policy under a name of its own.
+func (c *Conversion) Say(p *said.Policy) {
+	for _, one := range p.Images {
+		if len(one.Expression) > maxExpression {
+			c.Refuse("", fmt.Sprintf("the images of policy %s take an expression of %d bytes to say", p.Name, len(one.Expression)), "split the source into fewer rules: each leaves out what the others take")
+		}
+	}
+	p.Name = said.Unique(said.Label(p.Name), c.names)
+	c.Policies = append(c.Policies, p)
+}
+
+// Refuse notes what cannot be carried, and what to do about it.
+func (c *Conversion) Refuse(path, found, do string) {
+	c.Problems = append(c.Problems, Problem{Path: path, Found: found, Do: do})
+}
+
+// Note keeps a comment about the whole.
+func (c *Conversion) Note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.Contains(c.Notes, text) {
+		c.Notes = append(c.Notes, text)
+	}
+}
+
+// One returns the only document of a format that has one a file.
+func (c *Conversion) One(documents []Document) (Document, bool) {
+	if len(documents) != 1 {
+		c.Refuse("", fmt.Sprintf("%d documents", len(documents)), "this format has one a file: convert each alone")
+		return Document{}, false
+	}
+	return documents[0], true
+}

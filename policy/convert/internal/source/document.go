@@ -1,0 +1,161 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+// Document is one document, as JSON.
+type Document struct {
+	APIVersion, Kind string
+	// Prefix stands before paths where a file has several documents.
+	Prefix string
+	// Text is the whole document.
+	Text   []byte
+	fields map[string]json.RawMessage
+}
+
+// Split reads the documents of a file of YAML or JSON. Keys that are there twice
+// are an error.
+func Split(data []byte) ([]Document, error) {
+	if !utf8.Valid(data) {
+		return nil, errors.New("the policy is no text in UTF-8")
+	}
+	var documents []Document
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		chunk, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read document %d: %w", len(documents)+1, err)
+		}
+		text, err := yaml.YAMLToJSONStrict(chunk)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", len(documents)+1, err)
+		}
+		if string(text) == "null" {
+			continue
+		}
+		if len(documents) == maxDocuments {
+			return nil, fmt.Errorf("the file has more than %d documents: convert it in parts", maxDocuments)
+		}
+		d := Document{Text: text}
+		if err := json.Unmarshal(text, &d.fields); err != nil {
+			return nil, fmt.Errorf("document %d is no object: a policy was expected", len(documents)+1)
+		}
+		_ = json.Unmarshal(d.fields["apiVersion"], &d.APIVersion) // what is no text stays empty
+		_ = json.Unmarshal(d.fields["kind"], &d.Kind)
+		documents = append(documents, d)
+	}
+	if len(documents) == 0 {
+		return nil, errors.New("the file holds no policy")
+	}
+	for i := range documents {
+		if len(documents) > 1 {
+			documents[i].Prefix = fmt.Sprintf("document %d: ", i+1)
+		}
+	}
+	return documents, nil
+}
+
+// Has reports whether the document has a field at its top.
+func (s Document) Has(field string) bool { return s.fields[field] != nil }
+
+// At returns a path in the document.
+func (s Document) At(path string) string { return s.Prefix + path }
+
+// Decode reads JSON into a struct; an unknown field, one in another case and one
+// of another type are refused with their path.
+func (c *Conversion) Decode(text []byte, into any, path string) bool {
+	strict, err := kjson.UnmarshalStrict(text, into)
+	if err != nil {
+		field, why := readable(err)
+		c.Refuse(Below(path, field), why, "mend the document")
+		return false
+	}
+	for _, problem := range strict {
+		what, field, ok := strings.Cut(problem.Error(), ` "`)
+		if !ok {
+			c.Refuse(path, problem.Error(), "mend the document")
+			continue
+		}
+		c.Refuse(Below(path, strings.TrimSuffix(field, `"`)), what, "it is not known what it asks for: remove it, or keep the policy where it is")
+	}
+	return len(strict) == 0
+}
+
+// readable takes the field and the Go types out of a message of encoding/json.
+func readable(err error) (field, why string) {
+	m := regexp.MustCompile(`cannot unmarshal (\S+) into Go (?:struct field [^.\s]+\.(\S+)|value) of type (\S+)`).FindStringSubmatch(err.Error())
+	if m == nil {
+		return "", err.Error()
+	}
+	wanted := "an object"
+	switch of := strings.TrimLeft(m[3], "*"); {
+	case strings.HasPrefix(of, "[]"):
+		wanted = "a list"
+	case of == "bool":
+		wanted = "true or false"
+	case strings.Contains(of, "int"):
+		wanted = "a whole number"
+	case of == "string":
+		wanted = "a text"
+	}
+	return m[2], "want " + wanted + ", found " + m[1]
+}
+
+// Below puts two paths together.
+func Below(path, field string) string {
+	switch {
+	case path == "" || strings.HasSuffix(path, ": "):
+		return path + field
+	case field == "" || field[0] == '[':
+		return path + field
+	}
+	return path + "." + field
+}
+
+// Index is the path of an entry of a list.
+func Index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// File reads a file that the policy names.
+func (c *Conversion) File(name, at string) ([]byte, bool) {
+	if c.Files == nil {
+		c.Refuse(at, fmt.Sprintf("names the file %s", name), "give --root with the folder that it lies in, / for this machine's own")
+		return nil, false
+	}
+	inside := strings.TrimPrefix(path.Clean("/"+name), "/")
+	data, err := ReadFile(c.Files, inside)
+	if err != nil {
+		c.Refuse(at, fmt.Sprintf("names the file %s, which cannot be read: %v", name, err), "mend --root or the path")
+		return nil, false
+	}
+	return data, true
+}
+
+// ReadFile reads a file of a folder that was handed in, up to 1 MiB.
+func ReadFile(files fs.FS, name string) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return limit.ReadAll(f, maxFile, name)
+}

@@ -1,0 +1,274 @@
+package kyverno
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
+)
+
+// maxDepth bounds sets of attestors within sets.
+const maxDepth = 10
+
+// builder makes attestors of an entry, and what is asked of them.
+type builder struct {
+	reader
+	said  *said.Policy
+	entry entry
+	taken map[string]bool
+}
+
+// set returns what a set asks of the signatures of an image, or of an attestation
+// that has a name.
+func (b *builder) set(set set, attestation, at string, depth int) string {
+	if depth > maxDepth {
+		b.Refuse(at, fmt.Sprintf("attestors are nested more than %d deep", maxDepth), "write them flat")
+		return ""
+	}
+	var names, nested []string
+	for i, one := range set.Entries {
+		place := source.Index(at+".entries", i)
+		if one.Attestor != nil {
+			if one.Keys != nil || one.Keyless != nil || one.Certificates != nil || len(one.Annotations) > 0 || one.Repository != "" || one.SignatureAlgorithm != "" {
+				b.Refuse(place, "has a nested attestor beside other fields", "write them into the nested entries")
+			}
+			nested = append(nested, b.set(*one.Attestor, attestation, place+".attestor", depth+1))
+			continue
+		}
+		names = append(names, b.member(one, place)...)
+	}
+	total := len(names) + len(nested)
+	least := total
+	if set.Count != nil {
+		least = *set.Count
+	}
+	if total == 0 || least < 1 || least > total {
+		b.Refuse(at, fmt.Sprintf("asks for %d of %d signers", least, total), "ask for at least one, and for no more than there are")
+		return ""
+	}
+	if len(nested) == 0 {
+		return asked(attestation, names, least)
+	}
+	demands := nested
+	for _, name := range names {
+		demands = append(demands, asked(attestation, []string{name}, 1))
+	}
+	return "[" + strings.Join(demands, ", ") + "].filter(met, met).size() >= " + strconv.Itoa(least)
+}
+
+func asked(attestation string, names []string, least int) string {
+	if attestation == "" {
+		return said.Signed(names, least)
+	}
+	return said.Attested(attestation, names, least)
+}
+
+// member adds the attestors of one entry: several for several keys, each of which
+// counts.
+func (b *builder) member(one attestor, at string) []string {
+	kinds := 0
+	for _, is := range []bool{one.Keys != nil, one.Certificates != nil, one.Keyless != nil} {
+		if is {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		b.Refuse(at, fmt.Sprintf("has %d of keys, certificates, keyless and attestor", kinds), "give exactly one")
+		return nil
+	}
+	if b.entry.Type == "Notary" {
+		return b.notary(one, at)
+	}
+	var list []said.Attestor
+	switch {
+	case one.Keys != nil:
+		for _, k := range b.keys(*one.Keys, one.SignatureAlgorithm, at+".keys") {
+			list = append(list, said.Attestor{Name: "key", Cosign: &said.Cosign{Key: &k, CTLog: b.logs(one.Keys.logs, at+".keys")}})
+		}
+	case one.Keyless != nil:
+		list = append(list, b.keyless(*one.Keyless, at+".keyless"))
+	default:
+		list = append(list, b.certificates(*one.Certificates, one.SignatureAlgorithm, at+".certificates"))
+	}
+	repository := one.Repository
+	if repository == "" {
+		repository = b.entry.Repository
+	}
+	var names []string
+	for _, a := range list {
+		a.Name = said.AttestorName(a.Name, b.taken)
+		a.Cosign.Annotations = one.Annotations
+		if repository != "" {
+			a.Cosign.Source = &said.Location{Repository: repository}
+		}
+		b.said.Attestors = append(b.said.Attestors, a)
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+func (b *builder) notary(one attestor, at string) []string {
+	if one.Certificates == nil || one.Certificates.Rekor != nil || one.Certificates.CTLog != nil || len(one.Annotations) > 0 || one.SignatureAlgorithm != "" {
+		b.Refuse(at, "is not a certificate alone", "the type is Notary, whose signers are certificates without rekor, ctlog and annotations")
+		return nil
+	}
+	if one.Repository != "" || b.entry.Repository != "" {
+		b.Refuse(at+".repository", "is another place for signatures", "a notary attestor has none: keep the rule as it is")
+	}
+	certs := append(b.blocks(one.Certificates.Certificate, at+".certificates.cert"), b.blocks(one.Certificates.CertificateChain, at+".certificates.certChain")...)
+	if len(certs) == 0 {
+		b.Refuse(at+".certificates", "is empty", "give cert or certChain")
+	}
+	name := said.AttestorName("notary", b.taken)
+	b.said.Attestors = append(b.said.Attestors, said.Attestor{Name: name, Notary: said.TrustStore(certs, nil)})
+	return []string{name}
+}
+
+func (b *builder) blocks(text, at string) []string {
+	if text == "" {
+		return nil
+	}
+	return b.PEM(text, source.Certificate, at)
+}
+
+// keys returns each key; a Secret stays a reference.
+func (b *builder) keys(k keys, algorithm, at string) []said.Key {
+	if k.SignatureAlgorithm != "" {
+		algorithm = k.SignatureAlgorithm
+	}
+	if !slices.Contains([]string{"", "sha224", "sha256", "sha384", "sha512"}, algorithm) {
+		b.Refuse(at+".signatureAlgorithm", fmt.Sprintf("%q", algorithm), "want sha224, sha256, sha384 or sha512")
+	}
+	given := 0
+	for _, is := range []bool{k.PublicKeys != "", k.KMS != "", k.Secret != nil} {
+		if is {
+			given++
+		}
+	}
+	text := strings.TrimSpace(k.PublicKeys)
+	switch {
+	case given != 1:
+		b.Refuse(at, fmt.Sprintf("has %d of publicKeys, kms and secret", given), "give exactly one")
+	case k.Secret != nil && (k.Secret.Name == "" || k.Secret.Namespace == ""):
+		b.Refuse(at+".secret", "has no name or no namespace", "give both")
+	case k.Secret != nil:
+		return []said.Key{{KMS: "k8s://" + k.Secret.Namespace + "/" + k.Secret.Name, Hash: algorithm}}
+	case k.KMS != "" && !source.IsKMS(k.KMS):
+		b.Refuse(at+".kms", fmt.Sprintf("%q", k.KMS), "want awskms://, azurekms://, gcpkms:// or hashivault://")
+	case k.KMS != "":
+		return []said.Key{{KMS: k.KMS, Hash: algorithm}}
+	case source.IsKMS(text) || regexp.MustCompile(`^k8s://[^/\s]+/[^/\s]+$`).MatchString(text):
+		return []said.Key{{KMS: text, Hash: algorithm}}
+	}
+	var list []said.Key
+	if given == 1 && text != "" {
+		for _, block := range b.PEM(text, source.PublicKey, at+".publicKeys") {
+			list = append(list, said.Key{Data: block, Hash: algorithm})
+		}
+	}
+	return list
+}
+
+func (b *builder) keyless(k keyless, at string) said.Attestor {
+	one := said.Identity{IssuerRegExp: k.IssuerRegExp, SubjectRegExp: k.SubjectRegExp}
+	one.Issuer, one.IssuerRegExp = letters(k.Issuer, k.IssuerRegExp)
+	one.Subject, one.SubjectRegExp = letters(k.Subject, k.SubjectRegExp)
+	if k.Issuer != "" && k.IssuerRegExp != "" || k.Subject != "" && k.SubjectRegExp != "" {
+		b.Refuse(at, "has a text and an expression for the same", "give one of them")
+	} else {
+		b.CheckIdentity(one, at)
+	}
+	return said.Attestor{Name: "keyless", Comment: source.Anchored(said.Identity{IssuerRegExp: k.IssuerRegExp, SubjectRegExp: k.SubjectRegExp}), Cosign: &said.Cosign{
+		Keyless: &said.Keyless{
+			Identities: []said.Identity{one}, Extensions: k.AdditionalExtensions,
+			Roots: strings.Join(b.blocks(k.Roots, at+".roots"), ""),
+		},
+		CTLog: b.logs(k.logs, at),
+	}}
+}
+
+// letters makes an expression of a text with wildcards, which an
+// ImageValidatingPolicy compares letter by letter.
+func letters(text, expression string) (string, string) {
+	if !hasWildcard(text) {
+		return text, expression
+	}
+	return "", anyOf([]string{text})
+}
+
+func (b *builder) certificates(k certificates, algorithm, at string) said.Attestor {
+	if algorithm != "" && algorithm != "sha256" {
+		b.Refuse(at, fmt.Sprintf("the signatureAlgorithm %q", algorithm), "a certificate attestor has sha256 alone")
+	}
+	cert, chain := b.blocks(k.Certificate, at+".cert"), b.blocks(k.CertificateChain, at+".certChain")
+	c := &said.Certificates{}
+	if len(cert) > 0 {
+		c.Certificate = &said.Value{Value: strings.Join(cert, "")}
+	}
+	if len(chain) > 0 {
+		c.Chain = &said.Value{Value: strings.Join(chain, "")}
+	}
+	if k.Certificate == "" && k.CertificateChain == "" {
+		b.Refuse(at, "is empty", "give cert or certChain")
+	}
+	return said.Attestor{Name: "certificate", Cosign: &said.Cosign{Certificate: c, CTLog: b.logs(k.logs, at)}}
+}
+
+func (b *builder) logs(l logs, at string) *said.CTLog {
+	out := &said.CTLog{}
+	if l.Rekor != nil {
+		out.URL, out.IgnoreTlog = l.Rekor.URL, l.Rekor.IgnoreTlog
+		out.RekorKey = b.OptionalPEM(l.Rekor.PublicKey, source.PublicKey, at+".rekor.pubkey")
+	}
+	if l.CTLog != nil {
+		out.IgnoreSCT = l.CTLog.IgnoreSCT
+		out.CTKey = b.OptionalPEM(l.CTLog.PublicKey, source.PublicKey, at+".ctlog.pubkey")
+		out.TSAChain = b.OptionalPEM(l.CTLog.TSACertChain, source.Certificate, at+".ctlog.tsaCertChain")
+	}
+	if *out == (said.CTLog{}) {
+		return nil
+	}
+	return out
+}
+
+// attestations carries statements and who must have made them.
+func (b *builder) attestations(at string) {
+	names := map[string]bool{}
+	for i, a := range b.entry.Attestations {
+		place := source.Index(at, i)
+		kind := a.Type
+		if kind == "" {
+			kind = a.PredicateType
+		}
+		switch {
+		case kind == "":
+			b.Refuse(place+".type", "is missing", "say which statements are meant")
+		case a.Type != "" && a.PredicateType != "" && a.Type != a.PredicateType:
+			b.Refuse(place+".predicateType", "contradicts type", "give one of them")
+		case len(a.Conditions) > 0 && string(a.Conditions) != "[]":
+			b.Refuse(place+".conditions", "conditions in JMESPath are given", "write them in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep the rule as it is")
+		case len(a.Attestors) == 0:
+			b.Refuse(place+".attestors", "is missing, so that anybody could have made the statement", "say who must have")
+		}
+		name := a.Name
+		if name == "" {
+			name = "attestation"
+		}
+		one := said.Attestation{Name: said.AttestorName(name, names)}
+		if b.entry.Type == "Notary" {
+			one.Referrer = &said.OfType{Type: kind}
+		} else {
+			one.InToto = &said.OfType{Type: kind}
+		}
+		b.said.Attestations = append(b.said.Attestations, one)
+		for j, set := range a.Attestors {
+			if demand := b.set(set, one.Name, source.Index(place+".attestors", j), 0); demand != "" {
+				b.said.Validations = append(b.said.Validations, said.Validation{Expression: said.Every(demand), Message: "no statement of the type " + kind + " by a signer that the policy accepts"})
+			}
+		}
+	}
+}

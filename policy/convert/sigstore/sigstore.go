@@ -1,0 +1,307 @@
+package sigstore
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
+	"github.com/quaymaster/quaymaster/policy/reference"
+)
+
+// included is the label by which a namespace opts in.
+const included = "policy.sigstore.dev/include"
+
+// reader fills in what it understands.
+type reader struct{ *source.Conversion }
+
+// Read adds the policies of all ClusterImagePolicies together: an image that none of
+// them matches is denied.
+func Read(conversion *source.Conversion, documents []source.Document) {
+	c := reader{conversion}
+	var taken []images.Test
+	for _, d := range documents {
+		var doc document
+		if !c.Decode(d.Text, &doc, d.Prefix) {
+			continue
+		}
+		m := source.MetadataOf(doc.Metadata)
+		switch {
+		case doc.Kind != "ClusterImagePolicy" || !slices.Contains([]string{"policy.sigstore.dev/v1beta1", "policy.sigstore.dev/v1alpha1"}, doc.APIVersion):
+			c.Refuse(d.At("kind"), fmt.Sprintf("%s %s", doc.APIVersion, doc.Kind),
+				"want ClusterImagePolicy of policy.sigstore.dev/v1beta1; a TrustRoot is written into an attestor's trustedRoot by hand")
+			continue
+		case m.Name == "":
+			c.Refuse(d.At("metadata.name"), "is missing", "name the policy")
+		}
+		taken = append(taken, c.policy(doc.Spec, m.Name, source.Below(d.Prefix, "spec"))...)
+	}
+	c.Note("Namespaces are judged that have the label %s: \"true\", as policy-controller's webhook has it unless it was installed otherwise.", included)
+	c.Note("policy-controller denies an image that no ClusterImagePolicy matches, unless its no-match-policy says otherwise: convert all of them together, and remove the last policy if it says allow.")
+	c.Note("policy-controller judges workloads such as Deployments, too. These policies judge pods, whoever makes them.")
+	p := said.Deny("sigstore-unmatched", images.Others(images.ByIdentity, taken).Reference("The images that no ClusterImagePolicy matches."),
+		"no ClusterImagePolicy matches this image")
+	p.Match = includedPods()
+	c.Say(p)
+}
+
+func includedPods() *said.MatchConstraints {
+	m := said.Pods()
+	m.NamespaceSelector = &said.Selector{MatchLabels: map[string]string{included: "true"}}
+	return m
+}
+
+// policy makes a policy for each entry of match, and returns the images
+// that it speaks of.
+func (c reader) policy(s spec, name, at string) []images.Test {
+	globs := c.images(s, at)
+	p := said.Policy{Name: name}
+	comment := "The images of the policy's globs."
+	p.Images = []said.ImageReference{images.Selection{Spelling: images.ByIdentity, Takes: images.Some(globs)}.Reference(comment)}
+	switch s.Mode {
+	case "", "enforce":
+	case "warn":
+		p.Actions = []string{"Warn"}
+	default:
+		c.Refuse(at+".mode", fmt.Sprintf("%q", s.Mode), "want enforce or warn")
+	}
+	if len(s.Policy) > 0 {
+		c.Refuse(at+".policy", "a policy in CUE or Rego", "write it in CEL into the new policy by hand, or keep this one as it is (this gateway takes it, too)")
+	}
+	passes := c.authorities(&p, s.Authorities, at+".authorities")
+	if passes {
+		c.Note("%s: an authority passes without proof (static), and any authority is enough: no policy is needed.", at)
+		return globs
+	}
+	matches := s.Match
+	if len(matches) == 0 {
+		matches = []match{{Version: "v1", Resource: "pods"}}
+	}
+	for i, m := range matches {
+		place := source.Index(at+".match", i)
+		if m.Resource != "pods" || m.Group != "" || m.Version != "v1" && m.Version != "*" {
+			c.Refuse(place, fmt.Sprintf("%s/%s %s", m.Group, m.Version, m.Resource), "these policies judge pods, whoever makes them: say pods of v1, or keep this one as it is")
+			continue
+		}
+		own := p
+		own.Match = includedPods()
+		own.Match.ObjectSelector = m.Selector
+		c.Say(&own)
+	}
+	return globs
+}
+
+func (c reader) images(s spec, at string) []images.Test {
+	if len(s.Images) == 0 || len(s.Images) > source.MaxRules {
+		c.Refuse(at+".images", fmt.Sprintf("%d globs", len(s.Images)), fmt.Sprintf("want 1 to %d", source.MaxRules))
+	}
+	var tests []images.Test
+	for i, one := range s.Images {
+		text := one.Glob
+		switch text {
+		case "*":
+			text = "docker.io/library/*"
+		case "*/*":
+			text = "docker.io/*/*"
+		}
+		if why := reference.Unmatchable(text); why != "" || text == "" || strings.Contains(text, "?") {
+			c.Refuse(source.Index(at+".images", i)+".glob", fmt.Sprintf("%q can match no image %s", one.Glob, why), "want letters, digits and - _ : / * . @ alone")
+			continue
+		}
+		tests = append(tests, globPattern(text))
+	}
+	return tests
+}
+
+// globPattern is a glob, whose * crosses no slash and whose ** does, as a question
+// about a name by its identity.
+func globPattern(text string) images.Pattern {
+	text = reference.Normal(text)
+	prefix, rest := "^", text
+	host, path, hasPath := strings.Cut(text, "/")
+	switch {
+	case host == "docker.io" && hasPath && !strings.HasPrefix(path, "library/"):
+		prefix, rest = `^docker\.io/(library/)?`, path
+	case !strings.ContainsAny(host, ".:*") && host != "localhost":
+		prefix = `^(docker\.io/(library/)?)?`
+	case strings.Contains(host, "*") && hasPath && !strings.Contains(path, "/"):
+		prefix, rest = "^"+globbed(host)+"/(library/)?", path
+	}
+	if reference.Untagged(text) {
+		return images.Pattern(prefix + globbed(rest) + "[:@]")
+	}
+	if base, ok := strings.CutSuffix(rest, ":*"); ok && !strings.HasSuffix(base, "*") {
+		return images.Pattern(prefix + globbed(base) + "[:@]")
+	}
+	return images.Pattern(prefix + globbed(rest) + "$")
+}
+
+func globbed(glob string) string {
+	return strings.NewReplacer(`\*\*`, `.*`, `\*`, `[^/]*`).Replace(regexp.QuoteMeta(glob))
+}
+
+// authorities carries the authorities, of which any is enough; true if one passes
+// without proof.
+func (c reader) authorities(p *said.Policy, list []authority, at string) bool {
+	if len(list) == 0 || len(list) > source.MaxRules {
+		c.Refuse(at, fmt.Sprintf("%d authorities", len(list)), fmt.Sprintf("want 1 to %d", source.MaxRules))
+		return false
+	}
+	taken, statements := map[string]bool{}, map[string]bool{}
+	var signers, demands []string
+	passes := false
+	for i, a := range list {
+		place := source.Index(at, i)
+		if a.Static != nil {
+			switch {
+			case a.Static.Action == "pass":
+				passes = true
+			case a.Static.Action != "fail":
+				c.Refuse(place+".static.action", fmt.Sprintf("%q", a.Static.Action), "want pass or fail")
+			}
+			continue
+		}
+		name := a.Name
+		if name == "" {
+			name = "authority-" + strconv.Itoa(i)
+		}
+		one := c.authority(a, place)
+		one.Name = said.AttestorName(name, taken)
+		p.Attestors = append(p.Attestors, one)
+		if len(a.Attestations) == 0 {
+			signers = append(signers, one.Name)
+			continue
+		}
+		var all []string
+		for j, s := range a.Attestations {
+			all = append(all, c.attestation(p, s, one.Name, statements, source.Index(place+".attestations", j)))
+		}
+		demand := strings.Join(all, " && ")
+		if len(all) > 1 {
+			demand = "(" + demand + ")"
+		}
+		demands = append(demands, demand)
+	}
+	if len(signers) > 0 {
+		demands = append([]string{said.Signed(signers, 1)}, demands...)
+	}
+	expression := said.Denied()
+	if len(demands) > 0 {
+		expression = said.Every(strings.Join(demands, "\n    || "))
+	} else {
+		p.Pin = &said.Pinning{}
+	}
+	p.Validations = []said.Validation{{Expression: expression, Message: "no authority of the policy is satisfied"}}
+	return passes
+}
+
+func (c reader) attestation(p *said.Policy, a attestation, signer string, taken map[string]bool, at string) string {
+	if len(a.Policy) > 0 {
+		c.Refuse(at+".policy", "a policy in CUE or Rego", "write it in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep this one as it is (this gateway takes it, too)")
+	}
+	kind := attest.PredicateURI(a.PredicateType)
+	if !strings.Contains(kind, ":") {
+		c.Refuse(at+".predicateType", fmt.Sprintf("%q", a.PredicateType), "want a URI, or one of cosign's short names")
+	}
+	one := said.Attestation{Name: said.AttestorName(a.Name, taken), InToto: &said.OfType{Type: kind}}
+	p.Attestations = append(p.Attestations, one)
+	return said.Attested(one.Name, []string{signer}, 1)
+}
+
+// authority is one signer.
+func (c reader) authority(a authority, at string) said.Attestor {
+	if (a.Key != nil) == (a.Keyless != nil) {
+		c.Refuse(at, "is not exactly one of key, keyless and static", "say who must have signed")
+		return said.Attestor{}
+	}
+	if len(a.Timestamp) > 0 {
+		c.Refuse(at+".rfc3161timestamp", "names a TrustRoot", "write the authority's certificates into ctlog.tsaCertChain of the new policy by hand")
+	}
+	if a.Format != "" {
+		c.Note("Left out, since a signature counts in either form: signatureFormat.")
+	}
+	one := &said.Cosign{CTLog: &said.CTLog{}}
+	if a.CTLog != nil {
+		if a.CTLog.TrustRootRef != "" {
+			c.Refuse(at+".ctlog.trustRootRef", "names a TrustRoot", "write the log's key into ctlog.rekorPubKey of the new policy by hand")
+		}
+		one.CTLog.URL = a.CTLog.URL
+	} else {
+		one.CTLog.IgnoreTlog = a.Key != nil
+	}
+	c.location(one, a.Source, at+".source")
+	if a.Key != nil {
+		one.Key = c.key(*a.Key, at+".key")
+		remark := ""
+		if a.CTLog == nil {
+			remark = "policy-controller asks for no log entry of a key without ctlog, and so does this."
+		}
+		return said.Attestor{Cosign: one, Comment: remark}
+	}
+	k, at := a.Keyless, at+".keyless"
+	if k.TrustRootRef != "" {
+		c.Refuse(at+".trustRootRef", "names a TrustRoot", "write it as a trusted_root.json into the attestor's trustedRoot by hand")
+	}
+	if k.CACert != nil {
+		c.Refuse(at+".ca-cert", "is given", "write the authority's certificates into keyless.roots of the new policy by hand")
+	}
+	if k.URL != "" {
+		c.Note("Left out, since nothing is asked of it: %s.url.", at)
+	}
+	one.CTLog.IgnoreSCT = k.IgnoreSCT
+	one.Keyless = &said.Keyless{}
+	for i, each := range k.Identities {
+		c.CheckIdentity(said.Identity(each), source.Index(at+".identities", i))
+		one.Keyless.Identities = append(one.Keyless.Identities, said.Identity(each))
+	}
+	if len(k.Identities) == 0 {
+		c.Refuse(at+".identities", "is empty, so that anybody could sign", "say who must have")
+	}
+	if *one.CTLog == (said.CTLog{}) {
+		one.CTLog = nil
+	}
+	return said.Attestor{Cosign: one, Comment: source.Anchored(one.Keyless.Identities...)}
+}
+
+func (c reader) location(one *said.Cosign, list []location, at string) {
+	switch {
+	case len(list) > 1:
+		c.Refuse(at, fmt.Sprintf("%d places", len(list)), "give one, as policy-controller takes no more")
+	case len(list) == 1:
+		one.Source = &said.Location{Repository: list[0].OCI, PullSecrets: list[0].PullSecrets, TagPrefix: list[0].TagPrefix}
+	}
+}
+
+func (c reader) key(k key, at string) *said.Key {
+	if !slices.Contains([]string{"", "sha224", "sha256", "sha384", "sha512"}, k.HashAlgorithm) {
+		c.Refuse(at+".hashAlgorithm", fmt.Sprintf("%q", k.HashAlgorithm), "want sha224, sha256, sha384 or sha512")
+	}
+	given := 0
+	for _, is := range []bool{k.Data != "", k.KMS != "", k.SecretRef != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		c.Refuse(at, fmt.Sprintf("has %d of data, kms and secretRef", given), "give exactly one")
+	case k.SecretRef != nil:
+		c.Refuse(at+".secretRef", "names a Secret in policy-controller's own namespace", "write the public key itself into data")
+	case k.KMS != "" && !source.IsKMS(k.KMS):
+		c.Refuse(at+".kms", fmt.Sprintf("%q", k.KMS), "want awskms://, azurekms://, gcpkms:// or hashivault://")
+	case k.KMS != "":
+		return &said.Key{KMS: k.KMS, Hash: k.HashAlgorithm}
+	default:
+		blocks := c.PEM(k.Data, source.PublicKey, at+".data")
+		if len(blocks) > 1 {
+			c.Refuse(at+".data", fmt.Sprintf("%d keys", len(blocks)), "give each an authority of its own")
+		}
+		return &said.Key{Data: strings.Join(blocks, ""), Hash: k.HashAlgorithm}
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package policy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// TestCountedFacts: each member is met by a signer of its own, in whichever order they
+// come, and the decision names those that counted.
+func TestCountedFacts(t *testing.T) {
+	answers := world{
+		"one": signedBy("A"), "both": signedBy("A", "B"), "two": signedBy("B"), "three": signedBy("A", "B", "C"),
+	}
+	nested := func(threshold int, names ...string) policy.Requirement {
+		inner := set(2, "one", "two")
+		r := set(threshold, names...)
+		r.Members = append(r.Members, policy.Member{Set: &inner})
+		return r
+	}
+	for _, c := range []struct {
+		reason string
+		set    policy.Requirement
+		want   []string // none: failed
+	}{
+		{"one by its first signer", set(1, "both"), []string{"A"}},
+		{"the first gives way to the second", set(2, "both", "one"), []string{"B", "A"}},
+		{"the second has what is left", set(2, "one", "both"), []string{"A", "B"}},
+		{"two give way to the third", set(3, "three", "both", "one"), []string{"C", "B", "A"}},
+		{"one signer for two", set(2, "one", "one"), nil},
+		{"two signers for three", set(3, "both", "one", "two"), nil},
+		{"a nested set by all of its signers", nested(1), []string{"A", "B"}},
+		{"a nested set and one with a signer of its own", nested(2, "three"), []string{"B", "A", "B"}},
+	} {
+		got := policy.Decide(check(c.set), answers.answers)
+		var names []string
+		for _, fact := range got.Facts {
+			names = append(names, fact.Signer.KeyFingerprint)
+		}
+		if (got.Result == policy.Pass) != (c.want != nil) {
+			t.Errorf("%s: %s %+v", c.reason, got.Result, got.Reasons)
+		} else if c.want != nil && !slices.Equal(names, c.want) {
+			t.Errorf("%s: counted %q, want %q", c.reason, names, c.want)
+		}
+	}
+}
+
+// TestStatementsThatAreNone: what says nothing agrees with no condition, not with the
+// absence of one either.
+func TestStatementsThatAreNone(t *testing.T) {
+	one := func(condition policy.Condition) *policy.Check {
+		return &policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+			Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a")}, Condition: condition,
+		}}}
+	}
+	for _, c := range []struct {
+		reason    string
+		condition policy.Condition
+		answer    policy.Answer
+		want      policy.Result
+	}{
+		{"a statement", nil, stated("A", `null`), policy.Pass},
+		{"a statement that agrees", says("null"), stated("A", `null`), policy.Pass},
+		{"a predicate that is no JSON", nil, stated("A", `{`), policy.Fail},
+		{"a predicate that is no JSON, and a condition that takes nothing", says("null"), stated("A", `{`), policy.Fail},
+		{"a signature", nil, signedBy("A"), policy.Fail},
+		{"a signature, and a condition that takes nothing", says("null"), signedBy("A"), policy.Fail},
+	} {
+		if got := policy.Decide(one(c.condition), world{"a": c.answer}.answers); got.Result != c.want {
+			t.Errorf("%s: %s %+v, want %s", c.reason, got.Result, got.Reasons, c.want)
+		}
+	}
+}
+
+// TestDenyAcrossAttestations: one combination that passes is enough, of what has a name,
+// and of no more than are asked about.
+func TestDenyAcrossAttestations(t *testing.T) {
+	many := func(word string, count int) policy.Answer {
+		var predicates []string
+		for i := range count {
+			predicates = append(predicates, fmt.Sprintf(`"%s %d"`, word, i))
+		}
+		return stated("A", predicates...)
+	}
+	asking := func(first, second string, deny string) *policy.Check {
+		c := &policy.Check{Entry: "verifyImages[0]", Deny: says(deny)}
+		for i, name := range []string{first, second} {
+			c.Attestations = append(c.Attestations, policy.Attestation{
+				Name: name, Path: fmt.Sprintf("attestations[%d]", i), PredicateType: "scan", Signers: []policy.Requirement{set(1, "signer "+fmt.Sprint(i))},
+			})
+		}
+		return c
+	}
+	for _, c := range []struct {
+		reason        string
+		check         *policy.Check
+		first, second policy.Answer
+		want          policy.Result
+		code          policy.Code
+	}{
+		{"neither is bad", asking("x", "y", "bad"), many("good", 1), many("good", 1), policy.Pass, policy.Verified},
+		{"the first is bad", asking("x", "y", "bad"), many("bad", 1), many("good", 1), policy.Fail, policy.Denied},
+		{"the second is bad", asking("x", "y", "bad"), many("good", 1), many("bad", 1), policy.Fail, policy.Denied},
+		{"one that has no name is not asked about", asking("", "y", "bad"), many("bad", 1), many("good", 1), policy.Pass, policy.Verified},
+		{"one of many second ones is good", asking("x", "y", "bad"), many("good", 3), stated("A", `"bad"`, `"bad too"`, `"good"`), policy.Pass, policy.Verified},
+		{"as many as are asked about", asking("x", "y", "bad"), many("good", 16), many("good", 16), policy.Pass, policy.Verified},
+		{"more", asking("x", "y", "bad"), many("good", 257), many("good", 1), policy.Fail, policy.TooMuch},
+	} {
+		got := policy.Decide(c.check, world{"signer 0": c.first, "signer 1": c.second}.answers)
+		if got.Result != c.want || got.Reasons[0].Code != c.code {
+			t.Errorf("%s: %s %+v, want %s with %s", c.reason, got.Result, got.Reasons, c.want, c.code)
+		}
+	}
+	for reason, answer := range map[policy.Result]policy.Answer{policy.Undecided: unreachable, policy.Fail: rejected(verify.WrongKey)} {
+		got := policy.Decide(asking("x", "y", "{"), world{"signer 0": answer, "signer 1": many("good", 1)}.answers)
+		if got.Result != reason || slices.ContainsFunc(got.Reasons, func(r policy.Reason) bool { return r.Code == policy.Denied }) {
+			t.Errorf("a condition was asked about what is not there: %s %+v, want %s", got.Result, got.Reasons, reason)
+		}
+	}
+	words := asking("x", "y", "bad")
+	words.DenyMessage = "the author's words"
+	for _, c := range []struct {
+		check *policy.Check
+		want  string
+	}{{asking("x", "y", "bad"), "the policy's deny condition holds"}, {words, "the author's words"}} {
+		got := policy.Decide(c.check, world{"signer 0": many("bad", 1), "signer 1": many("good", 1)}.answers)
+		if got.Result != policy.Fail || got.Reasons[0].Message != c.want {
+			t.Errorf("got %+v, want %q", got.Reasons, c.want)
+		}
+	}
+	if (policy.Ruling{Result: policy.Fail}).Passes() || !(policy.Ruling{Result: policy.Pass}).Passes() || !(policy.Ruling{}).Passes() || (policy.Ruling{Result: policy.Undecided}).Passes() {
+		t.Error("what passes is another")
+	}
+}
+
+// documents is a rule about what is no Kubernetes object.
+type documents struct{ ruling }
+
+func (documents) OnlyDocuments() bool { return true }
+
+// TestSilentRules: a rule that does not speak of an object is not told of, and one about
+// documents is not asked about objects.
+func TestSilentRules(t *testing.T) {
+	set := setOf(t, &policy.Policy{
+		Kind: "ClusterPolicy", Name: "p",
+		Mutations:   []policy.Mutation{ruling{name: "mute"}, ruling{name: "said", says: policy.Validated{Result: policy.Pass}}},
+		Validations: []policy.Validation{ruling{name: "object", says: policy.Validated{Result: policy.Pass}}, documents{ruling{name: "document", says: policy.Validated{Result: policy.Pass}}}},
+	})
+	if _, results := set.Mutate(t.Context(), configMap("shop", nil), func(*policy.Subject) policy.Finder { return none }); len(results) != 1 || results[0].Rule != "said" {
+		t.Errorf("got %+v, want what was said", results)
+	}
+	for document, want := range map[bool]string{false: "object", true: "document"} {
+		subject := configMap("shop", nil)
+		subject.Document = document
+		results := set.Validate(t.Context(), subject, none)
+		if len(results) != 1 || results[0].Rule != want || len(results[0].Ruling.Reasons) != 0 {
+			t.Errorf("a document: %t: got %+v, want %s, which needs no reason", document, results, want)
+		}
+	}
+}
+
+// TestMayOfEveryKind: a rule that names no kind may speak of each.
+func TestMayOfEveryKind(t *testing.T) {
+	for _, c := range []struct {
+		kinds []string
+		want  bool
+	}{{nil, true}, {[]string{"ConfigMap"}, true}, {[]string{"Secret"}, false}} {
+		set := setOf(t, &policy.Policy{
+			Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{ruling{name: "a", kinds: c.kinds}}, Mutations: []policy.Mutation{ruling{name: "b", kinds: c.kinds}},
+		})
+		subject := configMap("shop", nil)
+		if set.MayValidate(subject) != c.want || set.MayMutate(subject) != c.want {
+			t.Errorf("rules of kinds %q may speak of a ConfigMap: %t", c.kinds, !c.want)
+		}
+	}
+}
+
+// TestReasonsAreKept: a failure says why in its own words, and one that does not is told of.
+func TestReasonsAreKept(t *testing.T) {
+	for _, c := range []struct {
+		says policy.Validated
+		want policy.Code
+	}{
+		{violated("no"), policy.Violated},
+		{policy.Validated{Result: policy.Fail, Action: policy.Enforce}, policy.Internal},
+	} {
+		set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{ruling{name: "a", says: c.says}}})
+		results := set.Validate(t.Context(), configMap("shop", nil), none)
+		if len(results) != 1 || len(results[0].Ruling.Reasons) != 1 || results[0].Ruling.Reasons[0].Code != c.want {
+			t.Errorf("got %+v, want %s", results, c.want)
+		}
+	}
+}
+
+// leaving is a rule that leaves images alone by itself.
+type leaving struct{ rule }
+
+func (l leaving) Plan(ctx context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+	plan, err := l.rule.Plan(ctx, s, images)
+	for i := range plan.Checks {
+		plan.Checks[i].Skip = "of its own"
+	}
+	return plan, err
+}
+
+// TestExceptedAndLeft: what the policy leaves alone by itself is no exception's.
+func TestExceptedAndLeft(t *testing.T) {
+	for _, c := range []struct {
+		rule policy.Rule
+		want bool
+	}{
+		{rule{name: "signed", patterns: []string{"*"}}, true},
+		{leaving{rule{name: "signed", patterns: []string{"*"}}}, false},
+	} {
+		base := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{c.rule}})
+		set, err := base.With(exception("x", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := set.Plan(t.Context(), &policy.Subject{Kind: "Pod", Time: now}, finder(pictured("/a", "registry.test/a:v1")))
+		if len(plan.Checks) != 1 || (plan.Checks[0].Exception != nil) != c.want || plan.Checks[0].Skip == "" {
+			t.Errorf("got %+v, want it to be the exception's: %t", plan.Checks, c.want)
+		}
+	}
+}
+
+// TestExceptionOfWhatChanged: a rule that cannot be asked is left alone where an exception
+// covers what changed; what did not change needs none.
+func TestExceptionOfWhatChanged(t *testing.T) {
+	base := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{rule{name: "signed", patterns: []string{"*"}, err: errors.New("no answer")}}})
+	unchanged := pictured("/b", "registry.test/b:v1")
+	unchanged.Unchanged = true
+	for _, c := range []struct {
+		reason string
+		images []string // of the exception
+		object []policy.Image
+		open   bool
+	}{
+		{"it covers what changed", []string{"registry.test/a:*"}, []policy.Image{pictured("/a", "registry.test/a:v1"), unchanged}, false},
+		{"it covers what did not", []string{"registry.test/b:*"}, []policy.Image{pictured("/a", "registry.test/a:v1"), unchanged}, true},
+		{"it lists images, and the object has none", []string{"registry.test/a:*"}, nil, true},
+		{"it is for all, and the object has none", nil, nil, false},
+	} {
+		set, err := base.With(exception("x", func(e *policy.Exception) { e.Images = c.images }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := set.Plan(t.Context(), &policy.Subject{Kind: "Pod", Time: now}, finder(c.object...))
+		if len(plan.Results) != 1 || (plan.Results[0].Err != nil) != c.open || (plan.Results[0].Exception == nil) != c.open {
+			t.Errorf("%s: %+v", c.reason, plan.Results)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package held_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/held"
+)
+
+// rule is any rule.
+type rule struct{ policy.Rule }
+
+func enforcing() *policy.Policy {
+	return &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Rules: []policy.Rule{rule{}}}
+}
+
+func read(t *testing.T, p *policy.Policy, text string) held.Version {
+	t.Helper()
+	v, err := held.Read(p, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+const document = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: signed, uid: u, resourceVersion: "7", managedFields: [{manager: x}], labels: {team: a}, annotations: {quaymaster.dev/stale-if-error: 1h, kubectl.kubernetes.io/last-applied-configuration: x}}
+spec: {rules: [a]}
+status: {ready: true}
+`
+
+// TestReadVersion: a version is what a document says the policy does, and nothing else.
+func TestReadVersion(t *testing.T) {
+	v := read(t, enforcing(), document)
+	if v.ID != "ClusterPolicy/signed" || !v.Enforcing || v.Accepted || len(v.Hash) != 64 {
+		t.Errorf("%+v", v)
+	}
+	for _, c := range []struct {
+		before, after string
+		same          bool
+		reason        string
+	}{
+		{"rules: [a]", "rules: [b]", false, "a rule"},
+		{"stale-if-error: 1h", "stale-if-error: 2h", false, "an annotation that counts"},
+		{"team: a", "team: b", true, "a label"},
+		{`"7"`, `"8"`, true, "the API server's version"},
+		{"ready: true", "ready: false", true, "the status"},
+		{"last-applied-configuration: x", "last-applied-configuration: y", true, "what kubectl notes"},
+		{"stale-if-error: 1h", "stale-if-error: 1h, quaymaster.dev/guard: accepted", true, "that somebody accepts it"},
+		{"stale-if-error: 1h", "stale-if-error: 1h, quaymaster.dev/guard: later", true, "another word"},
+	} {
+		other := read(t, enforcing(), strings.Replace(document, c.before, c.after, 1))
+		if (other.Hash == v.Hash) != c.same {
+			t.Errorf("%s: the same %t, want %t", c.reason, other.Hash == v.Hash, c.same)
+		}
+		if other.Accepted != strings.Contains(c.after, "guard: accepted") {
+			t.Errorf("%s: accepted %t", c.reason, other.Accepted)
+		}
+	}
+	if bytes.Contains(v.Text, []byte("managedFields")) || bytes.Contains(v.Text, []byte("resourceVersion")) || !bytes.Contains(v.Text, []byte("team")) {
+		t.Errorf("kept is %s", v.Text)
+	}
+	if again := read(t, enforcing(), string(v.Text)); again.Hash != v.Hash {
+		t.Error("what is kept is another version")
+	}
+	for _, c := range []struct {
+		p      *policy.Policy
+		want   bool
+		reason string
+	}{
+		{&policy.Policy{AuditOnly: true, Rules: []policy.Rule{rule{}}}, false, "it audits"},
+		{&policy.Policy{}, false, "it has no rule that denies"},
+		{&policy.Policy{Broken: errors.New("x")}, true, "it is broken, and denies what it names"},
+	} {
+		if got := held.Enforces(c.p); got != c.want {
+			t.Errorf("%s: %t", c.reason, got)
+		}
+	}
+	for _, text := range []string{"", "a: [", "[]"} {
+		if _, err := held.Read(enforcing(), []byte(text)); err == nil {
+			t.Errorf("%q is a document", text)
+		}
+	}
+	if _, err := held.Read(nil, []byte(document)); err == nil {
+		t.Error("no policy is one")
+	}
+}
+
+func version(id, hash string) held.Version {
+	return held.Version{ID: id, Hash: hash, Enforcing: true, Text: []byte(`{"hash":"` + hash + `"}`)}
+}
+
+// TestStanding: nothing is weakened because a newer version waits, or because nobody knows.
+func TestStanding(t *testing.T) {
+	known := held.New(version("a", "1"), held.Version{ID: "audits", Hash: "1"}, held.Version{ID: "textless", Hash: "1", Enforcing: true})
+	accepted, loosened := version("a", "2"), version("a", "2")
+	accepted.Accepted, loosened.Enforcing = true, false
+	for _, c := range []struct {
+		ledger *held.Ledger
+		v      held.Version
+		want   held.Standing
+		reason string
+	}{
+		{known, version("a", "1"), held.Itself, "approved"},
+		{known, version("a", "2"), held.Previous, "a change: what was approved stays"},
+		{known, accepted, held.Itself, "a change that somebody accepts"},
+		{known, loosened, held.Itself, "its author has it audit"},
+		{known, version("new", "1"), held.Audited, "a new one"},
+		{known, version("audits", "2"), held.Audited, "one that only audited before"},
+		{known, version("textless", "2"), held.Itself, "nobody knows what was in force: the new one is"},
+		{nil, version("new", "1"), held.Itself, "nothing is known"},
+		{held.New(), version("new", "1"), held.Audited, "there was nothing when the guard began"},
+	} {
+		if got := c.ledger.Of(c.v); got != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestThere: a policy that goes and comes back as it was is in force at once.
+func TestThere(t *testing.T) {
+	l := held.New(version("a", "1"), version("b", "1")).There(map[string]bool{"a": true})
+	if b, known := l.Before("b"); !known || !b.Gone || l.Of(version("b", "1")) != held.Itself {
+		t.Errorf("it is forgotten: %+v", b)
+	}
+	if back := l.There(map[string]bool{"a": true, "b": true}); back.Equal(l) || !back.Equal(held.New(version("a", "1"), version("b", "1"))) {
+		t.Error("it does not come back")
+	}
+	var many []held.Version
+	for i := range 1_500 {
+		many = append(many, version(fmt.Sprint("p", i), "1"))
+	}
+	l = held.New(many...).There(nil)
+	kept := 0
+	for _, v := range many {
+		if _, known := l.Before(v.ID); known {
+			kept++
+		}
+	}
+	if kept != 1_000 {
+		t.Errorf("%d that are gone are remembered", kept)
+	}
+}
+
+func TestEncode(t *testing.T) {
+	l := held.New(version("a", "1"), version("b", "2"))
+	text, err := l.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := held.Decode(text)
+	if err != nil || !got.Equal(l) || got.Equal(held.New()) || got.Equal(nil) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := (*held.Ledger)(nil).Encode(); err == nil {
+		t.Error("nothing is written")
+	}
+}
+
+// TestEncodeIsBounded: where texts have no room, the longest go, and no hash.
+func TestEncodeIsBounded(t *testing.T) {
+	random := rand.NewChaCha8([32]byte{})
+	var versions []held.Version
+	for i := range 40 {
+		noise := make([]byte, 40<<10)
+		_, _ = random.Read(noise)
+		versions = append(versions, held.Version{ID: fmt.Sprint(i), Hash: fmt.Sprint(i), Enforcing: true, Text: noise})
+	}
+	versions = append(versions, version("short", "1"))
+	text, err := held.New(versions...).Encode()
+	if err != nil || len(text) > held.MaxEncoded {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	l, err := held.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := 0
+	for _, v := range versions {
+		before, known := l.Before(v.ID)
+		if !known || before.Hash != v.Hash {
+			t.Errorf("%s is lost", v.ID)
+		}
+		if len(before.Text) == 0 {
+			without++
+		}
+	}
+	if short, _ := l.Before("short"); len(short.Text) == 0 || without == 0 || without == len(versions) {
+		t.Errorf("%d of %d without a text", without, len(versions))
+	}
+}
+
+func zipped(text string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(text))
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// TestDecodeRefuses: what is damaged, or of a later version, is no ledger.
+func TestDecodeRefuses(t *testing.T) {
+	const good = `{"version":1,"policies":{"a":{"hash":"1"}}}`
+	if _, err := held.Decode(zipped(good)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text   []byte
+		later  bool
+		reason string
+	}{
+		{nil, false, "nothing"},
+		{[]byte(good), false, "not compressed"},
+		{zipped(good)[:30], false, "cut"},
+		{zipped(good + "x"), false, "more behind it"},
+		{zipped(strings.Replace(good, ":1", ":2", 1)), true, "of a later version"},
+		{zipped(strings.Replace(good, ":1", ":0", 1)), false, "of none"},
+		{zipped(`{"version":1}`), false, "without policies"},
+		{zipped(strings.Replace(good, `"a"`, `""`, 1)), false, "without a name"},
+		{zipped(strings.Replace(good, `"1"`, `""`, 1)), false, "without a hash"},
+	} {
+		if _, err := held.Decode(c.text); err == nil || errors.Is(err, held.ErrVersion) != c.later {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(zipped(`{"version":1,"policies":{"a":{"hash":"1","text":"e30="}}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l, err := held.Decode(text)
+		if err != nil {
+			return
+		}
+		again, err := l.Encode()
+		if err != nil {
+			t.Skip("it has no room")
+		}
+		if got, err := held.Decode(again); err != nil || len(again) < held.MaxEncoded/2 && !got.Equal(l) {
+			t.Errorf("it is read as another one: %v", err)
+		}
+	})
+}
+
+func Example() {
+	approved := held.Version{ID: "ClusterPolicy/signed", Hash: "1", Enforcing: true, Text: []byte("{}")}
+	ledger := held.New(approved)
+	changed := approved
+	changed.Hash = "2"
+	fmt.Println(ledger.Of(approved), ledger.Of(changed), ledger.Approve(changed).Of(changed))
+	// Output: itself previous itself
+}

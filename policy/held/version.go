@@ -1,0 +1,86 @@
+package held
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// The annotation by which a policy comes into force untried.
+const (
+	Annotation = "quaymaster.dev/guard"
+	Accepted   = "accepted"
+)
+
+// Version is a policy with one content.
+type Version struct {
+	// ID is the policy's (policy.Policy.ID).
+	ID string
+	// Hash names what of the document says what the policy does.
+	Hash string
+	// Enforcing: the policy denies.
+	Enforcing bool
+	// Accepted: its annotation says so.
+	Accepted bool
+	// Text is the document as JSON, without what the API server notes in it.
+	Text []byte
+}
+
+// Read returns a document's version. It refuses what is no JSON or YAML object.
+func Read(p *policy.Policy, text []byte) (Version, error) {
+	if p == nil {
+		return Version{}, errors.New("held: want a policy")
+	}
+	var document map[string]any
+	if err := yaml.Unmarshal(text, &document); err != nil { // JSON is YAML, too
+		return Version{}, fmt.Errorf("held: %s: %w", p.ID(), err)
+	}
+	if document == nil {
+		return Version{}, fmt.Errorf("held: %s: the document is no object", p.ID())
+	}
+	delete(document, "status")
+	metadata, _ := document["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	accepted := annotations[Annotation] == Accepted
+	delete(annotations, lastApplied)
+	for key := range metadata {
+		if key != "name" && key != "namespace" && key != "labels" && key != "annotations" {
+			delete(metadata, key)
+		}
+	}
+	kept, err := json.Marshal(document)
+	if err != nil {
+		return Version{}, fmt.Errorf("held: %s: %w", p.ID(), err)
+	}
+	// Neither labels nor who accepts it are what a policy does.
+	delete(metadata, "labels")
+	if annotations = maps.Clone(annotations); annotations != nil {
+		delete(annotations, Annotation)
+		delete(metadata, "annotations")
+		if len(annotations) > 0 {
+			metadata["annotations"] = annotations
+		}
+	}
+	said, err := json.Marshal(document)
+	if err != nil {
+		return Version{}, fmt.Errorf("held: %s: %w", p.ID(), err)
+	}
+	sum := sha256.Sum256(said)
+	return Version{ID: p.ID(), Hash: hex.EncodeToString(sum[:]), Enforcing: Enforces(p), Accepted: accepted, Text: kept}, nil
+}
+
+// lastApplied is what kubectl keeps in an object: the object.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// Enforces reports whether a policy may deny. Rules that change or make objects deny
+// nothing.
+func Enforces(p *policy.Policy) bool {
+	return !p.AuditOnly && (len(p.Rules)+len(p.Validations) > 0 || p.Broken != nil)
+}

@@ -1,0 +1,66 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/registry/allowance"
+)
+
+// Caller is in whose name registries are asked.
+type Caller struct {
+	// Tenant shares what may be asked at once with others: none takes all of it, and
+	// who asks little does not wait for who asks much. "" is nobody in particular,
+	// for whom nothing is kept back.
+	Tenant string
+	// Account names the credentials, and is none: registries limit each by itself.
+	Account string
+}
+
+// For returns a Client that is With(meter) and asks in the name of caller.
+func (c *Client) For(caller Caller, meter *Meter) *Client {
+	named := c.With(meter)
+	named.caller = caller
+	return named
+}
+
+// enter waits until the host may be asked, then for a place among those who ask at
+// once: who waits for the former holds none of the latter.
+func (c *Client) enter(ctx context.Context, host string) (ticket *allowance.Ticket, leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	for {
+		ticket, err = c.allowance.Enter(ctx, c.account(host), c.background)
+		if err != nil {
+			return nil, nil, err
+		}
+		hold, err := c.lanes.Enter(ctx, fair.Claim{Tenant: c.caller.Tenant, Host: host, Alone: c.caller.Tenant == ""})
+		if err != nil {
+			ticket.Leave()
+			return nil, nil, err
+		}
+		leave = func() {
+			hold.Leave()
+			ticket.Leave()
+		}
+		if ticket.Holds() {
+			return ticket, leave, nil
+		}
+		leave() // another was told 429 while this one waited
+	}
+}
+
+// Apart names the tenant if it has its share of what may be asked at once of the
+// repository's registry: nobody else should wait for what it asks then. "" if not.
+func (c *Client) Apart(repository image.Repository) string {
+	if c.caller.Tenant == "" || !c.lanes.Crowded(fair.Claim{Tenant: c.caller.Tenant, Host: c.schemes.origin(repository).Host}) {
+		return ""
+	}
+	return c.caller.Tenant
+}
+
+func (c *Client) account(host string) allowance.Account {
+	return allowance.Account{Host: host, Name: c.caller.Account}
+}

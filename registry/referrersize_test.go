@@ -1,0 +1,39 @@
+package registry_test
+
+import (
+	"testing"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+)
+
+// TestAnEntryIsBounded: what the reader of a list has to hold at once is bounded, and
+// not by the list's own bound: neither white space nor one entry is read as far as that.
+func TestAnEntryIsBounded(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		do     registrytest.Action
+		kind   image.Kind
+		most   int64 // bytes that are read; the reader's room doubles
+	}{
+		{"white space without end", registrytest.Endless(), image.Bound, 12 << 20},
+		{"one entry of the size of a list", registrytest.Oversize(image.MediaTypeIndex, 31<<20), image.Bound, 12 << 20},
+		{"one entry of the size of a manifest", registrytest.Oversize(image.MediaTypeIndex, 4<<20-1024), "", 4 << 20},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			server := start(t, registrytest.Options{})
+			subject := server.PutImage("app", "v1", "content")
+			server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: test.do})
+			var meter registry.Meter
+			client := newClient(t, registry.Config{}).With(&meter)
+			_, err := client.Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), []string{wantedType})
+			if image.KindOf(err) != test.kind {
+				t.Errorf("kind %q, want %q: %v", image.KindOf(err), test.kind, err)
+			}
+			if read := meter.Bytes(); read > test.most {
+				t.Errorf("%d bytes were read, want %d at most", read, test.most)
+			}
+		})
+	}
+}

@@ -1,0 +1,357 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Compare compares what was taken in.
+func (c *Collector) Compare(at time.Time) Comparison {
+	for _, side := range []map[id]*said{c.ours, c.theirs} {
+		for _, s := range side {
+			s.stale = c.isStale(s)
+		}
+	}
+	r := &run{
+		Collector: c, images: images{}, rows: map[row]*Difference{}, heard: map[*said]bool{}, taken: map[*said]bool{}, named: map[*said][]imageName{},
+		theirs: c.indexed(sorted(c.theirs)), ours: sorted(c.ours),
+	}
+	r.summary = Summary{Theirs: len(c.theirs), Ours: len(c.ours), Differ: map[Class]int{}, Unreadable: c.unreadable, LeftOut: c.leftOut}
+	for _, class := range Classes() {
+		r.summary.Differ[class] = 0
+	}
+	r.judge()
+	differences := r.differences()
+	more := max(0, len(differences)-MaxDifferences)
+	costs, saved := c.costs()
+	return Comparison{
+		Time: at.UTC(), Summary: r.summary, Costs: costs, Saved: saved,
+		Differences: differences[:len(differences)-more], More: more,
+	}
+}
+
+// sorted brings verdicts into an order, so that what is found does not hang on that of maps.
+func sorted(side map[id]*said) []*said {
+	return slices.SortedFunc(maps.Values(side), func(a, b *said) int {
+		return cmp.Or(cmp.Compare(identity(a.object), identity(b.object)), cmp.Compare(a.policy.String(), b.policy.String()), cmp.Compare(a.rule, b.rule),
+			cmp.Compare(a.container, b.container), cmp.Compare(a.written, b.written), cmp.Compare(a.engine, b.engine), a.at.Compare(b.at))
+	})
+}
+
+// run is one comparison on its way.
+type run struct {
+	*Collector
+	images images
+	theirs *index
+	ours   []*said
+	// heard are their verdicts that speak of one of ours, and taken those that were weighed.
+	heard, taken map[*said]bool
+	named        map[*said][]imageName
+	rows         map[row]*Difference
+	summary      Summary
+}
+
+// pair is one of our verdicts and the one of theirs that speaks of it most.
+type pair struct {
+	ours, theirs *said
+	by           string
+}
+
+// judge looks for the counterpart of each verdict. A denial of theirs that names no image
+// is about one of the images of its rule, nobody knows which: it is compared with all that
+// we said under that rule together.
+func (r *run) judge() {
+	whole := map[*said][]pair{}
+	var order []*said
+	for _, ours := range r.ours {
+		theirs, by := r.counterpart(ours)
+		switch {
+		case theirs == nil && ours.skipped:
+		case theirs == nil:
+			r.differ(OnlyHere, pair{ours: ours})
+		case theirs.word == Admit || len(r.imagesOf(theirs)) > 0:
+			r.heard[theirs], r.taken[theirs] = true, true
+			r.weigh(pair{ours, theirs, by})
+		default:
+			r.heard[theirs], r.taken[theirs] = true, true
+			if whole[theirs] == nil {
+				order = append(order, theirs)
+			}
+			whole[theirs] = append(whole[theirs], pair{ours, theirs, by})
+		}
+	}
+	for _, theirs := range order {
+		r.weighWhole(whole[theirs])
+	}
+	r.judgeRest()
+}
+
+// judgeRest looks at what they said that was taken for nothing of ours: it stands against
+// what we said of the same workload, or alone.
+func (r *run) judgeRest() {
+	ours := r.indexed(r.ours)
+	for _, theirs := range sorted(r.Collector.theirs) {
+		if r.taken[theirs] || theirs.skipped || theirs.engine == APIServer {
+			continue
+		}
+		all, by := ours.of(theirs.object, r.places(theirs.object))
+		pairs := r.alike(theirs, all, by)
+		switch {
+		case r.heard[theirs] && by != byWorkload: // something newer was taken
+		case len(pairs) == 0 && !r.heard[theirs]:
+			r.differ(OnlyThere, pair{theirs: theirs})
+		case len(pairs) == 0:
+		case theirs.word == Admit || len(r.imagesOf(theirs)) > 0:
+			for _, p := range pairs {
+				r.weigh(p)
+			}
+		default:
+			r.weighWhole(pairs)
+		}
+	}
+}
+
+// alike pairs a verdict with those of ours that it speaks of, of one object of ours.
+func (r *run) alike(theirs *said, all []*said, by string) []pair {
+	var pairs []pair
+	for _, ours := range all {
+		if len(pairs) > 0 && identity(pairs[0].ours.object) != identity(ours.object) {
+			continue
+		}
+		if speaks(theirs, r.imagesOf(theirs), ours, r.nameOf(ours)) >= 0 {
+			pairs = append(pairs, pair{ours, theirs, by})
+		}
+	}
+	return pairs
+}
+
+// nameOf is the name of our verdict's image; nil where it is about the object.
+func (r *run) nameOf(ours *said) *imageName {
+	if ours.written == "" {
+		return nil
+	}
+	return r.images.of(ours.written, ours.digest)
+}
+
+// weighWhole weighs a denial that names no image, against the verdict of ours that is
+// nearest to it; the others say nothing else.
+func (r *run) weighWhole(pairs []pair) {
+	nearest := slices.MaxFunc(pairs, func(a, b pair) int { return cmp.Compare(a.ours.word.severity(), b.ours.word.severity()) })
+	if nearest.ours.word != Admit {
+		for _, p := range pairs {
+			if p.ours.word == nearest.ours.word {
+				r.weigh(p)
+			}
+		}
+		return
+	}
+	r.weigh(nearest)
+}
+
+// counterpart returns the verdict of theirs that says most about one of ours; of several
+// the newest. nil: they said nothing of it.
+func (r *run) counterpart(ours *said) (*said, string) {
+	all, by := r.theirs.of(ours.object, r.places(ours.object))
+	name := r.nameOf(ours)
+	var best, passes *said
+	score := 0
+	for _, theirs := range all {
+		if ours.policy.name == "" {
+			// Of no policy: it is about the object, and so is the worst that they say.
+			if best == nil || theirs.word.severity() > best.word.severity() {
+				best = theirs
+			}
+			r.heard[theirs] = true
+			continue
+		}
+		s := speaks(theirs, r.imagesOf(theirs), ours, name)
+		if s < 0 {
+			if theirs.word == Admit && theirs.policy.name != "" && speaks(theirs, nil, ours, nil) >= 0 {
+				passes = theirs // a rule that passes does so for all images, whichever its message names
+			}
+			continue
+		}
+		r.heard[theirs] = true
+		if best == nil || isNearer(theirs, s, best, score) {
+			best, score = theirs, s
+		}
+	}
+	if best == nil || best.engine == APIServer && passes != nil {
+		best = cmp.Or(passes, best)
+	}
+	return best, by
+}
+
+// isNearer reports whether a verdict counts more than another: one of the very rule more
+// than one of the policy or the request; then the newer one; then one of the very image.
+func isNearer(a *said, score int, b *said, than int) bool {
+	at, before := a.at.Truncate(time.Second), b.at.Truncate(time.Second)
+	switch {
+	case min(score, ofRule) != min(than, ofRule):
+		return score > than
+	case !at.Equal(before):
+		return at.After(before)
+	case score != than:
+		return score > than
+	}
+	return a.word.severity() > b.word.severity()
+}
+
+// imagesOf are the images that one of their verdicts names.
+func (r *run) imagesOf(theirs *said) []imageName {
+	known, ok := r.named[theirs]
+	if !ok {
+		known = r.readImages(theirs)
+		r.named[theirs] = known
+	}
+	return known
+}
+
+func (r *run) readImages(theirs *said) []imageName {
+	if theirs.written != "" {
+		if name := r.images.of(theirs.written, ""); name != nil {
+			return []imageName{*name}
+		}
+		return nil
+	}
+	if theirs.message == "" || theirs.engine == APIServer {
+		return nil
+	}
+	return mentioned(theirs.message)
+}
+
+// weigh compares two words.
+func (r *run) weigh(p pair) {
+	theirs, ours := p.theirs.word, p.ours.word
+	switch {
+	case theirs == Unable && ours == Unable:
+		r.summary.NeitherLooked++
+	case theirs == ours, p.theirs.engine == APIServer && p.ours.onlyTold:
+		r.summary.Agree++
+	case ours == Unable:
+		r.differ(CouldNotLook, p)
+	case theirs == Unable:
+		r.differ(CouldNotLookThere, p)
+	case ours == Deny:
+		r.differ(WronglyAdmitted, p)
+	default:
+		r.differ(DeniedOnlyThere, p)
+	}
+}
+
+// row joins what is the same for all objects of one workload.
+type row struct {
+	class                                Class
+	workload, policy, rule               string
+	container, image                     string
+	theirEngine                          Engine
+	theirWord, ourWord                   Word
+	theirMessage, ourCode, ourMessage    string
+	theirsStale, oursStale, onlyToldHere bool
+}
+
+// differ adds a difference to its row.
+func (r *run) differ(class Class, p pair) {
+	r.summary.Differ[class]++
+	theirs, ours := p.theirs, p.ours
+	if ours != nil && !ours.onlyTold && class != DeniedOnlyThere && (theirs == nil || theirs.word != Deny) {
+		switch ours.word {
+		case Deny:
+			r.summary.Newly++
+		case Unable:
+			r.summary.NewlyUnable++
+		}
+	}
+	if ours != nil && ours.stale || theirs != nil && theirs.stale {
+		r.summary.Stale++
+	}
+	leading := ours
+	if leading == nil {
+		leading = theirs
+	}
+	kind, name := leading.object.Kind, leading.object.Name
+	example := ""
+	if places := r.places(leading.object); len(places) > 0 {
+		if leading.object.Name != "" {
+			example = kind + "/" + name
+		}
+		last := splitted(places[len(places)-1])
+		kind, name = last[0], last[2]
+	}
+	key := row{
+		class: class, workload: nameOf(kind, leading.object.Namespace, name), policy: leading.policy.String(), rule: baseRule(leading.rule),
+		container: leading.container, image: leading.written,
+	}
+	if theirs != nil {
+		key.theirEngine, key.theirWord, key.theirMessage, key.theirsStale = theirs.engine, theirs.word, theirs.message, theirs.stale
+	}
+	if ours != nil {
+		key.ourWord, key.ourCode, key.ourMessage, key.oursStale, key.onlyToldHere = ours.word, ours.code, ours.message, ours.stale, ours.onlyTold
+	}
+	if have := r.rows[key]; have != nil {
+		have.Objects++
+		return
+	}
+	made := &Difference{
+		Class: class, Kind: kind, Namespace: leading.object.Namespace, Name: name, Objects: 1, Example: example, Container: leading.container,
+		Image: leading.written, Digest: leading.digest, Rule: leading.rule, MatchedBy: p.by, Theirs: sideOf(theirs), Ours: sideOf(ours),
+	}
+	if leading.policy.name != "" {
+		made.Policy = leading.policy.String()
+	}
+	r.rows[key] = made
+}
+
+func sideOf(s *said) *Side {
+	if s == nil {
+		return nil
+	}
+	return &Side{
+		Engine: s.engine, Word: s.word, OnlyTold: s.onlyTold, Code: s.code, Message: s.message, Where: s.where, Time: s.at.UTC(), Stale: s.stale,
+	}
+}
+
+// differences are the rows, the most dangerous first: by class, then what denies before
+// what is told, then by place.
+func (r *run) differences() []Difference {
+	all := make([]Difference, 0, len(r.rows))
+	for _, d := range r.rows {
+		all = append(all, *d)
+	}
+	slices.SortFunc(all, func(a, b Difference) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(Classes(), a.Class), slices.Index(Classes(), b.Class)), cmp.Compare(a.rank(), b.rank()),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
+			strings.Compare(a.Policy, b.Policy), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Container, b.Container), strings.Compare(a.Image, b.Image),
+			strings.Compare(a.words(), b.words()))
+	})
+	return all
+}
+
+// rank orders the rows of a class.
+func (d *Difference) rank() int {
+	worst, told := 0, 0
+	for _, side := range []*Side{d.Ours, d.Theirs} {
+		if side == nil {
+			continue
+		}
+		worst = max(worst, side.Word.severity())
+		if side.OnlyTold {
+			told = 1
+		}
+	}
+	return told - 2*worst
+}
+
+func (d *Difference) words() string {
+	text := ""
+	for _, side := range []*Side{d.Theirs, d.Ours} {
+		if side != nil {
+			text += string(side.Engine) + string(side.Word) + side.Code + side.Message
+		}
+	}
+	return text
+}

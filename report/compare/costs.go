@@ -1,0 +1,52 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// costs says what calls cost, as far as anybody tells: the API server, which measures all
+// webhooks alike, or each engine itself.
+func (c *Collector) costs() ([]Cost, Saved) {
+	measured := maps.Clone(c.metrics)
+	if c.own.calls > 0 {
+		measured[timingKey{Quaymaster, ByItself}] = c.own
+	}
+	costs := []Cost{}
+	mean := map[timingKey]float64{}
+	for _, key := range slices.SortedFunc(maps.Keys(measured), func(a, b timingKey) int { return cmp.Or(cmp.Compare(a.by, b.by), cmp.Compare(a.engine, b.engine)) }) {
+		t := measured[key]
+		if t.calls == 0 {
+			continue
+		}
+		one := Cost{Engine: key.engine, By: key.by, Calls: t.calls, Milliseconds: t.milliseconds / float64(t.calls)}
+		if key.engine == Quaymaster && key.by == ByItself {
+			requests := c.ownRequests
+			one.Requests = &requests
+		}
+		mean[key] = one.Milliseconds
+		costs = append(costs, one)
+	}
+	return costs, saved(mean)
+}
+
+// saved compares what one and the same account says of both; the API server's counts most.
+func saved(mean map[timingKey]float64) Saved {
+	s := Saved{Untold: []string{"requests: no other engine counts what it asks registries"}}
+	for _, by := range []Account{ByAPIServer, ByItself} {
+		ours, told := mean[timingKey{Quaymaster, by}]
+		if !told {
+			continue
+		}
+		for _, engine := range []Engine{Kyverno, PolicyController, Connaisseur} {
+			if theirs, ok := mean[timingKey{engine, by}]; ok {
+				less := theirs - ours
+				s.Milliseconds, s.By = &less, by
+				return s
+			}
+		}
+	}
+	s.Untold = append(s.Untold, "milliseconds: nobody told of both how long calls take")
+	return s
+}

@@ -1,0 +1,168 @@
+package compare
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// event is an Event of v1 or of events.k8s.io/v1, which call the same by other names.
+type event struct {
+	Metadata   metadata  `json:"metadata"`
+	Involved   reference `json:"involvedObject"`
+	Regarding  reference `json:"regarding"`
+	Related    reference `json:"related"`
+	Reason     string    `json:"reason"`
+	Message    string    `json:"message"`
+	Note       string    `json:"note"`
+	Controller string    `json:"reportingController"`
+	Component  string    `json:"reportingComponent"`
+	Source     struct {
+		Component string `json:"component"`
+	} `json:"source"`
+	EventTime      time.Time `json:"eventTime"`
+	LastTimestamp  time.Time `json:"lastTimestamp"`
+	DeprecatedLast time.Time `json:"deprecatedLastTimestamp"`
+	Series         *struct {
+		Last time.Time `json:"lastObservedTime"`
+	} `json:"series"`
+}
+
+// Reasons are those of events that Object understands: a reader of a cluster asks for no
+// others.
+func Reasons() []string {
+	return []string{reasonViolation, reasonError, reasonSkipped, reasonApplied, reasonFailedCreate}
+}
+
+const (
+	reasonViolation    = "PolicyViolation"
+	reasonError        = "PolicyError"
+	reasonSkipped      = "PolicySkipped"
+	reasonApplied      = "PolicyApplied"
+	reasonFailedCreate = "FailedCreate"
+)
+
+// event takes in an event of Kyverno, or of a controller whose pod was denied. It speaks of
+// its own namespace; one about a policy of the cluster, which lies in the namespace
+// default, of any.
+func (c *Collector) event(text []byte) error {
+	var e event
+	if err := json.Unmarshal(text, &e); err != nil {
+		return fmt.Errorf("read an event: %w", err)
+	}
+	about := e.Involved
+	if about.Kind == "" {
+		about = e.Regarding
+	}
+	note := cut(e.Message+e.Note, maxDenial)
+	at := latest(e.EventTime, e.LastTimestamp, e.DeprecatedLast, e.Metadata.Created)
+	if e.Series != nil {
+		at = latest(at, e.Series.Last)
+	}
+	switch e.Reason {
+	case reasonFailedCreate:
+		if about.Namespace == e.Metadata.Namespace {
+			c.failedCreate(about, note, at)
+		}
+		return nil
+	case reasonViolation, reasonError, reasonSkipped, reasonApplied:
+	default:
+		return nil
+	}
+	if !strings.HasPrefix(cmp.Or(e.Controller, e.Component, e.Source.Component), "kyverno") {
+		return nil
+	}
+	s, ok := kyvernoSaid(e.Reason, about, e.Related, note)
+	if !ok || s.object.Namespace != e.Metadata.Namespace && (e.Metadata.Namespace != "default" || about.Namespace != "") {
+		return nil
+	}
+	s.engine, s.where, s.at = Kyverno, InEvent, at
+	c.take(s)
+	return nil
+}
+
+func latest(times ...time.Time) time.Time {
+	var last time.Time
+	for _, t := range times {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// kyvernoSaid reads an event's words. On a policy they are "Pod ns/name: [rule] fail
+// (blocked); message" or "Pod ns/name: pass", with the object beside them; on an object
+// "policy name/rule fail: message".
+func kyvernoSaid(reason string, about, related reference, note string) (said, bool) {
+	group, _, _ := strings.Cut(about.APIVersion, "/")
+	if !isPolicies(group) {
+		return onObject(about, note)
+	}
+	s := said{policy: policyName{about.Kind, about.Namespace, about.Name}, object: related.resource()}
+	if related.Kind == "" || related.Name == "" {
+		return said{}, false
+	}
+	if reason == reasonSkipped {
+		_, rest, _ := strings.Cut(note, " was skipped from rule ")
+		s.rule, _, _ = strings.Cut(rest, " ")
+		s.word, s.skipped, s.message = Admit, true, note
+		return s, s.rule != ""
+	}
+	_, rest, ok := strings.Cut(note, ": ")
+	if !ok {
+		return said{}, false
+	}
+	if ruled, is := strings.CutPrefix(rest, "["); is {
+		if s.rule, rest, ok = strings.Cut(ruled, "] "); !ok {
+			return said{}, false
+		}
+	}
+	rest, s.message, _ = strings.Cut(rest, "; ")
+	status, _, _ := strings.Cut(rest, " ")
+	return s, s.means(status)
+}
+
+func onObject(about reference, note string) (said, bool) {
+	rest, ok := strings.CutPrefix(note, "policy ")
+	head, message, told := strings.Cut(rest, ": ")
+	named, status, stated := strings.Cut(head, " ")
+	name, rule, ruled := strings.Cut(named, "/")
+	if !ok || !told || !stated || !ruled || name == "" || about.Name == "" {
+		return said{}, false
+	}
+	s := said{object: about.resource(), policy: policyName{name: name}, rule: rule, message: message}
+	return s, s.means(status)
+}
+
+// means takes a rule's status in; false for one that is none.
+func (s *said) means(status string) bool {
+	switch status {
+	case "pass":
+		s.word = Admit
+	case "skip":
+		s.word, s.skipped = Admit, true
+	case "fail":
+		s.word = Deny
+	case "warn":
+		s.word, s.onlyTold = Deny, true
+	case "error":
+		s.word = Unable
+	default:
+		return false
+	}
+	return true
+}
+
+// failedCreate takes in that a controller was denied a pod, whose name nobody knows.
+func (c *Collector) failedCreate(by reference, note string, at time.Time) {
+	pod := report.Resource{
+		APIVersion: "v1", Kind: "Pod", Namespace: by.Namespace,
+		Owner: &report.Owner{APIVersion: by.APIVersion, Kind: by.Kind, Name: by.Name, UID: by.UID},
+	}
+	c.denial(note, pod, at, InEvent)
+}

@@ -1,0 +1,116 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// reference names an object, as reports and events do.
+type reference struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+func (r reference) resource() report.Resource {
+	return report.Resource{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
+}
+
+// foreignEntry is a result of either API: what one calls message and resources, the other
+// calls description and subjects.
+type foreignEntry struct {
+	Source      string            `json:"source"`
+	Policy      string            `json:"policy"`
+	Rule        string            `json:"rule"`
+	Message     string            `json:"message"`
+	Description string            `json:"description"`
+	Result      string            `json:"result"`
+	Resources   []reference       `json:"resources"`
+	Subjects    []reference       `json:"subjects"`
+	Properties  map[string]string `json:"properties"`
+	Timestamp   struct {
+		Seconds int64 `json:"seconds"`
+		Nanos   int64 `json:"nanos"`
+	} `json:"timestamp"`
+}
+
+// sources are the names under which Kyverno writes results, and the kinds of their
+// policies; of the first one a namespace tells which.
+func sources() map[string]string {
+	return map[string]string{
+		"kyverno": "", "KyvernoImageValidatingPolicy": "ImageValidatingPolicy", "KyvernoValidatingPolicy": "ValidatingPolicy",
+		"KyvernoMutatingPolicy": "MutatingPolicy",
+	}
+}
+
+// foreignReport takes in what Kyverno says in a report; who else writes reports is left
+// out. As of ours, what is about another namespace than the report's does not count.
+func (c *Collector) foreignReport(text []byte) error {
+	var r struct {
+		Metadata metadata       `json:"metadata"`
+		Scope    *reference     `json:"scope"`
+		Results  []foreignEntry `json:"results"`
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("read a report: %w", err)
+	}
+	for i := range r.Results {
+		entry := &r.Results[i]
+		kind, known := sources()[entry.Source]
+		word, ok := entry.word()
+		if !known || !ok || entry.Policy == "" {
+			continue
+		}
+		about := append(append([]reference{}, entry.Resources...), entry.Subjects...)
+		if len(about) == 0 && r.Scope != nil {
+			about = append(about, *r.Scope)
+		}
+		word.policy, word.rule, word.message = kyvernoPolicy(kind, entry.Policy), entry.Rule, entry.Message+entry.Description
+		for _, of := range about {
+			if of.Name == "" || of.Kind == "" || of.Namespace != r.Metadata.Namespace {
+				continue
+			}
+			word.object = of.resource()
+			c.take(word)
+		}
+	}
+	return nil
+}
+
+// word is the verdict of an entry, without what it is about; false for a status that is
+// none.
+func (e *foreignEntry) word() (said, bool) {
+	s := said{engine: Kyverno, where: InReport, at: time.Unix(e.Timestamp.Seconds, e.Timestamp.Nanos).UTC()}
+	status := result.Status(e.Result)
+	switch status {
+	case result.Pass, result.Fail, result.Warn, result.Error, result.Skip:
+		s.word, s.skipped, s.onlyTold = wordOfStatus(status)
+	default:
+		return said{}, false
+	}
+	return s, true
+}
+
+// kyvernoPolicy reads a policy as Kyverno's reports name it: namespace/name, or the name.
+func kyvernoPolicy(kind, name string) policyName {
+	namespace, bare, namespaced := strings.Cut(name, "/")
+	if !namespaced {
+		namespace, bare = "", name
+	}
+	switch {
+	case kind == "" && namespaced:
+		kind = "Policy"
+	case kind == "":
+		kind = "ClusterPolicy"
+	case namespaced:
+		kind = "Namespaced" + kind
+	}
+	return policyName{kind, namespace, bare}
+}

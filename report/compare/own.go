@@ -1,0 +1,146 @@
+package compare
+
+import (
+	"io"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// ownReport takes in what one of our reports says, which does not say which failures deny.
+func (c *Collector) ownReport(text []byte) error {
+	results, err := policyreport.Results(text)
+	if err != nil {
+		return err
+	}
+	for i := range results {
+		r := &results[i]
+		s := said{
+			engine: Quaymaster, object: r.Resource, policy: policyName{r.Policy.Kind, r.Policy.Namespace, r.Policy.Name}, rule: r.Rule,
+			code: string(r.Code), message: r.Message, at: r.Time, where: InReport,
+		}
+		if r.Image != nil {
+			s.container, s.written, s.digest = r.Image.Container, r.Image.Written, r.Image.Digest
+		}
+		s.word, s.skipped, s.onlyTold = wordOfStatus(r.Status)
+		s.word = wordOf(s.word, s.code)
+		c.take(s)
+	}
+	return nil
+}
+
+// wordOfStatus returns what a report's status means. A failure that does not count is one
+// all the same, which denies nobody.
+func wordOfStatus(status result.Status) (word Word, skipped, onlyTold bool) {
+	switch status {
+	case result.Fail:
+		return Deny, false, false
+	case result.Warn:
+		return Deny, false, true
+	case result.Error:
+		return Unable, false, false
+	case result.Skip:
+		return Admit, true, false
+	}
+	return Admit, false, false
+}
+
+// Decision takes in a line of the decision log: what each rule said, whatever who asked was
+// told. Lines that are no decision, and those about what is deleted, are left out.
+func (c *Collector) Decision(line decisionlog.Entry) {
+	d := line.Decision
+	if d == nil || d.Operation == "DELETE" {
+		return
+	}
+	c.count(d)
+	about := said{engine: Quaymaster, object: d.Object, at: line.Time, where: InDecisionLog}
+	if d.Image != nil {
+		about.container, about.written, about.digest = d.Image.Container, d.Image.Written, d.Image.Digest
+	}
+	if d.Undecided != "" {
+		about.word, about.code, about.message = Unable, d.Undecided, "nobody decided: "+d.Undecided
+		c.take(about)
+		return
+	}
+	held := false
+	for i := range d.Rules {
+		s := about
+		c.ofRule(&s, &d.Rules[i])
+		held = held || s.word != Admit && !s.onlyTold
+		c.take(s)
+	}
+	if d.Answer == gate.Allow || held {
+		return
+	}
+	// No rule says it: an override does, or nobody could ask.
+	about.word = Unable
+	if len(d.Reasons) > 0 {
+		about.code, about.message = string(d.Reasons[0].Code), d.Reasons[0].Message
+	}
+	if d.Answer == gate.Deny {
+		about.word = wordOf(Deny, about.code)
+	}
+	c.take(about)
+}
+
+func (c *Collector) ofRule(s *said, r *decisionlog.Rule) {
+	s.policy, s.rule = policyOf(r.Policy), r.Rule
+	// What a setting of the gateway has audited denies once that is gone.
+	s.onlyTold = r.AuditedBy == "" && (r.Action == policy.Audit || r.Action == policy.Warn)
+	switch r.Result {
+	case policy.Pass:
+		s.word = Admit
+	case policy.Skipped:
+		s.word, s.skipped = Admit, true
+	case policy.Undecided:
+		s.word = Unable
+	default:
+		s.word = Deny
+	}
+	if r.Reason != nil {
+		s.code, s.message = string(r.Reason.Code), r.Reason.Message
+	}
+	s.word = wordOf(s.word, s.code)
+}
+
+// policyOf reads kind/name or kind/namespace/name.
+func policyOf(id string) policyName {
+	parts := splitted(id)
+	switch len(parts) {
+	case 3:
+		return policyName{parts[0], parts[1], parts[2]}
+	case 2:
+		return policyName{kind: parts[0], name: parts[1]}
+	}
+	return policyName{name: id}
+}
+
+// count adds up what the decisions cost, each once: it stands on each line of an object.
+func (c *Collector) count(d *decisionlog.Decision) {
+	if d.Process != report.ProcessAdmission || d.Milliseconds <= 0 {
+		return
+	}
+	if this := d.UID + "\x00" + d.Door; this != c.lastCounted {
+		c.lastCounted = this
+		c.own.calls++
+		c.own.milliseconds += d.Milliseconds
+		c.ownRequests += d.Requests
+	}
+}
+
+// Log takes in lines of a decision log, as its files and its sinks have them. One that
+// cannot be read is counted.
+func (c *Collector) Log(from io.Reader) error {
+	return lines(from, maxLine, func(text []byte, long bool) {
+		line, err := decisionlog.ParseLine(text)
+		if long || err != nil {
+			c.unreadable++
+			return
+		}
+		c.Decision(line.Entry)
+	})
+}

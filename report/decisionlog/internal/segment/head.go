@@ -1,0 +1,28 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+// ReadHead returns the copy of the last checkpoint; nil without one.
+func ReadHead(folder string) ([]byte, error) {
+	file, err := os.Open(filepath.Join(folder, HeadName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decision log: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := limit.ReadAll(file, MaxLine, HeadName)
+	if text = bytes.TrimRight(text, "\n"); len(text) == 0 {
+		return nil, err // a machine lost power when it was written
+	}
+	return text, err
+}

@@ -1,0 +1,141 @@
+package evidence
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/json"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// The bounds of one image's record.
+const (
+	// maxPacked bounds what is compressed, in bytes. A usual one has about 1 kB.
+	maxPacked = 32 << 10
+	// age is how soon the record of an unchanged verdict is kept anew.
+	age = time.Minute
+	// maxName bounds a name beside the record, in bytes.
+	maxName = 512
+	// maxText bounds a text, in bytes, and maxList a list or a map.
+	maxText = 1 << 10
+	maxList = 64
+)
+
+// Evidence is the last record of an image, packed: most of it is names that the
+// records of other images have, too, and few are ever looked at. The zero one is of an
+// image of which nothing was decided.
+type Evidence struct {
+	packed []byte // JSON, compressed; none where it was too large
+	// Made is when it was decided, under which policies and trust.
+	Made            time.Time
+	Policies, Trust string
+	Process         report.Process
+	Door            string
+}
+
+// Size is what it takes, in bytes.
+func (e *Evidence) Size() int { return len(e.packed) }
+
+// Stale reports whether a newer record says more than that nothing changed.
+func (e *Evidence) Stale(at time.Time, r report.Record) bool {
+	return e.Policies != r.PolicySetHash || e.Trust != r.TrustGeneration || at.Sub(e.Made) >= age
+}
+
+// Packer compresses, one after the other: what it needs for that is a megabyte.
+type Packer struct {
+	writer *flate.Writer
+	packed bytes.Buffer
+}
+
+// NewPacker makes one.
+func NewPacker() (*Packer, error) {
+	p := &Packer{}
+	var err error
+	p.writer, err = flate.NewWriter(&p.packed, flate.BestSpeed)
+	return p, err
+}
+
+// Pack keeps the record of an image, as it was decided on an occasion.
+func (p *Packer) Pack(o report.Occasion, r report.Record, image *report.Image) Evidence {
+	return Evidence{
+		packed: p.pack(image), Made: o.Time, Policies: Cut(r.PolicySetHash, maxName), Trust: Cut(r.TrustGeneration, maxName),
+		Process: o.Process, Door: Cut(o.Door, maxName),
+	}
+}
+
+// pack bounds and compresses what is known of an image. The names of pull secrets are
+// left out: who may see images need not see them.
+func (p *Packer) pack(image *report.Image) []byte {
+	shown := *image
+	if shown.Mirror != nil {
+		mirror := *shown.Mirror
+		mirror.PullSecrets = nil
+		shown.Mirror = &mirror
+	}
+	text, err := json.Marshal(&shown)
+	if err != nil {
+		return nil // it is made of texts and numbers
+	}
+	if len(text) > maxText {
+		var tree any
+		if json.Unmarshal(text, &tree) != nil {
+			return nil
+		}
+		if text, err = json.Marshal(bounded(tree)); err != nil {
+			return nil
+		}
+	}
+	p.packed.Reset()
+	p.writer.Reset(&p.packed)
+	if _, err := p.writer.Write(text); err != nil || p.writer.Close() != nil || p.packed.Len() > maxPacked {
+		return nil
+	}
+	return bytes.Clone(p.packed.Bytes())
+}
+
+// Record returns the JSON of the image; nil where it was too large to be kept.
+func (e *Evidence) Record() json.RawMessage {
+	if len(e.packed) == 0 {
+		return nil
+	}
+	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(e.packed)))
+	if err != nil {
+		return nil // it was written here
+	}
+	return text
+}
+
+// bounded cuts the texts and lists of a tree.
+func bounded(tree any) any {
+	switch tree := tree.(type) {
+	case string:
+		return Cut(tree, maxText)
+	case []any:
+		tree = tree[:min(len(tree), maxList)]
+		for n := range tree {
+			tree[n] = bounded(tree[n])
+		}
+		return tree
+	case map[string]any:
+		kept := make(map[string]any, min(len(tree), maxList))
+		for name, value := range tree {
+			if len(kept) < maxList {
+				kept[Cut(name, maxText)] = bounded(value)
+			}
+		}
+		return kept
+	default:
+		return tree
+	}
+}
+
+// Cut bounds a text that a stranger chose. The copy holds on to nothing larger.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return strings.ToValidUTF8(strings.Clone(text), "\uFFFD")
+	}
+	return strings.ToValidUTF8(text[:most], "\uFFFD") + "…"
+}

@@ -1,0 +1,62 @@
+package verdict
+
+import (
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// Results count what rules came to, in the words of reports.
+type Results struct {
+	Pass  int64 `json:"pass"`
+	Fail  int64 `json:"fail"`
+	Warn  int64 `json:"warn"`
+	Error int64 `json:"error"`
+	Skip  int64 `json:"skip"`
+}
+
+// Kind is what a rule came to.
+type Kind uint8
+
+// The kinds, as Results count them.
+const (
+	Pass Kind = iota
+	Fail
+	Warn
+	Error
+	Skip
+)
+
+// Add counts one.
+func (r *Results) Add(kind Kind) {
+	switch kind {
+	case Pass:
+		r.Pass++
+	case Fail:
+		r.Fail++
+	case Warn:
+		r.Warn++
+	case Error:
+		r.Error++
+	case Skip:
+		r.Skip++
+	}
+}
+
+// OfRule says what an entry of a rule about images came to.
+func OfRule(d *report.Decision) Kind { return OfResult(d.Result, d.Action == policy.Warn) }
+
+// OfResult says what a rule came to, of which a failure may only warn.
+func OfResult(result policy.Result, warns bool) Kind {
+	switch {
+	case result == policy.Skipped:
+		return Skip
+	case result == policy.Undecided:
+		return Error
+	case result != policy.Fail:
+		return Pass
+	case warns:
+		return Warn
+	default:
+		return Fail
+	}
+}

@@ -1,0 +1,126 @@
+package merge
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// Drop removes what is said of a bounded object on other lines than those of results, and is
+// not newer than a time; of the zero time, whatever there is. What policies say that were
+// not asked stays.
+func (r *Words) Drop(of report.Resource, at time.Time, results []result.Result, unasked ...result.Policy) bool {
+	stays := namesOf(unasked)
+	who := Identity(of)
+	if !r.Pods && r.isScope(of) {
+		who = ""
+	}
+	restated := map[line]bool{}
+	tokens := map[Token]bool{}
+	for _, each := range results {
+		l := lineOf(each)
+		restated[l], tokens[tokenOf(l, who)] = true, true
+	}
+	changed := r.dropFormer(of, at, results, restated)
+	for l, s := range r.lines {
+		before, there := s.of(who)
+		if !there || restated[l] || stays.line(l) || !at.IsZero() && before.Time.After(at) {
+			continue
+		}
+		s.remove(who)
+		r.tidy(l)
+		changed = true
+	}
+	known := ""
+	if who != "" {
+		known = code(who, whoLength)
+	}
+	return r.dropTokens(func(t Token, _ result.Status) bool { return t.who == known && !tokens[t] && !stays.token(t) }) || changed
+}
+
+// dropFormer removes shared words of rules that a policy has no more: it has changed
+// since, and what it says of a pod now is not that.
+func (r *Words) dropFormer(of report.Resource, at time.Time, results []result.Result, restated map[line]bool) bool {
+	if !r.shares() || !r.isPodOfScope(result.Result{Resource: of}) {
+		return false
+	}
+	hashes := map[string]string{}
+	for _, each := range results {
+		hashes[each.Policy.Kind+"/"+each.Policy.String()] = each.Policy.Hash
+	}
+	changed := false
+	for l, s := range r.lines {
+		hash, said := hashes[l.kind+"/"+l.policy]
+		if s.shared == nil || !said || restated[l] || s.shared.Policy.Hash == hash || s.shared.Time.After(at) {
+			continue
+		}
+		s.shared, changed = nil, true
+		r.tidy(l)
+	}
+	return changed
+}
+
+// of returns what somebody says, or for an empty who the shared word.
+func (s *said) of(who string) (result.Result, bool) {
+	if who != "" {
+		w, ok := s.listed[who]
+		return w, ok
+	}
+	if s.shared == nil {
+		return result.Result{}, false
+	}
+	return *s.shared, true
+}
+
+// Keep removes what policies say that are not among those there are, and reports whether
+// there was anything.
+func (r *Words) Keep(policies []result.Policy) bool {
+	there := namesOf(policies)
+	changed := false
+	for l := range r.lines {
+		if !there.line(l) {
+			delete(r.lines, l)
+			changed = true
+		}
+	}
+	return r.dropTokens(func(t Token, _ result.Status) bool { return !there.token(t) }) || changed
+}
+
+// policyNames are policies by kind and name, and by what is kept of those.
+type policyNames struct{ names, codes map[string]bool }
+
+func namesOf(policies []result.Policy) policyNames {
+	n := policyNames{map[string]bool{}, map[string]bool{}}
+	for _, p := range policies {
+		l := lineOf(result.Result{Policy: p})
+		n.names[l.kind+"/"+l.policy], n.codes[tokenOf(l, "").policy] = true, true
+	}
+	return n
+}
+
+func (n policyNames) line(l line) bool { return n.names[l.kind+"/"+l.policy] }
+
+func (n policyNames) token(t Token) bool { return n.codes[t.policy] }
+
+// Resources returns the objects that are listed by name, in no order.
+func (r *Words) Resources() []report.Resource {
+	listed := map[string]report.Resource{}
+	for _, s := range r.lines {
+		for who, w := range s.listed {
+			listed[who] = w.Resource
+		}
+	}
+	return slices.Collect(maps.Values(listed))
+}
+
+// sorted returns what is listed in the order of who said it.
+func sorted(listed map[string]result.Result) []result.Result {
+	words := make([]result.Result, 0, len(listed))
+	for _, who := range slices.Sorted(maps.Keys(listed)) {
+		words = append(words, listed[who])
+	}
+	return words
+}

@@ -1,0 +1,102 @@
+package merge
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/report/result"
+)
+
+// setToken notes a word that has no entry, where that is needed: it is counted, or
+// others are told apart by it. It reports whether a count changed.
+func (r *Words) setToken(t Token, status result.Status, who string) bool {
+	before, there := r.Unlisted[t]
+	counted := there && r.show.counts(before)
+	if !r.show.counts(status) && (who != "" || !r.shares()) {
+		delete(r.Unlisted, t)
+		return counted
+	}
+	r.Unlisted[t] = status
+	return counted != r.show.counts(status)
+}
+
+// dropToken forgets a word that has no entry, and reports whether a count changed.
+func (r *Words) dropToken(t Token) bool {
+	status, there := r.Unlisted[t]
+	delete(r.Unlisted, t)
+	return there && r.show.counts(status)
+}
+
+// dropTokens forgets those of which it is said so, and reports whether a count changed.
+func (r *Words) dropTokens(gone func(t Token, status result.Status) bool) bool {
+	changed := false
+	for t, status := range r.Unlisted {
+		if gone(t, status) {
+			changed = r.dropToken(t) || changed
+		}
+	}
+	return changed
+}
+
+func sameLine(t Token, l line) bool {
+	of := tokenOf(l, "")
+	return t.policy == of.policy && t.rule == of.rule
+}
+
+// FormatTokens writes tokens as they stand in an annotation: by status, the shared ones
+// before those of somebody, as in pass=AAABBBBCCCDDDD.EEEFFFFGGGGGG.
+func FormatTokens(of map[Token]result.Status) string {
+	var parts []string
+	for _, status := range result.Statuses() {
+		var shared, own []string
+		for t, s := range of {
+			switch {
+			case s != status:
+			case t.who == "":
+				shared = append(shared, t.String())
+			default:
+				own = append(own, t.String())
+			}
+		}
+		if len(shared)+len(own) == 0 {
+			continue
+		}
+		slices.Sort(shared)
+		slices.Sort(own)
+		part := string(status) + "=" + strings.Join(shared, "")
+		if len(own) > 0 {
+			part += "." + strings.Join(own, "")
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, " ")
+}
+
+// ParseTokens reads them; what is none is left out.
+func ParseTokens(text string) map[Token]result.Status {
+	of := map[Token]result.Status{}
+	for part := range strings.FieldsSeq(text) {
+		name, codes, _ := strings.Cut(part, "=")
+		if !slices.Contains(result.Statuses(), result.Status(name)) {
+			continue
+		}
+		shared, own, _ := strings.Cut(codes, ".")
+		maps.Copy(of, cutTokens(shared, result.Status(name), 0))
+		maps.Copy(of, cutTokens(own, result.Status(name), whoLength))
+	}
+	return of
+}
+
+func cutTokens(codes string, status result.Status, who int) map[Token]result.Status {
+	of := map[Token]result.Status{}
+	length := policyLength + ruleLength + who
+	for ; len(codes) >= length; codes = codes[length:] {
+		one := codes[:length]
+		if strings.Trim(one, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			continue
+		}
+		of[Token{policy: one[:policyLength], rule: one[policyLength : policyLength+ruleLength], who: one[policyLength+ruleLength:]}] = status
+	}
+	return of
+}

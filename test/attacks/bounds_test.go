@@ -1,0 +1,137 @@
+package attacks
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+// What one request may cost, whatever a registry has: its time, and what is read and
+// asked in it. Lists of referrers are read as a stream of which one entry is kept, up to
+// 32 MiB for all types at once and 4 MiB for each of twelve after that: that is time and no
+// memory.
+const (
+	budget      = 10 * time.Second // a webhook's usual timeout
+	mostBytes   = 16 << 20
+	mostListed  = (32 + 12*4) << 20
+	mostAsked   = 1000
+	bombs       = 1 << 30
+	manyReferrs = 10000
+)
+
+// crowded plays an image with more beside it than anybody needs; the control is the image
+// before that.
+func crowded(crowd func(s *scene, image gatetest.Image), codes ...policy.Code) func(*scene) {
+	return func(s *scene) {
+		image, evil := s.signed("honest"), s.built("evil")
+		s.policies(signedBy(ofKey))
+		s.runs(image.Name, image)
+		s.again(budget)
+		crowd(s, evil)
+		s.Registry.Reset()
+		began := time.Now()
+		s.refused(evil.Name, codes...)
+		s.cheap(time.Since(began))
+	}
+}
+
+// cheap holds that the last request stayed within its bounds.
+func (s *scene) cheap(took time.Duration) {
+	s.t.Helper()
+	if took > budget+5*time.Second { // the busy machine's share
+		s.t.Errorf("it took %v of %v", took, budget)
+	}
+	if asked := len(s.Registry.Requests()); asked > mostAsked {
+		s.t.Errorf("%d requests, want %d at most", asked, mostAsked)
+	}
+	most := int64(mostBytes)
+	if s.listed {
+		most = mostListed
+	}
+	if s.door == library && s.last.Cost.Bytes > most {
+		s.t.Errorf("%d bytes were read, want %d at most", s.last.Cost.Bytes, most)
+	}
+	if s.door == library {
+		s.t.Logf("%d requests, %d bytes, %v", len(s.Registry.Requests()), s.last.Cost.Bytes, took.Round(time.Millisecond))
+	}
+}
+
+func fault(kind registrytest.Kind, do registrytest.Action) func(*scene, gatetest.Image) {
+	return func(s *scene, _ gatetest.Image) {
+		s.listed = kind == registrytest.Referrers
+		s.misbehaves(registrytest.Fault{Method: http.MethodGet, Kind: kind, Do: do})
+	}
+}
+
+func boundAttacks() []attack {
+	const crowds = "GHSA-vfp6-jrw2-99g9, CVE-2023-46737; GHSA-9m3v-v4r5-ppx7, GHSA-rvrx-rrwh-r9p6"
+	row := func(name, what, source string, play func(*scene)) attack {
+		return attack{name, what, source, everywhere(), play}
+	}
+	return []attack{
+		row("thousand-signatures", "A thousand bundles that nobody can read lie beside the image. It is denied in the request's time, after a bounded number of them.", crowds, crowded(thousandBundles, policy.TooMuch)),
+		row("thousand-layers", "A thousand strangers' signatures lie below cosign's tag. It is denied in the request's time.", crowds, crowded(thousandLayers)),
+		row("ten-thousand-referrers", "The registry lists ten thousand referrers. The image is denied in the request's time, after a bounded number of them.", crowds, crowded(tenThousand)),
+		row("two-hundred-notations", "Two hundred notation signatures of strangers lie beside the image. It is denied in the request's time, after a bounded number of them.", "GHSA-9m3v-v4r5-ppx7, CVE-2023-33957; GHSA-rvrx-rrwh-r9p6, CVE-2023-33958", func(s *scene) {
+			image, evil := s.built("honest"), s.built("evil")
+			s.check(s.SignNotation(image, s.notary, verifytest.Notation{}))
+			s.policies(notarized())
+			s.runs(image.Name, image)
+			s.again(budget)
+			for i := range 200 {
+				s.check(s.SignNotation(evil, s.other, verifytest.Notation{Metadata: map[string]string{"n": fmt.Sprint(i)}}))
+			}
+			s.Registry.Reset()
+			began := time.Now()
+			s.refused(evil.Name, policy.TooMuch, code(verify.UntrustedChain))
+			s.cheap(time.Since(began))
+		}),
+		row("endless-manifest", "Manifests do not end. The request ends, and denies.", "GHSA-88jx-383q-w4qc, CVE-2024-29902", crowded(fault(registrytest.Manifest, registrytest.Endless()), unable()...)),
+		row("endless-referrers", "The list of referrers does not end. The request ends, and denies.", "GHSA-95pr-fxf5-86gv, CVE-2024-29903; CVE-2023-42813", crowded(fault(registrytest.Referrers, registrytest.Endless()), unable()...)),
+		row("bomb", "The list of referrers is compressed, and unpacks to a gibibyte. The request ends, and denies.", "gzip bombs; GHSA-95pr-fxf5-86gv", crowded(fault(registrytest.Referrers, registrytest.GzipBomb(bombs)))),
+		row("bomb-of-a-manifest", "A manifest is compressed, and unpacks to a gibibyte. The request ends, and denies.", "gzip bombs; GHSA-88jx-383q-w4qc", crowded(fault(registrytest.Manifest, registrytest.GzipBomb(bombs)))),
+	}
+}
+
+func thousandBundles(s *scene, image gatetest.Image) {
+	for i := range 1000 {
+		s.check(s.PutBundle(image, fmt.Appendf(nil, `{"junk":%d}`, i), verifytest.CosignSignPredicateType))
+	}
+}
+
+func thousandLayers(s *scene, image gatetest.Image) {
+	claim := by(s.stranger)
+	claim.Image = &verifytest.SimpleSigning{Reference: image.Repository, Digest: image.Manifest.Digest}
+	layer := must(s.sigstore.Layer(claim))(s.t)
+	blob := s.Registry.PutBlob(image.Repository, layer.MediaType, layer.Payload)
+	layers := make([]any, 1000)
+	for i := range layers {
+		layers[i] = object{"mediaType": blob.MediaType, "digest": blob.Digest, "size": blob.Size, "annotations": layer.Annotations}
+	}
+	body := must(json.Marshal(object{
+		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "layers": layers,
+		"config": s.Registry.PutBlob(image.Repository, ocispec.MediaTypeImageConfig, []byte("{}")),
+	}))(s.t)
+	s.Registry.PutManifest(image.Repository, strings.Replace(image.Manifest.Digest, ":", "-", 1)+".sig", ocispec.MediaTypeImageManifest, body)
+}
+
+func tenThousand(s *scene, _ gatetest.Image) {
+	list := make([]registrytest.Descriptor, manyReferrs)
+	for i := range list {
+		list[i] = registrytest.Descriptor{
+			MediaType: "application/vnd.oci.image.manifest.v1+json", ArtifactType: verifytest.BundleMediaType,
+			Digest: registrytest.DigestOf(fmt.Append(nil, i)), Size: 1000,
+		}
+	}
+	s.misbehaves(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.ForgeReferrers(list...)})
+}

@@ -1,0 +1,82 @@
+package attacks
+
+import (
+	"context"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// tenants have a client each.
+type tenants map[string]*registry.Client
+
+// Open implements gate.Registries.
+func (t tenants) Open(_ context.Context, access gate.Access, _ image.Repository) (gate.Session, error) {
+	return engine.NewTenantSession(t[access.Workload.Namespace], access.Workload.Namespace, access.Workload.Namespace), nil
+}
+
+// remembered plays at a gate that keeps what it proved for an hour.
+func remembered(play func(s *scene)) func(*scene) {
+	return func(s *scene) {
+		s.ages.Fact = time.Hour
+		play(s)
+	}
+}
+
+func memoryAttacks() []attack {
+	row := func(name, what, source string, play func(*scene)) attack {
+		return attack{name, what, source, remembering(), remembered(play)}
+	}
+	return []attack{
+		row("tag-that-moves-after-a-proof", "A tag is verified, moves to an unsigned digest, and is asked for again while the proof is remembered. It is denied: digests are remembered, and not tags.", "GHSA-2r43-6962-xcw5", func(s *scene) {
+			evil, good := s.Build("shop/web", "1", "evil"), s.Build("shop/web", "1", "good")
+			s.check(s.SignLegacy(good, by(s.key), nil))
+			s.policies(signedBy(ofKey))
+			s.runs(good.Name, good)
+			s.Registry.Retag("shop/web", "1", evil.Manifest.Digest)
+			s.refused(good.Name, policy.Unsigned)
+		}),
+		row("policy-that-changes", "The policy's key is replaced while the proof by the old one is remembered. The image is denied.", "cached verdict after a policy change", func(s *scene) {
+			image := s.signed("signed")
+			s.policies(signedBy(ofKey))
+			s.runs(image.Name, image)
+			s.policies(signedBy(ofSecond))
+			s.refused(image.Name, code(verify.WrongKey))
+		}),
+		row("trust-that-changes", "The certificate authority is distrusted while the proof by it is remembered. The image is denied.", "cached verdict after a change of the trust root", func(s *scene) {
+			image := s.built("signed")
+			s.check(s.SignLegacy(image, released(s), nil))
+			s.policies(signedBy(ofPeople))
+			s.runs(image.Name, image)
+			s.trust(s.foreign.TrustedRoot())
+			s.refused(image.Name)
+		}),
+		row("condition-that-changes", "The condition on what an attestation says changes while its proof is remembered. The image is denied: conditions are asked each time.", "kyverno 17173", func(s *scene) {
+			image := s.built("signed")
+			s.check(s.AttestBundle(image, by(s.key), scanType, clean()))
+			s.policies(scanned(ofKey))
+			s.runs(image.Name, image)
+			s.policies(images("attestations: [{type: SCAN, attestors: [{entries: [" + ofKey + "]}], conditions: [{all: [{key: '{{ verdict }}', operator: Equals, value: spotless}]}]}]"))
+			s.refused(image.Name, policy.ConditionFailed)
+		}),
+		{"private-image-of-another-tenant", "One tenant's Secret opens a private image, which is proved and remembered. Another tenant without the Secret asks for it by its tag, and is denied.", "memory shared across credentials", only(library), remembered(func(s *scene) {
+			s.ages.Tag = time.Hour
+			image := private(s, registrytest.Auth{Scheme: registrytest.Basic})
+			with, without := must(registry.New(s.config))(s.t), must(registry.New(registry.Config{}))(s.t)
+			s.t.Cleanup(with.Close)
+			s.t.Cleanup(without.Close)
+			s.registries = tenants{namespace: with, "other": without}
+			mine, theirs := pod(image.Name), pod(image.Name)
+			theirs["metadata"] = object{"name": "web", "namespace": "other"}
+			s.admitted(mine)
+			s.refused(theirs, policy.AccessRefused)
+			s.admitted(mine)
+		})},
+	}
+}

@@ -1,0 +1,115 @@
+package attacks
+
+import (
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// excepting is an exception of the policy, in a namespace, of images.
+func excepting(from, expression string) string {
+	return "apiVersion: policies.kyverno.io/v1\nkind: PolicyException\nmetadata: {name: leave-out, namespace: " + from + "}\nspec:\n" +
+		"  policyRefs: [{name: images, kind: ImageValidatingPolicy}]\n  images: ['" + expression + "']\n"
+}
+
+// validating is an ImageValidatingPolicy.
+func validating(body string) string {
+	return "apiVersion: policies.kyverno.io/v1\nkind: ImageValidatingPolicy\nmetadata: {name: images}\nspec:\n  validationActions: [Deny]\n" +
+		"  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}]}\n" +
+		"  matchImageReferences: [{glob: HOST/shop/*}]\n" +
+		"  attestors: [{name: key, cosign: {key: {data: KEY}, ctlog: {insecureIgnoreTlog: true}}}]\n" + body
+}
+
+const (
+	proves = "  validations: [{expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.key]) > 0)'}]\n"
+	aScan  = "  attestations: [{name: scan, intoto: {type: SCAN}}]\n"
+	reads  = "images.containers.all(i, extractPayload(i, attestations.scan).predicate.verdict == \"clean\")"
+)
+
+// mistaken replaces a policy that works by one that does not compile: nothing is admitted
+// by it.
+func mistaken(good, bad string) func(*scene) {
+	return func(s *scene) {
+		image := s.signed("signed")
+		s.policies(good)
+		s.runs(image.Name, image)
+		s.again(ample)
+		s.broken = true
+		s.policies(bad)
+		s.refused(s.built("unsigned").Name)
+	}
+}
+
+// asks is a policy whose expression asks somebody it must not.
+func asks(expression string) func(*scene) {
+	return func(s *scene) {
+		image := s.signed("signed")
+		s.policies(validating(proves))
+		s.runs(image.Name, image)
+		s.again(ample)
+		s.broken = true // that it does not compile is an answer, too
+		s.policies(validating(strings.Replace(proves, "}]", "}, {expression: '"+expression+"'}]", 1)))
+		s.refused(image.Name)
+	}
+}
+
+func policyAttacks() []attack {
+	row := func(name, what, source string, play func(*scene)) attack {
+		return attack{name, what, source, everywhere(), play}
+	}
+	gated := func(name, what, source string, play func(*scene)) attack {
+		return attack{name, what, source, remembering(), play}
+	}
+	return []attack{
+		row("misspelt-field", "A field of a policy is misspelt, so that a lenient parser drops what it asks for. The policy is refused as a whole, and what it speaks of is not admitted.", "GHSA-46mp-8w32-6g94, CVE-2025-29778",
+			mistaken(signedBy(ofKey), strings.Replace(signedBy(ofKey), "attestors:", "attestrs:", 1))),
+		row("misspelt-identity", "An identity's field is misspelt, so that only the issuer would be left. The policy is refused as a whole.", "GHSA-46mp-8w32-6g94, CVE-2025-29778",
+			mistaken(signedBy(ofKey), signedBy("{keyless: {issuer: ISSUER, subjectRegex: '.*'}}"))),
+		row("identity-without-a-subject", "A policy names an issuer and no subject, so that whoever has an account there could sign. It is refused as a whole, or denies.", "kyverno 17125: any signer of the authority",
+			mistaken(signedBy(ofKey), signedBy("{keyless: {}}"))),
+		row("policy-that-says-true", "The policy's only expression is true, and it requires a proof. An image that nobody proved is denied.", "kyverno 16809", func(s *scene) {
+			s.policies(validating(proves))
+			image := s.signed("signed")
+			s.runs(image.Name, image)
+			s.again(ample)
+			s.policies(validating("  validationConfigurations: {required: true, mutateDigest: true, verifyDigest: true}\n  validations: [{expression: 'true'}]\n"))
+			s.refused(s.built("unsigned").Name)
+		}),
+		row("payload-that-nobody-proved", "The policy reads what an attestation says and does not verify who made it, and a stranger says what is wanted. It is denied.", "kyverno 17130, 17164", func(s *scene) {
+			honest, forged := s.built("honest"), s.built("forged")
+			s.check(s.AttestBundle(honest, by(s.key), scanType, clean()), s.AttestBundle(forged, by(s.stranger), scanType, clean()))
+			s.policies(validating(aScan + "  validations: [{expression: 'images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.key]) > 0)'}, {expression: '" + reads + "'}]\n"))
+			s.admitted(honest.ByDigest())
+			s.again(ample)
+			s.policies(validating(aScan + "  validations: [{expression: '" + reads + "'}]\n"))
+			s.refused(forged.ByDigest())
+		}),
+		row("expression-that-asks-the-metadata-service", "An expression asks the cloud's metadata service. Nobody does, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
+		row("expression-that-asks-this-machine", "An expression asks a service on loopback, with the gateway's token as some attach it. Nobody does, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
+		row("expression-that-reads-secrets", "An expression reads a Secret of another namespace with the gateway's rights. Nobody does, and the image is denied.", "CVE-2026-22039, GHSA-8p9x-46gm-qfx2", asks(`resource.Get("v1", "secrets", "kube-system", "token").data.token != ""`)),
+		gated("exception-of-a-tenant", "A tenant writes an exception for the policy in a namespace of its own. It does not count, and the image is denied; in the operators' namespace it does.", "GHSA-qjvc-p88j-j9rm, CVE-2024-48921", func(s *scene) {
+			image := s.built("unsigned").Name
+			s.exceptionsFrom = []string{"operators"}
+			s.policies(validating(proves), excepting("operators", "HOST/shop/unsigned*"))
+			s.admitted(image)
+			s.again(ample)
+			s.broken = true // it is left alone
+			s.policies(validating(proves), excepting("shop", "HOST/shop/unsigned*"))
+			s.refused(image, policy.Unsigned)
+		}),
+		gated("exception-for-another-image", "An exception is for one image, and the pod runs another one beside it. The other one is denied.", "CVE-2026-100704", func(s *scene) {
+			s.exceptionsFrom = []string{"operators"}
+			excepted, evil := s.built("excepted").Name, s.built("evil").Name
+			s.policies(validating(proves), excepting("operators", "HOST/shop/excepted*"))
+			s.admitted(pod(excepted))
+			s.refused(pod(excepted, evil), policy.Unsigned)
+		}),
+		gated("two-exceptions", "Two exceptions overlap: one for an image, one for others. Neither stretches to what none of them names.", "GHSA-gg4x-fgg2-h9w9", func(s *scene) {
+			s.exceptionsFrom = []string{"operators"}
+			a, b, evil := s.built("excepted-a").Name, s.built("excepted-b").Name, s.built("evil").Name
+			s.policies(validating(proves), excepting("operators", "HOST/shop/excepted*"), strings.Replace(excepting("operators", "HOST/shop/excepted-b*"), "leave-out", "too", 1))
+			s.admitted(pod(a, b))
+			s.refused(pod(a, b, evil), policy.Unsigned)
+		}),
+	}
+}

@@ -1,0 +1,176 @@
+package attacks
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/test/peers"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+// door is a way to ask.
+type door string
+
+const (
+	library     door = "library"
+	commandLine door = "command line"
+	admitting   door = "admission"
+)
+
+// everywhere are all doors, webhooks those that remember, and only one of them for what
+// exists there alone.
+func everywhere() []door  { return []door{library, commandLine, admitting} }
+func remembering() []door { return []door{library, admitting} }
+func only(d door) []door  { return []door{d} }
+
+// attack is one case.
+type attack struct {
+	// Name is unique, in words of a file's name.
+	Name string
+	// What the attacker does, and what must happen.
+	What string
+	// Source is an advisory, a peer's issue or a line of what peers get wrong.
+	Source string
+	Doors  []door
+	// Play plays it at one door; it must be refused and admitted something.
+	Play func(s *scene)
+}
+
+// subject is a file of attacks.
+type subject struct {
+	title   string
+	attacks []attack
+}
+
+func subjects() []subject {
+	return []subject{
+		{"Registries that lie", registryAttacks()},
+		{"Registries that fish for credentials", credentialAttacks()},
+		{"Signatures", signatureAttacks()},
+		{"Logs", logAttacks()},
+		{"Certificates and timestamps", append(certificateAttacks(), chainAttacks()...)},
+		{"Repositories of trust", trustAttacks()},
+		{"Attestations", attestationAttacks()},
+		{"References and indexes", referenceAttacks()},
+		{"Mirrors", mirrorAttacks()},
+		{"Admission", admissionAttacks()},
+		{"Policies", append(policyAttacks(), callAttacks()...)},
+		{"Memory", memoryAttacks()},
+		{"Bounds", boundAttacks()},
+	}
+}
+
+// crowd is everybody who takes part in some case; they are made once, since none of
+// them keeps anything.
+type crowd struct {
+	sigstore, foreign     *verifytest.Sigstore
+	key, second, stranger *verifytest.Signer
+	release               *verifytest.Signer // a certificate of the sigstore's
+	notary, other         *verifytest.Notary
+	program               func() *peers.Program
+}
+
+func newCrowd(t testing.TB) *crowd {
+	t.Helper()
+	key := func() *verifytest.Signer { return must(verifytest.KeySigner(verifytest.KeyOptions{}))(t) }
+	c := &crowd{
+		sigstore: must(verifytest.New(verifytest.Options{}))(t), foreign: must(verifytest.New(verifytest.Options{Name: "foreign"}))(t),
+		key: key(), second: key(), stranger: key(),
+		notary: must(verifytest.NewNotary(verifytest.NotaryOptions{Name: "release"}))(t),
+		other:  must(verifytest.NewNotary(verifytest.NotaryOptions{Name: "other"}))(t),
+	}
+	c.release = must(c.sigstore.Keyless(identity(nil)))(t)
+	c.program = sync.OnceValue(func() *peers.Program { return peers.Quaymaster(t) })
+	return c
+}
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// TestMain plays more cases at once than there are processors: many wait for an answer
+// that does not come.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		if err := parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
+	m.Run()
+}
+
+// TestAttacks holds what attacks may cost, and plays every case at every door that it
+// names.
+func TestAttacks(t *testing.T) {
+	c := newCrowd(t)
+	t.Run("cost", func(t *testing.T) { holdsCosts(t, c) })
+	for _, subject := range subjects() {
+		for _, attack := range subject.attacks {
+			for _, at := range attack.Doors {
+				t.Run(fmt.Sprintf("%s/%s", attack.Name, at), func(t *testing.T) {
+					t.Parallel()
+					s := newScene(t, c, at)
+					attack.Play(s)
+					if s.refusals == 0 || s.admissions == 0 {
+						t.Errorf("%d were refused and %d admitted: a case has both", s.refusals, s.admissions)
+					}
+				})
+			}
+		}
+	}
+}
+
+// leastAttacks is how many cases there are at least.
+const leastAttacks = 80
+
+// TestAttacksAreNamed holds that each case says what it is, once.
+func TestAttacksAreNamed(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	var names []string
+	for _, subject := range subjects() {
+		for _, a := range subject.attacks {
+			names = append(names, a.Name)
+			if !name.MatchString(a.Name) || !strings.HasSuffix(a.What, ".") || a.Source == "" || len(a.Doors) == 0 || strings.Contains(a.What+a.Source, "|") {
+				t.Errorf("%q: want a name of small letters, sentences, a source and doors: %+v", a.Name, a)
+			}
+		}
+	}
+	if len(names) < leastAttacks {
+		t.Errorf("%d cases, want %d at least", len(names), leastAttacks)
+	}
+	slices.Sort(names)
+	if len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Error("two cases have one name")
+	}
+}
+
+// TestPage holds that docs/attacks.md lists the cases as they are.
+func TestPage(t *testing.T) {
+	path := filepath.Join(must(peers.Checkout())(t), "docs", "attacks.md")
+	want := page()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != want {
+		t.Errorf("%s is not what the cases say; run: go test ./attacks -run TestPage -update (%v)", path, err)
+	}
+}

@@ -1,0 +1,93 @@
+package differential
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/test/peers"
+)
+
+// tables plays the example of each row: a difference that is no longer there, or that
+// nobody gives a reason for, has no place in a table.
+func (c *crowd) tables(t *testing.T) {
+	for name, table := range map[string][]difference{"accepted": exceptions(), "refused": stricter()} {
+		for i, row := range table {
+			t.Run(row.What, func(t *testing.T) {
+				if len(row.Why) < 20 || len(row.Who) == 0 || (name == "refused") != (row.Code != "") || name == "accepted" && len(row.Says) == 0 {
+					t.Errorf("the row is not complete: %+v", row)
+				}
+				example := row.Example
+				s := newScene(t, c, fmt.Sprintf("%s-%d", name, i), &example)
+				p := s.ask(s.play())
+				for _, who := range row.Who {
+					if _, asked := p.theirs[who]; asked && !row.explains(p, who) {
+						t.Errorf("the example does not show the difference with %s:\n%s%s", who, p, s.shown())
+					}
+				}
+			})
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write docs/differential.md")
+
+const opening = `# Where cosign and notation say something else
+
+Images are signed, damaged and asked about at random, and every case goes to
+cosign 2, cosign 3 or notation, and to quaymaster: no image that one of them
+refuses is accepted here, and none that all of them accept is refused, but for
+what these tables list. They are written from the test, which fails for a
+difference that no row explains, and for a row that no longer shows one.
+
+The target ` + "`make differential CASES=1000 SEED=7`" + ` plays more than the tests do. Without numbers it draws a seed and prints it. A failure prints the case, what
+lay in the registry, and the command that plays it again.
+
+A case draws a format (cosign's tags, bundles as referrers, notation's JWS and
+COSE), signatures or attestations, keys (ECDSA on P-256, P-384 and P-521, RSA,
+Ed25519) alone or with a certificate, log entries of both Rekors, timestamps,
+annotations, now and then cosign itself as the writer; then one of %d ways of
+signing wrongly, or edits (%d kinds) of the document before it is signed, of
+what is stored, or of its manifest; and then who is believed and what is asked.
+`
+
+// thePage is docs/differential.md.
+func thePage() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, opening, len(faults()), len(treeEdits())+len(textEdits())+len(pemEdits()))
+	b.WriteString("\n## Accepted here, refused there\n\n| What | Refused by | Why it is accepted |\n|---|---|---|\n")
+	for _, row := range exceptions() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", row.What, people(row.Who), row.Why)
+	}
+	b.WriteString("\n## Refused here, accepted there\n\n| What | Accepted by | Code | Why it is refused |\n|---|---|---|---|\n")
+	for _, row := range stricter() {
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", row.What, people(row.Who), row.Code, row.Why)
+	}
+	return b.String()
+}
+
+// people names programs for a reader.
+func people(programs []string) string {
+	names := make([]string, len(programs))
+	for i, name := range programs {
+		names[i] = strings.NewReplacer("cosign", "cosign ").Replace(name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// TestPage holds that docs/differential.md lists the tables as they are.
+func TestPage(t *testing.T) {
+	folder, err := peers.Checkout()
+	check(t, err)
+	path, want := filepath.Join(folder, "docs", "differential.md"), thePage()
+	if *update {
+		check(t, os.WriteFile(path, []byte(want), 0o644))
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != want {
+		t.Errorf("%s is not what the tables say; run: go test ./differential -run TestPage -update (%v)", path, err)
+	}
+}

@@ -1,0 +1,1 @@
+ln -s "$CHECKOUT/deploy" deploy

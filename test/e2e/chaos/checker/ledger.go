@@ -1,0 +1,80 @@
+package checker
+
+import (
+	"sync"
+	"time"
+)
+
+// Ledger keeps what was answered, and what is waited for. The zero value is empty.
+type Ledger struct {
+	mu      sync.Mutex
+	answers []Answer
+	waiting map[string]time.Time // pods that are wanted, since when
+}
+
+// Begin notes that a pod is wanted.
+func (l *Ledger) Begin(a *Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting == nil {
+		l.waiting = map[string]time.Time{}
+	}
+	l.waiting[a.Pod] = a.Start
+}
+
+// Add notes what became of it.
+func (l *Ledger) Add(a Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.waiting, a.Pod)
+	l.answers = append(l.answers, a)
+}
+
+// All returns what was answered so far.
+func (l *Ledger) All() []Answer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answers[:len(l.answers):len(l.answers)]
+}
+
+// Forget drops what was answered so far.
+func (l *Ledger) Forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answers = nil
+}
+
+// State is what the answers since a moment come to.
+type State struct {
+	First   time.Time // when the first signed pod came in
+	LastBad time.Time // when the last answer came that is not as it should be; else the moment
+	Bad     *Answer
+	Good    int           // answers as they should be since then
+	Waiting time.Duration // how long the oldest wish has waited
+}
+
+// Look sums up what was answered since a moment, and what was wanted since and came in.
+// Answers are in the order in which they came.
+func (l *Ledger) Look(since time.Time) State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := State{First: since, LastBad: since}
+	seen := false
+	for i := range l.answers {
+		a := &l.answers[i]
+		switch {
+		case a.End.Before(since):
+		case !a.IsGood():
+			now.LastBad, now.Bad, now.Good = a.End, a, 0
+		case !a.Start.Before(since):
+			now.Good++
+			if a.Truth == Signed && !seen {
+				now.First, seen = a.End, true
+			}
+		}
+	}
+	for _, start := range l.waiting {
+		now.Waiting = max(now.Waiting, time.Since(start))
+	}
+	return now
+}

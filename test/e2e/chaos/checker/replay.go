@@ -1,0 +1,90 @@
+package checker
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
+)
+
+// Replay holds the decisions about pods that gateways recorded in admission against the answers
+// and against what the images are.
+func Replay(answers []Answer, recorded []decisionlog.Decision) []Finding {
+	of := map[string][]*decisionlog.Decision{}
+	for i := range recorded {
+		if d := &recorded[i]; d.Image != nil && d.Object.Kind == "Pod" && d.Process == report.ProcessAdmission {
+			key := d.Object.Namespace + "/" + d.Object.Name
+			of[key] = append(of[key], d)
+		}
+	}
+	var all []Finding
+	for i := range answers {
+		a := &answers[i]
+		lines := of[a.Namespace+"/"+a.Pod]
+		all = append(all, a.replay(lines)...)
+		for _, line := range lines {
+			if finding, wrong := a.against(line); wrong {
+				all = append(all, finding)
+			}
+		}
+	}
+	return all
+}
+
+// replay looks for the line of an answer.
+func (a *Answer) replay(lines []*decisionlog.Decision) []Finding {
+	switch a.Said {
+	case Admitted:
+		if !slices.ContainsFunc(lines, a.proves) {
+			return []Finding{found(LostRecord, "%d lines, none of which allows it by a proof of %s: %s", len(lines), a.Digest, a)}
+		}
+	case Denied, Unable:
+		if !slices.ContainsFunc(lines, a.refuses) {
+			return []Finding{found(LostRecord, "%d lines, none of which refuses it for %v: %s", len(lines), a.Codes, a)}
+		}
+	case Unanswered, Away: // a decision may have been made, which nobody heard of
+	}
+	return nil
+}
+
+// proves: the line allows the pod, and says by which proof of the digest.
+func (a *Answer) proves(d *decisionlog.Decision) bool {
+	return d.Allowed && d.Answer == gate.Allow && d.Image.Digest == a.Digest && slices.ContainsFunc(d.Rules, func(r decisionlog.Rule) bool {
+		return r.Result == policy.Pass && len(r.Proofs) > 0
+	})
+}
+
+// refuses: the line refuses the pod, and has each reason that was told.
+func (a *Answer) refuses(d *decisionlog.Decision) bool {
+	if d.Allowed || d.Answer == gate.Allow || len(d.Reasons) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(a.Codes, func(code string) bool { return !has(d, code) })
+}
+
+func has(d *decisionlog.Decision, code string) bool {
+	return slices.ContainsFunc(d.Reasons, func(r decisionlog.Reason) bool { return string(r.Code) == code })
+}
+
+// against finds what is wrong with a line, whatever became of the answer.
+func (a *Answer) against(d *decisionlog.Decision) (Finding, bool) {
+	switch {
+	case d.Undecided != "":
+		return Finding{}, false
+	case d.Answer == gate.Allow && a.Truth != Signed:
+		return found(WrongYes, "the log allows it: %s", a), true
+	case d.Answer == gate.Allow && d.Image.Digest != a.Digest:
+		return found(WrongYes, "the log allows %s: %s", d.Image.Digest, a), true
+	case a.Truth == Signed && (d.Answer == gate.Deny || has(d, codeUnsigned) || has(d, codeForeign)):
+		return found(WrongWord, "the log denies a signed image: %s", a), true
+	case d.Answer == gate.Deny && !has(d, a.Truth.code()):
+		return found(WrongWord, "the log does not say that the image is %s: %s", a.Truth, a), true
+	case a.Said == Admitted && !d.Allowed:
+		return found(Contradiction, "the log refuses it, door %s, request %s: %s", d.Door, d.UID, a), true
+	case (a.Said == Denied || a.Said == Unable) && d.Allowed:
+		return found(Contradiction, "the log allows it, door %s, request %s: %s", d.Door, d.UID, a), true
+	}
+	return Finding{}, false
+}

@@ -1,0 +1,162 @@
+// Package port answers: which images are there, over which line, and what is true of them?
+//
+// A Port is a registry with a line to it. Some of its images are asked about again and again;
+// others are made when somebody asks.
+package port
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/chaos/checker"
+	"github.com/quaymaster/quaymaster/test/e2e/chaos/line"
+	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+)
+
+// Known is how many images of each truth are asked about again and again, in each registry.
+const Known = 5
+
+// Image is an image with what is true of it.
+type Image struct {
+	// Name is by tag.
+	Name, ByDigest, Digest string
+	Truth                  checker.Truth
+	// New: nobody has asked about it.
+	New bool
+}
+
+// Port is a registry with a line to it, by whose address its images are named.
+type Port struct {
+	Line  *line.Line
+	known map[checker.Truth][]Image
+	ring  []Image // what is new in turn; empty: what nobody has asked about
+
+	mu      sync.Mutex // what is below is used by one at a time
+	harbour *harbour.Harbour
+	made    int
+	turn    int             // in the ring
+	signed  map[string]bool // digests
+}
+
+// Open starts a registry and makes the known images, and a ring of so many.
+func Open(ctx context.Context, ring int) (*Port, error) {
+	h, err := harbour.Open(registrytest.Options{})
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{harbour: h, known: map[checker.Truth][]Image{}, signed: map[string]bool{}}
+	if p.Line, err = line.Listen(ctx, h.Registry.Host()); err != nil {
+		h.Close()
+		return nil, err
+	}
+	for _, truth := range []checker.Truth{checker.Signed, checker.Unsigned, checker.Foreign} {
+		for range Known {
+			made, err := p.make(truth)
+			if err != nil {
+				p.Close()
+				return nil, err
+			}
+			made.New = false
+			p.known[truth] = append(p.known[truth], made)
+		}
+	}
+	for n := range ring {
+		made, err := p.make([]checker.Truth{checker.Signed, checker.Unsigned}[n%2])
+		if err != nil {
+			p.Close()
+			return nil, err
+		}
+		p.ring = append(p.ring, made)
+	}
+	return p, nil
+}
+
+// Close ends the registry.
+func (p *Port) Close() {
+	p.Line.Close()
+	p.harbour.Close()
+}
+
+// make makes an image like no other, in a repository of its own.
+func (p *Port) make(truth checker.Truth) (Image, error) {
+	p.made++
+	repository := fmt.Sprint(strings.ReplaceAll(string(truth), " ", "-"), "/", p.made)
+	var image gatetest.Image
+	var err error
+	switch truth {
+	case checker.Signed:
+		image, err = p.harbour.Signed(repository, "1.0")
+		p.signed[image.Manifest.Digest] = true
+	case checker.Foreign:
+		image, err = p.harbour.SignedBy(p.harbour.Stranger, repository, "1.0")
+	default:
+		image = p.harbour.Unsigned(repository, "1.0")
+	}
+	here := func(name string) string {
+		return strings.Replace(name, p.harbour.Registry.Host(), p.Line.Address(), 1)
+	}
+	return Image{Name: here(image.Name), ByDigest: here(image.ByDigest()), Digest: image.Manifest.Digest, Truth: truth, New: true}, err
+}
+
+// Image returns one of the known images of a truth.
+func (p *Port) Image(truth checker.Truth, number int) Image {
+	return p.known[truth][number%Known]
+}
+
+// Root is a trusted root, in which nothing is that policies here need.
+func (p *Port) Root() []byte { return p.harbour.Sigstore.TrustedRoot() }
+
+// Elsewhere is a policy for other namespaces than any of the load.
+func (p *Port) Elsewhere(name string) (string, error) {
+	return p.harbour.YAML(harbour.Policy{Name: name, Namespaces: []string{"elsewhere-*"}})
+}
+
+// New returns an image that nobody has asked about; with a ring, one that nobody has asked
+// about for long, in the end.
+func (p *Port) New(truth checker.Truth) (Image, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ring) == 0 {
+		return p.make(truth)
+	}
+	p.harbour.Registry.Reset() // what it was asked is of no use here
+	for range p.ring {
+		p.turn++
+		if next := p.ring[p.turn%len(p.ring)]; next.Truth == truth {
+			return next, nil
+		}
+	}
+	return Image{}, fmt.Errorf("no image of the ring is %s", truth)
+}
+
+// Images are the known ones and those of the ring.
+func (p *Port) Images() []Image {
+	all := slices.Clone(p.ring)
+	for _, images := range p.known {
+		all = append(all, images...)
+	}
+	return all
+}
+
+// AddSigned adds the digests of signed images to a set.
+func (p *Port) AddSigned(set map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for digest := range p.signed {
+		set[digest] = true
+	}
+}
+
+// Policy wants images of the registry to be signed, in the namespaces of a pattern, and the API
+// server to wait for that for so long.
+func (p *Port) Policy(name, namespaces string, seconds int) (string, error) {
+	return p.harbour.YAML(harbour.Policy{
+		Name: name, Namespaces: []string{namespaces}, Images: []string{p.Line.Address() + "/*"},
+		Spec: map[string]any{"webhookTimeoutSeconds": seconds},
+	})
+}

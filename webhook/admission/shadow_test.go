@@ -1,0 +1,362 @@
+package admission_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// pair is a door that enforces, as the API server asks it, and its shadow.
+type pair struct {
+	enforcing []http.Handler
+	shadow    http.Handler
+	seen      *recorder // of the shadow
+}
+
+func newPair(t testing.TB, config admission.Config, with ...admission.Option) pair {
+	t.Helper()
+	p := pair{seen: &recorder{}}
+	var stages []*admission.Handler
+	for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
+		config.Door = which
+		p.enforcing = append(p.enforcing, doorThat(t, config, with...))
+		stage, err := admission.New(config, append(slices.Clone(with), admission.WithRecorder(p.seen))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stages = append(stages, stage)
+	}
+	shadow, err := admission.NewShadow(stages...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.shadow = shadow
+	return p
+}
+
+// request is one that may be no review at all.
+type request struct {
+	method, kind, query string
+	body                []byte
+	length              int64 // 0: that of the body
+}
+
+func (q request) to(handler http.Handler) *httptest.ResponseRecorder {
+	method, kind := q.method, q.kind
+	if method == "" {
+		method = http.MethodPost
+	}
+	if kind == "" {
+		kind = "application/json"
+	}
+	r := httptest.NewRequest(method, "/?"+q.query, strings.NewReader(string(q.body)))
+	if q.length != 0 {
+		r.ContentLength = q.length
+	}
+	r.Header.Set("Content-Type", kind)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+// unseen checks the one answer that a shadow has.
+func unseen(t testing.TB, reason, uid string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	want := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"` + uid + `","allowed":true}}`
+	if w.Code != http.StatusOK || w.Body.String() != want || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%s: the shadow says HTTP %d %s, want %s", reason, w.Code, w.Body, want)
+	}
+}
+
+// refuses reports whether a door stops the request, by an answer or by none.
+func refuses(w *httptest.ResponseRecorder) bool {
+	var a answer
+	return w.Code != http.StatusOK || json.Unmarshal(w.Body.Bytes(), &a) != nil || !a.Response.Allowed
+}
+
+// changes reports whether a door changes the object or warns.
+func changes(w *httptest.ResponseRecorder) bool {
+	var a answer
+	return json.Unmarshal(w.Body.Bytes(), &a) == nil && (len(a.Response.Patch) > 0 || len(a.Response.Warnings) > 0)
+}
+
+// says returns a decider of one outcome for all.
+func says(o gate.Outcome) func(context.Context, gate.Request) gate.Outcome {
+	return func(_ context.Context, r gate.Request) gate.Outcome {
+		o.Subject = &r.Subject
+		return o
+	}
+}
+
+// TestShadowStopsNobody: whatever is decided, and whatever comes, a shadow has one
+// answer. Each row says what the doors that enforce make of the same.
+func TestShadowStopsNobody(t *testing.T) {
+	reasons := []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
+	denied := gate.Outcome{Answer: gate.Deny, Reasons: reasons}
+	unable := gate.Outcome{Answer: gate.Unable, Reasons: reasons}
+	warned := gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{{Answer: gate.Allow, Warnings: reasons}}}
+	labelled := gate.Outcome{Answer: gate.Allow, Mutations: 1, Patch: []workload.Operation{{Op: "add", Path: "/metadata/labels", Value: map[string]any{"a": "b"}}}}
+	panics := func(context.Context, gate.Request) gate.Outcome { panic("s3cret") }
+	hangs := func(context.Context, gate.Request) gate.Outcome {
+		<-t.Context().Done()
+		return gate.Outcome{Answer: gate.Allow}
+	}
+	create := review(t, "CREATE", pod("nginx"), nil, nil)
+	good := string(create)
+	const front = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","object":`
+	many := pod("nginx")
+	many["spec"].(object)["tolerations"] = json.RawMessage("[" + strings.TrimSuffix(strings.Repeat("{},", 900_000), ",") + "]")
+	for name, row := range map[string]struct {
+		answer           func(context.Context, gate.Request) gate.Outcome
+		request          request
+		uid              string
+		open             bool // failurePolicy Ignore
+		refused, changed bool
+	}{
+		"allowed, and pinned":        {request: request{body: create}, uid: "u-1", changed: true},
+		"denied":                     {answer: says(denied), request: request{body: create}, uid: "u-1", refused: true},
+		"could not look":             {answer: says(unable), request: request{body: create}, uid: "u-1", refused: true},
+		"warned":                     {answer: says(warned), request: request{body: create}, uid: "u-1", changed: true},
+		"changed by a rule":          {answer: says(labelled), request: request{body: create}, uid: "u-1", changed: true},
+		"an update that is denied":   {answer: says(denied), request: request{body: review(t, "UPDATE", pod("redis"), pod("nginx"), nil)}, uid: "u-1", refused: true},
+		"an ephemeral container":     {answer: says(denied), request: request{body: review(t, "UPDATE", pod("nginx", "sh"), pod("nginx"), func(r object) { r["subResource"] = "ephemeralcontainers" })}, uid: "u-1", refused: true},
+		"a dry run":                  {answer: says(denied), request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["dryRun"] = true })}, uid: "u-1", refused: true},
+		"a deletion":                 {answer: says(denied), request: request{body: review(t, "DELETE", nil, pod("nginx"), nil)}, uid: "u-1"},
+		"a panic":                    {answer: panics, request: request{body: create}, uid: "u-1", refused: true},
+		"a panic, failing open":      {answer: panics, request: request{body: create}, uid: "u-1", open: true, changed: true}, // a warning
+		"no answer in time":          {answer: hangs, request: request{body: create, query: "timeout=100ms"}, uid: "u-1", refused: true},
+		"GET":                        {request: request{method: http.MethodGet, body: create}, refused: true},
+		"YAML":                       {request: request{kind: "application/yaml", body: create}, refused: true},
+		"nonsense for a timeout":     {request: request{query: "timeout=soon", body: create}, refused: true},
+		"nothing":                    {request: request{}, refused: true},
+		"no JSON":                    {request: request{body: []byte("hello")}, refused: true},
+		"a list":                     {request: request{body: []byte("[]")}, refused: true},
+		"half of it":                 {request: request{body: create[:len(create)/2]}, refused: true},
+		"two of them":                {request: request{body: append(slices.Clone(create), create...)}, uid: "u-1", refused: true},
+		"not UTF-8":                  {request: request{body: []byte(strings.Replace(good, "jane", "jan\xff", 1))}, uid: "u-1", refused: true},
+		"no uid":                     {request: request{body: []byte(strings.Replace(good, `"uid":"u-1"`, `"x":"u-1"`, 1))}, refused: true},
+		"another version":            {request: request{body: []byte(strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1))}, uid: "u-1", refused: true},
+		"another object than said":   {request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["namespace"] = "bank" })}, uid: "u-1", refused: true},
+		"no operation":               {request: request{body: review(t, "MERGE", pod("nginx"), nil, nil)}, uid: "u-1", refused: true},
+		"too large":                  {request: request{body: []byte(front + strings.Repeat(" ", admission.MaxBody) + "{}}}")}, uid: "u-1", refused: true},
+		"too large, and not saying":  {request: request{body: []byte(front + strings.Repeat(" ", admission.MaxBody) + "{}}}"), length: -1}, uid: "u-1", refused: true},
+		"too many values":            {request: request{body: review(t, "CREATE", many, nil, nil)}, uid: "u-1", refused: true},
+		"too deep":                   {request: request{body: []byte(front + strings.Repeat(`{"a":`, 11_000))}, uid: "u-1", refused: true},
+		"a name that stands twice":   {request: request{body: []byte(front + `{"apiVersion":"v1","kind":"Pod","kind":"Pod"},"operation":"CREATE","kind":{"version":"v1","kind":"Pod"}}}`)}, uid: "u-1", refused: true},
+		"an image that is no name":   {request: request{body: review(t, "CREATE", pod("::"), nil, nil)}, uid: "u-1", refused: true},
+		"a uid with quotes and more": {answer: says(denied), request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["uid"] = "a\"}" })}, uid: `a\"}`, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, admission.Config{Decider: &pinner{answer: row.answer}, Namespaces: shop, Failure: failure(row.open)})
+			var refused, changed bool
+			for _, door := range p.enforcing {
+				w := row.request.to(door)
+				refused, changed = refused || refuses(w), changed || changes(w)
+			}
+			if refused != row.refused || !refused && changed != row.changed {
+				t.Errorf("the twin: refused %v, changed or warned %v", refused, changed)
+			}
+			unseen(t, name, row.uid, row.request.to(p.shadow))
+			last := p.seen.last(t)
+			if !last.Shadow || last.Allowed == row.refused {
+				t.Errorf("recorded %+v", last)
+			}
+		})
+	}
+}
+
+// TestShadowWithoutRoom: nobody waits for a turn, or for memory, in vain.
+func TestShadowWithoutRoom(t *testing.T) {
+	body := review(t, "CREATE", pod("nginx"), nil, nil)
+	full, err := admission.NewQueue(admission.QueueBounds{Requests: 1, Bytes: admission.MaxBody})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reason, fill := range map[string]func() func(){
+		"as many requests at work as may be": func() func() {
+			leave, err := full.Enter(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return leave
+		},
+		"no memory for a body": func() func() {
+			release, err := full.Reserve(t.Context(), admission.MaxBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return release
+		},
+	} {
+		release := fill()
+		p := newPair(t, admission.Config{Decider: &pinner{}, Namespaces: shop, Failure: failure(false)}, admission.WithQueue(full))
+		if w := post(p.enforcing[1], within, body); !refuses(w) {
+			t.Errorf("%s: the twin admits: %s", reason, w.Body)
+		}
+		unseen(t, reason, "u-1", post(p.shadow, within, body))
+		if last := p.seen.last(t); last.Cause != admission.QueueFull || last.Allowed || !last.Shadow {
+			t.Errorf("%s: recorded %+v", reason, last)
+		}
+		release()
+		if w := post(p.enforcing[1], "/", body); refuses(w) {
+			t.Errorf("%s, once there is room: %s", reason, w.Body)
+		}
+	}
+}
+
+// TestShadowBetweenBrokenParts: everybody whom a door asks panics.
+func TestShadowBetweenBrokenParts(t *testing.T) {
+	config := admission.Config{Door: admission.Mutate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}
+	stage, err := admission.New(config, admission.WithRecorder(broken{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shadow, err := admission.NewShadow(stage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := review(t, "CREATE", pod("nginx"), nil, nil)
+	if w := post(stage, "/", body); !refuses(w) {
+		t.Errorf("the twin admits: %s", w.Body)
+	}
+	unseen(t, "all panic", "u-1", post(shadow, "/", body))
+	r := httptest.NewRequest(http.MethodPost, "/", panickingBody{})
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	shadow.ServeHTTP(w, r)
+	unseen(t, "a panic before anything is known", "", w)
+}
+
+// panickingBody panics when it is read.
+type panickingBody struct{}
+
+func (panickingBody) Read([]byte) (int, error) { panic(io.ErrUnexpectedEOF) }
+
+// TestShadowFollows: the door that judges sees the object as the one before would have
+// left it, and each tells what it would have said.
+func TestShadowFollows(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		answer func(context.Context, gate.Request) gate.Outcome
+		object object
+		told   []string // door cause allowed
+		seen   string   // the image that the last one who was asked saw
+	}{
+		{"what the first one pins comes to the second pinned", nil, pod("nginx"), []string{"mutate decided true", "validate decided true"}, pinned("nginx")},
+		{"what it denies does not get there", says(gate.Outcome{Answer: gate.Deny}), pod("nginx"), []string{"mutate decided false"}, "nginx"},
+		{"what it does not pin comes as it is", nil, object{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"},
+			"spec": object{"template": object{"spec": object{"containers": []any{object{"name": "c0", "image": "nginx"}}}}},
+		}, []string{"validate decided true"}, "nginx"},
+		{"what the second alone denies", func(_ context.Context, r gate.Request) gate.Outcome {
+			if r.Stage == gate.StageValidate {
+				return gate.Outcome{Answer: gate.Deny}
+			}
+			return pin(r)
+		}, pod("nginx"), []string{"mutate decided true", "validate decided false"}, pinned("nginx")},
+		{"what nobody could decide at the first one", func(context.Context, gate.Request) gate.Outcome { panic("x") }, pod("nginx"), []string{"mutate panic false"}, "nginx"},
+	} {
+		decider := &pinner{answer: row.answer}
+		p := newPair(t, admission.Config{Decider: decider, Namespaces: shop, Failure: failure(false)})
+		unseen(t, row.reason, "u-1", post(p.shadow, "/", review(t, "CREATE", row.object, nil, nil)))
+		var told []string
+		for _, r := range p.seen.reviews {
+			if !r.Shadow {
+				t.Errorf("%s: %s does not say that it is a shadow", row.reason, r.Door)
+			}
+			told = append(told, fmt.Sprint(r.Door, " ", r.Cause, " ", r.Allowed))
+		}
+		if !slices.Equal(told, row.told) {
+			t.Errorf("%s: told %q, want %q", row.reason, told, row.told)
+		}
+		asked := decider.asked()
+		uses, err := workload.Extract(asked[len(asked)-1].Object)
+		if err != nil || uses[0].Image != row.seen {
+			t.Errorf("%s: the last one saw %v, want %s: %v", row.reason, uses, row.seen, err)
+		}
+	}
+}
+
+// TestPolicyShadow: who writes a broken policy is warned, and nobody else of anything.
+func TestPolicyShadow(t *testing.T) {
+	broken := object{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": object{"name": "p"}, "spec": object{}}
+	seen := &recorder{}
+	made := func(err error) (*admission.PolicyHandler, http.Handler) {
+		door, err := admission.NewPolicies(judging{err}, admission.WithRecorder(seen))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shadow, err := admission.NewPolicyShadow(door)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return door, shadow
+	}
+	body := review(t, "CREATE", broken, nil, nil)
+	door, shadow := made(errors.New("spec.rules: nothing is there"))
+	if a := send(t, door, body); a.Response.Allowed {
+		t.Errorf("the twin: %+v", a.Response)
+	}
+	a := send(t, shadow, body)
+	if !a.Response.Allowed || len(a.Response.Warnings) != 1 || !strings.Contains(a.Response.Warnings[0], "spec.rules: nothing is there") {
+		t.Errorf("%+v", a.Response)
+	}
+	if last := seen.last(t); !last.Shadow || last.Allowed || last.Door != admission.Compile {
+		t.Errorf("recorded %+v", last)
+	}
+	for reason, body := range map[string][]byte{"no review": []byte("{"), "no object": []byte(strings.Replace(string(body), `"spec":{}`, `"spec":{},"spec":{}`, 1))} {
+		if w := post(door, "/", body); !refuses(w) {
+			t.Errorf("%s: the twin admits", reason)
+		}
+		if w := post(shadow, "/", body); refuses(w) || changes(w) {
+			t.Errorf("%s: %s", reason, w.Body)
+		}
+	}
+	_, shadow = made(nil)
+	unseen(t, "one that compiles", "u-1", post(shadow, "/", body))
+}
+
+// judging is a Checker that always says the same.
+type judging struct{ err error }
+
+func (j judging) Check([]byte) error { return j.err }
+
+// TestShadowOfNobody: without doors everything is admitted.
+func TestShadowOfNobody(t *testing.T) {
+	shadow, err := admission.NewShadow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unseen(t, "nobody is asked", "u-1", post(shadow, "/", review(t, "CREATE", pod("evil"), nil, nil)))
+	if _, err := admission.NewShadow(nil); err == nil {
+		t.Error("a shadow of no door is made")
+	}
+	if _, err := admission.NewPolicyShadow(nil); err == nil {
+		t.Error("a shadow of no door for policies is made")
+	}
+}
+
+// FuzzShadow: whatever comes, the answer admits and changes nothing.
+func FuzzShadow(f *testing.F) {
+	p := newPair(f, admission.Config{Decider: &pinner{}, Namespaces: shop, Failure: failure(false)})
+	f.Add(review(f, "CREATE", pod("nginx", "evil"), nil, nil))
+	f.Add(review(f, "UPDATE", pod("redis"), pod("nginx"), nil))
+	f.Add([]byte(`{"request":{"uid":"u"`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if w := post(p.shadow, "/", body); refuses(w) || changes(w) {
+			t.Errorf("HTTP %d %s", w.Code, w.Body)
+		}
+	})
+}

@@ -1,0 +1,226 @@
+package admission_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+// tarpit holds what a namespace sends until its time is over, and pins for others.
+type tarpit struct {
+	greedy string
+	held   atomic.Int64
+	most   atomic.Int64
+}
+
+func (d *tarpit) Decide(ctx context.Context, request gate.Request) gate.Outcome {
+	if request.Subject.Namespace != d.greedy {
+		return pin(request)
+	}
+	d.most.Store(max(d.most.Load(), d.held.Add(1)))
+	defer d.held.Add(-1)
+	<-ctx.Done()
+	return gate.Outcome{Answer: gate.Unable}
+}
+
+// padded is a pod in a namespace, of some size.
+func padded(namespace string, bytes int, values int) object {
+	p := pod("nginx")
+	p["metadata"] = object{"name": "web", "namespace": namespace, "annotations": object{"pad": strings.Repeat("x", bytes)}}
+	if values > 0 {
+		list := make([]any, values)
+		for i := range list {
+			list[i] = object{}
+		}
+		p["extra"] = list
+	}
+	return p
+}
+
+// TestOneNamespaceLeavesRoomForOthers: whatever a namespace has at work (many requests,
+// large ones, ones that take much memory to read), those of another are answered at once.
+// What waited too long is told why; who waits with large bodies while they are scarce is
+// told so at once.
+func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
+	for _, test := range []struct {
+		reason  string
+		count   int
+		bytes   int
+		values  int
+		most    int64 // at work
+		told    int   // at once that others have to have room
+		waiting int
+	}{
+		{reason: "many requests", count: 1000, most: 192, waiting: 808},
+		{reason: "large requests", count: 60, bytes: 1 << 20, most: 23, told: 37},
+		{reason: "few requests full of values", count: 10, values: 20000, most: 2, waiting: 8},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				queue, err := admission.NewQueue(admission.QueueBounds{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				d := &tarpit{greedy: "greedy"}
+				seen := &recorder{}
+				handler := doorThat(t, admission.Config{
+					Door: admission.Mutate, Decider: d, Namespaces: namespaces{"shop": nil, "greedy": nil}, Failure: failure(false),
+				}, admission.WithQueue(queue), admission.WithRecorder(seen))
+				body := review(t, "CREATE", padded("greedy", test.bytes, test.values), nil, nil)
+				var all sync.WaitGroup
+				for range test.count {
+					all.Go(func() { post(handler, "/?timeout=10s", body) })
+				}
+				synctest.Wait()
+				if told := len(seen.all()); told != test.told {
+					t.Errorf("%d are told at once, want %d", told, test.told)
+				}
+				if got := queue.WaitingForShare(); got != int64(test.waiting) {
+					t.Errorf("%d wait for their share, want %d", got, test.waiting)
+				}
+				began := time.Now()
+				for i := range 100 {
+					a := read(t, post(handler, "/?timeout=10s", review(t, "CREATE", padded("shop", 1<<10*(i%100), 1000), nil, nil)))
+					if !a.Response.Allowed {
+						t.Fatalf("another namespace: %+v", a.Response)
+					}
+				}
+				if took := time.Since(began); took != 0 { // of the bubble's clock, which stands while somebody works
+					t.Errorf("another namespace waited %v", took)
+				}
+				all.Wait()
+				if got := d.most.Load(); got != test.most {
+					t.Errorf("%d were at work, want %d", got, test.most)
+				}
+				shares := 0
+				for _, r := range seen.all() {
+					if r.Cause == admission.ShareTaken {
+						shares++
+					}
+				}
+				if shares < (test.told+test.waiting)/4 { // the rest got turns of those whose time was over, in the same moment
+					t.Errorf("%d are told of their share, of %d that waited", shares, test.told+test.waiting)
+				}
+				if queue.Working() != 0 || queue.Waiting() != 0 {
+					t.Errorf("%d at work, %d waiting at the end", queue.Working(), queue.Waiting())
+				}
+			})
+		})
+	}
+}
+
+// TestWhatANamespaceIsTold: that it has its share, and never that an image is unsigned.
+func TestWhatANamespaceIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue, err := admission.NewQueue(admission.QueueBounds{Requests: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := queue.Enter(t.Context(), "shop"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, open := range []bool{false, true} {
+			seen := &recorder{}
+			handler := doorThat(t, admission.Config{Door: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
+				admission.WithQueue(queue), admission.WithRecorder(seen))
+			a := read(t, post(handler, within, review(t, "CREATE", pod("nginx"), nil, nil)))
+			if a.Response.Allowed != open || seen.last(t).Cause != admission.ShareTaken {
+				t.Errorf("open %v: %+v, %s", open, a.Response, seen.last(t).Cause)
+			}
+			said := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")
+			if !strings.Contains(said, "of this namespace as leaves room") || strings.Contains(said, "unsigned") {
+				t.Errorf("open %v: %q", open, said)
+			}
+		}
+		leave, err := queue.Enter(t.Context(), "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+	})
+}
+
+// TestATurnThatComesTooLate: who would get a turn as the time ends is told, before that, whose
+// turns took it; who gets one earlier is decided.
+func TestATurnThatComesTooLate(t *testing.T) {
+	for reason, row := range map[string]struct {
+		freed time.Duration // of eight seconds
+		told  string
+	}{
+		"with time left": {6 * time.Second, ""},
+		"at the end":     {7500 * time.Millisecond, "of this namespace as leaves room"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				queue, err := admission.NewQueue(admission.QueueBounds{Requests: 4})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 3 {
+					leave, err := queue.Enter(t.Context(), "shop")
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.AfterFunc(row.freed, leave)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+				defer cancel()
+				_, err = queue.Enter(ctx, "shop")
+				if told := fmt.Sprint(err); (err != nil) != (row.told != "") || !strings.Contains(told, row.told) {
+					t.Errorf("got %v, want %q", err, row.told)
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkBeside is what a namespace's requests take alone, and beside one whose
+// thousand requests all wait for registries that never answer.
+func BenchmarkBeside(b *testing.B) {
+	for _, greedy := range []int{0, 1000} {
+		b.Run(fmt.Sprintf("waiting=%d", greedy), func(b *testing.B) {
+			queue, err := admission.NewQueue(admission.QueueBounds{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			handler := doorThat(b, admission.Config{
+				Door: admission.Mutate, Decider: &tarpit{greedy: "greedy"}, Namespaces: namespaces{"shop": nil, "greedy": nil}, Failure: failure(false),
+			}, admission.WithQueue(queue))
+			body := review(b, "CREATE", padded("greedy", 0, 0), nil, nil)
+			ctx, end := context.WithCancel(b.Context())
+			var all sync.WaitGroup
+			for range greedy {
+				all.Go(func() {
+					r := httptest.NewRequest(http.MethodPost, "/?timeout=30s", strings.NewReader(string(body))).WithContext(ctx)
+					r.Header.Set("Content-Type", "application/json")
+					handler.ServeHTTP(httptest.NewRecorder(), r)
+				})
+			}
+			for greedy > 0 && queue.Waiting() < int64(greedy)-192 {
+				time.Sleep(time.Millisecond) //nolint:forbidigo // the clock of a benchmark
+			}
+			measure(b, handler, review(b, "CREATE", small(), nil, nil))
+			end()
+			all.Wait()
+		})
+	}
+}
+
+func (r *recorder) all() []admission.Review {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.reviews)
+}

@@ -1,0 +1,61 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+// trying says of a policy what its name says.
+type trying struct{ asked int }
+
+func (tr *trying) Try(_ context.Context, raw []byte) ([]string, error) {
+	tr.asked++
+	switch {
+	case strings.Contains(string(raw), "stops"):
+		return nil, errors.New("it would stop 1 of 2 workloads\nDeployment shop/web")
+	case strings.Contains(string(raw), "long"):
+		return []string{"it is held"}, nil
+	}
+	return nil, nil
+}
+
+// TestTrial: what compiles is tried, and what would stop something is refused with the list.
+func TestTrial(t *testing.T) {
+	for _, c := range []struct {
+		reason, op, name string
+		allowed          bool
+		asked            int
+		says             string
+	}{
+		{"it stops nothing", "CREATE", "good", true, 1, ""},
+		{"it stops something", "CREATE", "stops", false, 1, "Deployment shop/web"},
+		{"it takes long", "CREATE", "long", true, 1, "it is held"},
+		{"it is broken: it is not tried", "CREATE", "broken", false, 0, "is broken"},
+		{"it goes", "DELETE", "stops", true, 0, ""},
+	} {
+		tries := &trying{}
+		handler, err := admission.NewPolicies(checker{}, admission.WithTrial(tries))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, old := clusterPolicy(c.name), object(nil)
+		if c.op == "DELETE" {
+			now, old = nil, clusterPolicy(c.name)
+		}
+		r := send(t, handler, review(t, c.op, now, old, nil)).Response
+		said := strings.Join(r.Warnings, "")
+		if !r.Allowed {
+			said = r.Status.Message
+		}
+		if r.Allowed != c.allowed || tries.asked != c.asked || !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
+			t.Errorf("%s: allowed %t, asked %d times, says %q", c.reason, r.Allowed, tries.asked, said)
+		}
+	}
+	if _, err := admission.NewPolicies(checker{}, admission.WithTrial(nil)); err == nil {
+		t.Error("a trial that is none")
+	}
+}

@@ -1,0 +1,42 @@
+package configuration
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Warning says what of a policy the API server is not asked about, or not in the
+// way that the policy says.
+type Warning struct {
+	// Policy is the ID of the policy; empty where it is about all of them.
+	Policy string
+	// Message says what is left out, and what to do if that is not meant.
+	Message string
+}
+
+// String returns the policy and the message.
+func (w Warning) String() string {
+	if w.Policy == "" {
+		return w.Message
+	}
+	return w.Policy + ": " + w.Message
+}
+
+// sorted returns the warnings of all doors in stable order, each once.
+func sorted(doors ...*questions) []Warning {
+	var all []Warning
+	for _, q := range doors {
+		all = append(all, q.warnings...)
+	}
+	slices.SortFunc(all, func(a, b Warning) int {
+		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(all)
+}
+
+func (q *questions) warn(p *policy.Policy, format string, args ...any) {
+	q.warnings = append(q.warnings, Warning{Policy: p.ID(), Message: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,90 @@
+package externaldata_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/externaldata"
+)
+
+// TestShadow: whatever comes and whatever is decided, each key has the image that it
+// names for its value, and there is no error; the twin without a shadow has one.
+func TestShadow(t *testing.T) {
+	denied := decide(func(context.Context, gate.Request) gate.Outcome {
+		return gate.Outcome{Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}}
+	})
+	silent := decide(func(context.Context, gate.Request) gate.Outcome {
+		<-t.Context().Done()
+		return gate.Outcome{Answer: gate.Allow}
+	})
+	for _, row := range []struct {
+		reason  string
+		decider externaldata.Decider
+		queue   queue
+		body    []byte
+		values  []string
+	}{
+		{"denied", denied, queue{}, request(t, "nginx", "[shop]redis"), []string{"nginx", "redis"}},
+		{"a panic", decide(func(context.Context, gate.Request) gate.Outcome { panic("x") }), queue{}, request(t, "nginx"), []string{"nginx"}},
+		{"no answer in time", silent, queue{}, request(t, "nginx"), []string{"nginx"}},
+		{"no turn", decide(allow), queue{full: true}, request(t, "nginx"), []string{"nginx"}},
+		{"no memory", decide(allow), queue{dry: true}, request(t, "nginx"), nil},
+		{"a key of a namespace alone", decide(allow), queue{}, request(t, "[shop]"), []string{"[shop]"}},
+		{"no JSON", decide(allow), queue{}, []byte("{"), nil},
+		{"no keys", decide(allow), queue{}, request(t), nil},
+		{"too large", decide(allow), queue{}, make([]byte, externaldata.MaxBody+1), nil},
+	} {
+		for _, shadow := range []bool{false, true} {
+			kept := &recorder{}
+			options := []externaldata.Option{externaldata.WithRecorder(kept), externaldata.WithTimeout(50 * time.Millisecond)}
+			if shadow {
+				options = append(options, externaldata.WithShadow())
+			}
+			config := configOf(externaldata.Verify, row.decider)
+			config.Queue = row.queue
+			r := httptest.NewRequest(http.MethodPost, "/externaldata/verify", bytes.NewReader(row.body))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			must(externaldata.New(config, options...))(t).ServeHTTP(w, r)
+			var said response
+			if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil {
+				t.Fatal(err)
+			}
+			failed := said.Response.SystemError != ""
+			for i, item := range said.Response.Items {
+				failed = failed || item.Error != ""
+				if shadow && item.Value != row.values[i] {
+					t.Errorf("%s: the value of %s is %v", row.reason, item.Key, item.Value)
+				}
+			}
+			if failed == shadow || shadow && (w.Code != http.StatusOK || len(said.Response.Items) != len(row.values)) {
+				t.Errorf("%s, in shadow %v: HTTP %d %s", row.reason, shadow, w.Code, w.Body)
+			}
+			for _, item := range kept.last(t).Items {
+				if item.Allowed {
+					t.Errorf("%s, in shadow %v: told that %s was allowed", row.reason, shadow, item.Key)
+				}
+			}
+		}
+	}
+}
+
+// TestShadowOfMutation: what the twin pins, a shadow leaves as it is.
+func TestShadowOfMutation(t *testing.T) {
+	h := newHarbor(t)
+	image := h.signed(t, "app")
+	engine := h.gate(t)
+	if values, errs := send(t, door(t, externaldata.Mutate, engine), image.Name); errs[0] != "" || values[0] == image.Name {
+		t.Errorf("the twin: %q %q", values, errs)
+	}
+	if values, errs := send(t, door(t, externaldata.Mutate, engine, externaldata.WithShadow()), image.Name); errs[0] != "" || values[0] != image.Name {
+		t.Errorf("in shadow: %q %q", values, errs)
+	}
+}

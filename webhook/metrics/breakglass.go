@@ -1,0 +1,62 @@
+package metrics
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// newBreakGlass counts what became of open namespaces.
+func newBreakGlass() *prometheus.CounterVec {
+	return counters("break_glass_total", "Namespaces that were opened to what nobody proved, changed while they were open, or closed, by why.", "event")
+}
+
+// BreakGlass records what became of an open namespace: opened, changed, or why it was
+// closed.
+func (m *Metrics) BreakGlass(event string) {
+	m.glass.WithLabelValues(m.words.value(event)).Inc()
+}
+
+// OpenNamespace is a namespace that admission leaves out.
+type OpenNamespace struct {
+	Name string
+	// Until is when it is closed; zero: nobody knows.
+	Until time.Time
+}
+
+// openNamespaces collects which namespaces are open, and until when.
+type openNamespaces struct {
+	read       func() []OpenNamespace
+	count, end *prometheus.Desc
+}
+
+func newOpenNamespaces(read func() []OpenNamespace) openNamespaces {
+	return openNamespaces{
+		read:  read,
+		count: prometheus.NewDesc(prefix+"break_glass_open", "Namespaces that are open to what nobody proved, as the leader sees them; 0 for others.", nil, nil),
+		end: prometheus.NewDesc(prefix+"break_glass_expiry_timestamp_seconds",
+			"When a namespace that is open to what nobody proved is closed, in Unix time; 0: nobody knows.", []string{"open_namespace"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (o openNamespaces) Describe(to chan<- *prometheus.Desc) { to <- o.count; to <- o.end }
+
+// Collect implements prometheus.Collector. Beyond the bound it leaves out those that end
+// last, which are counted all the same.
+func (o openNamespaces) Collect(to chan<- prometheus.Metric) {
+	list := slices.Clone(o.read())
+	to <- prometheus.MustNewConstMetric(o.count, prometheus.GaugeValue, float64(len(list)))
+	slices.SortFunc(list, func(a, b OpenNamespace) int { return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Name, b.Name)) })
+	names := newLabel(maxOpen)
+	for _, each := range list {
+		if names.knows(each.Name) {
+			continue // twice the same would spoil the whole scrape
+		}
+		if name := names.value(each.Name); name != other {
+			to <- prometheus.MustNewConstMetric(o.end, prometheus.GaugeValue, unix(each.Until), name)
+		}
+	}
+}
