@@ -33,6 +33,8 @@ var (
 	_ kyverno.Lookup    = (*cluster.Lookups)(nil)
 	_ keychain.Secrets  = (*cluster.Lookups)(nil)
 	_ keychain.Accounts = (*cluster.Lookups)(nil)
+	_ keychain.Secrets  = cluster.Held{}
+	_ keychain.Accounts = cluster.Held{}
 	_ trust.Secrets     = cluster.Keys{}
 )
 

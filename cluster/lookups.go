@@ -59,9 +59,9 @@ func NewLookups(o LookupOptions) (*Lookups, error) {
 	r := reader{o.Client}
 	var l Lookups
 	var errs [3]error
-	l.secrets, errs[0] = newLookup("secret", limits{ttl: o.TTL, cost: maxSecrets, now: o.Now}, r.secret)
+	l.secrets, errs[0] = newLookup("secret", limits{ttl: o.TTL, hold: maxHold, cost: maxSecrets, now: o.Now}, r.secret)
 	l.configMaps, errs[1] = newLookup("configmap", limits{ttl: o.ConfigMapTTL, cost: maxConfigMaps, now: o.Now}, r.configMap)
-	l.accounts, errs[2] = newLookup("serviceaccount", limits{ttl: o.TTL, cost: maxAccounts, now: o.Now}, r.account)
+	l.accounts, errs[2] = newLookup("serviceaccount", limits{ttl: o.TTL, hold: maxHold, cost: maxAccounts, now: o.Now}, r.account)
 	return &l, errors.Join(errs[:]...)
 }
 
@@ -97,6 +97,26 @@ func (l *Lookups) PullSecrets(ctx context.Context, namespace, serviceAccount str
 	return l.accounts.get(ctx, namespace, serviceAccount)
 }
 
+// Held is Lookups as where credentials come from. While the API server does not answer, a
+// Secret or a service account is what it was for up to 10 minutes, so that images which
+// are known start; what an answer says is heeded at once. Trust does not hang on it: what
+// is fetched with a credential is proved like anything else.
+type Held struct{ *Lookups }
+
+// Secret is as of Lookups.
+func (h Held) Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error) {
+	s, err := h.secrets.held(ctx, namespace, name)
+	if err != nil {
+		return "", nil, err
+	}
+	return string(s.Type), s.Data, nil
+}
+
+// PullSecrets is as of Lookups.
+func (h Held) PullSecrets(ctx context.Context, namespace, serviceAccount string) ([]string, error) {
+	return h.accounts.held(ctx, namespace, serviceAccount)
+}
+
 // Keys is Lookups as where trust material comes from: one entry of a Secret.
 type Keys struct{ *Lookups }
 
@@ -119,10 +139,11 @@ type PullSecrets struct{ *Lookups }
 
 // Has reports whether a Secret exists. One that is there is taken to be so for as
 // long as Lookups remembers, and one that is not for 5 s at most, so that a Secret
-// which is made beside its Pods is soon seen. An error is an *Error: nobody may
+// which is made beside its Pods is soon seen; while the API server does not answer,
+// one that was there is (Held). An error is an *Error: nobody may
 // look, or nobody could.
 func (p PullSecrets) Has(ctx context.Context, namespace, name string) (bool, error) {
-	_, err := p.secrets.get(ctx, namespace, name)
+	_, err := p.secrets.held(ctx, namespace, name)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}

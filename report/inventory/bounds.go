@@ -23,6 +23,9 @@ const (
 	// maxUses bounds the workloads of one image, and maxAllUses those of all.
 	maxUses    = 500
 	maxAllUses = 100_000
+	// maxLone bounds the pods of no workload that no scan has found, of all images: each
+	// has a name of its own, and where no scan runs nobody tells when it is gone.
+	maxLone = 4_000
 	// maxPods bounds the pods that are told apart in one workload, at 8 bytes each.
 	maxPods = 2_000
 	// maxAllEvidence bounds the compressed evidence of all images, in bytes.

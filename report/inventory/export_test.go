@@ -11,3 +11,6 @@ func (i *Inventory) Drain() {
 		}
 	}
 }
+
+// MaxLone is how many pods of no workload are kept that no scan has found.
+const MaxLone = maxLone

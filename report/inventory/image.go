@@ -93,6 +93,7 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 			i.use(e, at, pod, &r.Images[n], use{of: about.APIVersion + " " + about.Kind, running: running, process: o.Process, seen: o.Time.UTC()})
 		}
 	}
+	i.seeLone(o, at, about)
 	if placed && running {
 		for e := range i.places[at] { // what the object ran before
 			if u := e.uses[at]; !current[e] && u.running {
@@ -104,6 +105,26 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 		}
 	}
 	for e := range current {
+		e.describe()
+	}
+}
+
+// seeLone keeps to the bound on pods of no workload that only admission told of: of those
+// the one that came first goes. Its caller holds the lock.
+func (i *Inventory) seeLone(o report.Occasion, at place, about report.Resource) {
+	if o.Process == report.ProcessScan {
+		i.lone.drop(at)
+		return
+	}
+	if about.Kind != "Pod" || about.Owner != nil || len(i.places[at]) == 0 {
+		return
+	}
+	oldest, full := i.lone.add(at)
+	if !full {
+		return
+	}
+	for e := range i.places[oldest] {
+		i.remove(e, oldest)
 		e.describe()
 	}
 }
@@ -241,6 +262,7 @@ func (i *Inventory) remove(e *entry, at place) {
 	i.uses--
 	if delete(i.places[at], e); len(i.places[at]) == 0 {
 		delete(i.places, at)
+		i.lone.drop(at)
 	}
 }
 

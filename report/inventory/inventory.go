@@ -36,6 +36,7 @@ type Inventory struct {
 	order     *list.List        // of *entry, seen last first
 	places    map[place]map[*entry]struct{}
 	uses      int
+	lone      lone
 	evidence  int // bytes
 	packer    *evidence.Packer
 	policies  map[string]*policyCount
@@ -61,7 +62,7 @@ func New(o Options) (*Inventory, error) {
 	}
 	return &Inventory{
 		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan told, maxWaiting), room: report.NewRoom(maxHeld),
-		images: map[string]*entry{}, order: list.New(), places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
+		images: map[string]*entry{}, order: list.New(), lone: newLone(), places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
 	}, nil
 }
 

@@ -232,7 +232,8 @@ type Ages struct {
 	// an answer always. A policy's annotation quaymaster.dev/stale-if-error has
 	// precedence. Default 24h.
 	Stale *Duration `json:"stale,omitempty"`
-	// Secrets and service accounts. Default 30s.
+	// Secrets and service accounts; those that registries are asked with serve 10 minutes more while
+	// the API server does not answer. Default 30s.
 	Secret Duration `json:"secret,omitempty"`
 	// That a mirror's target serves a digest. Default 5m.
 	Mirror Duration `json:"mirror,omitempty"`

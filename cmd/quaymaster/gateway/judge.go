@@ -125,7 +125,7 @@ func newKeychain(c Registries, client *registry.Client, around surroundings, key
 		providers[name] = source
 	}
 	return keychain.New(keychain.Config{
-		Registry: client, Secrets: around.secrets, Accounts: around.accounts,
+		Registry: client, Secrets: around.credentials, Accounts: around.accounts,
 		Gateway: c.PullSecrets, Providers: providers, Cloud: c.Providers, Key: key,
 	})
 }

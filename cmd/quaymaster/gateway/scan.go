@@ -134,7 +134,7 @@ func (g *gateway) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.Vi
 		return nil, ends, err
 	}
 	around := g.around
-	around.secrets, around.accounts = lookups, lookups
+	around.credentials, around.accounts = lookups, lookups
 	chain, err := newKeychain(c.Registries, client, around, scopes)
 	if err != nil {
 		return nil, ends, err

@@ -25,24 +25,28 @@ type surroundings struct {
 	ruleConfigMaps kyverno.Lookup
 	keys           trust.Secrets
 	secrets        keychain.Secrets
-	accounts       keychain.Accounts
-	namespaces     admission.Namespaces
-	roles          admission.Roles // nil: nobody knows
-	pulls          gate.PullSecrets
-	files          *files // nil in a cluster: what is looked up is there
+	// credentials and accounts are what registries are asked with.
+	credentials keychain.Secrets
+	accounts    keychain.Accounts
+	namespaces  admission.Namespaces
+	roles       admission.Roles // nil: nobody knows
+	pulls       gate.PullSecrets
+	files       *files // nil in a cluster: what is looked up is there
 }
 
 // inCluster looks things up at the API server.
 func inCluster(lookups *cluster.Lookups, namespaces *cluster.Namespaces, roles *cluster.Roles) surroundings {
+	held := cluster.Held{Lookups: lookups}
 	return surroundings{
-		configMaps: lookups, ruleConfigMaps: cluster.Fresh{Lookups: lookups}, keys: cluster.Keys{Lookups: lookups}, secrets: lookups, accounts: lookups,
+		configMaps: lookups, ruleConfigMaps: cluster.Fresh{Lookups: lookups}, keys: cluster.Keys{Lookups: lookups},
+		secrets: lookups, credentials: held, accounts: held,
 		namespaces: namespaces, roles: roles, pulls: cluster.PullSecrets{Lookups: lookups},
 	}
 }
 
 // inFiles looks things up in what folders hold at the moment.
 func inFiles(files *files) surroundings {
-	return surroundings{configMaps: files, keys: files, secrets: fileSecrets{files}, namespaces: files, pulls: fileSecrets{files}, files: files}
+	return surroundings{configMaps: files, keys: files, secrets: fileSecrets{files}, credentials: fileSecrets{files}, namespaces: files, pulls: fileSecrets{files}, files: files}
 }
 
 // files are resources that are replaced as a whole when a folder changes.

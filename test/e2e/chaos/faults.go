@@ -37,18 +37,20 @@ const faultDisk = "disk"
 // what is longer.
 const webhookSeconds, outlasts = 5, 7 * time.Second
 
+// forgets is longer than Secrets and service accounts are remembered without an API server
+// that is silent (ages.secret).
+const forgets = 40 * time.Second
+
 // within is how long all may take to be as before, after any fault: a lease of 12 s, webhooks
 // of 10 s, and an API server that comes back slowly on a machine that is busy.
 const within = 45 * time.Second
 
 // What may be told while something fails.
 var (
-	nothing   = checker.Allowance{}
-	noAnswer  = checker.Allowance{Unanswered: true}
-	notTheNew = checker.Allowance{NewUnable: true}
-	// Service accounts with their pull secrets are known for ages.secret, which may end.
-	notTheSecrets = checker.Allowance{NewUnable: true, KnownUnable: true}
-	noAPIServer   = checker.Allowance{Unanswered: true, Away: true}
+	nothing     = checker.Allowance{}
+	noAnswer    = checker.Allowance{Unanswered: true}
+	notTheNew   = checker.Allowance{NewUnable: true}
+	noAPIServer = checker.Allowance{Unanswered: true, Away: true}
 )
 
 // The weathers.
@@ -80,7 +82,7 @@ func faults() []fault {
 		{name: "redis-gone", allows: nothing, begin: weather(redis, gone)},
 		{name: "api-slow", allows: nothing, begin: weather(apiServer, slow)},
 		{name: "api-lossy", allows: nothing, begin: weather(apiServer, lossy)},
-		{name: "api-silent", allows: notTheSecrets, begin: weather(apiServer, silent)},
+		{name: "api-silent", allows: nothing, begin: weather(apiServer, silent), least: forgets},
 		{name: "api-down", allows: noAPIServer, begin: down, shows: checker.Away},
 		{name: "certificate", allows: nothing, begin: expired, brief: true},
 		{name: "policies", allows: nothing, begin: storm, brief: true},

@@ -96,9 +96,8 @@ type Window struct {
 
 // Allowance is what may be said in a window; a wrong image is refused all the same.
 type Allowance struct {
-	// NewUnable and KnownUnable: "could not look", at an image that is new or not signed, and
-	// at any.
-	NewUnable, KnownUnable bool
+	// NewUnable: "could not look", at an image that is new or not signed.
+	NewUnable bool
 	// Unanswered and Away as in Said.
 	Unanswered, Away bool
 }
@@ -110,7 +109,7 @@ func (w *Window) allows(a *Answer) bool {
 	}
 	switch a.Said {
 	case Unable: // that there is no signature is remembered for seconds only
-		return (a.New || a.Truth != Signed) && w.Allows.NewUnable || w.Allows.KnownUnable
+		return (a.New || a.Truth != Signed) && w.Allows.NewUnable
 	case Unanswered:
 		return w.Allows.Unanswered
 	case Away:

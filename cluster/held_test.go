@@ -1,0 +1,179 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/quaymaster/quaymaster/cluster"
+)
+
+// TestHeld: while the API server does not answer, credentials are what they were, for a
+// time, and nothing else is; what it answers is heeded at once.
+func TestHeld(t *testing.T) {
+	silent := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	says := func(err error) func(context.Context) error {
+		return func(context.Context) error { return err }
+	}
+	secrets := schema.GroupResource{Resource: "secrets"}
+	for _, row := range []struct {
+		reason string
+		server func(context.Context) error
+		after  time.Duration
+		want   error         // of who may hold
+		waits  time.Duration // of each look-up, at most
+	}{
+		{"still remembered", silent, 29 * time.Second, nil, 0},
+		{"silent after that", silent, 31 * time.Second, nil, 500 * time.Millisecond},
+		{"away", says(errors.New("connection refused")), 31 * time.Second, nil, 0},
+		{"overloaded", says(apierrors.NewTooManyRequestsError("later")), 31 * time.Second, nil, 0},
+		{"just before the end", silent, 10*time.Minute - 2*time.Second, nil, 500 * time.Millisecond},
+		{"too long", says(errors.New("connection refused")), 10 * time.Minute, cluster.ErrUnavailable, 0},
+		{"deleted meanwhile", says(apierrors.NewNotFound(secrets, "x")), 31 * time.Second, cluster.ErrNotFound, 0},
+		{"forbidden meanwhile", says(apierrors.NewForbidden(secrets, "x", errors.New("no"))), 31 * time.Second, cluster.ErrForbidden, 0},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &troubled{Interface: fake.NewClientset(objects()...)}
+				l, err := cluster.NewLookups(cluster.LookupOptions{Client: client})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				defer time.Sleep(time.Minute) // for what goes on when nobody waits any more
+				held := cluster.Held{Lookups: l}
+				look := func(ctx context.Context) (secret, account error) {
+					_, _, secret = held.Secret(ctx, "shop", "pull")
+					_, account = held.PullSecrets(ctx, "shop", "web")
+					return secret, account
+				}
+				if secret, account := look(t.Context()); secret != nil || account != nil {
+					t.Fatal(secret, account)
+				}
+				client.trouble = row.server
+				time.Sleep(row.after)
+				began := time.Now()
+				secret, account := look(t.Context())
+				if took := time.Since(began); took > 2*row.waits {
+					t.Errorf("took %s, want at most %s for two", took, 2*row.waits)
+				}
+				if !errors.Is(secret, row.want) || !errors.Is(account, row.want) {
+					t.Errorf("got %v and %v, want %v", secret, account, row.want)
+				}
+				began = time.Now()
+				if secret, account := look(t.Context()); !errors.Is(secret, row.want) || !errors.Is(account, row.want) || time.Since(began) > 0 {
+					t.Errorf("at once again: got %v and %v after %s, want %v without a wait", secret, account, time.Since(began), row.want)
+				}
+				if row.after < 30*time.Second || row.want != nil {
+					return
+				}
+				if _, _, err := l.Secret(t.Context(), "shop", "pull"); !errors.Is(err, cluster.ErrUnavailable) {
+					t.Errorf("what trust hangs on: got %v, want could-not-look", err)
+				}
+			})
+		})
+	}
+}
+
+// troubled is a client of an API server that says nothing of Secrets and service accounts
+// but trouble. The fake one's own way to fail holds a lock meanwhile.
+type troubled struct {
+	kubernetes.Interface
+	trouble func(context.Context) error // nil for none
+}
+
+func (c *troubled) CoreV1() corev1.CoreV1Interface { return troubledCore{c.Interface.CoreV1(), c} }
+
+type troubledCore struct {
+	corev1.CoreV1Interface
+	client *troubled
+}
+
+func (c troubledCore) Secrets(namespace string) corev1.SecretInterface {
+	return troubledSecrets{c.CoreV1Interface.Secrets(namespace), c.client}
+}
+
+func (c troubledCore) ServiceAccounts(namespace string) corev1.ServiceAccountInterface {
+	return troubledAccounts{c.CoreV1Interface.ServiceAccounts(namespace), c.client}
+}
+
+type troubledSecrets struct {
+	corev1.SecretInterface
+	client *troubled
+}
+
+func (s troubledSecrets) Get(ctx context.Context, name string, o metav1.GetOptions) (*core.Secret, error) {
+	if s.client.trouble != nil {
+		return nil, s.client.trouble(ctx)
+	}
+	return s.SecretInterface.Get(ctx, name, o)
+}
+
+type troubledAccounts struct {
+	corev1.ServiceAccountInterface
+	client *troubled
+}
+
+func (a troubledAccounts) Get(ctx context.Context, name string, o metav1.GetOptions) (*core.ServiceAccount, error) {
+	if a.client.trouble != nil {
+		return nil, a.client.trouble(ctx)
+	}
+	return a.ServiceAccountInterface.Get(ctx, name, o)
+}
+
+// TestHeldIsRenewed: an API server that answers again is asked again within seconds.
+func TestHeldIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, away := fake.NewClientset(objects()...), true
+		l, err := cluster.NewLookups(cluster.LookupOptions{Client: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		held := cluster.Held{Lookups: l}
+		password := func() string {
+			t.Helper()
+			_, data, err := held.Secret(t.Context(), "shop", "pull")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(data[".dockerconfigjson"])
+		}
+		first := password()
+		rotated := &core.Secret{Type: core.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte(`{"auths":{}}`)}}
+		client.PrependReactor("get", "secrets", func(kubetesting.Action) (bool, runtime.Object, error) {
+			if away {
+				return true, nil, errors.New("connection refused")
+			}
+			return true, rotated, nil
+		})
+		time.Sleep(31 * time.Second)
+		if got := password(); got != first {
+			t.Errorf("while nobody answers: %s", got)
+		}
+		away = false
+		time.Sleep(4 * time.Second)
+		if got := password(); got != first {
+			t.Errorf("within the time that nobody is asked in: %s", got)
+		}
+		time.Sleep(time.Second)
+		if got := password(); got == first {
+			t.Error("5 s later the old Secret is still used")
+		}
+	})
+}
