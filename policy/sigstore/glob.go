@@ -66,13 +66,12 @@ func (g glob) concerns(ref image.Ref) bool {
 		switch {
 		case untagged && g.re.MatchString(base):
 			return true
-		case tag != "" && g.re.MatchString(base+":"+tag):
-			return true
-		// A glob for every tag speaks of an image that is named by digest alone, too.
-		case tag == "" && g.re.MatchString(base+":"):
+		// A glob for every tag speaks of an image that is named by digest alone, too: an
+		// empty tag is one.
+		case g.re.MatchString(base + ":" + tag):
 			return true
 		case digest.IsZero():
-		case g.re.MatchString(base + "@" + digest.String()), tag != "" && g.re.MatchString(base+":"+tag+"@"+digest.String()):
+		case g.re.MatchString(base + "@" + digest.String()), g.re.MatchString(base + ":" + tag + "@" + digest.String()):
 			return true
 		}
 	}

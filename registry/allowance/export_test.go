@@ -6,3 +6,11 @@ func (b *Book) Remembered() int {
 	defer b.mu.Unlock()
 	return len(b.lines)
 }
+
+// Knows reports whether an account is remembered.
+func (b *Book) Knows(account Account) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ok := b.lines[account]
+	return ok
+}

@@ -61,7 +61,7 @@ func (f filter) asksMore(s *policy.Subject) error {
 
 // matchesBare: the images may be those of containers that are added later.
 func (s kindSelector) matchesBare(subject *policy.Subject, excluding bool) bool {
-	if s.matches(subject) || excluding {
+	if excluding {
 		return s.matches(subject)
 	}
 	later := *subject

@@ -43,10 +43,10 @@ func parseKind(text, path string) (kindSelector, error) {
 	if right := rightKind(s.kind); right != "" {
 		return s, field.Fail(path, "%q is no kind, and would match nothing: write %s", s.kind, right)
 	}
-	if s.kind == "" || s.kind[0] >= 'a' && s.kind[0] <= 'z' {
+	if s.kind == "" || s.kind[0] >= 'a' || strings.Contains(s.kind, ".") {
 		return s, field.Fail(path, "%q is no kind, and would match nothing: kinds are written as in manifests, such as Pod", s.kind)
 	}
-	if text == "*" {
+	if strings.Trim(text, "*/") == "" { // * and */*, as Kyverno reads them
 		s.subresource = "*"
 	}
 	return s, nil
@@ -76,7 +76,7 @@ func isVersion(s string) bool {
 // Kyverno does: a rule about pods must see containers that are added later.
 func (s kindSelector) matches(subject *policy.Subject) bool {
 	sub := subject.Subresource
-	if s.kind != "*" && sub == "ephemeralcontainers" && s.subresource == "" {
+	if sub == "ephemeralcontainers" && s.subresource == "" {
 		sub = ""
 	}
 	return wildcard.Match(s.group, subject.Group) && wildcard.Match(s.version, subject.Version) &&
@@ -85,5 +85,5 @@ func (s kindSelector) matches(subject *policy.Subject) bool {
 
 // isPod reports whether the selector means pods and nothing else.
 func (s kindSelector) isPod() bool {
-	return s.kind == "Pod" && s.subresource == "" && (s.group == "*" || s.group == "") && (s.version == "*" || s.version == "v1")
+	return s.kind == "Pod" && s.subresource == "" && s.group == "*" && (s.version == "*" || s.version == "v1")
 }

@@ -72,7 +72,7 @@ func (f filter) targets(at looks) []policy.Target {
 	for _, k := range kinds {
 		t := policy.Target{Group: k.group, Version: k.version, Kind: k.kind, Subresource: k.subresource, Operations: operations}
 		list = append(list, confined(t, f.Resources.Namespaces))
-		if k.kind != "*" && wildcard.Match(k.kind, "Pod") && k.subresource == "" { // a rule about pods sees containers that are added later
+		if wildcard.Match(k.kind, "Pod") && k.subresource == "" { // a rule about pods sees containers that are added later
 			t.Subresource = "ephemeralcontainers"
 			list = append(list, confined(t, f.Resources.Namespaces))
 		}
