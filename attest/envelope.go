@@ -109,13 +109,14 @@ func decodePayload(encoded string) ([]byte, error) {
 	return payload, nil
 }
 
-// decodeBase64 takes both alphabets, with or without padding, never mixed.
+// decodeBase64 takes both alphabets, with or without padding, never mixed, and in
+// lines, as encoders on command lines write it.
 func decodeBase64(s string) ([]byte, error) {
 	encoding := base64.StdEncoding
 	if strings.ContainsAny(s, "-_") {
 		encoding = base64.URLEncoding
 	}
-	if !strings.HasSuffix(s, "=") {
+	if !strings.HasSuffix(strings.TrimRight(s, "\r\n"), "=") {
 		encoding = encoding.WithPadding(base64.NoPadding)
 	}
 	return encoding.Strict().DecodeString(s)

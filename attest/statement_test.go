@@ -94,6 +94,9 @@ func TestCovers(t *testing.T) {
 func TestParseEnvelope(t *testing.T) {
 	payload := statement(slsa, subject, `"\u00fb\u00ff~~~???"`)
 	std, url := base64.StdEncoding.EncodeToString(payload), base64.URLEncoding.EncodeToString(payload)
+	if !strings.HasSuffix(std, "=") {
+		t.Fatal("the payload needs no padding, and the rows about it show nothing")
+	}
 	wrap := func(payload, signatures string) string {
 		return fmt.Sprintf(`{"payloadType":"application/vnd.in-toto+json","payload":%q,"signatures":[%s]}`, payload, signatures)
 	}
@@ -103,6 +106,10 @@ func TestParseEnvelope(t *testing.T) {
 		"standard":           {"the usual alphabet", good, ""},
 		"URL-safe":           {"the other one", wrap(url, one), ""},
 		"without padding":    {"some leave it out", wrap(strings.TrimRight(std, "="), one), ""},
+		"in lines":           {"command lines write it so", wrap(std[:8]+"\n"+std[8:]+"\r\n", one), ""},
+		"lines, no padding":  {"and some leave it out", wrap(strings.TrimRight(std, "=")+"\n", one), ""},
+		"padding twice":      {"lines or not, there is one end", wrap(std+"\n=", one), "payload"},
+		"a blank at the end": {"no line break", wrap(std+" ", one), "payload"},
 		"no keyid":           {"optional", wrap(std, `{"sig":"c2ln"}`), ""},
 		"most signatures":    {"just within the bound", wrap(std, strings.Repeat(one+",", attest.MaxSignatures-1)+one), ""},
 		"too many":           {"one past the bound", wrap(std, strings.Repeat(one+",", attest.MaxSignatures)+one), "MaxSignatures"},

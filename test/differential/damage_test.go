@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"cmp"
 	"encoding/base64"
 	"maps"
 	"math/rand/v2"
@@ -91,7 +92,7 @@ func (s *scene) damage(of *sheet, c change) string {
 func damagePlace(mine, donor *page, place string, c change) string {
 	random := rand.New(rand.NewPCG(c.At, 2))
 	if place == mediaType {
-		mine.mediaType = pick(random, otherTypes)
+		mine.mediaType = cmp.Or(c.What, pick(random, otherTypes))
 		return mine.mediaType
 	}
 	before, theirs := mine.get(place), donor.get(place)
@@ -117,8 +118,8 @@ func damagePlace(mine, donor *page, place string, c change) string {
 		return said
 	case len(blocks(before)) > 0 && (c.What != "" || random.IntN(4) > 0):
 		return damageCertificates(mine, place, c, theirs)
-	case c.What == "" && place != body && random.IntN(2) == 0:
-		return damageEncoded(mine, place, random)
+	case place != body && (c.Where == encoded || c.What == "" && random.IntN(2) == 0):
+		return damageEncoded(mine, place, c.What, random)
 	}
 	name := pick(random, slices.Sorted(maps.Keys(textEdits())))
 	mine.set(place, textEdits()[name](random, before))
@@ -139,15 +140,18 @@ func damageCertificates(mine *page, place string, c change, theirs []byte) strin
 	return what
 }
 
+// encoded is where damageEncoded makes its changes.
+const encoded = "0"
+
 // damageEncoded changes bytes in base64, such as cosign's signatures.
-func damageEncoded(mine *page, place string, random *rand.Rand) string {
+func damageEncoded(mine *page, place, what string, random *rand.Rand) string {
 	content, err := base64.StdEncoding.DecodeString(string(mine.get(place)))
 	if err != nil || len(content) == 0 {
 		return ""
 	}
 	n := &node{}
 	n.setString(base64.StdEncoding.EncodeToString(content))
-	said := applyTree(change{At: random.Uint64()}, &node{opening: '[', children: []*node{n}}, nil)
+	said := applyTree(change{What: what, At: random.Uint64()}, &node{opening: '[', children: []*node{n}}, nil)
 	text, ok := n.str()
 	if said == "" || !ok {
 		return ""

@@ -94,7 +94,7 @@ func (s *tally) count(p *played) {
 		if theirs.Accepted == p.mine.Accepted {
 			continue
 		}
-		if agree = false; explained(p, who) == nil {
+		if agree = false; p.untold[who] {
 			return // an error, and told
 		}
 	}
@@ -138,9 +138,9 @@ func (s *scene) judge(replay string) *played {
 		s.t.Errorf("%s: %s\n%s\n%s%s", s.name, fmt.Sprintf(rule, more...), replay, p, s.shown())
 	}
 	for who, theirs := range p.theirs {
-		switch row := explained(p, who); {
-		case theirs.Accepted == p.mine.Accepted:
-		case row != nil:
+		p.untold[who] = theirs.Accepted != p.mine.Accepted && explained(p, who) == nil && !s.comesOfOne(p, who)
+		switch {
+		case !p.untold[who]:
 		case p.mine.Accepted:
 			say("WE ACCEPT WHAT %s REFUSES, and no row of the table says why", who)
 		default:
@@ -162,7 +162,7 @@ func (s *scene) judge(replay string) *played {
 // ask asks everybody at once.
 func (s *scene) ask(image string) *played {
 	s.t.Helper()
-	p := &played{recipe: s.recipe, did: s.did, theirs: map[string]answer{}}
+	p := &played{recipe: s.recipe, did: s.did, theirs: map[string]answer{}, untold: map[string]bool{}}
 	var group sync.WaitGroup
 	var failure error
 	mine := s.asOurs(image)

@@ -95,7 +95,7 @@ func logFaults() map[string]fault {
 		"an old checkpoint":                  {both(logged, bundled), logFault(verifytest.OldCheckpoint)},
 		"an entry of another signature":      {logged, logFault(verifytest.OtherSignature)},
 		"an entry twice":                     {both(logged, bundled), logFault(verifytest.Repeated)},
-		"an entry without a promise":         {both(promised, bundled), onRecord(func(_ *making, r *verifytest.Record) { r.NoPromise = true })},
+		withoutPromise:                       {both(promised, bundled), onRecord(func(_ *making, r *verifytest.Record) { r.NoPromise = true })},
 		"an entry without a proof":           {both(promised, bundled), onRecord(func(_ *making, r *verifytest.Record) { r.NoProof = true })},
 		"an entry of an hour ago":            {promised, onRecord(func(m *making, r *verifytest.Record) { r.Time = m.at.now.Add(-time.Hour) })},
 		"an entry of tomorrow":               {promised, onRecord(func(m *making, r *verifytest.Record) { r.Time = m.at.now.Add(24 * time.Hour) })},
@@ -118,6 +118,8 @@ func logFaults() map[string]fault {
 const (
 	newIssuer = "a certificate with a new issuer"
 	noStamp   = "no timestamp where one is looked for"
+
+	withoutPromise = "an entry without a promise"
 )
 
 func certificateFaults() map[string]fault {

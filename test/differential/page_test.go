@@ -20,15 +20,30 @@ func (c *crowd) tables(t *testing.T) {
 				if len(row.Why) < 20 || len(row.Who) == 0 || (name == "refused") != (row.Code != "") || name == "accepted" && len(row.Says) == 0 {
 					t.Errorf("the row is not complete: %+v", row)
 				}
-				example := row.Example
-				s := newScene(t, c, fmt.Sprintf("%s-%d", name, i), &example)
-				p := s.ask(s.play())
-				for _, who := range row.Who {
-					if _, asked := p.theirs[who]; asked && !row.explains(p, who) {
-						t.Errorf("the example does not show the difference with %s:\n%s%s", who, p, s.shown())
-					}
-				}
+				c.shows(t, fmt.Sprintf("%s-%d", name, i), &row)
 			})
+		}
+	}
+}
+
+// shows holds that a row's examples show its difference with each of whom it names.
+func (c *crowd) shows(t *testing.T, name string, row *difference) {
+	shown := map[string]bool{}
+	for n, example := range append([]recipe{row.Example}, row.Others...) {
+		s := newScene(t, c, fmt.Sprintf("%s-%d", name, n), &example)
+		p := s.ask(s.play())
+		for _, who := range row.Who {
+			if _, asked := p.theirs[who]; !asked {
+				continue
+			}
+			if shown[who] = true; !row.explains(p, who) {
+				t.Errorf("the example does not show the difference with %s:\n%s%s", who, p, s.shown())
+			}
+		}
+	}
+	for _, who := range row.Who {
+		if !shown[who] {
+			t.Errorf("no example asks %s", who)
 		}
 	}
 }
@@ -52,6 +67,7 @@ Ed25519) alone or with a certificate, log entries of both Rekors, timestamps,
 annotations, now and then cosign itself as the writer; then one of %d ways of
 signing wrongly, or edits (%d kinds) of the document before it is signed, of
 what is stored, or of its manifest; and then who is believed and what is asked.
+A difference after several edits is explained by what each of them does alone.
 `
 
 // thePage is docs/differential.md.

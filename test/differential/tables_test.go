@@ -11,6 +11,7 @@ type played struct {
 	did    []string
 	mine   answer
 	theirs map[string]answer
+	untold map[string]bool // who says something else for no reason that a table gives
 }
 
 // difference is a row of a table: a way in which we and another one answer differently,
@@ -26,8 +27,10 @@ type difference struct {
 	Says []string
 	// When narrows it further; nil does not.
 	When func(p *played) bool
-	// Example must still show the difference with each of Who.
+	// Example must still show the difference with each of Who that it asks; Others are
+	// for those whom it does not ask.
 	Example recipe
+	Others  []recipe
 }
 
 func (d *difference) explains(p *played, who string) bool {
@@ -44,6 +47,18 @@ func says(a answer, parts []string) bool {
 	return len(parts) == 0 || slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(a.Said, part) })
 }
 
+// Annotations in which cosign has signatures and timestamps.
+const (
+	signatureAt = "dev.cosignproject.cosign/signature"
+	stampAt     = "dev.sigstore.cosign/rfc3161timestamp"
+)
+
+// noBundle is what cosign says where it can read none of the referrers as a bundle:
+// cosign 2, and cosign 3 of signatures and of attestations.
+func noBundle() []string {
+	return []string{"no valid bundles exist in registry", "no signatures found", "no matching attestations: \nerror during"}
+}
+
 func either() []string { return []string{cosign2, cosign3} }
 
 func everybody() []string { return []string{cosign2, cosign3, notation} }
@@ -58,15 +73,6 @@ func explained(p *played, who string) *difference {
 		}
 	}
 	return nil
-}
-
-// did reports whether a change touched one of some places.
-func did(places ...string) func(*played) bool {
-	return func(p *played) bool {
-		return slices.ContainsFunc(p.did, func(one string) bool {
-			return slices.ContainsFunc(places, func(place string) bool { return strings.Contains(one, place) })
-		})
-	}
 }
 
 // signedBy is a plain recipe.
@@ -96,40 +102,60 @@ func aroundEvidence() []difference {
 		{
 			What: "a bundle in a layer of another media type, in a manifest whose artifact type is a bundle's",
 			Why:  "nobody signs a media type; what is in the layer is read as a bundle, and as nothing else",
-			Who:  either(), Says: []string{"no "}, When: and(isFormat(bundles), did("ediaType", "media type")),
+			Who:  either(), Says: noBundle(), When: and(isFormat(bundles), or(bentAt("layers.0.mediaType"), damagedAt("media type"))),
 			Example: signedBy(bundles, bent("other capitals", "layers.0.mediaType")),
 		},
 		{
 			What: "a bundle with a message signature over the image's manifest",
 			Why:  "it is what the Sigstore bundle specification calls a signature, and signs the very bytes; cosign reads envelopes alone",
-			Who:  either(), Says: []string{"does not contain a DSSE envelope"},
+			Who:  either(), Says: []string{"does not contain a DSSE envelope"}, When: hasFault("a message in place of an envelope"),
 			Example: signedBy(bundles, func(r *recipe) { r.Fault = "a message in place of an envelope" }),
 		},
 		{
 			What: "a bundle in a manifest of which another part is broken, such as its config",
 			Why:  "the rest of the manifest proves nothing and is not looked at; the bundle is proved, and is about the image by its own words",
-			Who:  either(), Says: []string{"no "}, When: and(isFormat(bundles), inManifest),
+			Who:  either(), Says: noBundle(), When: and(isFormat(bundles), bentAt(besides...)),
 			Example: signedBy(bundles, bent("empty", "config.digest")),
 		},
 		{
 			What: "a bundle beside other layers in one manifest",
 			Why:  "each layer is read as what it says it is; cosign reads a manifest of one layer",
-			Who:  either(), Says: []string{"no "}, When: and(isFormat(bundles), did(" at layers")),
+			Who:  either(), Says: noBundle(), When: and(isFormat(bundles), bentAt("layers", "layers.0"), done("something more", "an empty object more", "twice, the same", "twice, another first", "twice, another last", "twice, nothing last")),
 			Example: signedBy(bundles, bent("something more", "layers")),
 		},
 		{
 			What: "another signature in a manifest of which a part is broken that says nothing of it, such as its schema version",
 			Why:  "the rest of the manifest proves nothing and is not looked at; the signature is proved, and is about the image by its own words",
-			Who:  everybody(), Says: []string{"json: cannot unmarshal", "cannot parse hash", "hex digits", "non-hex", "unsupported hash"}, When: inManifest,
+			Who:  everybody(), Says: []string{"json: cannot unmarshal", "cannot parse hash", "hex digits", "non-hex", "unsupported hash"}, When: and(not(isFormat(bundles)), bentAt(besides...)),
 			Example: signedBy(tags, bent("a number as text", "schemaVersion")),
+			Others:  []recipe{signedBy(jws, bent("a number as text", "schemaVersion"))},
 		},
 		{
 			What: "a good signature beside one whose manifest or envelope cannot be had or read",
 			Why:  "whoever may push could take every signature away; a proof does not end by what lies beside it",
 			Who:  []string{notation}, Says: []string{"unable to retrieve digital signature"},
-			When: func(p *played) bool { return p.recipe.Beside == companions[0] },
+			When: and(ofNotation, isBeside(companions[0])),
 			Example: signedBy(jws, func(r *recipe) {
 				r.Beside, r.Bent = companions[0], []change{{What: "twice, the same", Where: "layers.0"}}
+			}),
+		},
+		{
+			What: "a good signature at cosign's tag beside a layer whose descriptor is broken",
+			Why:  "a proof does not end by what lies beside it; cosign reads every layer or none",
+			Who:  either(), Says: []string{"cannot parse hash", "hex digits", "non-hex", "unsupported hash"},
+			When: and(isFormat(tags), isBeside(companions[0]), bentAt("layers.0.digest", "layers.1.digest")),
+			Example: signedBy(tags, func(r *recipe) {
+				r.Beside, r.Bent = companions[0], []change{{What: "empty", Where: "layers.1.digest"}}
+			}),
+		},
+		{
+			What: "a good signature beside one whose log entry has null for its body",
+			Why:  "a proof does not end by what lies beside it; cosign 2 ends in a panic",
+			Who:  []string{cosign2}, Says: []string{"interface conversion: interface {} is nil, not string"},
+			When: and(isFormat(tags), isBeside(companions[0]), damagedAt("dev.sigstore.cosign/bundle > Payload*")),
+			Example: signedBy(tags, func(r *recipe) {
+				r.Log, r.Ask.IgnoreLog, r.Beside = "rekor", false, companions[0]
+				r.Damages = []change{{What: "null", Where: "dev.sigstore.cosign/bundle > Payload.body"}}
 			}),
 		},
 	}
@@ -139,18 +165,22 @@ func aroundEvidence() []difference {
 func inEvidence() []difference {
 	return []difference{
 		{
-			What: "an attestation at cosign's tag whose layer has a signature of its own in an annotation",
+			What: "an attestation at cosign's tag whose layer has a signature of its own in an annotation, or lacks that annotation",
 			Why:  "an attestation's signatures stand in its envelope, and the log entry must be of one of them; the annotation is not looked at",
-			Who:  either(), Says: []string{"signature in bundle does not match signature being verified", "illegal base64 data"}, When: func(p *played) bool { return p.recipe.Attests && did("dev.cosignproject.cosign/signature")(p) },
+			Who:  either(), Says: []string{"signature in bundle does not match signature being verified", "illegal base64 data", `is missing "dev.cosignproject.cosign/signature" annotation`},
+			When: and(isFormat(tags), attests, or(damagedAt(signatureAt, signatureAt+" > "+encoded), bentAt("layers.0.annotations"))),
 			Example: signedBy(tags, func(r *recipe) {
 				r.Certified, r.Attests, r.Log, r.Ask = true, true, "rekor", question{By: byIdentity, Attestation: "own"}
-				r.Damages = []change{{What: "line after", Where: "dev.cosignproject.cosign/signature"}}
+				r.Damages = []change{{What: "line after", Where: signatureAt}}
 			}),
+			Others: []recipe{signedBy(tags, func(r *recipe) {
+				r.Attests, r.Ask.Attestation, r.Damages = true, "own", []change{{What: "left out", Where: signatureAt}}
+			})},
 		},
 		{
 			What: "a certificate that names its issuer in Fulcio's newer extension alone",
 			Why:  "that is the extension in force, and the older one is deprecated; cosign looks for the older one at its tags",
-			Who:  either(), Says: []string{"none of the expected identities matched"}, When: func(p *played) bool { return p.recipe.Fault == newIssuer && p.recipe.Format == tags },
+			Who:  either(), Says: []string{"none of the expected identities matched"}, When: and(isFormat(tags), hasFault(newIssuer)),
 			Example: signedBy(tags, func(r *recipe) {
 				r.Certified, r.Log, r.Fault, r.Ask = true, "rekor", newIssuer, question{By: byIdentity}
 			}),
@@ -158,33 +188,37 @@ func inEvidence() []difference {
 		{
 			What: "a bundle without a timestamp by a certificate that is valid now, where cosign is told --use-signed-timestamps",
 			Why:  "quaymaster verify has no such flag (policies ask for timestamps), and judges the certificate by the present time, as cosign does without it",
-			Who:  either(), Says: []string{"threshold not met for verified signed timestamps: 0 < 1"}, When: func(p *played) bool { return p.recipe.Fault == noStamp && p.recipe.Ask.IgnoreLog },
+			Who:  either(), Says: []string{"threshold not met for verified signed timestamps: 0 < 1"}, When: and(isFormat(bundles), logIgnored, noStamps),
 			Example: signedBy(bundles, func(r *recipe) {
 				r.Certified, r.Stamped, r.Fault, r.Ask = true, true, noStamp, question{By: byIdentity, IgnoreLog: true, Stamps: true}
 			}),
 		},
 		{
+			What: "a bundle whose log entry has no promise, and so no time, beside a timestamp, where cosign is not told --use-signed-timestamps",
+			Why:  "the entry is proved by its inclusion, and the trusted authority for timestamps gives the time; cosign does not look at the timestamp unless it is told to",
+			Who:  either(), Says: []string{"threshold not met for verified log entry integrated timestamps: 0 < 1"},
+			When: and(isFormat(bundles), stampedInLog, not(asksStamps), noPromise),
+			Example: signedBy(bundles, func(r *recipe) {
+				r.Certified, r.Stamped, r.Log, r.Fault, r.Ask = true, true, "rekor", withoutPromise, question{By: byIdentity}
+			}),
+		},
+		{
 			What: "a statement with a member that in-toto does not know",
 			Why:  "the specification asks readers to pass over such members; cosign's parsers do not in bundles, and cosign 3 nowhere",
-			Who:  either(), Says: []string{"invalid attestation: decoding json", "could not parse predicate"}, When: did("something more at ", "in capitals, beside at ", "in snake case, beside at "),
+			Who:  either(), Says: []string{"invalid attestation: decoding json", "could not parse predicate"}, When: and(oddAt("*"), done("something more", "in capitals, beside", "in snake case, beside")),
 			Example: signedBy(bundles, oddly("something more", "subject.0")),
 		},
 		{
 			What: "a bundle of version 0.1 or 0.2",
 			Why:  "the older versions say the same in other words, and are proved in the same way; cosign looks at 0.3 and later in registries",
-			Who:  either(), Says: []string{"no "}, When: func(p *played) bool { return strings.HasPrefix(p.recipe.Fault, "a bundle of version 0.") },
+			Who:  either(), Says: noBundle(), When: hasFault("a bundle of version 0.1", "a bundle of version 0.2"),
 			Example: signedBy(bundles, func(r *recipe) { r.Fault, r.Log, r.Ask.IgnoreLog = "a bundle of version 0.2", "rekor", false }),
 		},
 	}
 }
 
-// inManifest reports whether a part of the manifest was bent that says nothing of what
-// the manifest carries.
-func inManifest(p *played) bool {
-	return len(p.recipe.Bent) > 0 && slices.ContainsFunc(p.did, func(one string) bool {
-		return strings.Contains(one, " at ") && !strings.Contains(one, " at layers") && !strings.Contains(one, " at subject.digest")
-	})
-}
+// besides is what of a manifest says nothing of what the manifest carries.
+var besides = []string{"schemaVersion", "config*", "artifactType", "annotations*", "subject.mediaType", "subject.size"}
 
 // stricter are what we refuse and one of them accepts.
 func stricter() []difference {
@@ -198,43 +232,53 @@ func strictAnswers() []difference {
 		{
 			What: "a bundle without the annotation that is asked for",
 			Why:  "cosign 2 says that annotations were verified, and does not compare them",
-			Who:  []string{cosign2}, Code: "wrong-annotation", When: isFormat(bundles),
+			Who:  []string{cosign2}, Code: "wrong-annotation", When: and(isFormat(bundles), asksAnnotation),
 			Example: signedBy(bundles, func(r *recipe) { r.Ask.Annotation = "value" }),
 		},
 		{
 			What: "an expression that fits a part of the identity",
 			Why:  "an expression must fit the whole: a part is what an attacker can put into a name of his own",
-			Who:  either(), Code: "wrong-identity", When: func(p *played) bool { return p.recipe.Ask.By == byPart },
+			Who:  either(), Code: "wrong-identity", When: asksBy(byPart),
 			Example: signedBy(bundles, func(r *recipe) { r.Certified, r.Ask.By = true, byPart }),
 		},
 		{
 			What: "an attestation where a signature is asked for",
 			Why:  "whoever may attest may not therefore release",
-			Who:  either(), Code: "unsigned", Says: []string{"an attestation of type"},
+			Who:  either(), Code: "unsigned", Says: []string{"an attestation of type"}, When: and(asksSignature, or(attests, oddAt("predicateType"))),
 			Example: signedBy(bundles, func(r *recipe) { r.Attests = true }),
+			Others:  []recipe{signedBy(bundles, oddly("other capitals", "predicateType"))},
 		},
 		{
 			What: "a layer at cosign's tag whose media type is no signature's",
 			Why:  "a layer says what it is; other layers are not guessed to be signatures",
-			Who:  either(), Code: "malformed", Says: []string{"none of its layers is a signature or attestation of a known media type"},
+			Who:  either(), Code: "malformed", Says: []string{"none of its layers is a signature or attestation of a known media type"}, When: and(isFormat(tags), or(bentAt("layers.0.mediaType", "layers", "layers.0"), damagedAt("media type"))),
 			Example: signedBy(tags, bent("null", "layers.0.mediaType")),
 		},
 		{
 			What: "a manifest that calls itself another media type than the registry does",
 			Why:  "a registry that contradicts itself has not answered",
-			Who:  everybody(), Code: "contradiction", Says: []string{"the answer contradicts itself"},
+			Who:  everybody(), Code: "contradiction", Says: []string{"the answer contradicts itself"}, When: bentAt("mediaType"),
 			Example: signedBy(tags, bent("other capitals", "mediaType")),
+			Others:  []recipe{signedBy(jws, bent("other capitals", "mediaType"))},
 		},
 		{
 			What: "a bundle that its manifest gives another artifact type",
 			Why:  "of what refers to an image, only what says that it is evidence is opened: a bound on what others can have us read",
-			Who:  either(), Code: "unsigned", When: did(" at artifactType"),
+			Who:  either(), Code: "unsigned", When: and(isFormat(bundles), bentAt("artifactType")),
 			Example: signedBy(bundles, bent("a blank more", "artifactType")),
+		},
+		{
+			What: "a bundle with an attestation that its manifest gives another artifact type",
+			Why:  "as for a signature: what does not say that it is evidence is not opened",
+			Who:  either(), Code: "no-attestation", When: and(isFormat(bundles), attests, bentAt("artifactType")),
+			Example: signedBy(bundles, func(r *recipe) {
+				r.Attests, r.Ask.Attestation, r.Bent = true, "own", []change{{What: "other capitals", Where: "artifactType"}}
+			}),
 		},
 		{
 			What: "an attestation in a layer whose annotation names another type",
 			Why:  "what is asked for by its type must call itself by it; others are not read",
-			Who:  either(), Code: "no-attestation", When: did("predicateType >", ".annotations.predicateType"),
+			Who:  either(), Code: "no-attestation", When: and(attests, or(damagedAt("predicateType*"), bentAt("layers.0.annotations.predicateType"))),
 			Example: signedBy(tags, func(r *recipe) {
 				r.Attests, r.Ask.Attestation, r.Damages = true, "own", []change{{What: "byte after", Where: "predicateType"}}
 			}),
@@ -248,7 +292,7 @@ func strictDocuments() []difference {
 		{
 			What: "a bundle whose statement writes the digest in capitals",
 			Why:  "a digest has one spelling, in small letters",
-			Who:  []string{cosign2}, Code: "wrong-digest", When: and(isFormat(bundles), did("other capitals at subject.0.digest.sha256")),
+			Who:  []string{cosign2}, Code: "wrong-digest", When: and(isFormat(bundles), oddAt("subject.0.digest.sha256"), done("other capitals")),
 			Example: signedBy(bundles, oddly("other capitals", "subject.0.digest.sha256")),
 		},
 		{
@@ -256,6 +300,7 @@ func strictDocuments() []difference {
 			Why:  "readers differ about which one counts",
 			Who:  everybody(), Code: "malformed", Says: []string{"is there twice"},
 			Example: signedBy(tags, bent("twice, the same", "schemaVersion")),
+			Others:  []recipe{signedBy(jws, bent("twice, the same", "schemaVersion"))},
 		},
 		{
 			What: "a statement of another type than in-toto's v0.1 and v1",
@@ -268,6 +313,7 @@ func strictDocuments() []difference {
 			Why:  "some readers take it for the name, and others do not",
 			Who:  everybody(), Code: "malformed", Says: []string{"did you mean"},
 			Example: signedBy(tags, bent("in capitals", "layers")),
+			Others:  []recipe{signedBy(jws, bent("in capitals", "layers"))},
 		},
 		{
 			What: "a statement without a type of its predicate",
@@ -295,6 +341,14 @@ func strictDocuments() []difference {
 			Who:  either(), Code: "malformed", Says: []string{"it has no digest"},
 			Example: signedBy(bundles, oddly("an empty object more", "subject")),
 		},
+		{
+			What: "an attestation at cosign's tag with null among its subjects",
+			Why:  "null is no subject; cosign 2 passes over it, cosign 3 and the parsers of bundles do not",
+			Who:  []string{cosign2}, Code: "malformed", Says: []string{"want a JSON object, got null"}, When: and(isFormat(tags), oddAt("subject", "subject.0")),
+			Example: signedBy(tags, func(r *recipe) {
+				r.Attests, r.Ask.Attestation, r.Oddities = true, "own", []change{{What: "twice, nothing last", Where: "subject.0"}}
+			}),
+		},
 	}
 }
 
@@ -304,21 +358,30 @@ func strictEvidence() []difference {
 		{
 			What: "a log entry that cannot be read, where none is asked for",
 			Why:  "what travels along is read strictly or not at all",
-			Who:  either(), Code: "malformed", Says: []string{"annotation dev.sigstore.cosign/bundle"},
+			Who:  either(), Code: "malformed", Says: []string{"annotation dev.sigstore.cosign/bundle"}, When: and(isFormat(tags), logIgnored),
 			Example: signedBy(tags, func(r *recipe) {
 				r.Log, r.Damages = "rekor", []change{{What: "left out", Where: "dev.sigstore.cosign/bundle > SignedEntryTimestamp"}}
 			}),
 		},
 		{
+			What: "a timestamp at cosign's tag that cannot be read, where cosign is not told --use-signed-timestamps",
+			Why:  "what travels along is read strictly or not at all",
+			Who:  either(), Code: "malformed", Says: []string{"annotation " + stampAt}, When: and(isFormat(tags), not(asksStamps)),
+			Example: signedBy(tags, func(r *recipe) {
+				r.Certified, r.Stamped, r.Log, r.Ask = true, true, "rekor", question{By: byIdentity}
+				r.Damages = []change{{What: "null", Where: stampAt + " > SignedRFC3161Timestamp"}}
+			}),
+		},
+		{
 			What: "a payload of cosign's whose type is not that of a signature",
 			Why:  "the same key may sign payloads that mean something else",
-			Who:  either(), Code: "malformed", Says: []string{"simple signing payload: its type is"},
+			Who:  either(), Code: "malformed", Says: []string{"simple signing payload: its type is"}, When: oddAt("critical.type"),
 			Example: signedBy(tags, oddly("empty", "critical.type")),
 		},
 		{
 			What: "base64 whose last letter has bits that stand for nothing",
 			Why:  "the same bytes have one spelling",
-			Who:  either(), Code: "malformed", Says: []string{"illegal base64 data"},
+			Who:  either(), Code: "malformed", Says: []string{"illegal base64 data"}, When: done("encoded with loose end", "another letter", "bit"),
 			Example: signedBy(tags, func(r *recipe) {
 				r.Key, r.Attests, r.Ask.Attestation = "ed25519", true, "own"
 				r.Damages = []change{{What: "encoded with loose end", Where: "body > signatures.0.sig"}}
@@ -327,7 +390,7 @@ func strictEvidence() []difference {
 		{
 			What: "a timestamp from outside the certificate's time, beside a log entry from within",
 			Why:  "a time that a trusted authority states must not contradict the certificate, whoever states another one",
-			Who:  either(), Code: "expired-certificate", Says: []string{"valid at the time of signing"},
+			Who:  either(), Code: "expired-certificate", Says: []string{"valid at the time of signing"}, When: stampedInLog,
 			Example: signedBy(bundles, func(r *recipe) {
 				r.Certified, r.Stamped, r.Log, r.Fault, r.Ask = true, true, "rekor", "a timestamp of an hour ago", question{By: byIdentity}
 			}),
@@ -335,7 +398,7 @@ func strictEvidence() []difference {
 		{
 			What: "a bundle's timestamp that does not hold, beside a log entry that does",
 			Why:  "evidence that is there must hold, where an authority for timestamps is known",
-			Who:  either(), Code: "bad-timestamp", When: isFormat(bundles),
+			Who:  either(), Code: "bad-timestamp", When: and(isFormat(bundles), stampedInLog),
 			Example: signedBy(bundles, func(r *recipe) {
 				r.Certified, r.Stamped, r.Log, r.Fault, r.Ask = true, true, "rekor", "a foreign timestamp authority", question{By: byIdentity}
 			}),
@@ -343,7 +406,8 @@ func strictEvidence() []difference {
 		{
 			What: "a certificate in a block of another type, or more than one where the signer's stands",
 			Why:  "which one is meant must not depend on the reader",
-			Who:  either(), Code: "malformed", Says: []string{"annotation dev.sigstore.cosign/certificate:", "annotation dev.sigstore.cosign/chain:"},
+			Who:  either(), Code: "malformed", Says: []string{"certificates: the PEM block is", "certificates: more than the bound of 1"},
+			When: damagedAt("dev.sigstore.cosign/certificate", "dev.sigstore.cosign/chain"),
 			Example: signedBy(tags, func(r *recipe) {
 				r.Certified, r.Log, r.Ask = true, "rekor", question{By: byIdentity}
 				r.Damages = []change{{What: "certificates twice", Where: "dev.sigstore.cosign/certificate"}}
@@ -352,17 +416,8 @@ func strictEvidence() []difference {
 		{
 			What: "a notation signature with a critical attribute that is not known",
 			Why:  "the specification asks verifiers to refuse it; notation passes over it",
-			Who:  []string{notation}, Code: "wrong-format", Says: []string{"has the critical attribute"},
+			Who:  []string{notation}, Code: "wrong-format", Says: []string{"has the critical attribute"}, When: hasFault("a critical attribute"),
 			Example: signedBy(jws, func(r *recipe) { r.Fault = "a critical attribute" }),
 		},
 	}
-}
-
-func isFormat(f format) func(*played) bool {
-	return func(p *played) bool { return p.recipe.Format == f }
-}
-
-// and holds where both do.
-func and(first, second func(*played) bool) func(*played) bool {
-	return func(p *played) bool { return first(p) && second(p) }
 }
