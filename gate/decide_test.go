@@ -245,18 +245,18 @@ func TestThePinnedDigestIsTheProvedDigest(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
-	clock := time.Now()
-	g := h.gate(t, signedBy(h.key), gate.WithClock(func() time.Time { return clock }))
+	clock := &clock{}
+	g := h.gate(t, signedBy(h.key), gate.WithClock(clock.now))
 	image := h.Build("app", "v1", "first")
 
 	expect(t, decide(t, g, image.Name), gate.Deny, policy.Unsigned)
 	must(0, h.SignBundle(image, byKey(h.key), nil))(t)
 	expect(t, decide(t, g, image.Name), gate.Deny, policy.Unsigned) // "none found" is kept for seconds
-	clock = clock.Add(11 * time.Second)
+	clock.advance(11 * time.Second)
 	expect(t, decide(t, g, image.Name), gate.Allow, policy.Verified)
 
 	h.Build("app", "v1", "second, unsigned") // the tag moves
-	clock = clock.Add(11 * time.Second)
+	clock.advance(11 * time.Second)
 	expect(t, decide(t, g, image.Name), gate.Deny, policy.Unsigned)
 
 	h.Registry.Reset()
@@ -264,7 +264,7 @@ func TestMemory(t *testing.T) {
 	if n := len(h.Registry.Requests()); n != 0 {
 		t.Errorf("%d requests for a fact that is remembered", n)
 	}
-	clock = clock.Add(2 * time.Hour)
+	clock.advance(2 * time.Hour)
 	expect(t, decide(t, g, image.ByDigest()), gate.Allow, policy.Verified)
 	if n := len(h.Registry.Requests()); n == 0 {
 		t.Error("a fact is believed beyond its greatest age")
@@ -389,15 +389,15 @@ func (saysClean) Holds(data any) (bool, string, error) {
 
 func TestABetterStatementIsFoundSoon(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
-	clock := time.Now()
+	clock := &clock{}
 	asks := attestedBy(h.key, provenance)
 	asks.check.Attestations[0].Condition = saysClean{}
-	g := h.gate(t, asks, gate.WithClock(func() time.Time { return clock }))
+	g := h.gate(t, asks, gate.WithClock(clock.now))
 	image := h.Build("app", "v1", "app")
 	must(0, h.AttestBundle(image, byKey(h.key), provenance, map[string]any{"clean": false}))(t)
 	expect(t, decide(t, g, image.Name), gate.Deny, policy.ConditionFailed)
 	must(0, h.AttestBundle(image, byKey(h.key), provenance, map[string]any{"clean": true}))(t)
-	clock = clock.Add(11 * time.Second)
+	clock.advance(11 * time.Second)
 	expect(t, decide(t, g, image.Name), gate.Allow, policy.Verified)
 }
 

@@ -208,7 +208,7 @@ func TestWarmChoice(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	image := h.Build("app", "1", "app")
 	must(0, legacy(h, image))(t)
-	clock := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	clock := &clock{}
 	both := []*verify.Authority{keyAuthority(h.stranger), keyAuthority(h.key)}
 	for _, c := range []struct {
 		reason   string
@@ -221,9 +221,9 @@ func TestWarmChoice(t *testing.T) {
 		{"a judge who is not, about the object", judging{authorities: both, judge: inAll(1)}, true, gate.Allow},
 		{"a judge who wants both", judging{authorities: both, judge: eachSigned(2)}, true, gate.Deny},
 	} {
-		g := h.gate(t, c.rule, gate.WithClock(func() time.Time { return clock }), gate.WithAges(gate.Ages{None: time.Second}))
+		g := h.gate(t, c.rule, gate.WithClock(clock.now), gate.WithAges(gate.Ages{None: time.Second}))
 		g.Decide(t.Context(), pod(t, image.ByDigest()))
-		clock = clock.Add(time.Minute) // "none found" is forgotten
+		clock.advance(time.Minute) // "none found" is forgotten
 		outcome := g.Decide(t.Context(), pod(t, image.ByDigest()))
 		if outcome.Answer != c.want {
 			t.Errorf("%s: %+v", c.reason, outcome)

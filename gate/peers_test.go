@@ -102,18 +102,18 @@ func TestPeersDoNotLengthenALife(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
-	clock := time.Now()
-	now := gate.WithClock(func() time.Time { return clock })
+	clock := &clock{}
+	now := gate.WithClock(clock.now)
 	one := h.gate(t, signedBy(h.key), now)
 	decide(t, one, app.ByDigest())
-	clock = clock.Add(40 * time.Minute)
+	clock.advance(40 * time.Minute)
 	two := h.gate(t, signedBy(h.key), now, gate.WithPeers(peer{gate: one}))
 	h.Registry.Reset()
 	expect(t, decide(t, two, app.ByDigest()), gate.Allow, policy.Verified)
 	if n := len(h.Registry.Requests()); n != 0 {
 		t.Fatalf("%d requests for what the peer knows", n)
 	}
-	clock = clock.Add(21 * time.Minute)
+	clock.advance(21 * time.Minute)
 	expect(t, decide(t, two, app.ByDigest()), gate.Allow, policy.Verified)
 	if n := len(h.Registry.Requests()); n == 0 {
 		t.Error("a fact of an hour ago is believed since a peer told it")
@@ -124,15 +124,15 @@ func TestPeersDoNotLengthenALife(t *testing.T) {
 func TestAnOldFactOfAPeerDoesNotDeny(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
-	clock := time.Now()
-	now := gate.WithClock(func() time.Time { return clock })
+	clock := &clock{}
+	now := gate.WithClock(clock.now)
 	asks := attestedBy(h.key, provenance)
 	asks.check.Attestations[0].Condition = saysClean{}
 	one := h.gate(t, asks, now)
 	must(0, h.AttestBundle(app, byKey(h.key), provenance, map[string]any{"clean": false}))(t)
 	expect(t, decide(t, one, app.ByDigest()), gate.Deny, policy.ConditionFailed)
 	must(0, h.AttestBundle(app, byKey(h.key), provenance, map[string]any{"clean": true}))(t)
-	clock = clock.Add(11 * time.Second)
+	clock.advance(11 * time.Second)
 	two := h.gate(t, asks, now, gate.WithPeers(peer{gate: one}))
 	expect(t, decide(t, two, app.ByDigest()), gate.Allow, policy.Verified)
 }
@@ -173,9 +173,9 @@ func TestAWarmAdmissionAsksNobody(t *testing.T) {
 	attested := attestedBy(h.key, provenance).check.Attestations
 	attested[0].Condition = saysClean{}
 	both := rule{policy.Check{Entry: "verifyImages[0]", Requirements: signedBy(h.key).check.Requirements, Attestations: attested}}
-	clock := time.Now()
+	clock := &clock{}
 	var asked [][]string
-	g := h.gate(t, both, gate.WithClock(func() time.Time { return clock }), gate.WithPeers(peer{asked: &asked, mu: &sync.Mutex{}}))
+	g := h.gate(t, both, gate.WithClock(clock.now), gate.WithPeers(peer{asked: &asked, mu: &sync.Mutex{}}))
 	for _, row := range []struct {
 		reason string
 		later  time.Duration
@@ -187,7 +187,7 @@ func TestAWarmAdmissionAsksNobody(t *testing.T) {
 		{"just within its age", 58 * time.Minute, false},
 		{"its age is over", 2 * time.Minute, true},
 	} {
-		clock = clock.Add(row.later)
+		clock.advance(row.later)
 		asked = nil
 		h.Registry.Reset()
 		expect(t, decide(t, g, app.ByDigest()), gate.Allow, policy.Verified)
