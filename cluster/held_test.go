@@ -55,7 +55,7 @@ func TestHeld(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer l.Close()
-				defer time.Sleep(time.Minute) // for what goes on when nobody waits any more
+				defer time.Sleep(time.Minute) //nolint:forbidigo // the bubble's: for what goes on when nobody waits any more
 				held := cluster.Held{Lookups: l}
 				look := func(ctx context.Context) (secret, account error) {
 					_, _, secret = held.Secret(ctx, "shop", "pull")
@@ -66,7 +66,7 @@ func TestHeld(t *testing.T) {
 					t.Fatal(secret, account)
 				}
 				client.trouble = row.server
-				time.Sleep(row.after)
+				time.Sleep(row.after) //nolint:forbidigo // the clock of the bubble
 				began := time.Now()
 				secret, account := look(t.Context())
 				if took := time.Since(began); took > 2*row.waits {
@@ -162,16 +162,16 @@ func TestHeldIsRenewed(t *testing.T) {
 			}
 			return true, rotated, nil
 		})
-		time.Sleep(31 * time.Second)
+		time.Sleep(31 * time.Second) //nolint:forbidigo // the clock of the bubble
 		if got := password(); got != first {
 			t.Errorf("while nobody answers: %s", got)
 		}
 		away = false
-		time.Sleep(4 * time.Second)
+		time.Sleep(4 * time.Second) //nolint:forbidigo // the clock of the bubble
 		if got := password(); got != first {
 			t.Errorf("within the time that nobody is asked in: %s", got)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
 		if got := password(); got == first {
 			t.Error("5 s later the old Secret is still used")
 		}

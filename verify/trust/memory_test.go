@@ -83,7 +83,7 @@ func TestHoldIsBounded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			keys := &keyring{interval: time.Hour, now: time.Now, known: map[string]knownKey{}}
 			keys.remember(ref, []byte("key"), nil)
-			time.Sleep(age)
+			time.Sleep(age) //nolint:forbidigo // the clock of the bubble
 			if _, err := keys.get(t.Context(), ref); (err == nil) != good {
 				t.Errorf("after %s: got %v", age, err)
 			}
