@@ -140,8 +140,7 @@ type PullSecrets struct{ *Lookups }
 // Has reports whether a Secret exists. One that is there is taken to be so for as
 // long as Lookups remembers, and one that is not for 5 s at most, so that a Secret
 // which is made beside its Pods is soon seen; while the API server does not answer,
-// one that was there is (Held). An error is an *Error: nobody may
-// look, or nobody could.
+// one that was there is (Held). An error is an *Error: nobody may look, or nobody could.
 func (p PullSecrets) Has(ctx context.Context, namespace, name string) (bool, error) {
 	_, err := p.secrets.held(ctx, namespace, name)
 	if errors.Is(err, ErrNotFound) {
