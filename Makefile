@@ -40,8 +40,12 @@ unit: ## the product's own tests, and those of what builds its images
 	$(GO) test $(TESTFLAGS) ./...
 	cd deploy/image && $(GO) test $(TESTFLAGS) ./...
 
+.PHONY: programs
+programs: ## cosign, an API server and the rest that the suites run, built once from Go modules into your cache
+	cd test && $(GO) run ./peers/programs
+
 .PHONY: suites suite-programs suite-cluster suite-rounds
-suites: ## the suites under test/, three at a time: each waits more than it works
+suites: programs ## the suites under test/, three at a time: each waits more than it works
 	$(MAKE) -j3 --output-sync=target suite-programs suite-cluster suite-rounds
 
 suite-programs: ## against cosign, crane and registries built from Go modules

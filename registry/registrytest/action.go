@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -190,11 +191,15 @@ func Endless() Action {
 
 // Oversize answers 200 with a body of size bytes of JSON.
 func Oversize(mediaType string, size int) Action {
+	made := sync.OnceValues(func() (body []byte, digest string) { // once: whoever lies pays little
+		body = slices.Concat([]byte(`{"padding":"`), bytes.Repeat([]byte{'x'}, size), []byte(`"}`))
+		return body, DigestOf(body)
+	})
 	return do(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		body := slices.Concat([]byte(`{"padding":"`), bytes.Repeat([]byte{'x'}, size), []byte(`"}`))
+		body, digest := made()
 		w.Header().Set("Content-Type", mediaType)
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		w.Header().Set("Docker-Content-Digest", DigestOf(body))
+		w.Header().Set("Docker-Content-Digest", digest)
 		_, _ = w.Write(body)
 	})
 }

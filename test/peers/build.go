@@ -57,6 +57,15 @@ const (
 	OldestKubeAPIServer = "oldest-kube-apiserver"
 )
 
+// Programs are those that the suites run, the slow ones to build first. The linter is not
+// among them: the Makefile builds it.
+func Programs() []string {
+	return []string{
+		KubeAPIServer, KubeControllerManager, Kubectl, OldestKubeAPIServer, Etcd, Cosign3, Cosign2, Prometheus, Promtool, Helm, Helm3,
+		Fulcio, TimestampServer, Registry, Notation, Kustomize, Crane, Govulncheck, Actionlint,
+	}
+}
+
 // kubernetes is the folder, under test/tools, of Kubernetes' programs, and oldest that of
 // the oldest one.
 const kubernetes, oldest = "kubernetes", "kubernetes-oldest"

@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,14 +12,15 @@ import (
 )
 
 func TestProgramsArePinned(t *testing.T) {
-	for name, want := range map[string]string{
+	versions := map[string]string{
 		Cosign2: "v2.6.5", Cosign3: "v3.1.3", Crane: "v0.22.1", Registry: "v3.1.2",
 		Fulcio: "v1.8.8", TimestampServer: "v2.0.6", GolangCILint: "v2.15.0",
 		Prometheus: "v0.316.0", Promtool: "v0.316.0",
 		Etcd: "v3.6.6", KubeAPIServer: "v1.36.3", KubeControllerManager: "v1.36.3", Kubectl: "v1.36.3",
 		OldestKubeAPIServer: "v1.30.14", Helm: "v4.3.1", Helm3: "v3.15.4",
-		Actionlint: "v1.7.12",
-	} {
+		Actionlint: "v1.7.12", Notation: "v1.3.2", Kustomize: "v5.8.2", Govulncheck: "v1.9.0",
+	}
+	for name, want := range versions {
 		tool, err := find(name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -27,6 +29,11 @@ func TestProgramsArePinned(t *testing.T) {
 		if tool.version != want {
 			t.Errorf("%s is pinned to %s, want %s", name, tool.version, want)
 		}
+	}
+	all := append(Programs(), GolangCILint)
+	slices.Sort(all)
+	if want := slices.Sorted(maps.Keys(versions)); !slices.Equal(all, want) {
+		t.Errorf("all programs are %q, want %q", all, want)
 	}
 	if _, err := find("nobody"); err == nil {
 		t.Error("a program that is not under test/tools was found")

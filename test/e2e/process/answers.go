@@ -45,7 +45,7 @@ func Eventually(ctx context.Context, check func(context.Context) error) error {
 		if err == nil {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil {
+		if last == nil || !over(ctx) {
 			last = err
 		}
 		select {
@@ -54,4 +54,11 @@ func Eventually(ctx context.Context, check func(context.Context) error) error {
 			return fmt.Errorf("%w; last: %w", context.Cause(ctx), last)
 		}
 	}
+}
+
+// over says whether the time is up: what dials by a deadline fails at it, a moment before
+// the context says so.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }

@@ -1,0 +1,24 @@
+// Command programs answers: are the programs there that the suites need?
+//
+// What is not, it builds, one after the other, so that no test waits for it within its time.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/quaymaster/quaymaster/test/peers"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	for _, name := range peers.Programs() {
+		if _, err := peers.Build(ctx, name); err != nil {
+			fmt.Fprintln(os.Stderr, "programs:", err)
+			os.Exit(1) //nolint:forbidigo,gocritic // the exit status says it
+		}
+	}
+}
