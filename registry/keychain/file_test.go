@@ -128,6 +128,7 @@ func TestSecretsAreTriedInOrder(t *testing.T) {
 		{reason: "the longer path goes first", secrets: []string{"glob", "wide", "narrow", "good"}, want: []string{"narrow", "wide", "user"}},
 		{reason: "a wildcard goes last", secrets: []string{"glob", "wide"}, want: []string{"wide", "glob"}, refused: true},
 		{reason: "another repository's is left alone", secrets: []string{"other", "wide"}, want: []string{"wide"}, refused: true},
+		{reason: "a wildcard goes last, of too many, too", secrets: append([]string{"glob", "good"}, slices.Repeat([]string{"missing"}, 19)...), want: []string{"user"}},
 		{reason: "the same credential is tried once", secrets: []string{"wide", "again"}, want: []string{"wide"}, refused: true},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

@@ -105,7 +105,7 @@ func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
 		}
 		if i >= maxSecrets {
 			s.missed(p.String(), fmt.Errorf("at most %d Secrets are looked up", maxSecrets))
-			return
+			break
 		}
 		if err := p.secret.check(); err != nil {
 			s.note(p, err)
