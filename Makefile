@@ -59,7 +59,7 @@ suite-rounds: ## the same for what goes round by the clock, beside the others: a
 
 .PHONY: race
 race: ## the race detector where there are goroutines
-	$(GO) test $(TESTFLAGS) -race $(RACE)
+	CGO_ENABLED=1 $(GO) test $(TESTFLAGS) -race $(RACE)
 
 .PHONY: vet
 vet: ## go vet, every module

@@ -2,6 +2,8 @@ package peers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,10 +55,44 @@ func BuildQuaymaster(ctx context.Context, file string) error {
 	if err != nil {
 		return fmt.Errorf("build quaymaster: %w", err)
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", file, "./cmd/quaymaster")
-	build.Dir = folder
+	if err := buildOwn(ctx, folder, file); err != nil {
+		return fmt.Errorf("build quaymaster: %w", err)
+	}
+	return nil
+}
+
+// buildOwn links the program once for all that want it, since go build leaves alone what is
+// up to date, and puts it into place: the next build makes another file of that name.
+func buildOwn(ctx context.Context, checkout, file string) error {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	id := sha256.Sum256([]byte(checkout))
+	folder := filepath.Join(cache, "quaymaster-tools", "quaymaster-"+hex.EncodeToString(id[:6]))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	unlock, err := lock(ctx, filepath.Join(folder, "lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	program := filepath.Join(folder, "quaymaster")
+	if err := compile(ctx, checkout, program); err != nil {
+		return err
+	}
+	if os.Link(program, file) == nil {
+		return nil
+	}
+	return compile(ctx, checkout, file) // on another disk
+}
+
+func compile(ctx context.Context, checkout, file string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "./cmd/quaymaster")
+	build.Dir, build.Env = checkout, append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build quaymaster: %w\n%s", err, output)
+		return fmt.Errorf("%w\n%s", err, output)
 	}
 	return nil
 }
