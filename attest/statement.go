@@ -55,8 +55,10 @@ func readStatement(b []byte) (Statement, error) {
 	if err != nil {
 		return Statement{}, err
 	}
-	if _, snake := members["predicate_type"]; snake {
-		return Statement{}, errors.New("it has \"predicate_type\", which some parsers take for \"predicateType\"")
+	for other, field := range map[string]string{"predicate_type": "predicateType", "type": "_type"} { // protobuf's names
+		if _, has := members[other]; has {
+			return Statement{}, fmt.Errorf("it has %q, which some parsers take for %q", other, field)
+		}
 	}
 	s := Statement{Predicate: members["predicate"]}
 	subjects, err := elements(members, "subject", MaxSubjects)

@@ -38,6 +38,7 @@ func TestParseStatement(t *testing.T) {
 		"twice in predicate": {"conditions are asked about it", change(`"A":2`, `"a":2`), "twice"},
 		"other case":         {"Go would take it for the field, others not", change(`"subject"`, `"Subject":[],"subject"`), `did you mean "subject"`},
 		"snake case":         {"protocol buffers take it for the field, others not", change(`"predicateType"`, `"predicate_type":"https://example.com/q","predicateType"`), `it has "predicate_type"`},
+		"the type, too":      {"protocol buffers take it for the field, others not", change(`"_type"`, `"type":"https://in-toto.io/Statement/v0.1","_type"`), `it has "type"`},
 		"escaped twice":      {"the same key in other letters", change(`"predicate":`, `"\u0070redicate":1,"predicate":`), "twice"},
 		"trailing":           {"one value only", good + "{}", "more bytes follow"},
 		"not UTF-8":          {"parsers replace it or not", change("https://example.com/p", "\xff"), "not UTF-8"},

@@ -27,6 +27,10 @@ const (
 	DefaultQPS = 50
 	// DefaultBurst is how many may come at once.
 	DefaultBurst = 100
+	// CredentialQPS and CredentialBurst are for what workloads name, pull secrets and
+	// service accounts: strangers can want many.
+	CredentialQPS   = 200
+	CredentialBurst = 400
 	// leaseQPS and leaseBurst are for leases alone, which must not wait behind
 	// look-ups: a lease that is renewed late is lost.
 	leaseQPS   = 5
@@ -53,7 +57,7 @@ type ClientOptions struct {
 }
 
 // Client is the bundle of clients for one API server. They share connections
-// and, Leases apart, one rate limit.
+// and, Credentials and Leases apart, one rate limit.
 type Client struct {
 	// Typed speaks protobuf.
 	Typed kubernetes.Interface
@@ -61,6 +65,8 @@ type Client struct {
 	Dynamic dynamic.Interface
 	// Metadata reads only the metadata of objects.
 	Metadata metadata.Interface
+	// Credentials is Typed with a rate limit of its own, CredentialQPS.
+	Credentials kubernetes.Interface
 	// Leases has a rate limit of its own.
 	Leases coordination.LeasesGetter
 	// Mapper translates kinds into resources. It asks the API server when it is
@@ -106,6 +112,11 @@ func (c *Client) connect(config *rest.Config) error {
 		return err
 	}
 	if c.Typed, err = kubernetes.NewForConfigAndClient(config, h); err != nil {
+		return err
+	}
+	named := rest.CopyConfig(config)
+	named.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(CredentialQPS, CredentialBurst)
+	if c.Credentials, err = kubernetes.NewForConfigAndClient(named, h); err != nil {
 		return err
 	}
 	plain := rest.CopyConfig(config)

@@ -3,6 +3,9 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +46,9 @@ func TestHeld(t *testing.T) {
 		{"away", says(errors.New("connection refused")), 31 * time.Second, nil, 0},
 		{"overloaded", says(apierrors.NewTooManyRequestsError("later")), 31 * time.Second, nil, 0},
 		{"just before the end", silent, 10*time.Minute - 2*time.Second, nil, 500 * time.Millisecond},
+		{"broken", says(apierrors.NewInternalError(errors.New("etcd"))), 31 * time.Second, nil, 0},
+		{"a stranger to it", says(apierrors.NewUnauthorized("no")), 31 * time.Second, cluster.ErrUnavailable, 0},
+		{"not what was asked", says(apierrors.NewBadRequest("no")), 31 * time.Second, cluster.ErrUnavailable, 0},
 		{"too long", says(errors.New("connection refused")), 10 * time.Minute, cluster.ErrUnavailable, 0},
 		{"deleted meanwhile", says(apierrors.NewNotFound(secrets, "x")), 31 * time.Second, cluster.ErrNotFound, 0},
 		{"forbidden meanwhile", says(apierrors.NewForbidden(secrets, "x", errors.New("no"))), 31 * time.Second, cluster.ErrForbidden, 0},
@@ -78,6 +84,9 @@ func TestHeld(t *testing.T) {
 				began = time.Now()
 				if secret, account := look(t.Context()); !errors.Is(secret, row.want) || !errors.Is(account, row.want) || time.Since(began) > 0 {
 					t.Errorf("at once again: got %v and %v after %s, want %v without a wait", secret, account, time.Since(began), row.want)
+				}
+				if served := held.Served(); (served > 0) != (row.after > 30*time.Second && row.want == nil) {
+					t.Errorf("%d look-ups are counted as served held", served)
 				}
 				if row.after < 30*time.Second || row.want != nil {
 					return
@@ -119,7 +128,9 @@ type troubledSecrets struct {
 
 func (s troubledSecrets) Get(ctx context.Context, name string, o metav1.GetOptions) (*core.Secret, error) {
 	if s.client.trouble != nil {
-		return nil, s.client.trouble(ctx)
+		if err := s.client.trouble(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return s.SecretInterface.Get(ctx, name, o)
 }
@@ -131,7 +142,9 @@ type troubledAccounts struct {
 
 func (a troubledAccounts) Get(ctx context.Context, name string, o metav1.GetOptions) (*core.ServiceAccount, error) {
 	if a.client.trouble != nil {
-		return nil, a.client.trouble(ctx)
+		if err := a.client.trouble(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return a.ServiceAccountInterface.Get(ctx, name, o)
 }
@@ -175,5 +188,122 @@ func TestHeldIsRenewed(t *testing.T) {
 		if got := password(); got == first {
 			t.Error("5 s later the old Secret is still used")
 		}
+	})
+}
+
+// TestHeldHeedsWhatComesLate: what an API server says in the very moment in which nobody
+// waits any more is not forgotten for what was.
+func TestHeldHeedsWhatComesLate(t *testing.T) {
+	for range 50 { // which of the two is first is chance
+		synctest.Test(t, func(t *testing.T) {
+			client := &troubled{Interface: fake.NewClientset(objects()...)}
+			l, err := cluster.NewLookups(cluster.LookupOptions{Client: client})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			held := cluster.Held{Lookups: l}
+			if _, _, err := held.Secret(t.Context(), "shop", "pull"); err != nil {
+				t.Fatal(err)
+			}
+			client.trouble = after(500*time.Millisecond, gone)
+			time.Sleep(31 * time.Second) //nolint:forbidigo // the clock of the bubble
+			_, _, _ = held.Secret(t.Context(), "shop", "pull")
+			synctest.Wait()
+			if _, _, err := held.Secret(t.Context(), "shop", "pull"); !errors.Is(err, cluster.ErrNotFound) {
+				t.Fatalf("got %v of a Secret that is gone", err)
+			}
+		})
+	}
+}
+
+var gone = apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "pull")
+
+// after has an API server take its time.
+func after(wait time.Duration, err error) func(context.Context) error {
+	return func(context.Context) error {
+		time.Sleep(wait) //nolint:forbidigo // the clock of the bubble
+		return err
+	}
+}
+
+// TestALaterAnswerStays: a question that takes long does not bring back what a later one has
+// found to be gone, nor for what trust hangs on.
+func TestALaterAnswerStays(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		look   func(context.Context, *cluster.Lookups) error
+	}{
+		{"credentials", func(ctx context.Context, l *cluster.Lookups) error {
+			_, _, err := cluster.Held{Lookups: l}.Secret(ctx, "shop", "pull")
+			return err
+		}},
+		{"trust", func(ctx context.Context, l *cluster.Lookups) error {
+			_, err := cluster.Keys{Lookups: l}.Secret(ctx, "shop", "pull", ".dockerconfigjson")
+			return err
+		}},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked atomic.Int32
+				client := &troubled{Interface: fake.NewClientset(objects()...)}
+				client.trouble = func(ctx context.Context) error {
+					if asked.Add(1) > 1 {
+						return gone
+					}
+					return after(4900*time.Millisecond, nil)(ctx)
+				}
+				l, err := cluster.NewLookups(cluster.LookupOptions{Client: client})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				first := make(chan error, 1)
+				go func() { first <- row.look(t.Context(), l) }()
+				time.Sleep(3100 * time.Millisecond) //nolint:forbidigo // the clock of the bubble
+				if err := row.look(t.Context(), l); !errors.Is(err, cluster.ErrNotFound) {
+					t.Fatalf("the later question: %v", err)
+				}
+				<-first
+				if err := row.look(t.Context(), l); !errors.Is(err, cluster.ErrNotFound) {
+					t.Errorf("after the earlier one's answer: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestHeldIsShared: a namespace that names many Secrets neither keeps others from theirs nor
+// takes its own wait for a silence of the API server.
+func TestHeldIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &troubled{Interface: fake.NewClientset(objects()...)}
+		l, err := cluster.NewLookups(cluster.LookupOptions{Client: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		held := cluster.Held{Lookups: l}
+		if _, _, err := held.Secret(t.Context(), "shop", "pull"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(31 * time.Second) //nolint:forbidigo // the clock of the bubble
+		client.trouble = after(400*time.Millisecond, gone)
+		ctx, cancel := context.WithCancel(t.Context())
+		var crowd sync.WaitGroup
+		for i := range 500 {
+			crowd.Go(func() { _, _, _ = held.Secret(ctx, "shop", fmt.Sprint("missing-", i)) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		if _, _, err := held.Secret(t.Context(), "office", "pull"); !errors.Is(err, cluster.ErrNotFound) || time.Since(began) > time.Second {
+			t.Errorf("another namespace waited %s: %v", time.Since(began), err)
+		}
+		began = time.Now()
+		if _, _, err := held.Secret(t.Context(), "shop", "pull"); !errors.Is(err, cluster.ErrNotFound) || time.Since(began) < 2*time.Second {
+			t.Errorf("the crowd's own namespace after %s: %v, want that its Secret is gone", time.Since(began), err)
+		}
+		cancel()
+		crowd.Wait()
 	})
 }

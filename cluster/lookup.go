@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/internal/fair"
 )
 
 const (
@@ -26,6 +31,9 @@ const (
 	retry   = 5 * time.Second
 	// patience is how long Held waits for an API server that may be silent.
 	patience = 500 * time.Millisecond
+	// maxAsking is how many of Held's questions are at the API server at once. They share
+	// CredentialQPS, so that none waits there for longer than patience.
+	maxAsking = 16
 	// absentCost is what an absent object counts for in a memory, in bytes.
 	absentCost = 256
 )
@@ -39,6 +47,10 @@ type lookup[T any] struct {
 	ttl    time.Duration
 	hold   time.Duration
 	now    func() time.Time
+	places *fair.Places // of those who are given what is held; nil: they are not
+	served atomic.Uint64
+	// mu makes one of looking at what is remembered and of replacing it.
+	mu sync.Mutex
 	// fetch returns the object and about how many bytes it takes.
 	fetch func(ctx context.Context, namespace, name string) (T, int, error)
 }
@@ -48,6 +60,7 @@ type answer[T any] struct {
 	value   T
 	err     error
 	cost    int
+	asked   time.Time // when the question began whose answer it is
 	fetched time.Time
 	due     time.Time // when it is asked for again
 	retry   time.Time // when who may be given it held asks again
@@ -55,10 +68,11 @@ type answer[T any] struct {
 
 // limits bound the memory of a lookup.
 type limits struct {
-	ttl  time.Duration
-	hold time.Duration // how long objects serve held; 0 for never
-	cost uint64        // bytes
-	now  func() time.Time
+	ttl    time.Duration
+	hold   time.Duration // how long objects serve held; 0 for never
+	cost   uint64        // bytes
+	now    func() time.Time
+	places *fair.Places // where objects serve held
 }
 
 func newLookup[T any](kind string, l limits, fetch func(context.Context, string, string) (T, int, error)) (*lookup[T], error) {
@@ -78,7 +92,7 @@ func newLookup[T any](kind string, l limits, fetch func(context.Context, string,
 	if err != nil {
 		return nil, fmt.Errorf("look up %ss: %w", kind, err)
 	}
-	return &lookup[T]{kind: kind, memory: memory, flight: flight, ttl: l.ttl, hold: l.hold, now: l.now, fetch: fetch}, nil
+	return &lookup[T]{kind: kind, memory: memory, flight: flight, ttl: l.ttl, hold: l.hold, now: l.now, places: l.places, fetch: fetch}, nil
 }
 
 // get returns one object; it belongs to the memory and is not to be changed.
@@ -91,25 +105,70 @@ func (l *lookup[T]) get(ctx context.Context, namespace, name string) (T, error) 
 }
 
 // held is get, but for an object that was there and that nobody can look up just now: it
-// is what it was. Whether it is gone, or may not be read any more, is heeded at once.
+// is what it was. Whether it is gone, or may not be read any more, is heeded at once. Each
+// namespace has its share of the questions, and to wait for one's turn is no silence.
 func (l *lookup[T]) held(ctx context.Context, namespace, name string) (T, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	known, ok := l.memory.Get(key)
+	known, _, ok := l.remembered(key)
+	if ok {
+		return known.value, known.err
+	}
+	var none T
+	place, err := l.places.Enter(ctx, fair.Claim{Tenant: namespace})
+	if err != nil {
+		return none, &Error{Kind: l.kind, Namespace: namespace, Name: name, Reason: ErrUnavailable, Cause: err}
+	}
+	defer place.Leave()
+	known, isThere, ok := l.remembered(key) // as who went before left it
 	switch {
-	case !ok || known.err != nil:
-		return l.get(ctx, namespace, name)
-	case l.now().Before(known.due) || l.now().Before(known.retry):
-		return known.value, nil
+	case ok:
+		return known.value, known.err
+	case !isThere:
+		return l.shared(ctx, key)
 	}
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	value, err := l.shared(soon, key) // which goes on when nobody waits any more
-	if !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+	if err == nil || !isSilence(err) || ctx.Err() != nil {
 		return value, err
+	}
+	return l.stay(key, known)
+}
+
+// remembered returns what is remembered: an object that is there, which may have to be asked
+// for again, or an answer that will do.
+func (l *lookup[T]) remembered(key types.NamespacedName) (known answer[T], isThere, ok bool) {
+	known, found := l.memory.Get(key)
+	now := l.now()
+	return known, found && known.err == nil, found && (now.Before(known.due) || now.Before(known.retry))
+}
+
+// stay has an object serve on, unless an answer came meanwhile.
+func (l *lookup[T]) stay(key types.NamespacedName, known answer[T]) (T, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now, found := l.memory.Get(key); found && now.asked.After(known.asked) {
+		return now.value, now.err
 	}
 	known.retry = l.now().Add(retry)
 	l.memory.Put(key, known, l.hold-l.now().Sub(known.fetched))
+	l.served.Add(1)
 	return known.value, nil
+}
+
+// isSilence reports whether nothing is known of an object since the API server did not
+// speak of it: it said nothing, or that it cannot just now. To be refused as a stranger is
+// an answer.
+func isSilence(err error) bool {
+	if !errors.Is(err, ErrUnavailable) {
+		return false
+	}
+	var said apierrors.APIStatus
+	if !errors.As(err, &said) {
+		return true
+	}
+	code := said.Status().Code
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
 // shared asks for an object, once for all who want it at the same time.
@@ -128,19 +187,30 @@ func (l *lookup[T]) shared(ctx context.Context, key types.NamespacedName) (T, er
 
 // ask fetches an object and remembers the answer.
 func (l *lookup[T]) ask(ctx context.Context, key types.NamespacedName) (T, error) {
+	asked := l.now()
 	value, cost, err := l.fetch(ctx, key.Namespace, key.Name)
 	err = classify(l.kind, key.Namespace, key.Name, err)
+	now := l.now()
 	switch {
 	case err == nil:
-		now := l.now()
-		l.memory.Put(key, answer[T]{value: value, cost: cost, fetched: now, due: now.Add(l.ttl)}, max(l.ttl, l.hold))
+		l.remember(key, answer[T]{value: value, cost: cost, asked: asked, fetched: now, due: now.Add(l.ttl)}, max(l.ttl, l.hold))
 	case !errors.Is(err, ErrUnavailable):
 		// The memory keeps the reason without the cause, which may be large.
 		ttl := min(absentTTL, l.ttl)
-		a := answer[T]{err: &Error{Kind: l.kind, Namespace: key.Namespace, Name: key.Name, Reason: reasonOf(err)}, due: l.now().Add(ttl)}
-		l.memory.Put(key, a, ttl)
+		reason := &Error{Kind: l.kind, Namespace: key.Namespace, Name: key.Name, Reason: reasonOf(err)}
+		l.remember(key, answer[T]{err: reason, asked: asked, due: now.Add(ttl)}, ttl)
 	}
 	return value, err
+}
+
+// remember keeps an answer, unless that to a later question came before it.
+func (l *lookup[T]) remember(key types.NamespacedName, a answer[T], ttl time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now, found := l.memory.Get(key); found && now.asked.After(a.asked) {
+		return
+	}
+	l.memory.Put(key, a, ttl)
 }
 
 // anew returns one object as it is now, whatever is remembered, and whoever asked for

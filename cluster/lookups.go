@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/quaymaster/quaymaster/internal/fair"
 )
 
 const (
@@ -30,6 +32,9 @@ const (
 type LookupOptions struct {
 	// Client is required.
 	Client kubernetes.Interface
+	// Credentials asks for Held what workloads name, at most CredentialQPS questions a
+	// second, so that Client's are left to trust; nil means Client.
+	Credentials kubernetes.Interface
 	// TTL and ConfigMapTTL are how long an answer is remembered; 0 means the
 	// defaults, less is refused.
 	TTL, ConfigMapTTL time.Duration
@@ -42,7 +47,9 @@ type LookupOptions struct {
 type Lookups struct {
 	secrets    *lookup[*core.Secret]
 	configMaps *lookup[map[string]any]
-	accounts   *lookup[[]string]
+	// These are what Held reads.
+	credentials *lookup[*core.Secret]
+	accounts    *lookup[[]string]
 }
 
 // NewLookups makes Lookups; it refuses options that mean nothing.
@@ -56,12 +63,20 @@ func NewLookups(o LookupOptions) (*Lookups, error) {
 	if o.ConfigMapTTL == 0 {
 		o.ConfigMapTTL = DefaultConfigMapTTL
 	}
-	r := reader{o.Client}
+	if o.Credentials == nil {
+		o.Credentials = o.Client
+	}
+	places, err := fair.New(fair.Bounds{Total: maxAsking})
+	if err != nil {
+		return nil, fmt.Errorf("look-ups: %w", err)
+	}
+	trusted, named := reader{o.Client}, reader{o.Credentials}
 	var l Lookups
-	var errs [3]error
-	l.secrets, errs[0] = newLookup("secret", limits{ttl: o.TTL, hold: maxHold, cost: maxSecrets, now: o.Now}, r.secret)
-	l.configMaps, errs[1] = newLookup("configmap", limits{ttl: o.ConfigMapTTL, cost: maxConfigMaps, now: o.Now}, r.configMap)
-	l.accounts, errs[2] = newLookup("serviceaccount", limits{ttl: o.TTL, hold: maxHold, cost: maxAccounts, now: o.Now}, r.account)
+	var errs [4]error
+	l.secrets, errs[0] = newLookup("secret", limits{ttl: o.TTL, cost: maxSecrets, now: o.Now}, trusted.secret)
+	l.configMaps, errs[1] = newLookup("configmap", limits{ttl: o.ConfigMapTTL, cost: maxConfigMaps, now: o.Now}, trusted.configMap)
+	l.credentials, errs[2] = newLookup("secret", limits{ttl: o.TTL, hold: maxHold, cost: maxSecrets, now: o.Now, places: places}, named.secret)
+	l.accounts, errs[3] = newLookup("serviceaccount", limits{ttl: o.TTL, hold: maxHold, cost: maxAccounts, now: o.Now, places: places}, named.account)
 	return &l, errors.Join(errs[:]...)
 }
 
@@ -69,6 +84,7 @@ func NewLookups(o LookupOptions) (*Lookups, error) {
 func (l *Lookups) Close() {
 	l.secrets.close()
 	l.configMaps.close()
+	l.credentials.close()
 	l.accounts.close()
 }
 
@@ -105,7 +121,7 @@ type Held struct{ *Lookups }
 
 // Secret is as of Lookups.
 func (h Held) Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error) {
-	s, err := h.secrets.held(ctx, namespace, name)
+	s, err := h.credentials.held(ctx, namespace, name)
 	if err != nil {
 		return "", nil, err
 	}
@@ -116,6 +132,10 @@ func (h Held) Secret(ctx context.Context, namespace, name string) (kind string, 
 func (h Held) PullSecrets(ctx context.Context, namespace, serviceAccount string) ([]string, error) {
 	return h.accounts.held(ctx, namespace, serviceAccount)
 }
+
+// Served returns how often a Secret or a service account was what it had been, since the API
+// server did not answer.
+func (h Held) Served() uint64 { return h.credentials.served.Load() + h.accounts.served.Load() }
 
 // Keys is Lookups as where trust material comes from: one entry of a Secret.
 type Keys struct{ *Lookups }
@@ -142,7 +162,7 @@ type PullSecrets struct{ *Lookups }
 // which is made beside its Pods is soon seen; while the API server does not answer,
 // one that was there is (Held). An error is an *Error: nobody may look, or nobody could.
 func (p PullSecrets) Has(ctx context.Context, namespace, name string) (bool, error) {
-	_, err := p.secrets.held(ctx, namespace, name)
+	_, err := p.credentials.held(ctx, namespace, name)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}

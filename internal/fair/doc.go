@@ -5,7 +5,9 @@
 // as what then stays free is still a third of theirs: one tenant alone may take
 // three quarters, two take three sevenths each, and some are always left for who
 // comes next. Who waits is let in by how few places the tenant holds, then by how
-// long it waits, so that everybody's turn comes as long as work ends.
+// long it waits. Whoever wants more places at once than are free is passed by those who
+// want less, until its time is over: to keep places for it would let a tenant with large
+// claims stop all others.
 //
 // The rule is that of dynamic thresholds for shared buffers (A. Choudhury and
 // E. Hahne, IEEE/ACM Transactions on Networking 6 (2), 1998).

@@ -6,8 +6,8 @@ import "time"
 const (
 	// Keep is how long an image or a workload is remembered that nobody saw again.
 	Keep = 7 * 24 * time.Hour
-	// MaxImages bounds the images; those seen longest ago go first. A cluster of
-	// 150,000 pods runs some 3,000.
+	// MaxImages bounds the images; those that nothing ever ran go first, then those seen
+	// longest ago. A cluster of 150,000 pods runs some 3,000.
 	MaxImages = 20_000
 	// MaxPage is the most that one query returns.
 	MaxPage = 200
@@ -26,6 +26,8 @@ const (
 	// maxLone bounds the pods of no workload that no scan has found, of all images: each
 	// has a name of its own, and where no scan runs nobody tells when it is gone.
 	maxLone = 4_000
+	// maxLoneRefused is the same for those that were refused.
+	maxLoneRefused = 1_000
 	// maxPods bounds the pods that are told apart in one workload, at 8 bytes each.
 	maxPods = 2_000
 	// maxAllEvidence bounds the compressed evidence of all images, in bytes.

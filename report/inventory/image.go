@@ -19,10 +19,11 @@ import (
 type entry struct {
 	image      Image // without what is counted from uses
 	at         *list.Element
+	in         *list.List // that at is of: Inventory.order, or strange until something runs it
 	references []string
 	uses       map[place]*use
-	leftOut    int  // uses over the bound
-	used       bool // something ran it once
+	leftOut    int // uses over the bound
+	lost       int // pods of no workload that run, over theirs, until a scan tells of them
 	judgements []judgement
 	proof      evidence.Evidence
 	text       string // in lower case, for searches
@@ -45,6 +46,7 @@ type use struct {
 	pods       map[uint64]int64 // when each was seen, in seconds, by the hash of what tells them apart
 	verdict    Verdict
 	running    bool
+	found      bool // by a scan
 	process    report.Process
 	seen       time.Time
 }
@@ -109,7 +111,7 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 	}
 }
 
-// seeLone keeps to the bound on pods of no workload that only admission told of: of those
+// seeLone keeps to the bounds on pods of no workload that only admission told of: of those
 // the one that came first goes. Its caller holds the lock.
 func (i *Inventory) seeLone(o report.Occasion, at place, about report.Resource) {
 	if o.Process == report.ProcessScan {
@@ -119,11 +121,21 @@ func (i *Inventory) seeLone(o report.Occasion, at place, about report.Resource) 
 	if about.Kind != "Pod" || about.Owner != nil || len(i.places[at]) == 0 {
 		return
 	}
-	oldest, full := i.lone.add(at)
+	runs := false
+	for e := range i.places[at] {
+		if e.uses[at].found {
+			return
+		}
+		runs = runs || e.uses[at].running
+	}
+	oldest, full := i.lone.add(at, runs)
 	if !full {
 		return
 	}
 	for e := range i.places[oldest] {
+		if e.uses[oldest].running {
+			e.lost++
+		}
 		i.remove(e, oldest)
 		e.describe()
 	}
@@ -134,16 +146,16 @@ func (i *Inventory) entryOf(image *report.Image, at time.Time) *entry {
 	id := idOf(image)
 	e := i.images[id]
 	if e == nil {
-		e = &entry{image: Image{ID: id, FirstSeen: at.UTC(), Digest: image.Digest.String()}, uses: map[place]*use{}}
+		e = &entry{image: Image{ID: id, FirstSeen: at.UTC(), Digest: image.Digest.String()}, uses: map[place]*use{}, in: i.strange}
 		if image.Digest.IsZero() {
 			e.image.Digest = ""
 		} else {
 			unknown := report.Image{Reference: image.Reference} // what it was while nobody knew its digest
 			i.drop(i.images[idOf(&unknown)])
 		}
-		i.images[id], e.at = e, i.order.PushFront(e)
+		i.images[id], e.at = e, e.in.PushFront(e)
 	}
-	i.order.MoveToFront(e.at)
+	e.in.MoveToFront(e.at)
 	e.image.LastSeen = at.UTC()
 	return e
 }
@@ -213,7 +225,11 @@ func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now
 	if !now.running && u.running {
 		return // others of its pods run; that this one was refused is among the decisions
 	}
-	e.used = e.used || now.running
+	if now.running && e.in != i.order {
+		e.in.Remove(e.at)
+		e.in, e.at = i.order, i.order.PushFront(e)
+	}
+	u.found = u.found || now.process == report.ProcessScan
 	u.verdict, u.running, u.process, u.seen = verdict.OfImage(image), now.running, now.process, now.seen
 	if name := cut(image.Container, maxName); name != "" && len(u.containers) < maxContainers && !slices.Contains(u.containers, name) {
 		u.containers = append(u.containers, name)
@@ -233,6 +249,9 @@ func (i *Inventory) clear(p pass) {
 		return
 	}
 	for _, e := range i.images {
+		if p.apiVersion+" "+p.kind == "v1 Pod" {
+			e.lost = 0 // it has told of them
+		}
 		for at, u := range e.uses {
 			if u.of != p.apiVersion+" "+p.kind || !u.running || p.leftOut(at.namespace) {
 				continue
@@ -247,7 +266,7 @@ func (i *Inventory) clear(p pass) {
 			}
 		}
 		e.describe()
-		if len(e.uses) == 0 && e.used {
+		if len(e.uses) == 0 && e.in == i.order {
 			i.drop(e)
 		}
 	}
@@ -275,22 +294,24 @@ func (i *Inventory) drop(e *entry) {
 		i.remove(e, at)
 	}
 	i.evidence -= e.proof.Size()
-	i.order.Remove(e.at)
+	e.in.Remove(e.at)
 	delete(i.images, e.image.ID)
 }
 
-// forget keeps to the bounds: what was seen longest ago goes.
+// forget keeps to the bounds: what nothing ever ran goes first, which costs whoever asks for
+// it nothing, then what was seen longest ago.
 func (i *Inventory) forget(now time.Time) {
-	for {
-		oldest := i.order.Back()
-		if oldest == nil {
-			break
+	full := func() bool {
+		return len(i.images) > MaxImages || i.uses > maxAllUses || i.evidence > maxAllEvidence
+	}
+	for _, order := range []*list.List{i.strange, i.order} {
+		for oldest := order.Back(); oldest != nil; oldest = order.Back() {
+			e, _ := oldest.Value.(*entry)
+			if !full() && now.Sub(e.image.LastSeen) <= Keep {
+				break
+			}
+			i.drop(e)
 		}
-		e, _ := oldest.Value.(*entry)
-		if len(i.images) <= MaxImages && i.uses <= maxAllUses && i.evidence <= maxAllEvidence && now.Sub(e.image.LastSeen) <= Keep {
-			break
-		}
-		i.drop(e)
 	}
 	if now.Sub(i.swept) < time.Hour {
 		return

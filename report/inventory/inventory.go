@@ -33,7 +33,8 @@ type Inventory struct {
 
 	mu        sync.RWMutex
 	images    map[string]*entry // by ID
-	order     *list.List        // of *entry, seen last first
+	order     *list.List        // of *entry that something ran once, seen last first
+	strange   *list.List        // of the others
 	places    map[place]map[*entry]struct{}
 	uses      int
 	lone      lone
@@ -62,7 +63,7 @@ func New(o Options) (*Inventory, error) {
 	}
 	return &Inventory{
 		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan told, maxWaiting), room: report.NewRoom(maxHeld),
-		images: map[string]*entry{}, order: list.New(), lone: newLone(), places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
+		images: map[string]*entry{}, order: list.New(), strange: list.New(), lone: newLone(), places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
 	}, nil
 }
 

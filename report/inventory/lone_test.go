@@ -3,6 +3,7 @@ package inventory_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
@@ -27,7 +28,7 @@ func TestPodsOfNoWorkload(t *testing.T) {
 	}
 	running := func() (all, first int) {
 		t.Helper()
-		for _, each := range images(t, known, inventory.ImageQuery{}) {
+		for _, each := range images(t, known, inventory.ImageQuery{Page: inventory.Page{Limit: inventory.MaxPage}}) {
 			all += each.Workloads
 			if each.Reference == image(0).Reference {
 				first = each.Workloads
@@ -44,11 +45,44 @@ func TestPodsOfNoWorkload(t *testing.T) {
 	if all, first := running(); all != inventory.MaxLone+2 || first != 2 {
 		t.Errorf("beyond it: %d workloads, %d of the first image; want %d, and of the first the workload and what was scanned", all, first, inventory.MaxLone+2)
 	}
-	known.Add(scanned(begin), record(gate.Allow, image(100)), lonely(100)) // found in time
+	if d, ok := known.Image(image(0).Digest.String()); !ok || d.UsesLeftOut != 100 {
+		t.Errorf("100 pods of the first image went, and %d are told of", d.UsesLeftOut)
+	}
+	all, _ := running()
+	found := lonely(-1)
+	known.Add(refused(begin), record(gate.Deny, image(0)), found) // somebody asks for what runs
 	for n := range inventory.MaxLone {
 		known.Add(refused(begin), record(gate.Deny, unsigned(fmt.Sprintf("r.example/bad:%d", n/100))), lonely(10*inventory.MaxLone+n))
 	}
-	if all, _ := running(); all != 3 {
-		t.Errorf("refused pods drive out lone ones, and no others: %d workloads are left, want 3", all)
+	if now, first := running(); now != all || first != 2 {
+		t.Errorf("refused pods drive out what runs: %d workloads are left of %d, and %d of the first image", now, all, first)
+	}
+	for n := range inventory.MaxLone {
+		known.Add(admitted(begin), record(gate.Allow, image(n)), lonely(20*inventory.MaxLone+n))
+	}
+	if _, first := running(); first != 102 {
+		t.Errorf("%d workloads of the first image, want those that came last, the Deployment's and what a scan found", first)
+	}
+	known.Add(scanned(begin.Add(time.Minute)), record(gate.Allow, image(0)), found)
+	known.Passed("v1", "Pod", begin.Add(time.Minute), nil)
+	known.Drain()
+	if d, ok := known.Image(image(0).Digest.String()); !ok || d.UsesLeftOut != 0 {
+		t.Errorf("a scan has told of all pods, and %d are left out", d.UsesLeftOut)
+	}
+}
+
+// TestWhatNothingRunsGoesFirst: a stranger who asks for more images than are kept, and is
+// refused, drives out nothing that runs.
+func TestWhatNothingRunsGoesFirst(t *testing.T) {
+	known, _ := newInventory(t)
+	known.Add(admitted(begin), record(gate.Allow, proved("r.example/shop:1", keyA)), podOf("shop", "web", 1))
+	for n := range inventory.MaxImages + 10 {
+		known.Add(refused(begin), record(gate.Deny, unsigned(fmt.Sprintf("r.example/bad:%d", n))), podOf("night", "job", n))
+	}
+	if _, ok := known.Image(digest("r.example/shop:1").String()); !ok {
+		t.Error("the image that runs is forgotten")
+	}
+	if _, ok := known.Image(digest("r.example/bad:0").String()); ok {
+		t.Error("the first image that nothing ran is still known")
 	}
 }

@@ -203,7 +203,7 @@ func (i *Inventory) Image(id string) (Details, bool) {
 		return Details{}, false
 	}
 	d := Details{
-		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut, Record: e.proof.Record(),
+		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut + e.lost, Record: e.proof.Record(),
 		DecidedAt: e.proof.Made.UTC(), Process: e.proof.Process, Door: e.proof.Door, PolicySetHash: e.proof.Policies, TrustGeneration: e.proof.Trust,
 	}
 	for at, u := range e.uses {

@@ -19,6 +19,7 @@ import (
 type Queue struct {
 	requests *fair.Places
 	parsed   *fair.Places
+	bodies   *fair.Places // bytes of those whose namespace is known
 	bytes    *semaphore.Weighted
 	most     int64        // bytes
 	reserved atomic.Int64 // of them
@@ -58,7 +59,11 @@ func NewQueue(bounds QueueBounds) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{requests: requests, parsed: parsed, bytes: semaphore.NewWeighted(bounds.Bytes), most: bounds.Bytes}, nil
+	bodies, err := fair.New(fair.Bounds{Total: bounds.Bytes})
+	if err != nil {
+		return nil, err
+	}
+	return &Queue{requests: requests, parsed: parsed, bodies: bodies, bytes: semaphore.NewWeighted(bounds.Bytes), most: bounds.Bytes}, nil
 }
 
 // Working returns how many requests are being decided.
@@ -148,16 +153,34 @@ func turnBy(ctx context.Context) (context.Context, context.CancelFunc) {
 var errTooComplex = errors.New("the object has too many values to be read; split it, or leave out what repeats")
 
 // unfold waits for memory for what is made of objects that are read. It is asked
-// for after that of the body, and by nobody who waits for a body.
+// for after that of the body, and by nobody who waits for a body: a namespace whose bodies
+// take its share of their memory, at work or in wait for whatever there is too little of, is
+// told so at once, or nobody else's could be read.
 func (q *Queue) unfold(ctx context.Context, namespace string, objects ...[]byte) (release func(), err error) {
-	var cost int64
+	var cost, size int64
 	for _, object := range objects {
 		cost += costOf(object)
+		size += int64(len(object))
 	}
 	if cost > maxParsed {
 		return nil, errTooComplex
 	}
-	return q.wait(ctx, q.parsed, namespace, cost)
+	body, why, ok := q.bodies.TryEnter(fair.Claim{Tenant: namespace, Places: size})
+	switch {
+	case !ok && why == fair.Share:
+		return nil, errShare
+	case !ok:
+		return nil, errQueueFull
+	}
+	leave, err := q.wait(ctx, q.parsed, namespace, cost)
+	if err != nil {
+		body.Leave()
+		return nil, err
+	}
+	return func() {
+		leave()
+		body.Leave()
+	}, nil
 }
 
 // costOf estimates what JSON takes once it is read and somebody reads all of it:

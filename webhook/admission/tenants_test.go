@@ -65,6 +65,7 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 		{reason: "many requests", count: 1000, most: 192, waiting: 808},
 		{reason: "large requests", count: 60, bytes: 1 << 20, most: 23, told: 37},
 		{reason: "few requests full of values", count: 10, values: 20000, most: 2, waiting: 8},
+		{reason: "large requests full of values", count: 30, bytes: 5 << 19, values: 20000, most: 2, told: 21},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

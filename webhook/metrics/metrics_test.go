@@ -41,7 +41,8 @@ func busy(t *testing.T) *Metrics {
 		OpenNamespaces: func() []OpenNamespace {
 			return []OpenNamespace{{"shop", time.Unix(1700000000, 0)}, {"bank", time.Time{}}}
 		},
-		EventsDropped: func() uint64 { return 5 }, ReportsPending: func() int64 { return 6 },
+		EventsDropped:   func() uint64 { return 5 },
+		CredentialsHeld: func() uint64 { return 6 }, ReportsPending: func() int64 { return 6 },
 		GlobalContext: func() []GlobalContext {
 			return []GlobalContext{{"teams", time.Minute, true}, {"stale", time.Hour, false}, {"unread", -1, false}, {"unknown", 0, true}}
 		},
@@ -177,6 +178,7 @@ func TestSeries(t *testing.T) {
 		`quaymaster_trust_age_seconds 60`,
 		`quaymaster_certificate_expiry_timestamp_seconds 1.8e+09`,
 		`quaymaster_events_dropped_total 5`,
+		`quaymaster_credentials_held_total 6`,
 		`quaymaster_build_info{go="go`,
 		`quaymaster_mirrors{state="active"} 1`,
 		`quaymaster_mirrors{state="outdated"} 1`,

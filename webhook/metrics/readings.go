@@ -42,6 +42,9 @@ type Readings struct {
 	CertificateExpires, AuthorityExpires func() time.Time
 	// EventsDropped counts Kubernetes Events that were not written.
 	EventsDropped func() uint64
+	// CredentialsHeld counts pull secrets and service accounts that were what they had
+	// been, since the API server did not answer.
+	CredentialsHeld func() uint64
 	// ReportsPending is how many results wait until a report is written.
 	ReportsPending func() int64
 	// ScanInterval is the time from one round over what runs already to the next; 0:
@@ -87,6 +90,11 @@ func (m *Metrics) Watch(r Readings) error {
 		w.register(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: prefix + "events_dropped_total", Help: "Kubernetes Events that were not written: too many, or refused.",
 		}, func() float64 { return float64(r.EventsDropped()) }))
+	}
+	if r.CredentialsHeld != nil {
+		w.register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: prefix + "credentials_held_total", Help: "Pull secrets and service accounts that were taken to be what they had been, since the API server did not answer.",
+		}, func() float64 { return float64(r.CredentialsHeld()) }))
 	}
 	if r.GlobalContext != nil {
 		w.register(newGlobalContext(r.GlobalContext, m.background.entries))

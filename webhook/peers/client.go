@@ -179,8 +179,8 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 			defer cancel()
 			facts, err := c.ask(asking, member, body)
-			if err != nil && (waiting.Err() == nil || errors.Is(waiting.Err(), context.DeadlineExceeded) && ctx.Err() == nil) {
-				c.report(member, err) // not when it was us who left
+			if err != nil {
+				c.report(member, err) // nobody ends the question but its own time
 			}
 			answers <- facts
 		}()

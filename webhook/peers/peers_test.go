@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -264,6 +265,38 @@ func TestADeadPeerIsLeftAlone(t *testing.T) {
 	ahead.Store(int64(5 * time.Second))
 	if got := c.Recall(t.Context(), []string{"a"}); len(got) != 1 {
 		t.Error("it is up again and not asked")
+	}
+}
+
+// TestASilentPeerIsLeftAlone: also where whoever asked is gone as soon as it has what there
+// is, as where many share one question.
+func TestASilentPeerIsLeftAlone(t *testing.T) {
+	release := make(chan struct{})
+	silent := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(func() { close(release) })
+	told := make(chan error, 10)
+	c := client(t, ourKey, []peers.Option{
+		peers.WithTimeout(50 * time.Millisecond), peers.WithFailures(func(_ string, err error) { told <- err }),
+	}, silent)
+	ask := func() {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		c.Recall(ctx, []string{"a"})
+	}
+	ask()
+	select {
+	case err := <-told:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("told %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody is told that a replica is silent")
+	}
+	for range 5 {
+		ask()
+	}
+	if n := silent.asked.Load(); n != 1 {
+		t.Errorf("asked %d times while it rests, want once", n)
 	}
 }
 

@@ -21,6 +21,7 @@ type inTheCluster struct {
 	events  *record.Events // nil where none are written
 	leader  *lease.Leader
 	members *lease.Members // nil where other replicas are not asked
+	held    cluster.Held   // what registries are asked with
 	defined signal         // a CustomResourceDefinition came, changed or went
 }
 
@@ -38,7 +39,9 @@ func (g *gateway) reach(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the cluster cannot be reached (to run without one, set standalone: true): %w", err)
 	}
-	lookups, err := cluster.NewLookups(cluster.LookupOptions{Client: client.Typed, TTL: time.Duration(g.configuration.Ages.Secret)})
+	lookups, err := cluster.NewLookups(cluster.LookupOptions{
+		Client: client.Typed, Credentials: client.Credentials, TTL: time.Duration(g.configuration.Ages.Secret),
+	})
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func (g *gateway) reach(context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.cluster = &inTheCluster{client: client, leader: leader}
+	g.cluster = &inTheCluster{client: client, leader: leader, held: cluster.Held{Lookups: lookups}}
 	g.around = inCluster(lookups, namespaces, roles)
 	g.needed = append(g.needed, need{"namespaces", "the namespaces are not listed yet", namespaces.Ready()})
 	g.tasks = append(g.tasks, forever("namespaces", namespaces.Run), forever("roles", roles.Run), task{name: leaderTask, run: g.lead})

@@ -41,6 +41,7 @@ func (g *gateway) readCluster(readings *metrics.Readings) {
 	if g.keeper != nil {
 		readings.OpenNamespaces = g.openNamespaces
 	}
+	readings.CredentialsHeld = g.cluster.held.Served
 	leads := g.cluster.leader.Leads
 	readings.Lease, readings.Leads = g.configuration.lease(), leads
 	if g.cluster.events != nil {
