@@ -42,9 +42,9 @@ func before(t *testing.T) string {
 	source := filepath.Join(folder, "source")
 	must(t, os.Mkdir(source, 0o700), exec.CommandContext(t.Context(), "tar", "-xf", archive, "-C", source).Run(), os.Remove(archive))
 	program := filepath.Join(folder, "quaymaster")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/quaymaster")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "./cmd/quaymaster")
 	build.Dir = source
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod -buildvcs=false", "GOWORK=off")
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the version before: %v\n%s", err, said)
 	}

@@ -105,8 +105,8 @@ func (y *yard) file(parts ...string) string {
 // build builds a program of a module as a file.
 func (y *yard) build(t *testing.T, module, path, name string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "build", "-o", y.file(name), path)
-	command.Dir, command.Env = module, append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", y.file(name), path)
+	command.Dir, command.Env = module, append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", name, err, output)
 	}
