@@ -27,9 +27,10 @@ const (
 	DefaultQPS = 50
 	// DefaultBurst is how many may come at once.
 	DefaultBurst = 100
-	// CredentialQPS and CredentialBurst are for what workloads name, pull secrets and
-	// service accounts: strangers can want many.
-	CredentialQPS   = 200
+	// CredentialQPS is for what workloads name, pull secrets and service accounts:
+	// strangers can want many.
+	CredentialQPS = 200
+	// CredentialBurst is how many of these may come at once.
 	CredentialBurst = 400
 	// leaseQPS and leaseBurst are for leases alone, which must not wait behind
 	// look-ups: a lease that is renewed late is lost.

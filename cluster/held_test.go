@@ -264,7 +264,9 @@ func TestALaterAnswerStays(t *testing.T) {
 				if err := row.look(t.Context(), l); !errors.Is(err, cluster.ErrNotFound) {
 					t.Fatalf("the later question: %v", err)
 				}
-				<-first
+				if err := <-first; err != nil {
+					t.Errorf("the earlier question: %v", err)
+				}
 				if err := row.look(t.Context(), l); !errors.Is(err, cluster.ErrNotFound) {
 					t.Errorf("after the earlier one's answer: %v", err)
 				}
