@@ -7,7 +7,7 @@ LINTER  := $(BIN)/golangci-lint
 VULNS   := $(BIN)/govulncheck
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 RACE    := ./internal/fair/... ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
-ROUNDS  := ^Test(Chart|Documentation|Prometheus|Reports|Scan)
+ROUNDS  := ^Test(Chart|Documentation|Prometheus|Reports|Scan|Upgrade)
 # For go test, as in TESTFLAGS='-vet=off -ldflags=-w' where vet has run already and
 # nobody debugs: most of the time goes into linking.
 TESTFLAGS ?=
@@ -54,7 +54,7 @@ suite-programs: ## against cosign, crane and registries built from Go modules
 suite-cluster: ## against a real API server built from Go modules
 	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m -skip '$(ROUNDS)' ./...
 
-suite-rounds: ## the same for what goes round by the clock, beside the others: at an API server of its own
+suite-rounds: ## the same for what goes round by the clock, and for two versions, beside the others: at an API server of its own
 	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m -run '$(ROUNDS)' .
 
 .PHONY: race
