@@ -196,18 +196,7 @@ func TestHeldIsRenewed(t *testing.T) {
 func TestHeldHeedsWhatComesLate(t *testing.T) {
 	for range 50 { // which of the two is first is chance
 		synctest.Test(t, func(t *testing.T) {
-			client := &troubled{Interface: fake.NewClientset(objects()...)}
-			l, err := cluster.NewLookups(cluster.LookupOptions{Client: client})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			held := cluster.Held{Lookups: l}
-			if _, _, err := held.Secret(t.Context(), "shop", "pull"); err != nil {
-				t.Fatal(err)
-			}
-			client.trouble = after(500*time.Millisecond, gone)
-			time.Sleep(31 * time.Second) //nolint:forbidigo // the clock of the bubble
+			held := onceThere(t, after(500*time.Millisecond, gone))
 			_, _, _ = held.Secret(t.Context(), "shop", "pull")
 			synctest.Wait()
 			if _, _, err := held.Secret(t.Context(), "shop", "pull"); !errors.Is(err, cluster.ErrNotFound) {
@@ -215,6 +204,25 @@ func TestHeldHeedsWhatComesLate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// onceThere are look-ups that know a Secret which has to be asked for again, from now on of an
+// API server in trouble.
+func onceThere(t *testing.T, trouble func(context.Context) error) cluster.Held {
+	t.Helper()
+	client := &troubled{Interface: fake.NewClientset(objects()...)}
+	l, err := cluster.NewLookups(cluster.LookupOptions{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	held := cluster.Held{Lookups: l}
+	if _, _, err := held.Secret(t.Context(), "shop", "pull"); err != nil {
+		t.Fatal(err)
+	}
+	client.trouble = trouble
+	time.Sleep(31 * time.Second) //nolint:forbidigo // the clock of the bubble
+	return held
 }
 
 var gone = apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "pull")
@@ -279,18 +287,7 @@ func TestALaterAnswerStays(t *testing.T) {
 // takes its own wait for a silence of the API server.
 func TestHeldIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := &troubled{Interface: fake.NewClientset(objects()...)}
-		l, err := cluster.NewLookups(cluster.LookupOptions{Client: client})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		held := cluster.Held{Lookups: l}
-		if _, _, err := held.Secret(t.Context(), "shop", "pull"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(31 * time.Second) //nolint:forbidigo // the clock of the bubble
-		client.trouble = after(400*time.Millisecond, gone)
+		held := onceThere(t, after(400*time.Millisecond, gone))
 		ctx, cancel := context.WithCancel(t.Context())
 		var crowd sync.WaitGroup
 		for i := range 500 {
