@@ -70,7 +70,7 @@ type Kubernetes struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// The kubeconfig's context to take. Default: its current one.
 	Context string `json:"context,omitempty"`
-	// Requests a second to the API server. Default 50.
+	// Requests a second to the API server, beside 200 for pull secrets and service accounts. Default 50.
 	QPS float32 `json:"qps,omitempty"`
 	// Requests at once beyond that. Default 100.
 	Burst int `json:"burst,omitempty"`
