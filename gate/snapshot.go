@@ -120,11 +120,15 @@ func (w *writer) parts() ([][]byte, error) {
 	return out, nil
 }
 
+// past is a time, or now if a clock that was ahead made it later: nobody would take over
+// what is of the future, and a restart would forget it.
+func (m *memory) past(at time.Time) time.Time { return earlier(at, m.options.now()) }
+
 func (m *memory) keptTags() []keptTag {
 	var list []keptTag
 	for key, known := range m.lasts.tags.All() {
 		d := known.descriptor
-		list = append(list, keptTag{Scope: key.scope, Reference: key.ref, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, At: known.at.Truncate(grain).UnixNano()})
+		list = append(list, keptTag{Scope: key.scope, Reference: key.ref, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, At: m.past(known.at).Truncate(grain).UnixNano()})
 	}
 	slices.SortFunc(list, func(a, b keptTag) int {
 		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Scope, b.Scope))
@@ -135,6 +139,7 @@ func (m *memory) keptTags() []keptTag {
 func (m *memory) keptFacts() []keptFact {
 	var list []keptFact
 	for key, found := range m.facts.All() {
+		found.at = m.past(found.at)
 		answer, err := encodeShared(key, found, found.at)
 		if err != nil {
 			continue
