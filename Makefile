@@ -49,13 +49,13 @@ suites: programs ## the suites under test/, three at a time: each waits more tha
 	$(MAKE) -j3 --output-sync=target suite-programs suite-cluster suite-rounds
 
 suite-programs: ## against cosign, crane and registries built from Go modules
-	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m ./...
+	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m ./...
 
 suite-cluster: ## against a real API server built from Go modules
-	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m -skip '$(ROUNDS)' ./...
+	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m -skip '$(ROUNDS)' ./...
 
 suite-rounds: ## the same for what goes round by the clock, and for two versions, beside the others: at an API server of its own
-	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 30m -run '$(ROUNDS)' .
+	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m -run '$(ROUNDS)' .
 
 .PHONY: race
 race: ## the race detector where there are goroutines
