@@ -55,9 +55,9 @@ func readStatement(b []byte) (Statement, error) {
 	if err != nil {
 		return Statement{}, err
 	}
-	for other, field := range map[string]string{"predicate_type": "predicateType", "type": "_type"} { // protobuf's names
-		if _, has := members[other]; has {
-			return Statement{}, fmt.Errorf("it has %q, which some parsers take for %q", other, field)
+	for _, names := range [][2]string{{"predicate_type", "predicateType"}, {"type", "_type"}} { // protobuf's first
+		if _, has := members[names[0]]; has {
+			return Statement{}, fmt.Errorf("it has %q, which some parsers take for %q", names[0], names[1])
 		}
 	}
 	s := Statement{Predicate: members["predicate"]}

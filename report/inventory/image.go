@@ -266,7 +266,7 @@ func (i *Inventory) clear(p pass) {
 			}
 		}
 		e.describe()
-		if len(e.uses) == 0 && e.in == i.order {
+		if len(e.uses) == 0 && e.in == i.order && e.lost == 0 {
 			i.drop(e)
 		}
 	}

@@ -71,6 +71,32 @@ func TestPodsOfNoWorkload(t *testing.T) {
 	}
 }
 
+// TestAnImageWhosePodsHadNoRoom: a scan of something else does not take it for gone, one of
+// pods that did not find it does.
+func TestAnImageWhosePodsHadNoRoom(t *testing.T) {
+	known, _ := newInventory(t)
+	lonely := func(n int) report.Resource {
+		return report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "jobs", Name: fmt.Sprint("run-", n), UID: fmt.Sprint(n)}
+	}
+	for n := range inventory.MaxLone + 1 {
+		reference := "r.example/many:1"
+		if n == 0 {
+			reference = "r.example/first:1"
+		}
+		known.Add(admitted(begin), record(gate.Allow, proved(reference, keyA)), lonely(n))
+	}
+	for _, step := range []struct {
+		apiVersion, kind string
+		stays            bool
+	}{{"apps/v1", "Deployment", true}, {"v1", "Pod", false}} {
+		known.Passed(step.apiVersion, step.kind, begin.Add(time.Minute), nil)
+		known.Drain()
+		if _, ok := known.Image(digest("r.example/first:1").String()); ok != step.stays {
+			t.Errorf("after a scan of %s: known %t, want %t", step.kind, ok, step.stays)
+		}
+	}
+}
+
 // TestWhatNothingRunsGoesFirst: a stranger who asks for more images than are kept, and is
 // refused, drives out nothing that runs.
 func TestWhatNothingRunsGoesFirst(t *testing.T) {

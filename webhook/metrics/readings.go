@@ -86,16 +86,8 @@ func (m *Metrics) Watch(r Readings) error {
 	w.time("certificate_expiry_timestamp_seconds", "When the served certificate ends, in Unix time; 0 without one.", r.CertificateExpires)
 	w.time("certificate_authority_expiry_timestamp_seconds", "When the authority ends by which callers know the served certificate, in Unix time; 0 without one.", r.AuthorityExpires)
 	w.seconds("scan_interval_seconds", "From one round over what runs already to the next; 0: none are made.", r.ScanInterval)
-	if r.EventsDropped != nil {
-		w.register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: prefix + "events_dropped_total", Help: "Kubernetes Events that were not written: too many, or refused.",
-		}, func() float64 { return float64(r.EventsDropped()) }))
-	}
-	if r.CredentialsHeld != nil {
-		w.register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: prefix + "credentials_held_total", Help: "Pull secrets and service accounts that were taken to be what they had been, since the API server did not answer.",
-		}, func() float64 { return float64(r.CredentialsHeld()) }))
-	}
+	w.counter("events_dropped_total", "Kubernetes Events that were not written: too many, or refused.", r.EventsDropped)
+	w.counter("credentials_held_total", "Pull secrets and service accounts that were taken to be what they had been, since the API server did not answer.", r.CredentialsHeld)
 	if r.GlobalContext != nil {
 		w.register(newGlobalContext(r.GlobalContext, m.background.entries))
 	}
@@ -118,6 +110,12 @@ func (m *Metrics) Watch(r Readings) error {
 type watching struct {
 	metrics *Metrics
 	errs    []error
+}
+
+func (w *watching) counter(name, help string, read func() uint64) {
+	if read != nil {
+		w.register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: prefix + name, Help: help}, func() float64 { return float64(read()) }))
+	}
 }
 
 func (w *watching) register(c prometheus.Collector) {
