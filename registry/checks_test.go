@@ -1,19 +1,28 @@
 package registry
 
 import (
+	"context"
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
 // TestCheckDigest: the body must be what was asked for, and what the header says it is.
@@ -207,6 +216,271 @@ func TestBrokenCredential(t *testing.T) {
 		if got != test.want || (err != nil) != test.fails {
 			t.Errorf("%s: got %+v, %v", reason, got, err)
 		}
+	}
+}
+
+// once fails, and has more to give afterwards.
+type once struct {
+	err  error
+	then io.Reader
+}
+
+func (o *once) Read(p []byte) (int, error) {
+	if err := o.err; err != nil {
+		o.err = nil
+		return 0, err
+	}
+	return o.then.Read(p)
+}
+
+// TestStream: what is read bit by bit is bounded as well, and why it ended is known.
+func TestStream(t *testing.T) {
+	all := func(_ http.Header, body io.Reader) error {
+		_, err := io.ReadAll(body)
+		return err
+	}
+	broken := errors.New("broken off")
+	for _, test := range []struct {
+		reason string
+		body   io.Reader
+		take   func(http.Header, io.Reader) error
+		read   int64
+		kind   image.Kind
+	}{
+		{"as much as may be", strings.NewReader("1234567890"), all, 10, ""},
+		{"one byte more", strings.NewReader("1234567890-"), all, 0, image.Bound},
+		{"it breaks off", io.MultiReader(strings.NewReader("123"), &once{err: broken, then: strings.NewReader("456")}), all, 0, image.Unavailable},
+		{"nobody wants more", strings.NewReader("1234567890-"), func(http.Header, io.Reader) error { return nil }, 0, ""},
+		{"it is not understood", strings.NewReader("123"), func(_ http.Header, body io.Reader) error {
+			_, _ = io.ReadAll(body)
+			return errors.New("odd")
+		}, 0, image.Corrupt},
+		{"it is too much for who reads", strings.NewReader("123"), func(http.Header, io.Reader) error {
+			return &limit.ExceededError{What: "the entry", Most: 1}
+		}, 0, image.Bound},
+	} {
+		q := question{repository: image.MustParse("reg.example/app").Repository(), most: 10, take: test.take}
+		response := &http.Response{Body: io.NopCloser(test.body), Request: &http.Request{}}
+		got, err := (&Client{}).stream(t.Context(), q, response)
+		if image.KindOf(err) != test.kind || err == nil && got.read != test.read {
+			t.Errorf("%s: got %+v, %v", test.reason, got, err)
+		}
+	}
+	// Who asks once more is told the same.
+	body := &bounded{from: &once{err: broken, then: strings.NewReader("456")}, left: 10}
+	for range 2 {
+		if n, err := body.Read(make([]byte, 5)); n != 0 || !errors.Is(err, broken) {
+			t.Errorf("after it broke off: %d bytes, %v", n, err)
+		}
+	}
+}
+
+// TestErrorSays: what is known is said, and nothing stands for what is not.
+func TestErrorSays(t *testing.T) {
+	digest := image.DigestOf(nil).String()
+	for want, failure := range map[string]*Error{
+		"ping reg.example: no usable answer": {Op: "ping", Host: "reg.example", Kind: image.Unavailable},
+		"resolve reg.example/app:v1: not found (HTTP 404); check the name": {
+			Op: "resolve", Host: "reg.example", Repository: "app", Reference: "v1", Status: 404, Kind: image.NotFound, Hint: "check the name",
+		},
+		"fetch manifest reg.example/app@" + digest + ": refused: no": {
+			Op: "fetch manifest", Host: "reg.example", Repository: "app", Reference: digest, Kind: image.Refused, Err: errors.New("no"),
+		},
+		"begin reg.example/app: too much: see https://reg.example/x?token=REDACTED": {
+			Op: "begin", Host: "reg.example", Repository: "app", Kind: image.Bound, Err: errors.New("see https://reg.example/x?token=hunter2"),
+		},
+	} {
+		if got := failure.Error(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	for reason, test := range map[string]struct {
+		failure   Error
+		temporary bool
+	}{
+		"nobody answered":                    {Error{Kind: image.Unavailable}, true},
+		"nobody answered, and never will":    {Error{Kind: image.Unavailable, final: true}, false},
+		"it is not there, and never will be": {Error{Kind: image.NotFound, final: true}, false},
+		"it is refused":                      {Error{Kind: image.Refused}, false},
+	} {
+		if got := test.failure.Temporary(); got != test.temporary {
+			t.Errorf("%s: asking again could help: %t", reason, got)
+		}
+	}
+}
+
+// TestStatuses: which of them pass, and what they say.
+func TestStatuses(t *testing.T) {
+	for status, temporary := range map[int]bool{400: false, 404: false, 408: true, 425: true, 429: true, 500: true, 501: false, 502: true, 503: true, 504: true, 507: false} {
+		if got := isTemporaryStatus(status); got != temporary {
+			t.Errorf("%d passes: %t", status, got)
+		}
+	}
+	for status, kind := range map[int]image.Kind{400: image.Unavailable, 401: image.Refused, 403: image.Refused, 404: image.NotFound, 410: image.NotFound, 500: image.Unavailable} {
+		if got := kindOfStatus(status); got != kind {
+			t.Errorf("%d is %s, want %s", status, got, kind)
+		}
+	}
+	if got := statusOf(fmt.Errorf("ask: %w", &Error{Status: 404})); got != 404 {
+		t.Errorf("the status of a refusal: %d", got)
+	}
+	if got := statusOf(errors.New("odd")); got != 0 {
+		t.Errorf("the status of none: %d", got)
+	}
+}
+
+// TestPulls: what a registry with a limit counts is counted.
+func TestPulls(t *testing.T) {
+	for _, test := range []struct {
+		reason, method, path string
+		status               int
+		pulls                int64
+	}{
+		{"a manifest", http.MethodGet, "/v2/app/manifests/v1", 200, 1},
+		{"a manifest that lies elsewhere", http.MethodGet, "/v2/app/manifests/v1", 307, 1},
+		{"a manifest that nobody understood", http.MethodGet, "/v2/app/manifests/v1", 400, 0},
+		{"a manifest that is not there", http.MethodGet, "/v2/app/manifests/v1", 404, 0},
+		{"the head of a manifest", http.MethodHead, "/v2/app/manifests/v1", 200, 0},
+		{"a blob", http.MethodGet, "/v2/app/blobs/v1", 200, 0},
+	} {
+		var meter Meter
+		request := &http.Request{Method: test.method, URL: &url.URL{Path: test.path}}
+		meter.answered(request, http.Header{}, test.status)
+		if _, said := meter.Remaining(); meter.Pulls() != test.pulls || said {
+			t.Errorf("%s: %d pulls, want %d; what remains is said: %t", test.reason, meter.Pulls(), test.pulls, said)
+		}
+		var none *Meter
+		none.sent()
+		none.read(1)
+		none.answered(request, http.Header{}, test.status)
+	}
+	var meter Meter
+	meter.answered(&http.Request{Method: http.MethodGet, URL: &url.URL{}}, http.Header{"Ratelimit-Remaining": {"0"}}, 429)
+	if n, said := meter.Remaining(); n != 0 || !said {
+		t.Errorf("nothing remains: got %d, said %t", n, said)
+	}
+}
+
+// TestDoubt: a credential that could not be had might have changed a refusal, and that an
+// image is not there; not that evidence is not.
+func TestDoubt(t *testing.T) {
+	for _, test := range []struct {
+		reason, op string
+		kind       image.Kind
+		unlooked   string
+		doubted    bool
+	}{
+		{"refused", "fetch manifest", image.Refused, "x", true},
+		{"an image that is not there", opResolve, image.NotFound, "x", true},
+		{"an image that is not there any more", opDescribe, image.NotFound, "x", true},
+		{"evidence that is not there", "list referrers", image.NotFound, "x", false},
+		{"an image that contradicts itself", opResolve, image.Corrupt, "x", false},
+		{"refused, with all credentials", opResolve, image.Refused, "", false},
+		{"an image that is not there, with all credentials", opResolve, image.NotFound, "", false},
+	} {
+		client, failure := &Client{from: Provenance{Unlooked: test.unlooked}}, &Error{Kind: test.kind}
+		client.hint(t.Context(), question{op: test.op}, failure)
+		if failure.final != test.doubted || (failure.Kind == image.Unavailable) != test.doubted || strings.Contains(failure.Hint, "before it, x") != test.doubted {
+			t.Errorf("%s: doubted %t, and is %s: %q", test.reason, failure.final, failure.Kind, failure.Hint)
+		}
+		if failure.denied != (test.kind == image.Refused) {
+			t.Errorf("%s: the credential did not do: %t", test.reason, failure.denied)
+		}
+	}
+	for want, failure := range map[string]*Error{
+		"limits requests": {Kind: image.Unavailable, Status: 429}, "check the name": {Kind: image.NotFound, Status: 404}, "asked anonymously": {Kind: image.Refused, Status: 401},
+	} {
+		if (&Client{}).hint(t.Context(), question{op: opResolve}, failure); !strings.Contains(failure.Hint, want) {
+			t.Errorf("%d: %q, want one that says %q", failure.Status, failure.Hint, want)
+		}
+	}
+}
+
+// TestBlame: a refusal names whose credentials were tried, and what was of no use.
+func TestBlame(t *testing.T) {
+	have, lack := given{config: &authn.AuthConfig{Username: "u", Password: "p"}}, given{config: &authn.AuthConfig{}}
+	for want, test := range map[string]struct {
+		sources []authn.Keychain
+		from    Provenance
+	}{
+		"it was asked anonymously: if it exists, log in with \"docker login reg.example\" or name a credential": {},
+		"it was asked anonymously: ask somebody; secret x is gone": {
+			[]authn.Keychain{lack, given{err: errors.New("locked")}}, Provenance{Advice: "ask somebody", Notes: []string{"secret x is gone"}},
+		},
+		"the credential from the second does not allow it: check that it is current and may pull; before it, y was down": {
+			[]authn.Keychain{lack, have}, Provenance{Sources: []string{"the first", "the second"}, Unlooked: "y was down", Advice: "ask somebody"},
+		},
+		"the credentials from the first and from source 1 do not allow it: check that one is current and may pull": {
+			[]authn.Keychain{have, have}, Provenance{Sources: []string{"the first"}},
+		},
+	} {
+		client := &Client{from: test.from}
+		for i, keychain := range test.sources {
+			client.credentials = append(client.credentials, Source{Name: fmt.Sprintf("source %d", i), Keychain: keychain})
+		}
+		if got := client.blame(t.Context(), image.MustParse("reg.example/app").Repository()); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestCertificateWanted: the alert of the other side about a certificate is about ours.
+func TestCertificateWanted(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		err    error
+		wanted bool
+	}{
+		{"the alert", &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, true},
+		{"another alert", &net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}, false},
+		{"of this side", &net.OpError{Op: "read", Err: errors.New("tls: certificate required")}, false},
+		{"of no network", errors.New("remote error: tls: certificate required"), false},
+	} {
+		if got := isCertificateWanted(fmt.Errorf("ask: %w", test.err)); got != test.wanted {
+			t.Errorf("%s: %t", test.reason, got)
+		}
+	}
+}
+
+// TestPause: a registry says how long to wait, and that is waited for up to a bound.
+func TestPause(t *testing.T) {
+	limited := allowance.New()
+	for _, test := range []struct {
+		reason   string
+		status   int
+		after    string
+		deadline time.Duration
+		waits    time.Duration // at least; 0: it fails at once
+		says     string
+	}{
+		{"as long as may be", 503, "30", 0, 30 * time.Second, ""},
+		{"longer", 503, "31", 0, 0, "in 31s; try then"},
+		{"nothing is said", 503, "", 0, 50 * time.Millisecond, ""},
+		{"what is said with 429 is heard by all, elsewhere", 429, "31", 0, 50 * time.Millisecond, ""},
+		{"within the deadline", 503, "10", 11 * time.Second, 10 * time.Second, ""},
+		{"beyond the deadline", 503, "10", 9 * time.Second, 0, "after the deadline"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := &Client{backoff: 100 * time.Millisecond, allowance: limited, schemes: schemes{found: memory.New[bool](1, time.Hour)}}
+			failure := &Error{Kind: image.Unavailable, Status: test.status}
+			if test.after != "" {
+				failure.Err = &retryAfterError{value: test.after}
+			}
+			ctx := t.Context()
+			if test.deadline > 0 {
+				var cancel func()
+				ctx, cancel = context.WithTimeout(ctx, test.deadline)
+				defer cancel()
+			}
+			began := time.Now()
+			err := client.pause(ctx, 1, question{repository: image.MustParse("reg.example/app").Repository()}, failure)
+			if waited := time.Since(began); (err == nil) != (test.waits > 0) || waited < test.waits || waited > test.waits*2 {
+				t.Errorf("%s: waited %s, %v", test.reason, waited, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%s: %v, want one that says %q", test.reason, err, test.says)
+			}
+		})
 	}
 }
 

@@ -100,6 +100,9 @@ func TestNewRefuses(t *testing.T) {
 		{reason: "an address for a host", config: registry.Config{PlainHTTP: []string{"http://reg.example"}}},
 		{reason: "an empty host", config: registry.Config{LoopbackTLS: []string{""}}},
 		{reason: "a host for TLS and for plain HTTP", config: registry.Config{PlainHTTP: []string{"localhost:5000"}, LoopbackTLS: []string{"localhost:5000"}}},
+		{reason: "no concurrency in all", options: []registry.Option{registry.WithConcurrency(1, 0)}},
+		{reason: "no book of allowances", options: []registry.Option{registry.WithAllowance(nil, false)}},
+		{reason: "a backoff of nothing", options: []registry.Option{registry.WithBackoff(0)}},
 		{reason: "no concurrency", options: []registry.Option{registry.WithConcurrency(0, 1)}},
 		{reason: "no time", options: []registry.Option{registry.WithTimeout(0)}},
 		{reason: "no backoff", options: []registry.Option{registry.WithBackoff(-1)}},
@@ -114,6 +117,10 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if _, err := registry.New(registry.Config{}); err != nil {
 		t.Errorf("the zero configuration: %v", err)
+	}
+	least := []registry.Option{registry.WithConcurrency(1, 1), registry.WithTimeout(1), registry.WithBackoff(1)}
+	if _, err := registry.New(registry.Config{PlainHTTP: []string{"localhost:5000"}, LoopbackTLS: []string{"localhost:5001"}}, least...); err != nil {
+		t.Errorf("the least that may be: %v", err)
 	}
 }
 
@@ -290,6 +297,64 @@ func TestManifestRefusesWhatIsNoReference(t *testing.T) {
 	}
 }
 
+// encoded says of a body that it is encoded, and leaves it as it is.
+func encoded(how string) registrytest.Action {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			w.Header().Set("Content-Encoding", how)
+			next.ServeHTTP(w, q)
+		})
+	}
+}
+
+// TestUserAgent: a registry is told who asks.
+func TestUserAgent(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	server.PutImage("app", "v1", "content")
+	for given, want := range map[string]string{"": "quaymaster", "mine/1.0": "mine/1.0"} {
+		server.Reset()
+		client := newClient(t, registry.Config{UserAgent: given})
+		if _, err := client.Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1")); err != nil {
+			t.Fatal(err)
+		}
+		for _, request := range server.Requests() {
+			if got := request.Header.Get("User-Agent"); got != want {
+				t.Errorf("asked as %q, want %q", got, want)
+			}
+		}
+	}
+}
+
+// TestWhatIsAskedFor: manifests by all their types in one header, since some registries
+// read the first only, and blobs by none.
+func TestWhatIsAskedFor(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	server.PutImage("app", "v1", "content")
+	blob := server.PutBlob("app", "a/b", []byte("content"))
+	client, where := newClient(t, registry.Config{}), repository(t, server.Host()+"/app")
+	if _, _, err := client.Manifest(t.Context(), where, "v1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Blob(t.Context(), where, describe(blob.Digest, "content"), 100); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range server.Requests() {
+		accept, said := request.Header["Accept"]
+		switch request.Kind {
+		case registrytest.Manifest:
+			if len(accept) != 1 || !strings.Contains(accept[0], image.MediaTypeManifest) || !strings.Contains(accept[0], image.MediaTypeIndex) {
+				t.Errorf("a manifest is asked for as %q", accept)
+			}
+		case registrytest.Blob:
+			if said {
+				t.Errorf("a blob is asked for as %q", accept)
+			}
+		default:
+			t.Errorf("%s %s was asked, too", request.Method, request.URI)
+		}
+	}
+}
+
 func TestBlob(t *testing.T) {
 	const most = 1 << 20
 	content := []byte(strings.Repeat("content", 100))
@@ -313,6 +378,8 @@ func TestBlob(t *testing.T) {
 		{reason: "other bytes", most: most, do: registrytest.Body([]byte(strings.Repeat("CONTENT", 100))), kind: image.Corrupt, requests: 1},
 		{reason: "without end", most: most, do: registrytest.Endless(), change: func(d *image.Descriptor) { d.Size = 0 }, kind: image.Bound, requests: 1},
 		{reason: "a bomb", most: most, do: registrytest.GzipBomb(64 << 20), kind: image.Corrupt, requests: 1},
+		{reason: "as it is, and said to be so", most: most, do: encoded("identity"), requests: 1},
+		{reason: "as it is, and said to be packed", most: most, do: encoded("gzip"), kind: image.Corrupt, requests: 1},
 		{reason: "not there", most: most, do: registrytest.Status(404), kind: image.NotFound, requests: 1},
 	}
 	for _, test := range tests {

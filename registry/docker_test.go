@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"archive/tar"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -236,6 +237,16 @@ func TestDockerSaveContradiction(t *testing.T) {
 		_, err := registry.OpenLayout(folder)
 		wantKind(t, err, image.Corrupt)
 	})
+	t.Run("a configuration that is not there", func(t *testing.T) {
+		folder := both(t, map[string]v1.Image{v1Name: good})
+		if err := os.WriteFile(filepath.Join(folder, "manifest.json"), []byte(`[{"Config":"none.json"}]`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := registry.OpenLayout(folder)
+		if wantKind(t, err, image.Corrupt); !strings.Contains(err.Error(), "configuration that cannot be read") {
+			t.Error(err)
+		}
+	})
 	t.Run("another program's", func(t *testing.T) {
 		folder := both(t, map[string]v1.Image{v1Name: good})
 		if err := os.WriteFile(filepath.Join(folder, "manifest.json"), []byte(`[{"name":"an app"}]`), 0o600); err != nil {
@@ -350,6 +361,17 @@ func TestLayoutsReferrers(t *testing.T) {
 	if got := digests(list); err != nil || !slices.Equal(got, []string{s.claim.String()}) {
 		t.Errorf("referrers %v, %v", got, err)
 	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = joined.Referrers(gone, repo, subject, nil)
+	wantKind(t, err, image.Unavailable)
+	twice, err := registry.JoinLayouts(openLayout(t, s.dir), openLayout(t, other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := twice.Manifest(ctx, repo, "v2"); err != nil {
+		t.Errorf("the same under a tag in both: %v", err)
+	}
 	// A layout whose blob is damaged does not stand in the way of one that has it.
 	damage := filepath.Join(s.dir, "blobs", "sha256", s.image.Hex)
 	if err := os.Chmod(damage, 0o600); err != nil {
@@ -361,6 +383,9 @@ func TestLayoutsReferrers(t *testing.T) {
 	if _, _, err := joined.Manifest(ctx, repo, s.image.String()); err != nil {
 		t.Errorf("manifest: %v", err)
 	}
+	// By a tag it does: what it has under this tag might be another.
+	_, _, err = twice.Manifest(ctx, repo, "v2")
+	wantKind(t, err, image.Corrupt)
 	alone, err := registry.JoinLayouts(openLayout(t, cosignSaved(t, packedImage(t))), openLayout(t, s.dir))
 	if err != nil {
 		t.Fatal(err)

@@ -167,13 +167,16 @@ func wantCertificates(t *testing.T, server *registrytest.Server, want bool) {
 func TestInsecureKeepsWhatIsConfigured(t *testing.T) {
 	for _, test := range []struct {
 		reason     string
+		tls        bool
 		configured bool
 		want       image.Kind
 	}{
-		{"a host without settings", false, ""},
-		{"a host whose authority is another one", true, image.Unavailable},
+		{"a host without settings", true, false, ""},
+		{"a host whose authority is another one", true, true, image.Unavailable},
+		{"a host without settings and without TLS", false, false, ""},
+		{"a host that is to have TLS", false, true, image.Unavailable},
 	} {
-		server, other := start(t, registrytest.Options{TLS: true}), start(t, registrytest.Options{TLS: true})
+		server, other := start(t, registrytest.Options{TLS: test.tls}), start(t, registrytest.Options{TLS: true})
 		server.PutImage("app", "v1", "content")
 		config := registry.Config{LoopbackTLS: []string{server.Host()}}
 		if test.configured {
@@ -271,6 +274,9 @@ func TestNewRefusesHosts(t *testing.T) {
 		{"an address for a host", map[string]registry.Host{"https://a.example": {}}, false},
 		{"one host twice", map[string]registry.Host{"docker.io": {}, "index.docker.io": {}}, false},
 		{"certificates without TLS", map[string]registry.Host{"a.example": {PlainHTTP: true, RootCAs: pool}}, false},
+		{"plain HTTP alone", map[string]registry.Host{"a.example": {PlainHTTP: true}}, true},
+		{"a client certificate without TLS", map[string]registry.Host{"a.example": {PlainHTTP: true, Certificates: []tls.Certificate{mine}}}, false},
+		{"a key without its certificate", map[string]registry.Host{"a.example": {Certificates: []tls.Certificate{{PrivateKey: mine.PrivateKey}}}}, false},
 		{"a certificate without its key", map[string]registry.Host{"a.example": {Certificates: []tls.Certificate{{Certificate: mine.Certificate}}}}, false},
 	} {
 		client, err := registry.New(registry.Config{Hosts: test.hosts})

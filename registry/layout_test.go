@@ -246,6 +246,7 @@ func TestOpenLayoutRefuses(t *testing.T) {
 		{"an empty directory", t.TempDir(), image.NotFound},
 		{"a file that is no archive", text, image.Corrupt},
 		{"an archive without a layout", pack(t, filepath.Dir(text)), image.NotFound},
+		{"what is neither a file nor a folder", os.DevNull, image.Unavailable},
 		{"without an index", index(t, "1.0.0", ""), image.NotFound},
 		{"another version", index(t, "2.0.0", `{}`), image.Corrupt},
 		{"an index that is no JSON", index(t, "1.0.0", `{`), image.Corrupt},
@@ -255,8 +256,17 @@ func TestOpenLayoutRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			_, err := registry.OpenLayout(test.path)
-			wantKind(t, err, test.kind)
+			if wantKind(t, err, test.kind); strings.Contains(err.Error(), "docker save") {
+				t.Errorf("it takes it for an archive of Docker's: %v", err)
+			}
 		})
+	}
+	folder := index(t, "1.0.0", "")
+	if err := os.Mkdir(filepath.Join(folder, "index.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.OpenLayout(folder); err == nil || !strings.Contains(err.Error(), "index.json is not a regular file") {
+		t.Errorf("an index that is a folder: %v", err)
 	}
 	l := openLayout(t, index(t, "1.0.0", `{"manifests":[]}`))
 	_, err := l.Resolve(t.Context(), image.MustParse("app:v1"))

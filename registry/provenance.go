@@ -90,7 +90,7 @@ func (c *Client) blame(ctx context.Context, repository image.Repository) string 
 func (c *Client) tried(ctx context.Context, repository image.Repository) []string {
 	var names []string
 	for i, source := range c.credentials {
-		if credential, err := c.credentials.at(ctx, i, repository); err != nil || credential == auth.EmptyCredential {
+		if credential, _ := c.credentials.at(ctx, i, repository); credential == auth.EmptyCredential {
 			continue
 		}
 		if i < len(c.from.Sources) {

@@ -62,12 +62,19 @@ func TestPush(t *testing.T) {
 			}
 			uploads, lists := 0, 0
 			for _, request := range first {
+				mediaType := image.MediaTypeManifest
 				switch {
 				case request.Method != http.MethodPut:
+					mediaType = ""
 				case request.Kind == registrytest.Upload:
+					mediaType = "application/octet-stream"
 					uploads++
 				case strings.HasPrefix(request.Reference, "sha256-"):
+					mediaType = image.MediaTypeIndex
 					lists++
+				}
+				if said := request.Header.Values("Content-Type"); len(said) > 1 || strings.Join(said, "") != mediaType {
+					t.Errorf("%s %s sends %q, want %q", request.Method, request.URI, said, mediaType)
 				}
 			}
 			if uploads != row.uploads || lists != row.atLists {

@@ -143,4 +143,4 @@ func isCertificateWanted(err error) bool {
 }
 
 // kindIs reports whether err is a Failure of the kind.
-func kindIs(err error, kind image.Kind) bool { return err != nil && image.KindOf(err) == kind }
+func kindIs(err error, kind image.Kind) bool { return image.KindOf(err) == kind }

@@ -1,6 +1,9 @@
 package registry_test
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -80,6 +83,40 @@ func TestARememberedCredentialIsNotTheOnlyOne(t *testing.T) {
 	server.SetFaults(registrytest.Fault{Do: registrytest.OnlyBearer("third")})
 	_, err := client.Resolve(t.Context(), ref)
 	wantKind(t, err, image.Refused)
+}
+
+// TestATokenIsOfItsCredential: a token service gives a token to each, and the registry
+// refuses what comes with the first two.
+func TestATokenIsOfItsCredential(t *testing.T) {
+	for last, kind := range map[string]image.Kind{"third": "", "fourth": image.Refused} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if who, _, _ := q.BasicAuth(); q.URL.Path == "/token" {
+				_, _ = fmt.Fprintf(w, `{"token":%q}`, who)
+				return
+			}
+			switch token := q.Header.Get("Authorization"); token {
+			case "Bearer " + last:
+				w.Header().Set("Content-Type", image.MediaTypeManifest)
+				_, _ = w.Write([]byte(`{"mediaType":"` + image.MediaTypeManifest + `"}`))
+			case "":
+				w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+q.Host+`/token",service="registry"`)
+				w.WriteHeader(http.StatusUnauthorized)
+			default:
+				w.WriteHeader(http.StatusForbidden)
+			}
+		}))
+		defer server.Close()
+		host := strings.TrimPrefix(server.URL, "http://")
+		var config registry.Config
+		for _, name := range []string{"first", "second", "third"} {
+			auth := authn.AuthConfig{Username: name, Password: password}
+			config.Credentials = append(config.Credentials, registry.Source{Name: name, Keychain: static{prefix: host, config: auth}})
+		}
+		_, _, err := newClient(t, config).Manifest(t.Context(), repository(t, host+"/app"), "v1")
+		if image.KindOf(err) != kind {
+			t.Errorf("where the %s may: %q, want %q: %v", last, image.KindOf(err), kind, err)
+		}
+	}
 }
 
 type changing struct{ auth authn.AuthConfig }

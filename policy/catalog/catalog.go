@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -162,7 +163,7 @@ func (c *Catalog) Replace(prefix string, documents []Document) *Snapshot {
 		c.put(d)
 	}
 	maps.DeleteFunc(c.entries, func(key string, _ compiled) bool {
-		return len(key) >= len(prefix) && key[:len(prefix)] == prefix && !kept[key]
+		return strings.HasPrefix(key, prefix) && !kept[key]
 	})
 	return c.publish()
 }

@@ -1,13 +1,8 @@
 package catalog_test
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +12,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
-	"github.com/quaymaster/quaymaster/workload"
 )
 
 const good = `apiVersion: kyverno.io/v1
@@ -85,6 +79,12 @@ func document(key, text string) catalog.Document {
 	return catalog.Document{Key: key, Text: []byte(text), Source: "source of " + key}
 }
 
+// sized is a document of nobody's kind, of a number of bytes.
+func sized(bytes int) string {
+	const text = `{"apiVersion": "v1", "kind": "Other"}`
+	return text + strings.Repeat(" ", bytes-len(text))
+}
+
 func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		text, before, after string
@@ -103,6 +103,12 @@ func TestStates(t *testing.T) {
 		{exempting, "namespace: exceptions", "namespace: tenant, labels: {gateway: quaymaster}", catalog.NotOurs, "not accepted from namespace tenant", 0, "an exception of another namespace"},
 		{exempting, "metadata: {name: legacy, namespace: exceptions}\nspec:", "metadata: {name: legacy, namespace: exceptions, labels: {gateway: quaymaster}}\nspec:\n  podSecurity: [{}]", catalog.Broken, "podSecurity", 0, "an exception that is broken"},
 		{"a: [", "", "", catalog.Broken, "yaml", 0, "no document"},
+		{good, "labels: {gateway: quaymaster}", "labels: [gateway]", catalog.NotOurs, "policy selector", 0, "labels that cannot be read select nothing"},
+		{good, "    verifyImages:", "    deep:\n      " + strings.Repeat("- ", 9990) + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "\n    verifyImages:", catalog.Broken, "depth", 0, "deeper than JSON may be"},
+		{`{"apiVersion": "v1", "kind": "\ud83d\ude00"}`, "", "", catalog.NotOurs, "policy selector", 0, "JSON that is no YAML"},
+		{`{"apiVersion": "v1", "kind": "\ud83d\ude00"`, "", "", catalog.Broken, "yaml", 0, "and half of it, which is neither"},
+		{sized(3 << 20), "", "", catalog.NotOurs, "policy selector", 0, "as large as the API server takes"},
+		{sized(3<<20 + 1), "", "", catalog.Broken, "exceeds the bound", 0, "a byte larger"},
 	} {
 		cat, _ := newCatalog(t, func(o *catalog.Options) {
 			o.Selects = func(labels map[string]string) bool { return labels["gateway"] == "quaymaster" }
@@ -146,6 +152,53 @@ func TestOnlyWhatChangedIsCompiled(t *testing.T) {
 	}
 }
 
+// TestReplace: what a source no longer has goes, and what is of others stays.
+func TestReplace(t *testing.T) {
+	cat, _ := newCatalog(t, nil)
+	cat.Put(document("folder/a", policyNamed("a")), document("folder/b", policyNamed("b")), document("f", policyNamed("f")), document("folder", policyNamed("g")), document("other/a", policyNamed("o")))
+	snapshot := cat.Replace("folder/", []catalog.Document{document("folder/b", policyNamed("b")), document("folder/c", policyNamed("c"))})
+	var keys []string
+	for _, e := range snapshot.Entries {
+		keys = append(keys, e.Key)
+	}
+	if got := strings.Join(keys, " "); got != "f folder folder/b folder/c other/a" {
+		t.Error(got)
+	}
+}
+
+// TestPut: a document that is new or was moved is told, however little it says.
+func TestPut(t *testing.T) {
+	cat, _ := newCatalog(t, nil)
+	for _, c := range []struct {
+		reason   string
+		document catalog.Document
+		entries  int
+	}{
+		{"an empty one", catalog.Document{Key: "a", Source: "file"}, 1},
+		{"an empty one that comes from nowhere", catalog.Document{Key: "b"}, 2},
+		{"a policy", catalog.Document{Key: "c", Source: "file", Text: []byte(good)}, 3},
+		{"the same one", catalog.Document{Key: "c", Source: "file", Text: []byte(good)}, 3},
+		{"the same one, elsewhere", catalog.Document{Key: "c", Source: "another file", Text: []byte(good)}, 3},
+	} {
+		snapshot := cat.Put(c.document)
+		if last := snapshot.Entries[len(snapshot.Entries)-1]; len(snapshot.Entries) != c.entries || last.Key != c.document.Key || last.Source != c.document.Source {
+			t.Errorf("%s: %+v", c.reason, snapshot.Entries)
+		}
+	}
+}
+
+// TestTexts: of policies, broken ones included, and of nothing else.
+func TestTexts(t *testing.T) {
+	cat, _ := newCatalog(t, nil)
+	broken := strings.Replace(policyNamed("broken"), "attestors:", "attestor:", 1)
+	cat.Put(document("c", good), document("b", broken), document("a", exempting), document("d", "a: ["))
+	var got []string
+	cat.Texts(func(entry catalog.Entry, text []byte) { got = append(got, entry.Key+string(text)) })
+	if want := []string{"b" + broken, "c" + good}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestDefinedTwice(t *testing.T) {
 	changed := strings.Replace(good, "ann@", "bob@", 1)
 	var hashes []string
@@ -170,103 +223,6 @@ func TestDefinedTwice(t *testing.T) {
 	if hashes[0] != hashes[1] {
 		t.Error("which one is active depends on the order in which they came")
 	}
-}
-
-func TestFolder(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("policies.yaml", good+"---\n"+exempting+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: keys, namespace: trust}\n")
-	cat, _ := newCatalog(t, nil)
-	var others []string
-	folder, err := catalog.NewFolder(catalog.FolderOptions{Paths: []string{dir}, Catalog: cat, Others: func(objects []workload.Object) error {
-		for _, o := range objects {
-			others = append(others, o.Kind()+"/"+o.Name())
-		}
-		return nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	load := func(want bool, reason string) {
-		t.Helper()
-		if changed, err := folder.Load(); err != nil || changed != want {
-			t.Fatalf("%s: changed %t, %v", reason, changed, err)
-		}
-	}
-	load(true, "at first")
-	load(false, "nothing changed")
-	set := cat.Snapshot().Set
-	if len(set.Policies()) != 1 || len(set.Exceptions()) != 1 || !slices.Equal(others, []string{"ConfigMap/keys"}) {
-		t.Errorf("%d policies, %d exceptions, others %v", len(set.Policies()), len(set.Exceptions()), others)
-	}
-	write("more.yml", strings.Replace(good, "name: good", "name: more", 1))
-	write("notes.txt", "no policy")
-	load(true, "a file more")
-	if n := len(cat.Snapshot().Set.Policies()); n != 2 {
-		t.Errorf("%d policies", n)
-	}
-	write("more.yml", "a: [")
-	if _, err := folder.Load(); err == nil || len(cat.Snapshot().Set.Policies()) != 2 {
-		t.Errorf("a file that cannot be read changed what is active: %v", err)
-	}
-	if err := os.Remove(filepath.Join(dir, "more.yml")); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(dir, "link.yaml")
-	if err := os.Symlink("nothing", link); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := folder.Load(); !errors.Is(err, fs.ErrNotExist) || len(cat.Snapshot().Set.Policies()) != 2 {
-		t.Errorf("a link to nothing, which is not a file that went away: %v", err)
-	}
-	if err := os.Remove(link); err != nil {
-		t.Fatal(err)
-	}
-	load(true, "a file less")
-	if n := len(cat.Snapshot().Set.Policies()); n != 1 {
-		t.Errorf("%d policies", n)
-	}
-}
-
-func TestFolderWatches(t *testing.T) {
-	dir := t.TempDir()
-	name := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(name, []byte(good), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cat, _ := newCatalog(t, nil)
-	folder, err := catalog.NewFolder(catalog.FolderOptions{Paths: []string{dir}, Catalog: cat, Interval: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	told := make(chan error)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		folder.Watch(ctx, func(_ bool, err error) {
-			select {
-			case told <- err:
-			case <-ctx.Done():
-			}
-		})
-	}()
-	if err := <-told; err != nil || len(cat.Snapshot().Set.Policies()) != 1 {
-		t.Errorf("at first: %v", err)
-	}
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-told; err != nil || len(cat.Snapshot().Set.Policies()) != 0 {
-		t.Errorf("after the removal: %v", err)
-	}
-	cancel()
-	<-done
 }
 
 func TestRefusedOptions(t *testing.T) {

@@ -59,6 +59,13 @@ func TestTrustRoots(t *testing.T) {
 			t.Errorf("%s: a good one is refused", step.reason)
 		}
 	}
+	if snapshot := cat.Put(document("p", strings.ReplaceAll(exempting, "PolicyException", "Other"))); snapshot.Entries[len(snapshot.Entries)-1].State != catalog.NotOurs {
+		t.Errorf("what is no TrustRoot: %+v", snapshot.Entries)
+	}
+	if _, err := roots.TrustedRoot(""); err == nil || !strings.Contains(err.Error(), "there is no TrustRoot") {
+		t.Errorf("what is no TrustRoot is one without a name: %v", err)
+	}
+	cat.Remove("p")
 	cat.Put(document("b", good))
 	first := trusted()
 	if snapshot := cat.Put(document("c", other)); snapshot.Entries[2].State != catalog.Broken || trusted() != first {
@@ -67,6 +74,14 @@ func TestTrustRoots(t *testing.T) {
 	cat.Remove("b")
 	if now := trusted(); now == first || now == "" {
 		t.Error("the second does not count when the first is gone")
+	}
+}
+
+// TestTrustRootsOfNobody: without anybody who wants them they are no documents.
+func TestTrustRootsOfNobody(t *testing.T) {
+	cat, _ := newCatalog(t, nil)
+	if snapshot := cat.Put(document("a", trustRootText("ours", ""))); snapshot.Entries[0].State != catalog.NotOurs {
+		t.Errorf("%+v", snapshot.Entries)
 	}
 }
 
@@ -126,14 +141,14 @@ func TestOverrides(t *testing.T) {
 // TestPoliciesThatFollow: what follows from the policies stands beside them, and is
 // made anew when they change.
 func TestPoliciesThatFollow(t *testing.T) {
-	failing := errors.New("it does not follow")
+	failing, nameless := errors.New("it does not follow"), "-"
 	cat, _ := newCatalog(t, func(o *catalog.Options) {
 		o.Beside = func(active []*policy.Policy) ([]*policy.Policy, error) {
 			switch len(active) {
 			case 0:
 				return nil, nil
 			case 1:
-				return []*policy.Policy{{Kind: "Beside", Name: active[0].Name}}, nil
+				return []*policy.Policy{{Kind: "Beside", Name: strings.TrimPrefix(active[0].Name, nameless)}}, nil
 			}
 			return nil, failing
 		}
@@ -145,11 +160,94 @@ func TestPoliciesThatFollow(t *testing.T) {
 	if list := one.Set.Policies(); len(list) != 2 || list[0].ID() != "Beside/good" || len(one.Entries) != 1 {
 		t.Errorf("%v, %v", list, one.Entries)
 	}
+	nameless = "good"
+	if snapshot := cat.Publish(); snapshot.Set != one.Set || snapshot.Entries[len(snapshot.Entries)-1].State != catalog.Broken {
+		t.Errorf("what follows and has no name became active: %v", snapshot.Entries)
+	}
+	nameless = "-"
 	two := cat.Put(document("b", strings.Replace(good, "name: good", "name: other", 1)))
 	if two.Set != one.Set || !errors.Is(two.Entries[len(two.Entries)-1].Err, failing) {
 		t.Errorf("what cannot be joined became active: %v", two.Entries)
 	}
 }
+
+// TestInForce: what is asked in place of a policy is what is active, and the entry says
+// what the document does.
+func TestInForce(t *testing.T) {
+	earlier := &policy.Policy{Kind: "ClusterPolicy", Name: "good", Hash: "earlier"}
+	for _, c := range []struct {
+		reason string
+		of     func(key string, text []byte, p *policy.Policy) *policy.Policy
+		same   bool
+	}{
+		{"nothing is asked", nil, true},
+		{"itself", func(_ string, _ []byte, p *policy.Policy) *policy.Policy { return p }, true},
+		{"one from before", func(key string, text []byte, p *policy.Policy) *policy.Policy {
+			if key != "a" || string(text) != good {
+				return p
+			}
+			return earlier
+		}, false},
+	} {
+		cat, _ := newCatalog(t, func(o *catalog.Options) { o.InForce = c.of })
+		snapshot := cat.Put(document("a", good))
+		active, said := snapshot.Set.Policies(), snapshot.Entries[0].Policy
+		if len(active) != 1 || active[0] == nil || (active[0] == said) != c.same || said == earlier {
+			t.Errorf("%s: %+v active, and the document says %+v", c.reason, active, said)
+		}
+	}
+}
+
+// made is a dialect, and one of exceptions, whose documents are all the same.
+type made struct {
+	policy    *policy.Policy
+	exception *policy.Exception
+}
+
+func (made) Recognises(apiVersion, _ string) bool { return apiVersion == "example.com/v1" }
+
+func (m made) Compile([]byte, string) (*policy.Policy, error) { return m.policy, nil }
+
+func (made) Broken([]byte, string, error) *policy.Policy { return nil }
+
+type madeExceptions struct{ made }
+
+func (m madeExceptions) Compile([]byte, string) (*policy.Exception, error) { return m.exception, nil }
+
+// TestWhatDialectsMake: a policy without rules is left to others, and an exception that
+// names nothing changes nothing.
+func TestWhatDialectsMake(t *testing.T) {
+	const text = `{"apiVersion": "example.com/v1", "kind": "Any", "metadata": {"namespace": "exceptions"}}`
+	for _, c := range []struct {
+		reason             string
+		made               made
+		asException        bool
+		state, last        catalog.State // of the first entry and of the last
+		active, exceptions int
+	}{
+		{"a policy", made{policy: &policy.Policy{Kind: "K", Name: "n", Rules: make([]policy.Rule, 1)}}, false, catalog.Ours, catalog.Ours, 1, 0},
+		{"a policy without rules", made{policy: &policy.Policy{Kind: "K", Name: "n"}}, false, catalog.NotOurs, catalog.NotOurs, 0, 0},
+		{"an exception", made{exception: &policy.Exception{Name: "n", Rules: []policy.ExceptedRule{{Policy: "p", Rules: []string{"*"}}}}}, true, catalog.Ours, catalog.Ours, 0, 1},
+		{"an exception from nothing", made{exception: &policy.Exception{Name: "n"}}, true, catalog.Ours, catalog.Broken, 0, 0},
+	} {
+		cat, _ := newCatalog(t, func(o *catalog.Options) {
+			if o.Dialects = []catalog.Dialect{c.made}; c.asException {
+				o.Dialects = []catalog.Dialect{unknown{}}
+			}
+			o.Exceptions = []catalog.Exceptions{madeExceptions{c.made}}
+		})
+		snapshot := cat.Put(document("k", text))
+		entries, set := snapshot.Entries, snapshot.Set
+		if entries[0].State != c.state || entries[len(entries)-1].State != c.last || len(set.Policies()) != c.active || len(set.Exceptions()) != c.exceptions {
+			t.Errorf("%s: %+v, %d policies and %d exceptions active", c.reason, entries, len(set.Policies()), len(set.Exceptions()))
+		}
+	}
+}
+
+// unknown is a dialect of no document.
+type unknown struct{ made }
+
+func (unknown) Recognises(string, string) bool { return false }
 
 // TestAgain: documents of a kind are compiled again, with what is known now.
 func TestAgain(t *testing.T) {

@@ -19,7 +19,7 @@ func (c *Catalog) publish() *Snapshot {
 	for _, key := range slices.Sorted(maps.Keys(c.entries)) {
 		entry := c.entries[key].Entry
 		id := entry.id()
-		if earlier, taken := first[id]; taken && id != "" {
+		if earlier, taken := first[id]; taken {
 			next.Entries = append(next.Entries, entry.twice(id, earlier))
 			continue
 		}

@@ -34,11 +34,11 @@ type Constraint struct {
 
 // rule is a compiled rule with operations.
 type rule struct {
-	groups, versions []string
-	operations       []admission.OperationType
-	kinds            []kind
-	names            []string
-	scope            admission.ScopeType
+	versions   []string
+	operations []admission.OperationType
+	kinds      []kind // of the rule's groups
+	names      []string
+	scope      admission.ScopeType
 }
 
 // kind is a resource in the words of objects; name, kind and subresource may be *.
@@ -88,7 +88,7 @@ func compileRules(docs []admission.NamedRuleWithOperations, path string, resourc
 }
 
 func compileRule(doc *admission.NamedRuleWithOperations, path string, resources Resources) (rule, error) {
-	r := rule{groups: doc.APIGroups, versions: doc.APIVersions, operations: doc.Operations, names: doc.ResourceNames, scope: admission.AllScopes}
+	r := rule{versions: doc.APIVersions, operations: doc.Operations, names: doc.ResourceNames, scope: admission.AllScopes}
 	var errs []error
 	for _, list := range []struct {
 		name   string
@@ -149,7 +149,7 @@ func (c *Constraint) Matches(s *policy.Subject) (bool, error) {
 		return false, nil
 	}
 	excluded, unsureExcluded := c.anyOf(c.excluded, s, true)
-	if excluded && unsureExcluded == nil {
+	if excluded {
 		return false, nil
 	}
 	inNamespace, unsureNamespace := c.matchesNamespace(s)
@@ -163,7 +163,8 @@ func (c *Constraint) Matches(s *policy.Subject) (bool, error) {
 	return true, nil
 }
 
-// anyOf reports whether one of the rules matches.
+// anyOf reports whether one of the rules matches. An error means that none does, as far
+// as is known.
 func (c *Constraint) anyOf(rules []rule, s *policy.Subject, excluding bool) (bool, error) {
 	var unknown error
 	for i := range rules {
@@ -179,7 +180,7 @@ func (c *Constraint) anyOf(rules []rule, s *policy.Subject, excluding bool) (boo
 
 func (c *Constraint) matches(r *rule, s *policy.Subject, excluding bool) (bool, error) {
 	isKind := func(k kind) bool { return k.is(s, r.scope) }
-	if !slices.ContainsFunc(r.kinds, isKind) || c.exact && !has(r.versions, s.Version) || !has(r.groups, s.Group) {
+	if !slices.ContainsFunc(r.kinds, isKind) || c.exact && !has(r.versions, s.Version) {
 		return false, nil
 	}
 	if s.Bare {

@@ -59,6 +59,14 @@ func pod(change ...func(*policy.Subject)) *policy.Subject {
 	return s
 }
 
+// excluding writes the rule as one that excludes.
+func excluding(rules string) string { return "excludeR" + rules[1:] }
+
+// of has a rule be about other operations.
+func of(rules, operations string) string {
+	return strings.Replace(rules, "CREATE, UPDATE", operations, 1)
+}
+
 func TestMatches(t *testing.T) {
 	named := func(s *policy.Subject) { s.Name = "web" }
 	bare := func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }
@@ -70,6 +78,10 @@ func TestMatches(t *testing.T) {
 	unlabelled := func(s *policy.Subject) { s.OldObject, s.Object = s.Object, policy.ContentOf(map[string]any{}) }
 	unknown := func(s *policy.Subject) { s.NamespaceKnown = false }
 	other := func(s *policy.Subject) { s.Version = "v2" }
+	kind := func(group, kind, namespace string) func(*policy.Subject) {
+		return func(s *policy.Subject) { s.Group, s.Kind, s.Namespace = group, kind, namespace }
+	}
+	status := func(s *policy.Subject) { s.Subresource = "status" }
 	for _, c := range []struct {
 		reason, text string
 		subject      *policy.Subject
@@ -88,20 +100,41 @@ func TestMatches(t *testing.T) {
 		{"a kind that the cluster has", rules("widgets", ""), pod(widget), "yes"},
 		{"another version is an equivalent one", rules("pods", ""), pod(other), "yes"},
 		{"unless it says so", rules("pods", "") + "matchPolicy: Exact\n", pod(other), "no"},
+		{"or says that it is not", rules("pods", "") + "matchPolicy: Equivalent\n", pod(other), "yes"},
+		{"or says nothing", rules("pods", "") + "matchPolicy: ''\n", pod(other), "yes"},
+		{"the very version", rules("pods", "") + "matchPolicy: Exact\n", pod(), "yes"},
+		{"another kind of the group", rules("deployments", ""), pod(kind("apps", "StatefulSet", "shop")), "no"},
+		{"a kind of one name in two groups", rules("events", ""), pod(kind("events.k8s.io", "Event", "shop")), "yes"},
+		{"and in one of them", strings.Replace(rules("events", ""), "'*'", "''", 1), pod(kind("events.k8s.io", "Event", "shop")), "no"},
+		{"and in that one", strings.Replace(rules("events", ""), "'*'", "''", 1), pod(kind("", "Event", "shop")), "yes"},
+		{"anything in a group", strings.Replace(rules("'*'", ""), "'*'", "apps", 1), pod(deployment), "yes"},
+		{"and nothing of another", strings.Replace(rules("'*'", ""), "'*'", "apps", 1), pod(), "no"},
+		{"what is said of a pod's state", rules("pods/status", ""), pod(status), "yes"},
+		{"which is not the pod", rules("pods", ""), pod(status), "no"},
 		{"another operation", rules("pods", ""), pod(func(s *policy.Subject) { s.Operation = "DELETE" }), "no"},
 		{"the name", rules("pods", ", resourceNames: [web]"), pod(named), "yes"},
 		{"another name", rules("pods", ", resourceNames: [other]"), pod(named), "no"},
 		{"a generated name", rules("pods", ", resourceNames: [web]"), pod(), "yes"},
 		{"another generated name", rules("pods", ", resourceNames: [other]"), pod(), "no"},
+		{"a name, beside one that was generated from", rules("pods", ", resourceNames: [web]"), pod(kind("", "Pod", "shop"), func(s *policy.Subject) { s.Name = "db" }), "no"},
+		{"no name at all", rules("pods", ", resourceNames: ['']"), pod(func(s *policy.Subject) { s.Object = policy.ContentOf(map[string]any{}) }), "no"},
 		{"in a namespace", rules("'*'", ", scope: Namespaced"), pod(), "yes"},
 		{"in none", rules("'*'", ", scope: Cluster"), pod(), "no"},
 		{"a file names no namespace", rules("pods", ", scope: Namespaced"), pod(nowhere), "yes"},
 		{"of the cluster", rules("widgets", ", scope: Cluster"), pod(widget), "yes"},
+		{"anything of the cluster", rules("'*'", ", scope: Cluster"), pod(widget), "yes"},
+		{"anything of the cluster, of a kind that is known", rules("'*'", ", scope: Cluster"), pod(kind("", "Node", "")), "yes"},
+		{"a Namespace is of the cluster, though the request names it", rules("'*'", ", scope: Cluster"), pod(kind("", "Namespace", "shop")), "yes"},
+		{"anything in a namespace, from a file that names none", rules("'*'", ", scope: Namespaced"), pod(nowhere), "yes"},
+		{"anything in a namespace, and a kind of the cluster", rules("'*'", ", scope: Namespaced"), pod(kind("", "Node", "")), "no"},
+		{"the name of a kind of the cluster, in another group", rules("'*'", ", scope: Namespaced"), pod(kind("example.com", "Node", "shop")), "yes"},
 		{"excluded", rules("pods", "") + "exclude" + strings.ToUpper(rules("pods", "")[:1]) + rules("pods", "")[1:], pod(), "no"},
 		{"excluded by name", rules("pods", "") + "excludeR" + rules("pods", ", resourceNames: [web]")[1:], pod(named), "no"},
 		{"a generated name excludes nothing", rules("pods", "") + "excludeR" + rules("pods", ", resourceNames: [web]")[1:], pod(), "yes"},
 		{"labels", rules("pods", "") + "objectSelector: {matchLabels: {env: prod}}\n", pod(), "yes"},
 		{"other labels", rules("pods", "") + "objectSelector: {matchLabels: {env: dev}}\n", pod(), "no"},
+		{"no label", rules("pods", "") + "objectSelector: {matchExpressions: [{key: other, operator: DoesNotExist}]}\n", pod(), "yes"},
+		{"no label, and there was no object before", rules("pods", "") + "objectSelector: {matchExpressions: [{key: env, operator: DoesNotExist}]}\n", pod(), "no"},
 		{"labels that are taken away", rules("pods", "") + "objectSelector: {matchLabels: {env: prod}}\n", pod(unlabelled), "yes"},
 		{"an empty selector", rules("pods", "") + "objectSelector: {}\nnamespaceSelector: {}\n", pod(unknown), "yes"},
 		{"the namespace's labels", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(), "yes"},
@@ -109,12 +142,23 @@ func TestMatches(t *testing.T) {
 		{"labels that nobody knows", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(unknown), "not known"},
 		{"of a file without a namespace", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(nowhere), "not known"},
 		{"a Namespace's own labels", rules("namespaces", "") + "namespaceSelector: {matchLabels: {env: prod}}\n", pod(namespace), "yes"},
+		{"a Namespace's other labels", rules("namespaces", "") + "namespaceSelector: {matchLabels: {env: dev}}\n", pod(namespace), "no"},
+		{"a Namespace of another group stands in one", rules("'*'", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(kind("example.com", "Namespace", "shop")), "yes"},
+		{"a known kind that is in no namespace", rules("nodes", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(kind("", "Node", ""), unknown), "yes"},
 		{"what is in no namespace", rules("widgets", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(widget, unknown), "yes"},
 		{"labels do not matter where the kind is another", rules("deployments", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(unknown), "no"},
 		{"only images are known", rules("pods", ""), pod(bare), "yes"},
 		{"and a name is asked for", rules("pods", ", resourceNames: [web]"), pod(bare), "only images"},
 		{"and labels", rules("pods", "") + "objectSelector: {matchLabels: {env: prod}}\n", pod(bare), "only images"},
 		{"and a namespace", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(bare, nowhere), "only images"},
+		{"and their namespace", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(bare), "yes"},
+		{"and its other labels", rules("pods", "") + "namespaceSelector: {matchLabels: {team: b}}\n", pod(bare), "no"},
+		{"pods that are created", of(rules("pods", ""), "CREATE"), pod(bare), "yes"},
+		{"pods that are changed", of(rules("pods", ""), "UPDATE"), pod(bare), "yes"},
+		{"pods that are deleted", of(rules("pods", ""), "DELETE"), pod(bare), "no"},
+		{"pods whose state is said", rules("pods/status", ""), pod(bare), "no"},
+		{"both are excluded", rules("pods", "") + excluding(rules("pods", "")), pod(bare), "no"},
+		{"deletions are excluded", rules("pods", "") + excluding(of(rules("pods", ""), "DELETE")), pod(bare), "yes"},
 		{"the images of containers that may be added", rules("pods/ephemeralcontainers", ""), pod(bare), "yes"},
 		{"updates are excluded", rules("pods", "") + "excludeR" + strings.Replace(rules("pods", ""), "CREATE, UPDATE", "UPDATE", 1)[1:], pod(bare), "only images"},
 	} {
@@ -134,6 +178,15 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+// many writes a number of rules.
+func many(n int) string {
+	const rule = "{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}, "
+	return "resourceRules: [" + strings.Repeat(rule, n) + "]\n"
+}
+
+// names writes a number of names.
+func names(n int) string { return strings.TrimSuffix(strings.Repeat("v1, ", n), ", ") }
+
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ reason, text, path string }{
 		{"no rules", "{}", ".resourceRules"},
@@ -141,6 +194,13 @@ func TestRefused(t *testing.T) {
 		{"a kind", rules("Pod", ""), ".resourceRules[0].resources[0]"},
 		{"a resource that nobody knows", rules("gadgets", ""), ".resourceRules[0].resources[0]"},
 		{"a subresource of nothing", rules("'/status'", ""), ".resourceRules[0].resources[0]"},
+		{"an empty subresource", rules("pods/", ""), ".resourceRules[0].resources[0]"},
+		{"an empty subresource of anything", rules("'*/'", ""), ".resourceRules[0].resources[0]"},
+		{"a subresource of a subresource", rules("pods/status/a", ""), ".resourceRules[0].resources[0]"},
+		{"too many rules", many(201), ".resourceRules: 201 rules"},
+		{"too many rules that exclude", rules("pods", "") + excluding(many(201)), ".excludeResourceRules: 201 rules"},
+		{"too many versions", strings.Replace(rules("pods", ""), "v1", names(501), 1), ".resourceRules[0].apiVersions: want 1 to 500"},
+		{"too many names", rules("pods", ", resourceNames: ["+names(501)+"]"), ".resourceRules[0].resourceNames: 501"},
 		{"an unknown scope", rules("pods", ", scope: All"), ".resourceRules[0].scope"},
 		{"an unknown operation", strings.Replace(rules("pods", ""), "CREATE", "MAKE", 1), ".resourceRules[0].operations[0]"},
 		{"no group", strings.Replace(rules("pods", ""), "['*']", "[]", 1), ".resourceRules[0].apiGroups"},
@@ -152,6 +212,16 @@ func TestRefused(t *testing.T) {
 		field, ok := errors.AsType[*constraint.FieldError](err)
 		if !ok || !strings.Contains(err.Error(), "spec"+c.path) || field.Path == "" {
 			t.Errorf("%s: %v; want %s", c.reason, err, c.path)
+		}
+	}
+	for reason, text := range map[string]string{
+		"as many rules as may be": many(200) + excluding(many(200)),
+		"as many versions":        strings.Replace(rules("pods", ""), "v1", names(500), 1),
+		"as many names":           rules("pods", ", resourceNames: ["+names(500)+"]"),
+		"a subresource":           rules("pods/status", ""),
+	} {
+		if _, err := constraint.Compile(read(t, text), "spec", nil); err != nil {
+			t.Errorf("%s: %v", reason, err)
 		}
 	}
 	if _, err := constraint.Compile(nil, "spec", nil); err == nil {
@@ -175,6 +245,18 @@ func TestTargets(t *testing.T) {
 		{"deletions bring no images", strings.Replace(rules("jobs", ""), "CREATE, UPDATE", "DELETE", 1), ""},
 		{"exact versions", rules("jobs", "") + "matchPolicy: Exact\n", "batch/v1/Job//"},
 		{"everything", rules("'*'", ""), "*/*/*//"},
+		{"what is said of a pod's state", rules("pods/status", ""), "/*/Pod/status/"},
+		{"twice", rules("jobs, jobs", ""), "batch/*/Job//"},
+		{"kinds of one name in two groups", rules("events", ""), "/*/Event// events.k8s.io/*/Event//"},
+		{"kinds of one group", rules("services, secrets", ""), "/*/Secret// /*/Service//"},
+		{"two versions", strings.Replace(rules("jobs", ""), "v1", "v1, v2", 1) + "matchPolicy: Exact\n", "batch/v1/Job// batch/v2/Job//"},
+		{
+			"two operations, each by a rule of its own", `resourceRules:
+- {apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}
+- {apiGroups: [batch], apiVersions: [v1], operations: [UPDATE], resources: [jobs]}
+- {apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}
+`, "batch/*/Job//CREATE batch/*/Job//UPDATE",
+		},
 	} {
 		if got := kinds(compile(t, c.text).Targets()); got != c.want {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
@@ -183,8 +265,19 @@ func TestTargets(t *testing.T) {
 	if list, ok := constraint.Rough(read(t, rules("pods, gadgets", "")), nil); !ok || len(list) != 2 {
 		t.Errorf("what can be read of a broken one: %v %t", list, ok)
 	}
-	if _, ok := constraint.Rough(read(t, rules("pods", ", scope: All")), nil); ok {
-		t.Error("a broken one that says nothing certain")
+	for reason, doc := range map[string]*admission.MatchResources{
+		"an unknown scope":                 read(t, rules("pods", ", scope: All")),
+		"an unknown scope, and an unknown": read(t, rules("gadgets", ", scope: All")),
+		"nothing":                          nil,
+		"no rules":                         {},
+		"more rules than are compared":     read(t, many(201)),
+	} {
+		if list, ok := constraint.Rough(doc, nil); ok || list != nil {
+			t.Errorf("%s: a broken one that says nothing certain: %d", reason, len(list))
+		}
+	}
+	if list, ok := constraint.Rough(read(t, many(200)), nil); !ok || len(list) != 400 {
+		t.Errorf("as many rules as are compared: %d %t", len(list), ok)
 	}
 }
 
@@ -229,6 +322,7 @@ func TestKnown(t *testing.T) {
 func TestTargetsOfAll(t *testing.T) {
 	for operations, want := range map[string][2]string{
 		"CREATE, UPDATE": {"[]", "[]"}, "CREATE": {"[CREATE]", "[CREATE]"}, "UPDATE, DELETE": {"[UPDATE]", "[UPDATE DELETE]"},
+		"CREATE, DELETE": {"[CREATE]", "[CREATE DELETE]"}, "CREATE, UPDATE, CONNECT": {"[]", "[CREATE UPDATE CONNECT]"},
 		"'*'": {"[]", "[CREATE UPDATE DELETE CONNECT]"}, "DELETE": {"none", "[DELETE]"}, "CONNECT": {"none", "[CONNECT]"},
 	} {
 		text := strings.Replace(rules("services", ""), "CREATE, UPDATE", operations, 1)

@@ -91,6 +91,23 @@ func TestBareConcernsNobody(t *testing.T) {
 	}
 }
 
+// TestBareFindsElsewhere: which images are at places of the rule's own, nobody knows.
+func TestBareFindsElsewhere(t *testing.T) {
+	for _, c := range []struct{ extractors, want, reason string }{
+		{"", "nothing", "the rule names another image"},
+		{"imageExtractors: {Pod: [{path: /spec/image}]}\n    ", here + "images at places of its own (imageExtractors)", "it may be elsewhere"},
+	} {
+		text := strings.NewReplacer(`["*"]`, "['ghcr.io/*']", "verifyImages:", c.extractors+"verifyImages:").Replace(minimal)
+		p, err := newCompiler(t, nil).Compile([]byte(text), "test.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := unknown(applies(t, ruleOf(t, p, "signed"), bare("prod"))); got != c.want {
+			t.Errorf("%s: %s\nwant %s", c.reason, got, c.want)
+		}
+	}
+}
+
 func TestBareReads(t *testing.T) {
 	lookup := configMaps{"default/keys": {"prod": "yes"}}
 	when := func(key string) string {
@@ -139,6 +156,7 @@ func TestBareReads(t *testing.T) {
 		{from("value: {request: {name: 'yes'}}, jmesPath: request.name"), "prod", "checks", "a variable's own value"},
 		{"imageExtractors: {Pod: [{path: /spec/image}]}", "prod", here + "images at places of its own (imageExtractors)", "images elsewhere"},
 		{"imageExtractors: {Task: [{path: /spec/image}]}", "prod", "checks", "images elsewhere, in another kind"},
+		{"context: [{name: found, variable: {jmesPath: request.name}}]", "prod", "checks", "a name, in a variable that nobody reads"},
 	} {
 		p := compile(t, lookup, "    verifyImages:", "    "+c.rule+"\n    verifyImages:")
 		if got := unknown(applies(t, ruleOf(t, p, "signed"), bare(c.namespace))); got != c.want {

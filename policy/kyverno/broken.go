@@ -60,9 +60,6 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 		addRule(p, &brokenRule{name: "unreadable", why: why, targets: match.PodTargets()})
 	}
 	for _, r := range rules {
-		if !r.images && !r.object {
-			continue
-		}
 		broken := brokenRule{name: r.name, why: why, targets: r.targets(meta.Annotations)}
 		if r.images {
 			addRule(p, &broken)
@@ -100,11 +97,13 @@ func roughRules(text json.RawMessage) ([]roughRule, bool) {
 			// A misspelt one is why the document does not compile.
 			switch document.Nearest(name, []string{"verifyImages", "validate", "mutate", "generate"}) {
 			case "verifyImages":
-				r.images = r.images || value != nil
+				r.images = true
 			case "validate":
 				r.object = true
 			case "mutate":
-				r.object = r.object || !changesOthers(value)
+				if !changesOthers(value) {
+					r.object = true
+				}
 			}
 		}
 		rules = append(rules, r)
@@ -117,7 +116,8 @@ func changesOthers(mutate json.RawMessage) bool {
 	var m struct {
 		Targets []json.RawMessage `json:"targets"`
 	}
-	return json.Unmarshal(mutate, &m) == nil && len(m.Targets) > 0
+	_ = json.Unmarshal(mutate, &m) // what cannot be read has none
+	return len(m.Targets) > 0
 }
 
 // targets returns the kinds that the rule names, its followers' included.

@@ -2,6 +2,7 @@ package kyverno_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -46,6 +47,10 @@ func TestErrors(t *testing.T) {
 		{"apiVersion: kyverno.io/v1", "apiVersion: kyverno.io/v3", "", "no Kyverno policy", "another version"},
 		{"kind: ClusterPolicy", "kind: CleanupPolicy", "", "no Kyverno policy", "another kind"},
 		{"  name: minimal", "  labels: {}", "metadata.name", "empty", "no name"},
+		{"  name: minimal", "  name: minimal\n  annotations: {a: 7}", "metadata", "want a string", "an annotation that is no text"},
+		{"  - name: signed", "  - 7\n  - name: signed", rule, "rules[0]: ", "no rule"},
+		{"  - name: signed", "  - name: [signed]", rule + ".name", "want a string", "a name that is no text"},
+		{minimal[strings.Index(minimal, "  rules:"):], "  rules: []\n", "spec.rules", "is empty", "no rules"},
 		{"spec:", "spce: {}\nspec:", "spce", "unknown field", "misspelt"},
 		{"  rules:", "  failurePolicy: Sometimes\n  rules:", "spec.failurePolicy", "unknown value", "no such value"},
 		{"  rules:", "  rulez: []\n  rules:", "spec.rulez", "unknown field", "misspelt"},
@@ -62,6 +67,10 @@ func TestErrors(t *testing.T) {
 		{"    verifyImages:", "    celPreconditions: [{name: a, expression: 'true'}]\n    verifyImages:", rule + ".celPreconditions", "not supported", "CEL"},
 		{"    verifyImages:", "    preconditons: {}\n    verifyImages:", rule + ".preconditons", "unknown field", "misspelt"},
 		{"    verifyImages:", "    validate: {message: x}\n    verifyImages:", rule, "one of verifyImages, validate", "two kinds in one rule"},
+		{"    verifyImages:", "    mutate: {targets: []}\n    verifyImages:", rule, "one of verifyImages, validate", "a mutation, too"},
+		{"    verifyImages:", "    generate: {kind: x}\n    verifyImages:", rule, "one of verifyImages, validate", "a generation, too"},
+		{minimal[strings.Index(minimal, "    verifyImages:"):], "    validate: {deny: {}}\n    mutate: {patchStrategicMerge: {a: b}}\n", rule, "one of verifyImages, validate", "two kinds without images"},
+		{minimal[strings.Index(minimal, "  - name: signed"):], "  - match: {any: [{resources: {kinds: [Pod]}}]}\n    validate: {deny: {}}\n", rule + ".name", "is empty", "no name of another rule"},
 		{"    verifyImages:", "    preconditions: {all: [{key: a, operator: Is, value: b}]}\n    verifyImages:", rule + ".preconditions", `/all/0/operator: unknown operator "Is"`, "no such operator"},
 		{"    verifyImages:", "    preconditions: {all: [{key: '{{ f(x) }}', operator: Equals, value: b}]}\n    verifyImages:", rule + ".preconditions", "/all/0/key", "no such function"},
 		{"    verifyImages:", "    context: [{name: a, apiCall: {urlPath: x}}]\n    verifyImages:", rule + ".context[0].apiCall.urlPath", "not absolute", "no path of the API server"},
@@ -181,6 +190,79 @@ func TestRulesOfOtherKinds(t *testing.T) {
 	}
 	if _, err := newCompiler(t, nil).Compile([]byte(strings.Replace(more, "name: other", "name: signed", 1)), "test"); err == nil {
 		t.Error("two rules of one name")
+	}
+}
+
+// TestBounds: the very last that is accepted, and one more.
+func TestBounds(t *testing.T) {
+	entry := minimal[strings.Index(minimal, "    - imageReferences:"):]
+	rules := func(n int) string {
+		var list strings.Builder
+		for i := range n {
+			fmt.Fprintf(&list, "  - {name: r%d, match: {any: [{resources: {kinds: [Task]}}]}, validate: {deny: {}}}\n", i)
+		}
+		return minimal[:strings.Index(minimal, "  - name:")] + list.String()
+	}
+	const mebi = 1 << 20
+	for _, test := range []struct {
+		most int
+		text func(n int) string
+		want string
+	}{
+		{200, func(n int) string { return minimal + strings.Repeat(entry, n-1) }, "want 1 to 200 entries, found 201"},
+		{500, rules, "the number of rules exceeds"},
+		{3 * mebi, func(n int) string { return minimal + strings.Repeat("#", n-len(minimal)) }, "exceeds"},
+	} {
+		if _, err := newCompiler(t, nil).Compile([]byte(test.text(test.most)), "test"); err != nil {
+			t.Errorf("%d: %v", test.most, err)
+		}
+		if _, err := newCompiler(t, nil).Compile([]byte(test.text(test.most+1)), "test"); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%d: %v, want %s", test.most+1, err, test.want)
+		}
+	}
+}
+
+// TestOldForm: match without any and all is part of v1 alone.
+func TestOldForm(t *testing.T) {
+	const match, pods = "      any:\n      - resources:\n          kinds: [Pod]\n", "{any: [{resources: {namespaces: [a]}}]}"
+	for _, test := range []struct {
+		version, match string
+		good           bool
+		reason         string
+	}{
+		{"v1", "      resources: {kinds: [Pod]}\n", true, "the old form in v1"},
+		{"v2beta1", match, true, "the new form"},
+		{"v2beta1", match + "    exclude: " + pods + "\n", true, "the new form, with exclude"},
+		{"v2beta1", "      resources: {kinds: [Pod]}\n", false, "the old form"},
+		{"v2beta1", match + "    exclude: {resources: {namespaces: [a]}}\n", false, "the old form in exclude"},
+	} {
+		text := strings.NewReplacer("kyverno.io/v1", "kyverno.io/"+test.version, match, test.match).Replace(minimal)
+		_, err := newCompiler(t, nil).Compile([]byte(text), "test")
+		if (err == nil) != test.good || err != nil && !strings.Contains(err.Error(), "the old form without any and all") {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+	}
+}
+
+func TestRecognises(t *testing.T) {
+	for _, test := range []struct {
+		apiVersion, kind  string
+		policy, exception bool
+	}{
+		{"kyverno.io/v1", "ClusterPolicy", true, false},
+		{"kyverno.io/v2beta1", "Policy", true, false},
+		{"kyverno.io/v2", "PolicyException", false, true},
+		{"kyverno.io/v2beta1", "PolicyException", false, true},
+		{"kyverno.io/v1", "PolicyException", false, false},
+		{"kyverno.io/v2", "ClusterPolicy", false, false},
+		{"v1", "Policy", false, false},
+	} {
+		equal(t, test.apiVersion+" "+test.kind, []bool{
+			kyverno.Policies{}.Recognises(test.apiVersion, test.kind), kyverno.Exceptions{}.Recognises(test.apiVersion, test.kind),
+		}, []bool{test.policy, test.exception})
+	}
+	if _, err := kyverno.New(kyverno.Options{}); err == nil {
+		t.Error("a compiler without an engine")
 	}
 }
 

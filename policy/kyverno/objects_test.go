@@ -1,6 +1,7 @@
 package kyverno_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -181,6 +182,9 @@ func TestSettings(t *testing.T) {
 	if p := about(t, nil, strings.Replace(rules, "validate: {", "validate: {failureAction: Audit, ", 1), ""); !p.AuditOnly {
 		t.Error("a policy of which no rule enforces")
 	}
+	if p := about(t, nil, rules+", {name: s, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {failureAction: Audit, deny: {}}}", ""); p.AuditOnly {
+		t.Error("a policy of which one rule enforces, and not the last")
+	}
 	for _, bad := range []string{
 		"webhookConfiguration: {matchConditions: [{name: a, expression: '1'}]}, ", "webhookConfiguration: {matchConditions: [{nam: a}]}, ", "schemaValidation: 7, ",
 	} {
@@ -253,6 +257,8 @@ func TestBrokenObjectRules(t *testing.T) {
 		{"mutate: {patchesJson6902: 7}", "Service", true, "a mutation"},
 		{"mutate: {targets: [{kind: Secret}], x: y}", "Service", false, "a mutation of other objects"},
 		{"generate: {x: y}", "Service", false, "other objects"},
+		{"mutate: {targets: [{kind: Secret}]}, validate: {deny: {}}", "Service", true, "a mutation of other objects, with something of this one's"},
+		{"validate: {patern: {}}", "Namespace", false, "never Namespaces, which it does not name"},
 	} {
 		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Service]}}]}, " + c.rule + "}]}}"
 		_, why := newCompiler(t, nil).Compile([]byte(text), "test")
@@ -267,11 +273,100 @@ func TestBrokenObjectRules(t *testing.T) {
 	}
 }
 
+// TestBrokenValidation: the rule itself, asked about what it does not speak of.
+func TestBrokenValidation(t *testing.T) {
+	for _, c := range []struct {
+		kinds, kind string
+		document    bool
+		want        policy.Result
+		reason      string
+	}{
+		{"Service", "Service", false, policy.Undecided, "what it names"},
+		{"Service", "ConfigMap", false, "", "another kind"},
+		{"Service", "Service", true, "", "a document beside objects"},
+		{"'*'", "Service", false, policy.Undecided, "every kind"},
+		{"'*'", "Namespace", false, "", "every kind but Namespaces"},
+	} {
+		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [" + c.kinds + "]}}]}, validate: {patern: {}}}]}}"
+		p := kyverno.Broken([]byte(text), "test", errors.New("broken"))
+		s := subjectFrom(t, "{apiVersion: v1, kind: "+c.kind+", metadata: {name: a}}")
+		s.Document = c.document
+		if got := p.Validations[0].Validate(t.Context(), policy.Case{Subject: s}); got.Result != c.want {
+			t.Errorf("%s: %q", c.reason, got.Result)
+		}
+	}
+}
+
 // TestRulesAboutOtherObjects are handed on.
 func TestRulesAboutOtherObjects(t *testing.T) {
 	p := about(t, nil, "{name: g, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.object.metadata.name}}', data: {data: {a: b}}}},"+
 		"{name: m, match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {targets: [{apiVersion: v1, kind: Secret, name: a, namespace: b}], patchStrategicMerge: {metadata: {labels: {a: b}}}}}", "")
 	equal(t, "rules", []int{len(p.Rules), len(p.Validations), len(p.Mutations), len(p.Generations), len(p.Alterations)}, []int{0, 0, 0, 1, 1})
+	equal(t, "nobody is asked, so that nothing is audited", p.AuditOnly, false)
+	equal(t, "who made the trigger is read by none", said(p.Targets), "")
+}
+
+const (
+	generates = "{name: g, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {data: {a: '%s'}}}}"
+	alters    = "{name: m, match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {targets: [{apiVersion: v1, kind: Secret, name: a, namespace: b}], patchStrategicMerge: {metadata: {labels: {a: '%s'}}}}}"
+)
+
+// TestWhoMadeTheTrigger: rules that read it have to be told when it is made.
+func TestWhoMadeTheTrigger(t *testing.T) {
+	for _, c := range []struct{ rule, value, want, reason string }{
+		{generates, "x", "", "it makes the same for everybody"},
+		{generates, "{{request.userInfo.username}}", "*/*/Namespace", "it makes something with the user's name"},
+		{alters, "x", "", "it writes the same for everybody"},
+		{alters, "{{request.userInfo.username}}", "*/*/ConfigMap", "it writes the user's name"},
+	} {
+		targets := about(t, nil, fmt.Sprintf(c.rule, c.value), "").Targets
+		for i := range targets {
+			targets[i].Operations = nil
+		}
+		if got := said(targets); got != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestSettingsOfOtherObjects: what spec says for rules that say nothing.
+func TestSettingsOfOtherObjects(t *testing.T) {
+	for _, c := range []struct {
+		spec                             string
+		existing, apply, onPolicyChanges bool
+	}{
+		{"", false, false, false},
+		{"generateExisting: true, ", true, false, false},
+		{"generateExisting: false, ", false, false, false},
+		{"generateExistingOnPolicyUpdate: true, ", true, false, false},
+		{"useServerSideApply: true, ", false, true, false},
+		{"mutateExistingOnPolicyUpdate: true, ", false, false, true},
+		{"mutateExistingOnPolicyUpdate: false, ", false, false, false},
+	} {
+		p := about(t, nil, fmt.Sprintf(generates, "x")+","+fmt.Sprintf(alters, "x"), c.spec)
+		terms := p.Generations[0].Terms()
+		equal(t, c.spec, []bool{terms.Existing, terms.Apply, p.Alterations[0].OnPolicyChange()}, []bool{c.existing, c.apply, c.onPolicyChanges})
+	}
+}
+
+// TestErrorsOfOtherObjects: rules about other objects are read as strictly as all others.
+func TestErrorsOfOtherObjects(t *testing.T) {
+	for _, c := range []struct{ rule, spec, want, reason string }{
+		{generates, "", "", "a rule"},
+		{alters, "", "", "a rule with targets"},
+		{strings.Replace(generates, "{name: g,", "{name: g, colour: red,", 1), "", "colour: unknown field", "an unknown field"},
+		{strings.Replace(alters, "{name: m,", "{name: m, colour: red,", 1), "", "colour: unknown field", "an unknown field beside targets"},
+		{strings.Replace(generates, "kind: ConfigMap", "kind: ''", 1), "", "generate", "what to make is not said"},
+		{strings.Replace(alters, "kind: Secret", "kind: ''", 1), "", "targets", "what to change is not said"},
+		{generates, "webhookConfiguration: {matchConditions: [{name: a, expression: 'true'}]}, ", "not supported", "a condition on requests"},
+		{alters, "webhookConfiguration: {matchConditions: [{name: a, expression: 'true'}]}, ", "not supported", "a condition on requests, beside targets"},
+	} {
+		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {" + c.spec + "rules: [" + fmt.Sprintf(c.rule, "x") + "]}}"
+		_, err := newCompiler(t, nil).Compile([]byte(text), "test")
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
+		}
+	}
 }
 
 // TestARuleSpeaksOfWhatWasBefore: nobody slips out of a rule by the very change that it

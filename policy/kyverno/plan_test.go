@@ -304,8 +304,117 @@ func TestActions(t *testing.T) {
 	if _, err := ruleOf(t, p, "signed").Plan(t.Context(), s, []policy.Image{container("nginx")}); err == nil {
 		t.Error("the action depends on labels that nobody knows")
 	}
-	p = compile(t, nil, `["*"]`, "['*']\n      failureAction: Audit\n      mutateDigest: false")
-	equal(t, "audit only", p.AuditOnly, true)
+	const enforces, audits = "\n      failureAction: Enforce", "\n      failureAction: Audit\n      mutateDigest: false"
+	const more = "\n      attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]\n    - imageReferences: ['*']"
+	for _, test := range []struct {
+		usual, entries string
+		audit          bool
+		reason         string
+	}{
+		{"Audit", "", true, "the policy audits"},
+		{"Enforce", "", false, "the policy enforces"},
+		{"Audit", enforces, false, "the entry enforces"},
+		{"Enforce", audits, true, "the entry audits"},
+		{"Audit", enforces + more, false, "the first of two entries enforces"},
+		{"Audit", audits + more + enforces, false, "the second does"},
+	} {
+		text := strings.NewReplacer("  rules:", "  validationFailureAction: "+test.usual+"\n  rules:", `["*"]`, "['*']"+test.entries).Replace(minimal)
+		p, err := newCompiler(t, nil).Compile([]byte(text), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, test.reason, p.AuditOnly, test.audit)
+	}
+}
+
+// TestLookedUpAtOnce: where something of a rule is asked, all of its context is looked
+// up, and what cannot be makes the rule undecided. Where nothing is asked, nothing is.
+func TestLookedUpAtOnce(t *testing.T) {
+	const gone = "    context: [{name: keys, configMap: {name: gone}}]\n"
+	const asks = "    preconditions: {all: [{key: '{{ request.name }}', operator: Equals, value: web}]}\n"
+	const other = "    - imageReferences: ['ghcr.io/*']\n      attestors: [{entries: [{keyless: {issuer: a, subject: '{{ request.name }}'}}]}]\n"
+	const statement = "      attestations: [{type: a, conditions: [{all: [{key: '{{ keys.data.x }}', operator: Equals, value: x}]}], attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]}]\n"
+	for _, test := range []struct {
+		before, after, want, reason string
+	}{
+		{"    verifyImages:\n", gone + "    verifyImages:\n", "checks", "nothing is asked"},
+		{"    verifyImages:\n", asks + "    verifyImages:\n", "checks", "a precondition, and nothing is looked up"},
+		{"    verifyImages:\n", gone + asks + "    verifyImages:\n", "error", "a precondition on something else"},
+		{"    verifyImages:\n", gone + "    verifyImages:\n" + other, "error", "an entry that asks, about another image"},
+		{"    verifyImages:\n", "    verifyImages:\n" + other, "checks", "an entry that asks, and nothing is looked up"},
+		{"    verifyImages:\n    - imageReferences: [\"*\"]\n", gone + "    verifyImages:\n    - imageReferences: ['*']\n" + statement, "error", "a condition on a statement"},
+	} {
+		got, _, _ := strings.Cut(applies(t, ruleOf(t, compile(t, configMaps{}, test.before, test.after), "signed"), pod("a")), ":")
+		equal(t, test.reason, got, test.want)
+	}
+}
+
+// TestImagesThatAreLeftAlone: a rule that none of the images concerns asks nothing, and
+// so nothing can go wrong.
+func TestImagesThatAreLeftAlone(t *testing.T) {
+	const asks = "    imageExtractors: {Task: [{path: /spec/image}]}\n    preconditions: {all: [{key: '{{ request.object.none }}', operator: Equals, value: x}]}\n    verifyImages:"
+	r := ruleOf(t, compile(t, nil, "          kinds: [Pod]\n    verifyImages:", "          kinds: [Pod, Task]\n"+asks), "signed")
+	changed, unchanged := container("nginx"), container("nginx")
+	unchanged.Unchanged = true
+	task := pod("a")
+	task.Kind = "Task"
+	for _, test := range []struct {
+		s      *policy.Subject
+		images []policy.Image
+		good   bool
+		reason string
+	}{
+		{pod("a"), []policy.Image{changed}, false, "an image, and a precondition that cannot be asked"},
+		{pod("a"), []policy.Image{unchanged}, true, "an image that was there before"},
+		{pod("a"), []policy.Image{unchanged, changed}, false, "one that was, and one that was not"},
+		{task, []policy.Image{changed}, false, "an image at a place of the rule's own"},
+		{task, nil, true, "no image at a place of the rule's own"},
+	} {
+		plan, err := r.Plan(t.Context(), test.s, test.images)
+		if (err == nil) != test.good || len(plan.Checks) != 0 {
+			t.Errorf("%s: %+v, %v", test.reason, plan, err)
+		}
+	}
+}
+
+// TestImagePatterns: of which images a rule speaks, as far as it can be told without an
+// object.
+func TestImagePatterns(t *testing.T) {
+	for _, test := range []struct {
+		before, after string
+		want          []string
+		known         bool
+		reason        string
+	}{
+		{`["*"]`, "[ghcr.io/org/*, quay.io/*]", []string{"ghcr.io/org/*", "quay.io/*"}, true, "patterns"},
+		{`    - imageReferences: ["*"]`, "    - {imageReferences: [ghcr.io/*], required: false}\n    - imageReferences: [quay.io/*]", []string{"ghcr.io/*", "quay.io/*"}, true, "patterns of two entries"},
+		{`["*"]`, "['{{ request.namespace }}.example/*']", nil, false, "a pattern with a variable"},
+		{"    verifyImages:", "    imageExtractors: {Task: [{path: /spec/image}]}\n    verifyImages:", nil, false, "images at places of its own"},
+	} {
+		patterns, known := ruleOf(t, compile(t, nil, test.before, test.after), "signed").(policy.Selective).ImagePatterns()
+		equal(t, test.reason, patterns, test.want)
+		equal(t, test.reason, known, test.known)
+	}
+}
+
+// TestMetadata: what reports and lists say of a policy.
+func TestMetadata(t *testing.T) {
+	for _, test := range []struct {
+		before, after, id string
+		unscored          bool
+		created           int
+	}{
+		{"", "", "ClusterPolicy/minimal", false, 1},
+		{"  name: minimal", "  name: minimal\n  annotations: {policies.kyverno.io/scored: 'false'}", "ClusterPolicy/minimal", true, 1},
+		{"  name: minimal", "  name: minimal\n  annotations: {policies.kyverno.io/scored: 'true'}", "ClusterPolicy/minimal", false, 1},
+		{"  name: minimal", "  name: minimal\n  creationTimestamp: '2026-02-03T04:05:06Z'", "ClusterPolicy/minimal", false, 2026},
+		{"  name: minimal", "  name: minimal\n  creationTimestamp: null", "ClusterPolicy/minimal", false, 1},
+		{"kind: ClusterPolicy\nmetadata:", "kind: Policy\nmetadata:", "Policy/default/minimal", false, 1},
+		{"kind: ClusterPolicy\nmetadata:", "kind: Policy\nmetadata:\n  namespace: team", "Policy/team/minimal", false, 1},
+	} {
+		p := compile(t, nil, test.before, test.after)
+		equal(t, test.after, []any{p.ID(), p.Unscored, p.Created.Year()}, []any{test.id, test.unscored, test.created})
+	}
 }
 
 func TestVariables(t *testing.T) {

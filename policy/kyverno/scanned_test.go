@@ -20,6 +20,10 @@ func TestUnscanned(t *testing.T) {
 		{rule(pods, "exclude: {any: [{clusterRoles: [admin]}]}", passes), "rule r", "it leaves out who has a role"},
 		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{request.userInfo.username}}', operator: Equals, value: a}]}}}"), "rule r", "it reads the user"},
 		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{ serviceAccountName }}', operator: Equals, value: a}]}}}"), "rule r", "it reads the service account that asks"},
+		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{ serviceAccountNamespace }}', operator: Equals, value: a}]}}}"), "rule r", "it reads that account's namespace"},
+		{rule(pods, "context: [{name: u, variable: {jmesPath: request.userInfo.username}}]", passes), "rule r", "a variable is the user"},
+		{rule(pods, "validate: {pattern: {metadata: {labels: {'{{request.userInfo.username}}': '?*'}}}}"), "rule r", "the name of a member is the user"},
+		{rule(pods, "exclude: {any: [{resources: {namespaces: [a]}}]}", passes), "", "it leaves out a namespace"},
 		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{ to_string(request) }}', operator: Equals, value: a}]}}}"), "rule r", "the whole request has the user in it"},
 		{rule(pods, "validate: {pattern: {spec: {serviceAccountName: '!default'}}}"), "", "a pod's field of that name is the object's"},
 		{rule(pods, "validate: {message: '{{request.object.spec.serviceAccountName}}', pattern: {metadata: {name: '?*'}}}"), "", "so is this"},
@@ -32,6 +36,22 @@ func TestUnscanned(t *testing.T) {
 		}
 		if (p.Unscanned == "") != (row.want == "") || !strings.Contains(p.Unscanned, row.want) {
 			t.Errorf("%s: %q, want %q", row.reason, p.Unscanned, row.want)
+		}
+	}
+}
+
+// TestNamesLikeTheRequest: what has another letter before or behind is another name.
+func TestNamesLikeTheRequest(t *testing.T) {
+	for _, letter := range []string{"", "_", "-", "0", "9", "a", "z", "A", "Z"} {
+		for _, name := range []string{"request" + letter, letter + "request"} {
+			text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: '{{ \"" + name + "\" }}', deny: {}}}]}}"
+			p, err := newCompiler(t, nil).Compile([]byte(text), "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (p.Unscanned != "") != (letter == "") {
+				t.Errorf("%s: %q", name, p.Unscanned)
+			}
 		}
 	}
 }

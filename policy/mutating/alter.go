@@ -3,6 +3,7 @@ package mutating
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ var _ policy.Alteration = (*alteration)(nil)
 // alteration compiles what a policy says of what is there already: the targets, or
 // without any what it matches itself.
 func (b *builder) alteration(r *rule) (*alteration, error) {
-	a := &alteration{rule: r, self: b.spec.TargetMatchConstraints == nil, requester: readsRequester(r.program)}
+	a := &alteration{rule: r, self: b.spec.TargetMatchConstraints == nil}
 	errs := []error{derivable(b.spec.MatchConstraints)}
 	path, chosen := "spec.matchConstraints", b.spec.MatchConstraints
 	if doc := b.spec.TargetMatchConstraints; doc != nil {
@@ -45,7 +46,11 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 	a.selections, err = b.selections(chosen, path)
 	errs = append(errs, err)
 	a.conditions, err = celpolicy.CompileConditions(r.program.scope, b.spec.TargetMatchConditions, "spec.targetMatchConditions")
-	return a, errors.Join(append(errs, err)...)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	a.requester = readsRequester(r.program, a.conditions)
+	return a, nil
 }
 
 // derivable refuses triggers that nobody could derive the work from again: those that
@@ -68,9 +73,10 @@ func derivable(doc *admission.MatchResources) error {
 	return errors.Join(errs...)
 }
 
-// readsRequester reports whether an expression reads who made the trigger.
-func readsRequester(p *program) bool {
-	programs := append([]*cel.Program(p.conditions), p.annotations.Programs()...)
+// readsRequester reports whether an expression reads who made the trigger: one of the
+// policy's, or a condition on targets.
+func readsRequester(p *program, conditions celpolicy.Conditions) bool {
+	programs := slices.Concat(p.conditions, conditions, p.annotations.Programs())
 	for i := range p.mutations {
 		programs = append(programs, p.mutations[i].makes)
 	}

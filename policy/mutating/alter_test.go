@@ -33,6 +33,9 @@ func TestExisting(t *testing.T) {
 		{"a kind", targets, "apps/v1 Deployment "},
 		{"names", strings.Replace(targets, "[deployments]", "[deployments], resourceNames: [a, b]", 1), "apps/v1 Deployment a, apps/v1 Deployment b "},
 		{"kinds", "resourceRules: [{apiGroups: ['', apps], apiVersions: [v1], operations: [DELETE], resources: [pods, deployments]}]", "v1 Pod , apps/v1 Deployment "},
+		{"any scope", strings.Replace(targets, "[deployments]", "[deployments], scope: '*'", 1), "apps/v1 Deployment "},
+		{"any namespace", targets + ", namespaceSelector: {}", "apps/v1 Deployment "},
+		{"any labels", targets + ", objectSelector: {}", "apps/v1 Deployment "},
 		{"labels", targets + ", objectSelector: {matchLabels: {a: b}, matchExpressions: [{key: c, operator: Exists}]}", "apps/v1 Deployment  a=b,c"},
 	} {
 		p := compile(t, existing(c.constraints))
@@ -48,6 +51,9 @@ func TestExisting(t *testing.T) {
 			got = append(got, s.APIVersion+" "+s.Kind+" "+s.Name)
 			if s.Position != i || s.Namespace != "" {
 				t.Errorf("%s: %+v", c.reason, s)
+			}
+			if strings.Contains(c.want, "=") != (s.Labels != nil) {
+				t.Errorf("%s: labels that select: %v", c.reason, s.Labels)
 			}
 			if s.Labels != nil && (s.Labels.Matches(map[string]string{"a": "b"}) || !s.Labels.Matches(map[string]string{"a": "b", "c": "d"})) {
 				t.Errorf("%s: its labels", c.reason)
@@ -84,6 +90,80 @@ func TestAlter(t *testing.T) {
 	fails := compile(t, existing(targets)+"  targetMatchConditions: [{name: web, expression: 'object.spec.none == 1'}]\n")
 	if left := alter(t, fails, subject(t, trigger))[0].Alter(t.Context(), by, web); left.Result != policy.Undecided {
 		t.Errorf("a condition that cannot be asked: %+v", left)
+	}
+}
+
+// TestNamespaceOfTheTarget: of the trigger's namespace the labels are known, and of
+// another one nobody knows them.
+func TestNamespaceOfTheTarget(t *testing.T) {
+	p := compile(t, existing(targets)+"  targetMatchConditions: [{name: team, expression: \"namespaceObject.metadata.labels.team == 'a'\"}]\n")
+	result := alter(t, p, subject(t, trigger))[0]
+	for namespace, want := range map[string]policy.Result{"shop": policy.Pass, "other": policy.Undecided} {
+		web := object(t, strings.Replace(deployment(onePod), "{name: web", "{namespace: "+namespace+", name: web", 1))
+		if got := result.Alter(t.Context(), result.Selections[0], web); got.Result != want {
+			t.Errorf("%s: %+v", namespace, got)
+		}
+	}
+}
+
+// TestRequester says when who made the trigger has to be remembered: whatever reads it.
+func TestRequester(t *testing.T) {
+	changes := func(expression, more string) string {
+		return strings.Replace(existing(targets), "object.metadata.name + ' by ' + request.name", expression, 1) + more
+	}
+	condition := func(field, expression string) string {
+		return changes("'a'", "  "+field+": [{name: a, expression: \""+expression+"\"}]\n")
+	}
+	for _, c := range []struct {
+		reason, text string
+		want         bool
+	}{
+		{"nothing", changes("'a'", ""), false},
+		{"a mutation", changes("request.userInfo.username", ""), true},
+		{"another member", changes("request.name", ""), false},
+		{"all of the request", changes("string([request].size())", ""), true},
+		{"all of the object", changes("string([object].size())", ""), false},
+		{"a member of the object", changes("string(object.userInfo)", ""), false},
+		{"a condition on triggers", condition("matchConditions", "request.userInfo.username == 'ann'"), true},
+		{"another one", condition("matchConditions", "request.name == 'ann'"), false},
+		{"a condition on targets", condition("targetMatchConditions", "request.userInfo.username == 'ann'"), true},
+		{"another one of those", condition("targetMatchConditions", "request.name == 'ann'"), false},
+		{"an annotation", changes("'a'", "  auditAnnotations: [{key: a, valueExpression: request.userInfo.username}]\n"), true},
+		{"a variable", changes("variables.who", "  variables: [{name: who, expression: request.userInfo.username}]\n"), true},
+	} {
+		if got := compile(t, c.text).Alterations[0].NeedsRequester(); got != c.want {
+			t.Errorf("%s: %v", c.reason, got)
+		}
+	}
+}
+
+// TestSelects says which objects may be triggers.
+func TestSelects(t *testing.T) {
+	text := strings.Replace(existing(targets), "[configmaps]", "[pods]", 1)
+	some := strings.Replace(text, "  evaluation:", "    namespaceSelector: {matchLabels: {team: a}}\n  evaluation:", 1)
+	ephemeral := func(s *policy.Subject) { s.Subresource = "ephemeralcontainers" }
+	elsewhere := func(s *policy.Subject) { s.NamespaceLabels = map[string]string{"team": "b"} }
+	for _, c := range []struct {
+		reason, text string
+		subject      *policy.Subject
+		want         bool
+	}{
+		{"what it matches", text, subject(t, pod(onePod)), true},
+		{"another kind", text, subject(t, trigger), false},
+		{"a subresource", text, subject(t, pod(onePod), ephemeral), false},
+		{"a document", text, &policy.Subject{Document: true}, false},
+		{"a namespace of these labels", some, subject(t, pod(onePod)), true},
+		{"of others", some, subject(t, pod(onePod), elsewhere), false},
+		{"of which nobody knows", some, subject(t, pod(onePod), unknown), true},
+	} {
+		of := compile(t, c.text).Alterations[0]
+		if got := of.Selects(c.subject); got != c.want {
+			t.Errorf("%s: %v", c.reason, got)
+		}
+		selected := of.Existing(t.Context(), policy.Case{Subject: c.subject})
+		if asked := selected.Result == policy.Pass; asked != (c.want && c.text == text || c.reason == "a namespace of these labels") {
+			t.Errorf("%s: it is asked: %+v", c.reason, selected)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package mutating_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,18 +24,27 @@ func (widgets) Named(group, name string) []constraint.Resource {
 func TestRefused(t *testing.T) {
 	good := about("pods", merges("Object{}"))
 	compile(t, head+good)
+	namesOf := func(n int) string {
+		return strings.Replace(targets, "[deployments]", "[deployments], resourceNames: ["+strings.Repeat("a, ", n-1)+"a]", 1)
+	}
+	compile(t, existing(namesOf(200)))
+	compile(t, head+about("pods", merges(slices.Repeat([]string{"Object{}"}, 200)...)))
 	for _, c := range []struct{ reason, text, want string }{
 		{"an unknown field", head + good + "  nosuch: 1\n", "spec.nosuch: unknown field"},
 		{"another API", strings.Replace(head, "/v1", "/v2", 1) + good, "is no MutatingPolicy"},
 		{"another kind", strings.Replace(head, "MutatingPolicy", "ValidatingPolicy", 1) + good, "is no MutatingPolicy"},
 		{"no name", strings.Replace(head, "name: test", "labels: {}", 1) + good, "metadata.name: is empty"},
 		{"no mutation", head + about("pods", ""), "spec.mutations: want 1 to 200, found 0"},
+		{"too many mutations", head + about("pods", merges(slices.Repeat([]string{"Object{}"}, 201)...)), "spec.mutations: want 1 to 200, found 201"},
 		{"nothing that it matches", head + "spec:\n" + merges("Object{}"), "spec.matchConstraints.resourceRules: is empty"},
 		{"deletions alone", head + strings.Replace(good, "CREATE, UPDATE", "DELETE", 1), "spec.matchConstraints.resourceRules: are about neither CREATE nor UPDATE"},
 		{"a kind that nobody knows", head + about("example.com/widgets", merges("Object{}")), "no kind is known"},
 		{"no type of patch", head + about("pods", "  mutations: [{applyConfiguration: {expression: 'Object{}'}}]\n"), `spec.mutations[0].patchType: unknown value ""`},
 		{"another type of patch", head + about("pods", "  mutations: [{patchType: JSONPatch, applyConfiguration: {expression: 'Object{}'}}]\n"), "spec.mutations[0]: want jsonPatch and nothing else"},
 		{"both", head + about("pods", "  mutations: [{patchType: ApplyConfiguration, jsonPatch: {expression: '[]'}, applyConfiguration: {expression: 'Object{}'}}]\n"), "spec.mutations[0]: want applyConfiguration and nothing else"},
+		{"nothing to merge", head + about("pods", "  mutations: [{patchType: ApplyConfiguration}]\n"), "spec.mutations[0]: want applyConfiguration and nothing else"},
+		{"no operations", head + about("pods", "  mutations: [{patchType: JSONPatch}]\n"), "spec.mutations[0]: want jsonPatch and nothing else"},
+		{"both for the other type", head + about("pods", "  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[]'}, applyConfiguration: {expression: 'Object{}'}}]\n"), "spec.mutations[0]: want jsonPatch and nothing else"},
 		{"no CEL", head + about("pods", merges("Object{")), "spec.mutations[0].applyConfiguration.expression: ERROR"},
 		{"no Object", head + about("pods", merges("{'a': 'b'}")), "has to be Object"},
 		{"a part for the object", head + about("pods", merges("Object.spec{}")), "has to be Object"},
@@ -45,6 +55,8 @@ func TestRefused(t *testing.T) {
 		{"parameters", head + about("pods", merges("params == null ? Object{} : Object{}")), "undeclared reference to 'params'"},
 		{"exceptions", head + about("pods", merges("exceptions == null ? Object{} : Object{}")), "undeclared reference to 'exceptions'"},
 		{"a variable that is not there", head + about("pods", merges("variables.a ? Object{} : Object{}")), "undefined field 'a'"},
+		{"a variable that does not compile", head + good + "  variables: [{name: a, expression: nothing}]\n", "spec.variables[0].expression"},
+		{"an annotation that reads what nobody knows", head + good + "  auditAnnotations: [{key: a, valueExpression: string(request.options)}]\n", "spec.auditAnnotations[0].valueExpression: request.options is not known here"},
 		{"what nobody knows of a request", head + about("pods", merges("request.options == null ? Object{} : Object{}")), "request.options is not known here"},
 		{"a wrong condition", head + good + "  matchConditions: [{name: a, expression: '1'}]\n", "spec.matchConditions[0].expression: the value is of type int"},
 		{"a condition without a name", head + good + "  matchConditions: [{expression: 'true'}]\n", "spec.matchConditions[0].name"},
@@ -62,6 +74,10 @@ func TestRefused(t *testing.T) {
 		{"targets of every version", existing("resourceRules: [{apiGroups: [''], apiVersions: ['*'], resources: [secrets]}]"), "spec.targetMatchConstraints.resourceRules[0]: a choice of Secret of version *"},
 		{"targets that are subresources", existing("resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments/scale]}]"), `and subresource "scale"`},
 		{"targets by scope", existing("resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [secrets], scope: Cluster}]"), "spec.targetMatchConstraints.resourceRules[0].scope"},
+		{"too many targets", existing(namesOf(201)), "spec.targetMatchConstraints.resourceRules: want 1 to 200 kinds and names, found 201"},
+		{"targets of a kind that nobody knows", existing(strings.Replace(targets, "deployments", "widgets", 1)), "no kind is known"},
+		{"targets by labels that there cannot be", existing(targets + ", objectSelector: {matchExpressions: [{key: a, operator: Like}]}"), "spec.targetMatchConstraints.objectSelector"},
+		{"triggers that are subresources", strings.Replace(existing(targets), "[configmaps]", "[pods/exec]", 1), "spec.matchConstraints.resourceRules[0].resources[0]: a policy about what is there already whose triggers are pods/exec"},
 		{"a wrong condition on targets", existing(targets) + "  targetMatchConditions: [{name: a, expression: '1'}]\n", "spec.targetMatchConditions[0].expression: the value is of type int"},
 		{"a trigger that is gone", strings.Replace(existing(targets), "CREATE, UPDATE", "CREATE, DELETE", 1), "spec.matchConstraints.resourceRules[0].operations[1]: the operation DELETE of a policy about what is there already is not supported"},
 		{"triggers of every kind", strings.Replace(existing(targets), "[configmaps]", "['*']", 1), "spec.matchConstraints.resourceRules[0].resources[0]"},
@@ -89,6 +105,9 @@ status: {generated: true}
 `))
 		if !p.FailOpen || len(p.Mutations) != 3 || p.Kind != "MutatingPolicy" {
 			t.Errorf("%s: %+v", version, p)
+		}
+		if dialect := (mutating.Policies{}); !dialect.Recognises("policies.kyverno.io/"+version, "MutatingPolicy") || dialect.Recognises("policies.kyverno.io/"+version, "ImageValidatingPolicy") {
+			t.Error("the dialect recognises", version)
 		}
 		if !mutating.Recognises("policies.kyverno.io/"+version, "NamespacedMutatingPolicy") || mutating.Recognises("kyverno.io/"+version, "MutatingPolicy") {
 			t.Error("recognises", version)

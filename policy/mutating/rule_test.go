@@ -67,6 +67,7 @@ func TestConfigurations(t *testing.T) {
 func TestRefusedConfigurations(t *testing.T) {
 	for _, c := range []struct{ reason, expression, want string }{
 		{"an atomic list", "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['-v']}]}}", "would replace all of spec.containers.args: use a JSONPatch, or set spec.evaluation.useServerSideApply"},
+		{"an atomic map", "Object{spec: Object.spec{nodeSelector: {'a': 'b'}}}", "would replace all of spec.nodeSelector: use a JSONPatch"},
 		{"a type at another place", "Object{spec: Object.spec{securityContext: Object.spec.other{runAsNonRoot: true}}}", "Object.spec.other{...} stands where Object.spec.securityContext{...} belongs"},
 		{"a field that no pod has", "Object{spec: Object.spec{nosuch: 1}}", "the configuration does not fit the type Pod"},
 		{"text for a number", "Object{spec: Object.spec{terminationGracePeriodSeconds: '5'}}", "does not fit the type Pod"},
@@ -78,6 +79,21 @@ func TestRefusedConfigurations(t *testing.T) {
 		what, why := verdict(results)
 		if what != "undecided" || !strings.Contains(why, c.want) || changed != nil || !strings.HasPrefix(why, "spec.mutations[0].applyConfiguration.expression: the mutation cannot be made: ") {
 			t.Errorf("%s: %s %q %v", c.reason, what, why, changed)
+		}
+	}
+}
+
+// TestOddObjects are merged with as far as they are of their type.
+func TestOddObjects(t *testing.T) {
+	p := compile(t, head+about("pods", merges("Object{metadata: Object.metadata{labels: {'a': 'b'}}}")))
+	for spec, want := range map[string]string{
+		onePod: "pass", "{containers: [{name: a, env: [{name: A, value: b}, {name: A, value: c}]}]}": "pass",
+		"{containers: [], nosuch: 1}": "undecided",
+	} {
+		changed, results := mutate(t, subject(t, pod(spec)), []*policy.Policy{p})
+		what, why := verdict(results)
+		if what != want || want == "undecided" && !strings.Contains(why, "the object does not fit the type Pod") || (changed != nil) != (want == "pass") {
+			t.Errorf("%s: %s %s %s", spec, what, why, written(changed))
 		}
 	}
 }
@@ -144,6 +160,14 @@ func TestRefusedOperations(t *testing.T) {
 		{"remove what is not there", "JSONPatch{op: 'remove', path: '/metadata/annotations'}", "there is nothing"},
 		{"replace what is not there", "JSONPatch{op: 'replace', path: '/metadata/annotations', value: {'a': 'b'}}", "there is nothing"},
 		{"past the end", "JSONPatch{op: 'add', path: '/spec/containers/2', value: {'name': 'b'}}", "there is nothing"},
+		{"replace past the end", "JSONPatch{op: 'replace', path: '/spec/containers/1', value: {'name': 'b'}}", "there is nothing"},
+		{"remove past the end", "JSONPatch{op: 'remove', path: '/spec/containers/1'}", "there is nothing"},
+		{"from past the end", "JSONPatch{op: 'copy', from: '/spec/containers/1/name', path: '/metadata/labels/a'}", "there is nothing"},
+		{"from no pointer", "JSONPatch{op: 'copy', from: 'spec', path: '/spec/a'}", "from: \"spec\" is no JSON pointer"},
+		{"below what is no index", "JSONPatch{op: 'add', path: '/spec/containers/x/tty', value: true}", `"x" is no index`},
+		{"a test of what is no index", "JSONPatch{op: 'test', path: '/spec/containers/x', value: null}", `"x" is no index`},
+		{"the deepest pointer", "JSONPatch{op: 'add', path: '" + strings.Repeat("/a", 200) + "', value: 1}", "there is nothing"},
+		{"a deeper one", "JSONPatch{op: 'add', path: '" + strings.Repeat("/a", 201) + "', value: 1}", "the parts of a pointer"},
 		{"before the beginning", "JSONPatch{op: 'remove', path: '/spec/containers/-1'}", `"-1" is no index`},
 		{"an index with a zero", "JSONPatch{op: 'remove', path: '/spec/containers/00'}", `"00" is no index`},
 		{"in a text", "JSONPatch{op: 'add', path: '/metadata/name/a', value: 'b'}", "there is nothing"},
@@ -161,6 +185,32 @@ func TestRefusedOperations(t *testing.T) {
 		what, why := verdict(results)
 		if what != "undecided" || !strings.Contains(why, c.want) || changed != nil {
 			t.Errorf("%s: %s %q %v", c.reason, what, why, written(changed))
+		}
+	}
+}
+
+// TestBounds has what is just in bounds be made, and nothing beyond.
+func TestBounds(t *testing.T) {
+	nested := func(depth int) string {
+		text := "JSONPatch{op: 'add', path: '/metadata/a', value: {'a': 'b'}}"
+		for range depth - 1 {
+			text += ", JSONPatch{op: 'move', from: '/metadata/a', path: '/metadata/b'}, JSONPatch{op: 'add', path: '/metadata/a', value: {}}, JSONPatch{op: 'move', from: '/metadata/b', path: '/metadata/a/x'}"
+		}
+		return text + ", JSONPatch{op: 'copy', from: '/metadata/a', path: '/metadata/c'}"
+	}
+	third := "JSONPatch{op: 'copy', from: '/metadata/annotations/a', path: '/metadata/labels/a'}"
+	thirds := strings.Join([]string{third, third, third}, ", ")
+	large := strings.Replace(pod(onePod), "labels:", "annotations: {a: "+strings.Repeat("x", 1<<20-8)+"}, labels:", 1)
+	for _, c := range []struct{ reason, object, operations, want string }{
+		{"the deepest value", pod(onePod), nested(200), ""},
+		{"a deeper one", pod(onePod), nested(201), "the depth of what the patch writes"},
+		{"as much as may be written", large, thirds, ""},
+		{"and one value more", large, thirds + ", JSONPatch{op: 'add', path: '/metadata/labels/b', value: ''}", "what the patch writes"},
+	} {
+		changed, results := mutate(t, subject(t, c.object), []*policy.Policy{compile(t, head+about("pods", patches("["+c.operations+"]")))})
+		what, why := verdict(results)
+		if c.want == "" && (what != "pass" || changed == nil) || c.want != "" && (what != "undecided" || !strings.Contains(why, c.want)) {
+			t.Errorf("%s: %s %.300s", c.reason, what, why)
 		}
 	}
 }
@@ -282,7 +332,7 @@ func TestExceptions(t *testing.T) {
 }
 
 func TestBroken(t *testing.T) {
-	compiler := mutating.New(mutating.Options{})
+	compiler := mutating.Policies{Compiler: mutating.New(mutating.Options{})}
 	why := errors.New("it is broken")
 	p := compiler.Broken([]byte(head+about("pods", merges("not CEL"))), "test.yaml", why)
 	for text, want := range map[string]string{pod(onePod): "undecided", deployment(onePod): "undecided", "{apiVersion: v1, kind: Service, metadata: {name: a}}": "nothing"} {

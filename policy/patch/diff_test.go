@@ -36,6 +36,10 @@ func TestDiff(t *testing.T) {
 		{`{a: [{name: x, v: 1}]}`, `{a: [{name: q, v: 1}]}`, `[replace /a/0 {"name":"q","v":1}]`, "another name is another element"},
 		{`{a: [{v: 1, w: 1}]}`, `{a: [{v: 2, w: 1}]}`, `[replace /a/0/v 2]`, "elements without names"},
 		{`{a: [{name: x}, {name: y}, {name: z}]}`, `{a: [{name: x}, {name: z, v: 1}]}`, `[add /a/2/v 1] [remove /a/1]`, "an element less and one changed"},
+		{`{a: [{name: x}, t]}`, `{a: [u]}`, `[replace /a/1 "u"] [remove /a/0]`, "a text is more like a text than an object is"},
+		{`{a: [t]}`, `{a: [u, {name: x}]}`, `[add /a/1 {"name":"x"}] [replace /a/0 "u"]`, "the other way round, too"},
+		{`{a: [{v: 1}]}`, `{a: [{name: null, v: 2}]}`, `[replace /a/0 {"name":null,"v":2}]`, "a name that only one has"},
+		{`{a: [{name: null, v: 1}]}`, `{a: [{v: 2}]}`, `[replace /a/0 {"v":2}]`, "whichever has it"},
 		{`{a: [[1, 2], [3]]}`, `{a: [[1], [3]]}`, `[remove /a/0/1]`, "lists in lists"},
 	} {
 		before, after := object(t, c.before), object(t, c.after)

@@ -107,19 +107,18 @@ func (p place) context() core.SecurityContext {
 
 // inContainer adds a fault of a container that the check forbids when it has
 // nothing else. Values nil: the field is missing.
-func (f *finder) inContainer(p place, field string, alone core.Container, pod *core.PodSecurityContext, values any) bool {
+func (f *finder) inContainer(p place, field string, alone core.Container, pod *core.PodSecurityContext, values any) {
 	alone.Name = p.Name
 	if !f.forbids(&meta.ObjectMeta{}, core.PodSpec{SecurityContext: pod, Containers: []core.Container{alone}}) {
-		return false
+		return
 	}
 	path := p.path + field
 	f.found = append(f.found, fault{path: path, starred: star(path), container: true, name: p.Name, image: p.Image}.with(values))
-	return true
 }
 
 // ofContext is inContainer for a field of the security context.
-func (f *finder) ofContext(p place, field string, context core.SecurityContext, values any) bool {
-	return f.inContainer(p, "securityContext."+field, core.Container{SecurityContext: &context}, nil, values)
+func (f *finder) ofContext(p place, field string, context core.SecurityContext, values any) {
+	f.inContainer(p, "securityContext."+field, core.Container{SecurityContext: &context}, nil, values)
 }
 
 // with sets the forbidden values: a text, a list of them, a number, a bool, or

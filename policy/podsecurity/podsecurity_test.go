@@ -150,6 +150,122 @@ func TestExclusions(t *testing.T) {
 	}
 }
 
+// TestExcludedFields: each field is excluded by its own name and values, and no other is.
+func TestExcludedFields(t *testing.T) {
+	const (
+		inWeb    = "securityContext: *safe\n"
+		inPod    = "securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}"
+		safe     = "allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}"
+		web      = "ghcr.io/acme/*"
+		appArmor = "container.apparmor.security.beta.kubernetes.io/"
+	)
+	of := func(control, image, field string, values ...string) podsecurity.Exclusion {
+		e := podsecurity.Exclusion{ControlName: control, RestrictedField: field, Values: values}
+		if image != "" {
+			e.Images = []string{image}
+		}
+		return e
+	}
+	with := func(more string) string { return "securityContext: {" + safe + ", " + more + "}\n" }
+	unconfined := change(t, inPod, "securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}, appArmorProfile: {type: Unconfined}}")
+	unconfinedWeb := change(t, inWeb, with("appArmorProfile: {type: Unconfined}"))
+	annotated := change(t, "team: a", appArmor+"web: unconfined, "+appArmor+"side: runtime/default")
+	asRoot, rootWeb := change(t, "runAsNonRoot: true", "runAsNonRoot: false"), change(t, inWeb, with("runAsNonRoot: false"))
+	host := change(t, inWeb, with("windowsOptions: {hostProcess: true}"))
+	bare := change(t, inPod, "hostname: web", inWeb, with("windowsOptions: {hostProcess: true}, runAsUser: 0"))
+	without := change(t, "name: side, image: proxy, securityContext: *safe", "name: side, image: proxy")
+	silent := change(t, "name: side, image: proxy, securityContext: *safe", "name: side, image: proxy, securityContext: {capabilities: {drop: [ALL]}}")
+	drops := change(t, inWeb, "securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [NET_RAW]}}\n")
+	const escalation, drop = "spec.containers[*].securityContext.allowPrivilegeEscalation", "spec.containers[*].securityContext.capabilities.drop"
+	for _, row := range []struct {
+		name, pod string
+		exclude   podsecurity.Exclusion
+		violated  string
+	}{
+		{"a profile of the pod, and its containers are excluded", change(t, "RuntimeDefault", "Unconfined"), of("Seccomp", "*", ""), "seccompProfile_baseline seccompProfile_restricted"},
+		{"AppArmor's field of the pod", unconfined, of("AppArmor", "", "spec.securityContext.appArmorProfile.type", "Unconfined"), ""},
+		{"with another value", unconfined, of("AppArmor", "", "spec.securityContext.appArmorProfile.type", "Localhost"), "appArmorProfile"},
+		{"AppArmor's field of a container", unconfinedWeb, of("AppArmor", web, "spec.containers[*].securityContext.appArmorProfile.type", "Unconfined"), ""},
+		{"of another image", unconfinedWeb, of("AppArmor", "proxy", "spec.containers[*].securityContext.appArmorProfile.type", "Unconfined"), "appArmorProfile"},
+		{"one of two annotations is forbidden, and excluded", annotated, of("AppArmor", "", "metadata.annotations", "unconfined"), ""},
+		{"by the annotation's own name", annotated, of("AppArmor", "", "metadata.annotations["+appArmor+"*]", "unconfined"), ""},
+		{"with another value of the annotation", annotated, of("AppArmor", "", "metadata.annotations["+appArmor+"*]", "runtime/default"), "appArmorProfile"},
+		{"one container runs as root, and is excluded", rootWeb, of("Running as Non-root", web, ""), ""},
+		{"and another is excluded", rootWeb, of("Running as Non-root", "proxy", ""), "runAsNonRoot"},
+		{"the pod runs as root, and the containers are excluded", asRoot, of("Running as Non-root", "*", ""), "runAsNonRoot"},
+		{"the pod runs as root, and is excluded without its containers", asRoot, of("Running as Non-root", "", ""), "runAsNonRoot"},
+		{"a process of the host", host, of("HostProcess", web, ""), ""},
+		{"a process of the host, of another image", host, of("HostProcess", "proxy", ""), "windowsHostProcess"},
+		{"a process of the host, in a pod that says nothing", bare, of("HostProcess", web, ""), "runAsNonRoot runAsUser seccompProfile_restricted"},
+		{"a user, in a pod that says nothing", bare, of("Running as Non-root user", web, ""), "windowsHostProcess runAsNonRoot seccompProfile_restricted"},
+		{"no security context: the field is missing, whatever the value", without, of("Privilege Escalation", "proxy", escalation, "true"), "capabilities_restricted"},
+		{"a security context without the field: its value is nil", silent, of("Privilege Escalation", "proxy", escalation, "nil"), ""},
+		{"and no other", silent, of("Privilege Escalation", "proxy", escalation, "true"), "allowPrivilegeEscalation"},
+		{"what is dropped has a value", drops, of("Capabilities", web, drop, "NET_*"), ""},
+		{"and no other", drops, of("Capabilities", web, drop, "ALL"), "capabilities_restricted"},
+	} {
+		got, err := compile(t, "restricted", "latest", row.exclude).Check(pod(t, row.pod))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, want := violated(got), strings.Fields(row.violated)
+		slices.Sort(want)
+		if slices.Sort(ids); !slices.Equal(ids, want) {
+			t.Errorf("%s: violated %q, want %q: %s", row.name, ids, want, got.Message("r"))
+		}
+	}
+}
+
+// TestViolationWithoutFields: what no field is known of cannot be excluded.
+func TestViolationWithoutFields(t *testing.T) {
+	all, err := podsecurity.CompileExclusions(everywhere("Seccomp"), "exclude")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := podsecurity.Result{Violations: []podsecurity.Violation{{ID: "seccompProfile_baseline", Control: "Seccomp"}}}
+	if got = got.Except(all); got.Met() {
+		t.Error("a violation of which no field is known was excluded")
+	}
+}
+
+// TestImages: those of a violation are told in full, and one that is none as it is written.
+func TestImages(t *testing.T) {
+	text := change(t, "&safe {allowPrivilegeEscalation: false, ", "&safe {", "image: proxy", "image: 'Not an image'")
+	got, err := compile(t, "restricted", "").Check(pod(t, text))
+	if err != nil || len(got.Violations) != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if images := fmt.Sprintf("%q", got.Violations[0].Images()); images != `["docker.io/library/busybox:latest" "ghcr.io/acme/web:1.0" "Not an image"]` {
+		t.Error(images)
+	}
+}
+
+// TestBoundsOfExclusions: the very last that are taken, and one more.
+func TestBoundsOfExclusions(t *testing.T) {
+	pods := slices.Repeat([]podsecurity.Exclusion{{ControlName: "Host Namespaces"}}, 201)
+	texts := slices.Repeat([]string{"a"}, 501)
+	capabilities := func(images, values int) []podsecurity.Exclusion {
+		return []podsecurity.Exclusion{{
+			ControlName: "Capabilities", RestrictedField: "spec.containers[*].securityContext.capabilities.add", Images: texts[:images], Values: texts[:values],
+		}}
+	}
+	for _, row := range []struct {
+		reason  string
+		exclude []podsecurity.Exclusion
+		good    bool
+	}{
+		{"as many exclusions as may be", pods[:200], true},
+		{"one more", pods, false},
+		{"as many images and values as may be", capabilities(500, 500), true},
+		{"an image more", capabilities(501, 1), false},
+		{"a value more", capabilities(1, 501), false},
+	} {
+		if _, err := podsecurity.CompileExclusions(row.exclude, "exclude"); (err == nil) != row.good {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+	}
+}
+
 func violated(r podsecurity.Result) []string {
 	var ids []string
 	for _, v := range r.Violations {
@@ -197,7 +313,7 @@ func TestCompileErrors(t *testing.T) {
 		{"a version without v", "baseline", "1.29", nil, "version", "v1.x"},
 		{"a version of another major", "baseline", "v2.0", nil, "version", "v1.x"},
 		{"an unknown control", "baseline", "", excluding(podsecurity.Exclusion{ControlName: "Hostports"}), "exclude[1].controlName", "Host Ports"},
-		{"a control of the other level", "baseline", "", excluding(podsecurity.Exclusion{ControlName: "Running as Non-root"}), "exclude[1].controlName", "level baseline"},
+		{"a control of the other level", "baseline", "", excluding(podsecurity.Exclusion{ControlName: "Running as Non-root"}), "exclude[1].controlName", "level baseline: want one of Capabilities, Seccomp"},
 		{"containers and no images", "restricted", "", excluding(podsecurity.Exclusion{ControlName: "Capabilities"}), "exclude[1].images", "which images"},
 		{"the pod and images", "restricted", "", excluding(podsecurity.Exclusion{ControlName: "Sysctls", Images: []string{"*"}}), "exclude[1].images", "as a whole"},
 		{"a field and no values", "restricted", "", excluding(podsecurity.Exclusion{ControlName: "Sysctls", RestrictedField: "spec.securityContext.sysctls[*].name"}), "exclude[1].values", "which values"},
@@ -279,6 +395,29 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 			} else if !strings.Contains(err.Error(), "spec.template.") {
 				t.Errorf("%s: %v does not say where", row.name, err)
 			}
+		}
+	}
+}
+
+// TestWhatIsNotRead: of a pod that cannot be read nobody asks where nothing is forbidden, and
+// what says nothing of security is not looked at.
+func TestWhatIsNotRead(t *testing.T) {
+	for _, row := range []struct {
+		reason, level, spec string
+		good                bool
+	}{
+		{"a bool, where all is allowed", "privileged", `{"hostNetwork": "true"}`, true},
+		{"a bool, where not all is", "baseline", `{"hostNetwork": "true"}`, false},
+		{"what a container is told", "baseline", `{"containers": [{"name": "a", "env": 7}]}`, true},
+		{"what a container listens to", "baseline", `{"containers": [{"name": "a", "ports": 7}]}`, false},
+	} {
+		var spec map[string]any
+		if err := json.Unmarshal([]byte(row.spec), &spec); err != nil {
+			t.Fatal(err)
+		}
+		got, err := compile(t, row.level, "").Check(podsecurity.NewPod(nil, spec, ""))
+		if (err == nil) != row.good || row.good && !got.Met() {
+			t.Errorf("%s: %v, %s", row.reason, err, got.Message("r"))
 		}
 	}
 }

@@ -51,6 +51,9 @@ func TestAttacks(t *testing.T) {
 		{"isCompliant { bits.lsh(1, 100000000000) > 0 }", "undefined function", "a number of any size"},
 		{"isCompliant { graph.reachable_paths({}, {}) }", "undefined function", "all ways through a graph"},
 		{"isCompliant { regex.globs_match(\"a\", \"b\") }", "undefined function", "expressions against expressions"},
+		{"isCompliant { strings.render_template(\"{{.x}}\", {}) == \"\" }", "undefined function", "templates, which loop"},
+		{"isCompliant { json.match_schema({}, {}) }", "undefined function", "schemas, which refer to others"},
+		{"isCompliant { trace(\"x\") }", "undefined function", "words for nobody"},
 		{"isCompliant { yaml.unmarshal(\"a\") }", "undefined function", "YAML, whose aliases multiply"},
 		{"isCompliant { " + strings.Repeat("[1 | ", 2000) + "true" + strings.Repeat("]", 2000) + " }", "nested deeper", "comprehensions without end"},
 		{"isCompliant { " + strings.Repeat("[1 | ", 20) + "true" + strings.Repeat("]", 20) + " }", "20 comprehensions are nested", "many comprehensions"},
@@ -95,10 +98,12 @@ func TestMemoryIsBounded(t *testing.T) {
 // TestMisspelt: what is not there makes "not" hold for everything.
 func TestMisspelt(t *testing.T) {
 	for policy, want := range map[string]string{
-		"isCompliant { not input.predicates.bad }":      "there is no input.predicates",
-		"isCompliant { not input[\"predicates\"].bad }": "there is no input",
-		"isCompliant { not input.predicate.bad }":       "",
-		"isCompliant { x := input; not x.bad }":         "",
+		"isCompliant { not input.predicates.bad }":                    "there is no input.predicates",
+		"isCompliant { not input[\"predicates\"].bad }":               "there is no input",
+		"isCompliant { not input.predicate.bad }":                     "",
+		"isCompliant { x := input; not x.bad }":                       "",
+		"isCompliant { strings.reverse(input.predicate.a) == \"b\" }": "",
+		"isCompliant { k := \"predicate\"; not input[k].bad }":        "",
 	} {
 		_, err := rego.Compile("package sigstore\n"+policy, rego.Options{Members: []string{"predicate", "predicateType"}})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

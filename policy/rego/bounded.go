@@ -37,11 +37,11 @@ func (c *Condition) bounded(input ast.Value) (rego.ResultSet, error) {
 	done := make(chan answered, 1)
 	go func() {
 		defer func() {
-			cancel()
-			<-c.running
 			if defect := recover(); defect != nil {
 				done <- answered{err: fmt.Errorf("rego: %v", defect)}
 			}
+			cancel()
+			<-c.running
 		}()
 		done <- c.evaluate(ctx, input)
 	}()

@@ -142,10 +142,10 @@ func (c *Condition) Holds(data any) (holds bool, why string, err error) {
 func all(list []any) (bool, string) {
 	for _, one := range list {
 		object, _ := one.(map[string]any)
-		if held, ok := object["result"].(bool); ok && held {
+		if held, _ := object["result"].(bool); held {
 			continue
 		}
-		if said, ok := object["error"].(string); ok && said != "" {
+		if said, _ := object["error"].(string); said != "" {
 			return false, shorten(said)
 		}
 		return false, answer + " has a result that is not true"

@@ -36,6 +36,8 @@ func TestHolds(t *testing.T) {
 		{results, `{"predicate":{"score":1}}`, false, "the score is too low", "the policy's own error"},
 		{"isCompliant[r] { input.predicate.list[_] == 1; r := {\"result\": true} }", `{"predicate":{"list":[]}}`, false, "no result", "no results"},
 		{"isCompliant[r] { r := {\"result\": true} }\nisCompliant[r] { r := {\"result\": false} }", `{}`, false, "not true", "one of two results"},
+		{"isCompliant[r] { r := {\"result\": false, \"error\": \"\"} }", `{}`, false, "not true", "an error without words"},
+		{"isCompliant[r] { r := {\"result\": false, \"error\": 1} }", `{}`, false, "not true", "an error that is no text"},
 		{"isCompliant[r] { r := {\"result\": \"true\"} }", `{}`, false, "not true", "a text as result"},
 		{"import rego.v1\nisCompliant if input.predicate.score >= 7", `{"predicate":{"score":7}}`, true, "", "the newer syntax"},
 	} {
@@ -77,6 +79,94 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// TestCompileTakes has the twins of what TestCompileRefuses refuses, and the bounds.
+func TestCompileTakes(t *testing.T) {
+	const rule = "\nisCompliant { true }"
+	policy := func(size int) string {
+		return "package sigstore\n#" + strings.Repeat("x", size-len("package sigstore\n#"+rule)) + rule
+	}
+	nested := func(deep int, opening, closing string) string {
+		return "package sigstore\nisCompliant { x := " + strings.Repeat(opening, deep) + "1" + strings.Repeat(closing, deep) + "; x == 1 }"
+	}
+	loops := func(deep int) string {
+		return "package sigstore\nisCompliant { " + strings.Repeat("[1 | ", deep) + "true" + strings.Repeat("]", deep) + " }"
+	}
+	for _, c := range []struct{ reason, taken, refused, want string }{
+		{"a member that is handed on", "package sigstore\nisCompliant { input.predicate.x == 1 }", "package sigstore\nisCompliant { input.subject.x == 1 }", "not handed on"},
+		{"a misspelt member", "package sigstore\nisCompliant { not input.predicate }", "package sigstore\nisCompliant { not input.predicates }", "there is no input.predicates"},
+		{"the largest", policy(256 << 10), policy(256<<10 + 1), "exceeds the bound"},
+		{"brackets", nested(49, "(", ")"), nested(50, "(", ")"), "nested deeper"},
+		{"brackets behind a quotation mark in a text", "package sigstore\nisCompliant { input.predicate != \"\\\"" + strings.Repeat("[", 50) + "\" }", nested(50, "[", "]"), "nested deeper"},
+		{"comprehensions", loops(8), loops(9), "9 comprehensions are nested"},
+		{"a text that ends", "package sigstore\nisCompliant { input.predicate == \"x\" }", "package sigstore\nisCompliant { input.predicate == \"x", "rego_parse_error"},
+		{"a raw text that ends", "package sigstore\nisCompliant { input.predicate == `x` }", "package sigstore\nisCompliant { input.predicate == `x", "rego_parse_error"},
+		{"a comment at the end", "package sigstore\nisCompliant { true } # x", "package sigstore\nisCompliant { true # x", "rego_parse_error"},
+	} {
+		options := rego.Options{Absent: []string{"subject"}, Members: []string{"predicate"}}
+		if _, err := rego.Compile(c.taken, options); err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+		if _, err := rego.Compile(c.refused, options); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q", c.reason, err, c.want)
+		}
+	}
+}
+
+func TestTimeless(t *testing.T) {
+	now := func() time.Time { return time.Unix(100, 0) }
+	for rules, want := range map[string]bool{
+		"isCompliant { input.x == 1 }":                            true,
+		"isCompliant { time.now_ns() > 0; input.x == 1 }":         false,
+		"isCompliant { input.x == 1 }\nold { time.now_ns() > 0 }": false,
+		"isCompliant { time.parse_rfc3339_ns(input.x) > 0 }":      true,
+		"isCompliant { x := time.now_ns(); input.x == x }":        false,
+	} {
+		condition, err := rego.Compile("package sigstore\n"+rules, rego.Options{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := condition.Timeless(); got != want {
+			t.Errorf("%s: %t, want %t", rules, got, want)
+		}
+	}
+}
+
+// TestDefect: what panics while a policy is evaluated is an error that says so, and
+// leaves its place to others.
+func TestDefect(t *testing.T) {
+	broken := true
+	condition, err := rego.Compile("package sigstore\nisCompliant { time.now_ns() > 0 }", rego.Options{Time: time.Minute, Now: func() time.Time {
+		if broken {
+			panic("the clock stands still")
+		}
+		return time.Unix(100, 0)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if held, _, err := condition.Holds(map[string]any{}); held || err == nil || !strings.Contains(err.Error(), "the clock stands still") {
+			t.Fatalf("held %t, %v", held, err)
+		}
+	}
+	broken = false
+	if held, _, err := condition.Holds(map[string]any{}); !held || err != nil {
+		t.Errorf("held %t, %v", held, err)
+	}
+}
+
+func TestWhyIsShort(t *testing.T) {
+	for size, want := range map[int]int{500: 500, 501: 503} {
+		condition, err := rego.Compile("package sigstore\nisCompliant[r] { r := {\"result\": false, \"error\": \""+strings.Repeat("x", size)+"\"} }", rego.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held, why, err := condition.Holds(map[string]any{}); held || len(why) != want || err != nil {
+			t.Errorf("%d bytes of %d, %v", len(why), size, err)
+		}
+	}
+}
+
 func TestClock(t *testing.T) {
 	at := time.Unix(100, 0)
 	clocked, err := rego.Compile("package sigstore\nisCompliant { time.now_ns() < 200000000000 }", rego.Options{Now: func() time.Time { return at }})
@@ -108,6 +198,26 @@ func TestHoldsIsBounded(t *testing.T) {
 	}
 	if _, _, err := condition.Holds(map[string]any{"predicate": strings.Repeat("x", 17<<20)}); err == nil || !strings.Contains(err.Error(), "exceeds the bound") {
 		t.Errorf("large: %v", err)
+	}
+}
+
+func TestData(t *testing.T) {
+	condition, err := rego.Compile("package sigstore\nisCompliant { true }", rego.Options{Time: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reason, want string
+		data         any
+	}{
+		{"the most", "", strings.Repeat("x", 16<<20-2)},
+		{"a byte more", "exceeds the bound", strings.Repeat("x", 16<<20-1)},
+		{"what JSON has no word for", "unsupported type", make(chan int)},
+	} {
+		held, _, err := condition.Holds(c.data)
+		if held != (c.want == "") || (err == nil) != held || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: held %t, %v", c.reason, held, err)
+		}
 	}
 }
 

@@ -13,6 +13,12 @@ func TestRefused(t *testing.T) {
 	good := asks("true")
 	compile(t, head+good)
 	many := strings.Repeat("  - {expression: 'true'}\n", 201)
+	documents := func(expression string) string {
+		return "spec: {evaluation: {mode: JSON}, validations: [{expression: \"" + expression + "\"}]}\n"
+	}
+	compile(t, head+about("pods", "  validations:\n"+strings.Repeat("  - {expression: 'true'}\n", 200)))
+	compile(t, head+documents("http.Get('https://a.example') == 1"))
+	compile(t, strings.Replace(head, "Validating", "NamespacedValidating", 1)+asks("request.name == 'a'"))
 	for _, c := range []struct{ reason, text, want string }{
 		{"an unknown field", head + good + "  nosuch: 1\n", "spec.nosuch: unknown field"},
 		{"a field of another dialect", head + good + "  paramKind: {apiVersion: v1, kind: ConfigMap}\n", "spec.paramKind: unknown field"},
@@ -52,6 +58,9 @@ func TestRefused(t *testing.T) {
 		{"http in a policy of a namespace", strings.Replace(head, "Validating", "NamespacedValidating", 1) + asks("http.Get('https://a.example') == 1"), "undeclared reference to 'http'"},
 		{"global context in one", strings.Replace(head, "Validating", "NamespacedValidating", 1) + asks("globalContext.Get('a', '') == 1"), "undeclared reference to 'globalContext'"},
 		{"another namespace in one", strings.Replace(head, "Validating", "NamespacedValidating", 1) + asks("resource.Get('v1', 'secrets', 'other', 'a') == {}"), "no matching overload"},
+		{"http in a policy of documents of one", strings.Replace(head, "Validating", "NamespacedValidating", 1) + documents("http.Get('https://a.example') == 1"), "undeclared reference to 'http'"},
+		{"what nobody knows, in a message", head + about("pods", "  validations: [{expression: 'true', messageExpression: string(request.options)}]\n"), "spec.validations[0].messageExpression: request.options is not known here"},
+		{"or in an annotation", head + good + "  auditAnnotations: [{key: a, valueExpression: string(request.options)}]\n", "spec.auditAnnotations[0].valueExpression: request.options is not known here"},
 		{"a request in a policy of documents", head + "spec: {evaluation: {mode: JSON}, validations: [{expression: \"request.name == 'a'\"}]}\n", "undeclared reference to 'request'"},
 	} {
 		_, err := validating.New(validating.Options{}).Compile([]byte(c.text), "test.yaml")
@@ -63,6 +72,9 @@ func TestRefused(t *testing.T) {
 
 // TestAccepted takes every field that has a meaning, and those that are ignored.
 func TestAccepted(t *testing.T) {
+	if p := compile(t, head+asks("true")); p.Unscanned != "" || p.FailOpen || p.AuditOnly {
+		t.Errorf("without any of them: %+v", p)
+	}
 	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 		text := strings.Replace(head, "/v1", "/"+version, 1) + about("pods", `  failurePolicy: Ignore
   validationActions: [Warn, Audit]
@@ -76,8 +88,11 @@ func TestAccepted(t *testing.T) {
 status: {autogen: {}}
 `)
 		p := compile(t, text)
-		if !p.FailOpen || !p.AuditOnly || len(p.Validations) != 2 || len(p.Hash) != 64 {
+		if !p.FailOpen || !p.AuditOnly || p.Unscanned == "" || len(p.Validations) != 2 || len(p.Hash) != 64 {
 			t.Errorf("%s: %+v", version, p)
+		}
+		if dialect := (validating.Policies{}); !dialect.Recognises("policies.kyverno.io/"+version, "ValidatingPolicy") || dialect.Recognises("policies.kyverno.io/"+version, "ImageValidatingPolicy") {
+			t.Error("the dialect recognises", version)
 		}
 		if !validating.Recognises("policies.kyverno.io/"+version, "NamespacedValidatingPolicy") || validating.Recognises("admissionregistration.k8s.io/"+version, "ValidatingPolicy") {
 			t.Error("recognises", version)

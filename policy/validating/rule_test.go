@@ -177,6 +177,7 @@ func TestDocuments(t *testing.T) {
 
 // TestMessages says what a failure says and does.
 func TestMessages(t *testing.T) {
+	longest := strings.Repeat("x", 5<<10)
 	for _, c := range []struct {
 		reason, entry, actions, want string
 		action                       policy.Action
@@ -186,6 +187,9 @@ func TestMessages(t *testing.T) {
 		{"an expression", "{expression: 'false', message: not so, messageExpression: \"'no, ' + object.metadata.name\"}", "[Audit]", "spec.validations[0]: no, web\n", policy.Audit},
 		{"of a variable", "{expression: 'false', messageExpression: \"'no, ' + variables.who\"}", "[Audit, Warn]", "spec.validations[0]: no, web\n", policy.Warn},
 		{"an expression that fails", "{expression: 'false', message: not so, messageExpression: string(object.none)}", "[Deny, Audit]", "spec.validations[0]: not so\n", policy.Enforce},
+		{"an expression that says nothing", "{expression: 'false', message: not so, messageExpression: \"''\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
+		{"the longest text", "{expression: 'false', message: not so, messageExpression: \"'" + longest + "'\"}", "", "spec.validations[0]: " + longest + "\n", policy.Enforce},
+		{"a longer one", "{expression: 'false', message: not so, messageExpression: \"'" + longest + "x'\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
 		{"the second", "{expression: 'true', message: not so}, {expression: 'false', message: nor so}", "", "spec.validations[1]: nor so\n", policy.Enforce},
 	} {
 		more := "  variables: [{name: who, expression: object.metadata.name}]\n  validations: [" + c.entry + "]\n"
@@ -248,9 +252,10 @@ func TestUnknownNamespace(t *testing.T) {
 func TestEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := compile(t, head+asks("true")).Validations[0].Validate(ctx, policy.Case{Subject: subject(t, pod(onePod))})
-	if got.Result != policy.Undecided {
-		t.Error("after the end:", got)
+	two := head + about("pods", "  validations: [{expression: 'true'}, {expression: 'true'}]\n")
+	got := compile(t, two).Validations[0].Validate(ctx, policy.Case{Subject: subject(t, pod(onePod))})
+	if got.Result != policy.Undecided || len(got.Reasons) != 1 {
+		t.Error("after the end, and what comes after it is not asked:", got)
 	}
 }
 
@@ -326,7 +331,7 @@ func TestTargets(t *testing.T) {
 
 // TestBroken has a document that does not compile leave open what it would protect.
 func TestBroken(t *testing.T) {
-	compiler := validating.New(validating.Options{})
+	compiler := validating.Policies{Compiler: validating.New(validating.Options{})}
 	why := errors.New("it is broken")
 	for _, c := range []struct {
 		reason, text string
@@ -353,6 +358,12 @@ func TestBroken(t *testing.T) {
 	audit := compiler.Broken([]byte(head+asks("not CEL")+"  validationActions: [Audit]\n"), "", why)
 	if results := validate(t, subject(t, pod(onePod)), []*policy.Policy{audit}); !audit.AuditOnly || results[0].Action != policy.Audit {
 		t.Errorf("%+v", results)
+	}
+	documents := compiler.Broken([]byte(head+"spec: {evaluation: {mode: JSON}, nosuch: 1}\n"), "", why)
+	for p, want := range map[*policy.Policy]bool{documents: true, audit: false} {
+		if of, ok := p.Validations[0].(interface{ OnlyDocuments() bool }); !ok || of.OnlyDocuments() != want {
+			t.Errorf("of documents alone: %v, want %v", !want, want)
+		}
 	}
 }
 

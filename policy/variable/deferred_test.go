@@ -55,6 +55,28 @@ func TestDeferredMembers(t *testing.T) {
 	}
 }
 
+// TestReadsAnything: what may read any member is said to, whatever stands beside it.
+func TestReadsAnything(t *testing.T) {
+	for _, c := range []struct {
+		template any
+		known    bool
+		reason   string
+	}{
+		{"{{ request.name }}", true, "one member"},
+		{"{{ @ }}", false, "all of them"},
+		{[]any{"{{ @ }}", "{{ request.name }}"}, false, "all of them, and one"},
+		{[]any{"{{ request.name }}", "{{ @ }}"}, false, "one, and all of them"},
+	} {
+		template, err := variable.Compile(newEngine(t), c.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names, known := template.Reads(); known != c.known {
+			t.Errorf("%s: %v %t", c.reason, names, known)
+		}
+	}
+}
+
 func TestDeferredErrors(t *testing.T) {
 	gone := errors.New("the ConfigMap is gone")
 	absent := &jmespath.UndefinedError{Expression: "x", Err: errors.New("is null")}
@@ -119,9 +141,10 @@ func TestExpression(t *testing.T) {
 			t.Errorf("%s: %v, %v", c.reason, got, err)
 		}
 	}
-	for _, source := range []string{"", "a b", "}} {{ a", "a }} b", "frobnicate(a)"} {
-		if _, err := variable.CompileExpression(newEngine(t), source, "/list"); err == nil || !strings.HasPrefix(err.Error(), "/list: ") {
-			t.Errorf("%q: %v", source, err)
+	for source, want := range map[string]string{"": "empty", "a b": "SyntaxError", "}} {{ a": "empty", "a }} b": "not balanced", "frobnicate(a)": "no function"} {
+		_, err := variable.CompileExpression(newEngine(t), source, "/list")
+		if err == nil || !strings.HasPrefix(err.Error(), "/list: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", source, err, want)
 		}
 	}
 	e, err := variable.CompileExpression(newEngine(t), "list[0]", "")

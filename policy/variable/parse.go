@@ -32,7 +32,7 @@ type parser struct {
 	path   string
 }
 
-// parts returns the text and the variables of the whole string, at least one.
+// parts returns the text and the variables of the whole string; none if it is empty.
 func (p *parser) parts() ([]node, error) {
 	var parts []node
 	var plain strings.Builder
@@ -60,9 +60,6 @@ func (p *parser) parts() ([]node, error) {
 		}
 	}
 	flush()
-	if len(parts) == 0 {
-		parts = append(parts, constant{""})
-	}
 	return parts, nil
 }
 

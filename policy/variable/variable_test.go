@@ -27,6 +27,7 @@ var ctx = variable.Context{
 		"hostile": "') || ('x", "template": "{{request.namespace}}"},
 	"keys": map[string]any{"data": map[string]any{"prod": "PEM"}},
 	"list": []any{"x", "y"},
+	"half": strings.Repeat("h", 1<<20),
 }
 
 func TestExecute(t *testing.T) {
@@ -90,9 +91,16 @@ func TestExecuteErrors(t *testing.T) {
 	if undefined := (*jmespath.UndefinedError)(nil); !errors.As(err, &undefined) {
 		t.Errorf("%v does not say that it is undefined", err)
 	}
-	for _, test := range []struct{ template, want, reason string }{
+	for _, test := range []struct {
+		template     any
+		want, reason string
+	}{
 		{"{{ to_upper(list) }}", "want a string", "a wrong type"},
+		{"{{ request.missing }}", "value: variable {{request.missing}}", "a value that stands nowhere"},
 		{"{{ keys.data.{{ request.missing }} }}", "request.missing", "the inner variable is to blame"},
+		{"{{ to_string({{ request.missing }}) }}", "request.missing", "what is not there is not null in a variable around it"},
+		{map[string]any{"k-{{ request.missing }}": 1}, "request.missing", "in a key"},
+		{strings.Repeat("{{ half }}", 2) + "x", "exceeds the bound", "a byte more than a text may have"},
 	} {
 		template, err := variable.Compile(newEngine(t), test.template)
 		if err != nil {
@@ -102,6 +110,13 @@ func TestExecuteErrors(t *testing.T) {
 		if undefined := (*jmespath.UndefinedError)(nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v (undefined %v): %s", test.template, err, errors.As(err, &undefined), test.reason)
 		}
+	}
+	template, err = variable.Compile(newEngine(t), strings.Repeat("{{ half }}", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := template.Execute(ctx); err != nil || len(fmt.Sprint(got)) != 2<<20 {
+		t.Errorf("as long as a text may be: %v", err)
 	}
 	template, err = variable.Compile(newEngine(t), map[string]any{"{{request.namespace}}": 1, "prod": 2})
 	if err != nil {
@@ -113,9 +128,18 @@ func TestExecuteErrors(t *testing.T) {
 }
 
 func TestCompileErrors(t *testing.T) {
-	deep := any("x")
-	for range 300 {
-		deep = []any{deep}
+	deep := func(levels int) any {
+		value := any("x")
+		for range levels {
+			value = []any{value}
+		}
+		return value
+	}
+	nested := func(levels int) string { return strings.Repeat("{{", levels) + "a" + strings.Repeat("}}", levels) }
+	for _, template := range []any{deep(200), nested(201), map[string]any{"k {{ a }}": "{{ a }}"}} {
+		if _, err := variable.Compile(newEngine(t), template); err != nil {
+			t.Errorf("as deep as may be: %v", err)
+		}
 	}
 	for _, test := range []struct {
 		template     any
@@ -128,13 +152,44 @@ func TestCompileErrors(t *testing.T) {
 		{"{{ a b }}", "SyntaxError", "no expression"},
 		{"{{ frobnicate(a) }}", "no function", "no such function"},
 		{[]any{"x", map[string]any{"k": "{{ a. }}"}}, "/1/k: ", "the place is named"},
-		{strings.Repeat("{{", 300) + "a" + strings.Repeat("}}", 300), "exceeds the bound", "too many levels"},
-		{deep, "exceeds the bound", "too deep"},
+		{map[string]any{"k {{ a": 1}, "not closed", "a key that is never closed"},
+		{nested(202), "exceeds the bound", "a level too many"},
+		{nested(300), "exceeds the bound", "too many levels"},
+		{deep(201), "exceeds the bound", "a level too deep"},
+		{deep(300), "exceeds the bound", "too deep"},
 		{struct{}{}, "not JSON", "no JSON"},
 	} {
 		_, err := variable.Compile(newEngine(t), test.template)
 		if compile := (*variable.CompileError)(nil); !errors.As(err, &compile) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v: %v does not say %q: %s", test.template, err, test.want, test.reason)
+		}
+	}
+}
+
+func TestOutside(t *testing.T) {
+	for _, c := range []struct {
+		template any
+		written  string
+		first    bool
+		reason   string
+	}{
+		{"plain", "plain", true, "no variable"},
+		{"", "", true, "an empty text"},
+		{`\{{ a }}`, "{{ a }}", true, "escaped"},
+		{"{{ a }}", "", false, "a variable alone"},
+		{"a {{ x }}", "a ", true, "text before it"},
+		{"{{ x }} b", " b", false, "text behind it"},
+		{"a {{ x }} b {{ y }}", "a  b ", true, "text before it and behind it"},
+		{"{{ x }} a {{ y }} b", " a  b", false, "text behind both"},
+		{7, "", false, "a number"},
+		{[]any{"a"}, "", false, "a list"},
+	} {
+		template, err := variable.Compile(newEngine(t), c.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written, first := template.Outside(); written != c.written || first != c.first {
+			t.Errorf("%s: %q %t", c.reason, written, first)
 		}
 	}
 }
@@ -147,6 +202,9 @@ func TestPlainCostsNothing(t *testing.T) {
 	}
 	if !template.Plain() {
 		t.Error("there is no variable in it")
+	}
+	if empty, err := variable.Compile(newEngine(t), ""); err != nil || !empty.Plain() {
+		t.Errorf("an empty text has a variable in it: %v", err)
 	}
 	if allocations := testing.AllocsPerRun(10, func() { _, _ = template.Execute(ctx) }); allocations != 0 {
 		t.Errorf("%v allocations", allocations)

@@ -86,38 +86,47 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := health.New(good); err != nil {
 		t.Error(err)
 	}
+	if _, err := health.New(good, health.WithRest(time.Second, time.Second)); err != nil {
+		t.Errorf("a rest that is always the same: %v", err)
+	}
 }
 
 // TestWhatOpens: silence, and nothing else.
 func TestWhatOpens(t *testing.T) {
+	const silent, present, nothing = "it is silent", "it is there", "nothing"
 	answered := func(kind image.Kind) error { return &image.Error{Kind: kind, Op: "ask", On: mirror} }
 	for _, test := range []struct {
 		reason string
 		err    error
-		opens  bool
+		says   string // of the registry
 	}{
-		{"success", nil, false},
-		{"nobody answered", answered(image.Unavailable), true},
-		{"what is not understood", errors.New("odd"), true},
-		{"time ran out", context.DeadlineExceeded, true},
-		{"time ran out inside a failure", &image.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, true},
-		{"who asked left", context.Canceled, false},
-		{"who asked left, inside a failure", &image.Error{Kind: image.Unavailable, Err: context.Canceled}, false},
-		{"it is not there", answered(image.NotFound), false},
-		{"it is refused", answered(image.Refused), false},
-		{"it is too much", answered(image.Bound), false},
-		{"it contradicts itself", answered(image.Corrupt), false},
-		{"an error of the registry's own", &registry.Error{Kind: image.Unavailable, Status: 503}, true},
-		{"an answer to a credential that is in doubt", &registry.Error{Kind: image.Unavailable, Status: 404}, false},
-		{"a question that was never sent", &registry.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, false},
-		{"an answer that is late", &registry.Error{Kind: image.Unavailable, Err: fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)}, true},
-		{"wrapped", fmt.Errorf("ask: %w", &registry.Error{Kind: image.Unavailable, Status: 401}), false},
+		{"success", nil, present},
+		{"nobody answered", answered(image.Unavailable), silent},
+		{"what is not understood", errors.New("odd"), silent},
+		{"time ran out", context.DeadlineExceeded, silent},
+		{"time ran out, and who asked left then", errors.Join(context.DeadlineExceeded, context.Canceled), silent},
+		{"time ran out inside a failure", &image.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, silent},
+		{"who asked left", context.Canceled, nothing},
+		{"who asked left, inside a failure", &image.Error{Kind: image.Unavailable, Err: context.Canceled}, nothing},
+		{"it is not there", answered(image.NotFound), present},
+		{"it is not there, as the registry says", &registry.Error{Kind: image.NotFound, Status: 404}, present},
+		{"it is refused", answered(image.Refused), present},
+		{"it is too much", answered(image.Bound), present},
+		{"it contradicts itself", answered(image.Corrupt), present},
+		{"an error of the registry's own", &registry.Error{Kind: image.Unavailable, Status: 503}, silent},
+		{"an answer to a credential that is in doubt", &registry.Error{Kind: image.Unavailable, Status: 404}, nothing},
+		{"a question that was never sent", &registry.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, nothing},
+		{"an answer that is late", &registry.Error{Kind: image.Unavailable, Err: fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)}, silent},
+		{"wrapped", fmt.Errorf("ask: %w", &registry.Error{Kind: image.Unavailable, Status: 401}), nothing},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			b := newBreaker(t, (&probes{}).probe)
 			b.Told(mirror, test.err)
-			if why, resting := b.Rest(mirror); resting != test.opens || resting == (why == "") {
+			if why, resting := b.Rest(mirror); resting != (test.says == silent) || resting == (why == "") {
 				t.Errorf("resting %t, %q", resting, why)
+			}
+			if states := b.States(); len(states) > 0 != (test.says != nothing) {
+				t.Errorf("%d states", len(states))
 			}
 			if rests(b, "other.example") {
 				t.Error("another registry rests, too")
@@ -237,6 +246,51 @@ func TestASuccessThatIsToldCloses(t *testing.T) {
 	}
 }
 
+// TestAProbeThatWaitsIsCalledOff by a success that is told meanwhile.
+func TestAProbeThatWaitsIsCalledOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late atomic.Int32
+		b := newBreaker(t, func(ctx context.Context, name string) error {
+			if name == mirror {
+				late.Add(1)
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		for i := range 8 { // as many as are probed at once
+			b.Told(fmt.Sprintf("r%d.example", i), down())
+		}
+		pass(time.Second)
+		b.Told(mirror, down())
+		pass(5 * time.Second)
+		b.Told(mirror, nil)
+		pass(time.Hour)
+		if n := late.Load(); n != 0 || rests(b, mirror) {
+			t.Errorf("%d probes of a registry that answers, resting %t", n, rests(b, mirror))
+		}
+		b.Told(mirror, down())
+		if pass(time.Minute); late.Load() != 1 || rests(b, mirror) {
+			t.Errorf("%d probes of a registry that does not, want 1; resting %t", late.Load(), rests(b, mirror))
+		}
+	})
+}
+
+// TestIdleRegistriesAreForgotten when nobody asked for more than ten minutes.
+func TestIdleRegistriesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p probes
+		b := newBreaker(t, p.probe, health.WithRest(5*time.Minute, 5*time.Minute))
+		b.Told(mirror, down())
+		if pass(10 * time.Minute); p.count.Load() != 2 || len(b.States()) != 1 {
+			t.Errorf("after ten minutes: %d probes, %v", p.count.Load(), b.States())
+		}
+		if pass(5 * time.Minute); p.count.Load() != 3 || len(b.States()) != 0 {
+			t.Errorf("after fifteen minutes: %d probes, %v", p.count.Load(), b.States())
+		}
+	})
+}
+
 // TestAProbeThatIsNotSent says nothing: it is due again after the same rest.
 func TestAProbeThatIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,6 +341,15 @@ func TestCloseEndsProbes(t *testing.T) {
 		b.Close()
 		if began.Load() != 8 || ended.Load() != 8 {
 			t.Errorf("%d probes began, %d ended", began.Load(), ended.Load())
+		}
+		halfOpen := 0
+		for _, s := range b.States() {
+			if s.Phase == health.HalfOpen {
+				halfOpen++
+			}
+		}
+		if halfOpen != 8 {
+			t.Errorf("%d registries are being probed, want the 8 that were when it was closed", halfOpen)
 		}
 		pass(time.Hour)
 		if b.Told("late.example", down()); began.Load() != 8 || rests(b, "late.example") {
@@ -372,6 +435,15 @@ func TestReasonIsOneLine(t *testing.T) {
 	b.Told(mirror, errors.New("first\nsecond "+strings.Repeat("é", 1000)))
 	if why, _ := b.Rest(mirror); strings.Contains(why, "\n") || len(why) > 310 || !strings.HasPrefix(why, "first second é") {
 		t.Errorf("%q", why)
+	}
+	last := strings.Repeat("x", 300)
+	b.Told(mirror, errors.New(last))
+	if why, _ := b.Rest(mirror); why != last {
+		t.Errorf("%q, want the last reason, which is no longer than may be", why)
+	}
+	b.Told(mirror, errors.New(last+"y"))
+	if why, _ := b.Rest(mirror); why != last+"..." {
+		t.Errorf("%q, want it to end after 300 bytes", why)
 	}
 }
 

@@ -60,9 +60,6 @@ const (
 // judge sorts an error. What a caller did to itself says nothing: it left, has no
 // credential, or could not send its question.
 func judge(err error) verdict {
-	if err == nil {
-		return present
-	}
 	if failure, ok := errors.AsType[interface {
 		error
 		IsSilence() bool
@@ -74,7 +71,7 @@ func judge(err error) verdict {
 		return silent
 	case errors.Is(err, context.Canceled):
 		return nothing
-	case image.KindOf(err) != image.Unavailable:
+	case image.KindOf(err) != image.Unavailable: // success, too
 		return present
 	}
 	return silent

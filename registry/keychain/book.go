@@ -121,7 +121,7 @@ func (b *book) hash(parts ...string) string {
 func (b *bound) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	repository, host := repositoryOf(target)
 	for _, e := range b.entries {
-		if (e.host == host || isGlob(e.host) && matchesHost(e.host, host)) && pick([]entry{e}, repository) != nil {
+		if e.isFor(host) && pick([]entry{e}, repository) != nil {
 			return authn.FromConfig(e.auth), nil
 		}
 	}

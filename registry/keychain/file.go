@@ -69,11 +69,10 @@ func contentOf(kind string, data map[string][]byte) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("is of type %q, not %s", shorten(kind), typeConfig)
 	}
-	content, ok := data[key]
-	if !ok || len(content) == 0 {
+	if len(data[key]) == 0 {
 		return nil, fmt.Errorf("has no %s", key)
 	}
-	return content, nil
+	return data[key], nil
 }
 
 func parseContent(kind string, content []byte) (*File, error) {
@@ -166,7 +165,7 @@ func cutLocation(where string) (host, prefix string, ok bool) {
 		}
 	}
 	host, prefix, _ = strings.Cut(rest, "/")
-	if host == "" || strings.ContainsAny(rest, "@#%\\ \t\r\n") || strings.Contains(prefix, "?") {
+	if host == "" || strings.ContainsAny(rest, "@#%\\ \t\r\n") {
 		return "", "", false
 	}
 	for _, version := range []string{"v1", "v2"} {
@@ -178,18 +177,14 @@ func cutLocation(where string) (host, prefix string, ok bool) {
 	if prefix != "" {
 		prefix = "/" + prefix
 	}
-	host = image.NormalRegistry(host)
-	if _, err := path.Match(host, ""); err != nil {
-		return "", "", false
-	}
-	return host, prefix, true
+	return image.NormalRegistry(host), prefix, true
 }
 
 // isGlob reports whether a host has wildcards. The brackets of an IPv6 address
 // are none.
 func isGlob(host string) bool {
-	inside, _, bracketed := strings.Cut(strings.TrimPrefix(host, "["), "]")
-	isAddress := bracketed && strings.HasPrefix(host, "[") && strings.Contains(inside, ":")
+	inside, _, _ := strings.Cut(host, "]")
+	isAddress := strings.HasPrefix(inside, "[") && strings.Contains(inside, ":")
 	return !isAddress && strings.ContainsAny(host, "*?[")
 }
 
@@ -213,8 +208,16 @@ func (f *File) forHost(host string) []entry {
 	return entries
 }
 
-// matchesHost compares label by label, so that a wildcard stays within one. Ports
-// are equal or both absent.
+// isFor reports whether an entry is for a registry.
+func (e entry) isFor(host string) bool {
+	if isGlob(e.host) {
+		return matchesHost(e.host, host)
+	}
+	return e.host == host
+}
+
+// matchesHost compares label by label, so that a wildcard stays within one; a
+// broken wildcard matches nothing. Ports are equal or both absent.
 func matchesHost(glob, host string) bool {
 	glob, globPort := cutPort(glob)
 	host, port := cutPort(host)
@@ -224,7 +227,7 @@ func matchesHost(glob, host string) bool {
 	for label := range strings.SplitSeq(glob, ".") {
 		var mine string
 		mine, host, _ = strings.Cut(host, ".")
-		if ok, err := path.Match(label, mine); !ok || err != nil {
+		if ok, _ := path.Match(label, mine); !ok {
 			return false
 		}
 	}

@@ -67,6 +67,11 @@ func TestEntries(t *testing.T) {
 		{"a wildcard without the port", "*.example", "registry.example:5000/app", false},
 		{"a wildcard with a path", "*.example/team", "registry.example/team/app", true},
 		{"a wildcard with another path", "*.example/team", "registry.example/other/app", false},
+		{"a wildcard in the last label is not for a port", "*.exampl*", "registry.example:5000/app", false},
+		{"a wildcard in the last label", "*.exampl*", "registry.example/app", true},
+		{"a range from a colon on, which is no address", "x[:-a].example:5000", "xa.example:5000/app", true},
+		{"a wildcard for an address", "*", "[2001:db8::1]/app", true},
+		{"a wildcard for an address with a port", "*", "[2001:db8::1]:5000/app", false},
 		{"an address", "[2001:db8::1]:5000", "[2001:db8::1]:5000/app", true},
 		{"Docker Hub's old name", "https://index.docker.io/v1/", "nginx", true},
 		{"Docker Hub's name", "docker.io", "docker.io/library/nginx", true},
@@ -77,6 +82,7 @@ func TestEntries(t *testing.T) {
 		{"nobody", "", "nginx", false},
 		{"a URL with a user", "https://evil@registry.example", "registry.example/app", false},
 		{"a broken wildcard", "[a.example", "a.example/app", false},
+		{"a wildcard with an escape", `*.e\xample`, "registry.example/app", false},
 	} {
 		file, err := keychain.ParseFile(config(test.entry + " user:" + password))
 		if err != nil {
@@ -127,6 +133,8 @@ func TestSecretsAreTriedInOrder(t *testing.T) {
 		{reason: "the third one does", secrets: []string{"wide", "wide2", "good"}, want: []string{"wide", "wide2", "user"}},
 		{reason: "the longer path goes first", secrets: []string{"glob", "wide", "narrow", "good"}, want: []string{"narrow", "wide", "user"}},
 		{reason: "a wildcard goes last", secrets: []string{"glob", "wide"}, want: []string{"wide", "glob"}, refused: true},
+		{reason: "a wildcard stays last", secrets: []string{"wide", "glob"}, want: []string{"wide", "glob"}, refused: true},
+		{reason: "of one Secret's entries, the one for the repository", secrets: []string{"both"}, want: []string{"user"}},
 		{reason: "another repository's is left alone", secrets: []string{"other", "wide"}, want: []string{"wide"}, refused: true},
 		{reason: "a wildcard goes last, of too many, too", secrets: append([]string{"glob", "good"}, slices.Repeat([]string{"missing"}, 19)...), want: []string{"user"}},
 		{reason: "the same credential is tried once", secrets: []string{"wide", "again"}, want: []string{"wide"}, refused: true},
@@ -137,6 +145,7 @@ func TestSecretsAreTriedInOrder(t *testing.T) {
 			c := &cluster{secrets: map[string]secret{
 				"team/good": login(host + " user:" + password), "team/wide": login(host + " wide:x"), "team/wide2": login(host + " wide2:x"),
 				"team/again": login("http://" + host + " wide:x"), "team/narrow": login(host + "/team narrow:x"),
+				"team/both":  login(host+"/team/other other:x", host+" user:"+password),
 				"team/other": login(host + "/other other:x"), "team/glob": login(strings.Replace(host, "127", "1*", 1) + " glob:x"),
 			}}
 			k := newKeychain(t, c, nil)
@@ -172,6 +181,11 @@ func TestParseFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	delete(many, "a.example")
+	justEnough, err := json.Marshal(map[string]any{"auths": many})
+	if err != nil {
+		t.Fatal(err)
+	}
 	const one = `{"auths":{"registry.example":{`
 	for _, test := range []struct {
 		reason, content string
@@ -185,13 +199,19 @@ func TestParseFile(t *testing.T) {
 		{reason: "one field goes before two", content: one + `"username":"other","auth":"dTpw"}}}`, user: "u"},
 		{reason: "no entries", content: `{}`},
 		{reason: "an empty entry, whose credential is in a store", content: `{"auths":{"registry.example":{}},"credsStore":"evil","credHelpers":{"registry.example":"evil"}}`},
+		{
+			reason:  "an empty entry leaves the repository to the next one",
+			content: `{"auths":{"registry.example/app":{},"registry.example":{"auth":"dTpw"}}}`, user: "u",
+		},
 		{reason: "no JSON", content: `auths`, says: "no readable"},
 		{reason: "another form", content: `{"auths":[]}`, says: "no readable"},
 		{reason: "two documents", content: `{}{}`, says: "no readable"},
 		{reason: "nothing", content: ``, says: "no readable"},
 		{reason: "no base64", content: one + `"auth":"hunter2!"}}}`, says: `"auth" is not base64`},
 		{reason: "no colon", content: one + `"auth":"aHVudGVyMg=="}}}`, says: "not user:password"},
+		{reason: "as much as a Secret holds", content: `{"auths":{}}` + strings.Repeat(" ", 1<<20-len(`{"auths":{}}`))},
 		{reason: "more than a Secret holds", content: `{"auths":{}}` + strings.Repeat(" ", 1<<20), says: "more than 1048576 bytes"},
+		{reason: "as many hosts as are read", content: string(justEnough)},
 		{reason: "more hosts than anybody has", content: string(tooMany), says: "more than 1000 hosts"},
 	} {
 		file, err := keychain.ParseFile([]byte(test.content))
@@ -224,6 +244,9 @@ func TestParseSecret(t *testing.T) {
 		{reason: "the type of old", kind: kindLegacy, key: ".dockercfg", content: legacy, user: "u"},
 		{reason: "the old form in the new type", kind: kindConfig, key: ".dockerconfigjson", content: legacy},
 		{reason: "another type", kind: "Opaque", key: ".dockerconfigjson", content: modern, says: "of type"},
+		{reason: "a type of a readable length", kind: strings.Repeat("x", 100), says: `"` + strings.Repeat("x", 100) + `",`},
+		{reason: "a type that is a book", kind: strings.Repeat("x", 101), says: `"` + strings.Repeat("x", 100) + `...",`},
+		{reason: "the type of old, no JSON", kind: kindLegacy, key: ".dockercfg", content: []byte("registry.example"), says: "no readable"},
 		{reason: "no content", kind: kindConfig, key: ".dockerconfigjson", says: "has no"},
 	} {
 		file, err := keychain.ParseSecret(test.kind, map[string][]byte{test.key: test.content})

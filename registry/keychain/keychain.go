@@ -226,7 +226,6 @@ func (k *Keychain) client(key clientKey, s *search, request Request, policy []pl
 	if err != nil {
 		return nil, err
 	}
-	made = made.From(registry.Provenance{Advice: adviceAnonymous})
 	k.clients.Put(key, made, clientAge)
 	return made, nil
 }
@@ -259,20 +258,15 @@ func (k *Keychain) sources(s *search, request Request, policy []place) []registr
 // provenance has the client say whose credential it uses, and what was of no
 // use.
 func provenance(client *registry.Client, s *search) *registry.Client {
-	if len(s.finds) == 0 && len(s.notes)+len(s.unlooked) == 0 {
-		return client
-	}
 	p := registry.Provenance{Notes: s.notes, Advice: adviceAnonymous}
 	for _, f := range s.finds {
 		p.Sources = append(p.Sources, f.place.String())
 	}
-	if len(s.unlooked) > 0 {
-		texts := make([]string, len(s.unlooked))
-		for i, err := range s.unlooked {
-			texts[i] = err.Error()
-		}
-		p.Unlooked = strings.Join(texts, "; ")
+	texts := make([]string, len(s.unlooked))
+	for i, err := range s.unlooked {
+		texts[i] = err.Error()
 	}
+	p.Unlooked = strings.Join(texts, "; ")
 	return client.From(p)
 }
 

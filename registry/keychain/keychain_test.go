@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -241,6 +243,14 @@ func TestWhatAPlaceSays(t *testing.T) {
 			kind: image.Unavailable, says: `imagePullSecret "pull" could not be looked up`,
 		},
 		{reason: "the gateway's could not be looked up, which comes later", pull: &right, gateway: &down},
+		{
+			reason: "it could not be looked up for a reason of a readable length", pull: &secret{broken: errors.New(strings.Repeat("x", 300))}, account: []string{"!"},
+			kind: image.Unavailable, says: ": " + strings.Repeat("x", 300) + "\nthe service account",
+		},
+		{
+			reason: "it could not be looked up for a reason that is a book", pull: &secret{broken: errors.New(strings.Repeat("x", 301))}, account: []string{"!"},
+			kind: image.Unavailable, says: ": " + strings.Repeat("x", 300) + "...\nthe service account",
+		},
 		{reason: "the service account could not be looked up", account: []string{"!"}, kind: image.Unavailable, says: `the service account "default" could not be looked up`},
 		{reason: "the service account could not be looked up, which comes later", pull: &right, account: []string{"!"}},
 	}
@@ -314,6 +324,7 @@ func TestScopes(t *testing.T) {
 		"c/pull": login(host + " user:" + wrong), "d/pull": login("elsewhere.example user:" + password),
 		"e/pull": login(host + " other:" + password), "f/pull": login(host + "/team user:" + password),
 		"g/pull": login(host+" user:"+password, "elsewhere.example user:"+wrong), "p/pull": login("elsewhere.example user:x"),
+		"a/more": login(host + " more:" + password), "a/other": login(host + " other:" + password),
 	}}
 	k := newKeychain(t, c, nil)
 	repository := image.MustParse(host + "/team/app").Repository()
@@ -357,6 +368,14 @@ func TestScopes(t *testing.T) {
 	if a, b := scope("d", nil), scope("nowhere", nil); a != b || a != "anonymous" {
 		t.Errorf("anonymous has two scopes, %q and %q", a, b)
 	}
+	more := func(r *keychain.Request) { r.PullSecrets = []string{"pull", "more"} }
+	others := func(r *keychain.Request) { r.PullSecrets = []string{"pull", "other"} }
+	if a, b := scope("a", more), scope("a", others); a == b || a == mine || b == mine {
+		t.Errorf("two credentials have the scope %q, two others %q, and one of them %q", a, b, mine)
+	}
+	if a, b := scope("a", more), scope("a", more); a != b {
+		t.Errorf("the same two credentials have the scopes %q and %q", a, b)
+	}
 	if a, b := scope("d", insecure), scope("nowhere", nil); a == b {
 		t.Errorf("without TLS, anonymous has the same scope %q", a)
 	}
@@ -365,6 +384,12 @@ func TestScopes(t *testing.T) {
 	c.mu.Unlock()
 	if scope("a", nil) == mine {
 		t.Error("a changed Secret has the old scope")
+	}
+	c.mu.Lock()
+	c.secrets["a/pull"] = secret{kind: kindLegacy, data: map[string][]byte{".dockercfg": config(host + " user:changed")}}
+	c.mu.Unlock()
+	if got := scope("a", nil); got != "anonymous" {
+		t.Errorf("a Secret of another type, which says nothing by its bytes, has the scope %q", got)
 	}
 	other := newKeychain(t, c, nil)
 	if _, theirs, err := other.Open(t.Context(), keychain.Request{Namespace: "b", PullSecrets: []string{"pull"}}, repository); err != nil || theirs == mine {
@@ -442,21 +467,34 @@ func TestSharedTokensNameTheirOwnPlace(t *testing.T) {
 // its own Secret opens, and the workload's Secrets for other hosts do not.
 func TestEvidenceElsewhere(t *testing.T) {
 	server, store := start(t, registrytest.Basic), start(t, registrytest.Basic)
+	right := login(store.Host() + " user:" + password)
 	c := &cluster{secrets: map[string]secret{
-		"team/pull":  login(server.Host() + " user:" + password),
-		"team/store": login(store.Host() + " user:" + password), "policies/store": login(store.Host() + " user:" + password),
+		"team/pull": login(server.Host() + " user:" + password), "team/glob": login(strings.Replace(server.Host(), "127", "1*", 1) + " user:" + password),
+		"team/store": right, "policies/store": right, "quaymaster/store": right,
+		"policies/opaque": {kind: "Opaque", data: right.data}, "policies/down": {broken: errors.New("the API server is down")},
 	}}
-	k := newKeychain(t, c, nil)
+	with := func(name string) keychain.Request {
+		return keychain.Request{Namespace: "team", PullSecrets: []string{"pull"}, PolicySecrets: []string{name}}
+	}
+	gateway := []string{"quaymaster/store"}
 	repository := image.MustParse(server.Host() + "/team/app:v1").Repository()
 	there := image.MustParse(store.Host() + "/team/app:v1").Repository()
 	for _, test := range []struct {
 		reason  string
 		request keychain.Request
+		gateway []string
 		want    image.Kind
 	}{
-		{"the policy's Secret", keychain.Request{Namespace: "team", PullSecrets: []string{"pull"}, PolicySecrets: []string{"policies/store"}}, ""},
-		{"the pod's Secret", keychain.Request{Namespace: "team", PullSecrets: []string{"pull", "store"}}, image.Refused},
+		{"the policy's Secret", with("policies/store"), nil, ""},
+		{"the pod's Secret", keychain.Request{Namespace: "team", PullSecrets: []string{"pull", "store"}}, nil, image.Refused},
+		{"the pod's wildcard for another registry", keychain.Request{Namespace: "team", PullSecrets: []string{"glob"}}, nil, image.Refused},
+		{"the policy's Secret does not exist", with("policies/gone"), nil, image.Refused},
+		{"the policy's Secret does not exist, but the gateway's", with("policies/gone"), gateway, ""},
+		{"the policy's Secret is of no use", with("policies/opaque"), nil, image.Refused},
+		{"the policy's Secret is of no use, but the gateway's", with("policies/opaque"), gateway, ""},
+		{"the policy's Secret could not be looked up", with("policies/down"), gateway, image.Unavailable},
 	} {
+		k := newKeychain(t, c, func(config *keychain.Config) { config.Gateway = test.gateway })
 		client, _, err := k.Open(t.Context(), test.request, repository)
 		if err != nil {
 			t.Fatal(err)
@@ -490,6 +528,51 @@ func TestPlacesAreLookedUpOnlyWhenNeeded(t *testing.T) {
 	}
 }
 
+// TestASecretIsReadOnce: what a Secret has for a host is made out once, for as many
+// hosts as are remembered.
+func TestASecretIsReadOnce(t *testing.T) {
+	const entries, remembered = 200, 64
+	var list []string
+	for i := range entries {
+		list = append(list, fmt.Sprintf("*.example/team%d user:%s", i, password))
+	}
+	c := &cluster{secrets: map[string]secret{"team/pull": login(list...)}}
+	k := newKeychain(t, c, nil)
+	anew := func(host int) bool { // tells by what is allocated: something for each entry
+		repository := image.MustParse(fmt.Sprintf("h%d.example/team7/app", host)).Repository()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, scope, err := k.Open(t.Context(), keychain.Request{Namespace: "team", PullSecrets: []string{"pull"}}, repository)
+		runtime.ReadMemStats(&after)
+		if err != nil || scope == "anonymous" {
+			t.Fatalf("%s: scope %q, %v", repository, scope, err)
+		}
+		return after.Mallocs-before.Mallocs > entries
+	}
+	if !anew(0) {
+		t.Error("a Secret that nobody has read is not read")
+	}
+	for host := 1; host < remembered; host++ {
+		if !anew(host) {
+			t.Errorf("host %d: what the Secret has for it is not made out", host)
+		}
+	}
+	for host := range remembered {
+		if anew(host) {
+			t.Errorf("host %d: what the Secret has for it is made out again", host)
+		}
+	}
+	if anew(remembered); !anew(0) {
+		t.Errorf("more than %d hosts are remembered", remembered)
+	}
+}
+
+// failing is a provider that has something for everybody, which cannot be had.
+type failing struct{ error }
+
+func (f failing) Resolve(authn.Resource) (authn.Authenticator, error) { return f, nil }
+func (f failing) Authorization() (*authn.AuthConfig, error)           { return nil, f.error }
+
 func TestOpenRefuses(t *testing.T) {
 	many := make([]string, 30)
 	for i := range many {
@@ -503,11 +586,19 @@ func TestOpenRefuses(t *testing.T) {
 		{"a policy's Secret without namespace", keychain.Request{PolicySecrets: []string{"pull"}}, "namespace/name"},
 		{"a policy's Secret that is a path", keychain.Request{PolicySecrets: []string{"a/b/c"}}, "namespace/name"},
 		{"a provider that nobody knows", keychain.Request{PolicyProviders: []string{"oracle"}}, "amazon"},
-		{"a provider that fails", keychain.Request{PolicyProviders: []string{"amazon"}}, "the credential provider amazon could not be looked up"},
-		{"more Secrets than are looked up", keychain.Request{Namespace: "team", PullSecrets: many}, "at most 20"},
+		{"a policy's Secret in the folder above", keychain.Request{PolicySecrets: []string{"../pull"}}, "namespace/name"},
+		{"a policy's Secret that is the folder above", keychain.Request{PolicySecrets: []string{"a/.."}}, "namespace/name"},
+		{"a policy's Secret that is the folder", keychain.Request{PolicySecrets: []string{"a/."}}, "namespace/name"},
+		{"a policy's Secret whose name is too long", keychain.Request{PolicySecrets: []string{"a/" + strings.Repeat("x", 254)}}, "namespace/name"},
+		{"a provider that fails", keychain.Request{PolicyProviders: []string{"amazon"}}, "the credential provider amazon could not be looked up: *errors.errorString"},
+		{"a provider whose credential cannot be had", keychain.Request{PolicyProviders: []string{"google"}}, "the credential provider google could not be looked up: *errors.errorString"},
+		{"more Secrets than are looked up", keychain.Request{Namespace: "team", PullSecrets: many[:21]}, "at most 20"},
 	} {
 		k := newKeychain(t, &cluster{}, func(config *keychain.Config) {
-			config.Providers = map[string]registry.Source{"amazon": {Name: "the credential provider amazon", Keychain: fixed{err: errors.New(password)}}}
+			config.Providers = map[string]registry.Source{
+				"amazon": {Name: "the credential provider amazon", Keychain: fixed{err: errors.New(password)}},
+				"google": {Name: "the credential provider google", Keychain: failing{errors.New(password)}},
+			}
 		})
 		_, _, err := k.Open(t.Context(), test.request, image.MustParse("registry.example/app").Repository())
 		if image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "hunter") {
@@ -515,10 +606,125 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	k := newKeychain(t, &cluster{}, nil)
-	request := keychain.Request{Namespace: "team", PullSecrets: []string{"../../kube-system/x", ""}}
-	client, _, err := k.Open(t.Context(), request, image.MustParse("registry.example/app").Repository())
-	if err != nil || client == nil {
-		t.Errorf("names that are none: %v", err)
+	for _, test := range []struct {
+		reason  string
+		request keychain.Request
+	}{
+		{"as many Secrets as are looked up", keychain.Request{Namespace: "team", PullSecrets: many[:20]}},
+		{"a policy's Secret with the longest name", keychain.Request{PolicySecrets: []string{"a/" + strings.Repeat("x", 253)}}},
+	} {
+		if _, _, err := k.Open(t.Context(), test.request, image.MustParse("registry.example/app").Repository()); err != nil {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+	}
+	if _, _, err := k.Open(t.Context(), keychain.Request{}, image.Repository{}); image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), "empty") {
+		t.Errorf("no repository: %v", err)
+	}
+}
+
+// TestNamesThatAreNone are not asked for, and the empty one is not spoken of.
+func TestNamesThatAreNone(t *testing.T) {
+	server := start(t, registrytest.Basic)
+	c := &cluster{}
+	k := newKeychain(t, c, nil)
+	_, err := resolve(t, k, server.Host(), keychain.Request{Namespace: "team", PullSecrets: []string{"../../kube-system/x", ""}})
+	if image.KindOf(err) != image.Refused || !strings.Contains(err.Error(), `imagePullSecret "../../kube-system/x" is no name of a Secret`) {
+		t.Errorf("%v: want a refusal that says what is no name", err)
+	}
+	if err != nil && (strings.Contains(err.Error(), `imagePullSecret ""`) || strings.Contains(err.Error(), "service account")) {
+		t.Errorf("%v: says something of what nobody named", err)
+	}
+	if len(c.asked) > 0 {
+		t.Errorf("%v were asked for", c.asked)
+	}
+}
+
+// TestPlacesThatAreNotReadHere: without anybody to look them up, those of a workload
+// are left out, and a policy's are refused.
+func TestPlacesThatAreNotReadHere(t *testing.T) {
+	noSecrets := func(config *keychain.Config) { config.Secrets = nil }
+	noAccounts := func(config *keychain.Config) { config.Accounts = nil }
+	for _, test := range []struct {
+		reason  string
+		without func(*keychain.Config)
+		request keychain.Request
+		says    string // "" means that it is anonymous
+	}{
+		{"nobody names any", noSecrets, keychain.Request{}, ""},
+		{"a pod's Secret and service account", noSecrets, pod, ""},
+		{"a service account", noAccounts, pod, ""},
+		{"a policy's Secret", noSecrets, keychain.Request{PolicySecrets: []string{"a/b"}}, "a/b: Secrets are not read here"},
+		{"a policy's Secret that does not exist", noAccounts, keychain.Request{PolicySecrets: []string{"a/b"}}, ""},
+		{"a policy's Secret, and a provider that nobody knows", noSecrets, keychain.Request{PolicySecrets: []string{"a/b"}, PolicyProviders: []string{"oracle"}}, "oracle"},
+	} {
+		k := newKeychain(t, &cluster{}, test.without)
+		_, scope, err := k.Open(t.Context(), test.request, image.MustParse("registry.example/app").Repository())
+		switch {
+		case test.says == "" && (err != nil || !strings.HasPrefix(scope, "anonymous")):
+			t.Errorf("%s: scope %q, %v", test.reason, scope, err)
+		case test.says != "" && (image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), test.says)):
+			t.Errorf("%s: %v, want one that says %q", test.reason, err, test.says)
+		}
+	}
+}
+
+// TestInsecure: TLS is given up only for who asks for it.
+func TestInsecure(t *testing.T) {
+	server := registrytest.Start(registrytest.Options{TLS: true})
+	t.Cleanup(server.Close)
+	server.PutImage("team/app", "v1", "content")
+	k := newKeychain(t, &cluster{}, nil)
+	for _, test := range []struct {
+		insecure bool
+		want     image.Kind
+	}{{true, ""}, {false, image.Unavailable}} {
+		if _, err := resolve(t, k, server.Host(), keychain.Request{AllowInsecure: test.insecure}); image.KindOf(err) != test.want {
+			t.Errorf("insecure %t, with a certificate that nobody vouches for: %q, want %q: %v", test.insecure, image.KindOf(err), test.want, err)
+		}
+	}
+}
+
+// counted is a provider that counts how often it is asked.
+type counted struct {
+	fixed
+	asked *int
+}
+
+func (c counted) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	*c.asked++
+	return c.fixed.Resolve(target)
+}
+
+// TestAProviderIsAskedNowAndThen: what it has is remembered for longer than that it
+// has nothing, which clouds say of failures, too.
+func TestAProviderIsAskedNowAndThen(t *testing.T) {
+	for _, test := range []struct {
+		reason, reference, scope string
+		age                      time.Duration
+	}{
+		{"it has a credential", "registry.example/app", "provider amazon", 10 * time.Minute},
+		{"it has none", "other.example/app", "anonymous", time.Minute},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			asked := 0
+			k := newKeychain(t, nil, func(config *keychain.Config) {
+				provider := counted{fixed{host: "registry.example", auth: authn.AuthConfig{Username: "user", Password: password}}, &asked}
+				config.Secrets, config.Accounts, config.Cloud = nil, nil, []string{"amazon"}
+				config.Providers = map[string]registry.Source{"amazon": {Name: "the credential provider amazon", Keychain: provider}}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				for _, step := range []struct {
+					after time.Duration
+					asked int
+				}{{0, 1}, {0, 1}, {test.age - time.Second, 1}, {time.Second, 2}} {
+					<-time.After(step.after)
+					_, scope, err := k.Open(t.Context(), keychain.Request{}, image.MustParse(test.reference).Repository())
+					if err != nil || scope != test.scope || asked != step.asked {
+						t.Errorf("after %s: scope %q, want %q, asked %d times, want %d: %v", step.after, scope, test.scope, asked, step.asked, err)
+					}
+				}
+			})
+		})
 	}
 }
 
@@ -536,9 +742,13 @@ func TestNewRefuses(t *testing.T) {
 		{"no client", keychain.Config{}, "registry client"},
 		{"Secrets and nobody to ask", keychain.Config{Registry: client, Gateway: []string{"a/b"}}, "look them up"},
 		{"a Secret without namespace", keychain.Config{Registry: client, Secrets: &cluster{}, Gateway: []string{"b"}}, "namespace/name"},
-		{"a short key", keychain.Config{Registry: client, Key: make([]byte, 8)}, "at least 16"},
+		{"a short key", keychain.Config{Registry: client, Key: make([]byte, 15)}, "at least 16"},
+		{"the shortest key", keychain.Config{Registry: client, Key: make([]byte, 16)}, ""},
 		{"a provider that is not there", keychain.Config{Registry: client, Cloud: []string{"amazon"}}, "amazon"},
+		{"a provider", keychain.Config{Registry: client, Providers: map[string]registry.Source{"x": {Name: "x", Keychain: fixed{}}}}, ""},
 		{"a provider without keychain", keychain.Config{Registry: client, Providers: map[string]registry.Source{"x": {Name: "x"}}}, "keychain"},
+		{"a provider that policies cannot name", keychain.Config{Registry: client, Providers: map[string]registry.Source{"": {Name: "x", Keychain: fixed{}}}}, "want a name"},
+		{"a provider that messages cannot name", keychain.Config{Registry: client, Providers: map[string]registry.Source{"x": {Keychain: fixed{}}}}, "want a name"},
 	} {
 		_, err := keychain.New(test.config)
 		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {

@@ -133,9 +133,7 @@ func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
 		}
 		s.finds = append(s.finds, find{place: p, bound: held, entry: *mine})
 	}
-	if len(s.finds) > 1 {
-		slices.SortStableFunc(s.finds, func(a, b find) int { return a.entry.compare(b.entry) })
-	}
+	slices.SortStableFunc(s.finds, func(a, b find) int { return a.entry.compare(b.entry) })
 }
 
 // compare puts the entry first that says more exactly what it is for.
@@ -160,21 +158,19 @@ func (n secretName) check() error {
 }
 
 // isMissing reports whether an error says that a thing does not exist.
-func isMissing(err error) bool { return err != nil && image.KindOf(err) == image.NotFound }
+func isMissing(err error) bool { return image.KindOf(err) == image.NotFound }
 
 // workload looks through what the pod and its service account name.
 func (k *Keychain) workload(ctx context.Context, s *search, request Request) {
 	if k.config.Secrets == nil {
 		return
 	}
-	if len(request.PullSecrets) > 0 {
-		places := make([]place, len(request.PullSecrets))
-		for i, name := range request.PullSecrets {
-			places[i] = place{owner: ofPod, secret: secretName{request.Namespace, name}}
-		}
-		if k.secrets(ctx, s, places); s.found() {
-			return
-		}
+	ofThePod := make([]place, len(request.PullSecrets))
+	for i, name := range request.PullSecrets {
+		ofThePod[i] = place{owner: ofPod, secret: secretName{request.Namespace, name}}
+	}
+	if k.secrets(ctx, s, ofThePod); s.found() {
+		return
 	}
 	if request.ServiceAccount == "" || k.config.Accounts == nil {
 		return

@@ -80,9 +80,6 @@ func (p *providers) ask(ctx context.Context, name string, repository image.Repos
 	if err != nil {
 		return false, fmt.Errorf("%T", err) // helpers may print what they like
 	}
-	if authenticator == authn.Anonymous {
-		return false, nil
-	}
 	config, err := authn.Authorization(ctx, authenticator)
 	if err != nil {
 		return false, fmt.Errorf("%T", err)

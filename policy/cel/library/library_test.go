@@ -21,7 +21,7 @@ func newEnv(t *testing.T) *cel.Env {
 	t.Helper()
 	env, err := cel.NewEnv(append(library.Functions(),
 		cel.Variable("bomb", cel.BytesType), cel.Variable("long", cel.StringType), cel.Variable("aliases", cel.StringType),
-		cel.Variable("deep", cel.DynType), cel.OptionalTypes(),
+		cel.Variable("deep", cel.DynType), cel.Variable("document", cel.StringType), cel.Variable("quotes", cel.StringType), cel.OptionalTypes(),
 	)...)
 	if err != nil {
 		t.Fatal(err)
@@ -49,16 +49,35 @@ func values(t *testing.T) map[string]any {
 	}
 	return map[string]any{
 		"bomb": bomb.Bytes(), "long": strings.Repeat("x", 3<<20), "aliases": aliases, "deep": deep,
+		"document": strings.Repeat("x", 2<<20-2), "quotes": strings.Repeat(`"`, 2<<20-1),
 		"json": library.JSON(), "yaml": library.YAML(),
 	}
 }
 
+type functionTest struct {
+	reason, expression string
+	want               any    // a bool, a text, a number
+	err                string // part of the error of evaluating; empty means none
+}
+
+func try(t *testing.T, tests []functionTest) {
+	t.Helper()
+	env, given := newEnv(t), values(t)
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			got, err := evaluate(t, env, test.expression, given)
+			if (err == nil) != (test.err == "") || (err != nil && !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(test.err))) {
+				t.Fatalf("error %v, want %q", err, test.err)
+			}
+			if err == nil && got.Value() != test.want {
+				t.Errorf("got %v, want %v", got.Value(), test.want)
+			}
+		})
+	}
+}
+
 func TestFunctions(t *testing.T) {
-	tests := []struct {
-		reason, expression string
-		want               any    // a bool, a text, a number
-		err                string // part of the error of evaluating; empty means none
-	}{
+	try(t, []functionTest{
 		{reason: "Docker Hub by Kyverno's name for it", expression: "image('nginx').registry()", want: "index.docker.io"},
 		{reason: "Docker Hub by its short name", expression: "image('docker.io/nginx').registry()", want: "index.docker.io"},
 		{reason: "another registry", expression: "parseImageReference('ghcr.io/a/b:1').registry()", want: "ghcr.io"},
@@ -145,18 +164,62 @@ func TestFunctions(t *testing.T) {
 		{reason: "aliases that grow", expression: "yaml.parse(aliases).k.size()", err: "with its aliases written out"},
 		{reason: "an alias in itself", expression: "yaml.parse('a: &x [*x]').a.size()", err: "yaml alias"},
 		{reason: "too much YAML", expression: "yaml.parse(long)", err: "larger than 2097152 bytes"},
-	}
-	env, given := newEnv(t), values(t)
-	for _, test := range tests {
-		t.Run(test.reason, func(t *testing.T) {
-			got, err := evaluate(t, env, test.expression, given)
-			if (err == nil) != (test.err == "") || (err != nil && !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(test.err))) {
-				t.Fatalf("error %v, want %q", err, test.err)
-			}
-			if err == nil && got.Value() != test.want {
-				t.Errorf("got %v, want %v", got.Value(), test.want)
-			}
-		})
+		{reason: "too much YAML that is no value", expression: "yaml.parse('# ' + long)", err: "the document is larger than 2097152 bytes"},
+		{reason: "YAML with a key that is a list", expression: "yaml.parse('? [a]\\n: b') == 1", err: "json"},
+	})
+}
+
+// TestLimits has the last that is accepted beside the first that is not.
+func TestLimits(t *testing.T) {
+	try(t, []functionTest{
+		{reason: "the most JSON", expression: `json.unmarshal('"' + document + '"').size()`, want: int64(2<<20 - 2)},
+		{reason: "a byte more", expression: `json.unmarshal('"' + document + '" ')`, err: "the document is larger than 2097152 bytes"},
+		{reason: "the most YAML", expression: "yaml.parse('#\\n' + document).size()", want: int64(2<<20 - 2)},
+		{reason: "a byte more of YAML", expression: "yaml.parse('# \\n' + document).size()", err: "the document is larger than 2097152 bytes"},
+		{reason: "the largest value in YAML", expression: "yaml.parse(document).size()", want: int64(2<<20 - 2)},
+		{reason: "a larger one", expression: "yaml.parse(document + 'x').size()", err: "with its aliases written out"},
+		{reason: "the most that is written, with its escapes", expression: "json.marshal(quotes).size()", want: int64(4 << 20)},
+		{reason: "one more that is escaped", expression: `json.marshal(quotes + '"').size()`, err: "the JSON is larger than 4194304 bytes"},
+		{reason: "a number that JSON has not", expression: "json.marshal(1.0 / 0.0)", err: "unsupported value"},
+
+		{reason: "the most digits before the point", expression: "math.round(1.25, -300)", want: 0.0},
+		{reason: "a digit more after the point", expression: "math.round(1.25, 301)", err: "301 digits"},
+		{reason: "a digit more before the point", expression: "math.round(1.25, -301)", err: "-301 digits"},
+		{reason: "infinity has no digits", expression: "math.round(1.0 / 0.0, 2) == 1.0 / 0.0", want: true},
+		{reason: "what is no number has none", expression: "math.round(0.0 / 0.0, 2) == 1.0", want: false},
+	})
+}
+
+// TestValues are what values of our own types are to the language itself.
+func TestValues(t *testing.T) {
+	try(t, []functionTest{
+		{reason: "images have one type", expression: "type(image('nginx')) == type(image('alpine'))", want: true},
+		{reason: "which is not that of texts", expression: "type(dyn(image('nginx'))) == string", want: false},
+		{reason: "an image is no text", expression: "dyn(image('nginx')) == dyn('nginx')", want: false},
+		{reason: "an image becomes no text", expression: "string(dyn(image('nginx')))", err: "no such overload"},
+		{reason: "a variable is itself", expression: "dyn(json) == dyn(json)", want: true},
+		{reason: "and no other", expression: "dyn(json) == dyn(yaml)", want: false},
+		{reason: "its type", expression: "type(json) == type(yaml)", want: false},
+
+		{reason: "an account is itself", expression: "user.parseServiceAccount('system:serviceaccount:ns:a') == user.parseServiceAccount('system:serviceaccount:ns:a')", want: true},
+		{reason: "another account", expression: "user.parseServiceAccount('system:serviceaccount:ns:a') == user.parseServiceAccount('system:serviceaccount:ns:b')", want: false},
+		{reason: "a person who writes as an account", expression: "user.parseServiceAccount('ns:builder').Name", want: ""},
+		{reason: "in no namespace", expression: "user.parseServiceAccount('ns:builder').Namespace", want: ""},
+		{reason: "a name that is there, when the type is not known", expression: "has(dyn(user.parseServiceAccount('system:serviceaccount:ns:b')).Name)", want: true},
+		{reason: "a name that is not", expression: "has(dyn(user.parseServiceAccount('alice')).Name)", want: false},
+		{reason: "a field that there is not", expression: "has(dyn(user.parseServiceAccount('system:serviceaccount:ns:b')).Group)", want: false},
+		{reason: "the type of an account", expression: "type(user.parseServiceAccount('alice')) == string", want: false},
+	})
+}
+
+func TestConversions(t *testing.T) {
+	for _, value := range []ref.Val{library.JSON(), library.YAML()} {
+		if got := value.ConvertToType(types.TypeType); got != ref.Val(value.Type().(*types.Type)) {
+			t.Errorf("the type of %v is %v", value.Type(), got)
+		}
+		if got := value.ConvertToType(types.StringType); !types.IsError(got) {
+			t.Errorf("%v became %v", value.Type(), got)
+		}
 	}
 }
 
@@ -187,8 +250,41 @@ func TestObjects(t *testing.T) {
 	if name, err := field.GetFrom(value); name != "b" || err != nil || !field.IsSet(value) {
 		t.Error(name, err)
 	}
+	nobody, err := evaluate(t, newEnv(t), "user.parseServiceAccount('alice')", values(t))
+	if err != nil || field.IsSet(nobody) {
+		t.Error("a person is a service account by name", err)
+	}
 	if _, err := field.GetFrom("x"); err == nil || field.IsSet("x") {
 		t.Error("a text is a service account")
+	}
+}
+
+func TestNativeIsBounded(t *testing.T) {
+	nested := func(depth int) ref.Val {
+		value := types.DefaultTypeAdapter.NativeToValue("x")
+		for range depth {
+			value = types.DefaultTypeAdapter.NativeToValue([]ref.Val{value})
+		}
+		return value
+	}
+	list := func(items ...ref.Val) ref.Val { return types.DefaultTypeAdapter.NativeToValue(items) }
+	large := strings.Repeat("x", 4<<20)
+	for _, test := range []struct {
+		reason         string
+		refused, taken ref.Val
+	}{
+		{"depth", nested(257), nested(256)},
+		{"a text", types.String(large), types.String(large[1:])},
+		{"bytes", types.Bytes(large), types.Bytes(large[1:])},
+		{"the last text of a list", list(types.String("x"), types.String(large[3:])), list(types.String("x"), types.String(large[4:]))},
+		{"a key", types.DefaultTypeAdapter.NativeToValue(map[string]any{large[1:]: nil}), types.DefaultTypeAdapter.NativeToValue(map[string]any{large[2:]: nil})},
+	} {
+		if _, err := library.Native(test.refused); err == nil {
+			t.Errorf("%s: more than is allowed", test.reason)
+		}
+		if _, err := library.Native(test.taken); err != nil {
+			t.Errorf("%s: %v", test.reason, err)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ func (n *native) of(value ref.Val, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the value is nested deeper than %d", maxDepth)
 	}
-	if n.left--; n.left < 0 {
+	if n.left -= 1 + length(value); n.left < 0 {
 		return nil, &limit.ExceededError{What: "the value", Most: maxText}
 	}
 	switch v := value.(type) {
@@ -39,10 +39,8 @@ func (n *native) of(value ref.Val, depth int) (any, error) {
 	case types.Double:
 		return float64(v), nil
 	case types.String:
-		n.left -= len(v)
 		return string(v), nil
 	case types.Bytes:
-		n.left -= len(v)
 		return []byte(v), nil
 	case types.Timestamp, types.Duration:
 		text, ok := value.ConvertToType(types.StringType).(types.String)
@@ -56,6 +54,17 @@ func (n *native) of(value ref.Val, depth int) (any, error) {
 		return n.object(v, depth)
 	}
 	return nil, fmt.Errorf("JSON has no word for a value of type %s", value.Type().TypeName())
+}
+
+// length is that of a text, in bytes.
+func length(value ref.Val) int {
+	switch v := value.(type) {
+	case types.String:
+		return len(v)
+	case types.Bytes:
+		return len(v)
+	}
+	return 0
 }
 
 func (n *native) list(v traits.Lister, depth int) (any, error) {

@@ -45,7 +45,7 @@ func round(value, digits ref.Val) ref.Val {
 	}
 	shift := math.Pow(10, float64(places))
 	rounded := math.Round(float64(v)*shift) / shift
-	if math.IsInf(rounded, 0) || math.IsNaN(rounded) {
+	if math.IsInf(rounded, 0) {
 		return v // so large that it has no such digits
 	}
 	return types.Double(rounded)

@@ -25,11 +25,11 @@ func listObjToMap(arguments ...ref.Val) ref.Val {
 	made := map[ref.Val]ref.Val{}
 	value := values.Iterator()
 	for key := keys.Iterator(); key.HasNext() == types.True; {
-		name, found, err := fieldOf(key.Next(), arguments[2])
+		name, _, err := fieldOf(key.Next(), arguments[2])
 		if err != nil {
 			return types.WrapErr(err)
 		}
-		if _, isText := name.(types.String); !found || !isText {
+		if _, isText := name.(types.String); !isText {
 			return types.NewErr("listObjToMap: an item has no text as its %v", arguments[2].Value())
 		}
 		item, found, err := fieldOf(value.Next(), arguments[3])

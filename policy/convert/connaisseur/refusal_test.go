@@ -1,6 +1,8 @@
 package connaisseur_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
@@ -58,6 +60,76 @@ func TestRefused(t *testing.T) {
 		{"  policy:", "  features: {automaticUnchangedApproval: true}\n  policy:", "application.features.automaticUnchangedApproval"},
 		{"  policy:", "  features: {namespacedValidation: {mode: all}}\n  policy:", "application.features.namespacedValidation.mode"},
 		{"  policy:", "  features: {surprise: true}\n  policy:", "application.features.surprise: unknown field"},
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Parts of the base that rows exchange.
+const (
+	first    = `{pattern: "a.io/*"}`
+	second   = "validator: notary}"
+	static   = "validator: allow}"
+	features = "  policy:"
+	single   = "key: ${one.pub}"
+	pem      = "cert: ${fulcio.pem}"
+)
+
+// rules are as many as asked for.
+func rules(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, "  - {pattern: 'd.io/%d/*', validator: allow}\n", i)
+	}
+	return out.String()
+}
+
+// TestRefusedParts exchanges more of the base.
+func TestRefusedParts(t *testing.T) {
+	if err := converttest.Refused(base, []converttest.Exchange{
+		{"application:", "application:\n  alerting: {}", "alerting: alerts are asked for"}, {"  policy:\n", "  policy:\n" + rules(198), "application.policy: 201 rules"}, {base[strings.Index(base, "  policy:"):], "  policy: []\n", "application.policy: 0 rules"}, {base, base + "---\n" + base, "2 documents"},
+		{first, `{pattern: "a.io/{b,c}"}`, "policy[0].pattern"}, {first, `{pattern: "a.io/b\\c"}`, "policy[0].pattern"}, {first, `{pattern: "a.io/*", validator: x}`, `policy[0].validator: names "x"`}, {static, "validator: allow, with: {trustRoot: x}}", "policy[2].with: a static"},
+		{static, "validator: allow, with: {threshold: 1}}", "policy[2].with: a static"}, {static, "validator: allow, with: {required: [x]}}", "policy[2].with: a static"}, {static, "validator: allow, with: {verifyInTransparencyLog: true}}", "policy[2].with: a static"},
+		{static, "validator: allow, with: {verificationLevel: strict}}", "policy[2].with: a static"}, {static, "validator: allow, with: {verifyTimestamp: always}}", "policy[2].with: a static"}, {"type: cosign,", "type: cosign, auth: {password: x},", "validators[1].auth: a credential"}, {"type: cosign,", "type: cosign, auth: {registry: x},", "validators[1].auth: a credential"},
+		{"type: cosign,", "type: cosign, host: {ctLogPubkey: x},", "host.ctLogPubkey: no PEM block"}, {"type: cosign,", "type: cosign, host: {fulcioCert: x},", "host.fulcioCert: no PEM block"}, {first, `{pattern: "a.io/*", with: {verifyTimestamp: always}}`, "policy[0].with: verificationLevel"},
+		{first, `{pattern: "a.io/*", with: {trustRoot: default, required: [default]}}`, "policy[0].with: threshold or required"}, {first, `{pattern: "a.io/*", with: {trustRoot: "*", threshold: 0}}`, "with.threshold: 0"}, {first, `{pattern: "a.io/*", with: {trustRoot: "*", threshold: 3, required: [two]}}`, "with.threshold: 3"},
+		{single, "cert: ${fulcio.pem}, key: ${one.pub}", "trustRoots[0]: is not exactly one of key"}, {single, "tsCert: ${fulcio.pem}, key: ${one.pub}", "trustRoots[0]: is not exactly one of key"}, {single, "key: ${one.pub}, keyless: {issuer: a, subject: b}", "trustRoots[0]: is not exactly one of key"},
+		{"{name: default, key", "{key", "with.trustRoot: names \"default\""}, {second, "validator: notary, with: {threshold: 1}}", "policy[1].with: threshold, required"}, {second, "validator: notary, with: {required: [x]}}", "policy[1].with: threshold, required"},
+		{second, "validator: notary, with: {verifyInTransparencyLog: true}}", "policy[1].with: threshold, required"}, {pem, pem + ", key: ${one.pub}", "validators[2].trustRoots[0]: is not a cert"}, {pem, pem + ", keyless: {issuer: a, subject: b}", "validators[2].trustRoots[0]: is not a cert"}, {pem, "tsCert: ${fulcio.pem}", "validators[2].trustRoots[0]: is not a cert"},
+		{pem, pem + ", tsCert: x", "trustRoots[0].tsCert: no PEM block"}, {second, "validator: notary, with: {trustRoot: x}}", `policy[1].with.trustRoot: names "x"`},
+	}); err != nil {
+		t.Error(err)
+	}
+	every := strings.Replace(base, first, `{pattern: "a.io/*", with: {trustRoot: "*"}}`, 1)
+	if err := converttest.Refused(every, []converttest.Exchange{{"{name: two, key", "{key", "trustRoots[1].name: is missing"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAccepted converts the base with one thing exchanged, and finds it in what is
+// written.
+func TestAccepted(t *testing.T) {
+	const log, every = `{pattern: "a.io/*", with: {verifyInTransparencyLog: %}}`, `{pattern: "a.io/*", with: {trustRoot: "*"%}}`
+	with := func(text, value string) string { return strings.Replace(text, "%", value, 1) }
+	const keyless = "keyless: {issuer: a, subject: b}"
+	if err := converttest.Accepted(base, []converttest.Exchange{
+		{"", "", "name: connaisseur-a-io-any\n"}, {"", "", "name: connaisseur-unmatched\n"}, {"", "", "without: connaisseur-c-io"}, {"", "", "failurePolicy: Fail\n  validationActions:\n    - Deny\n"}, {"", "", "[attestors.default]) >= 1"}, {"", "", "without: insecureIgnore"}, {"", "", "without: credentials"},
+		{"", "", "mutateDigest: true\n"}, {"", "", "without: kubernetes"}, {"", "", "without: logLevel"}, {"", "", "without: .cache"}, {"", "", "without: namespaceSelector"}, {"", "", "automaticChildApproval"}, {"", "", "without: resourceValidationMode"}, {"", "", "without: Left out, since no rule names it"}, {"", "", "without: tsaCerts"},
+		{first, `{pattern: "*"}`, "without: connaisseur-unmatched"}, {first, `{pattern: "*:*"}`, "without: connaisseur-unmatched"}, {first, `{pattern: "*/*"}`, "without: connaisseur-unmatched"}, {first, `{pattern: "*/*:*"}`, "without: connaisseur-unmatched"}, {first, `{pattern: "*.*"}`, "connaisseur-unmatched"}, {first, `{pattern: "/"}`, "without: connaisseur-unmatched"},
+		{first, `{pattern: "a.io/B*"}`, "name: connaisseur-a-io-b-any\n"}, {first, `{pattern: "A*"}`, "name: connaisseur-a-any\n"}, {"  policy:\n", "  policy:\n" + rules(197), "name: connaisseur-a-io-any\n"}, {base, strings.ReplaceAll(strings.TrimPrefix(base, "application:\n"), "\n  ", "\n")[2:], "name: connaisseur-a-io-any\n"},
+		{"application:", "kubernetes: {webhook: {failurePolicy: Ignore}}\napplication:", "failurePolicy: Ignore\n"}, {"application:", "kubernetes: {webhook: {failurePolicy: Fail}}\napplication:", "without: failurePolicy: Ignore"}, {"application:", "kubernetes: {}\napplication:", "kubernetes (how"}, {"application:", "application:\n  logLevel: INFO", "application.logLevel"},
+		{features, "  features: {detectionMode: true}\n" + features, "- Warn\n"}, {features, "  features: {detectionMode: true}\n" + features, "without: - Deny"}, {features, "  features: {cache: {}}\n" + features, "application.features.cache"}, {features, "  features: {automaticUnchangedApproval: false}\n" + features, "name: connaisseur-a-io-any\n"},
+		{features, "  features: {automaticChildApproval: true}\n" + features, "automaticChildApproval"}, {features, "  features: {automaticChildApproval: false}\n" + features, "without: automaticChildApproval"}, {features, "  features: {resourceValidationMode: podsOnly}\n" + features, "without: resourceValidationMode"}, {features, "  features: {resourceValidationMode: all}\n" + features, "resourceValidationMode"},
+		{features, "  features: {namespacedValidation: {}}\n" + features, "operator: NotIn\n          values:\n            - ignore\n"}, {features, "  features: {namespacedValidation: {enabled: true, mode: validate}}\n" + features, "operator: In\n          values:\n            - validate\n"}, {features, "  features: {namespacedValidation: {enabled: false}}\n" + features, "without: namespaceSelector"},
+		{first, `{pattern: "a.io/*", with: {mode: mutate}}`, "mutateDigest: true\n"}, {first, `{pattern: "a.io/*", with: {mode: insecureValidateOnly}}`, "mutateDigest: false\n    verifyDigest: false\n    required: true\n"}, {first, `{pattern: "a.io/*", validator: default}`, "[attestors.default]) >= 1"},
+		{first, `{pattern: "a.io/*", with: {trustRoot: two}}`, "[attestors.two]) >= 1"}, {first, with(every, ""), "[attestors.default, attestors.two]) >= 2"}, {first, with(every, ", threshold: 1"), "[attestors.default, attestors.two]) >= 1"}, {first, with(every, ", threshold: 2"), "[attestors.default, attestors.two]) >= 2"}, {first, with(every, ", required: [two]"), "[attestors.two]) >= 1"},
+		{first, with(every, ", required: [two]"), "without: [attestors.default, attestors.two]"}, {first, with(every, ", required: [two], threshold: 1"), "without: [attestors.default, attestors.two]"}, {first, with(every, ", required: [two], threshold: 2"), "[attestors.default, attestors.two]) >= 2"}, {first, with(every, ", required: [two], threshold: 2"), "[attestors.two]) >= 1"},
+		{first, with(every, ", required: [two, default]"), "[attestors.two, attestors.default]) >= 2"}, {first, with(log, "false"), "insecureIgnoreTlog: true\n"}, {first, with(log, "true"), "without: insecureIgnore"}, {first, `{pattern: "a.io/*", with: {verifySCT: false}}`, "insecureIgnoreSCT: true\n"}, {first, `{pattern: "a.io/*", with: {verifySCT: true}}`, "without: insecureIgnore"},
+		{"type: cosign,", "type: cosign, host: {rekor: 'https://x', rekorPubkey: ${rekor.pub}, ctLogPubkey: ${ct.pub}},", "rekorPubKey:"}, {"type: cosign,", "type: cosign, host: {ctLogPubkey: ${ct.pub}},", "ctLogPubKey:"}, {"trustRoots: [{name: default, key: ${one.pub}}", "host: {fulcioCert: ${fulcio.pem}}, trustRoots: [{name: default, " + keyless + "}", "roots: |"},
+		{single, keyless, "- issuer: a\n              subject: b\n"}, {single, keyless, "without: matched against the whole"}, {single, "keyless: {issuerRegex: a, subjectRegex: b}", "matched against the whole"}, {single, "key: 'awskms:///x'", "kms: awskms:///x\n"}, {"type: cosign,", "type: cosign, auth: {secretName: x},", "secrets:\n      - x\n"},
+		{"type: cosign,", "type: cosign, auth: {useKeychain: true},", "providers:\n      - default\n"}, {"type: cosign,", "type: cosign, auth: {},", "without: credentials"}, {"approve: true", "approve: false", "the policy denies images of c.io/*"}, {"approve: true", "approve: false", "mutateDigest: false\n    verifyDigest: false\n    required: false\n"},
+		{second, "validator: notary, with: {verificationLevel: strict, verifyTimestamp: always}}", "notary:\n"}, {pem, pem + ", tsCert: ${fulcio.pem}", "tsaCerts:\n"}, {"  policy:", "  - {name: other, type: static, approve: true}\n  policy:", `no rule names it: validator "other"`},
+		{second, "validator: notary, with: {trustRoot: '*'}}", "[attestors.notary]) >= 1"},
 	}); err != nil {
 		t.Error(err)
 	}

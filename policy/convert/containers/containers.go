@@ -278,8 +278,5 @@ func (c reader) signedIdentity(p *said.Policy, raw json.RawMessage, at string) {
 		c.Refuse(at, found, "an ImageValidatingPolicy does not compare the name in a signature with the image's: accept that with --insecure-drop-signed-identity, or keep this scope where it is")
 		return
 	}
-	remark := fmt.Sprintf("DROPPED as --insecure-drop-signed-identity asks: %s %s. A signature by the same signer for another repository counts here.", at, found)
-	if !slices.Contains(p.About, remark) {
-		p.About = append(p.About, remark)
-	}
+	p.About = append(p.About, fmt.Sprintf("DROPPED as --insecure-drop-signed-identity asks: %s %s. A signature by the same signer for another repository counts here.", at, found))
 }

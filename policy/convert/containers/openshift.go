@@ -67,7 +67,7 @@ func ReadImagePolicies(conversion *source.Conversion, documents []source.Documen
 		if !c.Decode(d.Text, &one.imagePolicy, d.Prefix) {
 			continue
 		}
-		one.meta = source.MetadataOf(one.Metadata)
+		one.meta = c.Metadata(one.Metadata, d.At("metadata"))
 		cluster := one.Kind == "ClusterImagePolicy"
 		switch {
 		case one.APIVersion != "config.openshift.io/v1" && one.APIVersion != "config.openshift.io/v1alpha1":
@@ -117,7 +117,7 @@ func (c reader) scopes(list []imagePolicyDocument) {
 		}
 		for i, text := range d.Spec.Scopes {
 			s, place := images.Scope(text), source.Index(at, i)
-			if text == "" || !s.Valid() {
+			if !s.Valid() {
 				c.Refuse(place, fmt.Sprintf("%q", text), "want an image, a repository, a namespace or a registry, in lower case, or *.domain")
 				continue
 			}

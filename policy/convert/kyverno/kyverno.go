@@ -27,7 +27,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 		if !c.Decode(d.Text, &doc, d.Prefix) {
 			continue
 		}
-		m := source.MetadataOf(doc.Metadata)
+		m := c.Metadata(doc.Metadata, d.At("metadata"))
 		switch {
 		case doc.APIVersion != "kyverno.io/v1" && doc.APIVersion != "kyverno.io/v2beta1":
 			c.Refuse(d.At("apiVersion"), fmt.Sprintf("%q", doc.APIVersion), "want kyverno.io/v1 or v2beta1")

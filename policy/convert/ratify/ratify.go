@@ -96,7 +96,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 		if !c.Decode(d.Text, &one.resource, d.Prefix) {
 			continue
 		}
-		one.meta = source.MetadataOf(one.Metadata)
+		one.meta = c.Metadata(one.Metadata, d.At("metadata"))
 		group, version, _ := strings.Cut(one.APIVersion, "/")
 		switch {
 		case group == "config.ratify.sh" && version == "v2alpha1" && one.Kind == "Executor":
@@ -142,6 +142,9 @@ func (c reader) keyManagementProvider(d document, providers map[string]keyManage
 	var p keyManagementProvider
 	if !c.Decode(d.Spec, &p, source.Below(d.at, "spec")) {
 		return
+	}
+	if _, twice := providers[d.meta.Name]; twice {
+		c.Refuse(source.Below(d.at, "metadata.name"), fmt.Sprintf("%q is there twice", d.meta.Name), "a Verifier's name for it would mean either: convert it with the one that it means")
 	}
 	providers[d.meta.Name] = p
 	if d.meta.Namespace != "" {

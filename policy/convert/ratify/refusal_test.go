@@ -1,6 +1,7 @@
 package ratify_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,6 +83,117 @@ func TestRefused(t *testing.T) {
 		},
 	} {
 		if err := converttest.Refused(base, rows); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Parts of the bases that rows exchange.
+const (
+	file     = "keys: [{file: /etc/pki/one.pub}]"
+	inline   = "keys: {inline: ${one.pub}}"
+	rules    = "threshold: 1, rules: [{verifierName: c}, {verifierName: m}]"
+	provider = `apiVersion: config.ratify.deislabs.io/v1beta1
+kind: NamespacedKeyManagementProvider
+metadata: {name: p, namespace: m}
+spec: {type: inline, parameters: {contentType: key, value: ${two.pub}}}
+---
+`
+)
+
+// policies are as many trust policies as asked for, in front of others.
+func policies(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, "{name: p%d, scopes: ['b.io/%d/*'], keys: [{file: /etc/pki/two.pub}]}, ", i, i)
+	}
+	return out.String()
+}
+
+// scopes are as many as asked for.
+func scopes(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, "b.io/%d, ", i)
+	}
+	return out.String()
+}
+
+// TestRefusedParts exchanges more of each base.
+func TestRefusedParts(t *testing.T) {
+	const one, parameters = `["*"]`, "spec.parameters.trustPolicies"
+	both, err := converttest.Fill("${one.pub}${two.pub}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	twoKeys := "keys: {inline: " + strings.Replace(string(both), `""`, "", 1) + "}"
+	for base, rows := range map[string][]converttest.Exchange{
+		ratifyBase: {
+			{"deislabs.io/v1beta1", "sh/v2alpha1", "kind: config.ratify.sh/v2alpha1 Verifier"}, {"Verifier", "Executor", "kind: config.ratify.deislabs.io/v1beta1 Executor"}, {"v1beta1", "v2alpha1", "kind: config.ratify.deislabs.io/v2alpha1 Verifier"}, {ratifyBase, strings.TrimSuffix(provider, "---\n"), "0 Verifiers"},
+			{ratifyBase, strings.TrimSuffix(provider, "---\n") + "---\n" + executorBase, "resources of both versions"}, {ratifyBase, ratifyBase + "---\n" + executorBase, "resources of both versions"}, {ratifyBase, provider + provider + ratifyBase, `document 2: metadata.name: "p" is there twice`},
+			{ratifyBase, strings.Replace(provider, "config.ratify.deislabs.io/v1beta1", "config.ratify.deislabs.io/v1alpha1", 1) + ratifyBase, "document 1: kind"}, {ratifyBase, strings.Replace(provider, "config.ratify.deislabs.io/v1beta1", "config.ratify.sh/v1beta1", 1) + ratifyBase, "document 1: kind"},
+			{ratifyBase, strings.Replace(provider, "parameters: {", "parameters: {more: 1, ", 1) + ratifyBase, "document 1: spec.parameters.more: unknown field"}, {"spec: {", "more: 1\nspec: {", "more: unknown field"}, {"spec: {", "spec: {more: 1, ", "spec.more: unknown field"}, {"Verifier\nmetadata: {name: v}", "NamespacedVerifier\nmetadata: {name: v, namespace: n}", "metadata.namespace: want a text"},
+			{"name: cosign", "name: cosign, source: {}", "spec: has an address"}, {"name: cosign", "name: cosign, type: sbom", `spec.name: "sbom"`}, {"trustPolicies: [", "rekorURL: x, trustPolicies: [", "spec.parameters.key"}, {"trustPolicies: [", "more: 1, trustPolicies: [", "spec.parameters.more: unknown field"},
+			{ratifyBase[strings.Index(ratifyBase, "[{"):], "[]}}\n", parameters + ": 0 trust policies"}, {"trustPolicies: [", "trustPolicies: [" + policies(200), parameters + ": 201 trust policies"}, {"trustPolicies: [", "trustPolicies: [{name: b, scopes: ['*'], " + file + "}, ", parameters + "[1].scopes[0]"},
+			{one, "['a.io/b*', 'a.io/*']", parameters + "[0].scopes[1]"}, {one, "['a.io/b:v1', 'a.io/b:v1']", parameters + "[0].scopes[1]"}, {one, "['a.io/b:*', 'a.io/b:v1']", parameters + "[0].scopes[1]"}, {one, "['A.io/*']", parameters + "[0].scopes[0]"}, {one, "['a.io/*', '*']", parameters + "[0].scopes[1]"},
+			{file, file + ", keyless: {certificateIdentity: a, certificateOIDCIssuer: b}", parameters + "[0]: is not exactly one of keys"}, {", " + file, "", parameters + "[0]: is not exactly one of keys"}, {"{file: /etc/pki/one.pub}", "{file: /etc/pki/one.pub, provider: p}", "keys[0]: is not exactly one of provider"},
+			{"{file: /etc/pki/one.pub}", "{file: /etc/pki/one.pub, version: x}", "keys[0].name"}, {"one.pub", "fulcio.pem", "keys[0]: a PEM block is of type"}, {"one.pub", "none", "keys[0].file: names the file /etc/pki/none, which"},
+			{ratifyBase, strings.Replace(provider, "contentType: key, ", "", 1) + strings.Replace(ratifyBase, "file: /etc/pki/one.pub", "provider: m/p", 1), `document 2: spec.parameters.trustPolicies[0].keys[0].provider: names the provider "m/p", whose contentType is "certificate"`},
+		},
+		ratifyNotationBase: {
+			{"verificationCertStores: {ca: {certs: [p]}}", "verificationCertStores: {ca: {certs: []}}", "trustStores[0]: names the store ca:certs"}, {"verificationCertStores: {ca", "verificationCertStores: {tsa", "trustStores[0]: names the store ca:certs"},
+			{"value: ${fulcio.pem}", "value: ${one.pub}", "verificationCertStores.ca.certs[0]: a PEM block is of type"}, {"{certs: [p]}", "{certs: p}", "verificationCertStores.ca: want a list"}, {"parameters: {verification", "parameters: {more: 1, verification", "spec.parameters.more: unknown field"},
+		},
+		executorBase: {
+			{"[a.io]", "[" + scopes(200) + "a.io]", "201 scopes"}, {executorBase, executorBase + "---\n" + executorBase, `document 2: spec.scopes[0]: "a.io" is there twice`}, {"[a.io]", `["*.A.io"]`, "spec.scopes[0]"}, {"  stores:", "  more: 1\n  stores:", "spec.more: unknown field"},
+			{"name: m,", "", "spec.verifiers[1].name"}, {"threshold: 1", "threshold: -1", "policy.threshold: -1"}, {rules, "threshold: 1", "policy: is no list of rules"}, {rules, "verifierName: c, " + rules, "policy: is no list of rules"}, {"{verifierName: m}]", "{verifierName: c}]", "rules[1].verifierName"},
+			{"{verifierName: m}]", "{verifierName: m, threshold: 1}]", "rules[1].rules"}, {"{policy: {threshold", "{more: 1, policy: {threshold", "spec.policyEnforcer.parameters.more: unknown field"}, {"{type: ca, inline: ${fulcio.pem}}", "", "parameters.certificates: has none of the type ca"},
+			{"type: ca,", "type: tsa,", "parameters.certificates: has none of the type ca"}, {"type: ca,", "type: [ca],", "certificates[0].type"}, {"inline: ${fulcio.pem}", "inline: {more: x}", "certificates[0].inline.more: unknown field"}, {"inline: ${fulcio.pem}", "inline: {certs: x}", "certificates[0].inline.certs: no PEM block"},
+			{"inline: ${fulcio.pem}", "inline: x", "certificates[0].inline: no PEM block"}, {"{certificates:", "{more: 1, certificates:", "verifiers[1].parameters.more: unknown field"}, {"{trustPolicies: [{" + inline, "{more: 1, trustPolicies: [{" + inline, "verifiers[0].parameters.more: unknown field"},
+			{"[{" + inline + "}]", "[]", "verifiers[0].parameters.trustPolicies"}, {inline, twoKeys, "trustPolicies[0].keys: 2 keys"}, {inline, inline + ", certificateIdentityRegex: a", "has keys and an identity"}, {inline, inline + ", certificateOIDCIssuer: a", "has keys and an identity"}, {inline, inline + ", certificateOIDCIssuerRegex: a", "has keys and an identity"},
+			{"{certificates:", `{scopes: ["*", a.io], certificates:`, "verifiers[1].parameters.scopes"}, {"parameters: {}}]", "parameters: {caBase64: x}}]", "spec.stores[0].parameters.caPem"}, {"parameters: {}}]", "parameters: {}}, {type: other}]", "spec.stores[1].type"},
+			{"parameters: {}}]", "parameters: {credential: {provider: azure, clientID: a}}}]", "spec.stores[0].parameters.credential"}, {"parameters: {}}]", "parameters: {credential: {provider: azure, tenantID: a}}}]", "spec.stores[0].parameters.credential"},
+		},
+	} {
+		if err := converttest.Refused(base, rows); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAccepted converts each base with one thing exchanged, and finds it in what is
+// written.
+func TestAccepted(t *testing.T) {
+	const one, identity = `["*"]`, "certificateIdentity: a, certificateOIDCIssuer: b"
+	const third = ", {name: x, type: cosign, parameters: {trustPolicies: [{keys: {inline: ${two.pub}}}]}}]\n  policyEnforcer:"
+	keyed := strings.Replace(ratifyBase, "file: /etc/pki/one.pub", "provider: p", 1)
+	for base, rows := range map[string][]converttest.Exchange{
+		ratifyBase: {
+			{"", "", "kind: ImageValidatingPolicy\nmetadata:\n  name: ratify-a\n"}, {"", "", "[attestors.key_1]) >= 1"}, {"", "", "without: ratify-unmatched"}, {"", "", "without: insecureIgnore"}, {one, "['a.io/*']", "name: ratify-unmatched\n"}, {one, "['a.io/*']", "name.matches(r'^a\\.io/')"},
+			{one, "['a.io/b:v1', 'a.io/c:*', 'index.docker.io/d:*']", "name.matches(r'^a\\.io/b:v1$') || name.matches(r'^a\\.io/c:') || name.matches(r'^docker\\.io/d:')"}, {"trustPolicies: [", "trustPolicies: [" + policies(199), "name: ratify-p198\n"}, {"trustPolicies: [", "trustPolicies: [" + policies(1), `!name.matches(r'^b\.io/0/')`},
+			{"kind: Verifier\nmetadata: {name: v}", "kind: NamespacedVerifier\nmetadata: {name: v, namespace: m}", "name: ratify-a\n  namespace: m\n"}, {"kind: Verifier\nmetadata: {name: v}", "kind: Verifier\nmetadata: {name: v, namespace: m}", "without: namespace: m"}, {"name: cosign", "name: other, type: cosign", "name: ratify-a\n"},
+			{"name: a,", "name: a, version: 1.0.0,", "name: ratify-a\n"}, {"name: a,", "name: a, tLogVerify: false,", "insecureIgnoreTlog: true\n"}, {"name: a,", "name: a, tLogVerify: true,", "without: insecureIgnore"}, {"name: a,", "name: a, rekorURL: 'https://x',", "url: https://x\n"},
+			{file, "keys: [{file: /etc/pki/one.pub}, {file: /etc/pki/two.pub}]", "[attestors.key_1, attestors.key_2]) >= 1"}, {file, "keyless: {certificateIdentity: a, certificateOIDCIssuer: b}", "- issuer: b\n              subject: a\n"}, {file, "keyless: {certificateIdentity: a, certificateOIDCIssuer: b}", "without: insecureIgnore"},
+			{file, "keyless: {ctLogVerify: false, certificateIdentity: a, certificateOIDCIssuer: b}", "insecureIgnoreSCT: true\n"}, {file, "keyless: {ctLogVerify: true, certificateIdentity: a, certificateOIDCIssuer: b}", "without: insecureIgnore"}, {ratifyBase, provider + keyed, "[attestors.key_1]) >= 1"},
+			{ratifyBase, provider + strings.Replace(keyed, "provider: p", "provider: m/p", 1), "[attestors.key_1]) >= 1"}, {ratifyBase, strings.NewReplacer("Namespaced", "", ", namespace: m", "").Replace(provider) + keyed, "[attestors.key_1]) >= 1"},
+		},
+		ratifyNotationBase: {
+			{"", "", "name: ratify-a\n"}, {"name: notation", "name: notaryv2", "name: ratify-a\n"}, {"value:", "contentType: certificate, value:", "name: ratify-a\n"}, {"{ca: {certs: [p]}}", "{ca: {certs: [p, p]}}", "name: ratify-a\n"},
+		},
+		executorBase: {
+			{"", "", "name: e\n"}, {"", "", "[attestors.c]) >= 1 || verifyImageSignatures(image, [attestors.m]) >= 1"}, {"", "", "without: credentials"}, {"", "", "without: concurrency"}, {"", "", "without: userAgent"}, {"", "", "without: no rule of the threshold policy"}, {"", "", "without: insecureIgnore"}, {"", "", "without: tsaCerts"},
+			{"[a.io]", "[" + scopes(199) + "a.io]", "name: e\n"}, {"[a.io]", "['*.io', a.io, a.io/x]", `&& !name.matches(r'^a\.io/')`}, {"  stores:", "  concurrency: 1\n  stores:", "concurrency."}, {"threshold: 1", "threshold: 2", "[attestors.c]) >= 1 && verify"},
+			{"threshold: 1, ", "", "[attestors.c]) >= 1 && verify"}, {"]\n  policyEnforcer:", third, "no rule of the threshold policy names it"}, {"]\n  policyEnforcer:", third, "without: - name: x\n"}, {"parameters: {}}]", "parameters: {plainHttp: true}}]", "allowInsecureRegistry: true\n"}, {"parameters: {}}]", "parameters: {plainHttp: true}}]", "without: providers"},
+			{"parameters: {}}]", "parameters: {credential: {provider: azure}}}, {type: registry-store, parameters: {plainHttp: true}}]", "allowInsecureRegistry: true\n    providers:\n      - azure\n"}, {"parameters: {}}]", "parameters: {userAgent: x}}]", "userAgent"}, {"parameters: {}}]", "parameters: {maxBlobBytes: 1}}]", "userAgent"},
+			{"parameters: {}}]", "parameters: {maxManifestBytes: 1}}]", "userAgent"}, {"parameters: {}}]", "parameters: {allowCosignTag: true}}]", "userAgent"}, {"type: ca, ", "", "certs:\n"}, {"{type: ca, inline: ${fulcio.pem}}", "{type: ca, inline: ${fulcio.pem}}, {type: tsa, inline: {certs: ${fulcio.pem}}}", "tsaCerts:\n"},
+			{"{certificates:", `{scopes: ["*"], certificates:`, "name: e\n"}, {"{certificates:", `{scopes: [a.io], trustedIdentities: ["*"], certificates:`, "name: e\n"}, {inline, inline + ", scopes: [a.io]", "name: e\n"}, {inline, inline + ", ignoreTLog: true", "insecureIgnoreTlog: true\n"}, {inline, "ignoreCTLog: true, " + identity, "insecureIgnoreSCT: true\n"},
+			{inline, identity, "- issuer: b\n              subject: a\n"}, {inline, identity, "without: matched against the whole"}, {inline, "certificateIdentityRegex: a, certificateOIDCIssuerRegex: b", "matched against the whole"},
+		},
+		strings.NewReplacer("]\n  policyEnforcer:", third, rules, "threshold: 2, rules: [{verifierName: c}, {verifierName: m}, {verifierName: x}]").Replace(executorBase): {
+			{"", "", "].filter(met, met).size() >= 2"}, {"threshold: 2", "threshold: 3", "[attestors.c]) >= 1 && verify"}, {"threshold: 2", "threshold: 1", "[attestors.c]) >= 1 || verify"},
+		},
+	} {
+		if err := converttest.Accepted(base, rows); err != nil {
 			t.Error(err)
 		}
 	}

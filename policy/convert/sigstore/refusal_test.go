@@ -1,8 +1,10 @@
 package sigstore_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/policy/convert"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 )
 
@@ -32,4 +34,91 @@ func TestRefused(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
+}
+
+// Parts of the base that rows exchange.
+const (
+	key     = "key: {data: ${one.pub}}"
+	globs   = `[{glob: "a.io/**"}]`
+	keyless = "keyless: {identities: [{issuer: a, subject: b}]}"
+	pass    = "static: {action: pass}"
+)
+
+// TestRefusedParts exchanges more of the base.
+func TestRefusedParts(t *testing.T) {
+	two, err := converttest.Fill("${one.pub}${two.pub}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := strings.Replace(string(two), `""`, "", 1)
+	if err := converttest.Refused(base, []converttest.Exchange{
+		{"v1beta1", "v1", "kind: policy.sigstore.dev/v1 ClusterImagePolicy"}, {"{name: c}", "{}", "metadata.name: is missing"}, {"spec:", "hope: 1\nspec:", "hope: unknown field"},
+		{globs, "[" + strings.Repeat("{glob: a.io/x}, ", 200) + "{glob: a.io/x}]", "spec.images: 201 globs"}, {globs, `[{glob: ""}]`, "spec.images[0].glob"}, {globs, `[{glob: "a.io/**"}, {glob: "https://a.io/x"}]`, "spec.images[1].glob"},
+		{"[{" + key + "}]", "[]", "spec.authorities: 0 authorities"}, {"authorities: [{", "authorities: [" + strings.Repeat("{static: {action: fail}}, ", 200) + "{", "spec.authorities: 201 authorities"}, {key, key + ", " + keyless, "spec.authorities[0]: is not exactly one"},
+		{"spec:", "spec:\n  match: [{version: v1, resource: pods}, {version: v2, resource: pods}]", "spec.match[1]"}, {"spec:", "spec:\n  match: [{version: v1, resource: jobs}]", "spec.match[0]"}, {"spec:", "spec:\n  match: [{group: x, version: v1, resource: pods}]", "spec.match[0]"},
+		{key, "key: {data: ${one.pub}, kms: 'awskms:///x'}", "spec.authorities[0].key: has 2"}, {key, "key: {data: " + both + "}", "spec.authorities[0].key.data: 2 keys"}, {key, "key: {data: x}", "spec.authorities[0].key.data: no PEM"},
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAccepted converts the base with one thing exchanged, and finds it in what is
+// written.
+func TestAccepted(t *testing.T) {
+	const two = "attestations: [{name: x, predicateType: vuln}, {name: z, predicateType: 'https://z'}], "
+	if err := converttest.Accepted(base, []converttest.Exchange{
+		{"", "", "name: c\n"}, {"", "", "name: sigstore-unmatched\n"}, {"", "", "insecureIgnoreTlog: true\n"}, {"", "", "asks for no log entry of a key"}, {"", "", "without: insecureIgnoreSCT"}, {"", "", "without: source:"}, {"", "", "without: - Warn"},
+		{"", "", "[attestors.authority_0]) >= 1"}, {"", "", "policy.sigstore.dev/include: \"true\"\n"}, {"", "", "without: signatureFormat"}, {"", "", "without: attestations:"}, {"", "", "mutateDigest: true\n"}, {"v1beta1", "v1alpha1", "name: c\n"},
+		{"spec:", "spec:\n  mode: warn", "- Warn\n"}, {"spec:", "spec:\n  mode: enforce", "without: - Warn"}, {globs, "[" + strings.Repeat("{glob: a.io/x}, ", 199) + "{glob: a.io/x}]", "name: c\n"}, {"authorities: [{", "authorities: [" + strings.Repeat("{static: {action: fail}}, ", 199) + "{", "[attestors.authority_199]) >= 1"},
+		{"spec:", "spec:\n  match: [{version: v1, resource: pods}, {version: '*', resource: pods, selector: {matchLabels: {a: b}}}]", "objectSelector:\n      matchLabels:\n        a: b\n"}, {"spec:", "spec:\n  match: [{version: v1, resource: pods}, {version: '*', resource: pods}]", "name: c-2\n"},
+		{key, pass, "an authority passes without proof"}, {key, pass, "without: name: c\n"}, {"authorities: [{", "authorities: [{" + pass + "}, {", "without: name: c\n"}, {key, pass, `!name.matches(r'^a\.io/`},
+		{key, "static: {action: fail}", "images.all(kind, images[kind].size() == 0)"}, {key, "static: {action: fail}", "mutateDigest: false\n"}, {"authorities: [{", "authorities: [{static: {action: fail}}, {", "[attestors.authority_1]) >= 1"},
+		{"{key", "{name: who, key", "- name: who\n"}, {"{key", "{signatureFormat: bundle, key", "signatureFormat."}, {"{key", "{source: [{oci: b.io/y, tagPrefix: z}], key", "tagPrefix: z\n"},
+		{"{key", "{ctlog: {url: 'https://log'}, key", "url: https://log\n"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: insecureIgnoreTlog"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: asks for no log entry"},
+		{"${one.pub}", "${one.pub}, hashAlgorithm: sha512", "hashAlgorithm: sha512\n"}, {"data: ${one.pub}", "kms: 'awskms:///x'", "kms: awskms:///x\n"}, {key, keyless, "- issuer: a\n              subject: b\n"}, {key, keyless, "without: ctlog"},
+		{key, "keyless: {insecureIgnoreSCT: true, identities: [{issuer: a, subject: b}]}", "insecureIgnoreSCT: true\n"}, {key, "keyless: {url: 'https://x', identities: [{issuer: a, subject: b}]}", "nothing is asked of it: spec.authorities[0].keyless.url"}, {key, keyless, "without: nothing is asked of it"},
+		{"{key", "{attestations: [{name: x, predicateType: vuln}], key", "verifyAttestationSignatures(image, attestations.x, [attestors.authority_0]) >= 1))"}, {"{key", "{attestations: [{name: x, predicateType: vuln}], key", "type: https://cosign.sigstore.dev/attestation/vuln/v1\n"},
+		{"{key", "{" + two + "key", "(verifyAttestationSignatures(image, attestations.x, [attestors.authority_0]) >= 1 && verifyAttestationSignatures(image, attestations.z, [attestors.authority_0]) >= 1)"}, {"{key", "{" + two + "key", "without: verifyImageSignatures"},
+		{"authorities: [{", "authorities: [{" + two + keyless + "}, {", "verifyImageSignatures(image, [attestors.authority_1]) >= 1"},
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGlobs has which images a glob takes.
+func TestGlobs(t *testing.T) {
+	m, err := converttest.NewMatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		glob, image string
+		takes       bool
+		reason      string
+	}{
+		{"a.io/**", "a.io/x/y:1", true, "all below a registry"}, {"a.io/*", "a.io/x/y:1", false, "a star crosses no slash"}, {"a.io/*", "a.io/x:1", true, "one part"}, {"a.io/**", "b.io/a.io/x", false, "not in the middle"},
+		{"nginx", "docker.io/library/nginx:1", true, "the hub's own"}, {"nginx", "a.io/nginx", false, "nobody else's"}, {"docker.io/nginx", "nginx", true, "without library"}, {"docker.io/library/nginx", "nginx", true, "with library"},
+		{"docker.io/acme/x", "acme/x", true, "the hub's others"}, {"docker.io/library/nginx", "docker.io/other/nginx", false, "another namespace"}, {"acme/x", "docker.io/acme/x:1", true, "the hub by default"}, {"localhost/x", "docker.io/localhost/x", false, "localhost is a registry"},
+		{"a.io/x:*", "a.io/x@" + converttest.Digest, true, "every tag means digests, too"}, {"a.io/x:*", "a.io/x:1", true, "every tag"}, {"a.io/x:v*", "a.io/x:v1", true, "some tags"}, {"a.io/x:v*", "a.io/x:w1", false, "others"}, {"a.io/x:v*", "a.io/x@" + converttest.Digest, false, "a digest has no tag"},
+		{"a.io/x", "a.io/x:1", true, "any tag"}, {"a.io/x", "a.io/x/y", false, "nothing below"}, {"a.io/x", "a.io/xy", false, "nor beside"}, {"a.io/x@" + converttest.Digest, "a.io/x@" + converttest.Digest, true, "a digest"}, {"a.io/x*:*", "a.io/xy:1", true, "a star before every tag"},
+		{"*", "nginx", true, "the hub's own images"}, {"*", "acme/x", false, "and no others"}, {"*/*", "acme/x", true, "the hub's others"}, {"*/*", "a.io/x", false, "not those of registries"}, {"**", "a.io/x/y:1", true, "all"},
+		{"*.io/nginx", "docker.io/library/nginx", true, "a star for the hub"}, {"*.io/nginx", "a.io/library/nginx", true, "or for another"}, {"*.io/nginx", "a.io/other/nginx", false, "with nothing between"}, {"*.io/x/y", "a.io/library/x/y", false, "library stands before one part alone"},
+	} {
+		list, err := converttest.Policies(strings.Replace(filled(t), `"a.io/**"`, `"`+row.glob+`"`, 1), convert.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", row.glob, err)
+		}
+		if takes, err := m.Speaks(list[0], row.image); err != nil || takes != row.takes {
+			t.Errorf("%s: %s takes %s: %v, want %v: %v", row.reason, row.glob, row.image, takes, row.takes, err)
+		}
+	}
+}
+
+func filled(t *testing.T) string {
+	t.Helper()
+	text, err := converttest.Fill(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -30,7 +30,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 		if !c.Decode(d.Text, &doc, d.Prefix) {
 			continue
 		}
-		m := source.MetadataOf(doc.Metadata)
+		m := c.Metadata(doc.Metadata, d.At("metadata"))
 		switch {
 		case doc.Kind != "ClusterImagePolicy" || !slices.Contains([]string{"policy.sigstore.dev/v1beta1", "policy.sigstore.dev/v1alpha1"}, doc.APIVersion):
 			c.Refuse(d.At("kind"), fmt.Sprintf("%s %s", doc.APIVersion, doc.Kind),

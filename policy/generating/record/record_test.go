@@ -78,6 +78,77 @@ func TestRequester(t *testing.T) {
 	}
 }
 
+// TestBinding: a record is of one object, in whatever version, and of a document that can be
+// read as a whole.
+func TestBinding(t *testing.T) {
+	k := keeper(t, 1)
+	in := func(apiVersion, kind, namespace, text string) map[string]any {
+		o := object("team", "", map[string]any{record.RequesterAnnotation: text, record.OriginAnnotation: text})
+		o["apiVersion"], o["kind"] = apiVersion, kind
+		o["metadata"].(map[string]any)["namespace"] = namespace
+		return o
+	}
+	core, grouped := in("v1", "Kind", "a", ""), in("example.com/v1", "Kind", "a", "")
+	padded := func(bytes int) func(string) string {
+		return func(text string) string { return text + strings.Repeat(" ", bytes-len(text)) }
+	}
+	for _, c := range []struct {
+		reason                      string
+		object                      map[string]any
+		apiVersion, kind, namespace string
+		change                      func(string) string
+		err                         error
+	}{
+		{"where it was written", core, "v1", "Kind", "a", nil, nil},
+		{"in another version", core, "v2", "Kind", "a", nil, nil},
+		{"in a group", core, "v1/v1", "Kind", "a", nil, record.ErrForged},
+		{"of another kind", core, "v1", "Other", "a", nil, record.ErrForged},
+		{"in another namespace", core, "v1", "Kind", "b", nil, record.ErrForged},
+		{"in its group", grouped, "example.com/v1", "Kind", "a", nil, nil},
+		{"in another version of it", grouped, "example.com/v2", "Kind", "a", nil, nil},
+		{"in another group", grouped, "example.org/v1", "Kind", "a", nil, record.ErrForged},
+		{"in no group", grouped, "v1", "Kind", "a", nil, record.ErrForged},
+		{"as long as may be", core, "v1", "Kind", "a", padded(64 << 10), nil},
+		{"a byte longer", core, "v1", "Kind", "a", padded(64<<10 + 1), record.ErrForged},
+		{"with a field that cannot be read", core, "v1", "Kind", "a", func(text string) string {
+			return strings.NewReplacer(`"username"`, `"bound":7,"username"`, `"policy"`, `"orphan":7,"policy"`).Replace(text)
+		}, record.ErrForged},
+	} {
+		requester, err1 := k.Requester(c.object, policy.User{Name: "bob"})
+		origin, err2 := k.Origin(c.object, record.Origin{Policy: "ClusterPolicy/p", Rule: "r", Depth: 1})
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		if c.change != nil {
+			requester, origin = c.change(requester), c.change(origin)
+		}
+		if user, err := k.ReadRequester(in(c.apiVersion, c.kind, c.namespace, requester)); !errors.Is(err, c.err) || (user.Name == "bob") != (err == nil) {
+			t.Errorf("%s: a requester: %+v, %v", c.reason, user, err)
+		}
+		if o, err := k.ReadOrigin(in(c.apiVersion, c.kind, c.namespace, origin)); !errors.Is(err, c.err) || (o.Rule == "r") != (err == nil) {
+			t.Errorf("%s: an origin: %+v, %v", c.reason, o, err)
+		}
+	}
+}
+
+// TestLongestRecord: the very last byte that is written, and one more.
+func TestLongestRecord(t *testing.T) {
+	k := keeper(t, 1)
+	team := object("team", "", nil)
+	short, err := k.Requester(team, policy.User{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := 64<<10 - len(short)
+	text, err := k.Requester(team, policy.User{Name: strings.Repeat("a", most)})
+	if err != nil || len(text) != 64<<10 {
+		t.Errorf("as much as may be: %d bytes, %v", len(text), err)
+	}
+	if text, err := k.Requester(team, policy.User{Name: strings.Repeat("a", most+1)}); err == nil || text != "" {
+		t.Errorf("a byte more: %d bytes", len(text))
+	}
+}
+
 func mustOrigin(t *testing.T, k *record.Keeper) string {
 	t.Helper()
 	text, err := k.Origin(object("team", "", nil), record.Origin{Policy: "ClusterPolicy/p", Rule: "r", Trigger: record.Trigger{Name: "x"}})

@@ -44,9 +44,74 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+type inner struct {
+	Message string `json:"message"`
+}
+
+type Named struct {
+	Other string `json:"other"`
+}
+
+type wide struct {
+	Named   `json:"named"`
+	Pointer *inner           `json:"pointer"`
+	List    []inner          `json:"list"`
+	Map     map[string]inner `json:"map"`
+	JSON    any              `json:"json"`
+}
+
+// TestMeant: what a misspelt field was meant to be is looked for where it stands.
+func TestMeant(t *testing.T) {
+	for _, c := range []struct{ text, want, reason string }{
+		{`{"pointer":{"mesage":"b"}}`, "pointer.mesage: unknown field: did you mean message?", "behind a pointer"},
+		{`{"list":[{},{"mesage":"b"}]}`, "list[1].mesage: unknown field: did you mean message?", "in a list"},
+		{`{"map":{"k":{"mesage":"b"}}}`, "map.k.mesage: unknown field", "in a map, whose members have any name"},
+		{`{"named":{"othr":"b"}}`, "named.othr: unknown field: did you mean other?", "in what is embedded by a name"},
+		{`{"othr":"b"}`, "othr: unknown field", "which has no fields without it"},
+		{`{"json":{"mesage":"b"}}`, "", "in JSON that may be anything"},
+		{`{"json":1,"json":2}`, "json: duplicate field", "twice, which is not misspelt"},
+	} {
+		err := document.Decode([]byte(c.text), &wide{}, "")
+		if said := fmt.Sprint(err); (err == nil) != (c.want == "") || err != nil && said != c.want {
+			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
+		}
+	}
+}
+
+func TestJoin(t *testing.T) {
+	for _, c := range []struct{ path, below, want string }{
+		{"a", "b", "a.b"}, {"", "b", "b"}, {"a", "", "a"}, {"a", "[0]", "a[0]"}, {"", "", ""},
+	} {
+		if got := document.Join(c.path, c.below); got != c.want {
+			t.Errorf("%q and %q: %q", c.path, c.below, got)
+		}
+	}
+}
+
+func TestReadable(t *testing.T) {
+	other := errors.New("some other")
+	if got := document.Readable(other); got != other { //nolint:errorlint // the very same
+		t.Errorf("%v became %v", other, got)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	got, err := document.Plain(inner{Message: "a"})
+	if members, _ := got.(map[string]any); err != nil || members["message"] != "a" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := document.Plain(func() {}); err == nil {
+		t.Errorf("a function became %v", got)
+	}
+}
+
 func TestUnder(t *testing.T) {
 	err := document.Under("spec", errors.Join(field.Fail("a", "is bad"), field.Fail("[0].b", "is worse"), errors.New("and more")))
 	if got, want := err.Error(), "spec.a: is bad\nspec[0].b: is worse\nspec: and more"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	wrapped := fmt.Errorf("in a file: %w", field.Fail("a", "is bad"))
+	if got, want := document.Under("spec", wrapped).Error(), "spec: in a file: a: is bad"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if document.Under("spec", nil) != nil {
@@ -67,6 +132,13 @@ func TestEmpty(t *testing.T) {
 		{map[string]any{}, false, true, "nothing"},
 		{[]any{map[string]any{"any": []any{}}}, false, false, "any of none in a list"},
 		{[]any{one}, true, true, "the old form"},
+		{map[string]any{"any": []any{one}, "all": []any{}}, false, true, "a condition, and all of none"},
+		{map[string]any{"any": map[string]any{}}, false, true, "any of no list"},
+		{map[string]any{"other": []any{}}, true, true, "a field that is refused elsewhere"},
+		{[]any{map[string]any{"any": []any{one}}, map[string]any{"all": []any{}}}, false, true, "all of none in a list, not the first"},
+		{[]any{}, false, true, "an empty list"},
+		{nil, false, true, "null"},
+		{"text", true, true, "a text, which is refused elsewhere"},
 	} {
 		if err := document.EmptyConditions(c.conditions, "path"); (err == nil) != c.asks {
 			t.Errorf("%s: %v", c.reason, err)
@@ -75,8 +147,17 @@ func TestEmpty(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 		}
 	}
-	if !document.WrittenEmpty(map[string]any{"a": nil}, "a") || document.WrittenEmpty(map[string]any{}, "a") || document.WrittenEmpty(map[string]any{"a": []any{1}}, "a") {
-		t.Error("what is written and empty")
+	for _, c := range []struct {
+		object any
+		want   bool
+	}{
+		{map[string]any{"a": nil}, true}, {map[string]any{"a": []any{}}, true}, {map[string]any{"a": map[string]any{}}, true},
+		{map[string]any{}, false}, {map[string]any{"a": []any{1}}, false}, {map[string]any{"a": map[string]any{"b": 1}}, false},
+		{map[string]any{"a": ""}, false}, {map[string]any{"b": nil}, false}, {"a", false}, {nil, false},
+	} {
+		if got := document.WrittenEmpty(c.object, "a"); got != c.want {
+			t.Errorf("%v: written and empty %t", c.object, got)
+		}
 	}
 }
 
@@ -86,6 +167,32 @@ func TestNearest(t *testing.T) {
 		if got := document.Nearest(name, names); got != want {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// TestNearestBounds: how far away a name may be, and how long.
+func TestNearestBounds(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for _, c := range []struct{ name, candidate, want, reason string }{
+		{"spce", "spec", "spec", "two letters swapped are one mistake"},
+		{"psec", "spec", "spec", "at the beginning as well"},
+		{"spcx", "spec", "", "a letter in the wrong place, and another one"},
+		{"spxe", "spec", "", "another one, and a letter in the wrong place"},
+		{"spe", "spec", "spec", "one letter is missing of three"},
+		{"sp", "spec", "", "two of two are"},
+		{"muta", "mutate", "", "two letters are missing of four"},
+		{"mutatexy", "mutate", "mutate", "two letters too many of eight"},
+		{"mutatexyz", "mutate", "", "three too many"},
+		{long + "b", long + "c", long + "c", "as long as may be"},
+		{long + "bb", long + "b", "", "a letter longer"},
+		{long + "b", long + "bb", "", "a candidate that is a letter longer"},
+	} {
+		if got := document.Nearest(c.name, []string{c.candidate}); got != c.want {
+			t.Errorf("%s: %q", c.reason, got)
+		}
+	}
+	if got := document.Nearest("validat", []string{"validate", "validata"}); got != "validate" {
+		t.Errorf("of two that are as near it is %q", got)
 	}
 }
 

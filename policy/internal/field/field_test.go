@@ -42,11 +42,65 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadUpTo: the very last byte that is accepted, and one more.
+func TestReadUpTo(t *testing.T) {
+	var into document
+	data, err := field.ReadUpTo(len("name: a"), []byte("name: a"), &into)
+	if err != nil || into.Name != "a" || string(data) != `{"name":"a"}` {
+		t.Errorf("%s %+v %v", data, into, err)
+	}
+	if _, err := field.ReadUpTo(len("name: a")-1, []byte("name: a"), &into); err == nil {
+		t.Error("a byte more is read")
+	}
+}
+
 func TestReadName(t *testing.T) {
-	for text, want := range map[string]string{`{"name":"a","uid":"b"}`: "a", `{}`: "", `[]`: "", `{"name":1}`: "", ``: ""} {
-		name, err := field.ReadName(json.RawMessage(text))
-		if name != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %q %v", text, name, err)
+	for _, c := range []struct{ text, name, err string }{
+		{`{"name":"a","uid":"b"}`, "a", ""},
+		{`{}`, "", "metadata.name: is empty"},
+		{`[]`, "", "metadata: want an object, found array"},
+		{`{"name":1}`, "", "metadata: name: want a string, found number"},
+		{``, "", "metadata: unexpected end of JSON input"},
+	} {
+		name, err := field.ReadName(json.RawMessage(c.text))
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		if name != c.name || said != c.err {
+			t.Errorf("%s: %q %q, want %q %q", c.text, name, said, c.name, c.err)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{field.Fail("a.b", "is %s", "bad"), "a.b: is bad"},
+		{field.Fail("", "is bad"), "is bad"},
+		{field.Below("a", errors.New("is bad")), "a: is bad"},
+	} {
+		if c.err.Error() != c.want {
+			t.Errorf("%q, want %q", c.err, c.want)
+		}
+	}
+	if err := field.Below("a", nil); err != nil {
+		t.Errorf("no error became %v", err)
+	}
+	other := errors.New("some other")
+	if got := field.Readable(other); got != other { //nolint:errorlint // the very same
+		t.Errorf("%v became %v", other, got)
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for text, want := range map[string]string{
+		"a": "a", strings.Repeat("a", 60): strings.Repeat("a", 60), strings.Repeat("a", 61): strings.Repeat("a", 60) + "...",
+	} {
+		if got := field.Shorten(text); got != want {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }
@@ -66,9 +120,13 @@ func TestPEM(t *testing.T) {
 		{"subject: a\n" + certificate + "text\n" + certificate, field.Certificate, 2, "text between certificates"},
 		{key + "text\n" + key, field.PublicKey, 0, "text between keys"},
 		{"text", field.PublicKey, 0, "no PEM"},
+		{"text", field.Certificate, 0, "no PEM, where text may be"},
+		{"", field.PublicKey, 0, "nothing"},
+		{"", field.Certificate, 0, "nothing, where text may be"},
 		{certificate, field.PublicKey, 0, "a certificate for a key"},
 		{key, field.Certificate, 0, "a key for a certificate"},
 		{certificate + strings.Replace(certificate, "AAAA", "A*A", 1), field.Certificate, 0, "a broken block is not passed over"},
+		{strings.Repeat(key, 100), field.PublicKey, 100, "as many as may be"},
 		{strings.Repeat(key, 101), field.PublicKey, 0, "too many"},
 	} {
 		blocks, err := field.PEM(c.text, "path", c.kind)

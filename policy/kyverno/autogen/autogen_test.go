@@ -59,8 +59,11 @@ func TestFollowers(t *testing.T) {
 	}{
 		{"r", []string{"Deployment", "CronJob"}, "autogen-r [Deployment] [spec template]; autogen-cronjob-r [CronJob] [spec jobTemplate spec template]"},
 		{"r", []string{"Job"}, "autogen-r [Job] [spec template]"},
+		{"r", []string{"CronJob"}, "autogen-cronjob-r [CronJob] [spec jobTemplate spec template]"},
 		{"r", nil, ""},
 		{long, []string{"Job"}, "autogen-" + long[:55] + " [Job] [spec template]"},
+		{long[:54] + ".", []string{"Job"}, "autogen-" + long[:54] + ". [Job] [spec template]"},
+		{long[:54] + ".b", []string{"Job"}, "autogen-" + long[:54] + " [Job] [spec template]"},
 	} {
 		var got []string
 		for _, f := range autogen.Followers(c.name, c.kinds) {
@@ -90,6 +93,12 @@ func TestRewrite(t *testing.T) {
 		{"mutate: {foreach: [{list: a, order: Descending, patchStrategicMerge: {spec: {a: b}}}]}", "mutate: {foreach: [{list: a, order: Descending, patchStrategicMerge: {spec: {template: {spec: {a: b}}}}}]}", "a merge in a loop"},
 		{"mutate: {foreach: [{list: a, foreach: [{list: b, patchStrategicMerge: {spec: {a: b}}}]}]}", "mutate: {foreach: [{list: a, foreach: [{list: b, patchStrategicMerge: {spec: {template: {spec: {a: b}}}}}]}]}", "a merge in a loop in a loop"},
 		{"validate: {cel: {expressions: [{expression: object.spec.a}]}}", "validate: {cel: {expressions: [{expression: object.spec.a}]}}", "CEL is shown the template"},
+		{"context: [{name: a, variable: {jmesPath: request.object.spec}}], validate: {cel: {expressions: [{expression: object.spec.a}]}}",
+			"context: [{name: a, variable: {jmesPath: request.object.spec}}], validate: {cel: {expressions: [{expression: object.spec.a}]}}", "and so is its context"},
+		{"validate: {pattern: null, anyPattern: 7, deny: {}}", "validate: {pattern: null, anyPattern: 7, deny: {}}", "no pattern"},
+		{"mutate: {patchStrategicMerge: null, foreach: [7]}", "mutate: {patchStrategicMerge: null, foreach: [7]}", "no merge, and a loop that is none"},
+		{"validate: {foreach: [{list: a, anyPattern: [{spec: {a: b}}]}]}", "validate: {foreach: [{list: a, anyPattern: [{spec: {a: b}}]}]}", "patterns in a loop are the element's"},
+		{"validate: 7, mutate: 7, context: null", "validate: 7, mutate: 7, context: null", "what is no object stays"},
 	} {
 		rule := object(t, "{name: r, "+c.rule+"}")
 		before := object(t, "{name: r, "+c.rule+"}")
@@ -115,6 +124,10 @@ func TestOfObjects(t *testing.T) {
 		{[]string{"{" + pods + ", mutate: {patchesJson6902: '[]'}}"}, false},
 		{[]string{"{" + pods + ", mutate: {foreach: [{patchesJson6902: '[]'}]}}"}, false},
 		{[]string{"{match: 7}"}, false},
+		{[]string{"{" + pods + ", exclude: 7}"}, false},
+		{[]string{"{" + pods + ", exclude: {any: [{resources: {kinds: [Service]}}]}}"}, true},
+		{[]string{"{" + pods + ", exclude: {any: [{resources: {kinds: [Pod], names: [a]}}]}}"}, false},
+		{[]string{"{" + pods + ", mutate: {foreach: [{list: a}]}}"}, true},
 	} {
 		var rules []json.RawMessage
 		for _, text := range c.rules {
@@ -132,6 +145,9 @@ func TestOfObjects(t *testing.T) {
 		if got, err := autogen.AboutPods(raw(t, text)); got != want || err != nil {
 			t.Errorf("%s: %t, %v", text, got, err)
 		}
+	}
+	if got, err := autogen.AboutPods(raw(t, "{"+pods+", exclude: 7}")); got || err == nil {
+		t.Errorf("an exclude that cannot be read: %t, %v", got, err)
 	}
 }
 

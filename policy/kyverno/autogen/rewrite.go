@@ -93,7 +93,7 @@ func Rewrite(rule map[string]any, f Follower) map[string]any {
 func nest(body map[string]any, path []string) map[string]any {
 	changed := maps.Clone(body)
 	for _, name := range []string{"pattern", "patchStrategicMerge"} {
-		if value := changed[name]; value != nil && changed["list"] == nil || name == "patchStrategicMerge" && value != nil {
+		if value := changed[name]; value != nil && (changed["list"] == nil || name == "patchStrategicMerge") {
 			changed[name] = below(value, path)
 		}
 	}

@@ -153,8 +153,8 @@ func (l *List) implement(c *pricedCall) (bool, error) {
 		c.run = func(v ...ref.Val) ref.Val { return bound.Unary(v[0]) }
 	case arity == 2 && bound.Binary != nil:
 		c.run = func(v ...ref.Val) ref.Val { return bound.Binary(v[0], v[1]) }
-	case arity > 0 && bound.Function != nil:
-		c.run = bound.Function
+	default:
+		c.run = bound.Function // nil where there is none
 	}
 	return c.run != nil, nil
 }

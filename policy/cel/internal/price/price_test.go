@@ -22,8 +22,11 @@ func newEnv(t testing.TB) *celgo.Env {
 	t.Helper()
 	env, err := celgo.NewEnv(
 		celgo.Variable("x", celgo.DynType), celgo.Variable("long", celgo.StringType), celgo.Variable("list", celgo.ListType(celgo.DynType)),
+		celgo.Variable("half", celgo.StringType), celgo.Variable("million", celgo.ListType(celgo.DynType)), celgo.Variable("more", celgo.ListType(celgo.DynType)),
 		celgo.OptionalTypes(), celgo.CrossTypeNumericComparisons(true), ext.Strings(), ext.Lists(), ext.Sets(), ext.Math(), ext.Encoders(), ext.Bindings(),
 		ext.TwoVarComprehensions(), k8s.Lists(), k8s.Regex(), k8s.URLs(), k8s.Quantity(), k8s.IP(), k8s.CIDR(), k8s.SemverLib(), k8s.Format(),
+		celgo.Function("fails", celgo.Overload("fails_dyn", []*celgo.Type{celgo.DynType}, celgo.BoolType, celgo.OverloadIsNonStrict(), celgo.UnaryBinding(func(v ref.Val) ref.Val { return types.Bool(types.IsError(v)) }))),
+		celgo.Function("unbound", celgo.Overload("unbound_dyn", []*celgo.Type{celgo.DynType}, celgo.BoolType)),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -43,27 +46,38 @@ func (m *meter) Charge(cost uint64) error {
 	return nil
 }
 
-func evaluate(t testing.TB, env *celgo.Env, expression string, m *meter) (ref.Val, error) {
+// program makes one whose calls are priced.
+func program(t testing.TB, env *celgo.Env, expression string) (celgo.Program, error) {
+	t.Helper()
+	list, err := price.New(env, meterName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain(t, env, expression, celgo.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+		if call, ok := i.(interpreter.InterpretableCall); ok {
+			return list.Call(call)
+		}
+		return i, nil
+	}))
+}
+
+// plain makes one whose calls have no price.
+func plain(t testing.TB, env *celgo.Env, expression string, options ...celgo.ProgramOption) (celgo.Program, error) {
 	t.Helper()
 	ast, issues := env.Compile(expression)
 	if err := issues.Err(); err != nil {
-		t.Error(err)
+		t.Errorf("%.200s: %v", expression, err)
 		return nil, err
 	}
-	options := []celgo.ProgramOption{celgo.EvalOptions(celgo.OptOptimize)}
+	return env.Program(ast, append(options, celgo.EvalOptions(celgo.OptOptimize))...)
+}
+
+func evaluate(t testing.TB, env *celgo.Env, expression string, m *meter) (ref.Val, error) {
+	t.Helper()
+	p, err := plain(t, env, expression)
 	if m != nil {
-		list, err := price.New(env, meterName)
-		if err != nil {
-			t.Fatal(err)
-		}
-		options = append(options, celgo.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
-			if call, ok := i.(interpreter.InterpretableCall); ok {
-				return list.Call(call)
-			}
-			return i, nil
-		}))
+		p, err = program(t, env, expression)
 	}
-	program, err := env.Program(ast, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,9 +85,10 @@ func evaluate(t testing.TB, env *celgo.Env, expression string, m *meter) (ref.Va
 	for i := range many {
 		many[i] = map[string]any{"name": int64(i)}
 	}
-	value, _, err := program.Eval(map[string]any{
+	value, _, err := p.Eval(map[string]any{
 		"x":    map[string]any{"text": "abc", "n": int64(3), "d": 1.5, "b": []byte("xyz"), "list": []any{"a", "b"}, "nil": nil, "deep": map[string]any{"a": []any{int64(1)}}},
 		"long": strings.Repeat("x", 32_000), "list": many, meterName: m,
+		"half": strings.Repeat("x", 2<<20), "million": func() any { return make([]any, 1_000_000) }, "more": func() any { return make([]any, 1_000_001) },
 	})
 	return value, err
 }
@@ -83,14 +98,14 @@ func TestPriceChangesNoResult(t *testing.T) {
 	env := newEnv(t)
 	for _, expression := range []string{
 		"1 + 2 * 3 - 4 / 2 % 3", "1.5 + 2.5", "-x.n", "!true", "1 < 2 && 'a' < 'b' && b'a' <= b'b' && x.text > 'a' && 1 <= 1.5", "dyn(1) < dyn('a')",
-		"'a' + 'b' + x.text", "b'a' + x.b", "[1] + [2]", "x.text + 1", "x.n + x.n", "x.list + ['c']", "x.missing + 1", "1 + x.missing", "x.nil + 1",
+		"'a' + 'b' + x.text", "b'a' + x.b", "[1] + [2]", "x.text + 1", "fails(x.missing)", "fails(x.n)", "unbound(x)", "x.n + x.n", "x.list + ['c']", "x.missing + 1", "1 + x.missing", "x.nil + 1", "x.list + 1", "x.b + 1",
 		"timestamp('2026-01-01T10:00:00Z') + duration('1h')", "duration('1h') + duration('1m')", "timestamp('2026-01-01T10:00:00Z') - timestamp('2026-01-01T09:00:00Z')",
 		"timestamp('2026-01-01T10:00:00Z').getHours()", "timestamp('2026-01-01T10:00:00Z').getHours('+02:00')", "duration('90m').getMinutes()", "dyn('a').getHours()",
 		"x == x", "x != x", "x.deep == {'a': [1]}", "x.nil == null", "dyn(1) == 1.0", "x.text == 1", "x.missing == 1", "1 == x.missing", "x.list == ['a', 'b']",
 		"'a' in x.list", "'c' in x.list", "'text' in x", "x.n in [1, 2, 3]", "x.text in ['abc']", "1 in x.n", "x.missing in [1]",
-		"x.text.matches('^a.c$')", "x.text.matches('a' + '.c')", "x.n.matches('a')", "matches('abc', 'b')", "x.text.matches(x.text)", "'a'.matches('(' + x.text)", "x.text.matches(x.n)",
+		"x.text.matches('^a.c$')", "x.text.matches('a' + '.c')", "x.n.matches('a')", "matches('abc', 'b')", "x.text.matches(x.text)", "'a'.matches('(' + x.text)", "x.text.matches(x.n)", "x.text.matches(dyn(1))", "x.text.matches('(a{' + x.text)",
 		"x.text.find('b')", "x.text.findAll('.', 2)", "x.text.find('(' + x.text)", "x.text.findAll('b')", "x.text.contains('b') && x.text.startsWith('a') && x.text.endsWith('c')", "x.n.contains('b')",
-		"x.text.replace('b', '-')", "x.text.replace('', '-')", "x.text.replace('b', '-', 1)", "x.n.replace('a', 'b')", "x.list.join()", "x.list.join('-')", "x.text.split('')", "'a,b'.split(',', 1)",
+		"x.text.replace('b', '-')", "x.text.replace('', '-')", "x.text.replace('b', '-', 1)", "x.n.replace('a', 'b')", "x.list.join()", "x.list.join('-')", "x.n.join()", "x.text.join('-')", "dyn([1, 2]).join()", "x.text.split('')", "'a,b'.split(',', 1)",
 		"'%s %d %.2f'.format([x.text, x.n, x.d])", "x.text.upperAscii().lowerAscii().reverse().trim().charAt(1)", "x.text.substring(1, 2)", "x.text.substring(7)", "x.text.indexOf('c')", "strings.quote(x.text)",
 		"lists.range(5)", "lists.range(-1)", "[3, 1, 2].sort()", "[3, 1, 2].sortBy(e, -e)", "[1, 1, 2].distinct()", "[[1], [2]].flatten()", "[1, 2, 3].slice(1, 2)", "[1, 2].sum()", "x.list.isSorted()", "x.list.indexOf('b')",
 		"sets.contains([1, 2], [1])", "sets.equivalent([1], [1, 1])", "sets.intersects([1], [2])", "math.greatest(1, 2)", "math.least([1.5, 2.0])", "math.abs(-1)",
@@ -138,6 +153,21 @@ func TestPrices(t *testing.T) {
 		{"a map is built for nothing but its steps", "list.map(i, i.name).size() == 1000", 0, 0},
 		{"what a function made is paid for", "'%s'.format([long]).size() > 0", 4000, 6000},
 		{"distinct compares each with each", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].distinct().size() == 10", 100, 200},
+		{"the cheapest that is paid for", "'" + strings.Repeat("x", 256) + "'.contains(x.text) || true", 16, 16},
+		{"the dearest that is free", "'" + strings.Repeat("x", 255) + "'.contains(x.text) || true", 0, 0},
+		{"texts are compared by their length", "long < long || true", 4000, 4000},
+		{"bytes, too", "bytes(long) < bytes(long) || true", 12000, 12000},
+		{"texts that are known for texts only now, too", "dyn(long) < dyn(long) || true", 4000, 4000},
+		{"the order of numbers is free", "x.n < 4 && x.d >= 1.5 && dyn(x.n) <= dyn(x.d) || true", 0, 0},
+		{"a conversion is a copy", "bytes(long).size() > 0", 4000, 4000},
+		{"a conversion of a constant is made when the program is", "bytes('" + strings.Repeat("x", 256) + "').size() > 0", 0, 0},
+		{"a large set of constants is free", "x.n in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]", 0, 0},
+		{"a list that is no set is looked through", "x.n in [x.n, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]", 20, 20},
+		{"a pattern that repeats parts of itself", "x.text.matches('(a?){1000}') || true", 500, 2000},
+		{"and when it is made at run time", "x.text.matches('(a?)' + '{1000}') || true", 500, 2000},
+		{"a map costs its entries", "{1: x.n, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6, 7: 7, 8: 8, 9: 9, 10: 10, 11: 11, 12: 12, 13: 13, 14: 14, 15: 15, 16: 16} == {1: 2}", 17, 17},
+		{"that two texts differ is found by their length, too", "long != long || true", 4000, 4000},
+		{"and what is in them", "{1: dyn(long)} == {1: dyn(long)}", 4000, 4002},
 		{"constants are computed when the program is made", "int('1') + size('a' + 'b')", 0, 0},
 	}
 	env := newEnv(t)
@@ -164,6 +194,11 @@ func TestRefusals(t *testing.T) {
 		{"a list that grows too large", "lists.range(60000) + lists.range(60000) == []", "lists.range(10) + lists.range(10) != []"},
 		{"a range that is too large", "lists.range(100001) == []", "lists.range(100000) != []"},
 		{"a pattern that is too large", "'a'.matches(long)", "'a'.matches('a' + '')"},
+		{"a text of a byte more than is allowed", "half + half + 'x' != ''", "half + half != ''"},
+		{"a constant that is replaced by what is large", "'" + strings.Repeat("x", 200) + "'.replace('x', long) == ''", "'x'.replace('x', long) != ''"},
+		{"put between the letters", "long.replace('', long) == ''", "x.text.replace('', long) != ''"},
+		{"a pattern of a byte more than is allowed", "'a'.matches(long.substring(0, 8193))", "!'a'.matches(long.substring(0, 8192))"},
+		{"a constant one", "'a'.matches('" + strings.Repeat("x", 8193) + "')", "!'a'.matches('" + strings.Repeat("x", 8192) + "')"},
 		{"a pattern that is too large, to find", "'a'.find(long) == ''", "'a'.find('b') == ''"},
 	}
 	env := newEnv(t)
@@ -182,10 +217,52 @@ func TestRefusals(t *testing.T) {
 
 func TestMeterStops(t *testing.T) {
 	env := newEnv(t)
-	for expression, want := range map[string]error{"long == long": errSpent, "x.text == x.text": nil} {
-		_, err := evaluate(t, env, expression, &meter{most: 100})
-		if !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", expression, err, want)
+	tests := []struct {
+		reason, expression string
+		most               uint64
+		want               error
+	}{
+		{"more than there is", "long == long", 100, errSpent},
+		{"less than there is", "x.text == x.text", 100, nil},
+		{"what a function made is more than there is", "'%s'.format([long]).size() > 0", 3000, errSpent},
+		{"what it made is less", "'%s'.format([long]).size() > 0", 5000, nil},
+		{"the first of two lists is large, and none of its items are compared", "sets.contains(more, [])", price.MaxCost, errSpent},
+		{"as large as may be", "sets.contains(million, [])", price.MaxCost, nil},
+		{"the second one is large", "sets.contains([], more)", price.MaxCost, errSpent},
+		{"as large as may be", "sets.contains([], million)", price.MaxCost, nil},
+	}
+	for _, test := range tests {
+		if _, err := evaluate(t, env, test.expression, &meter{most: test.most}); !errors.Is(err, test.want) {
+			t.Errorf("%s: %s: %v, want %v", test.reason, test.expression, err, test.want)
+		}
+	}
+}
+
+func TestWithoutAMeter(t *testing.T) {
+	env := newEnv(t)
+	program, err := program(t, env, "long == long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reason, given := range map[string]any{"none": nil, "what is no meter": "x"} {
+		if value, _, err := program.Eval(map[string]any{"long": strings.Repeat("x", 32_000), meterName: given}); value != types.True || err != nil {
+			t.Errorf("%s: %v, %v", reason, value, err)
+		}
+	}
+}
+
+func TestConstantPatterns(t *testing.T) {
+	env := newEnv(t)
+	for _, test := range []struct{ reason, refused, twin string }{
+		{"matched", "x.text.matches('(')", "x.text.matches('[(]')"},
+		{"found", "x.text.find('(') == ''", "x.text.find('[(]') == ''"},
+		{"found all", "x.text.findAll('(') == []", "x.text.findAll('[(]') == []"},
+	} {
+		if _, err := program(t, env, test.refused); err == nil || !strings.Contains(err.Error(), "missing closing )") {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+		if _, err := program(t, env, test.twin); err != nil {
+			t.Errorf("%s, the twin: %v", test.reason, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/convert"
@@ -66,6 +67,36 @@ func Refused(base string, rows []Exchange) error {
 		wrong = append(wrong, row.refused(base))
 	}
 	return errors.Join(wrong...)
+}
+
+// Accepted converts a policy with one thing exchanged at a time, and wants the last part
+// of each row in what is written, or, behind "without: ", not in it. The error is
+// everything that went otherwise.
+func Accepted(base string, rows []Exchange) error {
+	var wrong []error
+	for _, row := range rows {
+		wrong = append(wrong, row.accepted(base))
+	}
+	return errors.Join(wrong...)
+}
+
+func (e Exchange) accepted(base string) error {
+	if !strings.Contains(base, e[0]) {
+		return fmt.Errorf("%s: the base has no %q", e[2], e[0])
+	}
+	filled, err := Fill(strings.Replace(base, e[0], e[1], 1))
+	if err != nil {
+		return err
+	}
+	out, err := convert.Convert(filled, Options())
+	if err != nil {
+		return fmt.Errorf("%s: %w", e[2], err)
+	}
+	comments := regexp.MustCompile(`\n *# `).ReplaceAllString(string(out), " ") // in one line each
+	if part, without := strings.CutPrefix(e[2], "without: "); (strings.Contains(string(out), part) || strings.Contains(comments, part)) == without {
+		return fmt.Errorf("%s: with %q instead of %q there is written\n%s", e[2], e[1], e[0], out)
+	}
+	return nil
 }
 
 func (e Exchange) refused(base string) error {

@@ -9,9 +9,16 @@ type Metadata struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// MetadataOf reads metadata, as far as it is readable.
-func MetadataOf(raw json.RawMessage) Metadata {
+// Metadata reads metadata. What is no text is refused: a namespace that cannot be read
+// is not none. What is missing stays empty.
+func (c *Conversion) Metadata(raw json.RawMessage, at string) Metadata {
 	var m Metadata
-	_ = json.Unmarshal(raw, &m) // what cannot be read stays empty, and is refused by its users
+	if len(raw) == 0 {
+		return m
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		field, why := readable(err)
+		c.Refuse(Below(at, field), why, "mend the document")
+	}
 	return m
 }

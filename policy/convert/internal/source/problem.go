@@ -1,5 +1,7 @@
 package source
 
+import "strings"
+
 // Problem is a part of a policy that cannot be carried.
 type Problem struct {
 	// Path is where it stands, dotted, with indices in brackets; a file of several
@@ -15,7 +17,7 @@ type Problem struct {
 func (p Problem) Error() string {
 	text := p.Found + ": " + p.Do
 	if p.Path != "" {
-		text = p.Path + ": " + text
+		text = strings.TrimSuffix(p.Path, ": ") + ": " + text
 	}
 	return text
 }

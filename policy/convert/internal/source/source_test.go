@@ -1,10 +1,14 @@
 package source_test
 
 import (
+	"encoding/base64"
+	"encoding/pem"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
@@ -16,6 +20,9 @@ type known struct {
 type spec struct {
 	Names []string `json:"names"`
 	Count int      `json:"count"`
+	On    *bool    `json:"on"`
+	Text  string   `json:"text"`
+	Inner struct{} `json:"inner"`
 }
 
 // TestDecode carries a document that is known whole, and refuses it by path with one
@@ -27,6 +34,13 @@ func TestDecode(t *testing.T) {
 		{"a field in another case", `{"spec": {"Names": ["a"]}}`, "document 2: spec.Names: unknown field"},
 		{"a text for a list", `{"spec": {"names": "a"}}`, "document 2: spec.names: want a list, found string"},
 		{"a text for a number", `{"spec": {"count": "2"}}`, "document 2: spec.count: want a whole number, found string"},
+		{"all kinds", `{"spec": {"on": true, "text": "a", "inner": {}}}`, ""},
+		{"a text for a truth", `{"spec": {"on": "true"}}`, "document 2: spec.on: want true or false, found string"},
+		{"a number for a text", `{"spec": {"text": 2}}`, "document 2: spec.text: want a text, found number"},
+		{"a list for an object", `{"spec": {"inner": []}}`, "document 2: spec.inner: want an object, found array"},
+		{"a list for the whole", `[]`, "document 2: want an object, found array"},
+		{"half a number", `{"spec": {"count": 2.5}}`, "document 2: json: cannot unmarshal number 2.5"},
+		{"a field twice", `{"spec": {"count": 2, "count": 3}}`, "document 2: spec.count: duplicate field"},
 	} {
 		c := source.New(source.Options{})
 		var into known
@@ -59,9 +73,218 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestSplitRefuses has what is no policy, and the most documents that a file may have.
+func TestSplitRefuses(t *testing.T) {
+	for _, row := range []struct{ reason, text, problem string }{
+		{"the most", strings.Repeat("a: b\n---\n", 100), ""}, {"one more", strings.Repeat("a: b\n---\n", 101), "more than 100 documents"},
+		{"nothing", "", "holds no policy"}, {"comments alone", "# a\n---\n# b\n", "holds no policy"}, {"a list", "[a]", "document 1 is no object"},
+		{"a word", "kind: A\n---\nword", "document 2 is no object"}, {"no text", "kind: \xff", "UTF-8"}, {"no YAML", "kind: A\n---\na: [", "document 2: "},
+		{"a key twice", "a: b\na: c", "document 1: "},
+	} {
+		documents, err := source.Split([]byte(row.text))
+		if (row.problem == "") != (err == nil) || (err == nil) != (len(documents) > 0) || err != nil && !strings.Contains(err.Error(), row.problem) {
+			t.Errorf("%s: %d documents and %v, want %q", row.reason, len(documents), err, row.problem)
+		}
+	}
+}
+
+// TestPlaces has how a problem says where it stands.
+func TestPlaces(t *testing.T) {
+	for _, row := range []struct{ path, field, want string }{
+		{"", "a", "a"}, {"document 1: ", "a", "document 1: a"}, {"a", "", "a"}, {"a", "[0]", "a[0]"}, {"a", "b", "a.b"}, {"", "", ""}, {"", "[0]", "[0]"},
+	} {
+		if got := source.Below(row.path, row.field); got != row.want {
+			t.Errorf("%q below %q is %q, want %q", row.field, row.path, got, row.want)
+		}
+	}
+	for want, problem := range map[string]source.Problem{
+		"document 2: found: do": {Path: "document 2: ", Found: "found", Do: "do"}, "a.b: found: do": {Path: "a.b", Found: "found", Do: "do"}, "found: do": {Found: "found", Do: "do"},
+	} {
+		if got := problem.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestOne wants the only document of a file, and keeps each note once.
+func TestOne(t *testing.T) {
+	for n, fits := range map[int]bool{0: false, 1: true, 2: false} {
+		c := source.New(source.Options{})
+		if _, ok := c.One(make([]source.Document, n)); ok != fits || ok != (len(c.Problems) == 0) {
+			t.Errorf("%d documents: %v and %v", n, ok, c.Problems)
+		}
+	}
+	c := source.New(source.Options{})
+	for _, text := range []string{"a", "b", "a"} {
+		c.Note("note %s", text)
+	}
+	if len(c.Notes) != 2 || c.Notes[0] != "note a" || c.Notes[1] != "note b" {
+		t.Errorf("the notes are %q", c.Notes)
+	}
+}
+
+// TestMetadata reads names, and refuses what is none.
+func TestMetadata(t *testing.T) {
+	for _, row := range []struct {
+		reason, text string
+		want         source.Metadata
+		problem      string
+	}{
+		{"names", `{"name": "a", "namespace": "b", "uid": 7}`, source.Metadata{Name: "a", Namespace: "b"}, ""},
+		{"nothing", "", source.Metadata{}, ""},
+		{"a namespace that is none", `{"name": "a", "namespace": false}`, source.Metadata{Name: "a"}, "metadata.namespace: want a text, found bool"},
+		{"a text for the whole", `"a"`, source.Metadata{}, "metadata: want an object, found string"},
+	} {
+		c := source.New(source.Options{})
+		got := c.Metadata([]byte(row.text), "metadata")
+		if got.Name != row.want.Name || got.Namespace != row.want.Namespace || (row.problem == "") != (len(c.Problems) == 0) || len(c.Problems) > 0 && !strings.HasPrefix(c.Problems[0].Error(), row.problem) {
+			t.Errorf("%s: %+v and %v, want %q", row.reason, got, c.Problems, row.problem)
+		}
+	}
+}
+
+// TestIdentity has who may sign, and what says it twice or not at all.
+func TestIdentity(t *testing.T) {
+	for _, row := range []struct {
+		reason  string
+		who     said.Identity
+		problem string
+	}{
+		{"texts", said.Identity{Issuer: "a", Subject: "b"}, ""},
+		{"expressions", said.Identity{IssuerRegExp: "^a$", SubjectRegExp: ".*"}, ""},
+		{"no issuer", said.Identity{Subject: "b"}, "has no issuer"},
+		{"no subject", said.Identity{Issuer: "a"}, "has no subject"},
+		{"two issuers", said.Identity{Issuer: "a", IssuerRegExp: "a", Subject: "b"}, "has no issuer, or one and an expression"},
+		{"two subjects", said.Identity{Issuer: "a", Subject: "b", SubjectRegExp: "b"}, "has no subject, or one and an expression"},
+		{"a star in the issuer", said.Identity{Issuer: "a*", Subject: "b"}, `"a*" is compared letter by letter`},
+		{"a star in the subject", said.Identity{Issuer: "a", Subject: "*b"}, `"*b" is compared letter by letter`},
+		{"no expression for the issuer", said.Identity{IssuerRegExp: "(", Subject: "b"}, `"(" does not compile`},
+		{"no expression for the subject", said.Identity{Issuer: "a", SubjectRegExp: "["}, `"[" does not compile`},
+	} {
+		c := source.New(source.Options{})
+		c.CheckIdentity(row.who, "at")
+		if (row.problem == "") != (len(c.Problems) == 0) || len(c.Problems) > 0 && (len(c.Problems) != 1 || !strings.Contains(c.Problems[0].Error(), row.problem)) {
+			t.Errorf("%s: %v, want %q", row.reason, c.Problems, row.problem)
+		}
+	}
+	for _, row := range []struct {
+		who     said.Identity
+		differs bool
+	}{
+		{said.Identity{Issuer: "a", Subject: "b"}, false}, {said.Identity{IssuerRegExp: "^a$", SubjectRegExp: "^b$"}, false},
+		{said.Identity{IssuerRegExp: "a$", Subject: "b"}, true}, {said.Identity{Issuer: "a", SubjectRegExp: "^b"}, true},
+	} {
+		if got := source.Anchored(said.Identity{Issuer: "x", Subject: "y"}, row.who); (got != "") != row.differs {
+			t.Errorf("of %+v it is said %q", row.who, got)
+		}
+	}
+}
+
+// TestStrictness has the only levels of notation that can be said.
+func TestStrictness(t *testing.T) {
+	for level, fits := range map[string]bool{"": true, "strict": true, "permissive": false, "skip": false} {
+		c := source.New(source.Options{})
+		if c.CheckLevel(level, "at"); fits != (len(c.Problems) == 0) {
+			t.Errorf("the level %q: %v", level, c.Problems)
+		}
+	}
+	for when, fits := range map[string]bool{"": true, "always": true, "afterCertExpiry": false} {
+		c := source.New(source.Options{})
+		if c.CheckTimestamp(when, "at"); fits != (len(c.Problems) == 0) {
+			t.Errorf("timestamps %q: %v", when, c.Problems)
+		}
+	}
+}
+
+// TestPEM reads keys and certificates, each alone, and nothing else.
+func TestPEM(t *testing.T) {
+	read := func(name string) string {
+		data, err := fs.ReadFile(converttest.Files(), "etc/pki/"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	one, two, authority := read("one.pub"), read("two.pub"), read("fulcio.pem")
+	block := func(kind string) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte("x")}))
+	}
+	certificates := strings.Count(authority, "-----BEGIN ")
+	for _, row := range []struct {
+		reason, text, kind string
+		blocks             int
+		problem            string
+	}{
+		{"a key", one, source.PublicKey, 1, ""},
+		{"keys with words around", "first\n" + one + "second\n" + two, source.PublicKey, 2, ""},
+		{"a certificate", authority, source.Certificate, certificates, ""},
+		{"nothing", "", source.PublicKey, 0, "no PEM block"},
+		{"a key for a certificate", one, source.Certificate, 0, `a PEM block is of type "PUBLIC KEY"`},
+		{"a certificate behind a key", one + authority, source.PublicKey, 0, `a PEM block is of type "CERTIFICATE"`},
+		{"no key in it", block(source.PublicKey), source.PublicKey, 0, "a PEM block of type PUBLIC KEY cannot be parsed"},
+		{"no certificate in it", block(source.Certificate), source.Certificate, 0, "a PEM block of type CERTIFICATE cannot be parsed"},
+		{"half a key behind a whole one", one + two[:len(two)/2], source.PublicKey, 0, "1 of 2 PEM blocks are broken"},
+	} {
+		c := source.New(source.Options{})
+		for form, blocks := range map[string][]string{
+			"PEM": c.PEM(row.text, row.kind, "at"), "base64": c.EncodedPEM(base64.StdEncoding.EncodeToString([]byte(row.text))+"\n", row.kind, "at"),
+		} {
+			if len(blocks) != row.blocks {
+				t.Errorf("%s in %s: %d blocks", row.reason, form, len(blocks))
+			}
+		}
+		refused := row.problem != ""
+		if len(c.Problems) != map[bool]int{false: 0, true: 2}[refused] || refused && !strings.Contains(c.Problems[0].Error(), row.problem) {
+			t.Errorf("%s: %v, want %q", row.reason, c.Problems, row.problem)
+		}
+	}
+	c := source.New(source.Options{})
+	if c.EncodedPEM("???", source.PublicKey, "at"); len(c.Problems) != 1 || c.Problems[0].Found != "no base64" {
+		t.Errorf("no base64: %v", c.Problems)
+	}
+	c = source.New(source.Options{})
+	if c.OptionalPEM(" \n", source.PublicKey, "at") != "" || c.OptionalPEM(one+two, source.PublicKey, "at") != one+two || len(c.Problems) > 0 {
+		t.Errorf("what may be left out: %v", c.Problems)
+	}
+	if c.OptionalPEM("x", source.PublicKey, "at") != "" || len(c.Problems) != 1 {
+		t.Errorf("no PEM: %v", c.Problems)
+	}
+}
+
+// TestSigningKey has where a key may lie.
+func TestSigningKey(t *testing.T) {
+	one, err := fs.ReadFile(converttest.Files(), "etc/pki/one.pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		reason, text string
+		want         said.Key
+		problem      string
+	}{
+		{"the key itself", "\n" + string(one), said.Key{Data: string(one)}, ""},
+		{"of AWS", "awskms:///x", said.Key{KMS: "awskms:///x"}, ""},
+		{"of Azure", " azurekms://x ", said.Key{KMS: "azurekms://x"}, ""},
+		{"of Google", "gcpkms://x", said.Key{KMS: "gcpkms://x"}, ""},
+		{"of Vault", "hashivault://x", said.Key{KMS: "hashivault://x"}, ""},
+		{"of another service", "k8s://a/b", said.Key{}, `refers to "k8s://a/b"`},
+		{"two keys", string(one) + string(one), said.Key{Data: string(one) + string(one)}, "2 keys"},
+		{"no key", "x", said.Key{}, "no PEM block"},
+	} {
+		c := source.New(source.Options{})
+		key := c.SigningKey(row.text, "at")
+		if key == nil {
+			key = &said.Key{}
+		}
+		if *key != row.want || (row.problem == "") != (len(c.Problems) == 0) || len(c.Problems) > 0 && !strings.Contains(c.Problems[0].Error(), row.problem) {
+			t.Errorf("%s: %+v and %v, want %q", row.reason, *key, c.Problems, row.problem)
+		}
+	}
+}
+
 // TestFile reads what lies in the folder that was handed in, and nothing else.
 func TestFile(t *testing.T) {
-	folder := fstest.MapFS{"etc/key": &fstest.MapFile{Data: []byte("key")}, "etc/large": &fstest.MapFile{Data: make([]byte, 1<<20+1)}}
+	folder := fstest.MapFS{"etc/key": &fstest.MapFile{Data: []byte("key")}, "etc/large": &fstest.MapFile{Data: make([]byte, 1<<20+1)}, "etc/full": &fstest.MapFile{Data: make([]byte, 1<<20)}}
 	for _, row := range []struct {
 		reason, name string
 		options      source.Options
@@ -81,6 +304,9 @@ func TestFile(t *testing.T) {
 		if !ok && !strings.HasPrefix(c.Problems[0].Error(), row.problem) {
 			t.Errorf("%s: %v, want %q", row.reason, c.Problems[0], row.problem)
 		}
+	}
+	if data, err := source.ReadFile(folder, "etc/full"); err != nil || len(data) != 1<<20 {
+		t.Errorf("the largest file: %d bytes and %v", len(data), err)
 	}
 }
 

@@ -145,9 +145,6 @@ func SameList(a, b []any) bool {
 
 // Escape makes one token of a JSON pointer.
 func Escape(key string) string {
-	if !strings.ContainsAny(key, "~/") {
-		return key
-	}
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 

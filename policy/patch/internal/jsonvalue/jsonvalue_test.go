@@ -29,6 +29,34 @@ func TestEqual(t *testing.T) {
 	if !jsonvalue.SameObject(object, object) {
 		t.Error("an object is itself")
 	}
+	list := []any{1.0, 2.0}
+	for _, row := range []struct {
+		other  []any
+		same   bool
+		reason string
+	}{
+		{list, true, "a list is itself"}, {[]any{1.0, 2.0}, false, "a copy is another"}, {list[:1], false, "its beginning is another"},
+		{[]any{2.0, 1.0}, false, "other elements"},
+	} {
+		if jsonvalue.SameList(list, row.other) != row.same {
+			t.Errorf("%s: same %v", row.reason, !row.same)
+		}
+	}
+}
+
+func TestShow(t *testing.T) {
+	for _, row := range []struct {
+		length int
+		want   string
+		reason string
+	}{
+		{200, strings.Repeat("x", 200), "at the bound it is whole"},
+		{201, strings.Repeat("x", 200) + "...", "over it the rest is left out"},
+	} {
+		if got := jsonvalue.Show(strings.Repeat("x", row.length)); got != row.want {
+			t.Errorf("%s: %d bytes", row.reason, len(got))
+		}
+	}
 }
 
 func TestAllowance(t *testing.T) {

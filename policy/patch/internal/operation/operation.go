@@ -246,9 +246,6 @@ func edit(value any, path []string, c change) (any, error) {
 
 func editObject(object map[string]any, token string, rest []string, c change) (any, error) {
 	if len(rest) > 0 {
-		if _, ok := object[token]; !ok && !c.makes() {
-			return nil, errMissing
-		}
 		item, err := edit(object[token], rest, c)
 		if err != nil {
 			return nil, err

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/policy/patch/internal/jsonvalue"
 	"github.com/quaymaster/quaymaster/policy/patch/internal/operation"
 )
 
@@ -33,6 +36,63 @@ func TestTokens(t *testing.T) {
 	}
 	if _, err := operation.Tokens(""); !errors.Is(err, operation.ErrWhole) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestBounds has the longest pointers and the deepest values.
+func TestBounds(t *testing.T) {
+	for parts, fits := range map[int]bool{200: true, 201: false} {
+		if _, err := operation.Tokens(strings.Repeat("/a", parts)); fits != (err == nil) || err != nil && !errors.Is(err, jsonvalue.ErrTooLarge) {
+			t.Errorf("a pointer of %d parts: %v", parts, err)
+		}
+	}
+	for depth, fits := range map[int]bool{199: true, 200: false} {
+		value := any("x")
+		for range depth {
+			value = []any{value}
+		}
+		for _, op := range []string{"add", "replace", "copy", "move"} {
+			step := operation.Step{Op: op, Path: []string{"a"}, From: []string{"from"}, Value: value}
+			_, _, err := operation.Run([]operation.Step{step}, map[string]any{"a": 1.0, "from": value})
+			if fits != (err == nil) || err != nil && !errors.Is(err, jsonvalue.ErrTooLarge) {
+				t.Errorf("%s of %d lists in one another: %v", op, depth, err)
+			}
+		}
+	}
+}
+
+// TestDiffBounds has how many operations there may be, and how long the lists that are
+// aligned.
+func TestDiffBounds(t *testing.T) {
+	members := func(n int, value string) map[string]any {
+		inner := map[string]any{}
+		for i := range n {
+			inner[strconv.Itoa(i)] = value
+		}
+		return map[string]any{"a": inner}
+	}
+	shifted := func(n, by int) map[string]any {
+		list := make([]any, n)
+		for i := range list {
+			list[i] = strconv.Itoa(i + by)
+		}
+		return map[string]any{"a": list}
+	}
+	for _, c := range []struct {
+		before, after map[string]any
+		want          int
+		reason        string
+	}{
+		{members(10_000, "x"), members(10_000, "y"), 10_000, "as many as may be"},
+		{members(10_001, "x"), members(10_001, "y"), 1, "one more: the field is replaced"},
+		{shifted(200, 0), shifted(200, 1), 2, "aligned: one is added, and one removed"},
+		{shifted(201, 0), shifted(200, 2), 201, "longer: index by index"},
+		{map[string]any{"a": map[string]any(nil)}, map[string]any{"a": 1.0}, 1, "an object that is nil is no number"},
+		{map[string]any{"a": []any(nil)}, map[string]any{"a": 1.0}, 1, "nor is a list"},
+	} {
+		if operations := operation.Diff(c.before, c.after); len(operations) != c.want {
+			t.Errorf("%s: %d operations, want %d", c.reason, len(operations), c.want)
+		}
 	}
 }
 

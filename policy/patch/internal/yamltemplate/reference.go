@@ -10,9 +10,6 @@ var errReference = errors.New(`$(x) refers to a field of the policy, and patches
 // Unescape makes $(x) of each `\$(x)`. Where it is not escaped, Kyverno takes it for a
 // reference to a field of the policy, and fails; it is refused.
 func Unescape(s string) (string, error) {
-	if !strings.Contains(s, "$(") {
-		return s, nil
-	}
 	var out strings.Builder
 	for {
 		before, after, found := strings.Cut(s, "$(")

@@ -142,9 +142,13 @@ func (d *Document) restore(text string) string {
 			return out.String()
 		}
 		number, rest, _ := strings.Cut(after, "_")
-		if index, err := strconv.Atoi(number); err == nil && index >= 0 && index < len(d.variables) {
-			out.WriteString(d.variables[index])
+		index, err := strconv.Atoi(number)
+		if err != nil || index < 0 || index >= len(d.variables) {
+			out.WriteString(d.mark + "_") // spelled by an escape of YAML
+			text = after
+			continue
 		}
+		out.WriteString(d.variables[index])
 		text = rest
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,13 +22,43 @@ func engine(tb testing.TB) *jmespath.Engine {
 	return engine
 }
 
+// evaluate reads a text and fills in variables. What is refused when it is read is a
+// CompileError.
+func evaluate(t *testing.T, text string) (any, error) {
+	t.Helper()
+	document, err := yamltemplate.Read(engine(t), text)
+	var node yamltemplate.Node
+	if err == nil {
+		node, err = document.Value(document.Root, "")
+	}
+	if err != nil {
+		if compile := (*variable.CompileError)(nil); !errors.As(err, &compile) {
+			t.Errorf("%.80s: %v is no CompileError", text, err)
+		}
+		return nil, err
+	}
+	return node.Value(variable.Context{"a": 1.0, "b": "text", "long": strings.Repeat("1", 64), "longer": strings.Repeat("1", 65), "comment": "3 # x"})
+}
+
 func TestRead(t *testing.T) {
 	for _, c := range []struct{ text, want, reason string }{
 		{"x: {{a}}", "map[x:1]", "a plain scalar keeps its type"},
 		{"x: '{{a}}'", "map[x:1]", "a quoted one is text"},
 		{"{{b}}: [{{a}}, y]", "map[text:[1 true]]", "a key"},
 		{"variable: variable_0_", "map[variable:variable_0_]", "words that look like a mark"},
+		{`x: "\x76ariable_0_ \x76ariable_-1_ \x76ariable_x_ \x76ariable_"`, "map[x:variable_0_ variable_-1_ variable_x_ variable_]", "that YAML spells"},
+		{`x: "\x76ariable_1_ {{b}}"`, "map[x:variable_1_ text]", "beside a variable"},
+		{`x: "\x7b{b}}"`, "map[x:{{b}}]", "braces that YAML spells are text"},
 		{`x: "\$(a) {{b}} \$(c)"`, "map[x:$(a) text $(c)]", "escaped references"},
+		{`x: '\{{ a'`, "map[x:{{ a]", "escaped braces that nothing closes"},
+		{"x: {{ {y: a}}}", "map[x:map[y:1]]", "braces that end beside those of the variable"},
+		{"x: {y: {{b}}, z: 1}", "map[x:map[y:text z:1]]", "a variable before what has none"},
+		{"x: [{{b}}, 1]", "map[x:[text 1]]", "in a list, too"},
+		{"x: {{long}}", "map[x:1.1111111111111112e+63]", "the longest number"},
+		{"x: {{longer}}", "map[x:" + strings.Repeat("1", 65) + "]", "one digit more is text"},
+		{"x: {{comment}}", "map[x:3 # x]", "a value has no comments"},
+		{"x: .inf", "map[x:.inf]", "no number of JSON"},
+		{"x: -", "", "an element outside of a list"},
 		{"x: $(a) {{b}}", "", "a reference"},
 		{"x: {{b}} $(a)", "", "a reference behind a variable"},
 		{"x: {{ a", "", "not closed"},
@@ -35,23 +66,63 @@ func TestRead(t *testing.T) {
 		{"x: &a 1\ny: *a", "", "an alias"},
 		{"? [a]\n: b", "", "a list for a key"},
 		{"x: 1\nx: 2", "", "a key twice"},
+		{"{{b}}: 1\ntext: 2", "", "a key twice when variables are filled in"},
 		{"", "", "nothing"},
+		{"{{ b. }}: 1", "", "a bad expression in a key"},
+		{"x: {y: '{{ b. }}'}", "", "in an object"},
+		{"x: {{missing}}", "", "not defined"},
+		{"x: '{{missing}}'", "", "not defined in quotes"},
+		{"x: [{{missing}}]", "", "not defined in a list"},
+		{"{{missing}}: x", "", "not defined in a key"},
 	} {
-		document, err := yamltemplate.Read(engine(t), c.text)
-		if compile := (*variable.CompileError)(nil); (c.want == "") != (err != nil) || err != nil && !errors.As(err, &compile) {
-			t.Errorf("%s: %v", c.reason, err)
-		}
-		if err != nil {
-			continue
-		}
-		node, err := document.Value(document.Root, "")
-		if err != nil {
-			t.Errorf("%s: %v", c.reason, err)
-			continue
-		}
-		if got, err := node.Value(variable.Context{"a": 1.0, "b": "text"}); err != nil || fmt.Sprint(got) != c.want {
+		if got, err := evaluate(t, c.text); (c.want == "") != (err != nil) || err == nil && fmt.Sprint(got) != c.want {
 			t.Errorf("%s: %v, %v; want %s", c.reason, got, err, c.want)
 		}
+	}
+}
+
+// TestBounds has the longest and the deepest text.
+func TestBounds(t *testing.T) {
+	nested := func(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+	for _, c := range []struct {
+		text   string
+		fits   bool
+		reason string
+	}{
+		{"x #" + strings.Repeat("#", 3<<20-3), true, "the longest"}, {"x #" + strings.Repeat("#", 3<<20-2), false, "one byte more"},
+		{nested(201), true, "the deepest"}, {nested(202), false, "one list more"},
+	} {
+		if _, err := evaluate(t, c.text); c.fits != (err == nil) || err != nil && !errors.Is(err, jmespath.ErrTooLarge) {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+	}
+}
+
+// TestParts has what the parts of a document are read as, and what they are not.
+func TestParts(t *testing.T) {
+	document, err := yamltemplate.Read(engine(t), "[plain, '{{a}}', [], {}]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := document.Root.([]any)
+	if got, err := document.Constant(parts[0], "at", "a word"); got != "plain" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, part := range append(parts[1:], nil) {
+		if got, err := document.Constant(part, "at", "a word"); err == nil {
+			t.Errorf("%v is the constant %q", part, got)
+		}
+	}
+	if template, err := document.Text(parts[1], "at"); err != nil || template.Plain() {
+		t.Errorf("a text with a variable: %v", err)
+	}
+	for _, part := range append(parts[2:], nil) {
+		if _, err := document.Text(part, "at"); err == nil {
+			t.Errorf("%v is a text", part)
+		}
+	}
+	if _, err := document.Value(nil, "at"); err == nil {
+		t.Error("nothing is a value")
 	}
 }
 

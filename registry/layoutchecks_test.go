@@ -1,0 +1,355 @@
+package registry
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
+
+// TestHasTag: a name is a tag, of any repository, or a whole reference, of its own.
+func TestHasTag(t *testing.T) {
+	for _, test := range []struct {
+		reason, refName, imageName string
+		repository, tag            string
+		has, hasFull               bool // where only names with their repository count
+	}{
+		{"the tag", "v1", "", "reg.example/app", "v1", true, false},
+		{"another tag", "v1", "", "reg.example/app", "v2", false, false},
+		{"the tag, under the other annotation", "", "v1", "reg.example/app", "v1", true, false},
+		{"a tag of cosign's, which names a digest", "sha256-ab.sig", "", "reg.example/app", "sha256-ab.sig", true, true},
+		{"the whole reference", "reg.example/app:v1", "", "reg.example/app", "v1", true, true},
+		{"the whole reference, under the other annotation", "v0", "reg.example/app:v1", "reg.example/app", "v1", true, true},
+		{"the whole reference of another tag", "reg.example/app:v2", "", "reg.example/app", "v1", false, false},
+		{"the whole reference of another repository", "reg.example/db:v1", "", "reg.example/app", "v1", false, false},
+		{"a reference without a tag", "reg.example/app", "", "reg.example/app", "latest", true, true},
+		{"a word, which is a tag and no reference", "app", "", "docker.io/library/app", "latest", false, false},
+		{"no reference", "reg.example/:v1", "", "reg.example/app", "v1", false, false},
+		{"no name", "", "", "reg.example/app", "v1", false, false},
+	} {
+		entry := layoutEntry{Annotations: map[string]string{annotationRefName: test.refName, annotationImageName: test.imageName}}
+		repository, err := image.ParseRepository(test.repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has, hasFull := entry.hasTag(repository, test.tag, false), entry.hasTag(repository, test.tag, true)
+		if has != test.has || hasFull != test.hasFull {
+			t.Errorf("%s: %t, want %t; by its full name %t, want %t", test.reason, has, test.has, hasFull, test.hasFull)
+		}
+	}
+}
+
+// TestFindSaved: what cosign saved is one image without a name, and what is signed of it.
+func TestFindSaved(t *testing.T) {
+	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	of := func(kind, digest, name string) layoutEntry {
+		return layoutEntry{Digest: "sha256:" + digest, Annotations: map[string]string{annotationKind: kind, annotationRefName: name}}
+	}
+	whole := []layoutEntry{of(kindSigs, "sigs", ""), of(kindImage, a, ""), of(kindAtts, "atts", "")}
+	for _, test := range []struct {
+		reason  string
+		entries []layoutEntry
+		tag     string
+		want    string
+	}{
+		{"the image", whole, "v1", "sha256:" + a},
+		{"an index", []layoutEntry{of(kindIndex, b, "")}, "v1", "sha256:" + b},
+		{"its signatures", whole, "sha256-" + a + ".sig", "sha256:sigs"},
+		{"its attestations", whole, "sha256-" + a + ".att", "sha256:atts"},
+		{"what cosign keeps of it under no such name", whole, "sha256-" + a + ".sbom", ""},
+		{"what cosign names by its digest alone", whole, "sha256-" + a, ""},
+		{"signatures of another image", whole, "sha256-" + b + ".sig", ""},
+		{"signatures that were not saved", []layoutEntry{of(kindImage, a, "")}, "sha256-" + a + ".sig", ""},
+		{"two images", []layoutEntry{of(kindImage, a, ""), of(kindIndex, b, "")}, "v1", ""},
+		{"an image that has a name", []layoutEntry{of(kindImage, a, "v2")}, "v1", ""},
+		{"no image", []layoutEntry{of("", a, "")}, "v1", ""},
+	} {
+		layout := &Layout{entries: test.entries}
+		if got := layout.findSaved(test.tag); got != test.want {
+			t.Errorf("%s: %q, want %q", test.reason, got, test.want)
+		}
+	}
+}
+
+// TestMediaTypeOfALayout: the index says what a manifest is, else its shape does.
+func TestMediaTypeOfALayout(t *testing.T) {
+	for _, test := range []struct{ reason, entry, body, want string }{
+		{"the index says it", image.MediaTypeManifest, `{"manifests":[]}`, image.MediaTypeManifest},
+		{"the index says something else", "text/html", `{"config":{}}`, image.MediaTypeManifest},
+		{"the shape of an index", "", `{"manifests":[]}`, image.MediaTypeIndex},
+		{"the shape of an image", "", `{"config":{}}`, image.MediaTypeManifest},
+		{"no shape", "", `{}`, ""},
+		{"it says itself", "", `{"mediaType":"text/html","config":{}}`, ""},
+		{"no JSON", "", `{"config":{},`, ""},
+	} {
+		digest := image.DigestOf([]byte(test.body))
+		layout := &Layout{entries: []layoutEntry{{Digest: image.DigestOf(nil).String(), MediaType: image.MediaTypeIndex}, {Digest: digest.String(), MediaType: test.entry}}}
+		if got := layout.mediaType(digest, []byte(test.body)); got != test.want {
+			t.Errorf("%s: %q, want %q", test.reason, got, test.want)
+		}
+	}
+}
+
+// TestDockerImages: what Docker reads, and nothing of other programs.
+func TestDockerImages(t *testing.T) {
+	for body, want := range map[string]int{
+		`[{"Config":"c"}]`: 1, `[{"Config":"c"},{"Config":"d"}] and more`: 2, `[{"Config":""}]`: 0, `[]`: 0, `null`: 0, `{}`: 0, `[{"Config":"c"}`: 0,
+		`[{"Config":"c","Layers":5}]`: 0,
+	} {
+		if got := len(dockerImages([]byte(body))); got != want {
+			t.Errorf("%s: %d images, want %d", body, got, want)
+		}
+	}
+	const packed, plain, docker = "application/vnd.oci.image.layer.v1.tar+gzip", "application/vnd.oci.image.layer.v1.tar", "application/vnd.docker.image.rootfs.diff.tar"
+	layers := func(types ...string) string {
+		var list []string
+		for _, mediaType := range types {
+			list = append(list, fmt.Sprintf(`{"mediaType":%q}`, mediaType))
+		}
+		return `{"layers":[` + strings.Join(list, ",") + `]}`
+	}
+	for body, want := range map[string]bool{
+		layers(plain): true, layers(docker, plain): true, layers(packed): false, layers(plain, packed): false, layers(): false, `{}`: false, layers(plain) + "}": false,
+	} {
+		if got := isUnpacked([]byte(body)); got != want {
+			t.Errorf("%s: unpacked %t, want %t", body, got, want)
+		}
+	}
+}
+
+// inMemory are files by their names.
+type inMemory map[string]string
+
+func (m inMemory) Open(name string) (io.ReadCloser, error) {
+	content, ok := m[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return io.NopCloser(strings.NewReader(content)), nil
+}
+
+func (m inMemory) Close() error { return nil }
+
+// put adds a blob, and returns a descriptor of it in JSON.
+func (m inMemory) put(body string) string {
+	digest := image.DigestOf([]byte(body))
+	m[blobPath(digest)] = body
+	return fmt.Sprintf(`{"digest":%q}`, digest)
+}
+
+// TestConfigurations: an index stands for its platforms, and what cannot be read for
+// nothing.
+func TestConfigurations(t *testing.T) {
+	files := inMemory{}
+	index := func(n int, entry string) string {
+		return files.put(`{"manifests":[` + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + `]}`)
+	}
+	one := files.put(`{"config":{"digest":"c1"}}`)
+	damaged := files.put(`{"config":{"digest":"c2"}}`)
+	for name, content := range files {
+		if strings.Contains(content, "c2") {
+			files[name] = content + " "
+		}
+	}
+	for _, test := range []struct {
+		reason, entry string
+		want          int
+	}{
+		{"an image", one, 1},
+		{"an index", index(2, one), 2},
+		{"as many platforms as are read", index(maxLayoutManifests, one), maxLayoutManifests},
+		{"one more", index(maxLayoutManifests+1, one), 0},
+		{"an index in an index", index(1, index(1, one)), 0},
+		{"an image that is damaged", damaged, 0},
+		{"an image that is not there", `{"digest":"` + image.DigestOf(nil).String() + `"}`, 0},
+		{"what has no digest", `{"digest":"x"}`, 0},
+		{"what is no manifest", files.put(`{"config":{"digest":"c1"},"manifests":5}`), 0},
+	} {
+		var entry layoutEntry
+		if err := json.Unmarshal([]byte(test.entry), &entry); err != nil {
+			t.Fatal(err)
+		}
+		var named []string
+		for _, config := range (&Layout{files: files}).configurations(entry.Digest, true) {
+			if config != "" {
+				named = append(named, config)
+			}
+		}
+		if len(named) != test.want {
+			t.Errorf("%s: %d configurations, want %d", test.reason, len(named), test.want)
+		}
+	}
+}
+
+// TestNamed: what "docker save" calls an image is looked for by its whole name.
+func TestNamed(t *testing.T) {
+	layout := &Layout{entries: []layoutEntry{
+		{Digest: "first", Annotations: map[string]string{annotationRefName: "v1"}},
+		{Digest: "second", Annotations: map[string]string{annotationImageName: "reg.example/app:v2"}},
+	}}
+	for name, want := range map[string]string{"reg.example/app:v1": "first", "reg.example/app:v2": "second", "reg.example/db:v2": "", "::": "", "": ""} {
+		if got, ok := layout.named(name); got != want || ok != (want != "") {
+			t.Errorf("%q is %q, %t, want %q", name, got, ok, want)
+		}
+	}
+}
+
+func TestKindOfFile(t *testing.T) {
+	for want, err := range map[image.Kind]error{
+		image.NotFound: fmt.Errorf("open: %w", fs.ErrNotExist), image.Refused: fmt.Errorf("open: %w", fs.ErrPermission),
+		image.Bound: &limit.ExceededError{What: "it", Most: 1}, image.Corrupt: fmt.Errorf("open: %w", errNotALayout), image.Unavailable: errors.New("broken"),
+	} {
+		if got := kindOfFile(err); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
+
+// TestLayoutBounds: the last that is taken, and the first that is not.
+func TestLayoutBounds(t *testing.T) {
+	for n, good := range map[int]bool{0: false, 1: true, 256: true, 257: false} {
+		if _, err := JoinLayouts(slices.Repeat([]*Layout{{}}, n)...); (err == nil) != good {
+			t.Errorf("%d layouts are joined: %v", n, err)
+		}
+	}
+	for n, good := range map[int]bool{4096: true, 4097: false} {
+		folder := t.TempDir()
+		index := `{"manifests":[` + strings.TrimSuffix(strings.Repeat(`{},`, n), ",") + `]}`
+		if err := errors.Join(os.WriteFile(filepath.Join(folder, "oci-layout"), []byte(`{"imageLayoutVersion":"1.0.0"}`), 0o600),
+			os.WriteFile(filepath.Join(folder, "index.json"), []byte(index), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		layout, err := OpenLayout(folder)
+		if (err == nil) != good {
+			t.Errorf("%d manifests: %v", n, err)
+		}
+		if err == nil {
+			_ = layout.Close()
+		}
+	}
+}
+
+// archiveOf writes a tar archive of empty files, folders (name/), symbolic links (name@)
+// and hard ones (name=).
+func archiveOf(t *testing.T, names ...string) *os.File {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "layout.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	writer := tar.NewWriter(file)
+	for _, name := range names {
+		header := &tar.Header{Name: strings.TrimRight(name, "@="), Typeflag: tar.TypeReg}
+		switch name[len(name)-1] {
+		case '/':
+			header.Typeflag = tar.TypeDir
+		case '@':
+			header.Typeflag, header.Linkname = tar.TypeSymlink, "elsewhere"
+		case '=':
+			header.Typeflag, header.Linkname = tar.TypeLink, "elsewhere"
+		}
+		if err := writer.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Seek(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestArchives: a name is there once, and there are not too many.
+func TestArchives(t *testing.T) {
+	var many []string
+	for i := range maxArchiveEntries + 1 {
+		many = append(many, fmt.Sprintf("blobs/%d", i))
+	}
+	for _, test := range []struct {
+		reason string
+		names  []string
+		says   string // empty: it is read
+	}{
+		{"a file and its folder", []string{"blobs/", "blobs/a"}, ""},
+		{"a folder twice", []string{"blobs/", "blobs/", "blobs/a"}, ""},
+		{"nothing but a folder", []string{"blobs/"}, "no tar archive"},
+		{"nothing", nil, "no tar archive"},
+		{"a file twice", []string{"blobs/a", "./blobs/../blobs/a"}, "blobs/a twice"},
+		{"as many as may be", many[:maxArchiveEntries], ""},
+		{"one more", many, "more than 65536 files"},
+	} {
+		entries, err := listArchive(archiveOf(t, test.names...))
+		if (err == nil) != (test.says == "") || err != nil && (!errors.Is(err, errNotALayout) || !strings.Contains(err.Error(), test.says)) {
+			t.Errorf("%s: %d files, %v", test.reason, len(entries), err)
+		}
+	}
+	entries, err := listArchive(archiveOf(t, "file", "soft@", "hard="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := &archive{file: archiveOf(t), entries: entries}
+	for name, want := range map[string]string{"file": "", "soft": "is a link", "hard": "is a link", "none": fs.ErrNotExist.Error()} {
+		if _, err := archive.Open(name); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want one that says %q", name, err, want)
+		}
+	}
+	closed := archiveOf(t, "file")
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listArchive(closed); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("an archive that cannot be read: %v", err)
+	}
+	cutOff, text := archiveOf(t, "blobs/a"), archiveOf(t, "blobs/a")
+	_, written := text.WriteAt([]byte(strings.Repeat("text ", 1000)), 0)
+	if err := errors.Join(cutOff.Truncate(100), written); err != nil {
+		t.Fatal(err)
+	}
+	for reason, file := range map[string]*os.File{"an archive that is cut off": cutOff, "text": text} {
+		if _, err := listArchive(file); !errors.Is(err, errNotALayout) {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
+// TestLayoutsGoOnWithoutOne: of what is the same wherever it is, the first that is found
+// counts; what could not be read is told of before what is not there.
+func TestLayoutsGoOnWithoutOne(t *testing.T) {
+	gone, broken := &Error{Kind: image.NotFound}, &Error{Kind: image.Unavailable}
+	worse := &Error{Kind: image.Corrupt}
+	for _, test := range []struct {
+		reason  string
+		answers []error
+		want    error
+	}{
+		{"the first has it", []error{nil, broken}, nil},
+		{"the second has it", []error{gone, nil}, nil},
+		{"the second has it, and the first is broken", []error{broken, nil}, nil},
+		{"none has it", []error{gone, gone}, gone},
+		{"one that is broken might have it", []error{broken, gone}, broken},
+		{"one that is broken might have it, at the end", []error{gone, broken}, broken},
+		{"two are broken", []error{broken, worse}, broken},
+	} {
+		asked := 0
+		_, err := firstOf(make([]*Layout, len(test.answers)), func(*Layout) (int, error) {
+			asked++
+			return asked, test.answers[asked-1]
+		})
+		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+			t.Errorf("%s: %v, want %v", test.reason, err, test.want)
+		}
+	}
+}
