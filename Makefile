@@ -7,7 +7,7 @@ LINTER  := $(BIN)/golangci-lint
 VULNS   := $(BIN)/govulncheck
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 RACE    := ./internal/fair/... ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
-ROUNDS  := ^Test(Chart|Documentation|Prometheus|Reports|Scan|Upgrade)
+ROUNDS  := ^Test(BreakGlass|Chart|Dashboard|Documentation|OwnImages|Prometheus|Reports|Roles|RunningGateway|Scan|Upgrade)
 # For go test, as in TESTFLAGS='-vet=off -ldflags=-w' where vet has run already and
 # nobody debugs: most of the time goes into linking.
 TESTFLAGS ?=
@@ -31,7 +31,7 @@ images-check: ## build the images twice, in two folders, and compare every byte 
 	deploy/image/check.sh
 
 .PHONY: test
-test: ## every test: the product's, with a short run of every fuzz target beside them, and the suites with real programs
+test: ## every test but those of make long: the product's, with a short run of every fuzz target beside them, and the suites with real programs
 	$(MAKE) -j2 --output-sync=target unit fuzz-short
 	$(MAKE) suites
 
@@ -44,8 +44,12 @@ unit: ## the product's own tests, and those of what builds its images
 programs: ## cosign, an API server and the rest that the suites run, built once from Go modules into your cache
 	cd test && $(GO) run ./peers/programs
 
+.PHONY: long
+long: ## the suites with what takes minutes, too: each night, and before a release
+	QUAYMASTER_LONG=1 $(MAKE) suites
+
 .PHONY: suites suite-programs suite-cluster suite-rounds
-suites: programs ## the suites under test/, three at a time: each waits more than it works
+suites: programs ## the suites under test/ but for what takes minutes, three at a time: each waits more than it works
 	$(MAKE) -j3 --output-sync=target suite-programs suite-cluster suite-rounds
 
 suite-programs: ## against cosign, crane and registries built from Go modules
@@ -54,7 +58,7 @@ suite-programs: ## against cosign, crane and registries built from Go modules
 suite-cluster: ## against a real API server built from Go modules
 	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m -skip '$(ROUNDS)' ./...
 
-suite-rounds: ## the same for what goes round by the clock, and for two versions, beside the others: at an API server of its own
+suite-rounds: ## the other half of them, at an API server of its own
 	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m -run '$(ROUNDS)' .
 
 .PHONY: race

@@ -8,11 +8,14 @@ import (
 
 	coordination "k8s.io/api/coordination/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quaymaster/quaymaster/test/peers"
 )
 
 // TestColdStart stops a cluster as a power cut does and starts it with nothing but what
 // etcd kept: the webhooks that fail closed, and nobody behind them.
 func TestColdStart(t *testing.T) {
+	peers.Long(t)
 	t.Parallel()
 	c := coldCluster(t)
 	c.stop(t)

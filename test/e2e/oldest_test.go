@@ -22,6 +22,7 @@ import (
 // TestOldest tells TestChart's story where everything is as old as the charts allow: the
 // oldest API server, and the oldest Helm.
 func TestOldest(t *testing.T) {
+	peers.Long(t)
 	r := releasedWith(t, controlplane.Options{Oldest: true}, peers.Helm3)
 	r.tryVersions(t)
 	must(t, r.plane.Namespace(t.Context(), releaseNamespace))

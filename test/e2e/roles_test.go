@@ -22,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
 	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
+	"github.com/quaymaster/quaymaster/test/peers"
 )
 
 // The Leases of leaders of a split.
@@ -251,6 +252,7 @@ func (s *split) tryAlone(t *testing.T, signed string) {
 // TestScanDiesAndAdmissionGoesOn: a controller that is killed in the middle of a round
 // costs no admission anything, and what it had not come to is looked at by the next.
 func TestScanDiesAndAdmissionGoesOn(t *testing.T) {
+	peers.Long(t)
 	const pods, budget = 400, 5 * time.Second // two pages; and what an admission may take on a busy machine
 	s := divided(t, "roles-killed")
 	s.enforce(t, harbour.Policy{Name: "roles-killed", Namespaces: []string{"roles-killed"}})

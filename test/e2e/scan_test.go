@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
 	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
+	"github.com/quaymaster/quaymaster/test/peers"
 )
 
 // TestScan: what was there before the gateway is looked at, stands in one report with what
@@ -86,6 +87,7 @@ func saysNow(ctx context.Context, client dynamic.Interface, of *core.Pod, want m
 // far it came, leaves nothing out: the next one goes on there, and looks at no more than
 // the rest.
 func TestScanIsKilled(t *testing.T) {
+	peers.Long(t)
 	const pods = 600 // three pages
 	client := define(t, plane(t))
 	s := unguarded(t, "scans-killed")

@@ -62,6 +62,7 @@ type side struct {
 // shared memory and as peers, and back again: nothing wrong is admitted, and nothing that
 // is right refused.
 func TestUpgrade(t *testing.T) {
+	peers.Long(t)
 	old := before(t)
 	current, err := shared.binary()
 	must(t, err)

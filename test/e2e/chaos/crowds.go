@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -205,5 +206,21 @@ func (s *stand) awaitNight(ctx context.Context, before []core.Pod) (pods []core.
 		}
 		return nil
 	})
+	if err != nil {
+		err = fmt.Errorf("%w; %s", err, s.whyNot(context.WithoutCancel(ctx)))
+	}
 	return pods, err
+}
+
+// whyNot tells what Kubernetes last said of the night's pods that could not be created.
+func (s *stand) whyNot(ctx context.Context) string {
+	list, err := s.client.CoreV1().Events(nightNamespace).List(ctx, meta.ListOptions{FieldSelector: "reason=FailedCreate"})
+	if err != nil {
+		return err.Error()
+	}
+	if len(list.Items) == 0 {
+		return "no creation failed"
+	}
+	last := slices.MaxFunc(list.Items, func(a, b core.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	return fmt.Sprintf("%d creations failed, the last: %s", len(list.Items), last.Message)
 }

@@ -92,18 +92,19 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
 	stand, err := build(ctx, folder, s)
+	if err == nil && s.soak > 0 {
+		err = stand.soak(ctx, out)
+	} else if err == nil {
+		err = stand.chaos(ctx, out)
+	}
 	if stand != nil {
-		defer stand.close()
+		stand.close()
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; the logs of the programs stay in %s", err, folder)
 	}
-	if s.soak > 0 {
-		return stand.soak(ctx, out)
-	}
-	return stand.chaos(ctx, out)
+	return os.RemoveAll(folder)
 }
 
 // progress tells who waits what is at work.

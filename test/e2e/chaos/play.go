@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/quaymaster/quaymaster/test/e2e/chaos/checker"
@@ -79,11 +82,10 @@ func (s *stand) play(ctx context.Context, f fault) error {
 		err = errors.Join(err, end(context.WithoutCancel(ctx)))
 	}
 	w.End = time.Now()
-	if err != nil {
-		return err
-	}
 	line := outcome{fault: f.name, lasted: w.End.Sub(w.Start)}
-	line.first, line.all, err = s.settle(ctx, w.End)
+	if err == nil {
+		line.first, line.all, err = s.settle(ctx, w.End)
+	}
 	w.Calm = time.Now()
 	if err == nil {
 		w.Calm = w.End.Add(line.all)
@@ -148,19 +150,22 @@ func (s *stand) conclude(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	checker.Sort(findings)
+	var all strings.Builder
 	for i, f := range findings {
-		if i == mostTold {
-			fmt.Fprintf(out, "and %d more\n", len(findings)-i)
-			break
+		if i < mostTold {
+			fmt.Fprintln(out, f)
 		}
-		fmt.Fprintln(out, f)
+		fmt.Fprintln(&all, f)
 	}
 	if len(findings) > 0 {
+		if err := os.WriteFile(filepath.Join(s.folder, "findings.log"), []byte(all.String()), 0o600); err != nil {
+			return err
+		}
 		return fmt.Errorf("%d answers or records are not as they should be, the first: %s", len(findings), findings[0])
 	}
 	fmt.Fprintln(out, "Nothing wrong was let in, nothing wrong was said, and nothing that was recorded is lost.")
 	return nil
 }
 
-// mostTold is how many findings are printed.
+// mostTold is how many findings are printed; all are in findings.log.
 const mostTold = 20

@@ -144,7 +144,10 @@ func Answers(answers []Answer, windows []Window) []Finding {
 
 // judge finds what no fault may bring about.
 func (a *Answer) judge() (Finding, bool) {
-	speaks := slices.ContainsFunc(a.Codes, func(c string) bool { return c == codeUnsigned || c == codeForeign })
+	speaks := slices.ContainsFunc(a.Codes, func(c string) bool {
+		// Who could not look everywhere may have found another's signature all the same.
+		return c == codeUnsigned || c == codeForeign && a.Truth != Foreign
+	})
 	switch {
 	case a.Said == Admitted && a.Truth != Signed:
 		return found(WrongYes, "%s", a), true

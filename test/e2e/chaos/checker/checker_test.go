@@ -37,6 +37,13 @@ func unable() checker.Answer {
 	return a
 }
 
+// partly is told by who could not look in one place, and found another's signature in another.
+func partly(truth checker.Truth) checker.Answer {
+	a := unable()
+	a.Truth, a.Codes = truth, append(a.Codes, "wrong-key")
+	return a
+}
+
 func said(of checker.Answer, said checker.Said) checker.Answer {
 	of.Said, of.Codes, of.Ran = said, nil, ""
 	return of
@@ -92,6 +99,9 @@ func TestAnswers(t *testing.T) {
 		{"could not look at what is known, whatever fails", unable(), everything, "REFUSED"},
 		{"could not look at what is new, where new ones may meet that", fresh, window(checker.Allowance{NewUnable: true}), ""},
 		{"could not look at an unsigned one again, while that may be", said(denied(checker.Unsigned, ""), checker.Unable), window(checker.Allowance{NewUnable: true}), ""},
+		{"could not look everywhere, and found another's signature on what another signed", partly(checker.Foreign), everything, ""},
+		{"could not look everywhere, and found another's signature on what is signed", partly(checker.Signed), everything, "WRONG WORD"},
+		{"could not look everywhere, and found another's signature on what nobody signed", partly(checker.Unsigned), everything, "WRONG WORD"},
 		{"no answer, and nothing fails", said(admitted(), checker.Unanswered), nil, "REFUSED"},
 		{"no answer, while that may be", said(admitted(), checker.Unanswered), window(checker.Allowance{Unanswered: true}), ""},
 		{"no answer, where only the API server may be away", said(admitted(), checker.Unanswered), window(checker.Allowance{Away: true}), "REFUSED"},

@@ -3,7 +3,9 @@ package machine
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,31 +76,49 @@ func BuildWithClock(ctx context.Context, folder, program string) (*Clock, error)
 	if err != nil {
 		return nil, err
 	}
-	changed, added, overlay := filepath.Join(folder, "time.go"), filepath.Join(folder, "offset.go"), filepath.Join(folder, "overlay.json")
-	c := &Clock{file: filepath.Join(folder, "clock")}
-	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{
-		filepath.Join(source, "time.go"): changed, filepath.Join(source, "offset.go"): added,
-	}})
+	overlay, err := lay(source, text)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(
-		os.WriteFile(changed, text, 0o600),
-		os.WriteFile(added, []byte(offsetSource), 0o600), os.WriteFile(overlay, replaced, 0o600),
-		os.WriteFile(c.file, make([]byte, 8), 0o600),
-	); err != nil {
+	c := &Clock{file: filepath.Join(folder, "clock")}
+	if err := os.WriteFile(c.file, make([]byte, 8), 0o600); err != nil {
 		return nil, err
 	}
 	checkout, err := peers.Checkout()
 	if err != nil {
 		return nil, err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", program, "./cmd/quaymaster")
-	build.Dir = checkout
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-overlay", overlay, "-o", program, "./cmd/quaymaster")
+	build.Dir, build.Env = checkout, append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the gateway with a clock that can be set: %w\n%s", err, said)
 	}
 	return c, nil
+}
+
+// lay writes the overlay that puts a text in the place of package time's, and offsetSource
+// beside it. It lies in the same place each time: the compiler's cache goes by names, too.
+func lay(source string, text []byte) (overlay string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	id := sha256.Sum256(slices.Concat(text, []byte(offsetSource)))
+	folder := filepath.Join(cache, "quaymaster-tools", "clock-"+hex.EncodeToString(id[:6]))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	changed, added, overlay := filepath.Join(folder, "time.go"), filepath.Join(folder, "offset.go"), filepath.Join(folder, "overlay.json")
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{
+		filepath.Join(source, "time.go"): changed, filepath.Join(source, "offset.go"): added,
+	}})
+	if err != nil {
+		return "", err
+	}
+	return overlay, errors.Join(
+		os.WriteFile(changed, text, 0o600), os.WriteFile(added, []byte(offsetSource), 0o600),
+		os.WriteFile(overlay, replaced, 0o600),
+	)
 }
 
 // settable returns the folder of package time, and its source with a clock that can be set.

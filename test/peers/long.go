@@ -1,0 +1,18 @@
+package peers
+
+import (
+	"os"
+	"testing"
+)
+
+// longVariable, if it is set to anything, has the suites play what takes minutes, too.
+const longVariable = "QUAYMASTER_LONG"
+
+// Long skips a test that takes minutes, unless those are wanted: `make suites` and `make test`
+// leave them out, `make long` plays them with the rest.
+func Long(t testing.TB) {
+	t.Helper()
+	if os.Getenv(longVariable) == "" {
+		t.Skip("takes minutes: make long, or " + longVariable + "=1, plays it")
+	}
+}
