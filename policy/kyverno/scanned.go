@@ -23,7 +23,8 @@ func (s *spec) unscanned() string {
 		}
 		var all any
 		// Whoever compiles the rule says what cannot be read.
-		_, _ = json.Unmarshal(raw, &doc), json.Unmarshal(raw, &all)
+		_ = json.Unmarshal(raw, &doc)
+		_ = json.Unmarshal(raw, &all)
 		if doc.Match.SelectsUsers() || doc.Exclude != nil && doc.Exclude.SelectsUsers() || readsUser(all) {
 			return "rule " + doc.Name + " asks who asks for the object, and of what is there nobody knows; Kyverno wants spec.background: false for it"
 		}

@@ -226,6 +226,7 @@ func (k *Keychain) client(key clientKey, s *search, request Request, policy []pl
 	if err != nil {
 		return nil, err
 	}
+	made = made.From(registry.Provenance{Advice: adviceAnonymous}) // once, and not for each question
 	k.clients.Put(key, made, clientAge)
 	return made, nil
 }
@@ -258,6 +259,9 @@ func (k *Keychain) sources(s *search, request Request, policy []place) []registr
 // provenance has the client say whose credential it uses, and what was of no
 // use.
 func provenance(client *registry.Client, s *search) *registry.Client {
+	if len(s.finds)+len(s.notes)+len(s.unlooked) == 0 {
+		return client // it says so already
+	}
 	p := registry.Provenance{Notes: s.notes, Advice: adviceAnonymous}
 	for _, f := range s.finds {
 		p.Sources = append(p.Sources, f.place.String())

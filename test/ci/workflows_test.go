@@ -18,7 +18,10 @@ type workflow struct {
 	Jobs        map[string]struct {
 		Permissions map[string]string `json:"permissions"`
 		Timeout     int               `json:"timeout-minutes"`
-		Steps       []struct {
+		Strategy    struct {
+			Matrix map[string][]string `json:"matrix"`
+		} `json:"strategy"`
+		Steps []struct {
 			Uses string         `json:"uses"`
 			Run  string         `json:"run"`
 			With map[string]any `json:"with"`
@@ -91,6 +94,24 @@ func TestWorkflowsArePinned(t *testing.T) {
 			if writes := job.Permissions["packages"] == "write"; writes && name != "publish" {
 				t.Errorf("%s: %s may push", file, name)
 			}
+		}
+	}
+}
+
+// TestNightlyTargets: what each night plays is a target of the Makefile, and said by its help.
+func TestNightlyTargets(t *testing.T) {
+	root := filepath.Join("..", "..")
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	check(t, err)
+	var w workflow
+	check(t, yaml.Unmarshal([]byte(workflows(t)[filepath.Join(root, ".github", "workflows", "nightly.yaml")]), &w))
+	targets := w.Jobs["night"].Strategy.Matrix["target"]
+	if len(targets) == 0 {
+		t.Fatal("nothing is played")
+	}
+	for _, target := range targets {
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:.*## `).Match(makefile) {
+			t.Errorf("the Makefile has no target %q", target)
 		}
 	}
 }

@@ -219,20 +219,12 @@ func tools() (string, error) {
 }
 
 func (t *tool) build(ctx context.Context, log io.Writer) (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	folder := filepath.Join(cache, "quaymaster-tools", t.name+"-"+t.version+"-"+t.id)
-	program := filepath.Join(folder, t.name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return "", err
-	}
-	unlock, err := lock(ctx, filepath.Join(folder, "lock"))
+	folder, unlock, err := Folder(ctx, t.name+"-"+t.version+"-"+t.id)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
+	program := filepath.Join(folder, t.name)
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
 	}
@@ -251,6 +243,21 @@ func (t *tool) build(ctx context.Context, log io.Writer) (string, error) {
 	}
 	fmt.Fprintf(log, "peers: built %s %s in %s\n", t.name, t.version, time.Since(start).Round(time.Second))
 	return program, nil
+}
+
+// Folder returns a folder of the user's cache, the same one each time, for what is made once
+// and used by many runs. Nobody else has it until unlock.
+func Folder(ctx context.Context, name string) (folder string, unlock func(), err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", nil, err
+	}
+	folder = filepath.Join(cache, "quaymaster-tools", name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", nil, err
+	}
+	unlock, err = lock(ctx, filepath.Join(folder, "lock"))
+	return folder, unlock, err
 }
 
 // lock waits until no other process holds the lock.

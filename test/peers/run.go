@@ -64,16 +64,8 @@ func BuildQuaymaster(ctx context.Context, file string) error {
 // buildOwn links the program once for all that want it, since go build leaves alone what is
 // up to date, and puts it into place: the next build makes another file of that name.
 func buildOwn(ctx context.Context, checkout, file string) error {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return err
-	}
 	id := sha256.Sum256([]byte(checkout))
-	folder := filepath.Join(cache, "quaymaster-tools", "quaymaster-"+hex.EncodeToString(id[:6]))
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	unlock, err := lock(ctx, filepath.Join(folder, "lock"))
+	folder, unlock, err := Folder(ctx, "quaymaster-"+hex.EncodeToString(id[:6]))
 	if err != nil {
 		return err
 	}

@@ -101,10 +101,10 @@ func run(ctx context.Context, out io.Writer) error {
 	if stand != nil {
 		stand.close()
 	}
-	if err != nil {
-		return fmt.Errorf("%w; the logs of the programs stay in %s", err, folder)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w; the logs of the programs, and findings.log where there are some, stay in %s", err, folder)
 	}
-	return os.RemoveAll(folder)
+	return errors.Join(err, os.RemoveAll(folder))
 }
 
 // progress tells who waits what is at work.

@@ -149,6 +149,10 @@ func (s *stand) conclude(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if len(findings) == 0 {
+		fmt.Fprintln(out, "Nothing wrong was let in, nothing wrong was said, and nothing that was recorded is lost.")
+		return nil
+	}
 	checker.Sort(findings)
 	var all strings.Builder
 	for i, f := range findings {
@@ -157,14 +161,10 @@ func (s *stand) conclude(ctx context.Context, out io.Writer) error {
 		}
 		fmt.Fprintln(&all, f)
 	}
-	if len(findings) > 0 {
-		if err := os.WriteFile(filepath.Join(s.folder, "findings.log"), []byte(all.String()), 0o600); err != nil {
-			return err
-		}
-		return fmt.Errorf("%d answers or records are not as they should be, the first: %s", len(findings), findings[0])
-	}
-	fmt.Fprintln(out, "Nothing wrong was let in, nothing wrong was said, and nothing that was recorded is lost.")
-	return nil
+	return errors.Join(
+		fmt.Errorf("%d answers or records are not as they should be, the first: %s", len(findings), findings[0]),
+		os.WriteFile(filepath.Join(s.folder, "findings.log"), []byte(all.String()), 0o600),
+	)
 }
 
 // mostTold is how many findings are printed; all are in findings.log.

@@ -48,8 +48,8 @@ func Golden(file string, format convert.Format, update bool) error {
 	return nil
 }
 
-// Exchange is one thing that a policy cannot have: what stands in the policy, what
-// stands there instead, and a part of what the refusal says.
+// Exchange is one thing that is otherwise in a policy: what stands in it, what stands there
+// instead, and a part of what comes of it, a refusal or a policy.
 type Exchange [3]string
 
 // Refused converts a policy, and then refuses it with one thing exchanged at a time,
@@ -80,15 +80,20 @@ func Accepted(base string, rows []Exchange) error {
 	return errors.Join(wrong...)
 }
 
-func (e Exchange) accepted(base string) error {
+// convert converts the base with the exchange made.
+func (e Exchange) convert(base string) ([]byte, error) {
 	if !strings.Contains(base, e[0]) {
-		return fmt.Errorf("%s: the base has no %q", e[2], e[0])
+		return nil, fmt.Errorf("the base has no %q", e[0])
 	}
 	filled, err := Fill(strings.Replace(base, e[0], e[1], 1))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out, err := convert.Convert(filled, Options())
+	return convert.Convert(filled, Options())
+}
+
+func (e Exchange) accepted(base string) error {
+	out, err := e.convert(base)
 	if err != nil {
 		return fmt.Errorf("%s: %w", e[2], err)
 	}
@@ -100,16 +105,8 @@ func (e Exchange) accepted(base string) error {
 }
 
 func (e Exchange) refused(base string) error {
-	old, instead, problem := e[0], e[1], e[2]
-	text := strings.Replace(base, old, instead, 1)
-	if text == base {
-		return fmt.Errorf("%s: the base has no %q", problem, old)
-	}
-	filled, err := Fill(text)
-	if err != nil {
-		return err
-	}
-	out, err := convert.Convert(filled, Options())
+	problem := e[2]
+	out, err := e.convert(base)
 	refusal := new(convert.Refusal)
 	switch {
 	case err == nil:

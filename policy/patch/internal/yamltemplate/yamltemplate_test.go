@@ -48,6 +48,7 @@ func TestRead(t *testing.T) {
 		{"variable: variable_0_", "map[variable:variable_0_]", "words that look like a mark"},
 		{`x: "\x76ariable_0_ \x76ariable_-1_ \x76ariable_x_ \x76ariable_"`, "map[x:variable_0_ variable_-1_ variable_x_ variable_]", "that YAML spells"},
 		{`x: "\x76ariable_1_ {{b}}"`, "map[x:variable_1_ text]", "beside a variable"},
+		{`x: "\x76ariable_x_ {{b}}"`, "map[x:variable_x_ text]", "and no number, which is not the first variable"},
 		{`x: "\x7b{b}}"`, "map[x:{{b}}]", "braces that YAML spells are text"},
 		{`x: "\$(a) {{b}} \$(c)"`, "map[x:$(a) text $(c)]", "escaped references"},
 		{`x: '\{{ a'`, "map[x:{{ a]", "escaped braces that nothing closes"},

@@ -76,7 +76,14 @@ func BuildWithClock(ctx context.Context, folder, program string) (*Clock, error)
 	if err != nil {
 		return nil, err
 	}
-	overlay, err := lay(source, text)
+	// In the same place each time, since the compiler's cache goes by names, too.
+	id := sha256.Sum256(slices.Concat(text, []byte(offsetSource)))
+	sources, unlock, err := peers.Folder(ctx, "clock-"+hex.EncodeToString(id[:6]))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	overlay, err := lay(sources, source, text)
 	if err != nil {
 		return nil, err
 	}
@@ -96,18 +103,9 @@ func BuildWithClock(ctx context.Context, folder, program string) (*Clock, error)
 	return c, nil
 }
 
-// lay writes the overlay that puts a text in the place of package time's, and offsetSource
-// beside it. It lies in the same place each time: the compiler's cache goes by names, too.
-func lay(source string, text []byte) (overlay string, err error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	id := sha256.Sum256(slices.Concat(text, []byte(offsetSource)))
-	folder := filepath.Join(cache, "quaymaster-tools", "clock-"+hex.EncodeToString(id[:6]))
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return "", err
-	}
+// lay writes an overlay into a folder that puts a text in the place of package time's, and
+// offsetSource beside it.
+func lay(folder, source string, text []byte) (overlay string, err error) {
 	changed, added, overlay := filepath.Join(folder, "time.go"), filepath.Join(folder, "offset.go"), filepath.Join(folder, "overlay.json")
 	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		filepath.Join(source, "time.go"): changed, filepath.Join(source, "offset.go"): added,
