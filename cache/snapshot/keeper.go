@@ -21,7 +21,7 @@ type Memory interface {
 // Store is where it is kept.
 type Store interface {
 	// Load returns what was saved last; nothing where nothing was. What it has read
-	// before an error counts.
+	// before an error counts, and nothing is saved after one.
 	Load(ctx context.Context) ([][]byte, error)
 	// Save replaces it.
 	Save(ctx context.Context, parts [][]byte) error
@@ -44,7 +44,10 @@ type Options struct {
 
 // Keeper keeps a memory in a store, beside other keepers of the same: each takes over
 // what the others saved before it saves, so that none undoes what another knew.
-type Keeper struct{ Options }
+type Keeper struct {
+	Options
+	loaded bool // at least once
+}
 
 // New returns a Keeper.
 func New(o Options) (*Keeper, error) {
@@ -56,20 +59,26 @@ func New(o Options) (*Keeper, error) {
 	case o.Interval < time.Second || o.Interval > 24*time.Hour:
 		return nil, fmt.Errorf("keep snapshots: every %s: want a second to a day", o.Interval)
 	}
-	return &Keeper{o}, nil
+	return &Keeper{Options: o}, nil
 }
 
 // Restore gives the memory what was saved, and returns how many entries are news to it
 // and hold still. What cannot be opened or read is left out, and the error says so.
 func (k *Keeper) Restore(ctx context.Context) (entries int, err error) {
-	entries, _, err = k.restore(ctx)
-	return entries, err
+	sealed, err := k.load(ctx)
+	entries, _, unfit := k.takeOver(sealed)
+	return entries, errors.Join(err, unfit)
 }
 
-// restore returns what is saved as well.
-func (k *Keeper) restore(ctx context.Context) (entries int, saved [][]byte, err error) {
-	sealed, err := k.Store.Load(ctx)
-	errs := []error{err}
+func (k *Keeper) load(ctx context.Context) (sealed [][]byte, err error) {
+	sealed, err = k.Store.Load(ctx)
+	k.loaded = k.loaded || err == nil
+	return sealed, err
+}
+
+// takeOver gives the memory what can be opened, and returns that as well.
+func (k *Keeper) takeOver(sealed [][]byte) (entries int, saved [][]byte, err error) {
+	var errs []error
 	for _, one := range sealed[:min(len(sealed), MaxParts)] {
 		part, err := k.Sealer.Open(one)
 		if err != nil {
@@ -83,39 +92,67 @@ func (k *Keeper) restore(ctx context.Context) (entries int, saved [][]byte, err 
 	return entries, saved, errors.Join(errs...)
 }
 
-// lastSave bounds the saving of what is new when the time is over.
-const lastSave = 5 * time.Second
+// lastSave bounds the saving of what is new when the time is over, in which others may
+// save, too: so it is tried some times.
+const (
+	lastSave  = 5 * time.Second
+	lastTries = 5
+)
 
-// Run saves what is new at each interval until ctx ends, and once more then.
+// Run saves what is new at each interval until ctx ends, and once more then. What Restore
+// could not load it takes over as soon as it can.
 func (k *Keeper) Run(ctx context.Context) {
-	tick := time.NewTicker(k.Interval)
-	defer tick.Stop()
+	next := time.NewTimer(k.pause())
+	defer next.Stop()
 	for {
 		select {
-		case <-tick.C:
-			k.save(ctx)
+		case <-next.C:
+			k.told(k.save(ctx))
+			next.Reset(k.pause())
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
 			defer cancel()
-			k.save(last)
+			err := k.save(last)
+			for try := 1; err != nil && try < lastTries && last.Err() == nil; try++ {
+				err = k.save(last)
+			}
+			k.told(err)
 			return
 		}
 	}
 }
 
-// save saves what is new.
-func (k *Keeper) save(ctx context.Context) {
-	_, saved, err := k.restore(ctx)
-	if err != nil {
-		k.Failed(err) // and what could not be read is replaced
+// again is when it is tried again to load what nobody could load yet: somebody waits for
+// it.
+const again = 5 * time.Second
+
+func (k *Keeper) pause() time.Duration {
+	if k.loaded {
+		return k.Interval
 	}
-	parts, err := k.Memory.Snapshot(k.Room, k.Parts)
-	if err == nil && !slices.EqualFunc(parts, saved, bytes.Equal) {
-		err = k.replace(ctx, parts)
-	}
+	return min(k.Interval, again)
+}
+
+func (k *Keeper) told(err error) {
 	if err != nil {
 		k.Failed(err)
 	}
+}
+
+// save saves what is new. What cannot be opened or read is replaced; what could not be
+// loaded is not, for it may be all that anybody knows.
+func (k *Keeper) save(ctx context.Context) error {
+	sealed, err := k.load(ctx)
+	_, saved, unfit := k.takeOver(sealed)
+	k.told(unfit)
+	if err != nil {
+		return err
+	}
+	parts, err := k.Memory.Snapshot(k.Room, k.Parts)
+	if err != nil || slices.EqualFunc(parts, saved, bytes.Equal) {
+		return err
+	}
+	return k.replace(ctx, parts)
 }
 
 func (k *Keeper) replace(ctx context.Context, parts [][]byte) error {

@@ -196,6 +196,117 @@ func (c *counted) Save(_ context.Context, parts [][]byte) error {
 	return nil
 }
 
+// shaky keeps parts, and fails as often as it is told to.
+type shaky struct {
+	counted
+	loads, conflicts int
+}
+
+var errAway = errors.New("nobody answers")
+
+func (s *shaky) Load(ctx context.Context) ([][]byte, error) {
+	parts, _ := s.counted.Load(ctx)
+	if s.loads > 0 {
+		s.loads--
+		return parts[:0], errAway
+	}
+	return parts, nil
+}
+
+func (s *shaky) Save(ctx context.Context, parts [][]byte) error {
+	if s.conflicts > 0 {
+		s.conflicts--
+		return errors.New("somebody else saves")
+	}
+	return s.counted.Save(ctx, parts)
+}
+
+// TestWhatCouldNotBeLoadedStays: a replica that knows little does not save over what it
+// could not look at, which may be all that anybody knows.
+func TestWhatCouldNotBeLoadedStays(t *testing.T) {
+	sealer := must(snapshot.NewSealer(key("a")))(t)
+	for _, row := range []struct {
+		reason string
+		loads  int
+		first  []byte
+		then   string // what is saved after a minute
+		last   string // and after two
+	}{
+		{"it is loaded", 0, must(sealer.Seal([]byte("buoy")))(t), "anchor buoy", "anchor buoy"},
+		{"it cannot be loaded for a minute", 13, must(sealer.Seal([]byte("buoy")))(t), "buoy", "anchor buoy"},
+		{"it can be loaded, and not be opened", 0, []byte("buoy"), "anchor", "anchor"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &shaky{counted: counted{parts: [][]byte{row.first}}, loads: row.loads}
+			ctx, cancel := context.WithCancel(t.Context())
+			var done sync.WaitGroup
+			done.Go(func() { keeper(t, new(words).learn("anchor"), store, key("a")).Run(ctx) })
+			for _, want := range []string{row.then, row.last} {
+				time.Sleep(time.Minute + time.Second) //nolint:forbidigo // the clock of synctest
+				known := new(words)
+				must(keeper(t, known, &store.counted, key("a")).Restore(ctx))(t)
+				if known.all() != want {
+					t.Errorf("%s: %q is saved, want %q", row.reason, known.all(), want)
+				}
+			}
+			cancel()
+			done.Wait()
+		})
+	}
+}
+
+// TestWhatCouldNotBeLoadedIsWaitedFor: who starts while nobody answers knows it soon after.
+func TestWhatCouldNotBeLoadedIsWaitedFor(t *testing.T) {
+	sealer := must(snapshot.NewSealer(key("a")))(t)
+	for _, row := range []struct {
+		reason, soon string
+		loads        int
+	}{
+		{"at once", "buoy", 0},
+		{"after five seconds", "buoy", 1},
+		{"not yet", "", 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, memory := &shaky{counted: counted{parts: [][]byte{must(sealer.Seal([]byte("buoy")))(t)}}, loads: row.loads}, &words{}
+			k := keeper(t, memory, store, key("a"))
+			if _, err := k.Restore(t.Context()); (err != nil) != (row.loads > 0) {
+				t.Fatalf("%s: %v", row.reason, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var done sync.WaitGroup
+			done.Go(func() { k.Run(ctx) })
+			time.Sleep(6 * time.Second) //nolint:forbidigo // the clock of synctest
+			if memory.all() != row.soon {
+				t.Errorf("%s: %q is known", row.reason, memory.all())
+			}
+			cancel()
+			done.Wait()
+		})
+	}
+}
+
+// TestTheLastSaveIsTriedAgain: replicas that end at once save at once.
+func TestTheLastSaveIsTriedAgain(t *testing.T) {
+	for _, row := range []struct {
+		reason           string
+		loads, conflicts int
+		want             string
+	}{
+		{"nothing fails", 0, 0, "buoy"},
+		{"somebody else saves twice", 0, 2, "buoy"},
+		{"it cannot be loaded once", 1, 0, "buoy"},
+		{"somebody else saves without an end", 0, 1000, ""},
+	} {
+		store := &shaky{loads: row.loads, conflicts: row.conflicts}
+		run(t, keeper(t, new(words).learn("buoy"), store, key("a")))
+		known := new(words)
+		must(keeper(t, known, &store.counted, key("a")).Restore(t.Context()))(t)
+		if known.all() != row.want {
+			t.Errorf("%s: %q is saved, want %q", row.reason, known.all(), row.want)
+		}
+	}
+}
+
 // TestABadPartDoesNotTakeTheOthersAway has one that was sealed, and cannot be read.
 func TestABadPartDoesNotTakeTheOthersAway(t *testing.T) {
 	sealer := must(snapshot.NewSealer(key("a")))(t)
