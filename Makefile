@@ -32,12 +32,21 @@ images-check: ## build the images twice, in two folders, and compare every byte 
 
 .PHONY: test
 test: ## every test but those of make long: the product's, with a short run of every fuzz target beside them, and the suites with real programs
-	$(MAKE) -j2 --output-sync=target unit fuzz-short
+	FUZZTESTS=too $(MAKE) -j2 --output-sync=target unit-unfuzzed fuzz-short
 	$(MAKE) suites
 
 .PHONY: unit
 unit: ## the product's own tests, and those of what builds its images
 	$(GO) test $(TESTFLAGS) ./...
+	cd deploy/image && $(GO) test $(TESTFLAGS) ./...
+
+# Packages with a fuzz target; make test runs their tests along with the targets.
+FUZZED = $$(grep -rl --include='*_test.go' --exclude-dir=test '^func Fuzz' . | xargs -n1 dirname | sort -u)
+
+.PHONY: unit-unfuzzed
+unit-unfuzzed: # those of unit that fuzz-short with FUZZTESTS leaves
+	@fuzzed=$$(mktemp); trap 'rm -f "$$fuzzed"' EXIT; $(GO) list $(FUZZED) > "$$fuzzed" && test -s "$$fuzzed" && \
+	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -vxFf "$$fuzzed")
 	cd deploy/image && $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: programs
@@ -127,8 +136,8 @@ fuzz: ## every fuzz target for FUZZTIME each (default 20s)
 	done
 
 .PHONY: fuzz-short
-fuzz-short: ## every fuzz target for FUZZCOUNT inputs (default 1000), as many packages at a time as there are cores
-	@packages=$$(grep -rl --include='*_test.go' --exclude-dir=test '^func Fuzz' . | xargs -n1 dirname | sort -u); \
+fuzz-short: ## every fuzz target for FUZZCOUNT inputs (default 1000), as many packages at a time as there are cores (FUZZTESTS=too: and the tests beside them)
+	@packages="$(FUZZED)"; \
 	test -n "$$packages" || { echo "no fuzz target found"; exit 1; }; \
 	$(GO) test $(TESTFLAGS) -count=1 -exec '$(CURDIR)/test/fuzz/short.sh' $$packages
 

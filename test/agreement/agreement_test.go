@@ -68,6 +68,7 @@ func (c *crew) trySignatures(t *testing.T) {
 	for kind, open := range ports {
 		t.Run(kind, func(t *testing.T) {
 			p := open(t, c)
+			p.brief = kind != wholePort && !peers.IsLong()
 			for i, f := range formats(c) {
 				t.Run(f.name, func(t *testing.T) { p.signatures(t, f, string(rune('a'+i))) })
 			}
@@ -87,16 +88,20 @@ func (p *port) signatures(t *testing.T, f format, tag string) {
 		image, key string
 		annotation string
 		code       string // why we refuse; empty where both accept
+		alike      bool   // at every registry
 	}{
-		{"signed", signed, signer, "", ""},
-		{"signed, by its tag", p.repository + ":" + tag, signer, "", ""},
-		{"signed by somebody else", signed, stranger, "", "wrong-key"},
-		{"not signed", bare, signer, "", "unsigned"},
-		{"with the signature of another image", other, signer, "", "wrong-digest"},
-		{"signed with the annotation", signed, signer, "stage=prod", ""},
-		{"signed with another value of the annotation", signed, signer, "stage=test", "wrong-annotation"},
-		{"signed without the annotation", signed, signer, "team=blue", "wrong-annotation"},
+		{"signed", signed, signer, "", "", false},
+		{"signed, by its tag", p.repository + ":" + tag, signer, "", "", false},
+		{"signed by somebody else", signed, stranger, "", "wrong-key", true},
+		{"not signed", bare, signer, "", "unsigned", false},
+		{"with the signature of another image", other, signer, "", "wrong-digest", false},
+		{"signed with the annotation", signed, signer, "stage=prod", "", true},
+		{"signed with another value of the annotation", signed, signer, "stage=test", "wrong-annotation", true},
+		{"signed without the annotation", signed, signer, "team=blue", "wrong-annotation", true},
 	} {
+		if row.alike && p.brief {
+			continue
+		}
 		theirs := append([]string{"verify", "--key", p.public(row.key)}, f.verify...)
 		ours := []string{"--key", p.public(row.key), "--insecure-ignore-tlog"}
 		if row.annotation != "" {
@@ -149,6 +154,7 @@ func (c *crew) tryAttestations(t *testing.T) {
 	for kind, open := range ports {
 		t.Run(kind, func(t *testing.T) {
 			p := open(t, c)
+			p.brief = kind != wholePort && !peers.IsLong()
 			all := slices.DeleteFunc(formats(c), func(f format) bool { return !f.attests })
 			for i, f := range all {
 				// Two types with each format: together that is all of them.
@@ -181,9 +187,12 @@ func (p *port) attestations(t *testing.T, f format, tag string, turn int) {
 	for _, kind := range kinds {
 		ask("attested as "+kind, attested, signer, kind, "")
 	}
+	ask("with the attestation of another image", other, signer, kinds[0], "wrong-digest")
+	if p.brief {
+		return
+	}
 	ask("attested by somebody else", attested, stranger, kinds[0], "wrong-key")
 	ask("attested as something else", attested, signer, "https://example.com/other/v1", "no attestation of type https://example.com/other/v1")
-	ask("with the attestation of another image", other, signer, kinds[0], "wrong-digest")
 
 	// An attestation is no signature, whatever cosign's bundle verifier says.
 	theirs := append([]string{"verify", "--key", p.public(signer)}, f.verify...)

@@ -107,11 +107,16 @@ type port struct {
 	*crew
 	repository string
 	auth       authn.Authenticator
+	// brief: what is alike at every registry is tried at another.
+	brief bool
 }
+
+// wholePort is where everything is tried; elsewhere, too, by make long.
+const wholePort = "registrytest with the referrers API"
 
 // ports are the kinds of registry.
 var ports = map[string]func(t *testing.T, c *crew) *port{
-	"registrytest with the referrers API": func(t *testing.T, c *crew) *port {
+	wholePort: func(t *testing.T, c *crew) *port {
 		server := registrytest.Start(registrytest.Options{PageSize: 2})
 		t.Cleanup(server.Close)
 		return &port{crew: c, repository: server.Host() + "/app", auth: authn.Anonymous}

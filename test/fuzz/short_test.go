@@ -14,17 +14,27 @@ func target(condition string) string {
 		"\tf.Fuzz(func(t *testing.T, text string) {\n\t\tif " + condition + " {\n\t\t\tt.Error(\"too long\")\n\t\t}\n\t})\n}\n"
 }
 
+// beside adds a test that fails to a target.
+func beside(target string) string {
+	return target + "\nfunc TestLength(t *testing.T) { t.Error(\"too short\") }\n"
+}
+
 // TestShort runs the script over a target that holds, one that does not, and none.
 func TestShort(t *testing.T) {
 	script, err := filepath.Abs("short.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []struct{ reason, test, want string }{
-		{"a target that holds", target("len(text) > 1<<30"), ""},
-		{"a target that fails for what is made up", target(`text != "seed"`), "is replayed by: cd "},
-		{"a target that fails for its seed", target("true"), "FuzzLength fails"},
-		{"no target", "package a\n\nimport \"testing\"\n\nfunc TestNothing(*testing.T) {}\n", "no fuzz target"},
+	holds := target("len(text) > 1<<30")
+	for _, row := range []struct{ reason, test, tests, want string }{
+		{"a target that holds", holds, "", ""},
+		{"a target that holds, and tests", holds, "too", ""},
+		{"a target that fails for what is made up", target(`text != "seed"`), "", "is replayed by: cd "},
+		{"the same after tests", target(`text != "seed"`), "too", "is replayed by: cd "},
+		{"a target that fails for its seed", target("true"), "", "FuzzLength fails"},
+		{"a test that fails, and is not wanted", beside(holds), "", ""},
+		{"a test that fails", beside(holds), "too", "too short"},
+		{"no target", "package a\n\nimport \"testing\"\n\nfunc TestNothing(*testing.T) {}\n", "", "no fuzz target"},
 	} {
 		t.Run(strings.ReplaceAll(row.reason, " ", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +46,7 @@ func TestShort(t *testing.T) {
 			}
 			run := exec.CommandContext(t.Context(), "go", "test", "-v", "-count=1", "-exec", script, ".")
 			run.Dir = folder
-			run.Env = append(os.Environ(), "FUZZCOUNT=200", "GOFLAGS=-mod=mod")
+			run.Env = append(os.Environ(), "FUZZCOUNT=200", "FUZZTESTS="+row.tests, "GOFLAGS=-mod=mod")
 			out, err := run.CombinedOutput()
 			switch said := string(out); {
 			case row.want == "" && (err != nil || !strings.Contains(said, "FuzzLength: 200 inputs")):

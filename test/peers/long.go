@@ -12,7 +12,11 @@ const longVariable = "QUAYMASTER_LONG"
 // leave them out, `make long` plays them with the rest.
 func Long(t testing.TB) {
 	t.Helper()
-	if os.Getenv(longVariable) == "" {
+	if !IsLong() {
 		t.Skip("takes minutes: make long, or " + longVariable + "=1, plays it")
 	}
 }
+
+// IsLong reports whether what takes minutes is wanted, for tests that play a part of it
+// otherwise.
+func IsLong() bool { return os.Getenv(longVariable) != "" }
