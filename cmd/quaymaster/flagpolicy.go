@@ -189,7 +189,27 @@ func (f *authorityFlags) authorities() ([]verify.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []verify.Authority
+	out, err := f.keyHolders(common)
+	if err != nil {
+		return nil, err
+	}
+	certified, err := f.certified(common)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, certified...)
+	if f.notationCert == "" {
+		return out, nil
+	}
+	notary, err := f.notary(common)
+	if err != nil {
+		return nil, err
+	}
+	return append(out, notary), nil
+}
+
+// keyHolders are who has the keys of --key and of a bundle.
+func (f *authorityFlags) keyHolders(common verify.Authority) (out []verify.Authority, err error) {
 	for _, name := range f.keys {
 		a := common
 		a.Name = "--key " + name
@@ -206,6 +226,12 @@ func (f *authorityFlags) authorities() ([]verify.Authority, error) {
 		a.Name, a.Key = item.Name, &verify.Key{Ref: string(item.Text), Hash: f.digestAlgorithm}
 		out = append(out, a)
 	}
+	return out, nil
+}
+
+// certified is who has a certificate: of the identity, where one is named, or any of the
+// chain.
+func (f *authorityFlags) certified(common verify.Authority) ([]verify.Authority, error) {
 	chain, err := optionalFile("--certificate-chain", f.certificateChain)
 	if err != nil {
 		return nil, err
@@ -215,37 +241,38 @@ func (f *authorityFlags) authorities() ([]verify.Authority, error) {
 			return nil, fmt.Errorf("--certificate-chain %s: %w", f.certificateChain, err)
 		}
 	}
+	a := common
 	switch {
 	case f.identity+f.identityRegexp+f.issuer+f.issuerRegexp != "":
-		a := common
-		a.Name = "--certificate-identity"
 		identity, err := f.keyless()
 		if err != nil {
 			return nil, err
 		}
+		a.Name = "--certificate-identity"
 		a.Keyless = &verify.Keyless{Identities: []verify.Identity{identity}, Roots: chain, CT: verify.CT{Ignore: f.ignoreSCT}}
-		out = append(out, a)
 	case len(chain) > 0:
-		a := common
 		a.Name = "--certificate-chain " + f.certificateChain
 		a.Certificate = &verify.Certificate{Chain: chain, CT: verify.CT{Ignore: f.ignoreSCT}}
-		out = append(out, a)
+	default:
+		return nil, nil
 	}
-	if f.notationCert != "" {
-		ca, err := optionalFile("--notation-cert", f.notationCert)
-		if err != nil {
-			return nil, err
-		}
-		notary := verify.Authority{
-			Name: "--notation-cert " + f.notationCert, Annotations: common.Annotations,
-			NotBefore: common.NotBefore, NotAfter: common.NotAfter, Notation: &verify.Notation{CA: ca},
-		}
-		if err := notation.CheckAuthority(notary); err != nil {
-			return nil, fmt.Errorf("--notation-cert: %w", err)
-		}
-		out = append(out, notary)
+	return []verify.Authority{a}, nil
+}
+
+// notary is who has a certificate of --notation-cert; logs are none of notation's.
+func (f *authorityFlags) notary(common verify.Authority) (verify.Authority, error) {
+	ca, err := optionalFile("--notation-cert", f.notationCert)
+	if err != nil {
+		return verify.Authority{}, err
 	}
-	return out, nil
+	a := verify.Authority{
+		Name: "--notation-cert " + f.notationCert, Annotations: common.Annotations,
+		NotBefore: common.NotBefore, NotAfter: common.NotAfter, Notation: &verify.Notation{CA: ca},
+	}
+	if err := notation.CheckAuthority(a); err != nil {
+		return verify.Authority{}, fmt.Errorf("--notation-cert: %w", err)
+	}
+	return a, nil
 }
 
 // common returns the terms that every authority of the flags shares.
