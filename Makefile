@@ -31,9 +31,8 @@ images-check: ## build the images twice, in two folders, and compare every byte 
 	deploy/image/check.sh
 
 .PHONY: test
-test: ## every test but those of make long: the product's, with a short run of every fuzz target beside them, and the suites with real programs
-	FUZZTESTS=too $(MAKE) -j2 --output-sync=target unit-unfuzzed fuzz-short
-	$(MAKE) suites
+test: programs ## every test but those of make long: the product's, with a short run of every fuzz target beside them, and the suites with real programs
+	FUZZTESTS=too $(MAKE) -j4 --output-sync=target unit-unfuzzed fuzz-short suite-cluster suite-rounds suite-cluster-rest suite-programs suite-harness
 
 .PHONY: unit
 unit: ## the product's own tests, and those of what builds its images
@@ -57,18 +56,32 @@ programs: ## cosign, an API server and the rest that the suites run, built once 
 long: ## the suites with what takes minutes, too: each night, and before a release
 	QUAYMASTER_LONG=1 $(MAKE) suites
 
-.PHONY: suites suite-programs suite-cluster suite-rounds
+.PHONY: suites suite-programs suite-harness suite-binary suite-cluster suite-cluster-rest suite-rounds
 suites: programs ## the suites under test/ but for what takes minutes, three at a time: each waits more than it works
-	$(MAKE) -j3 --output-sync=target suite-programs suite-cluster suite-rounds
+	$(MAKE) -j3 --output-sync=target suite-cluster suite-rounds suite-cluster-rest suite-programs suite-harness
 
 suite-programs: ## against cosign, crane and registries built from Go modules
 	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m ./...
 
-suite-cluster: ## against a real API server built from Go modules
-	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m -skip '$(ROUNDS)' ./...
+suite-harness: ## what the suites against an API server are made of, and a few of the faults of make chaos
+	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m $$($(GO) list ./... | grep /e2e/)
 
-suite-rounds: ## the other half of them, at an API server of its own
-	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m -run '$(ROUNDS)' .
+# The suites against a real API server built from Go modules, in three parts, each with an
+# API server of its own.
+E2E = cd test/e2e && ../../$(BIN)/e2e.test -test.count=1 -test.timeout 40m
+
+suite-binary:
+	@mkdir -p $(BIN)
+	cd test/e2e && $(GO) test -c $(TESTFLAGS) -o ../../$(BIN)/e2e.test .
+
+suite-cluster: suite-binary ## against a real API server: those from A to G
+	$(E2E) -test.run '^Test[A-G]' -test.skip '$(ROUNDS)'
+
+suite-cluster-rest: suite-binary ## those from H on
+	$(E2E) -test.skip '^Test[A-G]|$(ROUNDS)'
+
+suite-rounds: suite-binary ## and those that install, upgrade, scan or report
+	$(E2E) -test.run '$(ROUNDS)'
 
 .PHONY: race
 race: ## the race detector where there are goroutines
