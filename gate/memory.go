@@ -208,10 +208,10 @@ func (m *memory) recall(in *inquiry) (answer policy.Answer, old, ok bool) {
 func (m *memory) recallFacts(key factKey) (answer policy.Answer, old, ok bool) {
 	known, ok := m.facts.Get(key)
 	now := m.options.now()
-	if !ok || !now.Before(known.fresh) {
+	if !ok || !isBefore(now, known.fresh) {
 		return policy.Answer{}, false, false
 	}
-	return known.answer, now.Sub(known.at) >= m.options.noneAge, true
+	return known.answer, passed(known.at, now) >= m.options.noneAge, true
 }
 
 // keep remembers an answer: facts no longer than what they rest on, "none"
@@ -224,7 +224,7 @@ func (m *memory) keep(in *inquiry, answer policy.Answer) {
 		m.lasts.deny(in.none, m.options.now())
 	default:
 		found := proved{answer: answer, at: m.options.now()}
-		if known, ok := m.facts.Get(in.fact); ok && in.place.isLater && found.at.Before(known.fresh) {
+		if known, ok := m.facts.Get(in.fact); ok && in.place.isLater && isBefore(found.at, known.fresh) {
 			found.answer, found.at = merge(known.answer, answer, in.none.repository), known.at
 		}
 		m.share(in.fact, found, m.keepFacts(in, found))
@@ -239,7 +239,7 @@ func (m *memory) keepFacts(in *inquiry, found proved) time.Duration {
 		age, kept = min(age, in.authority.MaxAge), 0
 	}
 	now := m.options.now()
-	age, kept = age-now.Sub(found.at), kept-now.Sub(found.at)
+	age, kept = age-passed(found.at, now), kept-passed(found.at, now)
 	for _, fact := range found.answer.Facts {
 		if !fact.Expires.IsZero() {
 			age, kept = min(age, fact.Expires.Sub(now)), min(kept, fact.Expires.Sub(now))

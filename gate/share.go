@@ -106,7 +106,7 @@ func encodeShared(key factKey, answer proved, now time.Time) ([]byte, error) {
 	if costOf(answer.answer) > maxShared {
 		return nil, fmt.Errorf("the answer is larger than %d bytes", maxShared)
 	}
-	out := shared{Key: key.String(), Age: int64(max(0, now.Sub(answer.at)))}
+	out := shared{Key: key.String(), Age: int64(max(0, passed(answer.at, now)))}
 	if out.Key == "" || len(answer.answer.Facts) == 0 {
 		return nil, errors.New("there is nothing to share")
 	}

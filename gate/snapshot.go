@@ -29,6 +29,7 @@ const (
 // part is one part of a snapshot, which means something without the others.
 type part struct {
 	Version int        `json:"version"`
+	Gone    []keptGone `json:"gone,omitempty"`
 	Tags    []keptTag  `json:"tags,omitempty"`
 	Facts   []keptFact `json:"facts,omitempty"`
 }
@@ -68,6 +69,9 @@ func (g *Gate) Snapshot(room, parts int) ([][]byte, error) {
 		return nil, nil
 	}
 	w := &writer{room: room, most: parts}
+	for _, gone := range g.memory.keptGone() { // first: what is taken away must not be left out
+		w.add(gone, func(p *part) { p.Gone = append(p.Gone, gone) })
+	}
 	for _, tag := range g.memory.keptTags() {
 		w.add(tag, func(p *part) { p.Tags = append(p.Tags, tag) })
 	}
@@ -107,7 +111,7 @@ func (w *writer) add(entry any, put func(*part)) {
 func (w *writer) parts() ([][]byte, error) {
 	var out [][]byte
 	for _, p := range append(w.full, w.now) {
-		if len(p.Tags)+len(p.Facts) == 0 {
+		if len(p.Gone)+len(p.Tags)+len(p.Facts) == 0 {
 			continue
 		}
 		p.Version = snapshotVersion
@@ -120,9 +124,37 @@ func (w *writer) parts() ([][]byte, error) {
 	return out, nil
 }
 
-// past is a time, or now if a clock that was ahead made it later: nobody would take over
-// what is of the future, and a restart would forget it.
-func (m *memory) past(at time.Time) time.Time { return earlier(at, m.options.now()) }
+// past keeps what is of the future for a clock that is behind, or was ahead: a restart must
+// not forget it, and one with the clock right must not make it last.
+func (m *memory) past(at time.Time) time.Time { return past(at, m.options.now()) }
+
+// keptGone is when a registry was seen to have no evidence any more where there was some,
+// so that what was proved before is not used after a restart either.
+type keptGone struct {
+	Fact       string `json:"fact"`
+	Repository string `json:"repository"`
+	Sources    string `json:"sources,omitempty"`
+	Scope      string `json:"scope,omitempty"`
+	At         int64  `json:"at"`
+}
+
+func (m *memory) keptGone() []keptGone {
+	var list []keptGone
+	for key, at := range m.lasts.gone.All() {
+		if found, ok := m.facts.Get(key.factKey); !ok || at.Before(found.at) {
+			continue // it was proved since, or never
+		}
+		list = append(list, keptGone{
+			Fact: key.factKey.String(), Repository: key.repository.String(), Sources: key.sources, Scope: key.scope,
+			At: m.past(at).Truncate(grain).UnixNano(),
+		})
+	}
+	slices.SortFunc(list, func(a, b keptGone) int {
+		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Fact, b.Fact), cmp.Compare(a.Repository, b.Repository),
+			cmp.Compare(a.Sources, b.Sources), cmp.Compare(a.Scope, b.Scope))
+	})
+	return list
+}
 
 func (m *memory) keptTags() []keptTag {
 	var list []keptTag
@@ -172,6 +204,11 @@ func (g *Gate) RestoreTrusted(raw []byte) (entries int, err error) {
 	if g.memory.lasts == nil {
 		return 0, errors.New("restore a snapshot: nothing is kept here beyond its age")
 	}
+	for _, gone := range p.Gone {
+		if g.memory.restoreGone(gone) {
+			entries++
+		}
+	}
 	for _, tag := range p.Tags {
 		if g.memory.restoreTag(tag) {
 			entries++
@@ -185,16 +222,38 @@ func (g *Gate) RestoreTrusted(raw []byte) (entries int, err error) {
 	return entries, nil
 }
 
+func (m *memory) restoreGone(gone keptGone) bool {
+	fact, err := parseFactKey(gone.Fact)
+	if err != nil {
+		return false
+	}
+	repository, err := image.ParseRepository(gone.Repository)
+	if err != nil || repository.String() != gone.Repository {
+		return false
+	}
+	key := noneKey{factKey: fact, repository: repository, sources: gone.Sources, scope: gone.Scope}
+	at := m.past(time.Unix(0, gone.At))
+	if known, ok := m.lasts.gone.Get(key); ok && !m.past(known).Before(at) {
+		return false
+	}
+	left := m.options.keptFor() - passed(at, m.options.now())
+	if left <= 0 {
+		return false
+	}
+	m.lasts.gone.Put(key, at, left)
+	return true
+}
+
 func (m *memory) restoreTag(tag keptTag) bool {
 	ref, err := image.Parse(tag.Reference)
 	if err != nil || ref.String() != tag.Reference || !ref.Digest().IsZero() {
 		return false
 	}
-	key, at, now := tagKey{scope: tag.Scope, ref: tag.Reference}, time.Unix(0, tag.At), m.options.now()
-	if known, ok := m.lasts.tags.Get(key); at.After(now) || ok && !known.at.Before(at) {
+	key, at := tagKey{scope: tag.Scope, ref: tag.Reference}, m.past(time.Unix(0, tag.At))
+	if known, ok := m.lasts.tags.Get(key); ok && !m.past(known.at).Before(at) {
 		return false
 	}
-	left := m.options.keptFor() - now.Sub(at)
+	left := m.options.keptFor() - passed(at, m.options.now())
 	if left <= 0 {
 		return false
 	}
@@ -218,8 +277,8 @@ func (m *memory) restoreFact(kept keptFact) bool {
 	if err != nil {
 		return false
 	}
-	found.at = time.Unix(0, kept.At)
-	if known, ok := m.facts.Get(key); found.at.After(now) || ok && !known.at.Before(found.at) {
+	found.at = m.past(time.Unix(0, kept.At))
+	if known, ok := m.facts.Get(key); ok && !m.past(known.at).Before(found.at) {
 		return false
 	}
 	found.fresh = earlier(time.Unix(0, kept.Fresh), found.at.Add(m.options.age))

@@ -67,38 +67,6 @@ func TestAllReplicasRestartWhileTheRegistryIsDown(t *testing.T) {
 	}
 }
 
-// TestAClockThatWasAhead: what was proved by it outlives a restart, and no longer than what is
-// proved now.
-func TestAClockThatWasAhead(t *testing.T) {
-	for reason, test := range map[string]struct {
-		away time.Duration
-		runs bool
-	}{
-		"at once":         {time.Second, true},
-		"the day is over": {25 * time.Hour, false},
-	} {
-		t.Run(reason, func(t *testing.T) {
-			h, c := newHarbor(t, registrytest.Options{}), &clock{}
-			app := h.Build("app", "v1", "app")
-			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
-			before := h.keeping(t, c, nil, signedBy(h.key))
-			c.advance(2 * time.Hour)
-			decide(t, before, app.Name)
-			c.advance(-2 * time.Hour)
-			parts := must(before.Snapshot(room, 1))(t)
-			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
-			c.advance(test.away)
-			after := h.keeping(t, c, nil, signedBy(h.key))
-			if entries := must(after.RestoreTrusted(parts[0]))(t); entries != 2 {
-				t.Errorf("%d entries, want a tag and a fact", entries)
-			}
-			if out := decide(t, after, app.Name); (out.Answer == gate.Allow) != test.runs || out.Answer == gate.Deny {
-				t.Errorf("%s, want it to run: %t: %+v", out.Answer, test.runs, out.Verdicts)
-			}
-		})
-	}
-}
-
 // TestASnapshotHasBounds: the newest have room.
 func TestASnapshotHasBounds(t *testing.T) {
 	h, c := newHarbor(t, registrytest.Options{}), &clock{}
@@ -143,8 +111,8 @@ func TestRestoreRefuses(t *testing.T) {
 	for reason, raw := range map[string]string{
 		"a tag that is none":         `{"version":1,"tags":[{"scope":"","reference":"a b","digest":"sha256:` + zeros + `","at":1}]}`,
 		"a digest in place of a tag": `{"version":1,"tags":[{"scope":"","reference":"a.example/b@sha256:` + zeros + `","digest":"sha256:` + zeros + `","at":1}]}`,
-		"from the future":            fmt.Sprintf(`{"version":1,"tags":[{"scope":"","reference":"a.example/b:v1","digest":"sha256:%s","at":%d}]}`, zeros, time.Now().Add(time.Hour).UnixNano()),
 		"from long ago":              `{"version":1,"tags":[{"scope":"","reference":"a.example/b:v1","digest":"sha256:` + zeros + `","at":1}]}`,
+		"what is gone, of no fact":   `{"version":1,"gone":[{"fact":"","repository":"a.example/b","at":1}]}`,
 		"a fact without a key":       `{"version":1,"facts":[{"at":1,"fresh":1,"until":1,"answer":{}}]}`,
 	} {
 		if n, err := g.RestoreTrusted([]byte(raw)); err != nil || n != 0 {

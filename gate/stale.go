@@ -181,7 +181,7 @@ func (w *work) last() (last, bool) {
 		return last{}, false
 	}
 	known, ok := w.gate.memory.lasts.tags.Get(w.tagKey())
-	return known, ok && !known.isGone() && w.gate.options.now().Sub(known.at) < window
+	return known, ok && !known.isGone() && passed(known.at, w.gate.options.now()) < window
 }
 
 // keepLast keeps the digest of a tag that the registry named just now, if it is proved
@@ -248,7 +248,7 @@ func (w *work) proofs(missing []*inquiry) map[*inquiry]proved {
 		now := w.gate.options.now()
 		gone, isGone := w.gate.memory.lasts.gone.Get(in.none)
 		before, ok := w.gate.memory.facts.Get(in.fact)
-		if ok && (!isGone || gone.Before(before.at)) && now.Before(before.until) && now.Sub(before.at) < window {
+		if ok && (!isGone || gone.Before(before.at)) && isBefore(now, before.until) && passed(before.at, now) < window {
 			known[in] = before
 		}
 	}

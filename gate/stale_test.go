@@ -2,7 +2,6 @@ package gate_test
 
 import (
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,12 +9,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
-
-// clock is a wall clock that tests move.
-type clock struct{ ahead atomic.Int64 }
-
-func (c *clock) now() time.Time            { return time.Now().Add(time.Duration(c.ahead.Load())) }
-func (c *clock) advance(age time.Duration) { c.ahead.Add(int64(age)) }
 
 func isStale(out gate.Outcome) bool {
 	return slices.ContainsFunc(out.Verdicts, func(v gate.Verdict) bool {

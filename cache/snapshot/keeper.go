@@ -104,10 +104,13 @@ const (
 func (k *Keeper) Run(ctx context.Context) {
 	next := time.NewTimer(k.pause())
 	defer next.Stop()
-	for {
+	for said := false; ; {
 		select {
 		case <-next.C:
-			k.told(k.save(ctx))
+			if err := k.save(ctx); k.loaded || !said { // once is enough of what is tried so often
+				k.told(err)
+			}
+			said = !k.loaded
 			next.Reset(k.pause())
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)

@@ -285,6 +285,42 @@ func TestWhatCouldNotBeLoadedIsWaitedFor(t *testing.T) {
 	}
 }
 
+// TestOnceIsToldOfWhatIsTriedSoOften: an API server may be away for hours.
+func TestOnceIsToldOfWhatIsTriedSoOften(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		loads  int
+		loaded bool
+		told   int
+	}{
+		{"never loaded", 1 << 20, false, 1},
+		{"loaded once, and told each time since", 1 << 20, true, 10},
+		{"nothing fails", 0, true, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, told := &shaky{}, 0
+			k := must(snapshot.New(snapshot.Options{
+				Memory: &words{}, Store: store, Sealer: must(snapshot.NewSealer(key("a")))(t), Room: 1 << 20, Parts: 8, Interval: time.Minute,
+				Failed: func(error) { told++ },
+			}))(t)
+			if row.loaded {
+				must(k.Restore(t.Context()))(t)
+			}
+			store.loads = row.loads
+			ctx, cancel := context.WithCancel(t.Context())
+			var done sync.WaitGroup
+			done.Go(func() { k.Run(ctx) })
+			time.Sleep(10*time.Minute + time.Second) //nolint:forbidigo // the clock of synctest
+			synctest.Wait()
+			if told != row.told {
+				t.Errorf("%s: told %d times, want %d", row.reason, told, row.told)
+			}
+			cancel()
+			done.Wait()
+		})
+	}
+}
+
 // TestTheLastSaveIsTriedAgain: replicas that end at once save at once.
 func TestTheLastSaveIsTriedAgain(t *testing.T) {
 	for _, row := range []struct {

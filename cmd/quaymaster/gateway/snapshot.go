@@ -85,6 +85,8 @@ func (g *gateway) remember(ctx context.Context, engine *gate.Gate, key []byte) e
 	}
 	if entries > 0 {
 		g.log.Info("what was proved before is known again", slog.Int("entries", entries))
+	} else if err == nil {
+		g.log.Info("nothing that was proved before is known: there is no snapshot, or nothing in it holds")
 	}
 	return nil
 }

@@ -110,14 +110,18 @@ func thousand(ctx context.Context, s *stand) (func(context.Context) error, error
 // again.
 const nightPods, nightTimeout = 9, time.Minute
 
-// night: pods run, and then no registry answers, all gateways are ended and started anew, one
-// of them at once, and a node is drained. Its pods have to run again before the registries
-// are back.
+// night: pods run, and then no registry answers, all gateways are ended and started anew, and
+// a node is drained. Its pods have to run again before the registries are back. Who is asked
+// most ends last, and saves what it knows: what clocks and restarts did to it before counts.
 func night(ctx context.Context, s *stand) (func(context.Context) error, error) {
 	if err := s.deploy(ctx, s.ports[0].Image(checker.Signed, 1).Name); err != nil {
 		return over, err
 	}
 	before, err := s.awaitNight(ctx, nil)
+	if err != nil {
+		return over, err
+	}
+	last, err := s.busier(ctx)
 	if err != nil {
 		return over, err
 	}
@@ -130,11 +134,15 @@ func night(ctx context.Context, s *stand) (func(context.Context) error, error) {
 		}
 		return nil
 	}
-	s.replicas[0].now().Kill()
-	if err := s.replicas[1].now().Terminate(); err != nil {
+	for _, r := range s.replicas {
+		if r != last {
+			r.now().Kill()
+		}
+	}
+	if err := last.now().Terminate(); err != nil {
 		return dawn, err
 	}
-	<-s.replicas[1].now().Done()
+	<-last.now().Done()
 	for _, r := range s.replicas {
 		if err := r.start(ctx); err != nil {
 			return dawn, err
