@@ -265,7 +265,7 @@ func parseCodes(body []byte) errcode.Errors {
 
 // explain is the Error of a question that got no answer.
 func (c *Client) explain(ctx context.Context, q question, err error) *Error {
-	if nested, ok := errors.AsType[*url.Error](err); ok && nested.Err != nil {
+	if nested, ok := errors.AsType[*url.Error](err); ok {
 		err = nested.Err // without the address: it may be a signed one
 	}
 	failure := q.fail(image.Unavailable, err)

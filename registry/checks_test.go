@@ -18,10 +18,12 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/registry/internal/login"
 	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
@@ -289,6 +291,9 @@ func TestErrorSays(t *testing.T) {
 		"begin reg.example/app: too much: see https://reg.example/x?token=REDACTED": {
 			Op: "begin", Host: "reg.example", Repository: "app", Kind: image.Bound, Err: errors.New("see https://reg.example/x?token=hunter2"),
 		},
+		"ping reg.example: no usable answer: slow down, retry after 5": {
+			Op: "ping", Host: "reg.example", Kind: image.Unavailable, Err: &retryAfterError{value: "5", err: errors.New("slow down")},
+		},
 	} {
 		if got := failure.Error(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -424,6 +429,72 @@ func TestBlame(t *testing.T) {
 	}
 }
 
+// TestExplain: why there was no answer, and what that says of the image.
+func TestExplain(t *testing.T) {
+	tokens := func(status int) error {
+		return &url.Error{Op: "Get", URL: "https://auth.example/hidden", Err: &errcode.ErrorResponse{URL: &url.URL{Host: "auth.example"}, StatusCode: status}}
+	}
+	for _, test := range []struct {
+		reason string
+		err    error
+		kind   image.Kind
+		final  bool
+		says   string
+	}{
+		{"it broke off", &url.Error{Op: "Get", URL: "https://reg.example/hidden", Err: errors.New("broken off")}, image.Unavailable, false, "broken off"},
+		{"the token service refuses", tokens(http.StatusUnauthorized), image.Refused, true, "no token from auth.example"},
+		{"the token service is not there, which says nothing of the image", tokens(http.StatusNotFound), image.Unavailable, true, "no token from auth.example"},
+		{"the token service is down", tokens(http.StatusServiceUnavailable), image.Unavailable, false, "no token from auth.example"},
+	} {
+		failure := (&Client{}).explain(t.Context(), question{op: opResolve, repository: image.MustParse("reg.example/app").Repository()}, test.err)
+		if failure.Kind != test.kind || failure.final != test.final || !strings.Contains(failure.Error(), test.says) {
+			t.Errorf("%s: %s, final %t: %v", test.reason, failure.Kind, failure.final, failure)
+		}
+		if strings.Contains(failure.Error(), "hidden") {
+			t.Errorf("%s: it tells the address, which may be a signed one: %v", test.reason, failure)
+		}
+	}
+}
+
+// TestParseCodes: what is no error body has no codes, not even in part.
+func TestParseCodes(t *testing.T) {
+	for body, want := range map[string]int{
+		`{"errors":[{"code":"NAME_UNKNOWN"}]}`: 1, `{"errors":[{"code":"NAME_UNKNOWN"},5]}`: 0, `{"errors":[{"code":"NAME_UNKNOWN"}]} and more`: 0,
+		`{"errors":[{},{},{}]}`: 3, `{"errors":[{},{},{},{}]}`: 3, `{"errors":[]}`: 0, `{}`: 0, `<html>`: 0, ``: 0,
+	} {
+		if got := parseCodes([]byte(body)); len(got) != want {
+			t.Errorf("%s: %d codes, want %d", body, len(got), want)
+		}
+	}
+}
+
+// TestShorten: what others wrote is one line of a message, without words to the terminal.
+func TestShorten(t *testing.T) {
+	for text, want := range map[string]string{
+		"as it is": "as it is", "two\nlines": "two lines", "\x1b[31mred": " [31mred", "\x1fa\x7fb": " a b", "~é": "~é",
+		strings.Repeat("a", 200): strings.Repeat("a", 200), strings.Repeat("a", 201): strings.Repeat("a", 200) + "...",
+		strings.Repeat("a", 199) + "éé": strings.Repeat("a", 199) + "...",
+	} {
+		if got := shorten(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestTheCredentialOfAHost: it is given to the registry's own host, whichever source it
+// is of.
+func TestTheCredentialOfAHost(t *testing.T) {
+	client := &Client{tokens: login.NewTokens(), credentials: credentials{{Name: "test", Keychain: given{config: &authn.AuthConfig{Username: "u", Password: "p"}}}}}
+	for host, want := range map[string]auth.Credential{"reg.example": {Username: "u", Password: "p"}, "reg.example:5000": auth.EmptyCredential, "other.example": auth.EmptyCredential} {
+		for turn := range 2 {
+			q := question{repository: image.MustParse("reg.example/app").Repository(), turn: turn}
+			if got, err := client.sender(&url.URL{Scheme: "https", Host: "reg.example"}, nil, q).Credential(t.Context(), host); got != want || err != nil {
+				t.Errorf("%s, turn %d: got %+v, %v", host, turn, got, err)
+			}
+		}
+	}
+}
+
 // TestCertificateWanted: the alert of the other side about a certificate is about ours.
 func TestCertificateWanted(t *testing.T) {
 	for _, test := range []struct {
@@ -495,6 +566,14 @@ func TestNobodyIsAsked(t *testing.T) {
 			return err
 		},
 		"a path": func() error { _, err := client.head(t.Context(), "test", repository, "../x"); return err },
+		"referrers of no repository": func() error {
+			_, err := client.Referrers(t.Context(), image.Repository{}, image.DigestOf(nil), nil)
+			return err
+		},
+		"referrers of no digest": func() error {
+			_, err := client.Referrers(t.Context(), repository, image.Digest{}, nil)
+			return err
+		},
 		"a path of a manifest": func() error {
 			_, _, err := client.Manifest(t.Context(), repository, "../x")
 			return err
@@ -506,5 +585,21 @@ func TestNobodyIsAsked(t *testing.T) {
 	}
 	if got, err := client.Describe(t.Context(), image.Pinned{}); err != nil || !got.IsZero() {
 		t.Errorf("nothing to describe: got %v, %v", got, err)
+	}
+}
+
+// TestPingOnce: asking at once again is of use where the host was found to want TLS, or to
+// have none, and nowhere else.
+func TestPingOnce(t *testing.T) {
+	client, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	repository := image.MustParse("reg.example/app").Repository()
+	if again, err := client.pingOnce(ctx, question{op: opPing, method: http.MethodGet, repository: repository}); again || err == nil {
+		t.Errorf("who has left pings again: %t, %v", again, err)
 	}
 }

@@ -115,8 +115,14 @@ func TestNewRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := registry.New(registry.Config{}); err != nil {
-		t.Errorf("the zero configuration: %v", err)
+	client, err := registry.New(registry.Config{})
+	if err != nil {
+		t.Fatalf("the zero configuration: %v", err)
+	}
+	for name, good := range map[string]bool{"named": true, "": false} {
+		if _, err := client.WithCredentials(registry.Source{Name: name, Keychain: static{}}); (err == nil) != good {
+			t.Errorf("a source of the name %q, later: %v", name, err)
+		}
 	}
 	least := []registry.Option{registry.WithConcurrency(1, 1), registry.WithTimeout(1), registry.WithBackoff(1)}
 	if _, err := registry.New(registry.Config{PlainHTTP: []string{"localhost:5000"}, LoopbackTLS: []string{"localhost:5001"}}, least...); err != nil {

@@ -131,6 +131,23 @@ func TestAClientCertificateStaysHome(t *testing.T) {
 		_, _ = newClient(t, config).Resolve(t.Context(), image.MustParse("home.example:"+home.Port()+"/app:v1"))
 		wantCertificates(t, curious, false)
 	})
+	t.Run("a token service on another host, which is listed for the registry", func(t *testing.T) {
+		const asked = "home.example"
+		_, curious, config := build(t, registrytest.Auth{})
+		own := config.Hosts["curious.example:"+curious.Port()]
+		own.Certificates = []tls.Certificate{mine}
+		config.Hosts["curious.example:"+curious.Port()] = own
+		for name, lists := range map[string]bool{asked: true, "other.example": false} {
+			curious.Reset()
+			home := start(t, registrytest.Options{TLS: true, Names: names, Auth: registrytest.Auth{
+				Scheme: registrytest.Token, AnonymousPull: true, Realm: "https://curious.example:" + curious.Port() + "/token",
+			}})
+			config.RootCAs.AppendCertsFromPEM(home.CertPEM())
+			config.Realms = map[string][]string{name + ":" + home.Port(): {"curious.example"}}
+			_, _ = newClient(t, config).Resolve(t.Context(), image.MustParse(asked+":"+home.Port()+"/app:v1"))
+			wantCertificates(t, curious, lists)
+		}
+	})
 	t.Run("an insecure client", func(t *testing.T) {
 		home, curious, config := build(t, registrytest.Auth{})
 		home.PutImage("app", "v1", "content")
@@ -183,8 +200,10 @@ func TestInsecureKeepsWhatIsConfigured(t *testing.T) {
 			config.Hosts = map[string]registry.Host{server.Host(): {RootCAs: other.CertPool()}}
 		}
 		_, err := newClient(t, config).Insecure().Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
-		if image.KindOf(err) != test.want {
-			t.Errorf("%s: %q, want %q: %v", test.reason, image.KindOf(err), test.want, err)
+		for _, err := range []error{err, newClient(t, config).Insecure().Ping(t.Context(), server.Host())} {
+			if image.KindOf(err) != test.want {
+				t.Errorf("%s: %q, want %q: %v", test.reason, image.KindOf(err), test.want, err)
+			}
 		}
 	}
 }

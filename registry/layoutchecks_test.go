@@ -47,6 +47,11 @@ func TestHasTag(t *testing.T) {
 			t.Errorf("%s: %t, want %t; by its full name %t, want %t", test.reason, has, test.has, hasFull, test.hasFull)
 		}
 	}
+	for _, name := range []string{"", "v1", "reg.example/:v1"} {
+		if (layoutEntry{Annotations: map[string]string{annotationRefName: name}}).hasTag(image.Repository{}, "", false) {
+			t.Errorf("%q has no tag of no repository, and is named by none", name)
+		}
+	}
 }
 
 // TestFindSaved: what cosign saved is one image without a name, and what is signed of it.
@@ -91,11 +96,166 @@ func TestMediaTypeOfALayout(t *testing.T) {
 		{"no shape", "", `{}`, ""},
 		{"it says itself", "", `{"mediaType":"text/html","config":{}}`, ""},
 		{"no JSON", "", `{"config":{},`, ""},
+		{"JSON that is no manifest", "", `{"config":{},"artifactType":5}`, ""},
 	} {
 		digest := image.DigestOf([]byte(test.body))
 		layout := &Layout{entries: []layoutEntry{{Digest: image.DigestOf(nil).String(), MediaType: image.MediaTypeIndex}, {Digest: digest.String(), MediaType: test.entry}}}
 		if got := layout.mediaType(digest, []byte(test.body)); got != test.want {
 			t.Errorf("%s: %q, want %q", test.reason, got, test.want)
+		}
+	}
+}
+
+// TestLayoutMarker: the version is one, and said once.
+func TestLayoutMarker(t *testing.T) {
+	for marker, good := range map[string]bool{
+		`{"imageLayoutVersion":"1.0.0"}`: true, `{"imageLayoutVersion":"1.0.1"}`: false, `{"imageLayoutVersion":"1.0.0","imageLayoutVersion":5}`: false, `{}`: false, `1.0.0`: false, ``: false,
+	} {
+		layout := &Layout{files: inMemory{"oci-layout": marker, "index.json": `{"manifests":[]}`}}
+		if err := layout.readIndex(); (err == nil) != good || err != nil && image.KindOf(err) != image.Corrupt {
+			t.Errorf("%s: %v", marker, err)
+		}
+	}
+}
+
+// TestLayoutFind: a tag is one manifest, and who has none is told which there are.
+func TestLayoutFind(t *testing.T) {
+	a, b := image.DigestOf([]byte("a")).String(), image.DigestOf([]byte("b")).String()
+	of := func(digest, name, kind string) layoutEntry {
+		return layoutEntry{Digest: digest, Annotations: map[string]string{annotationRefName: name, annotationKind: kind}}
+	}
+	const several = "; several repositories are asked for, so only names with their repository count"
+	for _, test := range []struct {
+		reason   string
+		entries  []layoutEntry
+		onlyFull bool
+		kind     image.Kind // "": it is a
+		hint     string
+	}{
+		{"the tag", []layoutEntry{of(b, "v0", ""), of(a, "v1", "")}, false, "", ""},
+		{"the tag, twice of the same", []layoutEntry{of(a, "v1", ""), of(a, "v1", "")}, false, "", ""},
+		{"the tag, of two", []layoutEntry{of(a, "v1", ""), of(b, "v1", "")}, false, image.Corrupt, ""},
+		{"the tag of what has no digest", []layoutEntry{of("sha256:../../x", "v1", "")}, false, image.Corrupt, ""},
+		{"what cosign saved", []layoutEntry{of(a, "", kindImage)}, false, "", ""},
+		{"what cosign saved, which does not say its repository", []layoutEntry{of(a, "", kindImage)}, true, image.NotFound, "the layout has no tags: name the image by its digest" + several},
+		{"a name with its repository, of several", []layoutEntry{of(a, "reg.example/app:v1", ""), of(b, "v1", "")}, true, "", ""},
+		{"nothing", nil, false, image.NotFound, "the layout has no tags: name the image by its digest"},
+		{"what has no tag", []layoutEntry{of(a, "", "")}, false, image.NotFound, "the layout has no tags: name the image by its digest"},
+		{"other tags, as many as are told of", []layoutEntry{of(a, "1", ""), of(a, "", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
+		{"one more", []layoutEntry{of(a, "1", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", ""), of(a, "6", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
+	} {
+		layout := &Layout{entries: test.entries, onlyFull: test.onlyFull}
+		got, err := layout.find(opResolve, image.MustParse("reg.example/app").Repository(), "v1")
+		if image.KindOf(err) != test.kind || err == nil && got.String() != a || hintOf(err) != test.hint {
+			t.Errorf("%s: %s, %v", test.reason, got, err)
+		}
+	}
+}
+
+// TestLayoutReads: what is there as it should be is read, and why nothing else is.
+func TestLayoutReads(t *testing.T) {
+	ctx, ref := t.Context(), image.MustParse("reg.example/app:v1")
+	files := inMemory{}
+	const good, odd, empty = `{"config":{},"layers":[]}`, `{"config":{},"manifests":[]}`, ``
+	for _, body := range []string{good, odd, empty} {
+		files.put(body)
+	}
+	layout := &Layout{files: files}
+	describe := func(d image.Descriptor) error {
+		pinned, err := ref.Pin(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		described, err := layout.Describe(ctx, pinned)
+		if err == nil && (!described.Descriptor().IsComplete() || described.Digest() != d.Digest) {
+			t.Errorf("%v became %v", d, described.Descriptor())
+		}
+		return err
+	}
+	manifest := func(body string) error {
+		_, _, err := layout.Manifest(ctx, ref.Repository(), image.DigestOf([]byte(body)).String())
+		return err
+	}
+	blob := func(body string, size, most int64) error {
+		_, err := layout.Blob(ctx, ref.Repository(), image.Descriptor{Digest: image.DigestOf([]byte(body)), Size: size}, most)
+		return err
+	}
+	none := image.DigestOf([]byte("none"))
+	for reason, test := range map[string]struct {
+		err  error
+		want image.Kind
+	}{
+		"a manifest":                                 {manifest(good), ""},
+		"a manifest that is an index as well":        {manifest(odd), image.Corrupt},
+		"a manifest that is not there":               {manifest("none"), image.NotFound},
+		"described":                                  {describe(image.Descriptor{Digest: image.DigestOf([]byte(good))}), ""},
+		"described, of what is an index as well":     {describe(image.Descriptor{Digest: image.DigestOf([]byte(odd))}), image.Corrupt},
+		"described, of what is not there":            {describe(image.Descriptor{Digest: none}), image.NotFound},
+		"described already, so that nothing is read": {describe(image.Descriptor{Digest: none, MediaType: image.MediaTypeManifest, Size: 1}), ""},
+		"a blob":                            {blob(good, int64(len(good)), 100), ""},
+		"an empty blob":                     {blob(empty, 0, 100), ""},
+		"a blob that is not there":          {blob("none", 4, 100), image.NotFound},
+		"a blob of a negative size":         {blob(good, -1, 100), image.Corrupt},
+		"an empty blob of a negative size":  {blob(empty, -1, 100), image.Corrupt},
+		"a blob that is larger than may be": {blob(good, int64(len(good)), 4), image.Bound},
+	} {
+		if image.KindOf(test.err) != test.want {
+			t.Errorf("%s: %q, want %q: %v", reason, image.KindOf(test.err), test.want, test.err)
+		}
+	}
+	if got, err := layout.Describe(ctx, image.Pinned{}); err != nil || !got.IsZero() {
+		t.Errorf("nothing to describe: got %v, %v", got, err)
+	}
+}
+
+// TestLayoutReferrersTag: what the list at the referrers tag has counts beside what the
+// index has, and a list that cannot be read is told of.
+func TestLayoutReferrersTag(t *testing.T) {
+	subject := image.DigestOf([]byte("subject"))
+	names := `{"config":{"mediaType":"a/b"},"subject":{"digest":"` + subject.String() + `"}`
+	entries := func(n int) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`{"digest":%q,"size":1}`, image.DigestOf(fmt.Append(nil, i))))
+		}
+		return `{"manifests":[` + strings.Join(list, ",") + `]}`
+	}
+	for _, test := range []struct {
+		reason string
+		index  []string // of the layout
+		tag    []string // what has the referrers tag
+		want   int
+		kind   image.Kind
+		says   string
+	}{
+		{"neither", nil, nil, 0, "", ""},
+		{"the index alone", []string{names + "}"}, nil, 1, "", ""},
+		{"the list alone", nil, []string{entries(2)}, 2, "", ""},
+		{"both", []string{names + "}"}, []string{entries(2)}, 3, "", ""},
+		{"one that cannot be read", []string{names + `,"annotations":{"a":5}}`}, nil, 0, "", ""},
+		{"one that can be read as two things", []string{names + `,"manifests":[]}`}, nil, 0, "", ""},
+		{"one of another subject", []string{strings.ReplaceAll(names, subject.String(), image.DigestOf(nil).String()) + "}"}, nil, 0, "", ""},
+		{"a list that is none", []string{names + "}"}, []string{`{"manifests":{}}`}, 1, image.Corrupt, "no list"},
+		{"a list that is too large", []string{names + "}"}, []string{entries(1) + strings.Repeat(" ", maxManifest)}, 1, image.Bound, "larger"},
+		{"two lists", []string{names + "}"}, []string{entries(1), entries(2)}, 1, image.Corrupt, "two manifests have this tag"},
+		{"as many as may be", nil, []string{entries(maxReferrers)}, maxReferrers, "", ""},
+		{"one more", nil, []string{entries(maxReferrers + 1)}, maxReferrers, image.Bound, "more than 1000"},
+	} {
+		files := inMemory{}
+		layout := &Layout{files: files, entries: []layoutEntry{{Digest: "no digest"}}}
+		add := func(body, name string) {
+			files.put(body)
+			layout.entries = append(layout.entries, layoutEntry{Digest: image.DigestOf([]byte(body)).String(), Annotations: map[string]string{annotationRefName: name}})
+		}
+		for _, body := range test.index {
+			add(body, "")
+		}
+		for _, body := range test.tag {
+			add(body, referrersTag(subject))
+		}
+		list, err := layout.Referrers(t.Context(), image.MustParse("reg.example/app").Repository(), subject, nil)
+		if len(list) != test.want || image.KindOf(err) != test.kind || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %d referrers, want %d: %v", test.reason, len(list), test.want, err)
 		}
 	}
 }

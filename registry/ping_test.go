@@ -51,6 +51,11 @@ func TestPing(t *testing.T) {
 		{"another version", answering(200, "", version, "2"), image.Corrupt},
 		{"a page", registrytest.HTML(), image.Corrupt},
 		{"a page under a registry's header", answering(200, page, version, "registry/2.0", "Content-Type", "text/html"), image.Corrupt},
+		{"401 with a version", answering(401, page, version, "registry/2.0"), ""},
+		{"403 with a version", answering(403, page, version, "registry/2.0"), ""},
+		{"a challenge with a realm, which no client of registries can meet", answering(401, page, "WWW-Authenticate", `Digest realm="x"`), image.Corrupt},
+		{"a request that nobody understood", answering(400, page), image.Unavailable},
+		{"half an answer", answering(200, "{}", version, "registry/2.0", "Content-Length", "3"), image.Unavailable},
 		{"a redirect to a page", registrytest.RedirectTo("/login"), image.NotFound},
 		{"a Bearer challenge", answering(401, "", "WWW-Authenticate", `Bearer realm="https://auth.example/token"`), ""},
 		{"a Basic challenge", answering(401, page, "WWW-Authenticate", `basic Realm="x"`), ""},
@@ -76,6 +81,9 @@ func TestPing(t *testing.T) {
 				return
 			}
 			failure := wantFailure(t, err, test.kind)
+			if n := server.Count("", registrytest.Ping); n != 1 && test.kind != image.Bound {
+				t.Errorf("%d requests, want one", n)
+			}
 			if failure.Repository != "" || !strings.HasPrefix(err.Error(), "ping "+server.Host()+": ") {
 				t.Errorf("%v", err)
 			}
@@ -185,6 +193,7 @@ func TestSilence(t *testing.T) {
 	ask := func(t *testing.T, fault registrytest.Action, change func(*registry.Client) *registry.Client, sources ...registry.Source) *registry.Error {
 		t.Helper()
 		server := start(t, registrytest.Options{Faults: []registrytest.Fault{{Kind: registrytest.Manifest, Do: fault}}})
+		server.PutImage("app", "v1", "content")
 		client := newClient(t, registry.Config{Credentials: sources})
 		_, err := change(client).Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
 		failure, ok := errors.AsType[*registry.Error](err)
@@ -208,6 +217,9 @@ func TestSilence(t *testing.T) {
 		{"a gateway without registry", registrytest.Status(502), plain, true},
 		{"not there", registrytest.Status(404), plain, false},
 		{"refused", registrytest.Status(403), plain, false},
+		{"an error of its own that does not pass", registrytest.Status(501), plain, true},
+		{"a request that nobody understood", registrytest.Status(400), plain, false},
+		{"an image that contradicts itself", registrytest.LieDigest("x"), plain, false},
 		{"not there, for who could not look for a credential", registrytest.Status(404), doubting, false},
 		{"refused, for who could not look for a credential", registrytest.Status(401), doubting, false},
 	} {
@@ -267,6 +279,37 @@ func TestSilence(t *testing.T) {
 			t.Errorf("%v", failure)
 		}
 	})
+}
+
+// TestWhoComesTooLate: where the time was over before, nobody is asked, and that nobody
+// answered speaks against no registry.
+func TestWhoComesTooLate(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	server.PutImage("app", "v1", "content")
+	past, cancelPast := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancelPast()
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		reason string
+		ctx    context.Context
+		good   bool
+	}{{"in time", t.Context(), true}, {"its time is over", past, false}, {"who asked has left", left, false}} {
+		var meter registry.Meter
+		client := newClient(t, registry.Config{}).With(&meter)
+		_, resolved := client.Resolve(test.ctx, image.MustParse(server.Host()+"/app:v1"))
+		for _, err := range []error{resolved, client.Ping(test.ctx, server.Host())} {
+			if (err == nil) != test.good {
+				t.Errorf("%s: %v", test.reason, err)
+			}
+			if err != nil && wantFailure(t, err, image.Unavailable).IsSilence() {
+				t.Errorf("%s: taken for silence: %v", test.reason, err)
+			}
+		}
+		if asked := meter.Requests(); (asked > 0) != test.good {
+			t.Errorf("%s: %d requests", test.reason, asked)
+		}
+	}
 }
 
 type brokenKeychain struct{}

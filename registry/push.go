@@ -104,10 +104,8 @@ func describeBytes(mediaType string, content []byte) image.Descriptor {
 func (c *Client) putBlob(ctx context.Context, repository image.Repository, content []byte) error {
 	digest := image.DigestOf(content)
 	q := question{op: "look for blob", method: http.MethodHead, repository: repository, endpoint: "blobs", reference: digest.String()}
-	if _, err := c.ask(ctx, q); err == nil {
-		return nil
-	} else if !kindIs(err, image.NotFound) {
-		return err
+	if _, err := c.ask(ctx, q); !kindIs(err, image.NotFound) {
+		return err // nil where it is there
 	}
 	begin := question{op: opStart, method: http.MethodPost, repository: repository, endpoint: "blobs/uploads", most: maxErrorBody}
 	begun, err := c.ask(ctx, begin)
@@ -180,7 +178,7 @@ func (c *Client) putManifest(ctx context.Context, op string, repository image.Re
 func (c *Client) enlist(ctx context.Context, repository image.Repository, subject image.Digest, manifest image.Descriptor) error {
 	tag := referrersTag(subject)
 	q := question{op: opList, repository: repository, reference: subject.String()}
-	for range maxEnlistings {
+	for attempt := 0; ; attempt++ {
 		known, body, err := c.fetch(ctx, opList, repository, tag)
 		switch {
 		case kindIs(err, image.NotFound):
@@ -190,29 +188,22 @@ func (c *Client) enlist(ctx context.Context, repository image.Repository, subjec
 			return q.fail(image.Corrupt, fmt.Errorf("the referrers tag holds %s, no index; remove or move it", known.MediaType))
 		}
 		list, there, err := enlisted(body, manifest)
-		if err != nil {
+		switch {
+		case err != nil:
 			return q.fail(image.Corrupt, err)
-		}
-		if there {
+		case there:
 			return nil
-		}
-		if len(list) > maxManifest {
+		case attempt == maxEnlistings:
+			failure := q.fail(image.Unavailable, errors.New("others write to it at the same time"))
+			failure.Hint = "push again"
+			return failure
+		case len(list) > maxManifest:
 			return q.fail(image.Bound, &limit.ExceededError{What: "the list", Most: maxManifest})
 		}
 		if _, err := c.putManifest(ctx, opList, repository, tag, list, image.MediaTypeIndex); err != nil {
 			return err
 		}
 	}
-	_, body, err := c.fetch(ctx, opList, repository, tag)
-	if err != nil {
-		return err
-	}
-	if _, there, err := enlisted(body, manifest); err != nil || there {
-		return err
-	}
-	failure := q.fail(image.Unavailable, errors.New("others write to it at the same time"))
-	failure.Hint = "push again"
-	return failure
 }
 
 // enlisted returns the index with the manifest in it, and whether it was there before.

@@ -156,6 +156,8 @@ func TestPushRefuses(t *testing.T) {
 		{"it kept other bytes of the document", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Upload, Do: lie}, image.Corrupt, "kept"},
 		{"it kept another manifest", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: lie}, image.Corrupt, "kept"},
 		{"it has no room", registrytest.Fault{Method: http.MethodPost, Do: registrytest.Status(507)}, image.Unavailable, "507"},
+		{"it does not let look for the document", registrytest.Fault{Method: http.MethodHead, Kind: registrytest.Blob, Do: registrytest.Status(403)}, image.Refused, "403"},
+		{"it takes no manifest, but what comes after it", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Nth: 1, Do: registrytest.Status(400)}, image.Unavailable, "400"},
 		{"it takes no manifest", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: registrytest.Status(400)}, image.Unavailable, "400"},
 		{"it says yes without keeping", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: registrytest.Status(200)}, image.Unavailable, "200"},
 		{"it answers without an end", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: endless(201)}, image.Bound, "bytes"},
@@ -182,23 +184,74 @@ func TestPushRefuses(t *testing.T) {
 			}
 		})
 	}
-	client := newClient(t, registry.Config{})
-	where := repository(t, "127.0.0.1:1/team/app")
-	whole := note(t, registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: other, Size: 2})
-	for reason, edit := range map[string]func(*registry.Artifact){
-		"no type":               func(a *registry.Artifact) { a.Type = "" },
-		"no digest of subject":  func(a *registry.Artifact) { a.Subject.Digest = image.Digest{} },
-		"no size of subject":    func(a *registry.Artifact) { a.Subject.Size = 0 },
-		"a document of 5 MiB":   func(a *registry.Artifact) { a.Content = make([]byte, 5<<20) },
-		"no type of subject":    func(a *registry.Artifact) { a.Subject.MediaType = "" },
-		"all of it, at nowhere": func(*registry.Artifact) {},
+}
+
+// TestPushOfWhatIsNone: what nobody pushes is refused before the registry is asked.
+func TestPushOfWhatIsNone(t *testing.T) {
+	server := start(t, registrytest.Options{})
+	whole := note(t, server.PutImage("team/app", "v1", "content"))
+	client, where := newClient(t, registry.Config{}), repository(t, server.Host()+"/team/app")
+	for _, row := range []struct {
+		reason string
+		where  image.Repository
+		edit   func(*registry.Artifact)
+		kind   image.Kind // "": it is pushed
+	}{
+		{"all of it", where, func(*registry.Artifact) {}, ""},
+		{"no repository", image.Repository{}, func(*registry.Artifact) {}, image.Corrupt},
+		{"no type", where, func(a *registry.Artifact) { a.Type = "" }, image.Corrupt},
+		{"no digest of subject", where, func(a *registry.Artifact) { a.Subject.Digest = image.Digest{} }, image.Corrupt},
+		{"no size of subject", where, func(a *registry.Artifact) { a.Subject.Size = 0 }, image.Corrupt},
+		{"no type of subject", where, func(a *registry.Artifact) { a.Subject.MediaType = "" }, image.Corrupt},
+		{"a document of 4 MiB", where, func(a *registry.Artifact) { a.Content = make([]byte, 4<<20) }, ""},
+		{"one byte more", where, func(a *registry.Artifact) { a.Content = make([]byte, 4<<20+1) }, image.Bound},
 	} {
 		artifact := whole
-		edit(&artifact)
-		if _, err := client.Push(t.Context(), where, artifact); err == nil {
-			t.Errorf("%s: pushed", reason)
+		row.edit(&artifact)
+		server.Reset()
+		_, err := client.Push(t.Context(), row.where, artifact)
+		if asked := server.Count("") > 0; image.KindOf(err) != row.kind || asked != (row.kind == "") {
+			t.Errorf("%s: %q, want %q, asked %t: %v", row.reason, image.KindOf(err), row.kind, asked, err)
 		}
 	}
+}
+
+// TestPushToWhoSaysLittle: a registry need not say what it kept; that it lists the
+// document is believed of its own word for the subject.
+func TestPushToWhoSaysLittle(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		fault  registrytest.Fault
+		lists  int // writings of the referrers tag
+	}{
+		{"it says all", registrytest.Fault{Nth: -1}, 0},
+		{"it does not say which blob it kept", registrytest.Fault{Kind: registrytest.Upload, Do: registrytest.SetHeader("Docker-Content-Digest", "")}, 0},
+		{"it does not say which manifest it kept", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("Docker-Content-Digest", "")}, 0},
+		{"it does not say that it lists it", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("OCI-Subject", "")}, 1},
+		{"it says that it lists it for what is no digest", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("OCI-Subject", "x")}, 1},
+		{"it says that it lists it for another", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("OCI-Subject", image.DigestOf(nil).String())}, 1},
+	} {
+		server := start(t, registrytest.Options{})
+		artifact := note(t, server.PutImage("team/app", "v1", "content"))
+		row.fault.Method = http.MethodPut
+		server.SetFaults(row.fault)
+		if _, err := newClient(t, registry.Config{}).Push(t.Context(), repository(t, server.Host()+"/team/app"), artifact); err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+		if lists := listings(server); lists != row.lists {
+			t.Errorf("%s: the list was written %d times, want %d", row.reason, lists, row.lists)
+		}
+	}
+}
+
+// listings counts the writings of referrers tags.
+func listings(server *registrytest.Server) (n int) {
+	for _, q := range server.Requests() {
+		if q.Method == http.MethodPut && strings.HasPrefix(q.Reference, "sha256-") {
+			n++
+		}
+	}
+	return n
 }
 
 // placed replaces words in the headers that an action writes.
@@ -263,5 +316,86 @@ func TestPushKeepsTheList(t *testing.T) {
 	server.PutManifest("team/app", tag, image.MediaTypeManifest, []byte(`{"schemaVersion":2,"mediaType":"`+image.MediaTypeManifest+`","config":{},"layers":[]}`))
 	if _, err := client.Push(t.Context(), where, artifact); err == nil || !strings.Contains(err.Error(), "no index") {
 		t.Errorf("a tag that is an image: %v", err)
+	}
+}
+
+// TestPushToAList: a list is written where it can be read, until what was added stays, up
+// to a bound.
+func TestPushToAList(t *testing.T) {
+	const broken = `{"schemaVersion":2,"mediaType":"` + image.MediaTypeIndex + `","manifests":5}`
+	for _, row := range []struct {
+		reason string
+		list   string // that is there
+		faults func(tag string) []registrytest.Fault
+		kind   image.Kind
+		says   string
+		lists  int // writings
+	}{
+		{"it is written once", "", nil, "", "", 1},
+		{"it cannot be read", "", func(tag string) []registrytest.Fault {
+			return []registrytest.Fault{{Method: http.MethodGet, Reference: tag, Do: registrytest.Status(403)}}
+		}, image.Refused, "403", 0},
+		{"it is none", broken, nil, image.Corrupt, "the list of referrers", 0},
+		{"it may not be written", "", func(tag string) []registrytest.Fault {
+			return []registrytest.Fault{{Method: http.MethodPut, Reference: tag, Do: registrytest.Status(403)}}
+		}, image.Refused, "403", 1},
+		{"two writings are lost", "", func(tag string) []registrytest.Fault {
+			return []registrytest.Fault{{Method: http.MethodPut, Reference: tag, Nth: 1, Do: registrytest.Status(201)}, {Method: http.MethodPut, Reference: tag, Nth: 1, Do: registrytest.Status(201)}}
+		}, "", "", 3},
+		{"each is lost", "", func(tag string) []registrytest.Fault {
+			return []registrytest.Fault{{Method: http.MethodPut, Reference: tag, Do: registrytest.Status(201)}}
+		}, image.Unavailable, "push again", 3},
+		{"each is lost, and at last it cannot be read", "", func(tag string) []registrytest.Fault {
+			return []registrytest.Fault{{Method: http.MethodPut, Reference: tag, Do: registrytest.Status(201)}, {Method: http.MethodGet, Reference: tag, Nth: 4, Do: registrytest.Status(403)}}
+		}, image.Refused, "403", 3},
+		{"each is lost, and at last it is none", `{"mediaType":"` + image.MediaTypeIndex + `","manifests":[]}`, func(tag string) []registrytest.Fault {
+			return []registrytest.Fault{{Method: http.MethodPut, Reference: tag, Do: registrytest.Status(201)}, {Method: http.MethodGet, Reference: tag, Nth: 4, Do: registrytest.Body([]byte(broken))}}
+		}, image.Corrupt, "list", 3},
+	} {
+		server := start(t, registrytest.Options{NoReferrers: true})
+		artifact := note(t, server.PutImage("team/app", "v1", "content"))
+		tag := strings.ReplaceAll(artifact.Subject.Digest.String(), ":", "-")
+		if row.list != "" {
+			server.PutManifest("team/app", tag, image.MediaTypeIndex, []byte(row.list))
+		}
+		if row.faults != nil {
+			server.SetFaults(row.faults(tag)...)
+		}
+		_, err := newClient(t, registry.Config{}).Push(t.Context(), repository(t, server.Host()+"/team/app"), artifact)
+		if image.KindOf(err) != row.kind || err != nil && !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: %q, want %q: %v", row.reason, image.KindOf(err), row.kind, err)
+		}
+		if lists := listings(server); lists != row.lists {
+			t.Errorf("%s: it was written %d times, want %d", row.reason, lists, row.lists)
+		}
+	}
+}
+
+// TestPushToALongList: a list is no longer than what a registry must take.
+func TestPushToALongList(t *testing.T) {
+	server := start(t, registrytest.Options{NoReferrers: true})
+	artifact := note(t, server.PutImage("team/app", "v1", "content"))
+	client, where := newClient(t, registry.Config{}), repository(t, server.Host()+"/team/app")
+	tag := strings.ReplaceAll(artifact.Subject.Digest.String(), ":", "-")
+	push := func(pad int) error {
+		list := `{"schemaVersion":2,"mediaType":"` + image.MediaTypeIndex + `","manifests":[],"annotations":{"pad":"` + strings.Repeat("x", pad) + `"}}`
+		server.PutManifest("team/app", tag, image.MediaTypeIndex, []byte(list))
+		_, err := client.Push(t.Context(), where, artifact)
+		return err
+	}
+	if err := push(0); err != nil {
+		t.Fatal(err)
+	}
+	_, list, err := client.Manifest(t.Context(), where, tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := 4<<20 - len(list)
+	if err := push(room); err != nil {
+		t.Errorf("as long as may be: %v", err)
+	}
+	server.Reset()
+	if wantKind(t, push(room+1), image.Bound); listings(server) > 0 {
+		t.Error("a list that is too long was written")
 	}
 }

@@ -22,6 +22,7 @@ func TestUploadAddress(t *testing.T) {
 		{"it does not know that it has TLS", "https://reg.example/x", "http://reg.example/u", "https://reg.example/u?digest="},
 		{"it does not know it, and says so", "https://reg.example/x", "http://reg.example:80/u", "https://reg.example/u?digest="},
 		{"its name in capitals", "https://reg.example/x", "https://REG.example:443/u", "https://reg.example/u?digest="},
+		{"a port that the other scheme implies", "https://reg.example:80/x", "http://reg.example:80/u", "https://reg.example:80/u?digest="},
 		{"another port", "https://reg.example/x", "https://reg.example:8443/u", ""},
 		{"another name", "https://reg.example/x", "https://reg.example.evil.example/u", ""},
 		{"a user", "https://reg.example/x", "https://reg.example@evil.example/u", ""},
@@ -69,6 +70,34 @@ func entriesOf(index []byte) int {
 	_ = json.Unmarshal(index, &members) // no index has none
 	_ = json.Unmarshal(members["manifests"], &entries)
 	return len(entries)
+}
+
+// TestEnlisted: what others have in a list stays, and what is none is not written over.
+func TestEnlisted(t *testing.T) {
+	manifest := describeBytes(image.MediaTypeManifest, []byte("x"))
+	own := manifest.Digest.String()
+	for _, row := range []struct {
+		reason, index string
+		entries       int // 0: refused
+		there         bool
+	}{
+		{"none yet", "", 1, false},
+		{"an empty one", "{}", 1, false},
+		{"one whose list is null", `{"manifests":null}`, 1, false},
+		{"others", `{"manifests":[{"digest":"sha256:1"},{"digest":"sha256:2"}]}`, 3, false},
+		{"it is there", `{"manifests":[{"digest":"sha256:1"},{"digest":"` + own + `"}]}`, 2, true},
+		{"an entry that cannot be read", `{"manifests":[{"digest":"` + own + `","Digest":5}]}`, 2, false},
+		{"a page", "<html>", 0, false},
+		{"a list alone", "[]", 0, false},
+		{"null", "null", 0, false},
+		{"manifests that are no list", `{"manifests":{}}`, 0, false},
+		{"JSON that is cut off", `{"manifests":[{"digest":"` + own + `"}]`, 0, false},
+	} {
+		list, there, err := enlisted([]byte(row.index), manifest)
+		if (err == nil) != (row.entries > 0) || there != row.there || entriesOf(list) != row.entries {
+			t.Errorf("%s: %s, there %t, %v", row.reason, list, there, err)
+		}
+	}
 }
 
 // FuzzEnlisted: whatever a referrers tag holds, what comes of it has the manifest once

@@ -33,7 +33,7 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 	if repository.IsZero() || digest.IsZero() {
 		return nil, q.fail(image.Corrupt, errors.New("the repository or the digest is empty"))
 	}
-	if missing, ok := c.missing.Get(repository.String()); ok && missing {
+	if missing, _ := c.missing.Get(repository.String()); missing {
 		return c.referrersTag(ctx, q, digest, artifactTypes)
 	}
 	if len(artifactTypes) == 1 {
@@ -71,6 +71,9 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 			if len(seen) == 0 && c.lacksReferrers(q, err) {
 				return nil, errNoReferrersAPI
 			}
+			if failure, ok := errors.AsType[*Error](err); ok && failure.Kind == image.NotFound {
+				failure.Kind = image.Unavailable // the list is there, and a page of it is not: it is not read to its end
+			}
 			return found.list, err
 		}
 		if len(seen) == 0 && !isIndex {
@@ -103,7 +106,7 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 // registries with the API answer 404 for it, too.
 func (c *Client) lacksReferrers(q question, err error) bool {
 	code := ""
-	if first, ok := errors.AsType[errcode.Errors](err); ok && len(first) > 0 {
+	if first, _ := errors.AsType[errcode.Errors](err); len(first) > 0 {
 		code = first[0].Code
 	}
 	switch statusOf(err) {

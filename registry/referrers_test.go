@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -120,15 +121,16 @@ func TestTheMissingAPIIsRememberedForItsRepository(t *testing.T) {
 	}
 }
 
+// crowd is n referrers of one type.
+func crowd(n int, artifactType string) []registrytest.Descriptor {
+	list := make([]registrytest.Descriptor, 0, n)
+	for i := range n {
+		list = append(list, registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf(fmt.Append(nil, i)), Size: 10, ArtifactType: artifactType})
+	}
+	return list
+}
+
 func TestHostileReferrers(t *testing.T) {
-	crowd := make([]registrytest.Descriptor, 0, 2000)
-	for i := range cap(crowd) {
-		crowd = append(crowd, registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf(fmt.Append(nil, i)), Size: 10, ArtifactType: wantedType})
-	}
-	others := slices.Clone(crowd)
-	for i := range others {
-		others[i].ArtifactType = otherType
-	}
 	good := registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf([]byte("good")), Size: 4, ArtifactType: wantedType}
 	bad := registrytest.Descriptor{Digest: "sha256:../../x", ArtifactType: wantedType}
 	tests := []struct {
@@ -137,8 +139,8 @@ func TestHostileReferrers(t *testing.T) {
 		kind   image.Kind
 		list   int // descriptors that come with it
 	}{
-		{"thousands of the wanted type", registrytest.ForgeReferrers(crowd...), image.Bound, 1000},
-		{"thousands of another type before the good one", registrytest.ForgeReferrers(append(others, good)...), "", 1},
+		{"thousands of the wanted type", registrytest.ForgeReferrers(crowd(2000, wantedType)...), image.Bound, 1000},
+		{"thousands of another type before the good one", registrytest.ForgeReferrers(append(crowd(2000, otherType), good)...), "", 1},
 		{"a malformed digest beside the good one", registrytest.ForgeReferrers(bad, good), "", 1},
 		{"the good one twice", registrytest.ForgeReferrers(good, good), "", 1},
 		{"pages in a circle", registrytest.LinkLoop(), image.Corrupt, 1},
@@ -191,9 +193,19 @@ func TestHostileReferrersTag(t *testing.T) {
 	if list, err := ask(); err != nil || len(list) != 1 {
 		t.Errorf("%v, %v", list, err)
 	}
+	for n, kind := range map[int]image.Kind{1000: "", 1001: image.Bound} {
+		server.SetFaults(registrytest.Fault{Reference: tag, Do: registrytest.ForgeReferrers(crowd(n, wantedType)...)})
+		if list, err := ask(); image.KindOf(err) != kind || len(list) != 1000 {
+			t.Errorf("%d referrers: %d, %v", n, len(list), err)
+		}
+	}
 	server.SetFaults(registrytest.Fault{Reference: tag, Do: registrytest.Status(500)})
 	_, err = ask()
 	wantKind(t, err, image.Unavailable)
+	server.SetFaults()
+	server.PutManifest("app", tag, image.MediaTypeIndex, []byte(`{"mediaType":"`+image.MediaTypeIndex+`","manifests":{}}`))
+	_, err = ask()
+	wantKind(t, err, image.Corrupt)
 }
 
 // TestGoContainerRegistry asks the registry that many projects test with.
@@ -274,9 +286,9 @@ func TestReferrersOfLargeAnnotations(t *testing.T) {
 		}
 	}
 	good := entry("good", wantedType, 0)
-	crowd := make([]registrytest.Descriptor, 0, 1001)
-	for i := range cap(crowd) {
-		crowd = append(crowd, entry(fmt.Sprint(i), secondType, 0))
+	many := make([]registrytest.Descriptor, 0, 1001)
+	for i := range cap(many) {
+		many = append(many, entry(fmt.Sprint(i), secondType, 0))
 	}
 	const full = 4<<20 - 1024 // what fits into a manifest
 	for _, test := range []struct {
@@ -288,7 +300,7 @@ func TestReferrersOfLargeAnnotations(t *testing.T) {
 		{"two large ones pass the bound of a manifest", []registrytest.Descriptor{entry("a", wantedType, full), entry("b", wantedType, full), good}, "", 3},
 		{"large ones of a type that nobody wants", []registrytest.Descriptor{entry("a", otherType, full), entry("b", otherType, full), good}, "", 1},
 		{"past the bound of a list, what came before stays", []registrytest.Descriptor{good, entry("a", otherType, 32<<20)}, image.Bound, 1},
-		{"a crowd of one wanted type leaves room for another", append(slices.Clone(crowd), good), image.Bound, 1001},
+		{"a crowd of one wanted type leaves room for another", append(slices.Clone(many), good), image.Bound, 1001},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			server := start(t, registrytest.Options{})
@@ -310,5 +322,90 @@ func TestReferrersOfLargeAnnotations(t *testing.T) {
 				t.Errorf("%d referrers, the good one among them: %v; want %d", len(list), found, test.found)
 			}
 		})
+	}
+}
+
+// TestReferrersBehindACrowd: where a list has no end, the wanted types are asked for one
+// by one.
+func TestReferrersBehindACrowd(t *testing.T) {
+	good := registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf([]byte("good")), Size: 4, ArtifactType: wantedType}
+	huge := registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf([]byte("huge")), Size: 4, Annotations: map[string]string{"pad": strings.Repeat("x", 16<<20)}}
+	endless, one, none := registrytest.Oversize(image.MediaTypeIndex, 32<<20), registrytest.ForgeReferrers(good), registrytest.ForgeReferrers()
+	for _, test := range []struct {
+		reason              string
+		types               []string
+		all, wanted, second registrytest.Action // by what is asked for
+		found, requests     int
+		kind                image.Kind
+	}{
+		{"a list that ends", []string{wantedType, secondType}, one, endless, endless, 1, 1, ""},
+		{"one that does not, of two types", []string{wantedType, secondType}, endless, one, none, 1, 3, ""},
+		{"what came before the crowd is there once", []string{wantedType, secondType}, registrytest.ForgeReferrers(good, huge), one, none, 1, 3, ""},
+		{"a crowd of the second type as well", []string{wantedType, secondType}, endless, one, endless, 1, 3, image.Bound},
+		{"no type, which no list has", []string{wantedType, ""}, endless, one, none, 1, 2, ""},
+		{"one type, which was asked for by itself", []string{wantedType}, one, endless, endless, 0, 1, image.Bound},
+		{"all types", nil, endless, one, one, 0, 1, image.Bound},
+		{"too many of a wanted type", []string{wantedType, secondType}, registrytest.ForgeReferrers(crowd(1001, wantedType)...), one, one, 1000, 1, image.Bound},
+	} {
+		server := start(t, registrytest.Options{})
+		subject := server.PutImage("app", "v1", "content")
+		server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				answer := test.all
+				if asked := q.URL.Query(); asked.Get("artifactType") == wantedType {
+					answer = test.wanted
+				} else if asked.Has("artifactType") {
+					answer = test.second
+				}
+				answer(next).ServeHTTP(w, q)
+			})
+		}})
+		list, err := newClient(t, registry.Config{}).Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), test.types)
+		if image.KindOf(err) != test.kind || len(list) != test.found {
+			t.Errorf("%s: %d referrers, want %d, of kind %q: %v", test.reason, len(list), test.found, test.kind, err)
+		}
+		if n := server.Count(""); n != test.requests {
+			t.Errorf("%s: %d requests, want %d", test.reason, n, test.requests)
+		}
+	}
+}
+
+// TestReferrerPages: a list goes on up to a bound, and one that breaks off is told of, with
+// what came before.
+func TestReferrerPages(t *testing.T) {
+	for _, test := range []struct {
+		reason          string
+		pages           int
+		second          registrytest.Action // the second page, if not one of the list
+		found, requests int
+		kind            image.Kind
+	}{
+		{"as many pages as may be", 50, nil, 50, 50, ""},
+		{"one more", 51, nil, 50, 50, image.Bound},
+		{"the second is not there, which does not mean that the list is not", 2, registrytest.Status(404), 1, 2, image.Unavailable},
+		{"the second is none of a list", 2, registrytest.HTML(), 1, 2, image.Corrupt},
+	} {
+		server := start(t, registrytest.Options{})
+		subject := server.PutImage("app", "v1", "content")
+		server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				page, _ := strconv.Atoi(q.URL.Query().Get("n"))
+				answer := registrytest.ForgeReferrers(crowd(page+1, wantedType)[page])
+				if page == 1 && test.second != nil {
+					answer = test.second
+				}
+				if page+1 < test.pages {
+					w.Header().Set("Link", fmt.Sprintf(`<?n=%d>; rel="next"`, page+1))
+				}
+				answer(next).ServeHTTP(w, q)
+			})
+		}})
+		list, err := newClient(t, registry.Config{}).Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), nil)
+		if image.KindOf(err) != test.kind || len(list) != test.found {
+			t.Errorf("%s: %d referrers, want %d, of kind %q: %v", test.reason, len(list), test.found, test.kind, err)
+		}
+		if n := server.Count(""); n != test.requests {
+			t.Errorf("%s: %d requests, want %d", test.reason, n, test.requests)
+		}
 	}
 }

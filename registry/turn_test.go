@@ -85,6 +85,53 @@ func TestARememberedCredentialIsNotTheOnlyOne(t *testing.T) {
 	wantKind(t, err, image.Refused)
 }
 
+// TestEachCredentialIsSentOnce: what was refused is not sent again, what is none is not
+// sent at all, and where nothing was refused nobody else's is tried.
+func TestEachCredentialIsSentOnce(t *testing.T) {
+	known := func(username string) authn.Keychain {
+		return static{config: authn.AuthConfig{Username: username, Password: password}}
+	}
+	none := static{}
+	for _, test := range []struct {
+		reason  string
+		sources []authn.Keychain
+		fault   registrytest.Action // in place of the registry's answer
+		kind    image.Kind
+		sent    int // with a credential
+		asked   int // in all: each begins with a challenge
+	}{
+		{"the first is refused, and the last one", []authn.Keychain{known("a"), none, known("b")}, nil, image.Refused, 2, 4},
+		{"all are refused", []authn.Keychain{known("a"), known("b"), known("c")}, nil, image.Refused, 3, 6},
+		{"the second does", []authn.Keychain{known("a"), known("user"), known("c")}, nil, "", 2, 4},
+		{"the second cannot be had, and the third does", []authn.Keychain{known("a"), brokenKeychain{}, known("user")}, nil, "", 2, 4},
+		{"the only one is refused", []authn.Keychain{known("a")}, nil, image.Refused, 1, 2},
+		{"it is not there, whoever asks", []authn.Keychain{known("user"), known("b")}, registrytest.Status(http.StatusNotFound), image.NotFound, 1, 2},
+	} {
+		server := start(t, registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Basic, Username: "user", Password: password}})
+		server.PutImage("app", "v1", "content")
+		if test.fault != nil {
+			server.SetFaults(registrytest.Fault{Do: test.fault})
+		}
+		var config registry.Config
+		for i, keychain := range test.sources {
+			config.Credentials = append(config.Credentials, registry.Source{Name: fmt.Sprint("source ", i), Keychain: keychain})
+		}
+		_, _, err := newClient(t, config).Manifest(t.Context(), repository(t, server.Host()+"/app"), "v1")
+		if image.KindOf(err) != test.kind {
+			t.Errorf("%s: %q, want %q: %v", test.reason, image.KindOf(err), test.kind, err)
+		}
+		sent := 0
+		for _, q := range server.Requests() {
+			if q.Header.Get("Authorization") != "" {
+				sent++
+			}
+		}
+		if asked := server.Count(""); sent != test.sent || asked != test.asked {
+			t.Errorf("%s: %d requests, %d with a credential; want %d and %d", test.reason, asked, sent, test.asked, test.sent)
+		}
+	}
+}
+
 // TestATokenIsOfItsCredential: a token service gives a token to each, and the registry
 // refuses what comes with the first two.
 func TestATokenIsOfItsCredential(t *testing.T) {

@@ -16,11 +16,30 @@ func TestUnreadable(t *testing.T) {
 		{"a key twice", `{"default": [], "default": []}`, `already set`}, {"no YAML", "a: [", "document 1"},
 		{"several formats", `{"default": []}` + "\n---\napiVersion: kyverno.io/v1\nkind: ClusterPolicy", "several formats"}, {"two of one a file", "trustPolicies: []\n---\ntrustPolicies: []", "2 documents"},
 		{"too many documents", strings.Repeat("a: b\n---\n", 101), "more than 100 documents"}, {"too much", strings.Repeat(" ", convert.MaxInput+1), "is larger than"},
+		{"validators without a policy", "validators: []", "what policy is this?"}, {"a policy without validators", "policy: []", "what policy is this?"}, {"both of them", "validators: []\npolicy: []", "policy: 0 rules"},
+		{"an application", "application: {}", "application.policy: 0 rules"}, {"transports alone", "transports: {}", "default: is missing"}, {"of several, which it is", "default: []\n---\na: b", "document 2: what policy is this?"},
 		{"another type", `{"version": "1.0", "trustPolicies": [{"name": "a", "trustedIdentities": "*"}]}`, "trustPolicies.trustedIdentities: want a list, found string"},
 	} {
 		_, err := convert.Convert([]byte(row.text), converttest.Options())
 		if err == nil || !strings.Contains(err.Error(), row.problem) {
 			t.Errorf("%s: want %q, got %v", row.reason, row.problem, err)
+		}
+	}
+}
+
+// TestFormats takes each format by its name, whatever the text looks like, and no other
+// name.
+func TestFormats(t *testing.T) {
+	for _, row := range []struct {
+		from    convert.Format
+		problem string
+	}{
+		{"", "trustPolicies: 0 trust policies"}, {convert.Notation, "trustPolicies: 0 trust policies"}, {convert.Containers, "trustPolicies: unknown field"},
+		{"Notation", `no format is called "Notation": want one of connaisseur, notation,`}, {"x", `no format is called "x"`},
+	} {
+		out, err := convert.Convert([]byte(`{"version": "1.0", "trustPolicies": []}`), convert.Options{From: row.from})
+		if err == nil || len(out) > 0 || !strings.Contains(err.Error(), row.problem) {
+			t.Errorf("from %q: want %q, got %d bytes and %v", row.from, row.problem, len(out), err)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, pat
 		errs = append(errs, field.Fail(path+".data", "want an object"))
 	}
 	m.data = template(doc.Data, "data")
-	if o.Namespace != "" && (doc.Namespace == "" || !containsVariable(doc.Namespace) && doc.Namespace != o.Namespace) {
+	if o.Namespace != "" && !containsVariable(doc.Namespace) && doc.Namespace != o.Namespace {
 		errs = append(errs, foreign(path+".namespace", o.Namespace, "generate into", doc.Namespace))
 	}
 	return m, errors.Join(errs...)

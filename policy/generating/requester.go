@@ -59,11 +59,9 @@ func namesRequester(s string) bool {
 		if before != "" && isWord(before[len(before)-1]) || after != "" && isWord(after[0]) {
 			continue // another word, such as requests
 		}
-		if !knownMember(after) && strings.Contains(s, "{{") {
+		// Without braces it may be a text, and is none if a member follows.
+		if !knownMember(after) && (strings.Contains(s, "{{") || readsMember(after)) {
 			return true
-		}
-		if !strings.Contains(s, "{{") && readsMember(after) && !knownMember(after) {
-			return true // of an expression without braces
 		}
 	}
 }

@@ -3,6 +3,7 @@ package globalcontext_test
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -88,6 +89,13 @@ func TestCompileErrors(t *testing.T) {
 		{"a log", "apiCall: {urlPath: /api/v1/namespaces/a/pods/b/log}", "spec.apiCall.urlPath", "service"},
 		{"a watch", "apiCall: {urlPath: '/api/v1/pods?watch=1'}", "spec.apiCall.urlPath", "kubernetesResource"},
 		{"something is made", "apiCall: {method: POST, urlPath: /api/v1/namespaces}", "spec.apiCall.urlPath", "change nothing"},
+		{"something of another group is made", "apiCall: {method: POST, urlPath: /apis/example.com/v1/reviews}", "spec.apiCall.urlPath", "change nothing"},
+		{"something that is no review is made", "apiCall: {method: POST, urlPath: /apis/authorization.k8s.io/v1/things}", "spec.apiCall.urlPath", "change nothing"},
+		{"a review of the core group", "apiCall: {method: POST, urlPath: /api/authorization.k8s.io/v1/reviews}", "spec.apiCall.urlPath", "change nothing"},
+		{"all groups are posted to", "apiCall: {method: POST, urlPath: /apis}", "spec.apiCall.urlPath", "change nothing"},
+		{"an encoded space", "apiCall: {urlPath: /api/v1/a%20b}", "spec.apiCall.urlPath", "plain path"},
+		{"an encoding that is none", "apiCall: {urlPath: /api/v1/%zz}", "spec.apiCall.urlPath", "plain path"},
+		{"a fragment", "apiCall: {urlPath: '/api/v1/pods#a'}", "spec.apiCall.urlPath", "plain path"},
 		{"neither path nor service", "apiCall: {method: GET}", "spec.apiCall", "either"},
 		{"a path and a service", "apiCall: {urlPath: /api/v1/pods, service: {url: 'https://a.example'}}", "spec.apiCall", "either"},
 		{"a service that is no URL", "apiCall: {service: {url: a.example}}", "spec.apiCall.service.url", "https://"},
@@ -95,6 +103,11 @@ func TestCompileErrors(t *testing.T) {
 		{"another method", call + ", method: DELETE}", "spec.apiCall.method", "GET or POST"},
 		{"data without POST", call + ", data: [{key: a, value: b}]}", "spec.apiCall.data", "POST"},
 		{"data twice", call + ", method: POST, data: [{key: a, value: b}, {key: a, value: c}]}", "spec.apiCall.data[1].key", "twice"},
+		{"data without a name", call + ", method: POST, data: [{key: '', value: b}]}", "spec.apiCall.data[0].key", "empty"},
+		{"a long time between calls", call + ", refreshInterval: 168h0m1s}", "spec.apiCall.refreshInterval", "168h"},
+		{"one call more than may be", call + ", retryLimit: 11}", "spec.apiCall.retryLimit", "1 to 10"},
+		{"too many headers", "apiCall: {service: {url: 'https://a.example', headers: [" + strings.Repeat("{key: A, value: b}, ", 51) + "]}}", "spec.apiCall.service.headers", "50"},
+		{"too many projections", call + "}\n  projections: [" + projections(101) + "]", "spec.projections", "100"},
 		{"data without value", call + ", method: POST, data: [{key: a}]}", "spec.apiCall.data[0].value", "missing"},
 		{"no time between calls", call + ", refreshInterval: 0s}", "spec.apiCall.refreshInterval", "1s"},
 		{"a time without a unit", call + ", refreshInterval: '10'}", "spec.apiCall.refreshInterval", "10m"},
@@ -120,6 +133,41 @@ func TestCompileErrors(t *testing.T) {
 	}
 	if _, err := compiler(t).Compile([]byte("apiVersion: kyverno.io/v1\nkind: GlobalContextEntry\nmetadata: {name: a}\nspec: {kubernetesResource: {version: v1, resource: pods}}")); err == nil {
 		t.Error("a version that is none is compiled")
+	}
+	if _, err := compiler(t).Compile([]byte(strings.Replace(head, "name: things", "", 1) + "kubernetesResource: {version: v1, resource: pods}")); err == nil {
+		t.Error("an entry without a name is compiled")
+	}
+	if _, err := globalcontext.NewCompiler(nil); err == nil {
+		t.Error("a compiler without an engine is made")
+	}
+}
+
+func projections(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("{name: p%d, jmesPath: a}", i))
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestCompileAccepts: what is next to what is refused.
+func TestCompileAccepts(t *testing.T) {
+	const call = "apiCall: {service: {url: 'https://a.example'}"
+	for name, spec := range map[string]string{
+		"a version of a group":               "kubernetesResource: {group: batch, version: v1beta1, resource: cronjobs}",
+		"Secrets of another group":           "kubernetesResource: {group: example.com, version: v1, resource: secrets}",
+		"Secrets of another group by a path": "apiCall: {urlPath: /apis/example.com/v1/secrets}",
+		"a path of a group":                  "apiCall: {urlPath: /apis/apps/v1/deployments}",
+		"a review":                           "apiCall: {method: POST, urlPath: /apis/authorization.k8s.io/v1/subjectaccessreviews}",
+		"the shortest time":                  call + ", refreshInterval: 1s}",
+		"the longest time":                   call + ", refreshInterval: 168h}",
+		"as many calls as may be":            call + ", retryLimit: 10}",
+		"as many headers as may be":          "apiCall: {service: {url: 'https://a.example', headers: [" + strings.Repeat("{key: A, value: b}, ", 50) + "]}}",
+		"as many projections as may be":      call + "}\n  projections: [" + projections(100) + "]",
+	} {
+		if _, err := compiler(t).Compile([]byte(head + spec)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -149,6 +149,34 @@ func TestWhatIsNotKnown(t *testing.T) {
 			_ = s.Answer("things", hash, []any{})
 			c.pass(globalcontext.MaxOutage + time.Minute)
 		}, []any{}},
+		{"a call fails long after it was due", "apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}", func(s *globalcontext.Store, c *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			c.pass(5 * time.Minute)
+			s.Fail("things", hash, broken)
+			c.pass(globalcontext.MaxOutage - 4*time.Minute + 1)
+		}, globalcontext.ErrStale},
+		{"a call fails long before it is due", "apiCall: {urlPath: /api/v1/pods, refreshInterval: 1h}", func(s *globalcontext.Store, c *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			c.pass(time.Minute)
+			s.Fail("things", hash, broken)
+			c.pass(globalcontext.MaxOutage + 1)
+		}, globalcontext.ErrStale},
+		{"what it was before is too large", pods, func(s *globalcontext.Store, _ *clock, hash string) {
+			_ = s.Answer("things", hash, []any{})
+			s.Fail("things", "other", globalcontext.ErrTooLarge)
+			s.Fail("others", hash, globalcontext.ErrTooLarge)
+			_ = s.Answer("others", hash, []any{})
+		}, []any{}},
+		{"its value is no JSON", pods, func(s *globalcontext.Store, _ *clock, hash string) {
+			if s.Answer("things", hash, func() {}) == nil {
+				panic("it is kept")
+			}
+		}, globalcontext.ErrTooLarge},
+		{"its document is broken, and who read it before goes on", pods, func(s *globalcontext.Store, _ *clock, hash string) {
+			s.Break("things", broken)
+			_ = s.Answer("things", hash, []any{})
+			s.Fail("things", hash, globalcontext.ErrTooLarge)
+		}, globalcontext.ErrBroken},
 		{"it is too large now", pods, func(s *globalcontext.Store, _ *clock, hash string) {
 			_ = s.Answer("things", hash, []any{})
 			s.Fail("things", hash, fmt.Errorf("more than 2,000: %w", globalcontext.ErrTooLarge))
@@ -228,6 +256,9 @@ func TestBounds(t *testing.T) {
 	}
 	// What is replaced or taken away is room again.
 	e := named(t, "e0")
+	if err := s.Answer("e0", e.Hash, third); err != nil {
+		t.Error(err)
+	}
 	if err := s.Answer("e0", e.Hash, "small"); err != nil {
 		t.Error(err)
 	}
@@ -246,6 +277,129 @@ func TestBounds(t *testing.T) {
 	}
 	if err := s.Put(named(t, "e0")); err != nil {
 		t.Errorf("one that is there: %v", err)
+	}
+	changed, err := compiler(t).Compile([]byte(strings.Replace(head, "things", "e0", 1) + "kubernetesResource: {version: v1, resource: nodes}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(changed); err != nil {
+		t.Errorf("one that is there, and has changed: %v", err)
+	}
+	s.Break("more", errors.New("unreadable"))
+	if got := why(s, "more", ""); !reflect.DeepEqual(got, globalcontext.ErrAbsent) {
+		t.Errorf("one more that is broken: %v", got)
+	}
+	s.Break("e0", errors.New("unreadable"))
+	if got := why(s, "e0", ""); !reflect.DeepEqual(got, globalcontext.ErrBroken) {
+		t.Errorf("one that is there, and is broken: %v", got)
+	}
+	s.Remove("e2")
+	s.Break("more", errors.New("unreadable"))
+	if got := why(s, "more", ""); !reflect.DeepEqual(got, globalcontext.ErrBroken) {
+		t.Errorf("a broken one for which there is room: %v", got)
+	}
+}
+
+// TestLargestValues: what is as large as may be is kept, and not a byte more.
+func TestLargestValues(t *testing.T) {
+	s, _ := newStore()
+	largest := strings.Repeat("a", globalcontext.MaxValue-2)
+	for i := range globalcontext.MaxValues / globalcontext.MaxValue {
+		e := named(t, fmt.Sprintf("e%d", i))
+		put(t, s, e)
+		if err := s.Answer(e.Name, e.Hash, largest); err != nil {
+			t.Error(err)
+		}
+	}
+	more := named(t, "more")
+	put(t, s, more)
+	if err := s.Answer("more", more.Hash, ""); !errors.Is(err, globalcontext.ErrTooLarge) {
+		t.Errorf("more than all may be: %v", err)
+	}
+	s, _ = newStore()
+	e := entry(t, pods+"projections: [{name: all, jmesPath: '@'}]")
+	put(t, s, e)
+	half := largest[:globalcontext.MaxValue/2-2]
+	if err := s.Answer("things", e.Hash, half); err != nil {
+		t.Error(err)
+	}
+	if err := s.Answer("things", e.Hash, half+"a"); !errors.Is(err, globalcontext.ErrTooLarge) {
+		t.Errorf("more than may be with its projection: %v", err)
+	}
+}
+
+// TestChangedMeanwhile: what is answered for an entry that is another one by then is
+// forgotten.
+func TestChangedMeanwhile(t *testing.T) {
+	other := named(t, "things")
+	for _, row := range []struct {
+		name      string
+		meanwhile func(*globalcontext.Store)
+		want      any
+	}{
+		{"nothing happens", func(*globalcontext.Store) {}, []any{}},
+		{"it is gone", func(s *globalcontext.Store) { s.Remove("things") }, globalcontext.ErrAbsent},
+		{"it is broken", func(s *globalcontext.Store) { s.Break("things", errors.New("unreadable")) }, globalcontext.ErrBroken},
+		{"it is another", func(s *globalcontext.Store) { _ = s.Put(other) }, globalcontext.ErrNotRead},
+	} {
+		s, _ := newStore()
+		engine, err := jmespath.New(jmespath.Options{Random: rand.Reader, Now: func() time.Time {
+			row.meanwhile(s)
+			return time.Time{}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := globalcontext.NewCompiler(engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := c.Compile([]byte(head + pods + "projections: [{name: when, jmesPath: time_now_utc()}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, e)
+		if err := s.Answer("things", e.Hash, []any{}); err != nil {
+			t.Errorf("%s: %v", row.name, err)
+		}
+		if got := why(s, "things", ""); !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
+// TestStateAndAge: what operators are told, which is more than rules are.
+func TestStateAndAge(t *testing.T) {
+	s, c := newStore()
+	refused := errors.New("connection refused")
+	e := entry(t, pods)
+	check := func(reason, name string, age time.Duration, unusable, unreliable error) {
+		t.Helper()
+		if got, err := s.Age(name); got != age || !errors.Is(err, unusable) || (err == nil) != (unusable == nil) {
+			t.Errorf("%s: age %v, %v", reason, got, err)
+		}
+		if _, err := s.State(name); !errors.Is(err, unreliable) || (err == nil) != (unreliable == nil) {
+			t.Errorf("%s: state %v", reason, err)
+		}
+	}
+	check("no entry", "others", -1, globalcontext.ErrAbsent, globalcontext.ErrAbsent)
+	put(t, s, e)
+	check("not read", "things", -1, globalcontext.ErrNotRead, globalcontext.ErrNotRead)
+	if err := s.Answer("things", e.Hash, []any{}); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(5 * time.Minute)
+	check("read", "things", 5*time.Minute, nil, nil)
+	s.Fail("things", e.Hash, refused)
+	check("it cannot be refreshed", "things", 5*time.Minute, nil, refused)
+	c.pass(globalcontext.MaxOutage + 1)
+	check("for too long", "things", globalcontext.MaxOutage+5*time.Minute+1, globalcontext.ErrStale, refused)
+	c.pass(-time.Hour)
+	check("a clock that is put back", "things", 0, nil, refused)
+
+	_, err := s.Get("others", "")
+	if wrong, ok := errors.AsType[*globalcontext.FieldError](err); ok {
+		t.Errorf("%v is about a document: %v", err, wrong)
 	}
 }
 
@@ -266,6 +420,7 @@ func TestReference(t *testing.T) {
 		{"a.b", "a.b", ""},
 		{"a.b.c", "a.b", "c"},
 		{"a.c", "a", "c"},
+		{".c", "", "c"},
 	} {
 		if name, projection := s.Reference(row.text); name != row.name || projection != row.projection {
 			t.Errorf("%s: %s and %s", row.text, name, projection)

@@ -2,6 +2,7 @@ package rego_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,33 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	if _, _, err := condition.Holds(map[string]any{}); err == nil || !strings.Contains(err.Error(), "memory had grown") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestMemoryOfOthers: what the process had before is not held against an evaluation.
+func TestMemoryOfOthers(t *testing.T) {
+	others := make([]byte, 400<<20)
+	condition, err := rego.Compile("package sigstore\nisCompliant { n := numbers.range(1, 600); count([1 | n[_]; n[_]]) == 360000 }", rego.Options{Time: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, _, err := condition.Holds(map[string]any{}); !held || err != nil {
+		t.Errorf("held %t, %v", held, err)
+	}
+	runtime.KeepAlive(others)
+}
+
+// TestNested: how deep a policy is nested is counted once, and not again at each level.
+func TestNested(t *testing.T) {
+	for _, c := range []struct{ reason, opening, inside, closing string }{
+		{"lists", "[1 | ", "true", "]"}, {"sets", "{1 | ", "true", "}"}, {"objects", "{1: 1 | ", "true", "}"}, {"every", "every x in [1] { x == 1; ", "true", " }"},
+	} {
+		for depth, want := range map[int]string{7: "", 40: "40 comprehensions are nested"} {
+			_, err := rego.Compile("package sigstore\nimport future.keywords.every\nisCompliant { "+strings.Repeat(c.opening, depth)+c.inside+strings.Repeat(c.closing, depth)+" }", rego.Options{Time: time.Minute})
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, %d deep: %v; want %q", c.reason, depth, err, want)
+			}
+		}
 	}
 }
 

@@ -70,6 +70,8 @@ func TestCompileRefuses(t *testing.T) {
 		{head + "isCompliant { not input[\"_type\"] }", "not handed on", "the type"},
 		{head + "isCompliant { k := \"subject\"; not input[k] }", "write out the name", "a computed name"},
 		{head + "isCompliant { x := input; not x.subject }", "as a whole", "input under another name"},
+		{head + "isCompliant { input.predicate.x == 1; x := input; not x.subject }", "as a whole", "input beside a member of it"},
+		{head + "isCompliant { input.predicate[input.subject] }", "not handed on", "the subject within another member"},
 		{head + "f(x) { not x.subject }\nisCompliant { f(input) }", "as a whole", "input as an argument"},
 		{head + strings.Repeat("#\n", 200<<10), "exceeds the bound", "size"},
 	} {
@@ -97,6 +99,11 @@ func TestCompileTakes(t *testing.T) {
 		{"the largest", policy(256 << 10), policy(256<<10 + 1), "exceeds the bound"},
 		{"brackets", nested(49, "(", ")"), nested(50, "(", ")"), "nested deeper"},
 		{"brackets behind a quotation mark in a text", "package sigstore\nisCompliant { input.predicate != \"\\\"" + strings.Repeat("[", 50) + "\" }", nested(50, "[", "]"), "nested deeper"},
+		{"brackets in a text", "package sigstore\nisCompliant { input.predicate != \"" + strings.Repeat("[", 60) + "\" }", "package sigstore\nisCompliant { input.predicate != \"x\"; " + strings.Repeat("[", 50), "nested deeper"},
+		{"brackets in a raw text", "package sigstore\nisCompliant { input.predicate != `" + strings.Repeat("[", 60) + "` }", "package sigstore\nisCompliant { input.predicate != `x`; " + strings.Repeat("[", 50), "nested deeper"},
+		{"brackets in a comment", "package sigstore\n# " + strings.Repeat("[", 60) + rule, "package sigstore\n# x\nisCompliant { " + strings.Repeat("[", 50), "nested deeper"},
+		{"brackets behind a text that does not end", "package sigstore" + rule, "package sigstore\nisCompliant { input.predicate != \"\n" + strings.Repeat("[", 50), "nested deeper"},
+		{"comprehensions, each looked at once", loops(7), loops(45), "45 comprehensions are nested"},
 		{"comprehensions", loops(8), loops(9), "9 comprehensions are nested"},
 		{"a text that ends", "package sigstore\nisCompliant { input.predicate == \"x\" }", "package sigstore\nisCompliant { input.predicate == \"x", "rego_parse_error"},
 		{"a raw text that ends", "package sigstore\nisCompliant { input.predicate == `x` }", "package sigstore\nisCompliant { input.predicate == `x", "rego_parse_error"},
@@ -120,6 +127,7 @@ func TestTimeless(t *testing.T) {
 		"isCompliant { input.x == 1 }\nold { time.now_ns() > 0 }": false,
 		"isCompliant { time.parse_rfc3339_ns(input.x) > 0 }":      true,
 		"isCompliant { x := time.now_ns(); input.x == x }":        false,
+		"isCompliant { input.x[time.now_ns()] }":                  false,
 	} {
 		condition, err := rego.Compile("package sigstore\n"+rules, rego.Options{Now: now})
 		if err != nil {
@@ -128,6 +136,30 @@ func TestTimeless(t *testing.T) {
 		if got := condition.Timeless(); got != want {
 			t.Errorf("%s: %t, want %t", rules, got, want)
 		}
+	}
+}
+
+// TestEveryMember: where the members are not known, none but the absent ones is refused.
+func TestEveryMember(t *testing.T) {
+	for policy, want := range map[string]string{"isCompliant { input.predicate.x == 1 }": "", "isCompliant { input.subject.x == 1 }": "not handed on"} {
+		_, err := rego.Compile("package sigstore\n"+policy, rego.Options{Absent: []string{"subject"}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", policy, err, want)
+		}
+	}
+}
+
+// TestFailure: what goes wrong in time is not called slow.
+func TestFailure(t *testing.T) {
+	condition, err := rego.Compile("package sigstore\nisCompliant { to_number(input.x) == 1 }", rego.Options{Time: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, _, err := condition.Holds(map[string]any{"x": "1"}); !held || err != nil {
+		t.Errorf("a number: held %t, %v", held, err)
+	}
+	if held, _, err := condition.Holds(map[string]any{"x": "y"}); held || err == nil || !strings.Contains(err.Error(), "to_number") {
+		t.Errorf("no number: held %t, %v", held, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package library_test
 import (
 	"bytes"
 	"compress/gzip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,7 @@ func TestFunctions(t *testing.T) {
 		{reason: "by the short name", expression: "listObjToMap([{'n': 'a'}] + [{'n': 'b'}], [{'v': 1}, {'v': 2}], 'n', 'v').size()", want: int64(2)},
 		{reason: "no lists, no map", expression: "transform.listObjToMap([], [], 'n', 'v').size()", want: int64(0)},
 		{reason: "a value that is missing is null", expression: "transform.listObjToMap([{'n': 'a'}], [{'x': 1}], 'n', 'v').a == null", want: true},
+		{reason: "and is written as null", expression: "json.marshal(transform.listObjToMap([{'n': 'a'}], [{'x': 1}], 'n', 'v'))", want: `{"a":null}`},
 		{reason: "lists of different lengths", expression: "transform.listObjToMap([{'n': 'a'}], [], 'n', 'v').size()", err: "equally long"},
 		{reason: "a key that is missing", expression: "transform.listObjToMap([{'x': 'a'}], [{'v': 1}], 'n', 'v').size()", err: "no text as its n"},
 		{reason: "a key that is no text", expression: "transform.listObjToMap([{'n': 1}], [{'v': 1}], 'n', 'v').size()", err: "no text as its n"},
@@ -219,6 +221,16 @@ func TestConversions(t *testing.T) {
 		}
 		if got := value.ConvertToType(types.StringType); !types.IsError(got) {
 			t.Errorf("%v became %v", value.Type(), got)
+		}
+	}
+	given := values(t)
+	for _, expression := range []string{"json", "yaml", "image('nginx')", "user.parseServiceAccount('alice')"} {
+		value, err := evaluate(t, newEnv(t), expression, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := value.ConvertToNative(reflect.TypeFor[string]()); got != nil || err == nil {
+			t.Errorf("%s became %v", expression, got)
 		}
 	}
 }

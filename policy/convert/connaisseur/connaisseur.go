@@ -192,9 +192,6 @@ func (c reader) rules(a application, prefix string, template said.Policy) {
 		return
 	}
 	patterns := c.patterns(a.Policy, source.Below(prefix, "policy"))
-	if patterns == nil {
-		return
-	}
 	used := map[string]bool{}
 	total := false
 	for i, rule := range a.Policy {

@@ -15,9 +15,8 @@ type pattern string
 
 type patterns []pattern
 
-// patterns checks the patterns; nil if one cannot be carried.
+// patterns checks the patterns.
 func (c reader) patterns(rules []rule, path string) patterns {
-	before := len(c.Problems)
 	var list patterns
 	first := map[string]int{}
 	for i, rule := range rules {
@@ -36,9 +35,6 @@ func (c reader) patterns(rules []rule, path string) patterns {
 		}
 		first[rule.Pattern] = i
 		list = append(list, pattern(rule.Pattern))
-	}
-	if len(c.Problems) > before {
-		return nil
 	}
 	return list
 }

@@ -90,7 +90,7 @@ func TestRefusedParts(t *testing.T) {
 		{"application:", "application:\n  alerting: {}", "alerting: alerts are asked for"}, {"  policy:\n", "  policy:\n" + rules(198), "application.policy: 201 rules"}, {base[strings.Index(base, "  policy:"):], "  policy: []\n", "application.policy: 0 rules"}, {base, base + "---\n" + base, "2 documents"},
 		{first, `{pattern: "a.io/{b,c}"}`, "policy[0].pattern"}, {first, `{pattern: "a.io/b\\c"}`, "policy[0].pattern"}, {first, `{pattern: "a.io/*", validator: x}`, `policy[0].validator: names "x"`}, {static, "validator: allow, with: {trustRoot: x}}", "policy[2].with: a static"},
 		{static, "validator: allow, with: {threshold: 1}}", "policy[2].with: a static"}, {static, "validator: allow, with: {required: [x]}}", "policy[2].with: a static"}, {static, "validator: allow, with: {verifyInTransparencyLog: true}}", "policy[2].with: a static"},
-		{static, "validator: allow, with: {verificationLevel: strict}}", "policy[2].with: a static"}, {static, "validator: allow, with: {verifyTimestamp: always}}", "policy[2].with: a static"}, {"type: cosign,", "type: cosign, auth: {password: x},", "validators[1].auth: a credential"}, {"type: cosign,", "type: cosign, auth: {registry: x},", "validators[1].auth: a credential"},
+		{static, "validator: allow, with: {verificationLevel: strict}}", "policy[2].with: a static"}, {static, "validator: allow, with: {verifyTimestamp: always}}", "policy[2].with: a static"}, {"type: cosign,", "type: cosign, auth: {password: x},", "validators[1].auth: a credential"}, {"type: cosign,", "type: cosign, auth: {username: x},", "validators[1].auth: a credential"}, {"type: cosign,", "type: cosign, auth: {registry: x},", "validators[1].auth: a credential"},
 		{"type: cosign,", "type: cosign, host: {ctLogPubkey: x},", "host.ctLogPubkey: no PEM block"}, {"type: cosign,", "type: cosign, host: {fulcioCert: x},", "host.fulcioCert: no PEM block"}, {first, `{pattern: "a.io/*", with: {verifyTimestamp: always}}`, "policy[0].with: verificationLevel"},
 		{first, `{pattern: "a.io/*", with: {trustRoot: default, required: [default]}}`, "policy[0].with: threshold or required"}, {first, `{pattern: "a.io/*", with: {trustRoot: "*", threshold: 0}}`, "with.threshold: 0"}, {first, `{pattern: "a.io/*", with: {trustRoot: "*", threshold: 3, required: [two]}}`, "with.threshold: 3"},
 		{single, "cert: ${fulcio.pem}, key: ${one.pub}", "trustRoots[0]: is not exactly one of key"}, {single, "tsCert: ${fulcio.pem}, key: ${one.pub}", "trustRoots[0]: is not exactly one of key"}, {single, "key: ${one.pub}, keyless: {issuer: a, subject: b}", "trustRoots[0]: is not exactly one of key"},
@@ -103,6 +103,24 @@ func TestRefusedParts(t *testing.T) {
 	every := strings.Replace(base, first, `{pattern: "a.io/*", with: {trustRoot: "*"}}`, 1)
 	if err := converttest.Refused(every, []converttest.Exchange{{"{name: two, key", "{key", "trustRoots[1].name: is missing"}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTold tells all that is wrong, and nothing that merely follows from it.
+func TestTold(t *testing.T) {
+	exchanged := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(base) }
+	for _, row := range []struct {
+		reason, text string
+		parts        []string
+	}{
+		{"several documents", base + "---\n" + base, []string{"2 documents"}},
+		{"what cannot be read", base[:strings.Index(base, features)] + "  policy: 1\n", []string{"application.policy: want a list"}},
+		{"a pattern, and a rule", exchanged(first, `{pattern: "[ab].io/*"}`, second, "validator: nobody}"), []string{"policy[0].pattern", `policy[1].validator: names "nobody"`}},
+		{"a host, and a trust root", exchanged("type: cosign,", "type: cosign, host: 1,", single, "key: x"), []string{"validators[1].host: want an object", "trustRoots[0].key: no PEM block"}},
+	} {
+		if err := converttest.Told(row.text, row.parts...); err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+		}
 	}
 }
 
@@ -122,7 +140,7 @@ func TestAccepted(t *testing.T) {
 		{features, "  features: {automaticChildApproval: true}\n" + features, "automaticChildApproval"}, {features, "  features: {automaticChildApproval: false}\n" + features, "without: automaticChildApproval"}, {features, "  features: {resourceValidationMode: podsOnly}\n" + features, "without: resourceValidationMode"}, {features, "  features: {resourceValidationMode: all}\n" + features, "resourceValidationMode"},
 		{features, "  features: {namespacedValidation: {}}\n" + features, "operator: NotIn\n          values:\n            - ignore\n"}, {features, "  features: {namespacedValidation: {enabled: true, mode: validate}}\n" + features, "operator: In\n          values:\n            - validate\n"}, {features, "  features: {namespacedValidation: {enabled: false}}\n" + features, "without: namespaceSelector"},
 		{first, `{pattern: "a.io/*", with: {mode: mutate}}`, "mutateDigest: true\n"}, {first, `{pattern: "a.io/*", with: {mode: insecureValidateOnly}}`, "mutateDigest: false\n    verifyDigest: false\n    required: true\n"}, {first, `{pattern: "a.io/*", validator: default}`, "[attestors.default]) >= 1"},
-		{first, `{pattern: "a.io/*", with: {trustRoot: two}}`, "[attestors.two]) >= 1"}, {first, with(every, ""), "[attestors.default, attestors.two]) >= 2"}, {first, with(every, ", threshold: 1"), "[attestors.default, attestors.two]) >= 1"}, {first, with(every, ", threshold: 2"), "[attestors.default, attestors.two]) >= 2"}, {first, with(every, ", required: [two]"), "[attestors.two]) >= 1"},
+		{first, `{pattern: "a.io/*", with: {trustRoot: two}}`, "[attestors.two]) >= 1"}, {first, with(every, ""), "[attestors.default, attestors.two]) >= 2"}, {first, with(every, ""), "without: (image, [])"}, {first, with(every, ", threshold: 1"), "[attestors.default, attestors.two]) >= 1"}, {first, with(every, ", threshold: 2"), "[attestors.default, attestors.two]) >= 2"}, {first, with(every, ", required: [two]"), "[attestors.two]) >= 1"},
 		{first, with(every, ", required: [two]"), "without: [attestors.default, attestors.two]"}, {first, with(every, ", required: [two], threshold: 1"), "without: [attestors.default, attestors.two]"}, {first, with(every, ", required: [two], threshold: 2"), "[attestors.default, attestors.two]) >= 2"}, {first, with(every, ", required: [two], threshold: 2"), "[attestors.two]) >= 1"},
 		{first, with(every, ", required: [two, default]"), "[attestors.two, attestors.default]) >= 2"}, {first, with(log, "false"), "insecureIgnoreTlog: true\n"}, {first, with(log, "true"), "without: insecureIgnore"}, {first, `{pattern: "a.io/*", with: {verifySCT: false}}`, "insecureIgnoreSCT: true\n"}, {first, `{pattern: "a.io/*", with: {verifySCT: true}}`, "without: insecureIgnore"},
 		{"type: cosign,", "type: cosign, host: {rekor: 'https://x', rekorPubkey: ${rekor.pub}, ctLogPubkey: ${ct.pub}},", "rekorPubKey:"}, {"type: cosign,", "type: cosign, host: {ctLogPubkey: ${ct.pub}},", "ctLogPubKey:"}, {"trustRoots: [{name: default, key: ${one.pub}}", "host: {fulcioCert: ${fulcio.pem}}, trustRoots: [{name: default, " + keyless + "}", "roots: |"},

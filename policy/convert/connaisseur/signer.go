@@ -34,8 +34,8 @@ func (c reader) cosign(p *said.Policy, v validator, w with, at, ruleAt string) {
 		c.Refuse(ruleAt, "verificationLevel or verifyTimestamp", "belong to notation validators: remove them")
 	}
 	var host host
-	if len(v.Host) > 0 && !c.Decode(v.Host, &host, at+".host") {
-		return
+	if len(v.Host) > 0 {
+		c.Decode(v.Host, &host, at+".host")
 	}
 	log := said.CTLog{
 		URL: host.Rekor, IgnoreTlog: w.VerifyTLog != nil && !*w.VerifyTLog, IgnoreSCT: w.VerifySCT != nil && !*w.VerifySCT,

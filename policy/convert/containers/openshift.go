@@ -82,9 +82,6 @@ func ReadImagePolicies(conversion *source.Conversion, documents []source.Documen
 			list = append(list, one)
 		}
 	}
-	if len(c.Problems) > 0 {
-		return
-	}
 	c.Note("OpenShift admits an image that no scope speaks of, and so do these policies. OpenShift's own policy for its release images stays on the nodes.")
 	c.scopes(list)
 }

@@ -81,6 +81,27 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestTold tells all that is wrong, and nothing that merely follows from it.
+func TestTold(t *testing.T) {
+	const signed = `[{"type": "sigstoreSigned", "keyPath": "/etc/pki/one.pub"}]`
+	other := strings.Replace(openshiftBase, "{name: a}", "{name: b}", 1)
+	for _, row := range []struct {
+		reason, text string
+		parts        []string
+	}{
+		{"several documents", containersBase + "\n---\n" + containersBase, []string{"2 documents"}},
+		{"what cannot be read", strings.Replace(containersBase, `[{"type": "reject"}]`, "1", 1), []string{"default: want a list"}},
+		{"a requirement that cannot be read", strings.Replace(containersBase, `"sigstoreSigned"`, "1", 1), []string{"transports.docker.a.io[0].type: want a text"}},
+		{"a requirement, and the next", strings.Replace(containersBase, signed, `[{"type": 1}, {"type": "hope"}]`, 1), []string{"transports.docker.a.io[0].type: want a text", `transports.docker.a.io[1].type: "hope"`}},
+		{"OpenShift's that cannot be read", strings.Replace(openshiftBase, "ClusterImagePolicy", "[x]", 1), []string{"kind: want a text"}},
+		{"one of several documents", strings.Replace(openshiftBase, "ClusterImagePolicy", "Other", 1) + "---\n" + strings.Replace(other, "[a.io]", `["*"]`, 1), []string{`document 1: kind: "Other"`, "document 2: spec.scopes[0]"}},
+	} {
+		if err := converttest.Told(row.text, row.parts...); err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+	}
+}
+
 // TestAccepted converts each base with one thing exchanged, and finds it in what is
 // written.
 func TestAccepted(t *testing.T) {
@@ -97,7 +118,7 @@ func TestAccepted(t *testing.T) {
 			{`"docker": {`, `"docker": {` + scopes(199), "name: containers-a-io-198\n"}, {`"docker": {`, `"dir": {}, "docker": {`, "transports.dir."},
 			{key, `"keyPaths": ["/etc/pki/one.pub", "/etc/pki/two.pub"]`, "[attestors.key_1, attestors.key_2]) >= 1"}, {key, `"keyData": "${base64:one.pub}"`, "[attestors.key_1]) >= 1"}, {key, `"keyDatas": ["${base64:one.pub}", "${base64:two.pub}"]`, "[attestors.key_1, attestors.key_2]) >= 1"},
 			{key, key + `, "rekorPublicKeyPath": "/etc/pki/rekor.pub"`, "rekorPubKey:"}, {key, key + `, "rekorPublicKeyPath": "/etc/pki/rekor.pub"`, "without: insecureIgnore"},
-			{key, fulcio, "insecureIgnoreSCT: true"}, {key, fulcio, "without: insecureIgnoreTlog"}, {key, fulcio, "subject: b"}, {key, `"signedIdentity": {"type": "matchExact"}, ` + key, `is "matchExact"`},
+			{key, fulcio, "insecureIgnoreSCT: true"}, {key, fulcio, "without: insecureIgnoreTlog"}, {key, fulcio, "subject: b"}, {key, strings.Replace(fulcio, "${base64:fulcio.pem}", twoRoots(t), 1), "subject: b"}, {key, `"signedIdentity": {"type": "matchExact"}, ` + key, `is "matchExact"`},
 		},
 		openshiftBase: {
 			{"", "", "kind: ImageValidatingPolicy"}, {"", "", "insecureIgnoreTlog: true"}, {"", "", "without: Here both must allow"}, {"openshift.io/v1", "openshift.io/v1alpha1", "name: a\n"},
@@ -127,8 +148,19 @@ func scopes(n int) string {
 // twoKeys are two keys in one text, in base64.
 func twoKeys(t *testing.T) string {
 	t.Helper()
+	return joined(t, "one.pub", "two.pub")
+}
+
+// twoRoots are certificates in the same way, which several may be.
+func twoRoots(t *testing.T) string {
+	t.Helper()
+	return joined(t, "fulcio.pem", "fulcio.pem")
+}
+
+func joined(t *testing.T, names ...string) string {
+	t.Helper()
 	var both []byte
-	for _, name := range []string{"one.pub", "two.pub"} {
+	for _, name := range names {
 		both = append(both, must(fs.ReadFile(converttest.Files(), "etc/pki/"+name))(t)...)
 	}
 	return base64.StdEncoding.EncodeToString(both)

@@ -46,7 +46,7 @@ func (b *builder) set(set set, attestation, at string, depth int) string {
 	if set.Count != nil {
 		least = *set.Count
 	}
-	if total == 0 || least < 1 || least > total {
+	if least < 1 || least > total {
 		b.Refuse(at, fmt.Sprintf("asks for %d of %d signers", least, total), "ask for at least one, and for no more than there are")
 		return ""
 	}
@@ -163,14 +163,14 @@ func (b *builder) keys(k keys, algorithm, at string) []said.Key {
 		return []said.Key{{KMS: k.KMS, Hash: algorithm}}
 	case source.IsKMS(text) || regexp.MustCompile(`^k8s://[^/\s]+/[^/\s]+$`).MatchString(text):
 		return []said.Key{{KMS: text, Hash: algorithm}}
-	}
-	var list []said.Key
-	if given == 1 && text != "" {
+	default:
+		var list []said.Key
 		for _, block := range b.PEM(text, source.PublicKey, at+".publicKeys") {
 			list = append(list, said.Key{Data: block, Hash: algorithm})
 		}
+		return list
 	}
-	return list
+	return nil
 }
 
 func (b *builder) keyless(k keyless, at string) said.Attestor {

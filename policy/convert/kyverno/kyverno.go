@@ -1,7 +1,6 @@
 package kyverno
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -158,9 +157,6 @@ func (c reader) rule(rule rule, template said.Policy, at string) {
 // variables refuses texts with a variable of JMESPath; whole conditions are refused
 // elsewhere.
 func (c reader) variables(raw json.RawMessage, at string) bool {
-	if !bytes.Contains(raw, []byte("{{")) {
-		return false
-	}
 	var value any
 	_ = json.Unmarshal(raw, &value) // it was decoded
 	found := false

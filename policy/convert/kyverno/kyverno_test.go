@@ -38,6 +38,14 @@ func TestImages(t *testing.T) {
 		{`["*"]`, `["quay.io/*"]`, "evil.example/quay.io/x", true},
 		{`["registry.example.com/app:*"]`, `["x"]`, "registry.example.com/app@" + converttest.Digest, true},
 		{`["registry.example.com/app"]`, `["x"]`, "registry.example.com/app/x:1", false},
+		{`["registry.example.com/app:v1"]`, `["x"]`, "registry.example.com/app:v1", true},
+		{`["registry.example.com/app:v1"]`, `["x"]`, "registry.example.com/app:v10", false},
+		{`["docker.io/library/nginx"]`, `["x"]`, "nginx", true},
+		{`["docker.io/library/nginx"]`, `["x"]`, "docker.io/library/library/nginx", false},
+		{`["localhost/app"]`, `["x"]`, "localhost/app:v1", true},
+		{`["localhost/app"]`, `["x"]`, "docker.io/localhost/app:v1", false},
+		{`["*"]`, `["docker.io/acme/test:*"]`, "acme/test:v1", false},
+		{`["*"]`, `["acme/test:*"]`, "acme/test:v1", true},
 	} {
 		text := fmt.Sprintf(`{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy","metadata":{"name":"p"},"spec":{"rules":[{"name":"r","match":{"resources":{"kinds":["Pod"]}},
 			"verifyImages":[{"imageReferences":%s,"skipImageReferences":%s,"required":false}]}]}}`, c.references, c.skip)

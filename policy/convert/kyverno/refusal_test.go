@@ -122,7 +122,7 @@ func TestRefusedSigners(t *testing.T) {
 		{"[{entries:", "[{count: 0, entries:", "asks for 0 of 1"}, {"[" + key + "]", "[]", "asks for 0 of 0"}, {key, nested(11), "nested more than 10 deep"},
 		{"[{entries: [" + key, "[{count: 3, entries: [" + nested(1) + ", " + key, "asks for 3 of 2"}, {key, "{}", signer + ": has 0 of keys"}, {key, "{keys: {" + members + "}, keyless: {issuer: a, subject: b}}", signer + ": has 2 of keys"},
 		{members, "kms: 'awskms:///x', " + members, signer + ".keys: has 2 of publicKeys"}, {members, "secret: {name: x, namespace: w}, " + members, signer + ".keys: has 2 of publicKeys"}, {members, "secret: {namespace: x}", signer + ".keys.secret"},
-		{members, "publicKeys: 'k8s://x'", signer + ".keys.publicKeys"}, {members, "publicKeys: ' '", "asks for 0 of 0"}, {key, "{keys: {" + members + "}, signatureAlgorithm: md5}", signer + ".keys.signatureAlgorithm"},
+		{members, "publicKeys: 'k8s://x'", signer + ".keys.publicKeys"}, {members, "publicKeys: ' '", signer + ".keys.publicKeys: no PEM block"}, {key, "{keys: {" + members + "}, signatureAlgorithm: md5}", signer + ".keys.signatureAlgorithm"},
 		{members, members + ", rekor: {pubkey: x}", signer + ".keys.rekor.pubkey"}, {members, members + ", ctlog: {pubkey: x}", signer + ".keys.ctlog.pubkey"}, {members, members + ", ctlog: {tsaCertChain: x}", signer + ".keys.ctlog.tsaCertChain"},
 		{key, "{keyless: {issuer: 'a*', issuerRegExp: b, subject: c}}", signer + ".keyless: has a text and an expression"}, {key, "{keyless: {issuer: a, subject: b, subjectRegExp: c}}", signer + ".keyless: has a text and an expression"},
 		{key, "{keyless: {issuer: a, subject: b, roots: x}}", signer + ".keyless.roots"}, {key, "{certificates: {}}", signer + ".certificates: is empty"}, {key, "{certificates: {cert: x}}", signer + ".certificates.cert"}, {key, "{certificates: {certChain: x}}", signer + ".certificates.certChain"},
@@ -137,6 +137,27 @@ func TestRefusedSigners(t *testing.T) {
 	}
 	if err := converttest.Refused(base, rows); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTold tells all that is wrong, and nothing that merely follows from it.
+func TestTold(t *testing.T) {
+	for _, row := range []struct {
+		reason, found, instead string
+		parts                  []string
+	}{
+		{"a document that cannot be read", base[strings.Index(base, "spec:"):], "spec: 1\n", []string{"spec: want an object"}},
+		{"an entry that cannot be read, and the next", images, "    - {imageReferences: 1}\n    - imageReferences: [a.io/x]\n      type: Hope\n", []string{place + ".imageReferences: want a list", "verifyImages[1].type"}},
+		{"a variable, which is no pattern", `"a.io/*"`, `"{{ x }}"`, []string{place + ".imageReferences[0]: \"{{ x }}\" has a variable"}},
+		{"once, of two filters", base[strings.Index(base, "    match:"):strings.Index(base, "      attestors:")], "    match: {any: [{resources: {kinds: [Pod]}}, {resources: {kinds: ['*/Pod']}}]}\n    verifyImages:\n    - imageReferences: ['https://a.io/*']\n", []string{place + ".imageReferences[0]"}},
+		{"a key given twice, and nothing of either", members, "kms: x, publicKeys: x", []string{signer + ".keys: has 2 of publicKeys", "asks for 0 of 0"}},
+	} {
+		if !strings.Contains(base, row.found) {
+			t.Errorf("%s: the base has no %q", row.reason, row.found)
+		}
+		if err := converttest.Told(strings.Replace(base, row.found, row.instead, 1), row.parts...); err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+		}
 	}
 }
 
@@ -155,7 +176,7 @@ func TestAcceptedPolicies(t *testing.T) {
 		{"spec:", "spec:\n  webhookConfiguration: {matchConditions: [{name: x, expression: z}]}", "matchConditions:\n    - name: x\n      expression: z\n"}, {"spec:", "spec:\n  background: false", "enabled: false\n"},
 		{"  rules:\n", "  rules:\n" + rules(199), "name: p-x-199\n"}, {verify, "    celPreconditions: [{name: x, expression: 'true'}]\n" + verify, "- name: x\n      expression: \"true\"\n"},
 		{verify, "    reportProperties: {a: b}\n" + verify, "reportProperties and skipBackgroundRequests of spec.rules[0]"}, {verify, "    skipBackgroundRequests: false\n" + verify, "reportProperties and skipBackgroundRequests of spec.rules[0]"},
-		{images, "    - {imageReferences: ['b.io/*'], required: false}\n" + images, "name: p-r-2\n"}, {"", "", "without: p-r-1"}, {images, images + "      mutateDigest: false\n", "mutateDigest: false\n    verifyDigest: true\n    required: true\n"},
+		{images, "    - {imageReferences: ['b.io/*'], required: false}\n" + images, "name: p-r-2\n"}, {"", "", "without: p-r-1"}, {images, images + "      mutateDigest: true\n      verifyDigest: true\n      required: true\n", "mutateDigest: true\n    verifyDigest: true\n    required: true\n"}, {images, images + "      mutateDigest: false\n", "mutateDigest: false\n    verifyDigest: true\n    required: true\n"},
 		{images, images + "      verifyDigest: false\n", "verifyDigest: false\n    required: true\n"}, {signers, "      required: false\n", "expression: \"true\"\n"}, {images, images + "      required: false\n", "without: expression: \"true\""},
 		{images, images + "      cosignOCI11: true\n", "cosignOCI11 and useCache"}, {images, images + "      useCache: true\n", "cosignOCI11 and useCache"}, {images, images + "      type: SigstoreBundle\n", "name: p-r\n"}, {images, images + "      type: Cosign\n", "name: p-r\n"},
 		{images, images + "      imageRegistryCredentials: {secrets: [x]}\n", "credentials:\n    secrets:\n      - x\n"}, {images, images + "      skipImageReferences: ['a.io/b*']\n", `!name.matches(r'^a\.io/b.*$')`}, {images, images + "      skipImageReferences: ['a.io/b*']\n", "without: glob"},

@@ -40,7 +40,7 @@ type signatureVerification struct {
 }
 
 // Stores returns the certificates of a trust store, in PEM.
-type Stores func(store, name, at string) ([]string, bool)
+type Stores func(store, name, at string) []string
 
 // reader fills in what it understands.
 type reader struct{ *source.Conversion }
@@ -159,16 +159,16 @@ func (c reader) trustPolicy(p *said.Policy, policy Policy, at string, certificat
 	var certs, tsa []string
 	for i, store := range policy.TrustStores {
 		place := source.Index(at+".trustStores", i)
-		kind, name, ok := strings.Cut(store, ":")
+		kind, name, _ := strings.Cut(store, ":")
 		switch {
-		case !ok || name == "" || path.Base(name) != name || name == "." || name == "..":
+		case name == "" || name == "." || name == ".." || strings.Contains(name, "/"): // it names a folder
 			c.Refuse(place, fmt.Sprintf("%q", store), "want ca:NAME or tsa:NAME")
 		case kind == "signingAuthority":
 			c.Refuse(place, fmt.Sprintf("%q", store), "an ImageValidatingPolicy's notary attestors have certificates of authorities (ca) and of timestamps (tsa) alone")
 		case kind != "ca" && kind != "tsa":
 			c.Refuse(place, fmt.Sprintf("%q", store), "want ca:NAME or tsa:NAME")
 		default:
-			found, _ := certificates(kind, name, place)
+			found := certificates(kind, name, place)
 			if kind == "ca" {
 				certs = append(certs, found...)
 			} else {
@@ -256,19 +256,17 @@ func subjectOf(identity string) ([]string, bool) {
 	}
 	var attributes []string
 	for _, part := range strings.Split(text, ",") {
-		name, value, ok := strings.Cut(part, "=")
-		if name, value = strings.TrimSpace(name), strings.TrimSpace(value); !ok || name == "" || value == "" {
-			return nil, false
-		}
-		if name = strings.ToUpper(name); name == "S" {
+		name, value, _ := strings.Cut(part, "=")
+		name, value = strings.ToUpper(strings.TrimSpace(name)), strings.TrimSpace(value)
+		if name == "S" {
 			name = "ST"
 		}
-		if !slices.Contains([]string{"C", "ST", "L", "O", "OU", "CN"}, name) {
+		if value == "" || !slices.Contains([]string{"C", "ST", "L", "O", "OU", "CN"}, name) {
 			return nil, false
 		}
 		attributes = append(attributes, name+"="+value)
 	}
-	return attributes, len(attributes) > 0
+	return attributes, true
 }
 
 // subjectAttributes are a certificate's, in the same form.
@@ -291,32 +289,32 @@ func subjectAttributes(cert *x509.Certificate) []string {
 
 // storeFolder reads a trust store as notation keeps it: the files of the folder
 // truststore/x509/TYPE/NAME, in the order of their names.
-func (c reader) storeFolder(kind, name, at string) ([]string, bool) {
+func (c reader) storeFolder(kind, name, at string) []string {
 	if c.Files == nil {
 		c.Refuse(at, fmt.Sprintf("names the trust store %s:%s", kind, name), "give --root with notation's configuration folder, in which truststore/ lies")
-		return nil, false
+		return nil
 	}
 	folder := path.Join("truststore/x509", kind, name)
 	entries, err := fs.ReadDir(c.Files, folder)
 	if err != nil {
 		c.Refuse(at, fmt.Sprintf("the trust store %s cannot be read: %v", folder, err), "mend --root or the name")
-		return nil, false
+		return nil
 	}
 	if len(entries) == 0 || len(entries) > maxFiles {
 		c.Refuse(at, fmt.Sprintf("the trust store %s has %d files", folder, len(entries)), fmt.Sprintf("want 1 to %d", maxFiles))
-		return nil, false
+		return nil
 	}
 	var certs []string
 	for _, entry := range entries {
 		data, err := source.ReadFile(c.Files, path.Join(folder, entry.Name()))
 		if err != nil {
 			c.Refuse(at, fmt.Sprintf("%s/%s cannot be read: %v", folder, entry.Name(), err), "mend the trust store")
-			return nil, false
+			return nil
 		}
 		if _, err := x509.ParseCertificate(data); err == nil { // notation takes DER, too
 			data = pem.EncodeToMemory(&pem.Block{Type: source.Certificate, Bytes: data})
 		}
 		certs = append(certs, c.PEM(string(data), source.Certificate, at+" ("+entry.Name()+")")...)
 	}
-	return certs, true
+	return certs
 }

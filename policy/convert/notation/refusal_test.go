@@ -33,7 +33,7 @@ func TestRefused(t *testing.T) {
 		{`"level": "strict"`, `"level": "strict", "override": {"revocation": "log"}`, "trustPolicies[0].signatureVerification.override.revocation"},
 		{`"level": "strict"`, `"level": "strict", "verifyTimestamp": "afterCertExpiry"`, "trustPolicies[0].signatureVerification.verifyTimestamp"},
 		{`"ca:wabbit"`, `"ca:nobody"`, "trustPolicies[0].trustStores[0]: the trust store truststore/x509/ca/nobody cannot be read"},
-		{`"ca:wabbit"`, `"ca:../wabbit"`, "trustPolicies[0].trustStores[0]"}, {`"ca:wabbit"`, `"signingAuthority:x"`, "trustPolicies[0].trustStores[0]"},
+		{`"ca:wabbit"`, `"ca:../ca/wabbit"`, `trustPolicies[0].trustStores[0]: "ca:../ca/wabbit": want ca:NAME`}, {`"ca:wabbit"`, `"signingAuthority:x"`, `trustStores[0]: "signingAuthority:x": an ImageValidatingPolicy`},
 		{`"ca:wabbit"`, `"tsa:clock"`, "trustPolicies[0].trustStores: has no store of the type ca"},
 		{`"*"`, `"x509.subject: C=US, O=Wabbit Networks"`, "trustPolicies[0].trustedIdentities: names signers below a certificate authority"},
 		{`"*"`, `"did:web:x"`, "trustPolicies[0].trustedIdentities[0]"}, {`"*"`, `"*", "x509.subject: C=US"`, "trustPolicies[0].trustedIdentities"}, {`"*"`, ``, "trustPolicies[0].trustedIdentities: is empty"},
@@ -42,9 +42,17 @@ func TestRefused(t *testing.T) {
 		{`"trustPolicies": [`, `"trustPolicies": [` + skipped(200), "201 trust policies"}, {base[strings.Index(base, "[{"):], "[]}", "trustPolicies: 0 trust policies"}, {base, base + "\n---\n" + base, "2 documents"},
 		{`"trustPolicies": [`, `"trustPolicies": [` + strings.Replace(skipped(1), "b.io/0", "a.io/x", 1), `trustPolicies[1].registryScopes[0]: "a.io/x" is there twice`},
 		{`"level": "strict"`, `"level": "skip", "override": {"expiry": "enforce"}`, "trustPolicies[0]: skips verification and names signers"}, {`"strict"`, `"strict", "override": {"expiry": "enforce", "revocation": "skip"}`, "override.revocation"},
-		{`"ca:wabbit"`, `"ca:wabbit", "ca"`, "trustStores[1]"}, {`"ca:wabbit"`, `"ca:wabbit", "ca:"`, "trustStores[1]"}, {`"ca:wabbit"`, `"ca:wabbit", "ca:."`, "trustStores[1]"}, {`"ca:wabbit"`, `"ca:wabbit", "ca:.."`, "trustStores[1]"},
+		{`"ca:wabbit"`, `"ca:wabbit", "ca"`, `trustStores[1]: "ca": want ca:NAME`}, {`"ca:wabbit"`, `"ca:wabbit", "ca:"`, `trustStores[1]: "ca:": want ca:NAME`}, {`"ca:wabbit"`, `"ca:wabbit", "ca:."`, `trustStores[1]: "ca:.": want ca:NAME`},
+		{`"ca:wabbit"`, `"ca:wabbit", "ca:.."`, `trustStores[1]: "ca:..": want ca:NAME`}, {`"ca:wabbit"`, `"ca:wabbit", "ca:/"`, `trustStores[1]: "ca:/": want ca:NAME`},
 		{`"ca:wabbit"`, `"ca:wabbit", "other:clock"`, "trustStores[1]: \"other:clock\": want"}, {`"ca:wabbit"`, `"ca:wabbit", "tsa:x/y"`, "trustStores[1]"}, {`["ca:wabbit"]`, `[]`, "trustPolicies[0].trustStores: has no store of the type ca"},
 	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTold tells all that is wrong, and nothing that merely follows from it.
+func TestTold(t *testing.T) {
+	if err := converttest.Told(base+"\n---\n"+base, "2 documents"); err != nil {
 		t.Error(err)
 	}
 }
@@ -113,6 +121,7 @@ func TestPinned(t *testing.T) {
 	const sign, certSign = x509.KeyUsageDigitalSignature, x509.KeyUsageCertSign
 	one, two := certificate(t, builder, true, false, sign), certificate(t, tester, true, false, sign)
 	plain, authority := certificate(t, tester, false, false, sign), certificate(t, builder, true, true, certSign)
+	constrained := certificate(t, tester, true, false, sign|certSign)
 	for _, row := range []struct {
 		reason            string
 		certs, identities []string
@@ -126,6 +135,7 @@ func TestPinned(t *testing.T) {
 		{"two by what both have", []string{one, two}, []string{"x509.subject: C=XX"}, []string{one, two}, ""},
 		{"two by their names", []string{one, two}, []string{"x509.subject: CN=tester", "x509.subject: CN=builder"}, []string{one, two}, ""},
 		{"one without constraints", []string{plain}, []string{"x509.subject: CN=tester"}, []string{plain}, ""},
+		{"one that may not sign for others, whatever its key is for", []string{constrained}, []string{"x509.subject: CN=tester"}, []string{constrained}, ""},
 		{"no certificate at all", nil, []string{"x509.subject: CN=tester"}, nil, ""},
 		{"nobody", []string{one, two}, []string{"x509.subject: CN=builder, C=YY"}, nil, "is no certificate's subject"},
 		{"an attribute of another", []string{two}, []string{"x509.subject: CN=tester, O=O"}, nil, "is no certificate's subject"},
@@ -136,6 +146,8 @@ func TestPinned(t *testing.T) {
 		{"no PEM", []string{"x"}, []string{"x509.subject: CN=builder"}, nil, "below a certificate authority"},
 		{"another kind of identity", []string{one}, []string{"did:x509:x"}, nil, "at[0]"},
 		{"an escape", []string{one}, []string{`x509.subject: CN=build\,er`}, nil, "at[0]"},
+		{"quotes", []string{one}, []string{`x509.subject: CN="builder"`}, nil, "at[0]"},
+		{"a name alone", []string{one}, []string{"CN=builder"}, nil, "at[0]"},
 		{"no value", []string{one}, []string{"x509.subject: CN="}, nil, "at[0]"},
 		{"no name", []string{one}, []string{"x509.subject: =builder"}, nil, "at[0]"},
 		{"no attribute", []string{one}, []string{"x509.subject: CN=builder, O"}, nil, "at[0]"},

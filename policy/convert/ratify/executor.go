@@ -162,23 +162,20 @@ func (c reader) executor(p *said.Policy, spec executorSpec, at string) {
 	for i, v := range spec.Verifiers {
 		place := source.Index(at+".verifiers", i)
 		var signer said.Attestor
-		ok := false
 		switch v.Type {
 		case "notation":
-			signer, ok = c.executorNotation(v, spec.Scopes, place+".parameters")
+			signer = c.executorNotation(v, spec.Scopes, place+".parameters")
 		case "cosign":
-			signer, ok = c.executorCosign(v, spec.Scopes, place+".parameters")
+			signer = c.executorCosign(v, spec.Scopes, place+".parameters")
 		default:
 			c.Refuse(place+".type", fmt.Sprintf("%q", v.Type), "want notation or cosign")
 		}
 		if who[v.Name] != "" || v.Name == "" {
 			c.Refuse(place+".name", fmt.Sprintf("%q is missing or there twice", v.Name), "give each verifier a name of its own")
 		}
-		if ok {
-			signer.Name = said.AttestorName(v.Name, taken)
-			p.Attestors = append(p.Attestors, signer)
-			who[v.Name] = said.Signed([]string{signer.Name}, 1)
-		}
+		signer.Name = said.AttestorName(v.Name, taken)
+		p.Attestors = append(p.Attestors, signer)
+		who[v.Name] = said.Signed([]string{signer.Name}, 1)
 	}
 	c.threshold(p, spec.PolicyEnforcer, who, at+".policyEnforcer")
 }
@@ -243,10 +240,10 @@ func covers(scopes, executor []string) bool {
 	return len(scopes) == 0 || slices.Equal(slices.Sorted(slices.Values(scopes)), slices.Sorted(slices.Values(executor)))
 }
 
-func (c reader) executorNotation(v executorPart, scopes []string, at string) (said.Attestor, bool) {
+func (c reader) executorNotation(v executorPart, scopes []string, at string) said.Attestor {
 	var n executorNotation
 	if !c.Decode(v.Parameters, &n, at) {
-		return said.Attestor{}, false
+		return said.Attestor{}
 	}
 	if !covers(n.Scopes, scopes) && !slices.Equal(n.Scopes, []string{"*"}) {
 		c.Refuse(at+".scopes", "are not the Executor's", "write an Executor for each scope")
@@ -255,8 +252,8 @@ func (c reader) executorNotation(v executorPart, scopes []string, at string) (sa
 	for i, one := range n.Certificates {
 		place := source.Index(at+".certificates", i)
 		kind := "ca"
-		if raw, ok := one["type"]; ok && !c.Decode(raw, &kind, place+".type") {
-			continue
+		if raw, ok := one["type"]; ok {
+			c.Decode(raw, &kind, place+".type")
 		}
 		if kind != "ca" && kind != "tsa" {
 			c.Refuse(place+".type", fmt.Sprintf("%q", kind), "a notary attestor has certificates of the types ca and tsa")
@@ -272,7 +269,7 @@ func (c reader) executorNotation(v executorPart, scopes []string, at string) (sa
 	if len(byType["ca"]) == 0 {
 		c.Refuse(at+".certificates", "has none of the type ca", "give those of the signers' authority")
 	}
-	return said.Attestor{Notary: said.TrustStore(certs, byType["tsa"]), Comment: remark}, true
+	return said.Attestor{Notary: said.TrustStore(certs, byType["tsa"]), Comment: remark}
 }
 
 // inline returns the PEM blocks of an inline provider, and refuses others.
@@ -298,14 +295,14 @@ func (c reader) inline(providers map[string]json.RawMessage, kind, at string) []
 	return blocks
 }
 
-func (c reader) executorCosign(v executorPart, scopes []string, at string) (said.Attestor, bool) {
+func (c reader) executorCosign(v executorPart, scopes []string, at string) said.Attestor {
 	var r executorCosign
 	if !c.Decode(v.Parameters, &r, at) {
-		return said.Attestor{}, false
+		return said.Attestor{}
 	}
 	if len(r.TrustPolicies) != 1 || !covers(r.TrustPolicies[0].Scopes, scopes) {
 		c.Refuse(at+".trustPolicies", "are several, or of other scopes than the Executor's", "write an Executor for each scope, with one trust policy")
-		return said.Attestor{}, false
+		return said.Attestor{}
 	}
 	policy, place := r.TrustPolicies[0], source.Index(at+".trustPolicies", 0)
 	if policy.IgnoreTimes {
@@ -319,15 +316,15 @@ func (c reader) executorCosign(v executorPart, scopes []string, at string) (said
 		keys := c.inline(policy.Keys, source.PublicKey, place+".keys")
 		if len(keys) != 1 {
 			c.Refuse(place+".keys", fmt.Sprintf("%d keys", len(keys)), "give one, inline")
-			return said.Attestor{}, false
+			return said.Attestor{}
 		}
 		signer.Key = &said.Key{Data: keys[0]}
-		return said.Attestor{Cosign: &signer}, true
+		return said.Attestor{Cosign: &signer}
 	}
 	who := said.Identity{Issuer: policy.Issuer, IssuerRegExp: policy.IssuerRegex, Subject: policy.Identity, SubjectRegExp: policy.IdentityRegex}
 	c.CheckIdentity(who, place)
 	signer.Keyless = &said.Keyless{Identities: []said.Identity{who}}
-	return said.Attestor{Cosign: &signer, Comment: source.Anchored(who)}, true
+	return said.Attestor{Cosign: &signer, Comment: source.Anchored(who)}
 }
 
 // stores carries what an ImageValidatingPolicy can say of registries.

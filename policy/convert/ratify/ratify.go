@@ -140,9 +140,7 @@ func (c reader) keyManagementProvider(d document, providers map[string]keyManage
 		return
 	}
 	var p keyManagementProvider
-	if !c.Decode(d.Spec, &p, source.Below(d.at, "spec")) {
-		return
-	}
+	c.Decode(d.Spec, &p, source.Below(d.at, "spec"))
 	if _, twice := providers[d.meta.Name]; twice {
 		c.Refuse(source.Below(d.at, "metadata.name"), fmt.Sprintf("%q is there twice", d.meta.Name), "a Verifier's name for it would mean either: convert it with the one that it means")
 	}
@@ -205,7 +203,7 @@ func (c reader) notation(raw json.RawMessage, at string, providers map[string]ke
 			grouped[name] = byName
 		}
 	}
-	notation.TrustPolicies(c.Conversion, n.TrustPolicyDoc, at+".trustPolicyDoc", "ratify-", func(kind, name, place string) ([]string, bool) {
+	notation.TrustPolicies(c.Conversion, n.TrustPolicyDoc, at+".trustPolicyDoc", "ratify-", func(kind, name, place string) []string {
 		var certs []string
 		list := grouped[kind][name]
 		if len(list) == 0 {
@@ -217,7 +215,7 @@ func (c reader) notation(raw json.RawMessage, at string, providers map[string]ke
 				certs = append(certs, c.PEM(value, source.Certificate, where)...)
 			}
 		}
-		return certs, true
+		return certs
 	})
 }
 

@@ -42,7 +42,7 @@ spec:
 func TestRefused(t *testing.T) {
 	for base, rows := range map[string][]converttest.Exchange{
 		ratifyBase: {
-			{"Verifier", "Store", "kind: config.ratify.deislabs.io/v1beta1 Store"}, {"v1beta1", "v1alpha1", "kind"}, {"name: cosign", "name: sbom", `spec.name: "sbom"`},
+			{"Verifier", "Store", "kind: config.ratify.deislabs.io/v1beta1 Store"}, {"config.ratify.deislabs.io", "config.ratify.sh", "kind: config.ratify.sh/v1beta1 Verifier"}, {"v1beta1", "v1alpha1", "kind"}, {"name: cosign", "name: sbom", `spec.name: "sbom"`},
 			{"name: cosign", "name: cosign, address: /plugins", "spec: has an address"}, {ratifyBase, ratifyBase + "---\n" + ratifyBase, "2 Verifiers"},
 			{"trustPolicies: [", "key: /x, trustPolicies: [", "spec.parameters.key"}, {`["*"]`, `["a.io/x"]`, "spec.parameters.trustPolicies[0].scopes[0]"},
 			{`["*"]`, `["a.io/*", "a.io/b*"]`, "spec.parameters.trustPolicies[0].scopes[1]"}, {`["*"]`, `["*", "a.io/*"]`, "spec.parameters.trustPolicies[0].scopes[0]"},
@@ -57,18 +57,18 @@ func TestRefused(t *testing.T) {
 		ratifyNotationBase: {
 			{"type: inline", "type: azurekeyvault", "document 1: spec.type"}, {"value:", "contentType: key, value:", "document 2: spec.parameters.verificationCertStores.ca.certs[0]"},
 			{"{certs: [p]}", "{certs: [q]}", `document 2: spec.parameters.verificationCertStores.ca.certs[0]: names the provider "q"`},
-			{"{ca: {certs: [p]}}", "{certs: [p]}", "document 2: spec.parameters.verificationCertStores.certs"},
+			{"{ca: {certs: [p]}}", "{certs: [p]}", "document 2: spec.parameters.verificationCertStores.certs: is a store of no type"},
 			{"parameters: {verificationCertStores", "parameters: {verificationCerts: [x], verificationCertStores", "document 2: spec.parameters.verificationCerts"},
 			{`"ca:certs"`, `"ca:none"`, "document 2: spec.parameters.trustPolicyDoc.trustPolicies[0].trustStores[0]"},
 			{`level: strict`, `level: audit`, "document 2: spec.parameters.trustPolicyDoc.trustPolicies[0].signatureVerification.level"},
 		},
 		executorBase: {
-			{"kind: Executor", "kind: NamespacedExecutor", "kind"}, {"[a.io]", "[]", "spec.scopes: is empty"}, {"[a.io]", `["*"]`, "spec.scopes[0]"}, {"[a.io]", `["a.io/x:1"]`, "spec.scopes[0]"},
+			{"kind: Executor", "kind: NamespacedExecutor", "kind"}, {"config.ratify.sh", "config.ratify.deislabs.io", "kind: config.ratify.deislabs.io/v2alpha1 Executor"}, {"v2alpha1", "v1beta1", "kind: config.ratify.sh/v1beta1 Executor"}, {"[a.io]", "[]", "spec.scopes: is empty"}, {"[a.io]", `["*"]`, "spec.scopes[0]"}, {"[a.io]", `["a.io/x:1"]`, "spec.scopes[0]"},
 			{"[a.io]", "[a.io, a.io]", "spec.scopes[1]"}, {"registry-store", "filesystem-oci-store", "spec.stores[0].type"},
 			{"parameters: {}}]", "parameters: {caPem: x}}]", "spec.stores[0].parameters.caPem"}, {"parameters: {}}]", "parameters: {credential: {provider: static, username: a}}}]", "spec.stores[0].parameters.credential"},
 			{"parameters: {}}]", "parameters: {proxy: x}}]", "spec.stores[0].parameters.proxy: unknown field"}, {"type: cosign", "type: sbom", "spec.verifiers[0].type"},
 			{"name: m,", "name: c,", "spec.verifiers[1].name"}, {"type: ca", "type: signingAuthority", "spec.verifiers[1].parameters.certificates[0].type"},
-			{"inline: ${fulcio.pem}", "files: [x]", "spec.verifiers[1].parameters.certificates[0].files"}, {"{certificates:", "{scopes: [a.io/x], certificates:", "spec.verifiers[1].parameters.scopes"},
+			{"inline: ${fulcio.pem}", "files: [x]", "spec.verifiers[1].parameters.certificates[0].files"}, {"inline: ${fulcio.pem}", "files: ${fulcio.pem}", "certificates[0].files: is a provider outside"}, {"{certificates:", "{scopes: [a.io/x], certificates:", "spec.verifiers[1].parameters.scopes"},
 			{"{certificates:", "{trustedIdentities: ['x509.subject: C=US'], certificates:", "spec.verifiers[1].parameters.trustedIdentities"},
 			{"[{keys: {inline: ${one.pub}}}]", "[{keys: {inline: ${one.pub}}}, {keys: {inline: ${two.pub}}}]", "spec.verifiers[0].parameters.trustPolicies"},
 			{"[{keys: {inline: ${one.pub}}}]", "[{scopes: [b.io], keys: {inline: ${one.pub}}}]", "spec.verifiers[0].parameters.trustPolicies"},
@@ -161,6 +161,40 @@ func TestRefusedParts(t *testing.T) {
 	}
 }
 
+// TestTold tells all that is wrong, and nothing that merely follows from it.
+func TestTold(t *testing.T) {
+	const parameters = "parameters: {trustPolicies: [{" + inline + "}]}"
+	for _, row := range []struct {
+		reason, base, found, instead string
+		parts                        []string
+	}{
+		{"a document that cannot be read", ratifyBase, "kind: Verifier", "kind: 1", []string{"kind: want a text"}},
+		{"a document of another kind", ratifyBase, "Verifier", "Store", []string{"kind: config.ratify.deislabs.io/v1beta1 Store"}},
+		{"a Verifier that cannot be read", ratifyBase, "name: cosign", "name: 1", []string{"spec.name: want a text"}},
+		{"what cosign cannot read", ratifyBase, "trustPolicies: [", "trustPolicies: 1, other: [", []string{"spec.parameters.trustPolicies: want a list"}},
+		{"what notation cannot read", ratifyNotationBase, "trustPolicyDoc: {", "trustPolicyDoc: 1, other: {", []string{"document 2: spec.parameters.trustPolicyDoc: want an object"}},
+		{"a file that is not there, and the next key", ratifyBase, "file: /etc/pki/one.pub", "file: /etc/pki/none}, {provider: x, name: z", []string{"keys[0].file: names the file", "keys[1].name: names one key"}},
+		{"a provider that is not there", ratifyBase, "file: /etc/pki/one.pub", "provider: x", []string{`keys[0].provider: names the provider "x"`}},
+		{"a provider of certificates that is not there", ratifyNotationBase, "[p]", "[q]", []string{`ca.certs[0]: names the provider "q"`}},
+		{"a provider of something else", ratifyNotationBase, "value:", "contentType: key, value:", []string{`certs[0]: names the provider "p", whose contentType is "key"`}},
+		{"a provider that cannot be read, and is there twice", ratifyBase, "apiVersion", provider + strings.Replace(provider, "contentType: key", "contentType: 1", 1) + "apiVersion", []string{"document 2: spec.parameters.contentType: want a text", `document 2: metadata.name: "p" is there twice`}},
+		{"an Executor that cannot be read", executorBase, "[a.io]", "1", []string{"spec.scopes: want a list"}},
+		{"an enforcer that cannot be read", executorBase, "{policy: {" + rules + "}}", "1", []string{"spec.policyEnforcer.parameters: want an object"}},
+		{"an enforcer that is none", executorBase, "{type: threshold-policy, parameters: {policy: {" + rules + "}}}", "1", []string{"spec.policyEnforcer: want an object"}},
+		{"a verifier that cannot be read", executorBase, parameters, "parameters: 1", []string{"spec.verifiers[0].parameters: want an object"}},
+		{"another that cannot be read", executorBase, "parameters: {certificates: [{type: ca, inline: ${fulcio.pem}}]}", "parameters: 1", []string{"spec.verifiers[1].parameters: want an object"}},
+		{"a verifier of another type", executorBase, "type: cosign", "type: sbom", []string{`spec.verifiers[0].type: "sbom"`}},
+		{"a certificate's type that cannot be read", executorBase, "type: ca,", "type: 1,", []string{"certificates[0].type: want a text"}},
+	} {
+		if !strings.Contains(row.base, row.found) {
+			t.Errorf("%s: the base has no %q", row.reason, row.found)
+		}
+		if err := converttest.Told(strings.Replace(row.base, row.found, row.instead, 1), row.parts...); err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+	}
+}
+
 // TestAccepted converts each base with one thing exchanged, and finds it in what is
 // written.
 func TestAccepted(t *testing.T) {
@@ -169,7 +203,7 @@ func TestAccepted(t *testing.T) {
 	keyed := strings.Replace(ratifyBase, "file: /etc/pki/one.pub", "provider: p", 1)
 	for base, rows := range map[string][]converttest.Exchange{
 		ratifyBase: {
-			{"", "", "kind: ImageValidatingPolicy\nmetadata:\n  name: ratify-a\n"}, {"", "", "[attestors.key_1]) >= 1"}, {"", "", "without: ratify-unmatched"}, {"", "", "without: insecureIgnore"}, {one, "['a.io/*']", "name: ratify-unmatched\n"}, {one, "['a.io/*']", "name.matches(r'^a\\.io/')"},
+			{"", "", "kind: ImageValidatingPolicy\nmetadata:\n  name: ratify-a\n"}, {"", "", "[attestors.key_1]) >= 1"}, {"", "", "without: ratify-unmatched"}, {"", "", "without: insecureIgnore"}, {one, "['a.io/*']", "name: ratify-unmatched\n"}, {one, "['a.io/b:v1', 'a.io/b:v10']", "name: ratify-a\n"}, {one, "['a.io/b:v10', 'a.io/b:v1']", "name: ratify-a\n"}, {one, "['a.io/*']", "name.matches(r'^a\\.io/')"},
 			{one, "['a.io/b:v1', 'a.io/c:*', 'index.docker.io/d:*']", "name.matches(r'^a\\.io/b:v1$') || name.matches(r'^a\\.io/c:') || name.matches(r'^docker\\.io/d:')"}, {"trustPolicies: [", "trustPolicies: [" + policies(199), "name: ratify-p198\n"}, {"trustPolicies: [", "trustPolicies: [" + policies(1), `!name.matches(r'^b\.io/0/')`},
 			{"kind: Verifier\nmetadata: {name: v}", "kind: NamespacedVerifier\nmetadata: {name: v, namespace: m}", "name: ratify-a\n  namespace: m\n"}, {"kind: Verifier\nmetadata: {name: v}", "kind: Verifier\nmetadata: {name: v, namespace: m}", "without: namespace: m"}, {"name: cosign", "name: other, type: cosign", "name: ratify-a\n"},
 			{"name: a,", "name: a, version: 1.0.0,", "name: ratify-a\n"}, {"name: a,", "name: a, tLogVerify: false,", "insecureIgnoreTlog: true\n"}, {"name: a,", "name: a, tLogVerify: true,", "without: insecureIgnore"}, {"name: a,", "name: a, rekorURL: 'https://x',", "url: https://x\n"},

@@ -62,6 +62,22 @@ func TestRefusedParts(t *testing.T) {
 	}
 }
 
+// TestTold tells all that is wrong, and nothing that merely follows from it.
+func TestTold(t *testing.T) {
+	head := base[:strings.Index(base, "spec:")]
+	for _, row := range []struct {
+		reason, text string
+		parts        []string
+	}{
+		{"a document that cannot be read", head + "spec: 1\n", []string{"spec: want an object"}},
+		{"nobody who may sign, and no pods", strings.NewReplacer("[{"+key+"}]", "[]", "spec:", "spec:\n  match: [{version: v1, resource: jobs}]").Replace(base), []string{"spec.authorities: 0 authorities", "spec.match[0]"}},
+	} {
+		if err := converttest.Told(row.text, row.parts...); err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+	}
+}
+
 // TestAccepted converts the base with one thing exchanged, and finds it in what is
 // written.
 func TestAccepted(t *testing.T) {
@@ -77,7 +93,7 @@ func TestAccepted(t *testing.T) {
 		{"{key", "{ctlog: {url: 'https://log'}, key", "url: https://log\n"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: insecureIgnoreTlog"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: asks for no log entry"},
 		{"${one.pub}", "${one.pub}, hashAlgorithm: sha512", "hashAlgorithm: sha512\n"}, {"data: ${one.pub}", "kms: 'awskms:///x'", "kms: awskms:///x\n"}, {key, keyless, "- issuer: a\n              subject: b\n"}, {key, keyless, "without: ctlog"},
 		{key, "keyless: {insecureIgnoreSCT: true, identities: [{issuer: a, subject: b}]}", "insecureIgnoreSCT: true\n"}, {key, "keyless: {url: 'https://x', identities: [{issuer: a, subject: b}]}", "nothing is asked of it: spec.authorities[0].keyless.url"}, {key, keyless, "without: nothing is asked of it"},
-		{"{key", "{attestations: [{name: x, predicateType: vuln}], key", "verifyAttestationSignatures(image, attestations.x, [attestors.authority_0]) >= 1))"}, {"{key", "{attestations: [{name: x, predicateType: vuln}], key", "type: https://cosign.sigstore.dev/attestation/vuln/v1\n"},
+		{"{key", "{attestations: [{name: x, predicateType: vuln}], key", "verifyAttestationSignatures(image, attestations.x, [attestors.authority_0]) >= 1))"}, {"{key", "{attestations: [{name: x, predicateType: vuln}], key", "type: https://cosign.sigstore.dev/attestation/vuln/v1\n"}, {"{key", "{attestations: [{name: x, predicateType: vuln}], key", "without: (verifyAttestationSignatures"},
 		{"{key", "{" + two + "key", "(verifyAttestationSignatures(image, attestations.x, [attestors.authority_0]) >= 1 && verifyAttestationSignatures(image, attestations.z, [attestors.authority_0]) >= 1)"}, {"{key", "{" + two + "key", "without: verifyImageSignatures"},
 		{"authorities: [{", "authorities: [{" + two + keyless + "}, {", "verifyImageSignatures(image, [attestors.authority_1]) >= 1"},
 	}); err != nil {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/traits"
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
 	admission "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
@@ -48,6 +50,9 @@ func TestView(t *testing.T) {
 		if fmt.Sprint(object) != before {
 			t.Errorf("%s: the object is another", c.reason)
 		}
+	}
+	if got := fmt.Sprint(celpolicy.Template(nil).View(map[string]any{"kind": "List"})); got != "map[kind:List]" {
+		t.Error("an object that is seen as it is:", got)
 	}
 	if template.View(nil) != nil {
 		t.Error("what is not there becomes an object")
@@ -465,6 +470,14 @@ func TestShorten(t *testing.T) {
 	}
 }
 
+// TestUnsupported: what is written and would mean nothing here is refused where it stands.
+func TestUnsupported(t *testing.T) {
+	err := celpolicy.Unsupported("spec.a", "a choice")
+	if problem, ok := errors.AsType[*field.Error](err); !ok || problem.Path != "spec.a" || !strings.Contains(err.Error(), "a choice is not supported in this version") {
+		t.Error(err)
+	}
+}
+
 // TestNewPolicy reads the head of a document.
 func TestNewPolicy(t *testing.T) {
 	const version, kind = "policies.kyverno.io/v1", "ValidatingPolicy"
@@ -614,6 +627,12 @@ func TestSeen(t *testing.T) {
 	}
 	if _, ok := seen.Value("other"); ok {
 		t.Error("a variable that nobody has")
+	}
+	request, _ := seen.Value(celpolicy.RequestName)
+	for member, known := range map[string]bool{"operation": true, "options": false} { // what may be absent is found, or nobody knows it
+		if value, found := request.(traits.Mapper).Find(types.String(member)); !found || types.IsError(value) == known {
+			t.Errorf("request.%s: %v, found %t", member, value, found)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -58,6 +59,7 @@ type wide struct {
 	List    []inner          `json:"list"`
 	Map     map[string]inner `json:"map"`
 	JSON    any              `json:"json"`
+	GoName  inner
 }
 
 // TestMeant: what a misspelt field was meant to be is looked for where it stands.
@@ -68,6 +70,7 @@ func TestMeant(t *testing.T) {
 		{`{"map":{"k":{"mesage":"b"}}}`, "map.k.mesage: unknown field", "in a map, whose members have any name"},
 		{`{"named":{"othr":"b"}}`, "named.othr: unknown field: did you mean other?", "in what is embedded by a name"},
 		{`{"othr":"b"}`, "othr: unknown field", "which has no fields without it"},
+		{`{"mesage":"b"}`, "mesage: unknown field", "of a member that has no name in JSON, and is not embedded"},
 		{`{"json":{"mesage":"b"}}`, "", "in JSON that may be anything"},
 		{`{"json":1,"json":2}`, "json: duplicate field", "twice, which is not misspelt"},
 	} {
@@ -100,8 +103,10 @@ func TestPlain(t *testing.T) {
 	if members, _ := got.(map[string]any); err != nil || members["message"] != "a" {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := document.Plain(func() {}); err == nil {
-		t.Errorf("a function became %v", got)
+	for reason, value := range map[string]any{"a function": func() {}, "a number that is too large": json.RawMessage("1e400")} {
+		if got, err := document.Plain(value); err == nil {
+			t.Errorf("%s became %v", reason, got)
+		}
 	}
 }
 

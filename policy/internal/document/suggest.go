@@ -68,7 +68,7 @@ func meant(path string, of reflect.Type) string {
 // fieldsOf returns the fields of a struct by their names in JSON; those of an
 // embedded one are its own.
 func fieldsOf(of reflect.Type) map[string]reflect.Type {
-	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
 	}
 	fields := map[string]reflect.Type{}

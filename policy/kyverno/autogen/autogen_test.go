@@ -141,6 +141,7 @@ func TestOfObjects(t *testing.T) {
 		"{" + pods + "}": true, "{match: {any: [{resources: {kinds: [Service]}}]}}": false,
 		"{" + pods + ", exclude: {any: [{resources: {kinds: [Service]}}]}}":   false,
 		"{" + pods + ", exclude: {any: [{resources: {namespaces: [prod]}}]}}": true,
+		"{" + pods + ", exclude: {any: [{resources: {kinds: [Pod]}}]}}":       true,
 	} {
 		if got, err := autogen.AboutPods(raw(t, text)); got != want || err != nil {
 			t.Errorf("%s: %t, %v", text, got, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -91,6 +92,10 @@ func TestMutate(t *testing.T) {
 		{"mutate: {foreach: [{list: \"['1', '2']\", order: Descending, patchesJson6902: '[{op: add, path: /spec/containers/0, value: {name: \"n{{element}}\", image: i}}]'}]}", strings.Replace(pod, "containers: [", "containers: [{name: n1, image: i}, {name: n2, image: i}, ", 1), policy.Pass, "", "the other way round"},
 		{"mutate: {foreach: [{list: \"['1', '2']\", patchStrategicMerge: {spec: {containers: [{name: 'n{{element}}', image: i}]}}}]}", strings.Replace(pod, "containers: [", "containers: [{name: n1, image: i}, {name: n2, image: i}, ", 1), policy.Pass, "", "merges the other way round, so that the order stays"},
 
+		{"mutate: {foreach: [{" + list + ", patchesJson6902: '[{op: add, path: /metadata/labels/a, value: b}]'}]}", labels(", a: b"), policy.Pass, "", "a loop in which no variable stands"},
+		{"mutate: {foreach: [{list: \"[`null`, 'x']\", patchesJson6902: '[{op: add, path: \"/metadata/labels/i{{elementIndex}}\", value: \"{{element}}\"}]'}]}", labels(", i1: x"), policy.Pass, "", "an element that is null"},
+		{"mutate: {foreach: [{list: \"['a', 'other']\", patchStrategicMerge: {metadata: {labels: {(team): '{{element}}', a: b}}}}]}", labels(", a: b"), policy.Pass, "", "an anchor that leaves the object alone for one element"},
+
 		{"preconditions: {all: [{key: '{{request.name}}', operator: Equals, value: other}]}, mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}", "", policy.Skipped, "preconditions not met", "preconditions that are not met"},
 		{"context: [{name: c, configMap: {name: gone}}], mutate: {patchStrategicMerge: {metadata: {labels: {a: '{{c.data.x}}'}}}}", "", policy.Undecided, "there is no cluster", "a context that cannot be had"},
 		{"context: [{name: c, configMap: {name: gone}}], mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}", labels(", a: b"), policy.Pass, "", "a context that nothing reads"},
@@ -134,6 +139,8 @@ func TestMutateErrors(t *testing.T) {
 		{"mutate: {patchStrategicMerg: {}}", "did you mean patchStrategicMerge?", "a misspelt field"},
 		{"mutate: {targets: [{kind: Pod}], patchStrategicMerge: {a: b}}", path + ".targets: ", "other objects"},
 		{"mutate: {foreach: []}", path + ".foreach: want 1", "no loop"},
+		{"mutate: {foreach: [" + strings.Repeat("{list: a, patchStrategicMerge: {a: b}}, ", 51) + "]}", path + ".foreach: want 1 to 50", "too many loops"},
+		{"context: [{name: a, variable: {}}], mutate: {patchStrategicMerge: {a: b}}", "spec.rules[0].context[0].variable", "a bad context"},
 		{"mutate: {foreach: [{patchesJson6902: '[]'}]}", path + ".foreach[0].list: is empty", "no list"},
 		{"mutate: {foreach: [{list: a, order: Random, patchesJson6902: '[]'}]}", path + ".foreach[0].order: ", "another order"},
 		{"mutate: {foreach: [{list: a}]}", path + ".foreach[0]: want one of", "a loop that does nothing"},
@@ -143,6 +150,9 @@ func TestMutateErrors(t *testing.T) {
 		if _, err := compile(t, c.body); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
 		}
+	}
+	if _, err := compile(t, "mutate: {foreach: ["+strings.Repeat("{list: a, patchStrategicMerge: {a: b}}, ", 50)+"]}"); err != nil {
+		t.Errorf("as many loops as may be: %v", err)
 	}
 }
 
@@ -194,8 +204,37 @@ func TestChangesOfATarget(t *testing.T) {
 	if want := object(t, "{data: {b: c, a: x, a-seen: x, b-seen: x}}"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := mutate.CompileChanges(o.Context, json.RawMessage(`{"fareach":[]}`), "mutate", nil); err == nil {
+	if _, err := mutate.CompileChanges(o.Context, json.RawMessage(`{"patchStrategicMerge":{"a":"b"},"fareach":[]}`), "mutate", nil); err == nil {
 		t.Error("a misspelt field")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := changes.Apply(ctx, variable.Context{"target": target}, target); got != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("the time ends: %v, %v", got, err)
+	}
+}
+
+// TestWithoutARequest: a second loop that does not see what the first has made is none.
+func TestWithoutARequest(t *testing.T) {
+	changes, err := mutate.CompileChanges(options(t).Context, json.RawMessage(`{"foreach":[
+		{"list":"['a']","patchesJson6902":"[{op: add, path: /data/a, value: x}]"},
+		{"list":"['b']","patchesJson6902":"[{op: add, path: /data/b, value: x}]"}]}`), "mutate", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := errors.New("unknown")
+	for _, c := range []struct {
+		reason, want string
+		err          error
+	}{
+		{"a request that is known", "{data: {a: x, b: x}}", nil},
+		{"one that is not", "null", unknown},
+	} {
+		request := variable.Defer(func() (any, error) { return map[string]any{}, c.err })
+		got, err := changes.Apply(t.Context(), variable.Context{"request": request}, object(t, "{data: {}}"))
+		if !reflect.DeepEqual(got, object(t, c.want)) || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, %v", c.reason, got, err)
+		}
 	}
 }
 

@@ -66,8 +66,5 @@ func partsOfPath(at string) (string, []string) {
 	if parts[0] != "namespaces" || len(parts) < 2 {
 		return "", parts
 	}
-	if len(parts) == 2 {
-		return parts[1], parts
-	}
 	return parts[1], parts[2:]
 }

@@ -51,16 +51,25 @@ func (w *world) API(_ context.Context, call rulecontext.APICall) (any, error) {
 	if strings.Contains(call.Path, "forbidden") {
 		return nil, errors.New("forbidden")
 	}
+	if strings.Contains(call.Path, "unreadable") {
+		return func() {}, nil
+	}
 	return map[string]any{"items": []any{map[string]any{"name": "a"}, map[string]any{"name": "b"}}, "count": int64(2)}, nil
 }
 
 func (w *world) Service(_ context.Context, call rulecontext.ServiceCall) (any, error) {
-	w.note("%s %s %v %s", call.Method, call.URL, call.Headers, jmespath.Text(call.Body))
+	w.note("%s %s %v %s%s", call.Method, call.URL, call.Headers, jmespath.Text(call.Body), call.CABundle)
+	if strings.Contains(call.URL, "forbidden") {
+		return nil, errors.New("forbidden")
+	}
 	return map[string]any{"ok": true}, nil
 }
 
 func (w *world) ImageData(_ context.Context, reference string, credentials policy.Credentials) (map[string]any, error) {
 	w.note("image %s %v", reference, credentials.Secrets)
+	if reference == "gone" {
+		return nil, errors.New("not found")
+	}
 	return map[string]any{"configData": map[string]any{"architecture": "arm64"}}, nil
 }
 
@@ -171,6 +180,22 @@ func TestEntries(t *testing.T) {
 		{"[{name: g, globalReference: {name: deployments, jmesPath: '[0]'}}]", "g", "global deployments", "global deployments", "", "a global entry"},
 		{"[{name: g, globalReference: {name: late}}]", "g", nil, "", "GlobalContextEntry late: not read yet", "a global entry that is not there yet"},
 
+		{"[{name: m, configMap: {name: '{{to_upper(request.object)}}'}}]", "m", nil, "", "want a string", "a ConfigMap whose name cannot be made"},
+		{"[{name: m, configMap: {name: keys, namespace: '{{to_upper(request.object)}}'}}]", "m", nil, "", "want a string", "or whose namespace cannot"},
+		{"[{name: v, variable: {default: 3}}]", "v", 3.0, "", "", "a default alone"},
+		{"[{name: v, variable: {jmesPath: request.object.spec.none}}, {name: w, variable: {jmesPath: v, default: d}}]", "w", "d", "", "", "a default for an entry that is absent"},
+		{"[{name: c, apiCall: {method: POST, urlPath: /api/v1/a, data: [{key: a, value: '{{to_upper(request.object)}}'}]}}]", "c", nil, "", "want a string", "data that cannot be made"},
+		{"[{name: c, apiCall: {urlPath: /api/v1/unreadable, jmesPath: \"'x'\"}}]", "c", nil, "GET /api/v1/unreadable null", "func()", "an answer that is no JSON"},
+		{"[{name: c, apiCall: {service: {url: 'https://a.example/{{to_upper(request.object)}}'}}}]", "c", nil, "", "want a string", "an address that cannot be made"},
+		{"[{name: c, apiCall: {service: {url: 'https://a.example', caBundle: '{{request.name}}'}}}]", "c.ok", true, "GET https://a.example map[] nullweb", "", "certificates of a variable"},
+		{"[{name: c, apiCall: {service: {url: 'https://a.example', caBundle: '{{to_upper(request.object)}}'}}}]", "c", nil, "", "want a string", "certificates that cannot be made"},
+		{"[{name: c, apiCall: {service: {url: 'https://a.example', headers: [{key: a, value: '{{to_upper(request.object)}}'}]}}}]", "c", nil, "", "want a string", "a header that cannot be made"},
+		{"[{name: c, apiCall: {service: {url: 'https://a.example/forbidden'}}}]", "c", nil, "GET https://a.example/forbidden map[] null", "GET https://a.example/forbidden: forbidden", "a service that refuses"},
+		{"[{name: i, imageRegistry: {reference: '{{to_upper(request.object)}}'}}]", "i", nil, "", "want a string", "a reference that cannot be made"},
+		{"[{name: i, imageRegistry: {reference: \"{{''}}\"}}]", "i", nil, "", "is no text", "an empty reference"},
+		{"[{name: i, imageRegistry: {reference: gone}}]", "i", nil, "image gone []", "image gone: not found", "an image that is gone"},
+		{"[{name: g, globalReference: {name: '{{to_upper(request.object)}}'}}]", "g", nil, "", "want a string", "a global entry whose name cannot be made"},
+
 		{"[]", "serviceAccountName", "deployer", "", "", "the account that asks"},
 		{"[]", "serviceAccountNamespace", "ci", "", "", "its namespace"},
 		{"[]", "images.containers.web.registry", "ghcr.io", "", "", "the images"},
@@ -205,7 +230,15 @@ func TestEntryErrors(t *testing.T) {
 		{"", "[{name: a, variable: {jmesPath: a}}]", "reads a, which is itself", "itself"},
 		{"", "[{name: a, variable: {jmesPath: b}}, {name: b, variable: {value: 1}}]", "context[0]: reads b, which comes later: put it before", "a later one"},
 		{"", "[{name: a, variable: {jmesPath: b.x}}, {name: b, configMap: {name: '{{a}}'}}]", "context[0]: reads b, which comes later", "a circle"},
+		{"", "[{name: a, configMap: {name: '{{b}}'}}, {name: b, variable: {value: 1}}]", "context[0]: reads b, which comes later", "a later one, in a name"},
 		{"", "[{name: a, configMap: {}}]", "context[0].configMap.name: is empty", "no ConfigMap"},
+		{"", "[{name: a, configMap: {name: '{{ a b }}'}}]", "context[0].configMap.name", "no expression as its name"},
+		{"", "[{name: a, configMap: {name: a, namespace: '{{ a b }}'}}]", "context[0].configMap.namespace", "no expression as its namespace"},
+		{"", "[{name: a, apiCall: {urlPath: '/api/{{ a b }}'}}]", "context[0].apiCall.urlPath", "no expression in the path"},
+		{"", "[{name: a, apiCall: {service: {url: 'https://{{ a b }}'}}}]", "context[0].apiCall.service.url", "no expression in the address"},
+		{"", "[{name: a, apiCall: {service: {url: 'https://a', caBundle: '{{ a b }}'}}}]", "context[0].apiCall.service.caBundle", "no expression as certificates"},
+		{"", "[{name: a, apiCall: {service: {url: 'https://a', headers: [{key: x, value: a}, {key: x, value: b}]}}}]", "context[0].apiCall.service.headers[1].key: ", "a header twice"},
+		{"", "[{name: a, apiCall: {urlPath: /api/v1, method: POST, data: [{key: '', value: c}]}}]", "context[0].apiCall.data[0].key: ", "data without a name"},
 		{"team", "[{name: a, configMap: {name: x, namespace: other}}]", "use a ClusterPolicy", "another namespace's ConfigMap"},
 		{"", "[{name: a, apiCall: {urlPath: /api, service: {url: 'https://a'}}}]", "context[0].apiCall: want one of urlPath and service", "two addresses"},
 		{"", "[{name: a, apiCall: {}}]", "context[0].apiCall: want one of", "no address"},
@@ -220,7 +253,11 @@ func TestEntryErrors(t *testing.T) {
 		{"", "[{name: a, imageRegistry: {}}]", "context[0].imageRegistry.reference: is empty", "no image"},
 		{"", "[{name: a, imageRegistry: {reference: x, imageRegistryCredentials: {providers: [me]}}}]", "context[0].imageRegistry.imageRegistryCredentials.providers[0]: ", "an unknown provider"},
 		{"team", "[{name: a, imageRegistry: {reference: x, imageRegistryCredentials: {secrets: [other/pull]}}}]", "use a ClusterPolicy", "another namespace's secret"},
+		{"", "[{name: a, imageRegistry: {reference: x, imageRegistryCredentials: {secrets: ['']}}}]", "context[0].imageRegistry.imageRegistryCredentials.secrets[0]: ", "a secret without a name"},
+		{"", "[{name: a, imageRegistry: {reference: x, imageRegistryCredentials: {secrets: [/pull]}}}]", "context[0].imageRegistry.imageRegistryCredentials.secrets[0]: ", "a secret of no namespace"},
+		{"", "[{name: a, imageRegistry: {reference: x, imageRegistryCredentials: {secrets: [a/b/c]}}}]", "context[0].imageRegistry.imageRegistryCredentials.secrets[0]: ", "a secret of three parts"},
 		{"", "[{name: a, globalReference: {}}]", "context[0].globalReference.name: is empty", "no entry"},
+		{"", "[{name: a, globalReference: {name: x, jmesPath: 'a b'}}]", "context[0].globalReference.jmesPath", "no expression on an entry"},
 		{"team", "[{name: a, globalReference: {name: deployments}}]", "use a ClusterPolicy", "what is kept of all namespaces"},
 		{"", "[" + strings.Repeat("{name: a, variable: {value: 1}},", 201) + "]", "exceeds the bound", "too many"},
 	} {
@@ -315,6 +352,12 @@ func TestCheckPath(t *testing.T) {
 		{"/api/v1/namespaces/team", "team", true, "the namespace itself"},
 		{"/api/v1/namespaces/team/services/proxy", "", true, "something that is called proxy"},
 		{"/healthz", "", true, "no resource"},
+		{"/apis/apps/v1", "", true, "a group and its version, and no resource"},
+		{"/" + strings.Repeat("a", 8191), "", true, "as long as may be"},
+		{"/" + strings.Repeat("a", 8192), "", false, "a byte more"},
+		{"/other/apps/v1/namespaces/team/deployments", "team", false, "what is not the API, for a Policy"},
+		{`/api/v1/nodes\x`, "", false, "a backslash"},
+		{"/api/v1/nodes\x7f", "", false, "a deletion"},
 
 		{"/api/v1/namespaces/other/secrets", "team", false, "another namespace"},
 		{"/api/v1/namespaces/team/../other/secrets", "team", false, "dots"},
@@ -379,6 +422,13 @@ func TestReading(t *testing.T) {
 		{"{{ request.namespace }}", "the object's namespace"},
 		{"{{ images }}", "images"},
 		{"{{ a b }}", "what the expression"},
+		{"a request.name }}", ""},
+		{"{{ `{\"a\": {{ request.operation }}}`.a }}", ""},
+		{"{{ {a: {b: request.operation}} }}", ""},
+		{"{{ {a: {b: request.name}} }}", "request.name"},
+		{"{{ '}' || request.name }}", "request.name"},
+		{"{{ '}' || request.operation }}", ""},
+		{"{{ request.object.namespace }}", "request.object.namespace"},
 	} {
 		var r rulecontext.Reading
 		r.Value(c.text)

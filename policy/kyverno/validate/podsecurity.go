@@ -27,7 +27,7 @@ func (s *standard) check(q *question, _ variable.Context) outcome {
 	if q.deletes() {
 		return outcome{}
 	}
-	pod, err := podsecurity.PodOf(q.about.Subject.Kind, q.object())
+	pod, err := podsecurity.PodOf(q.about.Subject.Kind, q.about.Subject.Object.Map())
 	if err != nil {
 		return undecided(s.path, err)
 	}

@@ -210,14 +210,6 @@ func (r *Rule) failedBefore(ctx context.Context, about policy.Case) bool {
 // deletes reports whether the object of a question is deleted.
 func (q *question) deletes() bool { return q.about.Subject.Operation == "DELETE" }
 
-// object returns what the rule looks at: the object, or at its deletion what it was.
-func (q *question) object() map[string]any {
-	if s := q.about.Subject; s.Object.IsZero() {
-		return s.OldObject.Map()
-	}
-	return q.about.Subject.Object.Map()
-}
-
 type compiler struct {
 	Options
 	rule string

@@ -43,7 +43,10 @@ func (l limits) Get(_ context.Context, ref cel.ResourceRef) (map[string]any, err
 	return l.list[0].(map[string]any), nil
 }
 
-func (l limits) List(context.Context, cel.ResourceRef, map[string]string) (map[string]any, error) {
+func (l limits) List(_ context.Context, _ cel.ResourceRef, labels map[string]string) (map[string]any, error) {
+	if labels["of"] == "forbidden" {
+		return nil, errors.New("forbidden")
+	}
 	return map[string]any{"items": l.list}, nil
 }
 
@@ -51,7 +54,10 @@ func (l limits) Post(context.Context, cel.ResourceRef, map[string]any) (map[stri
 	return nil, errors.New("unexpected")
 }
 
-func (l limits) Kind(context.Context, string, string) (string, string, string, error) {
+func (l limits) Kind(_ context.Context, _, kind string) (string, string, string, error) {
+	if kind == "Unknown" {
+		return "", "", "", errors.New("no such kind")
+	}
 	return "example.com", "v1", "limits", nil
 }
 
@@ -128,7 +134,10 @@ func TestValidate(t *testing.T) {
 		{"validate: {anyPattern: [{spec: {(hostNetwork): true, x: y}}]}", two, policy.Skipped, "", "all leave it alone"},
 		{"validate: {anyPattern: [{spec: {(hostNetwork): true, x: y}}, {spec: {hostPID: true}}]}", two, policy.Fail, "rule r[1] failed", "one leaves it alone, and one does not hold"},
 
+		{"validate: {anyPattern: [{metadata: {name: '{{request.object.none}}'}}]}", two, policy.Undecided, "validate.anyPattern[0]: ", "a variable that is not there, in one of several"},
+
 		{"validate: {deny: {}}", two, policy.Fail, "validation error: rule r failed", "always"},
+		{"validate: {deny: {conditions: {any: [{key: 2h, operator: AnyIn, value: 1h-5Gi}]}}}", two, policy.Fail, "", "a condition that holds in one reading and not in another"},
 		{"validate: {message: 'no {{request.name}}', deny: {conditions: {any: [{key: '{{request.name}}', operator: Equals, value: web}]}}}", two, policy.Fail, "no web", "a condition that holds"},
 		{"validate: {message: nay, deny: {conditions: {any: [{key: '{{request.name}}', operator: Equals, value: other}]}}}", two, policy.Pass, "", "a condition that does not"},
 		{"validate: {message: nay, deny: {conditions: {all: [{key: a, operator: Equals, value: a, message: its own}]}}}", two, policy.Fail, "nay; its own", "the condition's message"},
@@ -160,6 +169,9 @@ func TestValidate(t *testing.T) {
 		{"validate: {foreach: [{" + list + ", elementScope: false, pattern: {spec: {hostNetwork: false}}}]}", two, policy.Pass, "", "the object in place of the element"},
 		{"validate: {foreach: [{" + list + ", elementScope: false, pattern: {spec: {hostNetwork: true}}}]}", two, policy.Fail, "", "the object in place of the element, and it fails"},
 		{"validate: {foreach: [{list: '[`1`]', elementScope: true, pattern: {a: b}}]}", two, policy.Undecided, "elementScope is true", "a scope that cannot be"},
+		{"validate: {foreach: [{list: '[`null`]', deny: {}}]}", two, policy.Skipped, "no element", "an element that is null"},
+		{"validate: {foreach: [{" + list + ", elementScope: true, pattern: {image: '*:*'}}]}", two, policy.Pass, "", "the element, in words"},
+		{"validate: {foreach: [{list: '[`1`]', elementScope: false, pattern: {spec: {hostNetwork: false}}}]}", two, policy.Pass, "", "the object, and an element that is none"},
 		{"validate: {foreach: [{list: '[`1`]', pattern: {spec: {hostNetwork: true}}}]}", two, policy.Fail, "", "an element that is no object leaves the object"},
 		{"validate: {foreach: [{" + list + ", foreach: [{list: 'split(element.image, `\":\"`)', deny: {conditions: {all: [{key: '{{element0.name}}{{element1}}{{elementIndex1}}', operator: Equals, value: blatest1}]}}}]}]}", two, policy.Fail, "validation failure: validation failure: ", "a loop in a loop"},
 
@@ -185,6 +197,9 @@ func TestValidate(t *testing.T) {
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone}, expressions: [{expression: 'true'}]}}", two, policy.Undecided, "there is none", "a parameter that is gone"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone, parameterNotFoundAction: Allow}, expressions: [{expression: 'false'}]}}", two, policy.Pass, "", "a parameter that may be gone"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: forbidden}, expressions: [{expression: 'true'}]}}", two, policy.Undecided, "forbidden", "a parameter that cannot be read"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {}}, expressions: [{expression: 'size(object.spec.containers) >= params.max'}]}}", two, policy.Fail, "", "two parameters, of which the first is not reached"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {matchLabels: {of: forbidden}}, parameterNotFoundAction: Allow}, expressions: [{expression: 'true'}]}}", two, policy.Undecided, "forbidden", "parameters that cannot be listed"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Unknown}, paramRef: {name: a}, expressions: [{expression: 'true'}]}}", two, policy.Undecided, "no such kind", "parameters of a kind that is not there"},
 	} {
 		r, err := compile(t, options(t), c.body)
 		if err != nil {
@@ -208,7 +223,19 @@ func TestValidate(t *testing.T) {
 func TestValidateErrors(t *testing.T) {
 	const path = "spec.rules[0].validate"
 	for _, c := range []struct{ body, want, reason string }{
+		{"validate: null", path + ": is empty", "null"},
 		{"validate: {}", path + ": want one of", "nothing"},
+		{"validate: {anyPattern: [" + strings.Repeat("{a: b}, ", 201) + "]}", path + ".anyPattern: want 1 to 200", "too many patterns"},
+		{"validate: {foreach: [" + strings.Repeat("{list: a, deny: {}}, ", 51) + "]}", path + ".foreach: want 1 to 50", "too many loops"},
+		{"validate: {cel: {expressions: [" + strings.Repeat("{expression: 'true'}, ", 201) + "]}}", path + ".cel.expressions: want 1 to 200", "too much CEL"},
+		{"validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [" + strings.Repeat("{key: a, valueExpression: \"''\"}, ", 201) + "]}}", path + ".cel.auditAnnotations: 201 are more than 200", "too many annotations"},
+		{"validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [{valueExpression: \"''\"}]}}", path + ".cel.auditAnnotations[0].key: is empty", "an annotation without a name"},
+		{"validate: {cel: {expressions: [{expression: \"namespaceObject.status.phase != 'Active'\"}]}}", "namespaceObject.status is not known here", "what nobody knows of the namespace"},
+		{"validate: {cel: {expressions: [{expression: 'true'}], paramKind: {apiVersion: v1}, paramRef: {name: a}}}", path + ".cel.paramKind: want", "parameters without a kind"},
+		{"validate: {cel: {expressions: [{expression: 'true'}], paramKind: {kind: ConfigMap}, paramRef: {name: a}}}", path + ".cel.paramKind: want", "parameters without a version"},
+		{"validate: {cel: {expressions: [{expression: 'true'}], paramKind: {apiVersion: v1, kind: ConfigMap}, paramRef: {}}}", path + ".cel.paramRef: want one of", "neither a name nor a selector"},
+		{"validate: {cel: {expressions: [{expression: 'true'}], paramKind: {apiVersion: v1, kind: ConfigMap}, paramRef: {name: a, selector: {}}}}", path + ".cel.paramRef: want one of", "a name and a selector"},
+		{"validate: {cel: {expressions: [{expression: 'true'}], paramKind: {apiVersion: v1, kind: ConfigMap}, paramRef: {selector: {matchExpressions: [{key: a, operator: Exists}]}}}}", path + ".cel.paramRef.selector.matchExpressions", "a selector that is not understood"},
 		{"validate: {message: m}", path + ": want one of", "a message alone"},
 		{"validate: {pattern: {a: b}, deny: {}}", path + ": want one of", "two things"},
 		{"validate: {pattern: {a: b}, mesage: x}", path + ".mesage: unknown field: did you mean message?", "a misspelt field"},
@@ -270,6 +297,7 @@ func TestOperations(t *testing.T) {
 	}{
 		{"validate: {pattern: {spec: {hostNetwork: false}}}", "DELETE", "", "a pattern says nothing of deletions"},
 		{"validate: {podSecurity: {level: restricted}}", "DELETE", "", "nor does a standard"},
+		{"validate: {foreach: [{list: request.object.spec.containers, elementScope: false, anyPattern: [{spec: {hostNetwork: true}}]}]}", "DELETE", policy.Skipped, "nor do patterns of a loop that are of the object"},
 		{"validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: DELETE}]}}}", "DELETE", policy.Fail, "a deny rule does"},
 		{"validate: {deny: {conditions: {any: [{key: '{{request.object.metadata.name}}', operator: Equals, value: web}]}}}", "DELETE", policy.Fail, "and sees what is deleted"},
 		{"validate: {foreach: [{list: request.object.spec.containers, pattern: {image: '!*:latest'}}]}", "DELETE", policy.Fail, "as does a loop"},
@@ -281,8 +309,8 @@ func TestOperations(t *testing.T) {
 		}
 		s := pod(t, two)
 		s.Operation, s.OldObject, s.Object = c.operation, s.Object, policy.Content{}
-		if got := ask(t, r, s); got.Result != c.want {
-			t.Errorf("%s: %q %v", c.reason, got.Result, got.Reasons)
+		if got := ask(t, r, s); got.Result != c.want || (got.Action == "") != (c.want == "") {
+			t.Errorf("%s: %q %v, action %q", c.reason, got.Result, got.Reasons, got.Action)
 		}
 	}
 }
@@ -382,7 +410,7 @@ func TestWordsForReports(t *testing.T) {
 	if got := ask(t, r, pod(t, "{hostNetwork: true, containers: []}")).Properties; got["team"] != "a" || got["standard"] != "own" || got["controls"] == "" {
 		t.Errorf("properties %v", got)
 	}
-	r, err = compile(t, options(t), "validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [{key: num, valueExpression: 'string(object.metadata.name)'}, {key: none, valueExpression: 'null'}, {key: bad, valueExpression: 'string(object.none)'}]}}")
+	r, err = compile(t, options(t), "validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [{key: num, valueExpression: 'string(object.metadata.name)'}, {key: none, valueExpression: 'null'}, {key: bad, valueExpression: 'string(object.none)'}, {key: empty, valueExpression: \"''\"}]}}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,15 +426,18 @@ func TestExemptions(t *testing.T) {
 	}
 	for _, c := range []struct {
 		exempt []policy.PodSecurityExemption
+		host   bool
 		want   policy.Result
 		reason string
 	}{
-		{nil, policy.Fail, "none"},
-		{[]policy.PodSecurityExemption{{Control: "Host Namespaces"}}, policy.Pass, "the control"},
-		{[]policy.PodSecurityExemption{{Control: "HostPath Volumes"}}, policy.Fail, "another control"},
-		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, policy.Undecided, "no control"},
+		{nil, true, policy.Fail, "none"},
+		{[]policy.PodSecurityExemption{{Control: "Host Namespaces"}}, true, policy.Pass, "the control"},
+		{[]policy.PodSecurityExemption{{Control: "HostPath Volumes"}}, true, policy.Fail, "another control"},
+		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, true, policy.Undecided, "no control"},
+		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, false, policy.Pass, "no control, and none is needed"},
 	} {
-		got := r.Validate(t.Context(), policy.Case{Subject: pod(t, "{hostNetwork: true, containers: [{name: a, image: x}]}"), Exempt: c.exempt})
+		spec := fmt.Sprintf("{hostNetwork: %t, containers: [{name: a, image: x}]}", c.host)
+		got := r.Validate(t.Context(), policy.Case{Subject: pod(t, spec), Exempt: c.exempt})
 		if got.Result != c.want {
 			t.Errorf("%s: %q %v", c.reason, got.Result, got.Reasons)
 		}

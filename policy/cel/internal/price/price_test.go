@@ -3,6 +3,7 @@ package price_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,10 +19,15 @@ import (
 
 const meterName = "@meter"
 
+// long999 is a text that weighs 999.
+var long999 = strings.Repeat("x", 999*16)
+
 func newEnv(t testing.TB) *celgo.Env {
 	t.Helper()
 	env, err := celgo.NewEnv(
 		celgo.Variable("x", celgo.DynType), celgo.Variable("long", celgo.StringType), celgo.Variable("list", celgo.ListType(celgo.DynType)),
+		celgo.Variable("texts", celgo.DynType), celgo.Variable("moreTexts", celgo.DynType), celgo.Variable("members", celgo.DynType), celgo.Variable("moreMembers", celgo.DynType),
+		celgo.Variable("named", celgo.DynType), celgo.Variable("moreNamed", celgo.DynType),
 		celgo.Variable("half", celgo.StringType), celgo.Variable("million", celgo.ListType(celgo.DynType)), celgo.Variable("more", celgo.ListType(celgo.DynType)),
 		celgo.OptionalTypes(), celgo.CrossTypeNumericComparisons(true), ext.Strings(), ext.Lists(), ext.Sets(), ext.Math(), ext.Encoders(), ext.Bindings(),
 		ext.TwoVarComprehensions(), k8s.Lists(), k8s.Regex(), k8s.URLs(), k8s.Quantity(), k8s.IP(), k8s.CIDR(), k8s.SemverLib(), k8s.Format(),
@@ -88,9 +94,39 @@ func evaluate(t testing.TB, env *celgo.Env, expression string, m *meter) (ref.Va
 	value, _, err := p.Eval(map[string]any{
 		"x":    map[string]any{"text": "abc", "n": int64(3), "d": 1.5, "b": []byte("xyz"), "list": []any{"a", "b"}, "nil": nil, "deep": map[string]any{"a": []any{int64(1)}}},
 		"long": strings.Repeat("x", 32_000), "list": many, meterName: m,
+		"texts": func() any { return texts(1000) }, "moreTexts": func() any { return texts(1001) },
+		"members": func() any { return members(1000) }, "moreMembers": func() any { return members(1001) },
+		"named": func() any { return named(1001) }, "moreNamed": func() any { return named(1002) },
 		"half": strings.Repeat("x", 2<<20), "million": func() any { return make([]any, 1_000_000) }, "more": func() any { return make([]any, 1_000_001) },
 	})
 	return value, err
+}
+
+// texts weigh 1000 each, and are no decoded JSON.
+func texts(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = long999
+	}
+	return list
+}
+
+// members weigh 1000 each, and are no decoded JSON.
+func members(n int) map[int]string {
+	object := make(map[int]string, n)
+	for i := range n {
+		object[i] = long999
+	}
+	return object
+}
+
+// named weigh 999 each.
+func named(n int) map[string]any {
+	object := make(map[string]any, n)
+	for i := range n {
+		object[strconv.Itoa(i)] = long999[16:]
+	}
+	return object
 }
 
 // TestPriceChangesNoResult compares each expression with what it is without prices.
@@ -98,7 +134,7 @@ func TestPriceChangesNoResult(t *testing.T) {
 	env := newEnv(t)
 	for _, expression := range []string{
 		"1 + 2 * 3 - 4 / 2 % 3", "1.5 + 2.5", "-x.n", "!true", "1 < 2 && 'a' < 'b' && b'a' <= b'b' && x.text > 'a' && 1 <= 1.5", "dyn(1) < dyn('a')",
-		"'a' + 'b' + x.text", "b'a' + x.b", "[1] + [2]", "x.text + 1", "fails(x.missing)", "fails(x.n)", "unbound(x)", "x.n + x.n", "x.list + ['c']", "x.missing + 1", "1 + x.missing", "x.nil + 1", "x.list + 1", "x.b + 1",
+		"'a' + 'b' + x.text", "b'a' + x.b", "[1] + [2]", "x.text + 1", "fails(x.missing)", "fails(x.n)", "unbound(x)", "x.n + x.n", "x.list + ['c']", "x.missing + 1", "1 + x.missing", "x.nil + 1", "x.list + 1", "x.list + x.n", "x.b + x.n", "x.text + x.n", "x.b + 1",
 		"timestamp('2026-01-01T10:00:00Z') + duration('1h')", "duration('1h') + duration('1m')", "timestamp('2026-01-01T10:00:00Z') - timestamp('2026-01-01T09:00:00Z')",
 		"timestamp('2026-01-01T10:00:00Z').getHours()", "timestamp('2026-01-01T10:00:00Z').getHours('+02:00')", "duration('90m').getMinutes()", "dyn('a').getHours()",
 		"x == x", "x != x", "x.deep == {'a': [1]}", "x.nil == null", "dyn(1) == 1.0", "x.text == 1", "x.missing == 1", "1 == x.missing", "x.list == ['a', 'b']",
@@ -168,6 +204,7 @@ func TestPrices(t *testing.T) {
 		{"a map costs its entries", "{1: x.n, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6, 7: 7, 8: 8, 9: 9, 10: 10, 11: 11, 12: 12, 13: 13, 14: 14, 15: 15, 16: 16} == {1: 2}", 17, 17},
 		{"that two texts differ is found by their length, too", "long != long || true", 4000, 4000},
 		{"and what is in them", "{1: dyn(long)} == {1: dyn(long)}", 4000, 4002},
+		{"a pattern without braces costs its length", "long.matches('abc|bcd') || true", 6002, 6002},
 		{"constants are computed when the program is made", "int('1') + size('a' + 'b')", 0, 0},
 	}
 	env := newEnv(t)
@@ -188,6 +225,7 @@ func TestRefusals(t *testing.T) {
 	thousand := "lists.range(1000)"
 	tests := []struct{ reason, refused, twin string }{
 		{"a text that grows too large", thousand + ".map(i, long).join() == ''", "[long, long].join() != ''"},
+		{"a text that has grown to the bound, and a letter", "[half, half, 'x'].join() != ''", "[half, half].join() != ''"},
 		{"joined by what is large", thousand + ".map(i, 'a').join(long) == ''", "['a', 'a'].join(long) != ''"},
 		{"replaced by what is large", "long.replace('x', long) == ''", "long.replace('y', long) != ''"},
 		{"bytes that grow too large", "cel.bind(a, bytes(" + thousand + ".map(i, long.substring(0, 4000)).join()), a + a) == b''", "bytes(long) + bytes(long) != b''"},
@@ -228,6 +266,14 @@ func TestMeterStops(t *testing.T) {
 		{"what it made is less", "'%s'.format([long]).size() > 0", 5000, nil},
 		{"the first of two lists is large, and none of its items are compared", "sets.contains(more, [])", price.MaxCost, errSpent},
 		{"as large as may be", "sets.contains(million, [])", price.MaxCost, nil},
+		{"a list that weighs more than may be", "moreTexts == 1", price.MaxCost, errSpent},
+		{"as much as may be", "texts == 1", price.MaxCost, nil},
+		{"a map that weighs more than may be", "moreMembers == 1", price.MaxCost, errSpent},
+		{"as much as may be", "members == 1", price.MaxCost, nil},
+		{"an object whose last name comes up to the bound, and has a value", "moreNamed == 1", price.MaxCost, errSpent},
+		{"an object that is a name short of it", "named == 1", price.MaxCost, nil},
+		{"a list that has another in it many times, and that one a third", "cel.bind(a, list.map(i, 1), cel.bind(b, list.map(i, a), cel.bind(c, list.map(i, b), cel.bind(d, list.map(i, c), d == d))))", price.MaxCost, errSpent},
+		{"a map that has another in it twice, and that one a third, and so on", "cel.bind(a, x, " + strings.Repeat("cel.bind(a, {1: a, 2: a}, ", 40) + "a == a" + strings.Repeat(")", 41), price.MaxCost, errSpent},
 		{"the second one is large", "sets.contains([], more)", price.MaxCost, errSpent},
 		{"as large as may be", "sets.contains([], million)", price.MaxCost, nil},
 	}

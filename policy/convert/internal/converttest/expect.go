@@ -80,6 +80,25 @@ func Accepted(base string, rows []Exchange) error {
 	return errors.Join(wrong...)
 }
 
+// Told refuses a text for what is wrong with it, in the order of reading, and for nothing
+// that merely follows: each of the parts belongs to a problem, and each problem to a part.
+func Told(text string, parts ...string) error {
+	filled, err := Fill(text)
+	if err != nil {
+		return err
+	}
+	refusal := new(convert.Refusal)
+	if out, err := convert.Convert(filled, Options()); !errors.As(err, &refusal) {
+		return fmt.Errorf("%s: no refusal, but %d bytes and %w", parts[0], len(out), err)
+	}
+	for i, part := range parts {
+		if len(refusal.Problems) != len(parts) || !strings.Contains(refusal.Problems[i].Error(), part) {
+			return fmt.Errorf("want %q in\n%w", parts, refusal)
+		}
+	}
+	return nil
+}
+
 // convert converts the base with the exchange made.
 func (e Exchange) convert(base string) ([]byte, error) {
 	if !strings.Contains(base, e[0]) {

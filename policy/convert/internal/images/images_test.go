@@ -2,6 +2,7 @@ package images
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,7 +49,7 @@ func TestScopes(t *testing.T) {
 		{"example.com/a", "example.com", true}, {"example.com", "example.com/a", false}, {"example.com", "example.com", false},
 		{"example.com/ab", "example.com/a", false}, {"example.com/a:v1", "example.com/a", true}, {"example.com/a:v10", "example.com/a:v1", false},
 		{"r.example.com/a", "*.example.com", true}, {"notexample.com", "*.example.com", false}, {"example.com", "", true},
-		{"index.docker.io/library/x", "docker.io/library", true}, {"", "example.com", false}, {"", "", false}, {"", "*.example.com", false},
+		{"index.docker.io/library/x", "docker.io/library", true}, {"", "example.com", false}, {"", "", false}, {"", "*.example.com", false}, {"", "example.com/a", false}, {"/a", "example.com/a", false},
 		{"*.r.example.com", "*.example.com", true}, {"*.example.com", "*.r.example.com", false}, {"r.example.com:5000/a", "*.example.com", true}, {"example.com", "*.example.com", false},
 		{"example.com:5000", "example.com", false}, {"example.com/a@sha256:" + digest, "example.com/a", true}, {"example.com/a:v1@sha256:" + digest, "example.com/a:v1", false},
 	} {
@@ -126,6 +127,40 @@ func TestSelections(t *testing.T) {
 		_, got, _ := strings.Cut(expression, ".exists(name, ")
 		if got = strings.ReplaceAll(got, "\n    ", " "); got != row.cel+")" {
 			t.Errorf("%s: got %s, want %s)", row.reason, got, row.cel)
+		}
+	}
+}
+
+// TestScopesWithin leaves out of a scope those that are more specific, and no others.
+func TestScopesWithin(t *testing.T) {
+	list := []Scope{"example.com/a", "", "example.com", "example.org/a", "example.com/b:v1"}
+	for than, want := range map[Scope][]Test{
+		"":              {list[0].Test(), list[2].Test(), list[3].Test(), list[4].Test()},
+		"example.com":   {list[0].Test(), list[4].Test()},
+		"example.com/a": nil,
+	} {
+		if got := ScopesWithin(list, than); !slices.Equal(got, want) {
+			t.Errorf("within %q lie %v, want %v", than, got, want)
+		}
+	}
+}
+
+// TestSpellings writes names as a source compares them: with a tag beside a digest, and
+// the hub by its other name, where it does so.
+func TestSpellings(t *testing.T) {
+	for _, row := range []struct {
+		reason     string
+		spelling   Spelling
+		has, lacks string
+	}{
+		{"by identity", ByIdentity, `? "docker.io" :`, `? "index.docker.io" :`},
+		{"a digest alone", ByIdentity, `ref.find("@.*$")`, `ref.find("(:[^/:@]+)?(@[^/]*)?$")`},
+		{"as written", AsWritten, `? "index.docker.io" :`, `? "docker.io" :`},
+		{"a tag beside a digest", AsWritten, `ref.find("(:[^/:@]+)?(@[^/]*)?$")`, `ref.find("@.*$")`},
+	} {
+		got := Selection{Spelling: row.spelling, Takes: All{}}.Reference("why")
+		if got.Comment != "why" || !strings.Contains(got.Expression, row.has) || strings.Contains(got.Expression, row.lacks) {
+			t.Errorf("%s: %q and %s", row.reason, got.Comment, got.Expression)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (s Selection) Reference(comment string) said.ImageReference {
 	if every, ok := s.Takes.(All); !ok || len(every) > 0 || len(s.Before) == 0 {
 		lines = append(lines, s.Takes.cel())
 	}
-	if several, ok := s.Takes.(Some); ok && len(several) > 1 && len(s.Before) > 0 {
+	if several, _ := s.Takes.(Some); len(several) > 1 && len(s.Before) > 0 {
 		lines[0] = "(" + lines[0] + ")"
 	}
 	for _, one := range s.Before {

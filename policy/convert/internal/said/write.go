@@ -118,9 +118,6 @@ func (p *Policy) node() (*yaml.Node, error) {
 	if p.Pin == nil {
 		d.Spec.Pin = &Pinning{Mutate: true, Verify: true, Required: true}
 	}
-	if p.Attestors == nil {
-		d.Spec.Attestors = []Attestor{}
-	}
 	root := &yaml.Node{}
 	if err := root.Encode(d); err != nil {
 		return nil, err
@@ -154,7 +151,7 @@ func child(node *yaml.Node, key string) *yaml.Node {
 }
 
 func remark(list *yaml.Node, i int, text string) {
-	if text != "" && i < len(list.Content) {
+	if text != "" {
 		list.Content[i].HeadComment = strings.TrimSuffix(comment(text), "\n")
 	}
 }

@@ -103,7 +103,7 @@ func (c *Conversion) Decode(text []byte, into any, path string) bool {
 
 // readable takes the field and the Go types out of a message of encoding/json.
 func readable(err error) (field, why string) {
-	m := regexp.MustCompile(`cannot unmarshal (\S+) into Go (?:struct field [^.\s]+\.(\S+)|value) of type (\S+)`).FindStringSubmatch(err.Error())
+	m := regexp.MustCompile(`cannot unmarshal (\S+) into Go (?:struct field [^.\s]*\.(\S+)|value) of type (\S+)`).FindStringSubmatch(err.Error())
 	if m == nil {
 		return "", err.Error()
 	}

@@ -22,7 +22,9 @@ type spec struct {
 	Count int      `json:"count"`
 	On    *bool    `json:"on"`
 	Text  string   `json:"text"`
-	Inner struct{} `json:"inner"`
+	Inner struct {
+		Deep string `json:"deep"`
+	} `json:"inner"`
 }
 
 // TestDecode carries a document that is known whole, and refuses it by path with one
@@ -38,6 +40,7 @@ func TestDecode(t *testing.T) {
 		{"a text for a truth", `{"spec": {"on": "true"}}`, "document 2: spec.on: want true or false, found string"},
 		{"a number for a text", `{"spec": {"text": 2}}`, "document 2: spec.text: want a text, found number"},
 		{"a list for an object", `{"spec": {"inner": []}}`, "document 2: spec.inner: want an object, found array"},
+		{"a number inside of what has no name", `{"spec": {"inner": {"deep": 2}}}`, "document 2: spec.inner.deep: want a text, found number"},
 		{"a list for the whole", `[]`, "document 2: want an object, found array"},
 		{"half a number", `{"spec": {"count": 2.5}}`, "document 2: json: cannot unmarshal number 2.5"},
 		{"a field twice", `{"spec": {"count": 2, "count": 3}}`, "document 2: spec.count: duplicate field"},
@@ -78,7 +81,9 @@ func TestSplitRefuses(t *testing.T) {
 	for _, row := range []struct{ reason, text, problem string }{
 		{"the most", strings.Repeat("a: b\n---\n", 100), ""}, {"one more", strings.Repeat("a: b\n---\n", 101), "more than 100 documents"},
 		{"nothing", "", "holds no policy"}, {"comments alone", "# a\n---\n# b\n", "holds no policy"}, {"a list", "[a]", "document 1 is no object"},
-		{"a word", "kind: A\n---\nword", "document 2 is no object"}, {"no text", "kind: \xff", "UTF-8"}, {"no YAML", "kind: A\n---\na: [", "document 2: "},
+		{"a word", "kind: A\n---\nword", "document 2 is no object"}, {"no text", "kind: \xff", "no text in UTF-8"}, {"text in UTF-16", "\xff\xfea\x00:\x00 \x00b\x00", "no text in UTF-8"},
+		{"a word behind what parts documents", "a: b\n--- c\n---\nd: e\n", "read document 1: "}, {"a comment there", "a: b\n--- # c\nd: e\n", ""},
+		{"no YAML", "kind: A\n---\na: [", "document 2: "},
 		{"a key twice", "a: b\na: c", "document 1: "},
 	} {
 		documents, err := source.Split([]byte(row.text))
