@@ -97,7 +97,7 @@ func (s *locker) Save(_ context.Context, parts [][]byte) error {
 func (s *locker) keeper(t *testing.T, g *gate.Gate) *snapshot.Keeper {
 	t.Helper()
 	return must(snapshot.New(snapshot.Options{
-		Memory: g, Store: s, Sealer: must(snapshot.NewSealer(make([]byte, 32)))(t), Room: room, Parts: 1, Interval: time.Minute,
+		Memory: g, Store: s, Sealer: must(snapshot.NewSealer(make([]byte, 32)))(t), Room: room, Parts: 2, Interval: time.Minute,
 		Failed: func(err error) { t.Error(err) },
 	}))(t)
 }
@@ -216,6 +216,9 @@ func TestWhatIsGoneStaysSo(t *testing.T) {
 				}
 			}
 			kept.save(t, before)
+			if apart := len(kept.parts) == 2; apart != (test.gone && !test.again) {
+				t.Errorf("%d parts: what is gone has one of its own", len(kept.parts))
+			}
 			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
 			for range 2 { // and over the next restart
 				after := h.keeping(t, c, nil, signedBy(h.key))

@@ -72,6 +72,7 @@ func (g *Gate) Snapshot(room, parts int) ([][]byte, error) {
 	for _, gone := range g.memory.keptGone() { // first: what is taken away must not be left out
 		w.add(gone, func(p *part) { p.Gone = append(p.Gone, gone) })
 	}
+	w.cut() // versions that do not know of it read the other parts
 	for _, tag := range g.memory.keptTags() {
 		w.add(tag, func(p *part) { p.Tags = append(p.Tags, tag) })
 	}
@@ -92,6 +93,13 @@ type writer struct {
 // partFrame is what a part costs beside its entries, and an entry beside itself.
 const partFrame, entryFrame = 64, 1
 
+// cut begins another part, if one more may be.
+func (w *writer) cut() {
+	if w.size > 0 && len(w.full)+1 < w.most {
+		w.full, w.now, w.size = append(w.full, w.now), part{}, 0
+	}
+}
+
 func (w *writer) add(entry any, put func(*part)) {
 	encoded, err := json.Marshal(entry)
 	if err != nil {
@@ -102,7 +110,7 @@ func (w *writer) add(entry any, put func(*part)) {
 		if len(w.full)+1 >= w.most {
 			return
 		}
-		w.full, w.now, w.size = append(w.full, w.now), part{}, 0
+		w.cut()
 	}
 	put(&w.now)
 	w.size += cost
