@@ -31,8 +31,9 @@ images-check: ## build the images twice, in two folders, and compare every byte 
 	deploy/image/check.sh
 
 .PHONY: test
-test: programs ## every test but those of make long: the product's, with a short run of every fuzz target beside them, and the suites with real programs
-	FUZZTESTS=too $(MAKE) -j4 --output-sync=target unit-unfuzzed fuzz-short suite-cluster suite-rounds suite-cluster-rest suite-programs suite-harness
+test: ## every test but those of make long: the product's, with a short run of every fuzz target beside them, and the suites with real programs
+	FUZZTESTS=too $(MAKE) -j2 --output-sync=target unit-unfuzzed fuzz-short
+	$(MAKE) suites
 
 .PHONY: unit
 unit: ## the product's own tests, and those of what builds its images
