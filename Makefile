@@ -61,17 +61,17 @@ long: ## the suites with what takes minutes, too: each night, and before a relea
 suites: programs ## the suites under test/ but for what takes minutes, three at a time: each waits more than it works
 	$(MAKE) -j3 --output-sync=target suite-cluster suite-rounds suite-cluster-rest suite-programs suite-harness
 
-suite-programs: ## against cosign, crane and registries built from Go modules
+suite-programs: suite-binary ## against cosign, crane and registries built from Go modules
 	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m ./...
 
-suite-harness: ## what the suites against an API server are made of, and a few of the faults of make chaos
+suite-harness: suite-binary ## what the suites against an API server are made of, and a few of the faults of make chaos
 	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m $$($(GO) list ./... | grep /e2e/)
 
 # The suites against a real API server built from Go modules, in three parts, each with an
 # API server of its own.
 E2E = cd test/e2e && ../../$(BIN)/e2e.test -test.count=1 -test.timeout 40m
 
-suite-binary:
+suite-binary: # all of them want it, so that make begins with the first, which take longest
 	@mkdir -p $(BIN)
 	cd test/e2e && $(GO) test -c $(TESTFLAGS) -o ../../$(BIN)/e2e.test .
 
