@@ -13,7 +13,3 @@ func passed(since, now time.Time) time.Duration {
 
 // isBefore reports whether both clocks say so.
 func isBefore(now, end time.Time) bool { return now.Before(end) && now.Round(0).Before(end.Round(0)) }
-
-// past is a time on the wall, or now if a clock that was ahead made it later, or one that
-// is behind takes it for that.
-func past(at, now time.Time) time.Time { return earlier(at.Round(0), now.Round(0)) }

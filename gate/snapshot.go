@@ -132,9 +132,9 @@ func (w *writer) parts() ([][]byte, error) {
 	return out, nil
 }
 
-// past keeps what is of the future for a clock that is behind, or was ahead: a restart must
-// not forget it, and one with the clock right must not make it last.
-func (m *memory) past(at time.Time) time.Time { return past(at, m.options.now()) }
+// past is a time on the wall, or now where that is of the future, to a clock that is behind or
+// was ahead: a restart must not forget it, and one with the clock right must not make it last.
+func (m *memory) past(at time.Time) time.Time { return earlier(at.Round(0), m.options.now().Round(0)) }
 
 // keptGone is when a registry was seen to have no evidence any more where there was some,
 // so that what was proved before is not used after a restart either.
