@@ -66,10 +66,14 @@ func TestTooComplex(t *testing.T) {
 		return err
 	}
 	eventually(t, func(ctx context.Context) error {
-		if err := create(ctx, bare.Name, 1); err == nil {
+		err := create(ctx, bare.Name, 1)
+		if err == nil {
 			return errAdmitted
 		}
-		return nil
+		if strings.Contains(err.Error(), "[unsigned]") { // by both configurations
+			return nil
+		}
+		return err
 	})
 
 	denied(t, "an unsigned image among few values", create(t.Context(), bare.Name, fewer), "unsigned")

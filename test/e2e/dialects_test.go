@@ -82,7 +82,8 @@ func plural(kind string) string {
 }
 
 // awaitRefused returns when the API server asks about a pod of the image and the
-// answer is no, and checks that it says why.
+// answer is no for the reason that the words say. It may know one of the gateway's two
+// configurations before the other: the validating alone refuses for want of a digest.
 func (s *scene) awaitRefused(t *testing.T, image string, words ...string) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {

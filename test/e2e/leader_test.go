@@ -51,14 +51,7 @@ func TestLeader(t *testing.T) {
 		must(t, err)
 		s.awaitConfigurations(t, second)
 		must(t, leads(second))
-		eventually(t, func(ctx context.Context) error {
-			if _, err := s.dryRun(ctx, pod("bare", bare.Name)); err == nil {
-				return errAdmitted
-			}
-			return nil
-		})
-		_, err = s.dryRun(t.Context(), pod("bare", bare.Name))
-		denied(t, "the new leader's configurations", err, "unsigned")
+		s.awaitRefused(t, bare.Name, "[unsigned]")
 	})
 
 	t.Run("the configurations stay without a replica, and go with the ClusterRole", func(t *testing.T) {

@@ -137,14 +137,7 @@ func TestShadow(t *testing.T) {
 	s.endLead(t)
 	s.gateway = s.start(t, gateway.Configuration{})
 	must(t, s.gateway.Ready(t.Context()))
-	eventually(t, func(ctx context.Context) error {
-		if _, err := s.dryRun(ctx, pod("twin", bare.Name)); err == nil {
-			return errAdmitted
-		}
-		return nil
-	})
-	_, err = s.dryRun(t.Context(), pod("twin", bare.Name))
-	denied(t, "the twin, which enforces", err, "unsigned")
+	s.awaitRefused(t, bare.Name, "[unsigned]")
 	s.gateway.Kill()
 	if _, err := s.dryRun(t.Context(), pod("twin", signed.Name)); err == nil {
 		t.Error("the twin, while its gateway is away: it is admitted")
@@ -160,14 +153,6 @@ func TestModeLabel(t *testing.T) {
 	s.put(t, text)
 	bare := s.harbour.Unsigned("shop/bare", "1.0")
 	for _, value := range []string{"shadow", "enforce", "off"} {
-		in := s.in(t, "mode-label-"+value, "quaymaster.dev/mode", value)
-		eventually(t, func(ctx context.Context) error {
-			if _, err := in.dryRun(ctx, pod("bare", bare.Name)); err == nil {
-				return errAdmitted
-			}
-			return nil
-		})
-		_, err := in.dryRun(t.Context(), pod("bare", bare.Name))
-		denied(t, "a namespace with the label "+value, err, "unsigned")
+		s.in(t, "mode-label-"+value, "quaymaster.dev/mode", value).awaitRefused(t, bare.Name, "[unsigned]")
 	}
 }

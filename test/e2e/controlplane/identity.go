@@ -63,6 +63,8 @@ func (c *ControlPlane) Token(ctx context.Context, namespace, name string, audien
 func (c *ControlPlane) anonymous() *rest.Config {
 	return &rest.Config{
 		Host: "https://" + c.address, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.pem},
+		// Whoever wants the warnings sets a handler: printed, they bury why a test failed.
+		WarningHandler: rest.NoWarnings{},
 	}
 }
 
