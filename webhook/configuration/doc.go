@@ -29,6 +29,12 @@
 // that is not redirected is pulled from where it was written; an entry that denies
 // what no target qualifies for does.
 //
+// # What is gone
+//
+// A policy, or mirrors, that are gone are asked about for five seconds more: who deletes
+// a policy and makes it again leaves no time in which it is in force and nobody asks. A
+// policy that is changed counts at once as it is now.
+//
 // # Who decides where
 //
 // A policy that is confined to literal namespaces, as one of a namespace is, makes

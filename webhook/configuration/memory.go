@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,8 +76,12 @@ func (in Input) completed(current *admission.ValidatingWebhookConfiguration) (In
 // input returns what the configurations follow from now.
 func (r *Reconciler) input(ctx context.Context) (Input, error) {
 	in, err := r.options.Source.Input(ctx)
-	if err != nil || len(in.Failed) == 0 {
-		return in, err
+	if err != nil {
+		return Input{}, err
+	}
+	in = r.lingering.with(in, time.Now())
+	if len(in.Failed) == 0 {
+		return in, nil
 	}
 	current, err := r.options.Validating.Get(ctx, Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -43,6 +43,7 @@ func TestNewLeaderRemembers(t *testing.T) {
 			b.source.input.Resources = slices.DeleteFunc(served(), func(r Resource) bool { return r.Kind == "Task" })
 			b.source.input.Failed = []schema.GroupVersion{tekton()}
 			test.later(b)
+			b.lead(t)
 			for range 2 { // what was remembered once is remembered on
 				err := b.reconciler.Reconcile(t.Context())
 				if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
@@ -64,6 +65,7 @@ func TestRemembersKindsAlone(t *testing.T) {
 	b.source.input = input(t, about([]string{"Task"}, in("shop")))
 	b.source.input.Resources = served()[:3]
 	b.source.input.Failed = []schema.GroupVersion{tekton()}
+	b.lead(t)
 	b.round(t)
 	if got := lines(b.validating.object.Webhooks); len(got) != 1 || got[0] != "objects-fail-10s-8d9001d3 In(shop) | CU tekton.dev/v1/tasks" {
 		t.Errorf("got %q", got)

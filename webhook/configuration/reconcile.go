@@ -82,6 +82,8 @@ type Reconciler struct {
 	options Options
 	warned  []Warning
 	told    bool
+	// lingering is what is asked about though nobody wants it any more.
+	lingering lingering
 	// mutating and validating are what the last round that could be made left there.
 	mutating   *admission.MutatingWebhookConfiguration
 	validating *admission.ValidatingWebhookConfiguration
@@ -114,7 +116,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 		if err := r.Reconcile(ctx); err != nil && ctx.Err() == nil {
 			r.options.Failed(err)
 		}
-		if !sleep(ctx, pause, nil) || !sleep(ctx, resync-pause, r.options.Changed) {
+		if !sleep(ctx, pause, nil) || !sleep(ctx, r.lingering.next(time.Now(), resync-pause), r.options.Changed) {
 			return
 		}
 	}

@@ -1,0 +1,134 @@
+package configuration
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// TestWhatIsGoneLingers: what is gone is asked about for lingers more, and what changed is
+// asked about as it is now.
+func TestWhatIsGoneLingers(t *testing.T) {
+	const pods, tasks = " /v1/pods", "tekton.dev/v1/tasks"
+	one, other := about([]string{"Pod"}, named("pods")), about([]string{"Task"}, named("tasks"))
+	for _, row := range []struct {
+		reason string
+		change func(*Input)
+		after  time.Duration
+		asked  []string
+		not    string
+	}{
+		{"nothing is gone", func(*Input) {}, lingers, []string{pods, tasks}, "none"},
+		{"a policy, at once", func(in *Input) { in.Policies = in.Policies[1:] }, 0, []string{pods, tasks}, "none"},
+		{"a policy, shortly before", func(in *Input) { in.Policies = in.Policies[1:] }, lingers - 1, []string{pods, tasks}, "none"},
+		{"a policy, and its time", func(in *Input) { in.Policies = in.Policies[1:] }, lingers, []string{tasks}, pods},
+		{"all of them, at once", func(in *Input) { in.Policies = nil }, 0, []string{pods, tasks}, "none"},
+		{"all of them, and their time", func(in *Input) { in.Policies = nil }, lingers, nil, pods},
+		{"a policy that speaks of less", func(in *Input) { in.Policies = []*policy.Policy{one, about([]string{"Job"}, named("tasks"))} }, 0, []string{pods, "batch/v1/jobs"}, tasks},
+	} {
+		t.Run(row.reason, bubble(func(t *testing.T) {
+			b := newBench(t, input(t, one, other))
+			b.round(t)
+			row.change(&b.source.input)
+			b.round(t)
+			time.Sleep(row.after) //nolint:forbidigo // the clock of the bubble
+			b.round(t)
+			got := strings.Join(lines(b.validating.object.Webhooks), ";")
+			for _, want := range row.asked {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s is not asked about: %s", want, got)
+				}
+			}
+			if strings.Contains(got, row.not) {
+				t.Errorf("%s is asked about: %s", row.not, got)
+			}
+		}))
+	}
+}
+
+// TestComesBack: what is made again while it lingers is there, and lingers anew when it goes.
+func TestComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := []Input{input(t, about([]string{"Pod"})), input(t)}
+		both[0].Mirrors = MirrorsClosed
+		b := newBench(t, both[0])
+		for round := range 4 {
+			b.source.input = both[round%2]
+			b.round(t)
+			time.Sleep(lingers - 1) //nolint:forbidigo // the clock of the bubble
+			b.round(t)
+			got := lines(b.validating.object.Webhooks)
+			if len(got) == 0 || !strings.Contains(strings.Join(got, ";"), "fail") {
+				t.Fatalf("round %d: asked is %q", round, got)
+			}
+		}
+		time.Sleep(time.Nanosecond) //nolint:forbidigo // the clock of the bubble
+		b.round(t)
+		if got := lines(b.validating.object.Webhooks); len(got) != 0 {
+			t.Errorf("its time is over, and asked is %q", got)
+		}
+	})
+}
+
+// TestMirrorsLinger: mirrors that deny close the webhook of pods for lingers more.
+func TestMirrorsLinger(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		now    Mirrors
+		after  time.Duration
+		want   string
+	}{
+		{"as they were", MirrorsClosed, lingers, "-fail-"},
+		{"gone at once", NoMirrors, 0, "-fail-"},
+		{"gone, shortly before", NoMirrors, lingers - 1, "-fail-"},
+		{"gone, and their time", NoMirrors, lingers, ""},
+		{"they do not deny any more, shortly before", MirrorsOpen, lingers - 1, "-fail-"},
+		{"they do not, and the time is over", MirrorsOpen, lingers, "-ignore-"},
+	} {
+		t.Run(row.reason, bubble(func(t *testing.T) {
+			in := input(t)
+			in.Mirrors = MirrorsClosed
+			b := newBench(t, in)
+			b.round(t)
+			b.source.input.Mirrors = row.now
+			b.round(t)
+			time.Sleep(row.after) //nolint:forbidigo // the clock of the bubble
+			b.round(t)
+			got := strings.Join(lines(b.validating.object.Webhooks), ";")
+			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
+				t.Errorf("asked is %q, want %q", got, row.want)
+			}
+		}))
+	}
+}
+
+// TestRunLetsGo: nobody need tell that the time is over.
+func TestRunLetsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, input(t, about([]string{"Pod"})))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.reconciler.Run(ctx)
+		}()
+		time.Sleep(2 * pause) //nolint:forbidigo // the clock of the bubble
+		b.source.set(input(t))
+		b.changed <- struct{}{}
+		synctest.Wait()
+		if got := lines(b.validating.object.Webhooks); len(got) == 0 {
+			t.Error("what went only now is not asked about")
+		}
+		time.Sleep(lingers + pause) //nolint:forbidigo // the clock of the bubble
+		synctest.Wait()
+		if got := lines(b.validating.object.Webhooks); len(got) != 0 {
+			t.Errorf("its time is over, and asked is %q", got)
+		}
+		stop()
+		<-done
+	})
+}
