@@ -89,8 +89,8 @@ func (w *work) readData(ctx context.Context, want policy.Data) (policy.ImageData
 		return data, family.err
 	}
 	children := family.children
-	if want == policy.DataOne {
-		children = onePlatform(children)
+	if one := image.Usual(children); want == policy.DataOne && len(children) > 0 {
+		children = children[one : one+1]
 	}
 	data.Children = make([]policy.ImageManifest, len(children))
 	group, ctx := errgroup.WithContext(ctx)
@@ -133,21 +133,4 @@ func (w *work) readConfig(ctx context.Context, m policy.ImageManifest) (policy.I
 	var err error
 	m.Config, err = w.session.Blob(ctx, w.pinned.Repository(), manifest.Config, maxConfig)
 	return m, err
-}
-
-// onePlatform returns the child for linux/amd64, else the first for linux, else the
-// first.
-func onePlatform(children []image.Descriptor) []image.Descriptor {
-	for _, wanted := range []func(p image.Platform) bool{
-		func(p image.Platform) bool { return p.OS == "linux" && p.Architecture == "amd64" },
-		func(p image.Platform) bool { return p.OS == "linux" },
-		func(image.Platform) bool { return true },
-	} {
-		for i, child := range children {
-			if child.Platform != nil && wanted(*child.Platform) {
-				return children[i : i+1]
-			}
-		}
-	}
-	return children[:min(1, len(children))]
 }

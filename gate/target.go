@@ -8,14 +8,15 @@ import (
 
 // FailOpen reports whether a call about the subject that nobody could decide (a
 // panic, a full queue, a body that was cut) may be admitted: only where every
-// policy that may speak of the subject fails open or enforces nothing. It looks at
-// the subject's group, version, kind, subresource and namespace. Without policies
-// nothing is known, and the answer is no.
+// policy that may speak of the subject fails open or enforces nothing, and no override
+// denies anything there: an image that nobody looked at may be the one that is denied. It
+// looks at the subject's group, version, kind, subresource, namespace and time. Without
+// policies nothing is known, and the answer is no.
 func (s Snapshot) FailOpen(subject *policy.Subject) bool {
 	if s.Policies == nil {
 		return false
 	}
-	if s.Mirrors.Denies() && subject.Kind == "Pod" {
+	if s.Mirrors.Denies() && subject.Kind == "Pod" || s.Policies.MayDeny(subject) {
 		return false
 	}
 	for _, p := range s.Policies.Policies() {

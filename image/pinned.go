@@ -1,6 +1,9 @@
 package image
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Descriptor says what bytes are: their digest and, once known, their media
 // type and size. It is the part of an OCI descriptor that this product uses.
@@ -33,6 +36,22 @@ func (p Platform) String() string {
 		parts = append(parts, p.Variant)
 	}
 	return strings.Join(parts, "/")
+}
+
+// Usual returns which of the children of an index a node of linux/amd64 runs, as containerd
+// chooses: the first without a variant, which v1 is. Where there is none, it is the first of
+// another variant, of Linux, or at all. Of none it is 0.
+func Usual(children []Descriptor) int {
+	for _, fits := range []func(p Platform) bool{
+		func(p Platform) bool { return p.String() == "linux/amd64" || p.String() == "linux/amd64/v1" },
+		func(p Platform) bool { return p.OS == "linux" && p.Architecture == "amd64" },
+		func(p Platform) bool { return p.OS == "linux" },
+	} {
+		if i := slices.IndexFunc(children, func(d Descriptor) bool { return d.Platform != nil && fits(*d.Platform) }); i >= 0 {
+			return i
+		}
+	}
+	return 0
 }
 
 // Pinned is a reference together with the digest it stands for. Only Ref.Pin

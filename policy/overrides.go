@@ -137,6 +137,16 @@ func (s *Set) Overriding(subject *Subject) *Overriding {
 	return o
 }
 
+// MayDeny reports whether an override is in force that may deny what a subject runs, for
+// whoever cannot look at its images.
+func (s *Set) MayDeny(subject *Subject) bool {
+	if s.overrides == nil {
+		return false
+	}
+	denies := func(one *Override) bool { return one.Effect == OverrideDeny && one.about(subject) != silent }
+	return slices.ContainsFunc(s.overrides.near(subject), func(list []*Override) bool { return slices.ContainsFunc(list, denies) })
+}
+
 // near returns the overrides that may speak of a subject.
 func (x *overrides) near(subject *Subject) [][]*Override {
 	if subject.Bare && subject.Namespace == "" { // it may be in any

@@ -27,6 +27,9 @@ const (
 	// the annotations of a manifest, and that has maxManifest at most. Where a type is
 	// asked for by itself, it is a quarter of the list.
 	maxReferrerEntry = maxManifest
+	// maxBlank is the white space between two values of a list, in bytes, which has to be
+	// held, too: a list that is laid out for people has some dozens.
+	maxBlank = 64 << 10
 	// maxAnnotation is the size of an annotation that is kept of an entry, in
 	// bytes: a URI.
 	maxAnnotation = 1 << 10

@@ -153,7 +153,7 @@ type Client struct {
 	caller      Caller
 	tokens      *login.Tokens
 	turns       *memory.Map[int]  // whose credential does for a repository, where it is not the first
-	missing     *memory.Map[bool] // repositories without referrers API
+	missing     *memory.Map[bool] // repositories without referrers API, by apiOf
 	meter       *Meter
 	seen        func(host string, status int, took time.Duration) // may be nil
 	from        Provenance
@@ -184,7 +184,7 @@ func New(config Config, options ...Option) (*Client, error) {
 		lanes:    lanes, allowance: allowance.New(),
 		tokens:  login.NewTokens(),
 		turns:   newTurns(),
-		missing: memory.New[bool](maxMissing, missingAge),
+		missing: newMissing(),
 	}
 	if client.userAgent == "" {
 		client.userAgent = "quaymaster"
@@ -238,7 +238,7 @@ func (c *Client) With(meter *Meter) *Client {
 }
 
 // WithCredentials returns a Client that shares connections and limits with c
-// but asks with other credentials, and shares no token with it.
+// but asks with other credentials, and shares no token with it, nor what it was answered.
 func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 	if err := (Config{Credentials: sources}).check(); err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 	other := *c
 	other.credentials = slices.Clone(sources)
 	other.from = Provenance{}
-	other.tokens, other.turns = login.NewTokens(), newTurns()
+	other.tokens, other.turns, other.missing = login.NewTokens(), newTurns(), newMissing()
 	return &other, nil
 }
 
@@ -259,9 +259,11 @@ func (c *Client) Insecure() *Client {
 	other := *c
 	other.roads = c.roads.insecure()
 	other.schemes.bare = memory.New[bool](maxMissing, missingAge)
-	other.tokens, other.turns = login.NewTokens(), newTurns()
+	other.tokens, other.turns, other.missing = login.NewTokens(), newTurns(), newMissing()
 	return &other
 }
+
+func newMissing() *memory.Map[bool] { return memory.New[bool](maxMissing, missingAge) }
 
 func newTurns() *memory.Map[int] { return memory.New[int](maxMissing, missingAge) }
 

@@ -151,10 +151,10 @@ func TestCollectionBounds(t *testing.T) {
 	}
 }
 
-// TestWhole: what waits to be taken is bounded, and the end of what is read is no failure.
-func TestWhole(t *testing.T) {
+// TestPaced: what waits to be taken is bounded, and the end of what is read is no failure.
+func TestPaced(t *testing.T) {
 	taken := int64(0)
-	reader := &whole{from: strings.NewReader("12345678"), most: 5, taken: func() int64 { return taken }}
+	reader := &paced{from: strings.NewReader("12345678"), most: 5, taken: func() int64 { return taken }}
 	for _, test := range []struct {
 		reason  string
 		taken   int64
@@ -183,8 +183,9 @@ func TestLacksReferrers(t *testing.T) {
 		lacks, remembered bool
 	}{
 		{http.StatusNotFound, "", true, true},
-		{http.StatusNotFound, errcode.ErrorCodeManifestUnknown, true, true},
-		{http.StatusNotFound, errcode.ErrorCodeNameUnknown, true, false}, // of a repository that there is not
+		{http.StatusNotFound, errcode.ErrorCodeUnsupported, true, true},
+		{http.StatusNotFound, errcode.ErrorCodeManifestUnknown, true, false}, // of a digest that there is not
+		{http.StatusNotFound, errcode.ErrorCodeNameUnknown, true, false},     // of a repository that there is not
 		{http.StatusMethodNotAllowed, "", true, true},
 		{http.StatusNotAcceptable, "", true, true},
 		{http.StatusNotImplemented, "", true, true},
@@ -194,14 +195,17 @@ func TestLacksReferrers(t *testing.T) {
 		{http.StatusForbidden, "", false, false},
 		{http.StatusInternalServerError, errcode.ErrorCodeUnsupported, false, false},
 	} {
-		client, q := &Client{missing: memory.New[bool](1, time.Hour)}, question{repository: image.MustParse("reg.example/app").Repository()}
+		client, q := &Client{missing: newMissing()}, question{repository: image.MustParse("reg.example/app").Repository(), reference: "sha256:0"}
 		failure := &Error{Status: test.status}
 		if test.code != "" {
 			failure.Err = errcode.Errors{{Code: test.code}}
 		}
 		lacks := client.lacksReferrers(q, failure)
-		if remembered, _ := client.missing.Get(q.repository.String()); lacks != test.lacks || remembered != test.remembered {
+		if remembered, _ := client.missing.Get("reg.example/app@sha256"); lacks != test.lacks || remembered != test.remembered {
 			t.Errorf("%d %s: lacks it %t, remembered %t", test.status, test.code, lacks, remembered)
+		}
+		if remembered, _ := client.missing.Get("reg.example/app@sha512"); remembered {
+			t.Errorf("%d %s: it is remembered for another algorithm", test.status, test.code)
 		}
 	}
 }

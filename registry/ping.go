@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
@@ -117,6 +118,17 @@ func isChallenge(header string) bool {
 	return (strings.EqualFold(scheme, "Basic") || strings.EqualFold(scheme, "Bearer")) &&
 		strings.Contains(strings.ToLower(parameters), "realm=")
 }
+
+// IsLimited reports whether an account has reached its limit, and was told so (429) or was
+// not even asked for: that speaks against no registry, since other accounts are answered.
+func (e *Error) IsLimited() bool {
+	_, rests := errors.AsType[*allowance.LimitedError](e.Err)
+	return rests || e.Status == http.StatusTooManyRequests
+}
+
+// HasAnswered reports whether the registry answered at all. An error of its own (5xx) may
+// be about one image alone, as where it stands before another registry.
+func (e *Error) HasAnswered() bool { return e.Status != 0 }
 
 // IsSilence reports whether a failure speaks against the registry as a whole:
 // nobody answered, or with an error of its own (429, 5xx). What it said of one

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 	if repository.IsZero() || digest.IsZero() {
 		return nil, q.fail(image.Corrupt, errors.New("the repository or the digest is empty"))
 	}
-	if missing, _ := c.missing.Get(repository.String()); missing {
+	if missing, _ := c.missing.Get(apiOf(q)); missing {
 		return c.referrersTag(ctx, q, digest, artifactTypes)
 	}
 	if len(artifactTypes) == 1 {
@@ -101,27 +102,34 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 	}
 }
 
-// lacksReferrers reports whether a failure means that the API is not there,
-// and remembers it for the repository. An unknown repository means nothing:
-// registries with the API answer 404 for it, too.
+// lacksReferrers reports whether a failure means that the API is not there, as the
+// distribution specification has it, and remembers that where the path meant nothing to the
+// registry. An answer with a code about the repository or the digest is one of the API's:
+// registries with it answer 404 for what was never pushed, and whoever asks about such a
+// digest must not have the next one's referrers overlooked.
 func (c *Client) lacksReferrers(q question, err error) bool {
 	code := ""
 	if first, _ := errors.AsType[errcode.Errors](err); len(first) > 0 {
 		code = first[0].Code
 	}
+	lacks := false
 	switch statusOf(err) {
-	case http.StatusNotFound:
-		if code != errcode.ErrorCodeNameUnknown {
-			c.missing.Set(q.repository.String(), true)
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
+		lacks = true
+		if code == "" || code == errcode.ErrorCodeUnsupported {
+			c.missing.Set(apiOf(q), true)
 		}
-		return true
-	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
-		c.missing.Set(q.repository.String(), true)
-		return true
 	case http.StatusBadRequest:
-		return code == errcode.ErrorCodeUnsupported || code == ""
+		lacks = code == errcode.ErrorCodeUnsupported || code == ""
 	}
-	return false
+	return lacks
+}
+
+// apiOf names the API that a question is for: a registry may know it for one algorithm of
+// digests alone.
+func apiOf(q question) string {
+	algorithm, _, _ := strings.Cut(q.reference, ":")
+	return q.repository.String() + "@" + algorithm
 }
 
 // referrersByType asks for each type by itself, where a registry filters, so
@@ -215,7 +223,7 @@ type referrer struct {
 // usable digest names nothing and is left out: it must not hide the good ones
 // beside it. What was taken before a failure stays.
 func (c *collection) add(body io.Reader) error {
-	from := &whole{from: body, most: c.entry}
+	from := &paced{from: body, most: c.entry}
 	decoder := json.NewDecoder(from)
 	from.taken = decoder.InputOffset
 	if err := expect(decoder, '{'); err != nil {
@@ -246,25 +254,32 @@ func (c *collection) add(body io.Reader) error {
 	return nil
 }
 
-// whole fills what it is given, for json.Decoder: it looks through white space
-// again after every read, which for many small ones is slow. What the decoder has not
-// taken yet it keeps, so that there is a bound on that.
-type whole struct {
+// paced reads a list for json.Decoder, which keeps what it has not made a value of yet.
+// There is a bound on that, and a lower one where it is white space alone. After each read
+// whoever else is ready has its turn: a megabyte is milliseconds of work.
+type paced struct {
 	from  io.Reader
 	most  int64
 	read  int64
+	blank int64        // of white space at the end of what was read
 	taken func() int64 // up to where the decoder has come
 }
 
 // Read implements io.Reader.
-func (w *whole) Read(p []byte) (int, error) {
-	if w.read-w.taken() > w.most {
-		return 0, &limit.ExceededError{What: "an entry of the list", Most: w.most}
+func (r *paced) Read(p []byte) (int, error) {
+	kept := r.read - r.taken()
+	switch {
+	case kept > r.most:
+		return 0, &limit.ExceededError{What: "an entry of the list", Most: r.most}
+	case kept > maxBlank && r.blank >= kept: // not within a string
+		return 0, &limit.ExceededError{What: "the white space in the list", Most: maxBlank}
 	}
-	n, err := io.ReadFull(w.from, p)
-	w.read += int64(n)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF
+	runtime.Gosched()
+	n, err := r.from.Read(p[:min(len(p), maxBlank)])
+	r.read += int64(n)
+	r.blank += int64(n)
+	if text := bytes.TrimRight(p[:n], " \t\r\n"); len(text) > 0 {
+		r.blank = int64(n - len(text))
 	}
 	return n, err
 }

@@ -121,6 +121,50 @@ func TestTheMissingAPIIsRememberedForItsRepository(t *testing.T) {
 	}
 }
 
+// TestWhoeverAsksFirst: a question about a digest that nobody pushed, which everybody may
+// have the gateway ask, hides no referrers of what was pushed; only an answer that the path
+// means nothing does.
+func TestWhoeverAsksFirst(t *testing.T) {
+	absent := image.DigestOf([]byte("nobody pushed this"))
+	long := image.MustParseDigest("sha512:" + strings.Repeat("0", 128))
+	own := func(c *registry.Client) *registry.Client { return c }
+	others := func(c *registry.Client) *registry.Client {
+		other, err := c.WithCredentials()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return other
+	}
+	for _, row := range []struct {
+		reason string
+		first  image.Digest
+		do     registrytest.Action
+		next   func(*registry.Client) *registry.Client
+		found  int
+	}{
+		{"it is told to be unknown", absent, unknownManifest, own, 1},
+		{"the path means nothing with that algorithm", long, noPath, own, 1},
+		{"the path means nothing to who has no credential", absent, noPath, others, 1},
+		{"nor to who believes any certificate", absent, noPath, (*registry.Client).Insecure, 1},
+		{"the path means nothing", absent, noPath, own, 0},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			server := start(t, registrytest.Options{})
+			subject := server.PutImage("app", "v1", "content")
+			server.PutReferrer("app", subject, wantedType, []byte("one"))
+			server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Nth: 1, Do: row.do})
+			client := newClient(t, registry.Config{})
+			if list, err := client.Referrers(t.Context(), repository(t, server.Host()+"/app"), row.first, []string{wantedType}); err != nil || len(list) != 0 {
+				t.Fatalf("of what nobody pushed: %v, %v", list, err)
+			}
+			list, err := row.next(client).Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), []string{wantedType})
+			if err != nil || len(list) != row.found {
+				t.Errorf("%d referrers, want %d: %v", len(list), row.found, err)
+			}
+		})
+	}
+}
+
 // crowd is n referrers of one type.
 func crowd(n int, artifactType string) []registrytest.Descriptor {
 	list := make([]registrytest.Descriptor, 0, n)
@@ -268,11 +312,18 @@ func TestGoContainerRegistry(t *testing.T) {
 }
 
 // unknownName answers 404 as a registry with the API does for a repository
-// that it does not know.
-func unknownName(http.Handler) http.Handler {
+// that it does not know, and unknownManifest for a digest.
+func unknownName(http.Handler) http.Handler { return unknown("NAME_UNKNOWN") }
+
+func unknownManifest(http.Handler) http.Handler { return unknown("MANIFEST_UNKNOWN") }
+
+// noPath answers as a server does to which the path means nothing.
+func noPath(http.Handler) http.Handler { return http.NotFoundHandler() }
+
+func unknown(code string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(`{"errors":[{"code":"NAME_UNKNOWN","message":"unknown"}]}`))
+		_, _ = fmt.Fprintf(w, `{"errors":[{"code":%q,"message":"unknown"}]}`, code)
 	})
 }
 
@@ -382,7 +433,7 @@ func TestReferrerPages(t *testing.T) {
 	}{
 		{"as many pages as may be", 50, nil, 50, 50, ""},
 		{"one more", 51, nil, 50, 50, image.Bound},
-		{"the second is not there, which does not mean that the list is not", 2, registrytest.Status(404), 1, 2, image.Unavailable},
+		{"the second is not there, which does not mean that the list is not", 2, noPath, 1, 2, image.Unavailable},
 		{"the second is none of a list", 2, registrytest.HTML(), 1, 2, image.Corrupt},
 	} {
 		server := start(t, registrytest.Options{})

@@ -1,6 +1,8 @@
 package registry_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -15,10 +17,13 @@ func TestAnEntryIsBounded(t *testing.T) {
 		reason string
 		do     registrytest.Action
 		kind   image.Kind
-		most   int64 // bytes that are read; the reader's room doubles
+		most   int64 // bytes that are read
 	}{
-		{"white space without end", registrytest.Endless(), image.Bound, 12 << 20},
-		{"one entry of the size of a list", registrytest.Oversize(image.MediaTypeIndex, 31<<20), image.Bound, 12 << 20},
+		{"white space without end", registrytest.Endless(), image.Bound, 256 << 10},
+		{"white space within a list, without end", list(`{"manifests":[{"mediaType":"x"},` + strings.Repeat(" \n", 1<<20) + `{}]}`), image.Bound, 256 << 10},
+		{"as much of it as may be", list(`{"manifests":[{"mediaType":"x"},` + strings.Repeat(" \n", 20<<10) + `{}]}`), "", 64 << 10},
+		{"more of it within a string", list(`{"manifests":[{"mediaType":"` + strings.Repeat(" ", 1<<20) + `"},{}]}`), "", 2 << 20},
+		{"one entry of the size of a list", registrytest.Oversize(image.MediaTypeIndex, 31<<20), image.Bound, 5 << 20},
 		{"one entry of the size of a manifest", registrytest.Oversize(image.MediaTypeIndex, 4<<20-1024), "", 4 << 20},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -34,6 +39,16 @@ func TestAnEntryIsBounded(t *testing.T) {
 			if read := meter.Bytes(); read > test.most {
 				t.Errorf("%d bytes were read, want %d at most", read, test.most)
 			}
+		})
+	}
+}
+
+// list answers with that text.
+func list(text string) registrytest.Action {
+	return func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", image.MediaTypeIndex)
+			_, _ = w.Write([]byte(text))
 		})
 	}
 }

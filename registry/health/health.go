@@ -153,7 +153,9 @@ func (b *Breaker) Rest(registry string) (why string, resting bool) {
 // Told says how asking the registry ended. Silence opens; a success closes, also
 // one that was asked for before the rest began: it came after the silence, so the
 // registry lives, and the worst that can come of it is one more question. What is
-// told is never a probe, since who rests is not asked.
+// told is never a probe, since who rests is not asked. An error of the registry's own may
+// be about one image, of whoever likes it to be: it has the registry probed at once, once
+// in the time of a first rest, and only the probe opens.
 func (b *Breaker) Told(registry string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,11 +171,17 @@ func (b *Breaker) Told(registry string, err error) {
 	}
 	b.touch(e)
 	switch {
+	case verdict == doubtful && !e.resting():
+		if e.Err = err; e.doubt.IsZero() || b.now().Sub(e.doubt) >= b.first {
+			e.doubt = b.now()
+			turn := e.turn
+			e.timer = time.AfterFunc(0, func() { b.clear(e, turn) })
+		}
 	case verdict == silent && !e.resting():
 		e.Err, e.rest = err, b.first
 		b.change(e, Open)
 		b.schedule(e)
-	case verdict == silent:
+	case verdict == silent || verdict == doubtful:
 		e.Err = err
 	case err == nil && e.resting():
 		b.change(e, Closed)
@@ -197,7 +205,7 @@ func (b *Breaker) States() []State {
 func (b *Breaker) add(registry string, verdict verdict) *entry {
 	if len(b.entries) >= maxRegistries {
 		oldest := b.answering.Back()
-		if oldest == nil && verdict == silent {
+		if oldest == nil && verdict != present {
 			oldest = b.resting.Back()
 		}
 		if oldest == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/health"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
@@ -93,7 +94,7 @@ func TestNewRefuses(t *testing.T) {
 
 // TestWhatOpens: silence, and nothing else.
 func TestWhatOpens(t *testing.T) {
-	const silent, present, nothing = "it is silent", "it is there", "nothing"
+	const silent, present, nothing, doubtful = "it is silent", "it is there", "nothing", "it may be"
 	answered := func(kind image.Kind) error { return &image.Error{Kind: kind, Op: "ask", On: mirror} }
 	for _, test := range []struct {
 		reason string
@@ -113,7 +114,10 @@ func TestWhatOpens(t *testing.T) {
 		{"it is refused", answered(image.Refused), present},
 		{"it is too much", answered(image.Bound), present},
 		{"it contradicts itself", answered(image.Corrupt), present},
-		{"an error of the registry's own", &registry.Error{Kind: image.Unavailable, Status: 503}, silent},
+		{"an error of the registry's own, which may be of one image", &registry.Error{Kind: image.Unavailable, Status: 503}, doubtful},
+		{"an account that has reached its limit", &registry.Error{Kind: image.Unavailable, Status: 429}, nothing},
+		{"an account that rests", &registry.Error{Kind: image.Unavailable, Err: fmt.Errorf("not asked: %w", &allowance.LimitedError{})}, nothing},
+		{"no answer", &registry.Error{Kind: image.Unavailable, Err: errors.New("connection refused")}, silent},
 		{"an answer to a credential that is in doubt", &registry.Error{Kind: image.Unavailable, Status: 404}, nothing},
 		{"a question that was never sent", &registry.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, nothing},
 		{"an answer that is late", &registry.Error{Kind: image.Unavailable, Err: fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)}, silent},
@@ -122,6 +126,9 @@ func TestWhatOpens(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			b := newBreaker(t, (&probes{}).probe)
 			b.Told(mirror, test.err)
+			if test.says == doubtful {
+				return // TestDoubt
+			}
 			if why, resting := b.Rest(mirror); resting != (test.says == silent) || resting == (why == "") {
 				t.Errorf("resting %t, %q", resting, why)
 			}
@@ -133,6 +140,66 @@ func TestWhatOpens(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDoubt: an error of the registry's own has it probed at once, and only what comes of
+// that has it rest; however often it is told, one probe is made in the time of a first rest.
+func TestDoubt(t *testing.T) {
+	broken := &registry.Error{Kind: image.Unavailable, Status: 502}
+	synctest.Test(t, func(t *testing.T) {
+		var p probes
+		p.alive.Store(true)
+		b := newBreaker(t, p.probe)
+		tell := func(wantProbes int32, wantRest bool) {
+			t.Helper()
+			b.Told(mirror, broken)
+			synctest.Wait()
+			if n := p.count.Load(); n != wantProbes || rests(b, mirror) != wantRest {
+				t.Fatalf("%d probes, want %d; it rests: %t", n, wantProbes, rests(b, mirror))
+			}
+		}
+		for range 3 {
+			tell(1, false)
+		}
+		pass(5*time.Second - time.Millisecond)
+		tell(1, false)
+		pass(time.Millisecond)
+		tell(2, false)
+		p.alive.Store(false)
+		pass(5 * time.Second)
+		tell(3, true)
+		tell(3, true)
+		p.alive.Store(true)
+		pass(5 * time.Second)
+		if n := p.count.Load(); n != 4 || rests(b, mirror) {
+			t.Errorf("%d probes, want 4; it rests: %t", n, rests(b, mirror))
+		}
+		b.Told(mirror, down())
+		if !rests(b, mirror) {
+			t.Error("nobody answered, and it does not rest at once")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // what ends a probe that is under way
+		for _, row := range []struct {
+			reason string
+			end    func(*health.Breaker)
+			rests  bool
+		}{
+			{"nothing", func(*health.Breaker) {}, true},
+			{"silence, which rests by itself", func(b *health.Breaker) { b.Told(mirror, down()) }, true},
+			{"the end of all", func(b *health.Breaker) { b.Close() }, false},
+		} {
+			b := newBreaker(t, func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
+			b.Told(mirror, broken)
+			synctest.Wait()
+			row.end(b)
+			pass(5 * time.Second)
+			if rests(b, mirror) != row.rests {
+				t.Errorf("%s: it rests: %t", row.reason, !row.rests)
+			}
+			b.Close()
+		}
+	})
 }
 
 // TestRestsAndProbes: one failure, a rest, and one probe after each.

@@ -15,6 +15,31 @@ func (b *Breaker) schedule(e *entry) {
 // look probes a registry that rests, unless something changed since the probe was
 // scheduled.
 func (b *Breaker) look(e *entry, turn int) {
+	b.inTurn(func(ctx context.Context) {
+		if turn, ok := b.halfOpen(e, turn); ok {
+			b.settle(e, turn, b.safeProbe(ctx, e.Registry))
+		}
+	})
+}
+
+// clear probes a registry that is asked on meanwhile, and has it rest if that fails, with
+// what settle takes for a failure.
+func (b *Breaker) clear(e *entry, turn int) {
+	b.inTurn(func(ctx context.Context) {
+		err := b.safeProbe(ctx, e.Registry)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.closed || e.turn != turn || err == nil || judge(err) == nothing {
+			return
+		}
+		e.Err, e.rest = err, b.first
+		b.change(e, Open)
+		b.schedule(e)
+	})
+}
+
+// inTurn probes when there is a slot, unless the Breaker is closed before.
+func (b *Breaker) inTurn(probe func(context.Context)) {
 	if !b.begin() {
 		return
 	}
@@ -25,13 +50,9 @@ func (b *Breaker) look(e *entry, turn int) {
 		return
 	}
 	defer func() { <-b.slots }()
-	turn, ok := b.halfOpen(e, turn)
-	if !ok {
-		return
-	}
 	ctx, cancel := context.WithTimeout(b.live, b.timeout)
 	defer cancel()
-	b.settle(e, turn, b.safeProbe(ctx, e.Registry))
+	probe(ctx)
 }
 
 // begin has Close wait for a probe, unless it came first.

@@ -41,6 +41,7 @@ type entry struct {
 	State
 	rest  time.Duration // the present rest, or the last
 	asked time.Time     // when somebody last wanted to know or told
+	doubt time.Time     // when a failure of one image last had it probed
 	turn  int           // counts the changes, so that a late probe changes nothing
 	timer *time.Timer   // of the next probe; nil when closed
 	place *list.Element // in the list of those that answer, or of those that rest
@@ -52,19 +53,27 @@ func (e *entry) resting() bool { return e.Phase != Closed }
 type verdict int
 
 const (
-	nothing verdict = iota // of the registry
-	present                // it answered, or somebody did
+	nothing  verdict = iota // of the registry
+	present                 // it answered, or somebody did
+	doubtful                // it answered with an error of its own, which may be about one image
 	silent
 )
 
 // judge sorts an error. What a caller did to itself says nothing: it left, has no
-// credential, or could not send its question.
+// credential or one that has reached its limit, or could not send its question.
 func judge(err error) verdict {
 	if failure, ok := errors.AsType[interface {
 		error
 		IsSilence() bool
-	}](err); ok && image.KindOf(err) == image.Unavailable && !failure.IsSilence() {
-		return nothing
+		IsLimited() bool
+		HasAnswered() bool
+	}](err); ok && image.KindOf(err) == image.Unavailable {
+		switch {
+		case failure.IsLimited() || !failure.IsSilence():
+			return nothing
+		case failure.HasAnswered():
+			return doubtful
+		}
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -109,16 +109,6 @@ func oneManifest(ctx context.Context, session gate.Session, pinned image.Pinned)
 	if err := json.Unmarshal(body, &index); err != nil || len(index.Manifests) == 0 {
 		return nil, &image.Error{Kind: image.Corrupt, Op: "read index", On: pinned.String(), Err: errors.Join(err, errors.New("it lists no image"))}
 	}
-	wanted := 0
-	for _, fits := range []func(image.Platform) bool{
-		func(p image.Platform) bool { return p.OS == "linux" && p.Architecture == "amd64" },
-		func(p image.Platform) bool { return p.OS == "linux" },
-	} {
-		if i := slices.IndexFunc(index.Manifests, func(d image.Descriptor) bool { return d.Platform != nil && fits(*d.Platform) }); i >= 0 {
-			wanted = i
-			break
-		}
-	}
-	_, body, err = session.Manifest(ctx, pinned.Repository(), index.Manifests[wanted].Digest.String())
+	_, body, err = session.Manifest(ctx, pinned.Repository(), index.Manifests[image.Usual(index.Manifests)].Digest.String())
 	return body, err
 }
