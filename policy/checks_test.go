@@ -181,6 +181,9 @@ func TestOverrideSigner(t *testing.T) {
 			t.Errorf("%s: is the key: %t, the identity: %t", c.reason, byKey.Is(c.signer), byName.Is(c.signer))
 		}
 	}
+	if !strings.Contains(byKey.String(), "ab") || !strings.Contains(byName.String(), "s*") {
+		t.Errorf("they are called %q and %q", byKey.String(), byName.String())
+	}
 	if !byKey.MayBe(key) || byKey.MayBe(keyless) || byName.MayBe(key) || !byName.MayBe(keyless) {
 		t.Error("who an authority may prove is another one")
 	}

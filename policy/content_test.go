@@ -43,3 +43,24 @@ func TestContentIsDecodedWhenItIsRead(t *testing.T) {
 		t.Errorf("decoded %d times", object.times.Load())
 	}
 }
+
+// sized knows how long its text is.
+type sized struct{ counted }
+
+func (*sized) Size() int { return 12 }
+
+func TestContentSize(t *testing.T) {
+	for reason, row := range map[string]struct {
+		content policy.Content
+		want    int
+	}{
+		"read from a text": {policy.ContentFrom(&sized{}), 12},
+		"from none":        {policy.ContentFrom(&counted{}), 0},
+		"decoded already":  {policy.ContentOf(map[string]any{"kind": "Pod"}), 0},
+		"no object":        {policy.Content{}, 0},
+	} {
+		if got := row.content.Size(); got != row.want {
+			t.Errorf("%s: %d bytes, want %d", reason, got, row.want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ type making struct {
 	says      policy.Result
 	requester bool
 	selects   bool
+	idle      bool // it wants nothing
 }
 
 func (m making) Name() string                 { return m.name }
@@ -26,10 +27,16 @@ func (m making) Terms() policy.Terms          { return policy.Terms{Synchronize:
 func (m making) OnPolicyChange() bool         { return true }
 
 func (m making) Generate(context.Context, policy.Case) policy.Generated {
+	if m.idle {
+		return policy.Generated{Result: m.says}
+	}
 	return policy.Generated{Result: m.says, Objects: []policy.Downstream{{Object: map[string]any{"kind": m.name}}}}
 }
 
 func (m making) Existing(context.Context, policy.Case) policy.Selected {
+	if m.idle {
+		return policy.Selected{Result: m.says}
+	}
 	return policy.Selected{
 		Result: m.says, Selections: []policy.Selection{{Kind: m.name}},
 		Alter: func(context.Context, policy.Selection, map[string]any) policy.Mutated {
@@ -71,6 +78,8 @@ func TestRulesAboutOthers(t *testing.T) {
 		m.says = r
 		return m
 	}
+	idle := pass("a")
+	idle.idle = true
 	other := pass("other")
 	other.targets = kindTargets("Pod")
 	excepted := &policy.Exception{Namespace: "ops", Name: "e", Rules: []policy.ExceptedRule{{Policy: "p", Rules: []string{"a"}}}}
@@ -83,6 +92,7 @@ func TestRulesAboutOthers(t *testing.T) {
 		objects    int
 	}{
 		"in the order of the document":          {policies: []*policy.Policy{of("p", "", false, pass("b"), pass("a"))}, want: []string{"b pass", "a pass"}, objects: 2},
+		"a rule that wants nothing":             {policies: []*policy.Policy{of("p", "", false, idle, pass("b"))}, want: []string{"a pass", "b pass"}, objects: 1},
 		"not of another kind":                   {policies: []*policy.Policy{of("p", "", false, other, pass("a"))}, want: []string{"a pass"}, objects: 1},
 		"not of another namespace":              {policies: []*policy.Policy{of("p", "elsewhere", false, pass("a"))}},
 		"of its own namespace":                  {policies: []*policy.Policy{of("p", "team", false, pass("a"))}, want: []string{"a pass"}, objects: 1},

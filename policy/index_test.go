@@ -132,6 +132,98 @@ func TestIndexWithoutImages(t *testing.T) {
 	}
 }
 
+// unselective says nothing beforehand.
+type unselective struct{ name string }
+
+func (r unselective) Name() string                    { return r.name }
+func (r unselective) Extractors(*Subject) []Extractor { return nil }
+func (r unselective) Plan(context.Context, *Subject, []Image) (RulePlan, error) {
+	return RulePlan{Skip: "no"}, nil
+}
+
+// elsewhere returns policies with rules about another kind.
+func elsewhere(count int) []*Policy {
+	var policies []*Policy
+	for n := range count {
+		r := indexed{name: "r", known: true, targets: []Target{{Kind: "Elsewhere"}}}
+		policies = append(policies, &Policy{Kind: "ClusterPolicy", Name: fmt.Sprintf("elsewhere%03d", n), Rules: []Rule{r}})
+	}
+	return policies
+}
+
+// TestLargeSetAsksWhoMaySpeak: of a large set, a rule is asked where it may speak of the
+// subject, and is not where it says beforehand that it does not.
+func TestLargeSetAsksWhoMaySpeak(t *testing.T) {
+	pods := func(namespaces ...string) []Target { return []Target{{Kind: "Pod", Namespaces: namespaces}} }
+	rule := func(targets []Target, patterns ...string) indexed {
+		return indexed{name: "r", known: true, patterns: patterns, targets: targets}
+	}
+	fits := "registry.test/app*"
+	unknown, doubtful := rule(pods(), "ghcr.io/*"), rule(pods())
+	unknown.known, doubtful.known = false, false
+	pod, namespace := Subject{Kind: "Pod", Namespace: "team"}, Subject{Kind: "Namespace", Name: "team"}
+	for _, c := range []struct {
+		reason    string
+		namespace string // of the policy
+		rule      Rule
+		subject   Subject
+		want      bool
+	}{
+		{"its kind and its pattern", "", rule(pods(), fits), pod, true},
+		{"another kind", "", rule([]Target{{Kind: "Job"}}, fits), pod, false},
+		{"a pattern for kinds", "", rule([]Target{{Kind: "P*"}}, fits), pod, true},
+		{"of two kinds the second", "", rule([]Target{{Kind: "Job"}, {Kind: "Pod"}}, fits), pod, true},
+		{"another pattern", "", rule(pods(), "ghcr.io/*"), pod, false},
+		{"of two patterns the second", "", rule(pods(), "ghcr.io/*", fits), pod, true},
+		{"no pattern", "", rule(pods()), pod, false},
+		{"a pattern of which every text is found in anything", "", rule(pods(), "*"), pod, true},
+		{"one such beside another", "", rule(pods(), "ghcr.io/*", "*"), pod, true},
+		{"the last text of a pattern", "", rule(pods(), "*/app:v1"), pod, true},
+		{"a pattern of one text, which is not there", "", rule(pods(), "*/xyz"), pod, false},
+		{"patterns that nobody knows beforehand", "", doubtful, pod, true},
+		{"and some that are no more than examples", "", unknown, pod, true},
+		{"a rule that says nothing beforehand", "", unselective{"r"}, pod, true},
+		{"one of a policy of another namespace", "other", unselective{"r"}, pod, false},
+		{"one of a policy of its namespace", "team", unselective{"r"}, pod, true},
+		{"a rule that names no kind", "", rule(nil, fits), pod, true},
+		{"one that names no kind, of another namespace", "other", rule(nil, fits), pod, false},
+		{"its namespace", "", rule(pods("other", "team"), fits), pod, true},
+		{"another namespace", "", rule(pods("other"), fits), pod, false},
+		{"a pattern for namespaces", "", rule(pods("other", "te*"), fits), pod, true},
+		{"the policy's own namespace", "team", rule(pods("other"), fits), pod, true},
+		{"the policy's other namespace", "other", rule(pods("team"), fits), pod, false},
+		{"a Namespace is in none, and goes by its name", "", rule([]Target{{Kind: "Namespace", Namespaces: []string{"team"}}}, fits), namespace, true},
+		{"which any kind may mean", "", rule([]Target{{Kind: "*", Namespaces: []string{"team"}}}, fits), namespace, true},
+		{"and another kind does not", "", rule(pods("team"), fits), namespace, false},
+	} {
+		set, err := NewSet(append(elsewhere(listed), &Policy{Kind: "ClusterPolicy", Name: "p", Namespace: c.namespace, Rules: []Rule{c.rule}})...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		find := func([]Extractor) ([]Image, error) {
+			return []Image{{Pointer: "/a", Ref: image.MustParse("registry.test/app:v1")}}, nil
+		}
+		plan := set.Plan(t.Context(), &c.subject, find)
+		if got := len(plan.Checks)+len(plan.Results) > 0; got != c.want {
+			t.Errorf("%s: asked %t", c.reason, got)
+		}
+	}
+}
+
+// TestSmallSetSaysWhyNot: up to so many rules each is told of, though it does not apply.
+func TestSmallSetSaysWhyNot(t *testing.T) {
+	for count, want := range map[int]int{1: 1, listed: listed, listed + 1: 0} {
+		set, err := NewSet(elsewhere(count)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := set.Plan(t.Context(), &Subject{Kind: "Pod", Namespace: "team"}, func([]Extractor) ([]Image, error) { return nil, nil })
+		if len(plan.Results) != want {
+			t.Errorf("of %d rules %d are told of, want %d", count, len(plan.Results), want)
+		}
+	}
+}
+
 func BenchmarkPlan(b *testing.B) {
 	for _, c := range []struct {
 		name    string

@@ -162,3 +162,36 @@ func TestAnObjectReadsAsItsCopysSource(t *testing.T) {
 		t.Errorf("the object was changed: %s", text)
 	}
 }
+
+// objects notes which objects it is asked about.
+type objects struct {
+	where
+	seen *[]bool
+}
+
+func (o objects) Plan(_ context.Context, s *policy.Subject, _ []policy.Image) (policy.RulePlan, error) {
+	*o.seen = append(*o.seen, s.Object.IsZero())
+	return policy.RulePlan{Skip: "seen"}, nil
+}
+
+// TestNoObjectIsNoneUnderAnyName: where there is no object, there is none under the name of a
+// copy's source either.
+func TestNoObjectIsNoneUnderAnyName(t *testing.T) {
+	copied, source := image.MustParse("mirror.example/hub/app:v1"), image.MustParse("docker.io/org/app:v1")
+	images := []policy.Image{{Pointer: "/a", Ref: copied}, {Pointer: "/a", Ref: source, Copy: copied}}
+	for _, c := range []struct {
+		reason string
+		object policy.Content
+		want   []bool // none is there
+	}{
+		{"an object", policy.ContentOf(map[string]any{"a": "mirror.example/hub/app:v1"}), []bool{false, false}},
+		{"none", policy.Content{}, []bool{true, true}},
+	} {
+		var seen []bool
+		set := setOf(t, &policy.Policy{Kind: "Test", Name: "a", Rules: []policy.Rule{objects{seen: &seen}}})
+		set.Plan(t.Context(), &policy.Subject{Object: c.object, Bare: c.object.IsZero()}, finder(images...))
+		if !slices.Equal(seen, c.want) {
+			t.Errorf("%s: there is none: %v, want %v", c.reason, seen, c.want)
+		}
+	}
+}

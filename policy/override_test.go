@@ -56,6 +56,27 @@ func TestSetRefusesOverrides(t *testing.T) {
 			t.Errorf("%s is taken", c.reason)
 		}
 	}
+	for _, c := range []struct {
+		reason string
+		change func(*policy.Override)
+	}{
+		{"whole", func(*policy.Override) {}},
+		{"broken, of which a part denies", func(o *policy.Override) {
+			o.Broken, o.Reason, o.Expires = fmt.Errorf("broken"), "", time.Time{}
+		}},
+		{"of a signer to deny, whom others ask for", func(o *policy.Override) {
+			o.Repositories, o.Signers = nil, []policy.OverrideSigner{{KeyFingerprint: "a"}}
+		}},
+		{"of a signer to allow, and how to prove it", func(o *policy.Override) {
+			o.Effect, o.Signers = policy.OverrideAllow, []policy.OverrideSigner{{KeyFingerprint: "a", Authority: authority("a")}}
+		}},
+	} {
+		right := good
+		c.change(&right)
+		if got := overriding(t, &right).Overrides(); len(got) != 1 || got[0] != &right {
+			t.Errorf("%s: %v", c.reason, got)
+		}
+	}
 	set := overriding(t, &good)
 	if _, err := set.WithOverrides(&good, &good); err == nil || !strings.Contains(err.Error(), "defined twice") {
 		t.Errorf("two with one name: %v", err)
@@ -89,7 +110,7 @@ func TestOverridesAreInTheHash(t *testing.T) {
 		t.Error("the order matters")
 	}
 	empty, err := overriding(t, a).WithOverrides()
-	if err != nil || empty.Hash() != none.Hash() || len(empty.Overrides()) != 0 {
+	if err != nil || empty.Hash() != setOf(t).Hash() || none.Hash() != empty.Hash() || len(empty.Overrides()) != 0 {
 		t.Errorf("without overrides again: %v", err)
 	}
 	excepted, err := with(none, e).WithOverrides(a)
@@ -167,6 +188,167 @@ func plainly(list []*policy.Override, effect policy.OverrideEffect, s *policy.Su
 		}
 	}
 	return sure, doubt
+}
+
+// TestOverridesInForce: what has to be found out about an image hangs on the overrides
+// that are in force for its object, and on no others.
+func TestOverridesInForce(t *testing.T) {
+	key, keyless := authority("a"), &verify.Authority{Name: "b", Keyless: &verify.Keyless{}}
+	byKey := policy.OverrideSigner{KeyFingerprint: "ab", Authority: key}
+	byName := policy.OverrideSigner{Identity: verify.Identity{Subject: verify.Exactly("s")}, Authority: keyless}
+	some := func(effect policy.OverrideEffect, change func(*policy.Override)) policy.Override {
+		o := policy.Override{Hash: "1", Effect: effect, Reason: "r", Expires: overrideTime.Add(time.Hour)}
+		change(&o)
+		return o
+	}
+	digest := func(o *policy.Override) { o.Digests = []image.Digest{digestOf(1)} }
+	repository := func(o *policy.Override) { o.Repositories = []string{"docker.io/nginx"} }
+	signers := func(list ...policy.OverrideSigner) func(*policy.Override) {
+		return func(o *policy.Override) { o.Signers = list }
+	}
+	ended := func(o *policy.Override) { digest(o); signers(byKey)(o); o.Expires = overrideTime }
+	other := func(o *policy.Override) { digest(o); signers(byKey)(o); o.Namespaces = []string{"other"} }
+	const allow, deny = policy.OverrideAllow, policy.OverrideDeny
+	for _, c := range []struct {
+		reason string
+		list   []policy.Override
+		want   string // empty: none is in force
+	}{
+		{"there is none", nil, ""},
+		{"one has ended", []policy.Override{some(deny, ended)}, ""},
+		{"one is for another namespace", []policy.Override{some(deny, other)}, ""},
+		{"one has ended, and one goes by a name", []policy.Override{some(deny, ended), some(allow, repository)}, "in force"},
+		{"one is for others, and one goes by a name", []policy.Override{some(allow, other), some(deny, repository)}, "in force"},
+		{"a digest is denied", []policy.Override{some(deny, digest)}, "in force, digests to deny"},
+		{"a digest is allowed", []policy.Override{some(allow, digest)}, "in force, digests to allow"},
+		{"a key is denied", []policy.Override{some(deny, signers(byKey))}, "in force, signers to deny, maybe by key"},
+		{"an identity is denied", []policy.Override{some(deny, signers(byName))}, "in force, signers to deny, maybe keyless"},
+		{"both are, by one", []policy.Override{some(deny, signers(byKey, byName))}, "in force, signers to deny, maybe by key, maybe keyless"},
+		{"a key is allowed", []policy.Override{some(allow, signers(byKey))}, "in force, signers to allow, ask a"},
+		{"both are, by one", []policy.Override{some(allow, signers(byKey, byName))}, "in force, signers to allow, ask a, ask b"},
+		{"a key is denied, an identity allowed", []policy.Override{some(deny, signers(byKey)), some(allow, signers(byName))}, "in force, signers to allow, signers to deny, ask b, maybe by key"},
+		{"a digest is denied, a key allowed", []policy.Override{some(deny, digest), some(allow, signers(byKey))}, "in force, digests to deny, signers to allow, ask a"},
+	} {
+		var list []*policy.Override
+		for i := range c.list {
+			c.list[i].Name = fmt.Sprint("o", i)
+			list = append(list, &c.list[i])
+		}
+		in := overriding(t, list...).Overriding(&policy.Subject{Namespace: "team-a", Time: overrideTime})
+		var got []string
+		say := func(is bool, what string) {
+			if is {
+				got = append(got, what)
+			}
+		}
+		if say(in != nil, "in force"); in != nil {
+			say(in.WantsDigest(allow), "digests to allow")
+			say(in.WantsDigest(deny), "digests to deny")
+			say(in.WantsSigner(allow), "signers to allow")
+			say(in.WantsSigner(deny), "signers to deny")
+			for _, a := range in.Authorities() {
+				say(true, "ask "+a.Name)
+			}
+			say(in.MayBeDenied(key), "maybe by key")
+			say(in.MayBeDenied(keyless), "maybe keyless")
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestOverrideThatIsTold: of several that speak of an image, the one that is certain, then
+// the one that asks for the least, then the first by name.
+func TestOverrideThatIsTold(t *testing.T) {
+	named := func(name string, change func(*policy.Override)) *policy.Override {
+		o := &policy.Override{Name: name, Hash: "1", Effect: policy.OverrideDeny, Reason: "r", Expires: overrideTime.Add(time.Hour)}
+		change(o)
+		return o
+	}
+	digests := func(list ...int) func(*policy.Override) {
+		return func(o *policy.Override) {
+			for _, n := range list {
+				o.Digests = append(o.Digests, digestOf(n))
+			}
+		}
+	}
+	repository := func(o *policy.Override) { o.Repositories = []string{"docker.io/*"} }
+	doubtful := func(o *policy.Override) { repository(o); o.Namespaces = []string{"team-a"} }
+	signer := func(fingerprints ...string) func(*policy.Override) {
+		return func(o *policy.Override) {
+			for _, f := range fingerprints {
+				o.Signers = append(o.Signers, policy.OverrideSigner{KeyFingerprint: f})
+			}
+		}
+	}
+	about := policy.Overridden{
+		Names:   []image.Ref{image.MustParse("nginx:1")},
+		Digests: []image.Digest{digestOf(1), digestOf(2)},
+		Facts:   append(signedBy("ab").Facts, signedBy("cd").Facts...),
+	}
+	for _, c := range []struct {
+		reason string
+		list   []*policy.Override
+		want   string // its name, and by what; empty: none
+	}{
+		{"a digest", []*policy.Override{named("a", digests(2))}, "a by digest " + digestOf(2).String()},
+		{"another digest", []*policy.Override{named("a", digests(3))}, ""},
+		{"the first of two digests", []*policy.Override{named("a", digests(2, 1))}, "a by digest " + digestOf(1).String()},
+		{"a signer", []*policy.Override{named("a", signer("cd"))}, "a by what is signed by " + verify.Signer{KeyFingerprint: "cd"}.String()},
+		{"the second of its signers", []*policy.Override{named("a", signer("x", "ab"))}, "a by what is signed by " + verify.Signer{KeyFingerprint: "ab"}.String()},
+		{"another signer", []*policy.Override{named("a", signer("x"))}, ""},
+		{"the first by name", []*policy.Override{named("b", digests(1)), named("a", digests(2))}, "a by digest " + digestOf(2).String()},
+		{"the name before the digest", []*policy.Override{named("a", digests(1)), named("b", repository)}, "b by repositories docker.io/*"},
+		{"the first of two that go by the name", []*policy.Override{named("c", repository), named("b", repository), named("a", digests(1))}, "b by repositories docker.io/*"},
+		{"a certain digest before a name in doubt", []*policy.Override{named("a", doubtful), named("b", digests(1))}, "b by digest " + digestOf(1).String()},
+		{"a certain name before one in doubt", []*policy.Override{named("a", doubtful), named("b", repository)}, "b by repositories docker.io/*"},
+		{"one in doubt", []*policy.Override{named("a", doubtful)}, "a by repositories docker.io/*"},
+	} {
+		in := overriding(t, c.list...).Overriding(&policy.Subject{Bare: true, Time: overrideTime})
+		got := ""
+		if said := in.Says(policy.OverrideDeny, about); said != nil {
+			got = said.Override.Name + " by " + said.By
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+		if in.Says(policy.OverrideAllow, about) != nil {
+			t.Errorf("%s: what denies allows", c.reason)
+		}
+	}
+}
+
+// TestMayDeny: whether a Deny is in force where a subject is, whatever its images are.
+func TestMayDeny(t *testing.T) {
+	deny := policy.Override{Name: "a", Hash: "1", Effect: policy.OverrideDeny, Reason: "r", Expires: overrideTime.Add(time.Hour), Repositories: []string{"*"}}
+	here := policy.Subject{Kind: "Pod", Namespace: "here"}
+	for _, row := range []struct {
+		reason  string
+		change  func(*policy.Override)
+		subject policy.Subject
+		want    bool
+	}{
+		{"everywhere", func(*policy.Override) {}, here, true},
+		{"here", func(o *policy.Override) { o.Namespaces = []string{"here"} }, here, true},
+		{"by a pattern", func(o *policy.Override) { o.Namespaces = []string{"he*"} }, here, true},
+		{"there", func(o *policy.Override) { o.Namespaces = []string{"there"} }, here, false},
+		{"there, by a pattern", func(o *policy.Override) { o.Namespaces = []string{"th*"} }, here, false},
+		{"there, and nobody says where the image is to run", func(o *policy.Override) { o.Namespaces = []string{"there"} }, policy.Subject{Kind: "Pod", Bare: true}, true},
+		{"there, and the object is in no namespace", func(o *policy.Override) { o.Namespaces = []string{"there"} }, policy.Subject{Kind: "Node"}, false},
+		{"until now", func(o *policy.Override) { o.Expires = overrideTime }, here, false},
+		{"it allows", func(o *policy.Override) { o.Effect = policy.OverrideAllow }, here, false},
+	} {
+		one := deny
+		row.change(&one)
+		row.subject.Time = overrideTime
+		if got := overriding(t, &one).MayDeny(&row.subject); got != row.want {
+			t.Errorf("%s: %t, want %t", row.reason, got, row.want)
+		}
+	}
+	if overriding(t).MayDeny(&here) {
+		t.Error("without overrides one may deny")
+	}
 }
 
 func TestBrokenOverrideSaysSo(t *testing.T) {

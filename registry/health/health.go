@@ -172,7 +172,7 @@ func (b *Breaker) Told(registry string, err error) {
 	b.touch(e)
 	switch {
 	case verdict == doubtful && !e.resting():
-		if e.Err = err; e.doubt.IsZero() || b.now().Sub(e.doubt) >= b.first {
+		if e.Err = err; b.now().Sub(e.doubt) >= b.first {
 			e.doubt = b.now()
 			turn := e.turn
 			e.timer = time.AfterFunc(0, func() { b.clear(e, turn) })

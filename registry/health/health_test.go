@@ -179,27 +179,48 @@ func TestDoubt(t *testing.T) {
 			t.Error("nobody answered, and it does not rest at once")
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // what ends a probe that is under way
-		for _, row := range []struct {
-			reason string
-			end    func(*health.Breaker)
-			rests  bool
-		}{
-			{"nothing", func(*health.Breaker) {}, true},
-			{"silence, which rests by itself", func(b *health.Breaker) { b.Told(mirror, down()) }, true},
-			{"the end of all", func(b *health.Breaker) { b.Close() }, false},
-		} {
-			b := newBreaker(t, func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
-			b.Told(mirror, broken)
-			synctest.Wait()
-			row.end(b)
-			pass(5 * time.Second)
-			if rests(b, mirror) != row.rests {
-				t.Errorf("%s: it rests: %t", row.reason, !row.rests)
-			}
-			b.Close()
+	synctest.Test(t, func(t *testing.T) { // it rests already
+		var p probes
+		b := newBreaker(t, p.probe)
+		b.Told(mirror, down())
+		pass(6 * time.Second)
+		b.Told(mirror, broken)
+		synctest.Wait()
+		if states := b.States(); p.count.Load() != 1 || len(states) != 1 || !errors.Is(states[0].Err, broken) {
+			t.Errorf("%d probes, want 1: %+v", p.count.Load(), states)
 		}
 	})
+}
+
+// TestDoubtThatIsSettled: what comes of a probe while who is in doubt is asked on.
+func TestDoubtThatIsSettled(t *testing.T) {
+	gone := errors.New("it went away")
+	for _, row := range []struct {
+		reason string
+		failed error
+		during func(*health.Breaker)
+		rests  bool
+	}{
+		{"it fails", gone, func(*health.Breaker) {}, true},
+		{"another answers in its place", &image.Error{Kind: image.Corrupt, Err: gone}, func(*health.Breaker) {}, true},
+		{"it could not be sent", &registry.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, func(*health.Breaker) {}, false},
+		{"nobody answers meanwhile", gone, func(b *health.Breaker) { b.Told(mirror, down()) }, true},
+		{"nobody did, and then somebody", gone, func(b *health.Breaker) { b.Told(mirror, down()); b.Told(mirror, nil) }, false},
+		{"all ends", gone, func(b *health.Breaker) { b.Close() }, false},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBreaker(t, func(ctx context.Context, _ string) error { <-ctx.Done(); return row.failed })
+				b.Told(mirror, &registry.Error{Kind: image.Unavailable, Status: 502})
+				synctest.Wait()
+				row.during(b)
+				pass(5 * time.Second)
+				if rests(b, mirror) != row.rests {
+					t.Errorf("it rests: %t", !row.rests)
+				}
+			})
+		})
+	}
 }
 
 // TestRestsAndProbes: one failure, a rest, and one probe after each.

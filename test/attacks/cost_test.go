@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
-	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
 // mostMemory is how much more memory than a usual image any other may cost.
@@ -129,89 +127,5 @@ func holdsCosts(t *testing.T, c *crowd) {
 				got.took.Round(time.Millisecond), least.took.Round(time.Millisecond), got.work.Round(time.Millisecond), least.work.Round(time.Millisecond),
 				float64(got.memory)/(1<<20), float64(least.memory)/(1<<20))
 		})
-	}
-}
-
-// BenchmarkBesideAttacks times both webhooks about an image that is known, at a hundred pods
-// a second, alone and while somebody else asks about what costs: ten times a second, or one
-// after another where one takes longer. Registry and gateway share this machine's
-// processors, so that the attacker's own work is in it.
-func BenchmarkBesideAttacks(b *testing.B) {
-	c := newCrowd(b)
-	for _, one := range costly() {
-		b.Run(one.name, func(b *testing.B) {
-			s := newScene(b, c, admitting)
-			s.patience, s.ages.Fact, s.ages.Tag = budget, time.Hour, time.Hour
-			usual, evil := s.signed("usual"), s.built("evil")
-			s.policies(signedBy(ofKey))
-			s.admitted(usual.ByDigest())
-			one.crowd(s, evil)
-			asks := func(image string) time.Duration {
-				began := time.Now()
-				s.post(admission.Mutate, s.review(request{now: pod(image)}, request{now: pod(image)}.text(s)))
-				return time.Since(began)
-			}
-			const rounds, pace, attackPace = 300, 10 * time.Millisecond, 100 * time.Millisecond
-			measure := func() []time.Duration {
-				all := make([]time.Duration, rounds)
-				tick := time.NewTicker(pace)
-				defer tick.Stop()
-				for i := range all {
-					<-tick.C
-					all[i] = asks(usual.ByDigest())
-				}
-				return all
-			}
-			s.Registry.Reset()
-			var alone, beside []time.Duration // of all rounds
-			attacks := 0
-			for b.Loop() {
-				alone = append(alone, measure()...)
-				if asked := len(s.Registry.Requests()); asked > 0 {
-					b.Fatalf("%d requests for what is known", asked)
-				}
-				stop, done := make(chan struct{}), make(chan int)
-				go func() { done <- besiege(stop, attackPace, func() { asks(evil.Name) }) }()
-				beside = append(beside, measure()...)
-				close(stop)
-				attacks += <-done
-				s.Registry.Reset()
-			}
-			slices.Sort(alone)
-			slices.Sort(beside)
-			at := func(all []time.Duration, percent int) float64 {
-				return float64(all[len(all)*percent/100].Microseconds())
-			}
-			b.ReportMetric(at(alone, 50), "p50-alone-µs")
-			b.ReportMetric(at(alone, 99), "p99-alone-µs")
-			b.ReportMetric(at(beside, 50), "p50-beside-µs")
-			b.ReportMetric(at(beside, 99), "p99-beside-µs")
-			b.ReportMetric(at(beside, 50)/at(alone, 50), "p50-ratio")
-			b.ReportMetric(at(beside, 99)/at(alone, 99), "p99-ratio")
-			b.ReportMetric(float64(sum(beside))/float64(sum(alone)), "mean-ratio")
-			b.ReportMetric(float64(attacks)/float64(b.N), "attacks")
-		})
-	}
-}
-
-func sum(all []time.Duration) (total time.Duration) {
-	for _, one := range all {
-		total += one
-	}
-	return total
-}
-
-// besiege attacks at a pace until it is stopped, once at least, and counts.
-func besiege(stop <-chan struct{}, pace time.Duration, attack func()) (count int) {
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for {
-		attack()
-		count++
-		select {
-		case <-stop:
-			return count
-		case <-tick.C:
-		}
 	}
 }

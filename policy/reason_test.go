@@ -1,0 +1,69 @@
+package policy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// TestLookReason: why nobody could look decides whether an old answer will do and what a
+// person is to try, so that no failure passes for another.
+func TestLookReason(t *testing.T) {
+	of := func(kind image.Kind) error { return &image.Error{Kind: kind, Op: "ask", On: "registry"} }
+	for _, c := range []struct {
+		reason string
+		err    error
+		want   policy.Code
+	}{
+		{"trust is missing", errors.New("no root"), policy.CannotProve},
+		{"others took the time", policy.ErrCrowdedOut, policy.TooMuch},
+		{"others took the time of a look", fmt.Errorf("ask: %w", policy.ErrCrowdedOut), policy.TooMuch},
+		{"the time is over", context.DeadlineExceeded, policy.TimedOut},
+		{"the time of a look is over", fmt.Errorf("ask: %w", context.DeadlineExceeded), policy.TimedOut},
+		{"somebody gave up, which is no deadline", context.Canceled, policy.CannotProve},
+		{"it is not there", of(image.NotFound), policy.ImageNotFound},
+		{"we may not", of(image.Refused), policy.AccessRefused},
+		{"it is too much", of(image.Bound), policy.TooMuch},
+		{"it contradicts itself", of(image.Corrupt), policy.Contradiction},
+		{"nobody answers", of(image.Unavailable), policy.Unavailable},
+		{"a failure of the registry within another error", fmt.Errorf("ask: %w", of(image.NotFound)), policy.ImageNotFound},
+	} {
+		if got := policy.LookReason(c.err, "spec"); got.Code != c.want || got.Path != "spec" || got.Message != c.err.Error() || got.Hint == "" {
+			t.Errorf("%s: %+v, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestShortcomingsWithoutReasons: who says nothing hides nobody who does.
+func TestShortcomingsWithoutReasons(t *testing.T) {
+	said := func(result policy.Result, codes ...policy.Code) policy.Decision {
+		d := policy.Decision{Result: result}
+		for _, code := range codes {
+			d.Reasons = append(d.Reasons, policy.Reason{Code: code})
+		}
+		return d
+	}
+	for _, c := range []struct {
+		reason string
+		missed []policy.Decision
+		want   []policy.Code
+	}{
+		{"one that says why", []policy.Decision{said(policy.Fail, policy.Denied, policy.Unsigned)}, []policy.Code{policy.Denied, policy.Unsigned}},
+		{"one that does not", []policy.Decision{said(policy.Fail)}, nil},
+		{"one that does not before another", []policy.Decision{said(policy.Fail), said(policy.Fail, policy.Unsigned)}, []policy.Code{policy.Unsigned}},
+		{"and behind it", []policy.Decision{said(policy.Fail, policy.Unsigned), said(policy.Fail)}, []policy.Code{policy.Unsigned}},
+	} {
+		var got []policy.Code
+		for _, r := range policy.Shortcomings(policy.Fail, c.missed) {
+			got = append(got, r.Code)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.reason, got, c.want)
+		}
+	}
+}
