@@ -296,14 +296,15 @@ func (c *collection) entries(decoder *json.Decoder) error {
 		return noIndex(errors.New("its manifests are no list"))
 	}
 	for decoder.More() {
-		var raw json.RawMessage
-		if err := decoder.Decode(&raw); err != nil {
+		var entry referrer
+		err := decoder.Decode(&entry)
+		if _, odd := errors.AsType[*json.UnmarshalTypeError](err); odd {
+			continue // it was read to its end all the same
+		}
+		if err != nil {
 			return noIndex(err)
 		}
-		var entry referrer
-		if json.Unmarshal(raw, &entry) == nil {
-			c.take(entry)
-		}
+		c.take(entry)
 	}
 	return expect(decoder, ']')
 }
