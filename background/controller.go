@@ -16,7 +16,7 @@ type ruleID struct{ policy, rule string }
 
 // rule is what is known of a rule beside what it says.
 type rule struct {
-	hash string // of its policy
+	form string // of its policy
 	// since is when the rule came; zero for one that was there at the start.
 	since time.Time
 }

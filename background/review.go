@@ -135,11 +135,11 @@ func (c *Controller) adopt(ctx context.Context, set *policy.Set, rules map[ruleI
 				continue
 			}
 			had, known := c.rules[id]
-			one := rule{hash: p.Hash, since: had.since}
+			one := rule{form: p.Form(), since: had.since}
 			if !known && !first {
 				one.since = c.options.Now()
 			}
-			fresh[id] = !known || had.hash != p.Hash
+			fresh[id] = !known || had.form != one.form
 			now[id] = one
 		}
 	}

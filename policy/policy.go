@@ -68,11 +68,26 @@ type Policy struct {
 	// Broken is why the policy could not be compiled; nil for all that could. The
 	// rules of a broken policy cannot be asked, so what it names is undecided.
 	Broken error
+	// Unserved are resources that it names and that are not there.
+	Unserved []Unserved
 }
 
 // IsEmpty reports whether the policy has no rule that this product knows.
 func (p *Policy) IsEmpty() bool {
 	return len(p.Rules)+len(p.Mutations)+len(p.Validations)+len(p.Generations)+len(p.Alterations) == 0
+}
+
+// Form tells apart what was compiled of the same document at different times: what is
+// broken, by what, and which resources were not there.
+func (p *Policy) Form() string {
+	form := p.Hash
+	if p.Broken != nil {
+		form += " " + p.Broken.Error()
+	}
+	for _, u := range p.Unserved {
+		form += " " + u.Err.Error()
+	}
+	return form
 }
 
 // ID returns kind/name or kind/namespace/name, unique in a Set.

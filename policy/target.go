@@ -18,6 +18,19 @@ type Target struct {
 	// Namespaces are patterns for the namespaces that the policy is confined to;
 	// none means all of them, and what is in none.
 	Namespaces []string
+	// Unserved: no kind is known of the resource, whose name Kind is, and so it means no
+	// object yet.
+	Unserved bool
+}
+
+// Unserved is a resource that a policy names and the API server does not serve (now). The
+// policy speaks of none such, and is compiled again when there are some.
+type Unserved struct {
+	// Err says so of the field.
+	Err error
+	// MayCome: a definition or an aggregated API may bring it. Else it is Kubernetes' own
+	// to have, and most likely misspelt.
+	MayCome bool
 }
 
 // Means reports whether a target may mean a subject, whatever is done with it: by its

@@ -104,11 +104,11 @@ func rank(k Kind) int {
 func changed(before, now *policy.Set) []*policy.Policy {
 	hashes := map[string]string{}
 	for _, p := range before.Policies() {
-		hashes[p.ID()] = hashOf(p)
+		hashes[p.ID()] = p.Form()
 	}
 	var all []*policy.Policy
 	for _, p := range now.Policies() {
-		if hashes[p.ID()] != hashOf(p) {
+		if hashes[p.ID()] != p.Form() {
 			all = append(all, p)
 		} else {
 			delete(hashes, p.ID())
@@ -120,12 +120,4 @@ func changed(before, now *policy.Set) []*policy.Policy {
 		}
 	}
 	return all
-}
-
-// hashOf tells apart a policy that is broken, by something else, and one that is not.
-func hashOf(p *policy.Policy) string {
-	if p.Broken != nil {
-		return p.Hash + " " + p.Broken.Error()
-	}
-	return p.Hash
 }

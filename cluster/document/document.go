@@ -16,9 +16,11 @@ type Kind struct {
 	// Group and Resource name it, as in kyverno.io and clusterpolicies; required.
 	Group, Resource string
 	// Versions are those that the caller understands, the one it likes best
-	// first; required. A served CRD without any of them is as if it were absent,
-	// and the Observer is told.
+	// first; required. While a CRD serves none of them the Observer is told, and
+	// what was told of its documents stays so.
 	Versions []string
+	// Awaited: the Watcher is not ready at the start while the CRD serves none of them.
+	Awaited bool
 }
 
 // name is that of the CustomResourceDefinition.
@@ -73,7 +75,7 @@ type Observer interface {
 	// them. Said once for each definition and version.
 	Pruned(kind schema.GroupVersionResource, place string)
 	// Served: the resource is watched from now on (in that version), or, with
-	// false, not any more.
+	// false, not any more: its definition is gone, or Failed says why.
 	Served(kind schema.GroupVersionResource, served bool)
 	// Failed: a look did not work; it is tried again.
 	Failed(err error)

@@ -103,7 +103,7 @@ func New(o Options) (*Watcher, error) {
 }
 
 // Ready is closed when the Consumer has been told everything that was there at
-// the start.
+// the start, and not before what is Awaited could be read.
 func (w *Watcher) Ready() <-chan struct{} { return w.queue.ready }
 
 // Served returns the resources that are watched just now, in the order of the
@@ -218,11 +218,12 @@ func (w *Watcher) look(ctx context.Context, name string) error {
 		return err
 	}
 	version, served := d.version(k.Versions)
+	k.unread = d.established() && !served
 	if !served || !d.established() {
-		if d.established() {
+		if k.unread {
 			w.options.Observer.Failed(fmt.Errorf("customresourcedefinition %s serves none of the versions %v, so its documents are not read", name, k.Versions))
 		}
-		w.vanish(k)
+		w.suspend(k)
 		return nil
 	}
 	w.serve(ctx, k, version)
@@ -255,7 +256,9 @@ func (w *Watcher) serve(ctx context.Context, k *kind, version string) {
 	k.start(ctx, w.options.Dynamic)
 }
 
-func (w *Watcher) vanish(k *kind) {
+// suspend ends the watch. What is known stays: the objects are still there, only nobody
+// can read them.
+func (w *Watcher) suspend(k *kind) {
 	if k.version == "" {
 		return
 	}
@@ -264,11 +267,18 @@ func (w *Watcher) vanish(k *kind) {
 	w.mu.Lock()
 	k.version, k.warned = "", ""
 	w.mu.Unlock()
-	k.mirror.Forget()
 	w.options.Observer.Served(gone, false)
 }
 
-// settled reports whether everything that is served has been listed.
+// vanish forgets a resource whose definition is gone, and its objects with it.
+func (w *Watcher) vanish(k *kind) {
+	w.suspend(k)
+	k.unread = false
+	k.mirror.Forget()
+}
+
+// settled reports whether everything that is served has been listed, and of what is
+// awaited nothing is there that cannot be read.
 func (w *Watcher) settled() bool {
 	select {
 	case <-w.definitions.Synced():
@@ -281,6 +291,9 @@ func (w *Watcher) settled() bool {
 		return false
 	}
 	for _, k := range w.kinds {
+		if k.unread && k.Awaited {
+			return false
+		}
 		if k.version == "" {
 			continue
 		}
@@ -299,6 +312,7 @@ type kind struct {
 	Kind
 	mirror  *mirror.Mirror[sum]
 	version string // that is watched; empty: not served
+	unread  bool   // its definition is there, and serves no version that is understood
 	warned  string
 	cancel  context.CancelFunc
 	done    chan struct{}

@@ -88,6 +88,9 @@ func (w *world) define(name, schema string, versions ...string) {
 }
 
 func (w *world) undefine(name string) {
+	w.mu.Lock()
+	delete(w.definitions, name)
+	w.mu.Unlock()
 	if err := w.metadata.Tracker().Delete(definitions, "", name); err != nil {
 		w.t.Fatal(err)
 	}
@@ -190,8 +193,10 @@ func (w *world) options() document.Options {
 }
 
 // start runs a Watcher; the returned function ends it and waits.
-func (w *world) start() (*document.Watcher, func()) {
-	watcher, err := document.New(w.options())
+func (w *world) start() (*document.Watcher, func()) { return w.startWith(w.options()) }
+
+func (w *world) startWith(o document.Options) (*document.Watcher, func()) {
+	watcher, err := document.New(o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -353,18 +358,111 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 		w.define("clusterpolicies.kyverno.io", keepsAll, "v2beta1", "v1")
 		w.expect("a version that is liked better", "+a@v1 +b@v1")
 
-		w.define("clusterpolicies.kyverno.io", keepsAll, "v9")
-		w.expect("no version that is understood", "-a -b")
 		w.said = nil
+		w.undefine("clusterpolicies.kyverno.io")
+		w.expect("a definition that vanishes", "-a -b")
+		w.expectSaid("it is said", "served clusterpolicies v1 false")
 		w.define("clusterpolicies.kyverno.io", keepsAll, "v1")
 		w.expect("and back", "+a@v1 +b@v1")
 		w.undefine("clusterpolicies.kyverno.io")
-		w.expect("a definition that vanishes", "-a -b")
+		w.expect("a definition that vanishes again", "-a -b")
 		w.expectSaid("it is said", "served clusterpolicies v1 true", "served clusterpolicies v1 false")
 		if len(watcher.Served()) != 0 {
 			t.Errorf("served are %v", watcher.Served())
 		}
 	})
+}
+
+const unread = "failed customresourcedefinition clusterpolicies.kyverno.io serves none of the versions [v1 v2beta1], so its documents are not read"
+
+// TestNoKnownVersion: what is there and cannot be read stays as it was told, until it can
+// be read again or its definition is gone.
+func TestNoKnownVersion(t *testing.T) {
+	const name = "clusterpolicies.kyverno.io"
+	remove := func(w *world, resource schema.GroupVersionResource, name string) {
+		if err := w.dynamic.Tracker().Delete(resource, "", name); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for _, row := range []struct {
+		reason string
+		do     func(*world)
+		want   []string
+	}{
+		{"it is served again, and nothing has changed", func(w *world) { w.define(name, keepsAll, "v1") }, nil},
+		{"it is served again, and a document changed, came or went meanwhile", func(w *world) {
+			w.update(cluster1, "a", "2", "y")
+			remove(w, cluster1, "b")
+			w.create(cluster1, "c", "x")
+			w.define(name, keepsAll, "v1")
+		}, []string{"+a@v1 +c@v1 -b"}},
+		{"another known version is served", func(w *world) {
+			w.create(cluster2, "a", "x")
+			w.define(name, keepsAll, "v2beta1")
+		}, []string{"+a@v2beta1 -b"}},
+		{"the definition goes, and its documents with it", func(w *world) { w.undefine(name) }, []string{"-a -b"}},
+		{"another unknown version is served", func(w *world) { w.define(name, keepsAll, "v10") }, nil},
+	} {
+		for _, served := range [][]string{nil, {"v9"}} { // none at all, or one that nobody knows
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define(name, keepsAll, "v1")
+				w.create(cluster1, "a", "x")
+				w.create(cluster1, "b", "x")
+				watcher, stop := w.start()
+				defer stop()
+				w.expect("at first", "+a@v1 +b@v1")
+				w.said = nil
+				w.define(name, keepsAll, served...)
+				w.expect("no version that is understood")
+				w.expectSaid("it is said", unread, "served clusterpolicies v1 false")
+				if len(watcher.Served()) != 0 || !ready(watcher) {
+					t.Errorf("served are %v, ready %t", watcher.Served(), ready(watcher))
+				}
+				w.update(cluster1, "b", "2", "y")
+				w.expect("nothing is watched")
+				w.update(cluster1, "b", "3", "x")
+				row.do(w)
+				w.expect(fmt.Sprint(row.reason, " after ", served), row.want...)
+			})
+		}
+	}
+}
+
+// TestAwaitsAKnownVersion: who begins without documents that are there is not ready.
+func TestAwaitsAKnownVersion(t *testing.T) {
+	for _, row := range []struct {
+		reason  string
+		awaited bool
+		settle  func(*world)
+		want    string
+	}{
+		{"a known version is served", true, func(w *world) { w.define("clusterpolicies.kyverno.io", keepsAll, "v9", "v1") }, "+a@v1 +e@v2"},
+		{"the definition is deleted", true, func(w *world) { w.undefine("clusterpolicies.kyverno.io") }, "+e@v2"},
+		{"nobody waits for the kind", false, func(*world) {}, "+e@v2"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.define("clusterpolicies.kyverno.io", keepsAll, "v9")
+			w.define("policyexceptions.kyverno.io", keepsAll, "v2")
+			w.create(cluster1, "a", "x")
+			w.create(exceptions, "e", "x")
+			options := w.options()
+			options.Kinds[0].Awaited = row.awaited
+			watcher, stop := w.startWith(options)
+			defer stop()
+			synctest.Wait()
+			if ready(watcher) == row.awaited || (len(w.batches) == 0) != row.awaited {
+				t.Errorf("%s: ready %t, told %q", row.reason, ready(watcher), w.batches)
+			}
+			w.expectSaid("what is wrong", unread, "served policyexceptions v2 true")
+			row.settle(w)
+			w.expect(row.reason, row.want)
+			if !ready(watcher) {
+				t.Errorf("%s: it is not ready", row.reason)
+			}
+		})
+	}
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -182,7 +182,7 @@ func (f *setupFlags) compile(ctx context.Context, t terminal, read material, fro
 // asAdmitted makes a foundation of what a gateway would rest on.
 func (f *setupFlags) asAdmitted(ctx context.Context, t terminal, reader *gateway.Reader, root []byte, known *engine.Resources, answers map[string][]byte) (*foundation, error) {
 	for _, entry := range reader.Entries() {
-		if entry.State == catalog.Broken {
+		if entry.State != catalog.NotOurs && entry.Why != "" {
 			warn(t, entry.Source+": "+entry.Why)
 		}
 	}

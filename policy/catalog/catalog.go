@@ -67,8 +67,8 @@ type Document struct {
 type Entry struct {
 	Key, Source string
 	State       State
-	// Why says it for a state other than Ours; of a broken document it is Err's
-	// text.
+	// Why says it for a state other than Ours, and of one of ours which resources that it
+	// names are not there; of a broken document it is Err's text.
 	Why string
 	Err error
 	// Policy is set for a policy that is ours or broken, Override for an override that
@@ -210,13 +210,23 @@ func (c *Catalog) put(d Document) {
 	c.entries[d.Key] = compiled{Entry: c.compile(d), text: bytes.Clone(d.Text)}
 }
 
-// Check says why a document would be broken; nil for what is ours or not ours.
+// Check says why a document would be broken, or which resources that it names are not
+// there and cannot come; nil for what is ours else, and for what is not ours.
 func (c *Catalog) Check(text []byte) error {
 	entry := c.compile(Document{Text: text, Source: "the request"})
 	if entry.State == Broken {
 		return entry.Err
 	}
-	return nil
+	if entry.Policy == nil {
+		return nil
+	}
+	var errs []error
+	for _, u := range entry.Policy.Unserved {
+		if !u.MayCome {
+			errs = append(errs, fmt.Errorf("policy in %s: %s %s: %w", entry.Policy.Source, entry.Policy.Kind, entry.Policy.Name, u.Err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Compile says what would become of a document, which is not kept.
@@ -313,6 +323,13 @@ func compilePolicy(entry Entry, dialect Dialect, d Document) Entry {
 		return entry.notOurs("it has only rules of kinds that are left to others")
 	}
 	entry.State, entry.Policy = Ours, made
+	if absent := made.Unserved; len(absent) > 0 {
+		said := make([]string, len(absent))
+		for i, u := range absent {
+			said[i] = u.Err.Error()
+		}
+		entry.Why = "it does not hold for all that it names, until that is there: " + strings.Join(said, "; ")
+	}
 	return entry
 }
 

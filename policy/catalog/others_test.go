@@ -244,6 +244,34 @@ func TestWhatDialectsMake(t *testing.T) {
 	}
 }
 
+// TestUnserved: a policy that names what is not there is active and says so; who writes
+// one is told where that cannot come.
+func TestUnserved(t *testing.T) {
+	const text = `{"apiVersion": "example.com/v1", "kind": "Any"}`
+	coming := policy.Unserved{Err: errors.New("tasks are not there"), MayCome: true}
+	misspelt := policy.Unserved{Err: errors.New("podz are not there")}
+	for _, c := range []struct {
+		reason          string
+		unserved        []policy.Unserved
+		why, notWritten string
+	}{
+		{"all is there", nil, "", ""},
+		{"something may come", []policy.Unserved{coming}, "until that is there: tasks are not there", ""},
+		{"something cannot", []policy.Unserved{coming, misspelt}, "until that is there: tasks are not there; podz are not there", "K n: podz are not there"},
+	} {
+		made := made{policy: &policy.Policy{Kind: "K", Name: "n", Source: "s", Rules: make([]policy.Rule, 1), Unserved: c.unserved}}
+		cat, _ := newCatalog(t, func(o *catalog.Options) { o.Dialects = []catalog.Dialect{made} })
+		entry := cat.Put(document("k", text)).Entries[0]
+		if entry.State != catalog.Ours || entry.Err != nil || !strings.HasSuffix(entry.Why, c.why) || (entry.Why == "") != (c.why == "") {
+			t.Errorf("%s: %+v", c.reason, entry)
+		}
+		err := cat.Check([]byte(text))
+		if (err == nil) != (c.notWritten == "") || err != nil && err.Error() != "policy in s: "+c.notWritten {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+	}
+}
+
 // unknown is a dialect of no document.
 type unknown struct{ made }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,17 +40,20 @@ type rule struct {
 	kinds      []kind // of the rule's groups
 	names      []string
 	scope      admission.ScopeType
+	unserved   []policy.Unserved
 }
 
 // kind is a resource in the words of objects; name, kind and subresource may be *.
 type kind struct {
 	group, name, subresource string // group may be *
 	cluster                  bool
+	unserved                 bool // name is the resource's, and it matches nothing
 }
 
 // Compile reads the constraint at a path. Resources knows kinds beside Known; it may
 // be nil. Errors are about fields, all that were found joined: a constraint without
-// rules would speak of everything, and a resource whose kind nobody knows of nothing.
+// rules would speak of everything, and a resource whose kind nobody knows of nothing;
+// for resources that are Later the latter is no error.
 func Compile(doc *admission.MatchResources, path string, resources Resources) (*Constraint, error) {
 	if doc == nil || len(doc.ResourceRules) == 0 {
 		return nil, field.Fail(path+".resourceRules", "is empty: say which resources are meant")
@@ -115,11 +119,33 @@ func compileRule(doc *admission.NamedRuleWithOperations, path string, resources 
 	for i, text := range doc.Resources {
 		kinds, err := kindsOf(text, doc.APIGroups, resources)
 		if err != nil {
-			errs = append(errs, &FieldError{Path: path + ".resources[" + strconv.Itoa(i) + "]", Err: err})
+			err = &FieldError{Path: path + ".resources[" + strconv.Itoa(i) + "]", Err: err}
 		}
+		if absent, is := errors.AsType[unserved](err); is && isLater(resources) {
+			_, subresource, _ := strings.Cut(text, "/")
+			kinds = absent.kinds(subresource)
+			r.unserved = append(r.unserved, policy.Unserved{Err: err, MayCome: len(absent.coming()) > 0})
+			err = nil
+		}
+		errs = append(errs, err)
 		r.kinds = append(r.kinds, kinds...)
 	}
 	return r, errors.Join(errs...)
+}
+
+func isLater(resources Resources) bool {
+	_, is := resources.(later)
+	return is
+}
+
+// Unserved returns the resources that are named and are not there: those of rules match
+// nothing, and those of exclusions exclude nothing.
+func (c *Constraint) Unserved() []policy.Unserved {
+	var list []policy.Unserved
+	for _, r := range slices.Concat(c.rules, c.excluded) {
+		list = append(list, r.unserved...)
+	}
+	return list
 }
 
 func selector(doc *meta.LabelSelector, path string) (labels.Selector, error) {

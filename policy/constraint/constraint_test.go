@@ -229,6 +229,73 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestLater: what is not there matches nothing where it may come, and takes nothing away
+// from what is named beside it.
+func TestLater(t *testing.T) {
+	task := pod(func(s *policy.Subject) { s.Group, s.Version, s.Kind = "tekton.dev", "v1", "Task" })
+	lower := pod(func(s *policy.Subject) { s.Group, s.Version, s.Kind = "tekton.dev", "v1", "tasks" })
+	widget := pod(func(s *policy.Subject) { s.Group, s.Kind, s.Namespace = "example.com", "Widget", "" })
+	status := pod(func(s *policy.Subject) { s.Subresource = "status" })
+	groups := func(text, groups string) string { return strings.Replace(text, "'*'", groups, 1) }
+	both := groups(rules("pods, tasks", ""), "'', tekton.dev")
+	for _, c := range []struct {
+		reason, text string
+		subject      *policy.Subject
+		matches      bool
+		unserved     string // where, and + if it may come
+		targets      string // those that are not there, by group/kind/subresource
+	}{
+		{"what is there beside it matches", both, pod(), true, "resourceRules[0].resources[1]+", "tekton.dev/tasks/"},
+		{"it does not", both, task, false, "resourceRules[0].resources[1]+", "tekton.dev/tasks/"},
+		{"nor does a kind of its name", both, lower, false, "resourceRules[0].resources[1]+", "tekton.dev/tasks/"},
+		{"all that is named is not there", groups(rules("tasks, tasks/status", ""), "tekton.dev"), task, false, "resourceRules[0].resources[0]+ resourceRules[0].resources[1]+", "tekton.dev/tasks/ tekton.dev/tasks/status"},
+		{"and speaks of nothing else", groups(rules("tasks", ""), "tekton.dev"), pod(), false, "resourceRules[0].resources[0]+", "tekton.dev/tasks/"},
+		{"what the cluster has is there", rules("widgets", ""), widget, true, "", ""},
+		{"anything", rules("'*'", ""), task, true, "", ""},
+		{"anything of a group in which nothing is", groups(rules("'*'", ""), "tekton.dev"), task, true, "", ""},
+		{"a subresource of what is there", rules("pods/status", ""), status, true, "", ""},
+		{"what is not there is excluded from nothing", rules("pods", "") + excluding(both), pod(), false, "excludeResourceRules[0].resources[1]+", ""},
+		{"and excludes nothing", rules("'*'", "") + excluding(groups(rules("tasks", ""), "tekton.dev")), task, true, "excludeResourceRules[0].resources[0]+", ""},
+		{"misspelt in the groups of Kubernetes", groups(rules("pods, podz", ""), "'', apps, networking.k8s.io"), pod(), true, "resourceRules[0].resources[1]", "/podz/ apps/podz/ networking.k8s.io/podz/"},
+		{"in any group", rules("pods, tasks", ""), pod(), true, "resourceRules[0].resources[1]", "*/tasks/"},
+	} {
+		compiled, err := constraint.Compile(read(t, c.text), "spec", constraint.Later(widgets{}))
+		if err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+			continue
+		}
+		if matched, err := compiled.Matches(c.subject); matched != c.matches || err != nil {
+			t.Errorf("%s: %t %v", c.reason, matched, err)
+		}
+		var unserved, targets []string
+		for _, u := range compiled.Unserved() {
+			at, _ := errors.AsType[*constraint.FieldError](u.Err)
+			unserved = append(unserved, strings.TrimPrefix(at.Path, "spec.")+map[bool]string{true: "+"}[u.MayCome])
+		}
+		for _, target := range compiled.TargetsOfAll() {
+			if target.Unserved {
+				targets = append(targets, target.Group+"/"+target.Kind+"/"+target.Subresource)
+			}
+		}
+		if strings.Join(unserved, " ") != c.unserved || strings.Join(targets, " ") != c.targets {
+			t.Errorf("%s: %q, %q", c.reason, unserved, targets)
+		}
+		if _, err := constraint.Compile(read(t, c.text), "spec", widgets{}); (err == nil) != (c.unserved == "") {
+			t.Errorf("%s: where nothing may come: %v", c.reason, err)
+		}
+	}
+	for reason, text := range map[string]string{
+		"a kind": rules("Task", ""), "an empty subresource": rules("tasks/", ""), "an unknown scope": rules("tasks", ", scope: All"), "no resources": rules("", ""),
+	} {
+		if _, err := constraint.Compile(read(t, text), "spec", constraint.Later(widgets{})); err == nil {
+			t.Errorf("%s: it compiles since resources may come", reason)
+		}
+	}
+	if list, ok := constraint.Rough(read(t, both), constraint.Later(widgets{})); !ok || len(list) != 3 {
+		t.Errorf("what can be read of a broken one: %v %t", list, ok)
+	}
+}
+
 func TestTargets(t *testing.T) {
 	kinds := func(list []policy.Target) string {
 		var out []string

@@ -35,7 +35,7 @@ func kindsOf(text string, groups []string, resources Resources) ([]kind, error) 
 		list = append(list, kind{group: r.Group, name: r.Kind, subresource: sub, cluster: r.Cluster})
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no kind is known for the resource %q of the groups %q, and so it would match nothing", name, groups)
+		return nil, unserved{name: name, groups: groups}
 	}
 	return list, nil
 }
@@ -43,7 +43,7 @@ func kindsOf(text string, groups []string, resources Resources) ([]kind, error) 
 // is compares the kind with the subject's. A rule about pods sees containers that
 // are added to them later, which the API server says of pods/ephemeralcontainers.
 func (k kind) is(s *policy.Subject, scope admission.ScopeType) bool {
-	if k.name != "*" && k.name != s.Kind || k.group != "*" && k.group != s.Group {
+	if k.unserved || k.name != "*" && k.name != s.Kind || k.group != "*" && k.group != s.Group {
 		return false
 	}
 	sub := s.Subresource
@@ -140,7 +140,7 @@ func targetsOf(rules []rule, exact bool, asked func(*rule) ([]string, bool)) []p
 		}
 		for _, k := range r.kinds {
 			for _, version := range r.askedVersions(exact) {
-				t := policy.Target{Group: k.group, Version: version, Kind: k.name, Subresource: k.subresource, Operations: operations}
+				t := policy.Target{Group: k.group, Version: version, Kind: k.name, Subresource: k.subresource, Operations: operations, Unserved: k.unserved}
 				list = add(list, t)
 				if k.name == "Pod" && k.subresource == "" {
 					t.Subresource = ephemeral
@@ -195,7 +195,7 @@ func (r *rule) all() (operations []string, some bool) {
 
 func add(list []policy.Target, t policy.Target) []policy.Target {
 	same := func(have policy.Target) bool {
-		return have.Group == t.Group && have.Version == t.Version && have.Kind == t.Kind && have.Subresource == t.Subresource &&
+		return have.Group == t.Group && have.Version == t.Version && have.Kind == t.Kind && have.Subresource == t.Subresource && have.Unserved == t.Unserved &&
 			slices.Equal(have.Operations, t.Operations)
 	}
 	if slices.ContainsFunc(list, same) {

@@ -1,6 +1,7 @@
 package constraint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,45 @@ type Resource struct {
 type Resources interface {
 	// Named returns the resources of a name, in a group or, for *, in any of them.
 	Named(group, name string) []Resource
+}
+
+// Later returns resources to which others may come, and of which some may go, as in a
+// cluster: whoever has policies compiles them again then. Until a resource is there, a
+// constraint that names it matches none of it, and compiles.
+func Later(now Resources) Resources { return later{now} }
+
+type later struct{ Resources }
+
+// unserved is a resource of which no kind is known.
+type unserved struct {
+	name   string
+	groups []string
+}
+
+// Error implements error.
+func (u unserved) Error() string {
+	return fmt.Sprintf("no kind is known for the resource %q of the groups %q, and so it would match nothing", u.name, u.groups)
+}
+
+// coming returns the groups in which the resource may be later: those that Kubernetes
+// does not have itself, and whose names are domains, as definitions want them.
+func (u unserved) coming() []string {
+	return slices.DeleteFunc(slices.Clone(u.groups), func(group string) bool {
+		return !strings.Contains(group, ".") || slices.ContainsFunc(Known(), func(r Resource) bool { return r.Group == group })
+	})
+}
+
+// kinds stand for the resource in what a constraint may speak of.
+func (u unserved) kinds(subresource string) []kind {
+	groups := u.coming()
+	if len(groups) == 0 {
+		groups = u.groups
+	}
+	var list []kind
+	for _, group := range groups {
+		list = append(list, kind{group: group, name: u.name, subresource: subresource, unserved: true})
+	}
+	return list
 }
 
 // NameOf returns the resource of a kind, as Kubernetes would guess it, which is right

@@ -36,7 +36,7 @@ func TestEqual(t *testing.T) {
 	enforces.Enforcing = true
 	for reason, other := range map[string]*held.Ledger{
 		"hash": held.New(hash), "text": held.New(text), "name": held.New(version("b", "1")), "number": held.New(),
-		"presence": one.There(nil),
+		"presence": one.There(day),
 	} {
 		if one.Equal(other) || other.Equal(one) {
 			t.Errorf("of another %s", reason)

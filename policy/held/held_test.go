@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/held"
@@ -64,11 +65,17 @@ func TestReadVersion(t *testing.T) {
 			t.Errorf("%s: accepted %t", c.reason, other.Accepted)
 		}
 	}
-	if bytes.Contains(v.Text, []byte("managedFields")) || bytes.Contains(v.Text, []byte("resourceVersion")) || !bytes.Contains(v.Text, []byte("team")) {
+	if !v.Created.IsZero() || bytes.Contains(v.Text, []byte("managedFields")) || bytes.Contains(v.Text, []byte("resourceVersion")) || !bytes.Contains(v.Text, []byte("team")) {
 		t.Errorf("kept is %s", v.Text)
 	}
 	if again := read(t, enforcing(), string(v.Text)); again.Hash != v.Hash {
 		t.Error("what is kept is another version")
+	}
+	for written, want := range map[string]time.Time{`"2026-03-01T12:00:00Z"`: day, "null": {}, "yesterday": {}} {
+		made := read(t, enforcing(), strings.Replace(document, "uid: u", "uid: u, creationTimestamp: "+written, 1))
+		if !made.Created.Equal(want) || made.Hash != v.Hash || !bytes.Equal(made.Text, v.Text) {
+			t.Errorf("made at %s: %+v", written, made)
+		}
 	}
 	for _, c := range []struct {
 		p      *policy.Policy
@@ -118,26 +125,118 @@ func TestStanding(t *testing.T) {
 		{nil, version("new", "1"), held.Itself, "nothing is known"},
 		{held.New(), version("new", "1"), held.Audited, "there was nothing when the guard began"},
 	} {
-		if got := c.ledger.Of(c.v); got != c.want {
+		if got := c.ledger.Of(c.v, day); got != c.want {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// day is any time.
+var day = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// TestNameIsUsedAgain: what was approved comes back with what follows upon it at once, and
+// not with a policy that has its name long after.
+func TestNameIsUsedAgain(t *testing.T) {
+	made := func(hash string, after time.Duration) held.Version {
+		v := version("a", hash)
+		v.Created = day.Add(after)
+		return v
+	}
+	textless := held.Version{ID: "a", Hash: "1", Enforcing: true}
+	accepted, loosened := made("2", time.Hour), made("2", time.Hour)
+	accepted.Accepted, loosened.Enforcing = true, false
+	gone := held.New(version("a", "1")).There(day)
+	earlier, err := held.Decode(zipped(`{"version":1,"policies":{"a":{"hash":"1","enforcing":true,"text":"e30=","gone":true}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const grace = 10 * time.Minute
+	for _, c := range []struct {
+		reason string
+		ledger *held.Ledger
+		v      held.Version
+		after  time.Duration // since it went
+		want   held.Standing
+		next   held.Standing // once it is noted that it is there
+	}{
+		{"replaced by force", gone, made("2", time.Second), time.Second, held.Previous, held.Previous},
+		{"the last moment", gone, made("2", grace), grace, held.Previous, held.Previous},
+		{"the first after it", gone, made("2", grace+time.Second), grace + time.Second, held.Audited, held.Audited},
+		{"replaced by force, and it is looked at late", gone, made("2", time.Second), time.Hour, held.Previous, held.Previous},
+		{"it was there all the time, and not seen", gone, made("2", -time.Hour), time.Hour, held.Previous, held.Previous},
+		{"its name is used again", gone, made("2", time.Hour), time.Hour, held.Audited, held.Audited},
+		{"the same comes back", gone, made("1", time.Hour), time.Hour, held.Itself, held.Itself},
+		{"its name is used again, and somebody accepts it", gone, accepted, time.Hour, held.Itself, held.Itself},
+		{"its name is used again, and it audits", gone, loosened, time.Hour, held.Itself, held.Itself},
+		{"of a folder, at once", gone, version("a", "2"), grace, held.Previous, held.Previous},
+		{"of a folder, later", gone, version("a", "2"), grace + time.Second, held.Audited, held.Audited},
+		{"it went, and nobody knows what it said", held.New(textless).There(day), made("2", time.Hour), time.Hour, held.Audited, held.Audited},
+		{"it is replaced by force, and nobody knows what it said", held.New(textless).There(day), made("2", time.Second), time.Second, held.Itself, held.Itself},
+		{"an earlier version noted that it went", earlier, made("2", time.Second), time.Second, held.Audited, held.Audited},
+		{"an earlier version noted it, and the same comes back", earlier, made("1", time.Second), time.Second, held.Itself, held.Itself},
+	} {
+		now := day.Add(c.after)
+		if got := c.ledger.Of(c.v, now); got != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+		noted := c.ledger.There(now, c.v)
+		if got := noted.Of(c.v, now.Add(24*time.Hour)); got != c.next {
+			t.Errorf("%s: %s once it is noted, want %s", c.reason, got, c.next)
+		}
+		// What is approved then is what counts, and not what had its name before.
+		later := made("3", 48*time.Hour)
+		if got := noted.Approve(made("2", 0)).Of(later, now); got != held.Previous {
+			t.Errorf("%s: a change of what was approved is %s", c.reason, got)
+		}
+		if got := noted.Of(version("a", "1"), now); got != held.Itself {
+			t.Errorf("%s: what was approved is %s", c.reason, got)
+		}
+	}
+}
+
+// TestGoneAt: since when is noted once, written, and mended where a clock was wrong.
+func TestGoneAt(t *testing.T) {
+	l := held.New(version("a", "1"))
+	gone := l.There(day)
+	text, err := gone.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := held.Decode(text)
+	if err != nil || !read.Equal(gone) {
+		t.Errorf("it is read as another: %v", err)
+	}
+	for _, c := range []struct {
+		reason string
+		ledger *held.Ledger
+		same   bool
+	}{
+		{"later it is still since then", gone.There(day.Add(time.Hour)), true},
+		{"another came by its name", gone.There(day.Add(time.Hour), version("a", "2")), true},
+		{"it went later", l.There(day.Add(time.Hour)), false},
+		{"it was noted in the future", l.There(day.Add(time.Hour)).There(day), true},
+		{"it came back, and went later", gone.There(day, version("a", "1")).There(day.Add(time.Hour)), false},
+	} {
+		if c.ledger.Equal(gone) != c.same {
+			t.Errorf("%s: the same %t", c.reason, !c.same)
 		}
 	}
 }
 
 // TestThere: a policy that goes and comes back as it was is in force at once.
 func TestThere(t *testing.T) {
-	l := held.New(version("a", "1"), version("b", "1")).There(map[string]bool{"a": true})
-	if b, known := l.Before("b"); !known || !b.Gone || l.Of(version("b", "1")) != held.Itself {
+	l := held.New(version("a", "1"), version("b", "1")).There(day, version("a", "1"))
+	if b, known := l.Before("b"); !known || !b.Gone || l.Of(version("b", "1"), day) != held.Itself {
 		t.Errorf("it is forgotten: %+v", b)
 	}
-	if back := l.There(map[string]bool{"a": true, "b": true}); back.Equal(l) || !back.Equal(held.New(version("a", "1"), version("b", "1"))) {
+	if back := l.There(day, version("a", "1"), version("b", "1")); back.Equal(l) || !back.Equal(held.New(version("a", "1"), version("b", "1"))) {
 		t.Error("it does not come back")
 	}
 	var many []held.Version
 	for i := range 1_500 {
 		many = append(many, version(fmt.Sprint("p", i), "1"))
 	}
-	l = held.New(many...).There(nil)
+	l = held.New(many...).There(day)
 	kept := 0
 	for _, v := range many {
 		if _, known := l.Before(v.ID); known {
@@ -254,6 +353,7 @@ func Example() {
 	ledger := held.New(approved)
 	changed := approved
 	changed.Hash = "2"
-	fmt.Println(ledger.Of(approved), ledger.Of(changed), ledger.Approve(changed).Of(changed))
+	now := time.Now()
+	fmt.Println(ledger.Of(approved, now), ledger.Of(changed, now), ledger.Approve(changed).Of(changed, now))
 	// Output: itself previous itself
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 )
 
 const (
@@ -20,6 +21,9 @@ const (
 	maxDecoded = 64 << 20
 	// maxGone bounds the policies that are remembered though they are gone.
 	maxGone = 1_000
+	// goneGrace is how soon after a policy went one of its name has to be made to follow
+	// upon it, as with kubectl replace --force. It is ample for clocks that differ.
+	goneGrace = 10 * time.Minute
 )
 
 // ErrVersion says that a ledger was written by a later version of this product.
@@ -34,6 +38,20 @@ type Approved struct {
 	Text []byte `json:"text,omitempty"`
 	// Gone: there is no such policy at the moment. It may come back.
 	Gone bool `json:"gone,omitempty"`
+	// GoneAt is since when, in seconds of Unix time; zero in ledgers that earlier versions
+	// wrote: long ago.
+	GoneAt int64 `json:"goneAt,omitempty"`
+}
+
+// precedes reports whether a version of the same name follows upon what was approved. It
+// does not if that was gone for long when the version was made: then it is a policy of its
+// own. What has no time of its own is made now.
+func (a Approved) precedes(v Version, now time.Time) bool {
+	made := v.Created
+	if made.IsZero() {
+		made = now
+	}
+	return !a.Gone || made.Sub(time.Unix(a.GoneAt, 0)) <= goneGrace
 }
 
 // Ledger knows what was approved. It is immutable; a nil one knows nothing, and holds
@@ -54,8 +72,9 @@ const (
 func New(versions ...Version) *Ledger { return (*Ledger)(nil).Approve(versions...) }
 
 // Of says what is asked in place of a version. Where the ledger knows that another one
-// was in force and not what it said, it is the version: nothing is weakened.
-func (l *Ledger) Of(v Version) Standing {
+// was in force and not what it said, it is the version: nothing is weakened. A version that
+// comes long after the policy of its name went is as good as new.
+func (l *Ledger) Of(v Version, now time.Time) Standing {
 	if l == nil || v.Accepted || !v.Enforcing {
 		return Itself
 	}
@@ -63,7 +82,7 @@ func (l *Ledger) Of(v Version) Standing {
 	switch {
 	case known && before.Hash == v.Hash:
 		return Itself
-	case !known, !before.Enforcing:
+	case !known, !before.Enforcing, !before.precedes(v, now):
 		return Audited
 	case len(before.Text) == 0:
 		return Itself
@@ -97,13 +116,27 @@ func (l *Ledger) Approve(versions ...Version) *Ledger {
 }
 
 // There returns a ledger that notes which policies there are. Those that are gone are
-// remembered, up to a bound: one that comes back as it was is in force at once.
-func (l *Ledger) There(ids map[string]bool) *Ledger {
+// remembered, up to a bound: one that comes back as it was is in force at once. They stay
+// gone where another policy has their name since.
+func (l *Ledger) There(now time.Time, versions ...Version) *Ledger {
+	there := make(map[string]Version, len(versions))
+	for _, v := range versions {
+		there[v.ID] = v
+	}
 	made := l.Approve()
 	gone := 0
 	for _, id := range slices.Sorted(maps.Keys(made.approved)) {
 		a := made.approved[id]
-		if a.Gone = !ids[id]; a.Gone {
+		v, is := there[id]
+		switch {
+		case is && (v.Hash == a.Hash || a.precedes(v, now)):
+			a.Gone, a.GoneAt = false, 0
+		case !a.Gone:
+			a.Gone, a.GoneAt = true, now.Unix()
+		default: // a clock may have been wrong
+			a.GoneAt = min(a.GoneAt, now.Unix())
+		}
+		if a.Gone {
 			if gone++; gone > maxGone {
 				delete(made.approved, id)
 				continue
@@ -120,7 +153,7 @@ func (l *Ledger) Equal(other *Ledger) bool {
 		return l == other
 	}
 	return maps.EqualFunc(l.approved, other.approved, func(a, b Approved) bool {
-		return a.Hash == b.Hash && a.Enforcing == b.Enforcing && a.Gone == b.Gone && bytes.Equal(a.Text, b.Text)
+		return a.Hash == b.Hash && a.Enforcing == b.Enforcing && a.Gone == b.Gone && a.GoneAt == b.GoneAt && bytes.Equal(a.Text, b.Text)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -29,6 +30,8 @@ type Version struct {
 	Enforcing bool
 	// Accepted: its annotation says so.
 	Accepted bool
+	// Created is when the API server made the object; zero where none did.
+	Created time.Time
 	// Text is the document as JSON, without what the API server notes in it.
 	Text []byte
 }
@@ -49,6 +52,8 @@ func Read(p *policy.Policy, text []byte) (Version, error) {
 	metadata, _ := document["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	accepted := annotations[Annotation] == Accepted
+	written, _ := metadata["creationTimestamp"].(string)
+	created, _ := time.Parse(time.RFC3339, written) // zero of what is none
 	delete(annotations, lastApplied)
 	for key := range metadata {
 		if key != "name" && key != "namespace" && key != "labels" && key != "annotations" {
@@ -73,7 +78,7 @@ func Read(p *policy.Policy, text []byte) (Version, error) {
 		return Version{}, fmt.Errorf("held: %s: %w", p.ID(), err)
 	}
 	sum := sha256.Sum256(said)
-	return Version{ID: p.ID(), Hash: hex.EncodeToString(sum[:]), Enforcing: Enforces(p), Accepted: accepted, Text: kept}, nil
+	return Version{ID: p.ID(), Hash: hex.EncodeToString(sum[:]), Enforcing: Enforces(p), Accepted: accepted, Created: created, Text: kept}, nil
 }
 
 // lastApplied is what kubectl keeps in an object: the object.

@@ -28,7 +28,8 @@ type Options struct {
 	HTTP          cel.HTTP
 	GlobalContext cel.GlobalContext
 	// Kinds knows the kinds of the cluster beside Kubernetes' own; nil means that a
-	// policy which names others is refused.
+	// policy which names others is refused; of constraint.Later it is not, and speaks of
+	// none of them.
 	Kinds constraint.Resources
 	// Roots answers for the TUF repositories of attestors.
 	Roots attestor.Roots
@@ -120,6 +121,7 @@ func (b *builder) build() error {
 		if r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds); err != nil {
 			return err
 		}
+		b.out.Unserved = r.match.Unserved()
 	}
 	if r.credentials, err = b.credentials(); err != nil {
 		return err

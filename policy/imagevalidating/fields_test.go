@@ -52,6 +52,11 @@ func TestMinimal(t *testing.T) {
 			if p.Kind != kind || p.Namespace != namespace || p.FailOpen || p.AuditOnly || p.Broken != nil || len(p.Rules) != 3 {
 				t.Errorf("%s %s: %+v", version, kind, p)
 			}
+			for _, of := range []string{"Pod", "Deployment", "CronJob"} {
+				if !slices.ContainsFunc(p.Targets, func(target policy.Target) bool { return target.Kind == of }) {
+					t.Errorf("%s %s: nobody asks about a %s: %+v", version, kind, of, p.Targets)
+				}
+			}
 			for _, target := range p.Targets {
 				if want := namespace != ""; (len(target.Namespaces) == 1) != want {
 					t.Errorf("%s %s: target %+v", version, kind, target)
@@ -102,6 +107,12 @@ func TestRefused(t *testing.T) {
 		{"an annotation twice", "  auditAnnotations: [{key: a, valueExpression: \"'a'\"}, {key: a, valueExpression: \"'a'\"}]", "spec.auditAnnotations[1].key"},
 		{"an annotation that is no text", "  auditAnnotations: [{key: a, valueExpression: '1'}]", "spec.auditAnnotations[0].valueExpression"},
 		{"a secret of another form", "  credentials: {secrets: [a/b/c]}", "spec.credentials.secrets[0]"},
+		{"a secret without a name", "  credentials: {secrets: [a, '']}", "spec.credentials.secrets[1]"},
+		{"a secret of no namespace", "  credentials: {secrets: [/a]}", "spec.credentials.secrets[0]"},
+		{"a secret of a namespace without a name", "  credentials: {secrets: [a/]}", "spec.credentials.secrets[0]"},
+		{"a condition that asks about signatures", "  matchConditions: [{name: a, expression: \"verifyImageSignatures('a', []) > 0\"}]", "spec.matchConditions[0].expression"},
+		{"a variable that reads who is no attestor", "  auditAnnotations: [{key: a, valueExpression: string(attestors.theirs)}]", "spec.auditAnnotations[0].valueExpression"},
+		{"images that read what nobody knows", "  images: [{name: a, expression: '[string(request.options)]'}]", "spec.images[0].expression"},
 	} {
 		one := add(r.add)
 		one.reason, one.path = r.reason, r.path
@@ -118,6 +129,7 @@ func TestRefused(t *testing.T) {
 		{"an attestor that is not defined", "attestors.ours]", "attestors.their]", "spec.validations[0].expression"},
 		{"an attestation that is not defined", call, "images.containers.all(i, verifyAttestationSignatures(i, attestations.scn, [attestors.ours]) > 0)", "spec.validations[0].expression"},
 		{"a literal attestation that is not defined", call, "images.containers.all(i, verifyAttestationSignatures(i, 'scn', [attestors.ours]) > 0)", "spec.validations[0].expression"},
+		{"a literal payload that is not defined", call, "images.containers.all(i, verifyAttestationSignatures(i, 'scan', [attestors.ours]) > 0 && extractPayload(i, 'scn').a == 1)", "spec.validations[0].expression: names an attestation"},
 		{"cosign for a referrer", call, "images.containers.all(i, verifyAttestationSignatures(i, attestations.sbom, [attestors.ours]) > 0)", "spec.validations[0].expression"},
 		{"images that are not defined", "images.containers", "images.container", "spec.validations[0].expression"},
 		{"a member of the request that nobody knows", call, "request.options == null", "spec.validations[0].expression"},
@@ -132,12 +144,13 @@ func TestRefused(t *testing.T) {
 	} {
 		rows = append(rows, row{r.reason, r.old, r.text, r.path})
 	}
+	compiler := newCompiler()
 	for _, c := range rows {
 		text := strings.Replace(minimal, c.old, c.text, 1)
 		if text == minimal {
 			t.Fatalf("%s: nothing was changed", c.reason)
 		}
-		if _, err := compile(text); err == nil || !strings.Contains(err.Error(), c.path) {
+		if _, err := compiler.Compile([]byte(text), "test.yaml"); err == nil || !strings.Contains(err.Error(), c.path) {
 			t.Errorf("%s: %v; want %s", c.reason, err, c.path)
 		}
 	}
@@ -150,6 +163,74 @@ func TestNothingToDo(t *testing.T) {
 	}
 	if _, err := compile(empty + "  validationConfigurations: {mutateDigest: false, verifyDigest: false, required: false}\n"); err == nil {
 		t.Error("a policy that does nothing")
+	}
+}
+
+// TestBounds: of each list as many as there may be, and one more.
+func TestBounds(t *testing.T) {
+	list := func(n int, entry func(i int) string) string {
+		var all []string
+		for i := range n {
+			all = append(all, entry(i))
+		}
+		return "[" + strings.Join(all, ", ") + "]"
+	}
+	same := func(text string) func(int) string { return func(int) string { return text } }
+	validations := "\n  - expression: images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)\n"
+	for _, c := range []struct {
+		reason string
+		most   int
+		text   func(n int) string
+		want   string
+	}{
+		{"secrets", 200, func(n int) string { return "  credentials: {secrets: " + list(n, same("a")) + "}" }, "spec.credentials: more than 200"},
+		{"providers", 200, func(n int) string { return "  credentials: {providers: " + list(n, same("default")) + "}" }, "spec.credentials: more than 200"},
+		{"images", 200, func(n int) string {
+			return "  images: " + list(n, func(i int) string { return fmt.Sprintf("{name: a%d, expression: '[object.a]'}", i) })
+		}, "spec.images: 201 are more than 200"},
+		{"references", 200, func(n int) string { return "  matchImageReferences: " + list(n, same("{glob: 'a.example/*'}")) }, "spec.matchImageReferences: 201 are more than 200"},
+		{"the length of a glob", 1024, func(n int) string {
+			return "  matchImageReferences: [{glob: 'a.example/" + strings.Repeat("a", n-10) + "'}]"
+		}, "1025 bytes are more than 1024"},
+		{"the alternatives of a glob", 64, func(n int) string {
+			return "  matchImageReferences: [{glob: 'a.example/{a" + strings.Repeat(",a", n-1) + "}'}]"
+		}, "more than 64 globs"},
+	} {
+		for _, n := range []int{c.most, c.most + 1} {
+			_, err := compile(edit(minimal, "spec:\n", "spec:\n"+c.text(n)+"\n"))
+			if n == c.most && err != nil || n > c.most && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s: %d: %.300v", c.reason, n, err)
+			}
+		}
+	}
+	for n, want := range map[int]string{200: "", 201: "spec.validations: 201 are more than 200"} {
+		_, err := compile(edit(minimal, validations, "\n"+strings.Repeat("  - expression: images.containers.size() > 0\n", n)))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d validations: %.300v", n, err)
+		}
+	}
+}
+
+// TestRecognises: versions and kinds that are another dialect's are left to it.
+func TestRecognises(t *testing.T) {
+	for _, c := range []struct {
+		version, kind     string
+		policy, exception bool
+	}{
+		{"policies.kyverno.io/v1", "ImageValidatingPolicy", true, false},
+		{"policies.kyverno.io/v1alpha1", "NamespacedImageValidatingPolicy", true, false},
+		{"policies.kyverno.io/v1beta1", "PolicyException", false, true},
+		{"policies.kyverno.io/v1", "ValidatingPolicy", false, false},
+		{"kyverno.io/v1", "ImageValidatingPolicy", false, false},
+		{"kyverno.io/v2", "PolicyException", false, false},
+	} {
+		policies, exceptions := imagevalidating.Policies{}, imagevalidating.Exceptions{}
+		if imagevalidating.Recognises(c.version, c.kind) != c.policy || policies.Recognises(c.version, c.kind) != c.policy {
+			t.Errorf("%s %s: a policy", c.version, c.kind)
+		}
+		if imagevalidating.RecognisesException(c.version, c.kind) != c.exception || exceptions.Recognises(c.version, c.kind) != c.exception {
+			t.Errorf("%s %s: an exception", c.version, c.kind)
+		}
 	}
 }
 

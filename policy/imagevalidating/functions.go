@@ -49,7 +49,7 @@ func (p *program) values() {
 	p.fixed = true
 	for i, a := range p.attestors {
 		attestors[a.Name] = somebody{at: i, name: a.Name}
-		p.fixed = p.fixed && a.Static() && a.TUF == nil
+		p.fixed = p.fixed && a.Static()
 	}
 	for _, a := range p.attestations {
 		attestations[a.Name] = a.Name

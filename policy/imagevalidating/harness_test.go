@@ -39,6 +39,7 @@ type harbor struct {
 	notary, other *verifytest.Notary
 	client        *registry.Client
 	prover        gate.Prover
+	compiler      *imagevalidating.Compiler
 }
 
 type prover struct {
@@ -86,6 +87,7 @@ func newHarbor(t testing.TB) *harbor {
 		notary:   must(verifytest.NewNotary(verifytest.NotaryOptions{}))(t),
 		other:    must(verifytest.NewNotary(verifytest.NotaryOptions{}))(t),
 		client:   must(registry.New(registry.Config{}))(t),
+		compiler: newCompiler(),
 	}
 	t.Cleanup(h.client.Close)
 	snapshot := store.Snapshot()
@@ -112,7 +114,7 @@ func (h *harbor) fill(text string) string {
 
 func (h *harbor) policy(t testing.TB, text string) *policy.Policy {
 	t.Helper()
-	return must(newCompiler().Compile([]byte(h.fill(text)), "test.yaml"))(t)
+	return must(h.compiler.Compile([]byte(h.fill(text)), "test.yaml"))(t)
 }
 
 func (h *harbor) set(t testing.TB, texts ...string) *policy.Set {
@@ -121,7 +123,7 @@ func (h *harbor) set(t testing.TB, texts ...string) *policy.Set {
 	var exceptions []*policy.Exception
 	for _, text := range texts {
 		if strings.Contains(text, "kind: PolicyException") {
-			exceptions = append(exceptions, must(newCompiler().CompileException([]byte(h.fill(text)), "exception.yaml"))(t))
+			exceptions = append(exceptions, must(h.compiler.CompileException([]byte(h.fill(text)), "exception.yaml"))(t))
 			continue
 		}
 		policies = append(policies, h.policy(t, text))

@@ -83,13 +83,7 @@ func mapped(call ast.CallExpr, bound map[string][]string) ([]string, bool) {
 	if !ok || call.Args()[0].Kind() != ast.IdentKind {
 		return nil, false
 	}
-	inner := map[string][]string{call.Args()[0].AsIdent(): elements}
-	for name, paths := range bound {
-		if _, hidden := inner[name]; !hidden {
-			inner[name] = paths
-		}
-	}
-	return valuesOf(call.Args()[len(call.Args())-1], inner)
+	return valuesOf(call.Args()[len(call.Args())-1], map[string][]string{call.Args()[0].AsIdent(): elements})
 }
 
 // valuesOf returns the JSON pointers of the values that an expression may be.

@@ -2,6 +2,7 @@ package imagevalidating_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,6 +74,12 @@ func TestChecks(t *testing.T) {
 	if !c.AllowInsecure || !slices.Equal(c.Providers, []string{"amazon"}) || !slices.Equal(c.Secrets, []string{"kyverno/pull", "other/pull"}) {
 		t.Errorf("credentials: %+v", c)
 	}
+	for secrets, want := range map[string]string{"pull": "shop/pull", "shop/pull": "shop/pull"} {
+		own := edit(minimal, "kind: Image", "kind: NamespacedImage", "{name: minimal}", "{name: minimal, namespace: shop}", "spec:\n", "spec:\n  credentials: {secrets: ["+secrets+"]}\n")
+		if c := must(planned(t, own, map[string]any{}))(t).Checks[0].Credentials; !slices.Equal(c.Secrets, []string{want}) {
+			t.Errorf("the secret %s of a policy of a namespace: %+v", secrets, c)
+		}
+	}
 	sourced := edit(minimal, "cosign: {key:", "cosign: {source: {repository: registry.example/signatures, PullSecrets: [{name: sigs}]}, key:")
 	check = must(planned(t, sourced, map[string]any{}))(t).Checks[0]
 	if len(check.Asks[0].Sources) != 1 || !slices.Equal(check.Credentials.Secrets, []string{"shop/sigs"}) {
@@ -100,5 +107,118 @@ func TestAttestorExpressions(t *testing.T) {
 	plan := must(planned(t, subject, map[string]any{}))(t)
 	if a := plan.Checks[0].Asks[0].Authority; a.Keyless == nil || !strings.Contains(a.Keyless.Identities[0].String(), "https://github.com/org") {
 		t.Errorf("%+v", plan.Checks[0].Asks[0].Authority)
+	}
+}
+
+// TestAttestorsThatAreRead: whom an expression says is asked, whoever else is.
+func TestAttestorsThatAreRead(t *testing.T) {
+	const fixed = `cosign: {key: {data: "` + cert + `"}}`
+	const read = "cosign: {key: {expression: string(object.key)}}"
+	object := map[string]any{"key": strings.ReplaceAll(cert, "\\n", "\n")}
+	keyless := "  - name: keyless\n    cosign: {keyless: {identities: [{issuer: https://issuer.example, subject: ann@example.com}]}}\n"
+	ours := "  - name: ours\n    " + fixed + "\n"
+	for reason, text := range map[string]string{
+		"it is the first":   edit(minimal, fixed, read),
+		"it is the last":    edit(minimal, ours+keyless, keyless+strings.Replace(ours, fixed, read, 1)),
+		"it is the only":    edit(minimal, keyless, "", fixed, read),
+		"there is another":  edit(minimal, fixed, read, keyless, strings.Replace(ours, "ours", "more", 1)+strings.Replace(strings.Replace(ours, "ours", "most", 1), fixed, read, 1)),
+		"none is an answer": minimal,
+	} {
+		plan, err := planned(t, text, object)
+		if err != nil || len(plan.Checks[0].Asks) != 1 {
+			t.Errorf("%s: %+v, %v", reason, plan.Checks, err)
+		}
+	}
+}
+
+// TestImagePatterns: the globs say beforehand which images a rule is about, unless
+// something else may have it speak.
+func TestImagePatterns(t *testing.T) {
+	globbed := edit(minimal, "spec:\n", "spec:\n  matchImageReferences: [{glob: 'a.example/*'}]\n")
+	for _, c := range []struct {
+		reason, text string
+		known        bool
+		ofObject     bool
+	}{
+		{"a glob", globbed, true, false},
+		{"every image", minimal, false, false},
+		{"a glob and an expression", edit(globbed, "[{glob", "[{expression: 'true'}, {glob"), false, false},
+		{"a glob, and an expression names images", edit(globbed, "spec:\n", "spec:\n  images: [{name: a, expression: object.spec.a}]\n"), false, false},
+		{"a glob, and the object is read", globbed + "  - expression: object.metadata.name == 'a'\n", false, true},
+		{"a glob, and the object is read for each image", edit(globbed, "attestors.ours]) > 0", "attestors.ours]) > 0 && object.metadata.name == 'a'"), true, true},
+		{"a glob, and there must be an image", edit(globbed, "images.containers.all(", "images.containers.exists("), false, true},
+	} {
+		rule := must(compile(c.text))(t).Rules[0]
+		patterns, known := rule.(policy.Selective).ImagePatterns()
+		if known != c.known || known != slices.Equal(patterns, []string{"a.example/*"}) {
+			t.Errorf("%s: %v, %v", c.reason, patterns, known)
+		}
+		if got := rule.(policy.OfObject).SpeaksOfObject(); got != c.ofObject {
+			t.Errorf("%s: it speaks of the object: %v", c.reason, got)
+		}
+	}
+}
+
+// TestWhatIsAsked says why a rule does not speak of a subject, or cannot be asked.
+func TestWhatIsAsked(t *testing.T) {
+	all := edit(minimal, "operations: [CREATE]", "operations: ['*']")
+	selected := edit(minimal, "{resourceRules:", "{namespaceSelector: {matchLabels: {a: b}}, resourceRules:")
+	condition := func(text, expression string) string {
+		return edit(text, "spec:\n", "spec:\n  matchConditions: [{name: a, expression: \""+expression+"\"}]\n")
+	}
+	elsewhere := func(text string) string {
+		return edit(text, "spec:\n", "spec:\n  matchImageReferences: [{glob: 'other.example/*'}]\n")
+	}
+	said := func(expression string) string {
+		return edit(minimal, "images.containers.all(", expression+" && images.containers.all(")
+	}
+	bare := func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }
+	nowhere := func(s *policy.Subject) { bare(s); s.Namespace = "" }
+	for _, c := range []struct {
+		reason, text string
+		change       func(*policy.Subject)
+		want         string
+	}{
+		{"what it matches", all, func(*policy.Subject) {}, "1"},
+		{"a deletion", all, func(s *policy.Subject) { s.Operation = "DELETE" }, "nothing will run after a deletion"},
+		{"another kind", all, func(s *policy.Subject) { s.Kind = "Service" }, "matchConstraints do not match"},
+		{"a document", all, func(s *policy.Subject) { s.Kind = "" }, "is about Kubernetes objects"},
+		{"a namespace that nobody knows", selected, func(*policy.Subject) {}, "not known"},
+		{"and that is not selected", selected, func(s *policy.Subject) { s.NamespaceKnown = true }, "matchConstraints do not match"},
+		{"and that is", selected, func(s *policy.Subject) { s.NamespaceKnown, s.NamespaceLabels = true, map[string]string{"a": "b"} }, "1"},
+		{"nobody knows it, and a condition does not hold", condition(selected, "false"), func(*policy.Subject) {}, "matchConditions do not hold"},
+		{"nobody knows it, and no image is meant", elsewhere(selected), func(*policy.Subject) {}, "0"},
+		{"a condition that fails", condition(minimal, "object.none == 1"), func(*policy.Subject) {}, "no such key"},
+		{"and no image is meant", elsewhere(condition(minimal, "object.none == 1")), func(*policy.Subject) {}, "0"},
+		{"images alone", minimal, bare, "1"},
+		{"and an expression names others", naming("object.spec.a"), bare, "images that expressions name (spec.images)"},
+		{"what is known of a request", said("request.kind.kind == 'Pod' && !request.dryRun"), bare, "1"},
+		{"what is not", said("request.name == 'a'"), bare, "request.name"},
+		{"all of it", said("1 == [request].size()"), bare, "request"},
+		{"the object", said("object.spec.a == 'a'"), bare, "object.spec"},
+		{"all of the object", said("1 == [object].size()"), bare, "object"},
+		{"the old one", said("oldObject == null"), bare, "oldObject"},
+		{"the first of several", said("object.spec.a == 'a' && request.name == 'a'"), bare, "object.spec"},
+		{"the namespace", said("request.namespace == 'shop'"), bare, "1"},
+		{"which is not known", said("request.namespace == 'shop'"), nowhere, "the object's namespace"},
+		{"what the namespace is", said("namespaceObject.metadata.name == 'shop'"), func(s *policy.Subject) { bare(s); s.NamespaceKnown = true }, "1"},
+		{"of which the labels are not known", said("namespaceObject.metadata.name == 'shop'"), bare, "the labels of the object's namespace"},
+		{"and which is not known", said("namespaceObject.metadata.name == 'shop'"), nowhere, "the object's namespace"},
+		{"nothing else is asked", minimal, nowhere, "1"},
+	} {
+		s := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
+		c.change(s)
+		var got string
+		switch plan, err := must(compile(c.text))(t).Rules[0].Plan(t.Context(), s, containers(app)); {
+		case err != nil:
+			got = err.Error()
+		case plan.Skip != "":
+			got = plan.Skip
+		default:
+			got = strconv.Itoa(len(plan.Checks))
+		}
+		if !strings.Contains(got, c.want) || c.want == "0" && got != "0" {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
 	}
 }

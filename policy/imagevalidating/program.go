@@ -48,8 +48,7 @@ type program struct {
 	aboutObject bool
 	// needs is what the validations read of an object.
 	needs needs
-	// fixed: nothing in the policy depends on an expression of an attestor, nor on a
-	// repository of trusted roots.
+	// fixed: nothing in the policy depends on an expression of an attestor.
 	fixed bool
 	// attestorValues and attestationValues are the variables of those names.
 	attestorValues, attestationValues ref.Val

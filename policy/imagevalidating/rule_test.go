@@ -261,6 +261,16 @@ func TestBroken(t *testing.T) {
 	if p.Namespace != "default" || p.Broken == nil {
 		t.Errorf("%+v", p)
 	}
+	rule := broken(edit(misspelt, "operations: [CREATE, UPDATE]", "operations: ['*']")).Rules[0].(policy.Selective)
+	if patterns, known := rule.ImagePatterns(); known {
+		t.Errorf("which images are meant is known: %v", patterns)
+	}
+	for operation, want := range map[string]bool{"UPDATE": true, "DELETE": false} {
+		s := &policy.Subject{Version: "v1", Kind: "Pod", Operation: operation, Namespace: "default"}
+		if plan, err := rule.Plan(t.Context(), s, nil); (err != nil) != want || (plan.Skip == "") != want {
+			t.Errorf("%s: %+v, %v", operation, plan, err)
+		}
+	}
 }
 
 func TestBare(t *testing.T) {

@@ -104,9 +104,10 @@ func (b *builder) selections(doc *admission.MatchResources, path string) ([]poli
 		errs = append(errs, field.Below(path+".objectSelector", err))
 	}
 	var list []policy.Selection
+	var absent []policy.Unserved
 	for i := range doc.ResourceRules {
-		kinds, err := b.kindsOf(doc.ResourceRules[i], path+".resourceRules["+strconv.Itoa(i)+"]")
-		errs = append(errs, err)
+		kinds, unserved, err := b.kindsOf(doc.ResourceRules[i], path+".resourceRules["+strconv.Itoa(i)+"]")
+		errs, absent = append(errs, err), append(absent, unserved...)
 		for _, kind := range kinds {
 			kind.Namespace, kind.Position = b.out.Namespace, len(list)
 			if doc.ObjectSelector != nil && by != nil && !by.Empty() {
@@ -115,24 +116,28 @@ func (b *builder) selections(doc *admission.MatchResources, path string) ([]poli
 			list = append(list, kind)
 		}
 	}
-	if len(list) == 0 || len(list) > celpolicy.MaxEntries {
+	if b.spec.TargetMatchConstraints != nil { // else they are the triggers', too
+		b.out.Unserved = append(b.out.Unserved, absent...)
+	}
+	if len(list)+len(absent) == 0 || len(list) > celpolicy.MaxEntries {
 		errs = append(errs, field.Fail(path+".resourceRules", "want 1 to %d kinds and names, found %d", celpolicy.MaxEntries, len(list)))
 	}
 	return list, errors.Join(errs...)
 }
 
-// kindsOf reads a rule about objects that are there, by whatever operation they came.
-func (b *builder) kindsOf(doc admission.NamedRuleWithOperations, path string) ([]policy.Selection, error) {
+// kindsOf reads a rule about objects that are there, by whatever operation they came, and
+// says which resources are not.
+func (b *builder) kindsOf(doc admission.NamedRuleWithOperations, path string) ([]policy.Selection, []policy.Unserved, error) {
 	names := doc.ResourceNames
 	doc.Operations, doc.ResourceNames = []admission.OperationType{admission.Create}, nil
 	exact := admission.Exact
 	one := &admission.MatchResources{ResourceRules: []admission.NamedRuleWithOperations{doc}, MatchPolicy: &exact}
 	compiled, err := constraint.Compile(one, path, b.options.Kinds)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if doc.Scope != nil && *doc.Scope != admission.AllScopes {
-		return nil, celpolicy.Unsupported(path+".scope", "a choice of objects by their scope")
+		return nil, nil, celpolicy.Unsupported(path+".scope", "a choice of objects by their scope")
 	}
 	if len(names) == 0 {
 		names = []string{""}
@@ -143,13 +148,15 @@ func (b *builder) kindsOf(doc admission.NamedRuleWithOperations, path string) ([
 		case t.Subresource == "ephemeralcontainers" && t.Kind == "Pod":
 			continue // follows from pods
 		case t.Subresource != "", t.Kind == "*", t.Version == "*":
-			return nil, celpolicy.Unsupported(path, "a choice of "+t.Kind+" of version "+t.Version+" and subresource "+strconv.Quote(t.Subresource)+", which is not one kind of objects,")
+			return nil, nil, celpolicy.Unsupported(path, "a choice of "+t.Kind+" of version "+t.Version+" and subresource "+strconv.Quote(t.Subresource)+", which is not one kind of objects,")
+		case t.Unserved:
+			continue
 		}
 		for _, name := range names {
 			list = append(list, policy.Selection{APIVersion: schema.GroupVersion{Group: t.Group, Version: t.Version}.String(), Kind: t.Kind, Name: name})
 		}
 	}
-	return list, nil
+	return list, compiled.Unserved(), nil
 }
 
 // labelled is a selector as package policy wants one.
@@ -161,7 +168,7 @@ func (l labelled) Matches(set map[string]string) bool { return l.Selector.Matche
 // Selects reports whether the policy may speak of a trigger: what nobody knows yet may
 // say so.
 func (a *alteration) Selects(s *policy.Subject) bool {
-	if s.Subresource != "" || s.Document {
+	if s.Subresource != "" {
 		return false
 	}
 	matched, err := a.match.Matches(s)
@@ -178,7 +185,7 @@ func (a *alteration) OnPolicyChange() bool { return a.self }
 // Existing says which objects the trigger of a case changes.
 func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Selected {
 	s := about.Subject
-	if s.Subresource != "" || s.Operation == "DELETE" {
+	if s.Subresource != "" {
 		return policy.Selected{}
 	}
 	if _, no := a.ask(ctx, s); no != nil {

@@ -28,7 +28,8 @@ type Options struct {
 	// Outside answers the libraries of its members' names. It is asked within requests.
 	Outside cel.Outside
 	// Kinds knows the kinds of the cluster beside Kubernetes' own; nil means that a
-	// policy which names others is refused.
+	// policy which names others is refused; of constraint.Later it is not, and speaks of
+	// none of them.
 	Kinds constraint.Resources
 	// Now is the clock of time.now, and Random the source of random.
 	Now    func() time.Time
@@ -107,6 +108,7 @@ func (b *builder) build() error {
 	if r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds); err != nil {
 		return err
 	}
+	b.out.Unserved = r.match.Unserved()
 	if len(r.match.Targets()) == 0 {
 		return field.Fail("spec.matchConstraints.resourceRules", "are about neither CREATE nor UPDATE, and nothing else leaves an object to be changed")
 	}

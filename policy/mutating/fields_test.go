@@ -73,6 +73,7 @@ func TestRefused(t *testing.T) {
 		{"targets of every kind", existing("resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: ['*']}]"), "spec.targetMatchConstraints.resourceRules[0]: a choice of *"},
 		{"targets of every version", existing("resourceRules: [{apiGroups: [''], apiVersions: ['*'], resources: [secrets]}]"), "spec.targetMatchConstraints.resourceRules[0]: a choice of Secret of version *"},
 		{"targets that are subresources", existing("resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments/scale]}]"), `and subresource "scale"`},
+		{"which only pods have", existing("resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments/ephemeralcontainers]}]"), `and subresource "ephemeralcontainers"`},
 		{"targets by scope", existing("resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [secrets], scope: Cluster}]"), "spec.targetMatchConstraints.resourceRules[0].scope"},
 		{"too many targets", existing(namesOf(201)), "spec.targetMatchConstraints.resourceRules: want 1 to 200 kinds and names, found 201"},
 		{"targets of a kind that nobody knows", existing(strings.Replace(targets, "deployments", "widgets", 1)), "no kind is known"},

@@ -246,12 +246,11 @@ func charge(value any, left *int, depth int) error {
 	if depth > maxDepth {
 		return &limit.ExceededError{What: "the depth of what the patch writes", Most: maxDepth}
 	}
-	if *left -= valueCost; *left < 0 {
+	text, _ := value.(string)
+	if *left -= valueCost + len(text); *left < 0 {
 		return &limit.ExceededError{What: "what the patch writes", Most: maxWritten}
 	}
 	switch v := value.(type) {
-	case string:
-		*left -= len(v)
 	case []any:
 		for _, item := range v {
 			if err := charge(item, left, depth+1); err != nil {

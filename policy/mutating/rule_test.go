@@ -98,12 +98,14 @@ func TestOddObjects(t *testing.T) {
 	}
 }
 
-// TestServerSideApply lets what is atomic be replaced.
+// TestServerSideApply lets what is atomic be replaced, where the policy says so.
 func TestServerSideApply(t *testing.T) {
-	text := head + about("pods", merges("Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['-v']}]}}")+"  evaluation: {useServerSideApply: true}\n")
-	changed, results := mutate(t, subject(t, pod(onePod)), []*policy.Policy{compile(t, text)})
-	if what, why := verdict(results); what != "pass" || !strings.Contains(written(changed), `"args":["-v"]`) {
-		t.Error(what, why, written(changed))
+	for said, want := range map[string]string{"useServerSideApply: true": "pass", "useServerSideApply: false": "undecided", "": "undecided"} {
+		text := head + about("pods", merges("Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['-v']}]}}")+"  evaluation: {"+said+"}\n")
+		changed, results := mutate(t, subject(t, pod(onePod)), []*policy.Policy{compile(t, text)})
+		if what, why := verdict(results); what != want || strings.Contains(written(changed), `"args":["-v"]`) != (want == "pass") {
+			t.Error(said, what, why, written(changed))
+		}
 	}
 }
 
@@ -191,21 +193,26 @@ func TestRefusedOperations(t *testing.T) {
 
 // TestBounds has what is just in bounds be made, and nothing beyond.
 func TestBounds(t *testing.T) {
-	nested := func(depth int) string {
+	nested := func(depth int, empty, end string) string {
 		text := "JSONPatch{op: 'add', path: '/metadata/a', value: {'a': 'b'}}"
 		for range depth - 1 {
-			text += ", JSONPatch{op: 'move', from: '/metadata/a', path: '/metadata/b'}, JSONPatch{op: 'add', path: '/metadata/a', value: {}}, JSONPatch{op: 'move', from: '/metadata/b', path: '/metadata/a/x'}"
+			text += ", JSONPatch{op: 'move', from: '/metadata/a', path: '/metadata/b'}, JSONPatch{op: 'add', path: '/metadata/a', value: " + empty + "}, JSONPatch{op: 'move', from: '/metadata/b', path: '/metadata/a/" + end + "'}"
 		}
 		return text + ", JSONPatch{op: 'copy', from: '/metadata/a', path: '/metadata/c'}"
 	}
 	third := "JSONPatch{op: 'copy', from: '/metadata/annotations/a', path: '/metadata/labels/a'}"
 	thirds := strings.Join([]string{third, third, third}, ", ")
-	large := strings.Replace(pod(onePod), "labels:", "annotations: {a: "+strings.Repeat("x", 1<<20-8)+"}, labels:", 1)
+	large := func(text int) string {
+		return strings.Replace(pod(onePod), "labels:", "annotations: {a: "+strings.Repeat("x", text)+"}, labels:", 1)
+	}
 	for _, c := range []struct{ reason, object, operations, want string }{
-		{"the deepest value", pod(onePod), nested(200), ""},
-		{"a deeper one", pod(onePod), nested(201), "the depth of what the patch writes"},
-		{"as much as may be written", large, thirds, ""},
-		{"and one value more", large, thirds + ", JSONPatch{op: 'add', path: '/metadata/labels/b', value: ''}", "what the patch writes"},
+		{"the deepest value", pod(onePod), nested(200, "{}", "x"), ""},
+		{"a deeper one", pod(onePod), nested(201, "{}", "x"), "the depth of what the patch writes"},
+		{"the deepest list", pod(onePod), nested(200, "['a']", "-"), ""},
+		{"a deeper one", pod(onePod), nested(201, "['a']", "-"), "the depth of what the patch writes"},
+		{"as much as may be written", large(1<<20 - 8), thirds, ""},
+		{"and one value more", large(1<<20 - 8), thirds + ", JSONPatch{op: 'add', path: '/metadata/labels/b', value: ''}", "what the patch writes"},
+		{"and one byte more, in the last value", large(1<<20 - 7), thirds, "what the patch writes"},
 	} {
 		changed, results := mutate(t, subject(t, c.object), []*policy.Policy{compile(t, head+about("pods", patches("["+c.operations+"]")))})
 		what, why := verdict(results)
@@ -292,6 +299,20 @@ func TestWhatIsAsked(t *testing.T) {
 	}
 }
 
+// TestDocuments: a policy of every kind changes objects, and no document that is none.
+func TestDocuments(t *testing.T) {
+	text := strings.Replace(about("*/'*'", patches("[JSONPatch{op: 'add', path: '/a', value: 'b'}]")), "[v1]", "['*']", 1)
+	rule := compile(t, head+text).Mutations[0]
+	widgets := subject(t, widget)
+	document := *widgets
+	document.Group, document.Version, document.Kind, document.Document = "", "", "", true
+	for s, want := range map[*policy.Subject]policy.Result{widgets: policy.Pass, &document: ""} {
+		if got := rule.Mutate(t.Context(), policy.Case{Subject: s}); got.Result != want || (got.Object != nil) != (want == policy.Pass) {
+			t.Errorf("kind %q: %+v", s.Kind, got)
+		}
+	}
+}
+
 func deleted(s *policy.Subject) {
 	s.Operation, s.OldObject, s.Object = "DELETE", s.Object, policy.Content{}
 }
@@ -338,6 +359,12 @@ func TestBroken(t *testing.T) {
 	for text, want := range map[string]string{pod(onePod): "undecided", deployment(onePod): "undecided", "{apiVersion: v1, kind: Service, metadata: {name: a}}": "nothing"} {
 		if what, got := verdict(second(mutate(t, subject(t, text), []*policy.Policy{p}))); what != want {
 			t.Errorf("%s: %s %s", text, what, got)
+		}
+	}
+	service, own := subject(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}"), subject(t, pod(onePod))
+	for s, want := range map[*policy.Subject]policy.Result{service: "", own: policy.Undecided} {
+		if got := p.Mutations[0].Mutate(t.Context(), policy.Case{Subject: s}); got.Result != want || (want == "") != (len(got.Reasons) == 0) {
+			t.Errorf("asked itself about a %s: %+v", s.Kind, got)
 		}
 	}
 	if compiler.Broken([]byte("{"), "", why) != nil {

@@ -25,7 +25,8 @@ type Options struct {
 	// Outside answers the libraries of its members' names. It is asked within requests.
 	Outside cel.Outside
 	// Kinds knows the kinds of the cluster beside Kubernetes' own; nil means that a
-	// policy which names others is refused.
+	// policy which names others is refused; of constraint.Later it is not, and speaks of
+	// none of them.
 	Kinds constraint.Resources
 	// Now is the clock of time.now, and Random the source of random.
 	Now    func() time.Time
@@ -127,6 +128,7 @@ func (b *builder) rules(r *rule) ([]*rule, error) {
 		if r.match, err = constraint.Compile(match, "spec.matchConstraints", b.options.Kinds); err != nil {
 			return nil, err
 		}
+		b.out.Unserved = r.match.Unserved()
 	}
 	rules := []*rule{r}
 	followers, err := celpolicy.Followers(r.name, match, autogen)

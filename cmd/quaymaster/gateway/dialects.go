@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/mutating"
@@ -41,7 +42,7 @@ func (g *gateway) compilers() (engine.Compilers, error) {
 			return engine.Compilers{}, err
 		}
 		g.ends = append(g.ends, objects.Close)
-		options.Resources, options.Kinds = engine.ClusterObjects{Objects: objects}, g.serve()
+		options.Resources, options.Kinds = engine.ClusterObjects{Objects: objects}, constraint.Later(g.serve())
 	}
 	if g.reader != nil {
 		if err := g.reader.adjust(&options); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
@@ -122,7 +123,7 @@ func (f *inForce) of(key string, text []byte, p *policy.Policy) *policy.Policy {
 	if err != nil {
 		return p // it is broken, and denies what it names
 	}
-	standing := ledger.Of(v)
+	standing := ledger.Of(v, time.Now())
 	made := p
 	switch standing {
 	case held.Itself:
@@ -229,14 +230,11 @@ func (f *inForce) why(entry catalog.Entry) string {
 	return ""
 }
 
-// besides has what follows from policies audit where they do: of one source, or held.
+// besides has what follows from policies audit where they do: of one source, or held. Where
+// it denies, what the guard has audit takes nothing out of it: it waits.
 func (f *inForce) besides(beside func([]*policy.Policy) ([]*policy.Policy, error), chosen bool) func([]*policy.Policy) ([]*policy.Policy, error) {
 	f.beside = beside
 	return func(active []*policy.Policy) ([]*policy.Policy, error) {
-		made, err := beside(active)
-		if err != nil || len(made) == 0 {
-			return made, err
-		}
 		by := ""
 		switch {
 		case slices.ContainsFunc(active, func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" && p.AuditedBy == "" }):
@@ -245,6 +243,13 @@ func (f *inForce) besides(beside func([]*policy.Policy) ([]*policy.Policy, error
 		case !chosen:
 			by = byGuard
 		}
+		if by == "" {
+			active = slices.DeleteFunc(slices.Clone(active), func(p *policy.Policy) bool { return p.AuditedBy == byGuard })
+		}
+		made, err := beside(active)
+		if err != nil {
+			return nil, err
+		}
 		for i := range made {
 			made[i] = policy.Audited(made[i], by)
 		}
@@ -252,23 +257,23 @@ func (f *inForce) besides(beside func([]*policy.Policy) ([]*policy.Policy, error
 	}
 }
 
-// approvable are the versions that the ledger may hold, with their policies, by ID. What
-// the source has audit is left out: it is tried when that ends.
-func (f *inForce) approvable(of *catalog.Catalog) (map[string]candidate, error) {
-	found := map[string]candidate{}
-	var failed error
+// approvable are the versions that the ledger may hold, with their policies, by ID, and all
+// versions that there are. What the source has audit is only there: it is tried when that
+// ends.
+func (f *inForce) approvable(of *catalog.Catalog) (found map[string]candidate, there []held.Version, failed error) {
+	found = map[string]candidate{}
 	of.Texts(func(entry catalog.Entry, text []byte) {
-		if f.settings.audits(entry.Key) {
-			return
-		}
 		v, err := f.version(entry.Policy, text)
 		if err != nil {
 			failed = fmt.Errorf("%s: %w", entry.Source, err)
 			return
 		}
-		found[v.ID] = candidate{version: v, policy: entry.Policy, entry: entry}
+		there = append(there, v)
+		if !f.settings.audits(entry.Key) {
+			found[v.ID] = candidate{version: v, policy: entry.Policy, entry: entry}
+		}
 	})
-	return found, failed
+	return found, there, failed
 }
 
 // candidate is a policy that is in force, or would like to be.

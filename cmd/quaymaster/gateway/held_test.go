@@ -4,15 +4,18 @@ import (
 	"crypto/rand"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/held"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/policy/sigstore"
 )
 
 const heldPolicy = `apiVersion: kyverno.io/v1
@@ -82,9 +85,9 @@ func TestInForce(t *testing.T) {
 	if first.AuditedBy != "" || now.stands(first.ID()) != held.Itself {
 		t.Errorf("nothing is known, and it is %q", first.AuditedBy)
 	}
-	there, err := now.approvable(found)
-	if err != nil || len(there) != 1 {
-		t.Fatalf("%v, %v", there, err)
+	there, all, err := now.approvable(found)
+	if err != nil || len(there) != 1 || len(all) != 1 {
+		t.Fatalf("%v of %v, %v", there, all, err)
 	}
 	now.ledger.Store(held.New(versionsOf(there)...))
 	changed := strings.Replace(heldPolicy, "team:", "tier:", 1)
@@ -119,8 +122,8 @@ func TestSourceAudits(t *testing.T) {
 	if p := put(found, fromCluster+"/clusterpolicies/signed", heldPolicy); p.AuditedBy != bySetting || !p.AuditOnly {
 		t.Errorf("%+v", p)
 	}
-	if there, err := now.approvable(found); err != nil || len(there) != 0 {
-		t.Errorf("approved would be %v, %v", there, err)
+	if there, all, err := now.approvable(found); err != nil || len(there) != 0 || len(all) != 1 {
+		t.Errorf("approved would be %v of %v, %v", there, all, err)
 	}
 	source, guard := now.count(found.Snapshot().Entries)
 	if source != 1 || guard != 0 || !strings.Contains(now.why(found.Snapshot().Entries[0]), "policies.audit") {
@@ -131,27 +134,91 @@ func TestSourceAudits(t *testing.T) {
 	}
 }
 
-// TestBesides: what follows from policies denies nothing where none of them does.
+// TestBesides: what follows from policies denies nothing where none of them does, and where
+// it denies, none that the guard has audit takes an image out of it.
 func TestBesides(t *testing.T) {
-	follows := func([]*policy.Policy) ([]*policy.Policy, error) { return []*policy.Policy{{Name: "rest"}}, nil }
-	image := func(by string) *policy.Policy { return &policy.Policy{Kind: "ClusterImagePolicy", AuditedBy: by} }
+	image := func(name, by string) *policy.Policy {
+		return &policy.Policy{Kind: "ClusterImagePolicy", Name: name, AuditedBy: by}
+	}
+	in, waits, audits := image("in", ""), image("waits", byGuard), image("audits", bySetting)
 	for _, c := range []struct {
 		reason string
 		audit  []string
 		chosen bool
 		active []*policy.Policy
 		want   string
+		names  string // what images
 	}{
-		{"one is in force", nil, false, []*policy.Policy{image(""), image(byGuard)}, ""},
-		{"the only one is held", nil, false, []*policy.Policy{image(byGuard)}, byGuard},
-		{"whoever runs the gateway wants it", nil, true, []*policy.Policy{image(byGuard)}, ""},
-		{"the source audits", []string{auditCluster}, true, []*policy.Policy{image(bySetting)}, bySetting},
-		{"the source audits, and one of another is in force", []string{auditCluster}, true, []*policy.Policy{image(""), image(bySetting)}, ""},
+		{"one is in force", nil, false, []*policy.Policy{in, waits}, "", "in"},
+		{"all are in force", nil, false, []*policy.Policy{in, image("too", "")}, "", "in too"},
+		{"the only one is held", nil, false, []*policy.Policy{waits}, byGuard, "waits"},
+		{"whoever runs the gateway wants it", nil, true, []*policy.Policy{waits}, "", ""},
+		{"and one is in force", nil, true, []*policy.Policy{in, waits}, "", "in"},
+		{"the source audits", []string{auditCluster}, true, []*policy.Policy{audits}, bySetting, "audits"},
+		{"the source audits, and one of another is in force", []string{auditCluster}, true, []*policy.Policy{in, audits}, "", "in audits"},
+		{"and one of another is held", []string{auditCluster}, true, []*policy.Policy{in, audits, waits}, "", "in audits"},
 	} {
 		now, _ := newHeld(t, Configuration{Policies: Policies{Audit: c.audit}})
+		var names []string
+		follows := func(active []*policy.Policy) ([]*policy.Policy, error) {
+			for _, p := range active {
+				names = append(names, p.Name)
+			}
+			return []*policy.Policy{{Name: "rest"}}, nil
+		}
+		given := slices.Clone(c.active)
 		made, err := now.besides(follows, c.chosen)(c.active)
-		if err != nil || len(made) != 1 || made[0].AuditedBy != c.want {
-			t.Errorf("%s: %+v, %v", c.reason, made, err)
+		if err != nil || len(made) != 1 || made[0].AuditedBy != c.want || strings.Join(names, " ") != c.names || !slices.Equal(given, c.active) {
+			t.Errorf("%s: %+v of %q, %v", c.reason, made, names, err)
+		}
+	}
+}
+
+// TestHeldNamesNoImage: what was refused since no ClusterImagePolicy names it stays refused
+// while one that names it is held.
+func TestHeldNamesNoImage(t *testing.T) {
+	compiler := sigstore.New(sigstore.Options{})
+	named := func(name, images string) *policy.Policy {
+		p, err := compiler.Compile([]byte("apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\nmetadata: {name: "+name+"}\nspec: {images: [{glob: '"+images+"'}], authorities: [{static: {action: pass}}]}\n"), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	a, b := named("a", "registry.example/a/**"), named("b", "registry.example/b/**")
+	pod := &policy.Subject{
+		Object:  policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "p"}}),
+		Version: "v1", Kind: "Pod", Namespace: "n", Name: "p", NamespaceKnown: true, Operation: "CREATE",
+	}
+	images := func([]policy.Extractor) ([]policy.Image, error) {
+		return []policy.Image{{Container: "c", Role: "container", Pointer: "/spec/containers/0/image", Ref: image.MustParse("registry.example/b/x:1")}}, nil
+	}
+	for _, c := range []struct {
+		reason string
+		active []*policy.Policy
+		denied bool
+	}{
+		{"nobody names it", []*policy.Policy{a}, true},
+		{"who names it is held", []*policy.Policy{a, policy.Audited(b, byGuard)}, true},
+		{"who names it is approved", []*policy.Policy{a, b}, false},
+		{"who names it is of a source that audits", []*policy.Policy{a, policy.Audited(b, bySetting)}, false},
+		{"the only one is held", []*policy.Policy{policy.Audited(b, byGuard)}, true},
+	} {
+		now, _ := newHeld(t, Configuration{Guard: guardEnabled})
+		rest := unmatched{choice: sigstore.UnmatchedDeny, compiler: compiler}
+		made, err := now.besides(rest.policies, true)(c.active)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := policy.NewSet(slices.Concat(c.active, made)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		denied := slices.ContainsFunc(set.Plan(t.Context(), pod, images).Checks, func(check policy.Check) bool {
+			return check.DenyMessage != "" && check.Action == policy.Enforce
+		})
+		if denied != c.denied {
+			t.Errorf("%s: denied %t, want %t", c.reason, denied, c.denied)
 		}
 	}
 }

@@ -90,7 +90,8 @@ func (g *gateway) tryPolicies(ctx context.Context) {
 func (t *trying) round(ctx context.Context, changed <-chan struct{}) error {
 	g := t.gateway
 	ledger, version, err := g.ledgers().load(ctx)
-	there, failed := g.policies.inForce.approvable(g.policies.catalog)
+	now := time.Now()
+	there, all, failed := g.policies.inForce.approvable(g.policies.catalog)
 	if failed != nil {
 		g.log.Debug("a document has no version", slog.String("error", failed.Error()))
 	}
@@ -104,22 +105,20 @@ func (t *trying) round(ctx context.Context, changed <-chan struct{}) error {
 	case err != nil:
 		return err
 	}
-	ids := map[string]bool{}
 	var plain []held.Version
 	var waiting []string
 	for id, c := range there {
-		ids[id] = true
 		before, known := ledger.Before(id)
 		switch {
 		case known && before.Hash == c.version.Hash:
-		case ledger.Of(c.version) == held.Itself:
+		case ledger.Of(c.version, now) == held.Itself:
 			plain = append(plain, c.version)
 		default:
 			waiting = append(waiting, id)
 		}
 	}
 	maps.DeleteFunc(t.of, func(id string, _ tried) bool { return !slices.Contains(waiting, id) })
-	next := ledger.Approve(plain...).There(ids)
+	next := ledger.Approve(plain...).There(now, all...)
 	if !next.Equal(ledger) || unwritten {
 		if err := g.ledgers().save(ctx, next, version); err != nil {
 			return err
@@ -334,7 +333,7 @@ func (d *doorTrial) Try(ctx context.Context, raw []byte) (warnings []string, err
 	}
 	ledger := now.ledger.Load()
 	v, err := held.Read(entry.Policy, raw)
-	if err != nil || ledger.Of(v) == held.Itself {
+	if err != nil || ledger.Of(v, time.Now()) == held.Itself {
 		return nil, err
 	}
 	until := time.Now().Add(doorTime)

@@ -65,7 +65,7 @@ func TestLedgerIsDamaged(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			tries := newTrying(t, row.secret)
 			now := tries.gateway.policies.inForce
-			there, err := now.approvable(tries.gateway.policies.catalog)
+			there, _, err := now.approvable(tries.gateway.policies.catalog)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,8 +78,8 @@ func TestLedgerIsDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			ledger, _, err := tries.gateway.ledgers().load(t.Context())
-			if err != nil || ledger.Of(v) != row.want || !ledger.Equal(now.ledger.Load()) {
-				t.Errorf("it is %s, want %s; %v", ledger.Of(v), row.want, err)
+			if err != nil || ledger.Of(v, time.Now()) != row.want || !ledger.Equal(now.ledger.Load()) {
+				t.Errorf("it is %s, want %s; %v", ledger.Of(v, time.Now()), row.want, err)
 			}
 		})
 	}
@@ -91,6 +91,95 @@ func TestLedgerIsDamaged(t *testing.T) {
 	tries := newTrying(t, newer.Bytes())
 	if err := tries.round(t.Context(), nil); !errors.Is(err, held.ErrVersion) || errors.Is(err, errDamaged) || !strings.Contains(err.Error(), guardSecret) {
 		t.Errorf("of a later version: %v", err)
+	}
+}
+
+// TestNameIsUsedAgain: a policy that went long ago does not come back with another one of
+// its name, neither at once nor when the leader has noted it, and no trial compares the two.
+// One that was replaced by force goes on.
+func TestNameIsUsedAgain(t *testing.T) {
+	const key = fromCluster + "/clusterpolicies/signed"
+	another := strings.Replace(heldPolicy, "team:", "tier:", 1)
+	harbor, err := gatetest.NewHarbor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer harbor.Close()
+	for _, row := range []struct {
+		reason string
+		went   time.Duration // ago
+		text   string
+		want   held.Standing
+		by     string
+		before int
+	}{
+		{"its name is used again", 24 * time.Hour, another, held.Audited, byGuard, 0},
+		{"it is replaced by force", time.Second, another, held.Previous, "", 1},
+		{"it comes back as it was", 24 * time.Hour, heldPolicy, held.Itself, "", 1},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			tries := newTrying(t, nil)
+			g := tries.gateway
+			g.state.ReplaceProver(harbor.Prover)
+			now, found := g.policies.inForce, g.policies.catalog
+			_, all, err := now.approvable(found)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found.Remove(key)
+			g.policies.approve("", held.New(all...).There(time.Now().Add(-row.went)))
+			p := put(found, key, row.text)
+			_, all, err = now.approvable(found)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tries.of[p.ID()] = tried{hash: all[0].Hash, next: time.Now().Add(time.Hour)} // not now
+			for _, when := range []string{"at once", "once it is noted"} {
+				g.policies.approve("", now.ledger.Load())
+				p = g.activePolicies().Policies()[0]
+				if now.stands(p.ID()) != row.want || p.AuditedBy != row.by {
+					t.Errorf("%s: it is %s, by %q, want %s", when, now.stands(p.ID()), p.AuditedBy, row.want)
+				}
+				if _, before := g.withoutBefore(p, p.ID()); len(before) != row.before {
+					t.Errorf("%s: it is compared with %d", when, len(before))
+				}
+				if err := tries.round(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatAuditsIsThere: what a source has audit is not gone, so that what was approved of it
+// is in force when that ends.
+func TestWhatAuditsIsThere(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		remove bool
+		gone   bool
+	}{
+		{"it audits", false, false},
+		{"it is deleted", true, true},
+	} {
+		tries := newTrying(t, nil)
+		g := tries.gateway
+		now, found := g.policies.inForce, g.policies.catalog
+		_, all, err := now.approvable(found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.ledger.Store(held.New(all...))
+		now.settings.Audit = []string{auditCluster}
+		if found.Publish(); row.remove {
+			found.Remove(fromCluster + "/clusterpolicies/signed")
+		}
+		if err := tries.round(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if before, known := now.ledger.Load().Before(all[0].ID); !known || before.Gone != row.gone {
+			t.Errorf("%s: known %t, gone %t", row.reason, known, before.Gone)
+		}
 	}
 }
 

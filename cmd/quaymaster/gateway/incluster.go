@@ -107,7 +107,7 @@ func (g *gateway) watch() error {
 	if err != nil {
 		return err
 	}
-	g.needed = append(g.needed, need{"watch", "the policies and mirrors in the cluster are not listed yet", watcher.Ready()})
+	g.needed = append(g.needed, need{"watch", "the policies and mirrors in the cluster are not listed yet; where the log names a definition that serves no version which is read, have it serve one, delete it, or update the gateway", watcher.Ready()})
 	g.tasks = append(g.tasks, forever("policies", watcher.Run))
 	return nil
 }

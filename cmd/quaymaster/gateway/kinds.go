@@ -61,10 +61,12 @@ func policyKinds() []policyKind {
 	}
 }
 
-// documentKinds are what is watched of them.
+// documentKinds are what is watched of them. All but exceptions are awaited: without them
+// more would be admitted.
 func documentKinds() []document.Kind {
 	var list []document.Kind
 	for _, k := range policyKinds() {
+		k.Awaited = k.kind != "PolicyException"
 		list = append(list, k.Kind)
 	}
 	return list

@@ -69,7 +69,7 @@ func (m *Material) lookUps(into *files) error {
 // adjust has policies look at the material.
 func (m *Material) adjust(options *engine.CompilerOptions) error {
 	if m.Kinds != nil {
-		options.Kinds = fixedKinds(m.Kinds)
+		options.Kinds = constraint.Later(fixedKinds(m.Kinds))
 	}
 	expressions, err := jmespath.New(jmespath.Options{Now: options.Now, Random: rand.Reader})
 	if err != nil {

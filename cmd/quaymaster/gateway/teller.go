@@ -89,6 +89,9 @@ func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
 
 func (t teller) condition(entry catalog.Entry) metav1.Condition {
 	condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active", Message: "it is active"}
+	if entry.Why != "" {
+		condition.Message = cut(condition.Message+", but "+entry.Why, maxStatusMessage)
+	}
 	not := func(reason, why string) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, cut(why, maxStatusMessage)
 	}
