@@ -76,6 +76,37 @@ func TestBudgetIsNotAbsorbed(t *testing.T) {
 	}
 }
 
+// TestStoppedVariable: a variable whose evaluation was stopped says nothing to the next
+// expression either, and is evaluated again where there is time.
+func TestStoppedVariable(t *testing.T) {
+	s := newScope(t)
+	for _, v := range [][2]string{{"dear", "lists.range(1000).all(a, lists.range(1000).all(b, true))"}, {"late", "verify('a', [])"}} {
+		if err := s.Declare("v", v[0], v[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	in := inputs()
+	in.Functions = map[string]cel.Call{"verify": func(ctx context.Context, _ []ref.Val) (any, error) {
+		cancel()
+		return int64(1), ctx.Err()
+	}}
+	a := s.NewActivation(in)
+	for range 2 {
+		_, err := compile(t, s, "variables.dear || true").Bool(t.Context(), a)
+		if _, ok := errors.AsType[*cel.BudgetError](err); !ok {
+			t.Errorf("got %v", err)
+		}
+	}
+	late := compile(t, s, "variables.late > 0")
+	if _, err := late.Bool(ended, a); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if held, err := late.Bool(t.Context(), a); !held || err != nil {
+		t.Errorf("while there is time: %t, %v", held, err)
+	}
+}
+
 // TestTotalBudget bounds a document whose expressions are each just cheap enough.
 func TestTotalBudget(t *testing.T) {
 	s := newScope(t)
@@ -113,6 +144,10 @@ func TestContextEnds(t *testing.T) {
 	}
 	if _, err := compile(t, s, "true").Bool(ended, s.NewActivation(inputs())); !errors.Is(err, context.Canceled) {
 		t.Errorf("began after the end: %v", err)
+	}
+	calls = 0
+	if _, err := compile(t, s, "verify('a', []) > 0").Bool(ended, s.NewActivation(in)); !errors.Is(err, context.Canceled) || calls != 0 {
+		t.Errorf("called %d times after the end: %v", calls, err)
 	}
 	if held, err := compile(t, s, "true").Bool(t.Context(), s.NewActivation(inputs())); !held || err != nil {
 		t.Error(held, err)

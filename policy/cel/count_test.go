@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -92,6 +93,16 @@ func TestCount(t *testing.T) {
 		{"through a variable", "variables.open > 0", unknown},
 		{"through a variable, decided", "variables.open >= 0", "true"},
 		{"through two variables", "variables.twice == variables.open + variables.open", "true"},
+		{"through a variable that was read before", "variables.open >= 0 && variables.twice > 0", unknown},
+		{"through one that reads a known one", "variables.mixed > 1", unknown},
+		{"through one that reads a known one, which was read before", "variables.known > 0 && variables.mixed > 1", unknown},
+		{"and is decided", "variables.known > 0 && variables.mixed > 0", "true"},
+		{"as many worlds as are looked at", "v('0-1023') != -1", "true"},
+		{"one more", "v('0-1024') != -1", unknown},
+		{"as many of two", "verify('0-31', [1]) - verify('0-31', [2]) != 100", "true"},
+		{"one more of two", "verify('0-32', [1]) - verify('0-31', [2]) != 100", unknown},
+		{"so many that their number is none", "lists.range(7).map(i, verify('0-1023', [i])).all(e, e != 5000)", unknown},
+		{"one so large that their number is none", "verify('0-3', [1]) != 9 && verify('0-4611686018427387903', [2]) != -1", unknown},
 		{"a variable that knows", "variables.known > 0", "true"},
 		{"many that all may be", "lists.range(12).all(i, v('0-1') >= 0)", "true"},
 		{"a dozen different ones that all may be", "lists.range(12).map(i, verify('0-1', [i])).all(e, e >= 0)", "true"},
@@ -122,7 +133,7 @@ func TestCount(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			s := newScope(t)
-			for _, variable := range [][2]string{{"known", "verify('1', [])"}, {"open", "verify('0-1', [])"}, {"twice", "variables.open * 2"}} {
+			for _, variable := range [][2]string{{"known", "verify('1', [])"}, {"open", "verify('0-1', [])"}, {"twice", "variables.open * 2"}, {"mixed", "verify('0-1', []) + variables.known"}} {
 				if err := s.Declare("spec.variables", variable[0], variable[1]); err != nil {
 					t.Fatal(err)
 				}
@@ -171,6 +182,7 @@ func TestBadCounts(t *testing.T) {
 		count  cel.Count
 	}{
 		{"the ends are swapped", cel.Count{Lower: 2, Upper: 1}},
+		{"and something says why it is open", cel.Count{Lower: 2, Upper: 1, Gaps: []error{errRegistry}}},
 		{"nothing says why it is open", cel.Count{Upper: 1}},
 	}
 	for _, test := range tests {
@@ -182,6 +194,36 @@ func TestBadCounts(t *testing.T) {
 				t.Error("accepted")
 			}
 		})
+	}
+}
+
+// TestHowOftenIsCounted: once where nothing is open, and once in each world that is looked at.
+func TestHowOftenIsCounted(t *testing.T) {
+	open := cel.Count{Upper: 2, Gaps: []error{errRegistry}}
+	for _, c := range []struct {
+		reason, expression string
+		count              cel.Count
+		want               int
+	}{
+		{"a known one", "verify('a', []) >= 0", cel.Count{Lower: 1, Upper: 1}, 1},
+		{"an open one that goes one way", "verify('a', []) >= 0", open, 2},
+		{"one that does not", "verify('a', []) != 5", open, 5},
+		{"one that is seen to matter at its ends", "verify('a', []) == 0", open, 2},
+		{"a variable, once in each world", "variables.n + variables.n >= 0", open, 2},
+		{"one that knows", "variables.n + variables.n >= 0", cel.Count{Lower: 1, Upper: 1}, 1},
+		{"ends so far apart that their difference is none", "verify('a', []) != 5", cel.Count{Lower: math.MinInt64, Upper: math.MaxInt64, Gaps: open.Gaps}, 2},
+	} {
+		s := newScope(t)
+		if err := s.Declare("v", "n", "verify('a', [])"); err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		in := inputs()
+		in.Functions = map[string]cel.Call{"verify": func(context.Context, []ref.Val) (any, error) { calls++; return c.count, nil }}
+		value, err := compile(t, s, c.expression).Eval(t.Context(), s.NewActivation(in))
+		if calls != c.want {
+			t.Errorf("%s: counted %d times, want %d; it is %s", c.reason, calls, c.want, outcome(value, err))
+		}
 	}
 }
 

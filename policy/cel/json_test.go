@@ -17,7 +17,7 @@ func TestDecodedJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := map[string]any{
-		"a": map[string]any{"b": 1.0}, "l": []any{1.0, "x", nil, true, map[string]any{"y": "z"}}, "none": nil, "empty": map[string]any{}, "nothing": []any{}, "n": int64(7),
+		"a": map[string]any{"b": 1.0}, "blank": map[string]any{"": "x"}, "l": []any{1.0, "x", nil, true, map[string]any{"y": "z"}}, "none": nil, "empty": map[string]any{}, "nothing": []any{}, "n": int64(7),
 	}
 	for expression, want := range map[string]string{
 		"d.a == {'b': 1.0} && {'b': 1} == d.a":                                                   "",
@@ -40,30 +40,36 @@ func TestDecodedJSON(t *testing.T) {
 		"'%s' .format([d.l]) == '[1, x, null, true, {y: z}]'":                                                                                       "",
 		"d.l.slice(1, 2) == ['x'] && d.l.reverse()[0].y == 'z'":                                                                                     "",
 		"[d.a].exists(x, x.b == 1.0)":                                                                                                               "",
-		"d.l[5]":                                                                                                                                    "out of",
-		"d.l[-1]":                                                                                                                                   "out of",
-		"d.l['0']":                                                                                                                                  "unsupported",
-		"d.a.c":                                                                                                                                     "no such key",
-		"d.a[1]":                                                                                                                                    "no such",
-		"d.a.b.c":                                                                                                                                   "no such",
-		"d.a < d.a":                                                                                                                                 "no such overload",
-		"d.l + d.a":                                                                                                                                 "no such overload",
+		"d.blank[''] == 'x' && d.?blank[?''].hasValue()":                                                                                            "",
+		"d.l[0] == 1.0 && d.l[2] == null && d.l[0u] == 1.0":                                                                                         "",
+		"d.blank[1]": "no such",
+		"d.l[5]":     "out of bounds",
+		"d.l[-1]":    "out of bounds",
+		"d.l['0']":   "unsupported",
+		"d.a.c":      "no such key",
+		"d.a[1]":     "no such",
+		"d.a.b.c":    "no such",
+		"d.a < d.a":  "no such overload",
+		"d.l + d.a":  "no such overload",
 	} {
-		scope, err := env.NewScope()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := scope.Compile("e", expression)
-		if err != nil {
-			t.Errorf("%s: %v", expression, err)
-			continue
-		}
-		value, err := p.Eval(t.Context(), scope.NewActivation(cel.Inputs{Variables: map[string]any{"d": data}}))
-		switch {
-		case want == "" && (err != nil || value != types.True):
-			t.Errorf("%s: %v %v", expression, value, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("%s: %v %v", expression, value, err)
+		// As the variable itself, which the library reads, and under a name, which is one of ours.
+		for _, each := range []string{expression, "cel.bind(d, d, " + expression + ")"} {
+			scope, err := env.NewScope()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := scope.Compile("e", each)
+			if err != nil {
+				t.Errorf("%s: %v", each, err)
+				continue
+			}
+			value, err := p.Eval(t.Context(), scope.NewActivation(cel.Inputs{Variables: map[string]any{"d": data}}))
+			switch {
+			case want == "" && (err != nil || value != types.True):
+				t.Errorf("%s: %v %v", each, value, err)
+			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+				t.Errorf("%s: %v %v", each, value, err)
+			}
 		}
 	}
 }
@@ -86,13 +92,13 @@ func TestMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := scope.Compile("e", "a + a + b")
+	p, err := scope.Compile("e", "a + a + b + a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	more := values{map[string]int{}}
 	text, err := p.Text(t.Context(), scope.NewActivation(cel.Inputs{Variables: map[string]any{"b": "given"}, More: more}))
-	if err != nil || text != "of aof agiven" || more.asked["a"] != 1 || more.asked["b"] != 0 {
+	if err != nil || text != "of aof agivenof a" || more.asked["a"] != 1 || more.asked["b"] != 0 {
 		t.Error(text, err, more.asked)
 	}
 	if p, err = scope.Compile("e", "c"); err != nil {

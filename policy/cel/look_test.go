@@ -24,6 +24,8 @@ func TestReads(t *testing.T) {
 		{"in a list, a map, a condition", "[object.a, {'b': object.c}[object.d]] == (object.e ? [] : [object.f])", "object.a object.c object.d object.e object.f"},
 		{"through a variable", "variables.two == 2", "object.one object.two variables.one variables.two"},
 		{"through a variable that is asked for only", "has(variables.one)", "object.one variables.one"},
+		{"of itself and through a variable, once", "object.one == 1 && variables.one == 1 && object.one == 1", "object.one variables.one"},
+		{"through a variable twice", "variables.one == 1 && variables.two == 1", "object.one object.two variables.one variables.two"},
 		{"variables as a whole", "dyn(variables) == 1", "object.one object.three object.two variables variables.one"},
 		{"a library", "resource.Get('v1', 'pods', 'a', 'b').kind == 'Pod'", "resource"},
 		{"nothing", "1 == 1", ""},
@@ -69,6 +71,8 @@ func TestCalls(t *testing.T) {
 		{"in a macro", "images.containers.map(i, verify(i, [attestors.a])).all(e, e > 0)", "a"},
 		{"in a macro in a macro", "[1].all(x, images.containers.all(i, verify(i, [attestors.a]) > x))", "a"},
 		{"inside of a variable", "variables.count > 0", "c"},
+		{"inside of a variable that is read twice", "variables.count + variables.doubled > 0", "c"},
+		{"all of them, as one", "verify('i', [attestors]) > 0", unknown},
 		{"whichever it is", "verify('i', [attestors[object.name]]) > 0", unknown},
 		{"all there are", "verify('i', attestors.map(k, attestors[k])) > 0", unknown},
 		{"another variable's field", "verify('i', [object.a]) > 0", unknown},
@@ -82,7 +86,7 @@ func TestCalls(t *testing.T) {
 			s := newScope(t)
 			for _, v := range [][2]string{
 				{"pair", "[attestors.a, attestors.b]"}, {"more", "variables.pair + [attestors.c]"},
-				{"count", "verify('i', [attestors.c])"},
+				{"count", "verify('i', [attestors.c])"}, {"doubled", "variables.count * 2"},
 			} {
 				if err := s.Declare("spec.variables", v[0], v[1]); err != nil {
 					t.Fatal(err)

@@ -136,6 +136,46 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+// TestWhatIsNoJSONIsNotSent: of what an expression made, nothing is sent where JSON has no
+// word for a part of it.
+func TestWhatIsNoJSONIsNotSent(t *testing.T) {
+	s := newScope(t)
+	for _, c := range []struct {
+		expression string
+		asked      int
+	}{
+		{"resource.Post('v1', 'x', {'a': dyn(1)}).is == 'post'", 1},
+		{"resource.Post('v1', 'x', {'a': dyn(type(1))}).is == 'post'", 0},
+		{"resource.Post('v1', 'x', {'a': dyn(double('NaN'))}).is == 'post'", 0},
+		{"http.Post('u', {'a': 1}).is == 'http'", 1},
+		{"http.Post('u', type(1)).is == 'http'", 0},
+		{"http.Put('u', double('NaN')).is == 'http'", 0},
+	} {
+		r, in := &recorder{}, inputs()
+		in.Outside = outsideOf(r)
+		held, err := compile(t, s, c.expression).Bool(t.Context(), s.NewActivation(in))
+		if len(r.asked) != c.asked || held != (c.asked > 0) || (err == nil) != held {
+			t.Errorf("%s: asked %q: %t %v", c.expression, r.asked, held, err)
+		}
+	}
+}
+
+// TestKindsOfResources: what a kind's resource is called is compared and is of a type.
+func TestKindsOfResources(t *testing.T) {
+	s := newScope(t)
+	for _, expression := range []string{
+		"resource.ToGVR('v1', 'Pod') == resource.toGVR('v1', 'Pod') && resource.ToGVR('v1', 'Pod') != resource.ToGVR('v1', 'Node')",
+		"dyn(resource.ToGVR('v1', 'Pod')) != 'pods' && type(resource.ToGVR('v1', 'Pod')) == type(resource.ToGVR('v1', 'Node'))",
+	} {
+		in := inputs()
+		in.Outside = outsideOf(&recorder{})
+		held, err := compile(t, s, expression).Bool(t.Context(), s.NewActivation(in))
+		if !held || err != nil {
+			t.Errorf("%s: %t %v", expression, held, err)
+		}
+	}
+}
+
 func TestOutsideIsNotDeclared(t *testing.T) {
 	env, err := cel.NewEnv(cel.Options{})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 type Program struct {
 	path, expression string
 	scope            *Scope
+	ast              *celgo.Ast
 	prog             celgo.Program
 	output           *celgo.Type
 	look             look

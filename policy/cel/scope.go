@@ -98,7 +98,7 @@ func (s *Scope) compile(path, expression string, wants []*celgo.Type) (p *Progra
 	if err != nil {
 		return nil, err
 	}
-	p = &Program{path: path, expression: expression, scope: s, prog: prog, output: ast.OutputType(), look: lookAt(ast.NativeRep().Expr())}
+	p = &Program{path: path, expression: expression, scope: s, ast: ast, prog: prog, output: ast.OutputType(), look: lookAt(ast.NativeRep().Expr())}
 	p.trend = s.trendOf(p.look.root)
 	p.step = 1 + uint64(p.look.nodes)/stepNodes
 	return p, nil

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 )
 
@@ -22,6 +25,9 @@ func TestTrend(t *testing.T) {
 		{"variables.rising", rising}, {"variables.steady && object.a", steady}, {"!variables.rising", falling}, {"has(variables.rising)", steady},
 		{"variables.list.all(e, e > 0)", rising}, {"dyn(variables) == 1", unsteady}, {"n(string(n('a'))) > 0", unsteady}, {"n('a') - 1 > 0", rising}, {"1 - n('a') > 0", falling},
 		{"[n('a')].all(i, e, e > 0)", unsteady}, {"cel.bind(x, n('a'), x > 0)", rising}, {"random() == 'a'", unsteady}, {"{'a': n('a')}.a > 0", unsteady}, {"size(object.l) > 0", steady},
+		{"cel.bind(x, {'z': n('a')}, x.z > 0)", unsteady}, {"cel.bind(x, {'z': 1}, x.z > 0)", steady}, {"cel.bind(variables, {'z': n('a')}, variables.z > 0)", unsteady},
+		{"random() > 'a'", unsteady}, {"time.now() > timestamp('2026-03-04T05:06:07Z')", unsteady}, {"object.t > 'a'", steady},
+		{"object.l.map(i, n(i)).filter(e, object.a).sum() > 0", rising}, {"object.l.map(i, n(i)).filter(e, e > 0).sum() > 0", unsteady},
 	}
 	s := trendScope(t)
 	for _, test := range tests {
@@ -35,7 +41,95 @@ func TestTrend(t *testing.T) {
 	}
 }
 
+// TestTrendOfAllVariables: whoever reads them as a whole goes no way that is known, unless
+// each of them is the same whatever is counted.
+func TestTrendOfAllVariables(t *testing.T) {
+	for _, c := range []struct {
+		reason   string
+		declared []string
+		want     trend
+	}{
+		{"none", nil, steady},
+		{"one that counts nothing", []string{"object.a"}, steady},
+		{"one that counts", []string{"n('v')"}, unsteady},
+		{"one of both", []string{"object.a", "n('v')"}, unsteady},
+	} {
+		s := emptyTrendScope(t)
+		for i, expression := range c.declared {
+			if err := s.Declare("v", string(rune('a'+i)), expression); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := s.Compile("e", "dyn(variables) == 1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.trend != c.want {
+			t.Errorf("%s: goes %d, want %d", c.reason, p.trend, c.want)
+		}
+	}
+}
+
+// TestTrendOfLoops: a loop goes one way where each step does, and where it ends early only
+// when nothing more can change; whatever macros another version of the language has.
+func TestTrendOfLoops(t *testing.T) {
+	parts := ast.NewExprFactory()
+	name := func(n string) ast.Expr { return parts.NewIdent(0, n) }
+	call := func(function string, arguments ...ast.Expr) ast.Expr { return parts.NewCall(0, function, arguments...) }
+	not := func(e ast.Expr) ast.Expr { return call(operators.LogicalNot, e) }
+	goOn := func(e ast.Expr) ast.Expr { return call(operators.NotStrictlyFalse, e) }
+	yes, one := parts.NewLiteral(0, types.True), parts.NewLiteral(0, types.IntOne)
+	x, acc, counted := name("x"), name("acc"), call("n", parts.NewLiteral(0, types.String("a")))
+	above := call(operators.Greater, x, one)
+	and, or, sum := call(operators.LogicalAnd, acc, above), call(operators.LogicalOr, acc, above), call(operators.Add, acc, x)
+	for _, c := range []struct {
+		reason                  string
+		start, goes, step, gets ast.Expr
+		want                    trend
+	}{
+		{"all of them", yes, goOn(acc), and, acc, rising},
+		{"all of them, and it ends at one that is", yes, goOn(not(acc)), and, acc, unsteady},
+		{"all of them, and it ends at an item", yes, goOn(x), and, acc, unsteady},
+		{"all of them, and it ends by something else", yes, goOn(above), and, acc, unsteady},
+		{"all of them, and it ends at an error, too", yes, acc, and, acc, unsteady},
+		{"all of them, and it ends at one that is, which is said otherwise", yes, not(acc), and, acc, unsteady},
+		{"all of them to the end", yes, yes, and, acc, rising},
+		{"one of them", yes, goOn(not(acc)), or, acc, rising},
+		{"one of them, and it ends at one that is not", yes, goOn(acc), or, acc, unsteady},
+		{"one of them, and it ends at an item", yes, goOn(not(x)), or, acc, unsteady},
+		{"one of them, and it ends otherwise", yes, goOn(call(operators.Negate, acc)), or, acc, unsteady},
+		{"the last of them, and it ends early", yes, goOn(acc), call(operators.LogicalAnd, above, above), acc, unsteady},
+		{"the last of them to the end", yes, yes, x, acc, rising},
+		{"the sum", one, yes, sum, acc, rising},
+		{"the sum, and it ends at some height", one, call(operators.Less, acc, one), sum, acc, unsteady},
+		{"the sum, and it ends by itself", one, goOn(acc), sum, acc, unsteady},
+		{"one less each of them", one, yes, call(operators.Subtract, acc, x), acc, falling},
+		{"each of them less what was before", one, yes, call(operators.Subtract, x, acc), acc, unsteady},
+		{"each of them and not the one before", yes, yes, call(operators.LogicalAnd, above, not(acc)), acc, unsteady},
+		{"what was there before any", counted, yes, one, acc, rising},
+		{"one way and the other, and nobody asks which", counted, yes, call(operators.Subtract, one, counted), one, steady},
+		{"one way and the other", counted, yes, call(operators.Subtract, one, counted), acc, unsteady},
+	} {
+		items := parts.NewList(0, []ast.Expr{counted}, nil)
+		loop := parts.NewComprehension(0, items, "x", "acc", c.start, c.goes, c.step, c.gets)
+		if got := trendScope(t).trendOf(loop); got != c.want {
+			t.Errorf("%s: goes %d, want %d", c.reason, got, c.want)
+		}
+	}
+}
+
 func trendScope(t *testing.T) *Scope {
+	t.Helper()
+	s := emptyTrendScope(t)
+	for _, v := range [][2]string{{"rising", "n('v') > 0"}, {"steady", "object.a"}, {"list", "object.l.map(i, n(i))"}} {
+		if err := s.Declare("v", v[0], v[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func emptyTrendScope(t *testing.T) *Scope {
 	t.Helper()
 	e, err := NewEnv(Options{
 		Variables: []Variable{{Name: "object", Type: celgo.DynType}},
@@ -47,11 +141,6 @@ func trendScope(t *testing.T) *Scope {
 	s, err := e.NewScope()
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, v := range [][2]string{{"rising", "n('v') > 0"}, {"steady", "object.a"}, {"list", "object.l.map(i, n(i))"}} {
-		if err := s.Declare("v", v[0], v[1]); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return s
 }

@@ -70,6 +70,21 @@ func TestDeclare(t *testing.T) {
 			}
 		})
 	}
+	for name, want := range map[string]bool{
+		"_": true, "a": true, "z": true, "A": true, "Z": true, "a0": true, "a9": true, "_aZ_09": true,
+		"0": false, "9": false, "`": false, "{": false, "@": false, "[": false, "a/": false, "a:": false, "a-b": false, "é": false, "a b": false,
+	} {
+		if err := newScope(t).Declare("v", name, "1"); (err == nil) != want {
+			t.Errorf("a variable %q: %v", name, err)
+		}
+	}
+	for expression, want := range map[string]bool{
+		"{'a': [1]}": true, "[{'a': {1: [2]}}]": true, "{[1]: 'a'}": false, "{{'a': 1}: 'a'}": false, "[{'a': {[1]: 2}}]": false,
+	} {
+		if err := newScope(t).Declare("v", "a", expression); (err == nil) != want {
+			t.Errorf("a variable of %s: %v", expression, err)
+		}
+	}
 	s := newScope(t)
 	for i := range 256 {
 		if err := s.Declare("v", "v"+string(rune('a'+i%26))+string(rune('a'+i/26)), "1"); err != nil {

@@ -30,6 +30,10 @@ func TestAttacksAreRefused(t *testing.T) {
 		{"predicate: {" + times(10, func(i int) string { return fmt.Sprintf("x: {a%d: 1} | {b%d: 1}", i, i) }, "\n") + "}", "1024 combinations", "alternatives of one field"},
 		{"predicate: x: " + times(10, same("(1|2)"), " & "), "1024 combinations", "alternatives of one value"},
 		{"#A: 1 | 2 | 3\npredicate: x: " + times(6, same("#A"), " & "), "729 combinations", "alternatives by a definition"},
+		{"#A: {k: 1 | 2 | 3}\npredicate: x: " + times(6, same("#A.k"), " & "), "729 combinations", "alternatives of a definition's field"},
+		{"#A: {k: 1 | 2 | 3} | {k: 4}\npredicate: x: " + times(6, same("#A.k"), " & "), "729 combinations", "of one of several"},
+		{"#A: *1 | 2 | 3\npredicate: x: " + times(6, same("(#A)"), " & "), "729 combinations", "one of them the default"},
+		{"#A: {_, 1 | 2 | 3}\npredicate: x: " + times(6, same("#A"), " & "), "729 combinations", "embedded in a definition"},
 		{"predicate: {" + times(8, func(i int) string { return fmt.Sprintf("{a%d: 1} | {b%d: 1}", i, i) }, "\n") + "}", "256 combinations", "embedded alternatives"},
 		{"predicate: " + strings.Repeat("[", 300) + strings.Repeat("]", 300), "nested deeper", "depth"},
 		{strings.Repeat("a: ", 10000) + "1\npredicate: _", "nested deeper", "depth without brackets"},
@@ -47,6 +51,9 @@ func TestAttacksAreRefused(t *testing.T) {
 		{"predicate: list: [...{kind: \"a\", x: 1 | 2} | {kind: \"b\", x: 3 | 4}]", `{"predicate":{"list":[{"kind":"b","x":3}]}}`, "alternatives within alternatives"},
 		{"#P: {name: string}\npredicate: {a: #P, b: #P}", `{"predicate":{"a":{"name":"x"},"b":{"name":"y"}}}`, "one definition twice"},
 		{"predicate: {name: string, other: name}", `{"predicate":{"name":"x","other":"x"}}`, "a field beside"},
+		{"predicate: {a: {predicate: int}}", `{"predicate":{"a":{"predicate":1}}}`, "a field below one of its name"},
+		{"#A: {k: 1 | 2}\n#AB: {k: 1 | 2 | 3}\npredicate: x: " + times(6, same("#A.k"), " & "), `{"predicate":{"x":1}}`, "a name that begins like another's"},
+		{"predicate: {a: 1, x: 1} | {a: 2, x: 2}", `{"predicate":{"a":2,"x":2}}`, "one of two"},
 		{"findings: [for r in predicate.results for v in r.found if v.level == \"HIGH\" {v}]\nfindings: []\npredicate: results: [...]", `{"predicate":{"results":[{"found":[{"level":"LOW"}]}]}}`, "loops over what loops found"},
 	} {
 		condition, err := cue.Compile(c.policy, cue.Options{})
@@ -154,6 +161,9 @@ func TestMisspelt(t *testing.T) {
 		{"high: predicate.score >= 7\nhigh: true\npredicate: {...}", true, "a field that says something of the data"},
 		{"let limit = 7\npredicate: score: >=limit", true, "let"},
 		{"#P: {score: int}\n_x: 1\npredicate: #P", true, "definitions and hidden fields"},
+		{"[=~\"^pred\"]: score: int", true, "a field whose name is not written out"},
+		{"{predicates: score: >=7}\npredicate: _", true, "what is embedded is not looked through"},
+		{"let limits = {score: >=7}\nlimit: limits.score\npredicate: score: limit", true, "a field that another is made of"},
 	} {
 		if _, err := cue.Compile(c.policy, cue.Options{Members: []string{"predicate", "predicateType"}}); (err == nil) != c.want {
 			t.Errorf("%s: %v", c.reason, err)

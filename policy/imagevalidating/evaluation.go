@@ -93,8 +93,12 @@ func (h *hearing) evaluate(ctx context.Context, of []int, by selection, mention 
 		}
 		clear(e.missed)
 		held, err := v.holds.Bool(ctx, e.activation)
+		if absent && hingesOnLeft(err) {
+			if err = v.holds.Hidden(ctx, e.activation, hingesOnLeft); err == nil {
+				continue
+			}
+		}
 		switch {
-		case absent && hingesOnLeft(err):
 		case err != nil:
 			e.failed(v, err)
 			return e.outcome

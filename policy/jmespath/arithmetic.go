@@ -179,10 +179,7 @@ func plus(x, y operand, sign float64) (operand, error) {
 }
 
 func sum(a arguments) (any, error) {
-	if len(a.list(0)) == 0 {
-		return 0.0, nil
-	}
-	var total operand
+	var total operand // of none it is zero
 	for i, item := range a.list(0) {
 		next, err := parseOperand(item)
 		if err == nil && i == 0 {
@@ -308,7 +305,7 @@ func round(a arguments) (any, error) {
 	}
 	shift := math.Pow(10, math.Min(places, 300))
 	rounded := math.Round(a.number(0)*shift) / shift
-	if math.IsNaN(rounded) || math.IsInf(rounded, 0) {
+	if math.IsInf(rounded, 0) {
 		return a.number(0), nil // more places than the number has
 	}
 	return rounded, nil

@@ -103,8 +103,8 @@ func isPlainPath(s string) bool {
 	if len(s) > maxPath || !strings.ContainsAny(s, ".[") {
 		return false
 	}
-	for i, part := range strings.Split(strings.ReplaceAll(s, "[", ".["), ".") {
-		if index, ok := strings.CutPrefix(part, "["); ok && i > 0 {
+	for _, part := range strings.Split(strings.ReplaceAll(s, "[", ".["), ".") {
+		if index, ok := strings.CutPrefix(part, "["); ok {
 			index, ok = strings.CutSuffix(index, "]")
 			if _, err := strconv.ParseUint(index, 10, 16); !ok || err != nil {
 				return false
@@ -212,8 +212,7 @@ func same(a, b any) bool {
 	case nil, bool, string, float64:
 		return true
 	case []any, map[string]any:
-		va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
-		return va.Kind() == vb.Kind() && va.Pointer() == vb.Pointer() && va.Len() == vb.Len()
+		return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 	}
 	return false
 }

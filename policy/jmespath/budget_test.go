@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,8 @@ func TestWorkIsBounded(t *testing.T) {
 		{"the longest of strings", text, "[b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b] | length(max(@))", "[y, y, y] | length(max(@))"},
 		{"a string in many", text, "[[b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b], join('',[b, ''])] | contains([0], [1])", "[[y, y, y], join('',[y, 'a'])] | contains([0], [1])"},
 		{"many strings made", text, numbers(3000) + "[*].reverse(join('', ['" + strings.Repeat("a", 9000) + "'])) | length(@)", numbers(30) + "[*].reverse(join('', ['" + strings.Repeat("a", 9000) + "'])) | length(@)"},
+		{"large texts of small ones", text, numbers(30) + "[*].replace_all('" + strings.Repeat("a", 2000) + "', 'a', '" + strings.Repeat("b", 1000) + "') | length(@)", numbers(3) + "[*].replace_all('" + strings.Repeat("a", 2000) + "', 'a', '" + strings.Repeat("b", 1000) + "') | length(@)"},
+		{"texts that are looked at", text, "[" + strings.Repeat("b, ", 17) + "b] | [*].starts_with(@, 'b') | length(@)", "[" + strings.Repeat("y, ", 17) + "y] | [*].starts_with(@, 'b') | length(@)"},
 		{"documents", text, "[join('', ['[', replace_all(b, 'a', '0,'), '0]'])] | [parse_json([0]), parse_json([0])] | length(@)", "[join('', ['[', replace_all(y, 'a', '0,'), '0]'])] | [parse_json([0]), parse_json([0])] | length(@)"},
 		{"parts", text, "length(split(b, ''))", "length(split(y, ''))"},
 		{"trimming by many characters", text, "trim(s, s)", "trim(x, x)"},
@@ -53,6 +56,7 @@ func TestWorkIsBounded(t *testing.T) {
 		{"repeats of repeats", text, "regex_match('((a{10}){10}){10}" + strings.Repeat("(a?){1000}", 9) + "', y)", "regex_match('(a?){100}', y)"},
 		{"a regular expression on a long text", text, "regex_match('(a?){100}b', b)", "regex_match('(a?){100}b', join('', [y, 'b'])) && `1`"},
 		{"an array of members", text, numbers(20000) + "[*].merge(`{\"a\":1}`, `{\"b\":2}`) | [*].merge(@, `{\"c\":3}`) | length(@)", numbers(900) + "[*].merge(`{\"a\":1}`, `{\"b\":2}`) | length(@)"},
+		{"a long name for each", map[string]any{"o": slices.Repeat([]any{map[string]any{}}, 30_000)}, "o[*]." + strings.Repeat("k", 60_000), "o[*].k"},
 		{"a deep tree", text, "b" + strings.Repeat(" | @", 2000), "b" + strings.Repeat(" | @", 200)},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -162,6 +166,8 @@ func TestExpressionsStandWhereTheyAreTaken(t *testing.T) {
 		{"sort_by(@, n)", "", "want an expression"},
 		{"sort_by('x', &n)", "", "sort_by: argument 1: want an array, got a string"},
 		{"sort_by(@, &missing)", "", "want a string or a number, got null"},
+		{"max_by(@, &missing)", "", "max_by: the key of item 0: want a string or a number, got null"},
+		{"min_by(@, &not_null((s == 'a' && n) || s))", "", "want a string as the first has, got a number"},
 		{"sort_by(@, &not_null((s == 'a' && n) || s))", "", "want a string as the first has, got a number"},
 		{"max_by(@, &n).s", `"b"`, ""},
 		{"min_by(@, &n).s", `"a"`, ""},

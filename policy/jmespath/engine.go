@@ -225,11 +225,9 @@ func Normalize(value any) (any, error) {
 	}
 }
 
-// toFloat reads any of Go's number types and json.Number.
+// toFloat reads any of Go's number types but float64, and json.Number.
 func toFloat(value any) (float64, bool) {
 	switch v := value.(type) {
-	case float64:
-		return v, true
 	case float32:
 		return float64(v), true
 	case int:

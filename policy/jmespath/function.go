@@ -56,10 +56,7 @@ func (a arguments) object(i int) map[string]any { return a[i].(map[string]any) }
 // library's messages print Go types, and values however large.
 func (f function) entry(name string, m *meter) jp.FunctionEntry {
 	return jp.FunctionEntry{Name: name, Handler: func(given []any) (any, error) {
-		if !f.takes(len(given)) {
-			return nil, fmt.Errorf("%s: want %d arguments, got %d", name, len(f.arguments), len(given))
-		}
-		for i := range given {
+		for i := range given { // checkCall has counted them
 			if err := f.check(i, given[i], m); err != nil {
 				return nil, fmt.Errorf("%s: argument %d: %w", name, i+1, err)
 			}
@@ -92,7 +89,7 @@ func (f function) check(i int, given any, m *meter) error {
 	}
 	text, ok := given.(string)
 	switch {
-	case ok && len(text) > maxText:
+	case len(text) > maxText:
 		return tooLarge("a string", len(text), maxText)
 	case ok:
 		return m.take(valueCost + len(text))

@@ -29,8 +29,7 @@ const (
 type slotKind byte
 
 const (
-	slotText  slotKind = iota // in '...': part of a string
-	slotKey                   // in "...": part of a key
+	slotText  slotKind = iota // in '...' or "...": part of a string or of a key
 	slotPath                  // after a dot or as part of a name: a key, or a path of plain names
 	slotValue                 // anywhere else: the value itself
 	slotJSON                  // `...` with holes: JSON
@@ -76,10 +75,7 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	if ast, err = e.prepare(ast, 0); err != nil {
 		return fail(err)
 	}
-	query := &Query{engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast), roots: rootsOf(ast)}
-	if b.holes == 0 {
-		query.simple = simpleOf(ast)
-	}
+	query := &Query{engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast), roots: rootsOf(ast), simple: simpleOf(ast)}
 	return query, nil
 }
 
@@ -98,7 +94,7 @@ func parse(text string) (ast jp.ASTNode, err error) {
 }
 
 type char struct {
-	r      rune
+	r      rune // 0 for a hole
 	hole   int
 	isHole bool
 }
@@ -123,9 +119,9 @@ func (b *builder) write() error {
 	for i := 0; i < len(b.runes); {
 		c := b.runes[i]
 		switch {
-		case !c.isHole && (c.r == markOpen || c.r == markClose):
+		case c.r == markOpen || c.r == markClose:
 			return fmt.Errorf("the character %U is not allowed", c.r)
-		case !c.isHole && (c.r == '\'' || c.r == '"' || c.r == '`'):
+		case c.r == '\'' || c.r == '"' || c.r == '`':
 			next, err := b.quoted(i)
 			if err != nil {
 				return err
@@ -155,7 +151,7 @@ func (b *builder) quoted(i int) (int, error) {
 	quote := b.runes[i].r
 	end, first := i+1, 0
 	holes := 0
-	for ; end < len(b.runes) && (b.runes[end].isHole || b.runes[end].r != quote); end++ {
+	for ; end < len(b.runes) && b.runes[end].r != quote; end++ {
 		c := b.runes[end]
 		if c.isHole {
 			if holes == 0 {
@@ -178,15 +174,11 @@ func (b *builder) quoted(i int) (int, error) {
 		b.out.WriteString("`\"" + b.mark(s) + "\"`")
 		return end + 1, nil
 	}
-	kind := slotText
-	if quote == '"' {
-		kind = slotKey
-	}
 	b.out.WriteRune(quote)
 	for _, c := range inside {
 		switch {
 		case c.isHole:
-			b.out.WriteString(b.mark(slot{kind: kind, hole: c.hole}))
+			b.out.WriteString(b.mark(slot{kind: slotText, hole: c.hole}))
 		case c.r == markOpen || c.r == markClose:
 			return 0, fmt.Errorf("the character %U is not allowed", c.r)
 		default:
@@ -249,7 +241,7 @@ func (b *builder) name(i int) int {
 // neighbour returns the next character that is no space, from i in steps.
 func (b *builder) neighbour(i, step int) rune {
 	for ; i >= 0 && i < len(b.runes); i += step {
-		if c := b.runes[i]; c.isHole || !strings.ContainsRune(" \t\r\n", c.r) {
+		if c := b.runes[i]; !strings.ContainsRune(" \t\r\n", c.r) {
 			return c.r
 		}
 	}
@@ -259,7 +251,7 @@ func (b *builder) neighbour(i, step int) rune {
 // listBefore reports whether the bracket before i opens a list, `a.[x]`,
 // rather than an index, `a[0]`.
 func (b *builder) listBefore(i int) bool {
-	for i--; i >= 0 && b.runes[i].r != '['; i-- {
+	for i--; b.runes[i].r != '['; i-- {
 	}
 	before := b.neighbour(i-1, -1)
 	return before == '.' || before == '(' || before == ','

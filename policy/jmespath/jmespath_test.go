@@ -207,7 +207,7 @@ func TestErrors(t *testing.T) {
 	tests := []struct{ expression, want, reason string }{
 		{"", "is empty", "an empty expression means nothing"},
 		{"a.", "Expected identifier", "cut off after a dot"},
-		{"foo(", "", "cut off in a call"},
+		{"foo(", "Incomplete expression", "cut off in a call"},
 		{"`1`('a')", "no function", "only names can be called"},
 		{"frobnicate('a')", `no function "frobnicate"`, "known when it is compiled"},
 		{"to_upper()", "want 1 arguments, got 0", "known when it is compiled"},
@@ -243,7 +243,7 @@ func TestErrors(t *testing.T) {
 		{"parse_yaml('a: [')", "yaml", "not YAML"},
 		{"x509_decode('x')", "no PEM block", "not a certificate"},
 		{"random('')", "empty", "nothing to choose from"},
-		{"random('([a-z]{1000}){9}')", "", "too long"},
+		{"random('([a-z]{1000}){9}')", "invalid repeat count", "too often"},
 		{"image_normalize('a b')", "image reference", "not a reference"},
 		{"is_external_url('nothing')", "no host", "not a URL with a host"},
 		{"is_external_url('https://unknown.example')", "no such host", "not known is not internal"},

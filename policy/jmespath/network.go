@@ -35,9 +35,10 @@ func (e *Engine) imageNormalize(a arguments) (any, error) {
 	return registry + "/" + path + ":" + ref.Tag(), nil
 }
 
-// isHost tells a registry's host from the first part of a path as Docker does.
+// isHost tells a registry's host from the first part of a path as Docker does, but for
+// capitals, which image.Parse refuses in a host that is not told by anything else.
 func isHost(s string) bool {
-	return strings.ContainsAny(s, ".:") || s == "localhost" || strings.ToLower(s) != s
+	return strings.ContainsAny(s, ".:") || s == "localhost"
 }
 
 // isExternalURL reports whether every address of the URL's host is public. A

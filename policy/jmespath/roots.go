@@ -100,8 +100,8 @@ func simpleOf(node jp.ASTNode) simple {
 		return simple{path: plainPath(node)}
 	}
 	path, second := plainPath(node.Children[0]), node.Children[1]
-	text, isText := second.Value.(string)
-	if second.NodeType != jp.ASTLiteral || isText && strings.ContainsRune(text, markOpen) {
+	text, _ := second.Value.(string)
+	if second.NodeType != jp.ASTLiteral || strings.ContainsRune(text, markOpen) {
 		return simple{}
 	}
 	return simple{path: path, fallback: second.Value, or: true}
@@ -137,7 +137,7 @@ func (s simple) value(found any) (any, bool) {
 func plainPath(node jp.ASTNode) []string {
 	switch node.NodeType {
 	case jp.ASTField:
-		if name, ok := node.Value.(string); ok && !strings.ContainsRune(name, markOpen) {
+		if name, _ := node.Value.(string); !strings.ContainsRune(name, markOpen) {
 			return []string{name}
 		}
 	case jp.ASTSubexpression:

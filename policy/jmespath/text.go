@@ -86,10 +86,8 @@ func (a arguments) textOf(i int) string {
 	return strconv.FormatFloat(a.number(i), 'f', -1, 64)
 }
 
+// pattern compiles what programSize has measured.
 func pattern(text string) (*regexp.Regexp, error) {
-	if len(text) > maxPattern {
-		return nil, tooLarge("a regular expression", len(text), maxPattern)
-	}
 	re, err := regexp.Compile(text)
 	if err != nil {
 		return nil, fmt.Errorf("regular expression %q: %w", shorten(text), err)

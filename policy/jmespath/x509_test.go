@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 )
@@ -59,6 +60,15 @@ func TestX509Decode(t *testing.T) {
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))
 	if got, err := search(t, "x509_decode(@).DNSNames[0]", text); err != nil || got != "a.example" {
 		t.Errorf("a request: %v, %v", got, err)
+	}
+	if got, err := search(t, "x509_decode(@).PublicKey.Curve", text); err != nil || got != "P-256" {
+		t.Errorf("the key of a request: %v, %v", got, err)
+	}
+	for _, kind := range []string{"CERTIFICATE", "CERTIFICATE REQUEST"} {
+		broken := string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: request[:len(request)/2]}))
+		if got, err := search(t, "x509_decode(@)", broken); err == nil || !strings.Contains(err.Error(), "x509_decode: ") {
+			t.Errorf("half of a %s: %v, %v", kind, got, err)
+		}
 	}
 	text = string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: request}))
 	if got, err := search(t, "x509_decode(@)", text); err == nil {

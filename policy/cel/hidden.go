@@ -1,0 +1,104 @@
+package cel
+
+import (
+	"context"
+
+	celgo "github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// Hidden is for a program whose evaluation ended with a known error, or with counts that
+// are open for known reasons. It returns what else went wrong, nil if nothing did: of two
+// operands that failed && and || tell of one alone, and where a count decides, what fails
+// at one end of it is not told at all. An end at which the value is true has nothing hidden.
+// It looks into variables that ended so, too, and at the last step of a loop.
+func (p *Program) Hidden(ctx context.Context, a *Activation, known func(error) bool) error {
+	a.ctx, a.exceeded = ctx, false
+	defer func() { a.worlds.upper = false }()
+	var found error
+	for _, upper := range []bool{false, true} {
+		a.worlds.upper = upper
+		a.worlds.begin()
+		value, err := a.search(p, known)
+		switch {
+		case value == types.True:
+			return nil
+		case a.final(err):
+			return err
+		case found == nil:
+			found = err
+		}
+	}
+	return found
+}
+
+// search evaluates a program in the world that is set, and returns what of it failed by
+// another error than the known ones, there or in a variable.
+func (a *Activation) search(p *Program, known func(error) bool) (ref.Val, error) {
+	value, err := a.hidden(p, known)
+	if value == types.True || err != nil {
+		return value, err
+	}
+	for i, m := range a.memo {
+		if failure, ok := m.value.(*types.Err); ok && known(failure) {
+			if _, err := a.hidden(p.scope.variables[i], known); err != nil {
+				return value, err
+			}
+		}
+	}
+	return value, nil
+}
+
+// hidden evaluates one program and keeps what each of its parts came to.
+func (a *Activation) hidden(p *Program, known func(error) bool) (ref.Val, error) {
+	prog, err := p.scope.cel.Program(p.ast, append(p.scope.env.programOptions(), celgo.EvalOptions(celgo.OptTrackState))...)
+	if err != nil {
+		return nil, &EvalError{Path: p.path, Err: err}
+	}
+	var details *celgo.EvalDetails
+	tracked := *p
+	tracked.prog = keeping{prog, &details}
+	value, err := a.run(&tracked)
+	if err != nil && !a.final(err) && known(err) {
+		err = swallowed(celast.NavigateAST(p.ast.NativeRep()), details.State(), known)
+	}
+	if err != nil {
+		err = &EvalError{Path: p.path, Err: err}
+	}
+	return value, err
+}
+
+// keeping is a program that keeps the details of its evaluation.
+type keeping struct {
+	celgo.Program
+	details **celgo.EvalDetails
+}
+
+// Eval implements celgo.Program.
+func (k keeping) Eval(input any) (value ref.Val, details *celgo.EvalDetails, err error) {
+	value, details, err = k.Program.Eval(input)
+	*k.details = details
+	return value, details, err
+}
+
+// swallowed walks down the parts that ended with a known error, to an operand of theirs
+// that ended with another.
+func swallowed(part celast.NavigableExpr, state interpreter.EvalState, known func(error) bool) error {
+	for _, child := range part.Children() {
+		value, _ := state.Value(child.ID())
+		failure, failed := value.(*types.Err)
+		switch {
+		case !failed:
+			continue
+		case !known(failure):
+			return failure
+		}
+		if err := swallowed(child, state, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
