@@ -194,6 +194,26 @@ func TestNameIsUsedAgain(t *testing.T) {
 	}
 }
 
+// TestTheSameComesBack: it is there again, however long it was gone, and a change follows
+// upon it.
+func TestTheSameComesBack(t *testing.T) {
+	back := version("a", "1")
+	back.Created = day.Add(time.Hour)
+	changed := version("a", "2")
+	changed.Created = day.Add(2 * time.Hour)
+	gone := held.New(version("a", "1")).There(day)
+	if got := gone.There(back.Created, back).Of(changed, changed.Created); got != held.Previous {
+		t.Errorf("a change of what came back is %s", got)
+	}
+	if got := gone.Of(changed, changed.Created); got != held.Audited {
+		t.Errorf("one of the name of what did not is %s", got)
+	}
+	earlier, err := held.Decode(zipped(`{"version":1,"policies":{"a":{"hash":"1","enforcing":true,"gone":true}}}`))
+	if err != nil || earlier.There(day, back).Equal(earlier) || !earlier.There(day).Equal(earlier) {
+		t.Errorf("what an earlier version noted: %v", err)
+	}
+}
+
 // TestGoneAt: since when is noted once, written, and mended where a clock was wrong.
 func TestGoneAt(t *testing.T) {
 	l := held.New(version("a", "1"))
