@@ -126,7 +126,7 @@ func (e *Error) IsLimited() bool {
 	return rests || e.Status == http.StatusTooManyRequests
 }
 
-// HasAnswered reports whether the registry answered at all. An error of its own (5xx) may
+// HasAnswered reports whether the registry answered with an error. One of its own (5xx) may
 // be about one image alone, as where it stands before another registry.
 func (e *Error) HasAnswered() bool { return e.Status != 0 }
 

@@ -224,8 +224,12 @@ func TestSilence(t *testing.T) {
 		{"refused, for who could not look for a credential", registrytest.Status(401), doubting, false},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			if failure := ask(t, test.fault, test.change); failure.IsSilence() != test.want {
+			failure := ask(t, test.fault, test.change)
+			if failure.IsSilence() != test.want {
 				t.Errorf("silence %t: %v", failure.IsSilence(), failure)
+			}
+			if failure.HasAnswered() != (failure.Kind != image.Corrupt) || failure.IsLimited() != (test.reason == "too many requests") {
+				t.Errorf("answered %t, limited %t: %v", failure.HasAnswered(), failure.IsLimited(), failure)
 			}
 		})
 	}
@@ -275,7 +279,7 @@ func TestSilence(t *testing.T) {
 		server := registrytest.Start(registrytest.Options{})
 		server.Close()
 		failure, ok := errors.AsType[*registry.Error](newClient(t, registry.Config{}).Ping(t.Context(), server.Host()))
-		if !ok || !failure.IsSilence() {
+		if !ok || !failure.IsSilence() || failure.HasAnswered() || failure.IsLimited() {
 			t.Errorf("%v", failure)
 		}
 	})

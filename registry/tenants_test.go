@@ -87,8 +87,8 @@ func TestARegistryThatSaysSlowDown(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "again in") && !strings.Contains(err.Error(), "try again then") {
 			t.Errorf("%d: %v: want when to try again", i, err)
 		}
-		if failure, ok := errors.AsType[*registry.Error](err); !ok || !failure.IsSilence() {
-			t.Errorf("%d: %v: want silence, so that mirrors are asked", i, err)
+		if failure, ok := errors.AsType[*registry.Error](err); !ok || !failure.IsSilence() || !failure.IsLimited() {
+			t.Errorf("%d: %v: want silence, so that mirrors are asked, of the account alone", i, err)
 		}
 	}
 	if err := admission.Ping(t.Context(), server.Host()); err == nil {
