@@ -125,10 +125,14 @@ func TestFailoverAndReturn(t *testing.T) {
 	digest := image.MustParseDigest(first.PutImage("app", "v1", "image").Digest)
 	second.PutImage("app", "v1", "image")
 	client := newClient(t)
-	closed := make(chan struct{}, 10)
+	opened, closed := make(chan struct{}, 10), make(chan struct{}, 10)
 	breaker, err := health.New(health.Config{Probe: client.Ping}, health.WithRest(10*time.Millisecond, 20*time.Millisecond),
 		health.WithObserver(func(s health.State) {
-			if s.Registry == first.Host() && s.Phase == health.Closed {
+			switch {
+			case s.Registry != first.Host():
+			case s.Phase == health.Open:
+				opened <- struct{}{}
+			case s.Phase == health.Closed:
 				closed <- struct{}{}
 			}
 		}))
@@ -141,6 +145,7 @@ func TestFailoverAndReturn(t *testing.T) {
 
 	first.SetFaults(registrytest.Fault{Do: registrytest.Status(502)})
 	want(t, "states", states(c.Choose(t.Context(), q, c.Begin(t.Context(), q), digest).Attempts), "failed chosen")
+	<-opened // by the probe that follows an error of the registry's own
 	asked := first.Count("", registrytest.Manifest)
 	for range 10 {
 		want(t, "states", states(c.Choose(t.Context(), q, c.Begin(t.Context(), q), digest).Attempts), "resting chosen")
