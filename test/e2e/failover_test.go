@@ -33,10 +33,11 @@ func TestFailover(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		do     registrytest.Action
+		probed bool // before it rests
 	}{
-		{"it hangs", registrytest.Hang()},
-		{"it breaks off", breakOff},
-		{"it has an internal error", registrytest.Status(500)},
+		{"it hangs", registrytest.Hang(), false},
+		{"it breaks off", breakOff, false},
+		{"it has an internal error", registrytest.Status(500), true},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			var names []string
@@ -68,6 +69,9 @@ func TestFailover(t *testing.T) {
 					t.Error("the first target was not asked at all")
 				case i == 0:
 					asked = n // with what is tried again within its time
+					if row.probed {
+						m.awaitTargets(t, "failover", "resting", "answering")
+					}
 				case n != asked:
 					t.Errorf("pod %d: the first target was asked %d times, want no more than the %d for the first pod", i, n, asked)
 				}
