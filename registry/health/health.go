@@ -178,9 +178,7 @@ func (b *Breaker) Told(registry string, err error) {
 			e.timer = time.AfterFunc(0, func() { b.clear(e, turn) })
 		}
 	case verdict == silent && !e.resting():
-		e.Err, e.rest = err, b.first
-		b.change(e, Open)
-		b.schedule(e)
+		b.open(e, err)
 	case verdict == silent || verdict == doubtful:
 		e.Err = err
 	case err == nil && e.resting():

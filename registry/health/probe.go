@@ -32,10 +32,15 @@ func (b *Breaker) clear(e *entry, turn int) {
 		if b.closed || e.turn != turn || err == nil || judge(err) == nothing {
 			return
 		}
-		e.Err, e.rest = err, b.first
-		b.change(e, Open)
-		b.schedule(e)
+		b.open(e, err)
 	})
+}
+
+// open has a registry that was asked begin to rest.
+func (b *Breaker) open(e *entry, err error) {
+	e.Err, e.rest = err, b.first
+	b.change(e, Open)
+	b.schedule(e)
 }
 
 // inTurn probes when there is a slot, unless the Breaker is closed before.
