@@ -120,12 +120,12 @@ func TestRunLetsGo(t *testing.T) {
 		b.source.set(input(t))
 		b.changed <- struct{}{}
 		synctest.Wait()
-		if got := lines(b.validating.object.Webhooks); len(got) == 0 {
+		if got := lines(b.validating.now().Webhooks); len(got) == 0 {
 			t.Error("what went only now is not asked about")
 		}
 		time.Sleep(lingers + pause) //nolint:forbidigo // the clock of the bubble
 		synctest.Wait()
-		if got := lines(b.validating.object.Webhooks); len(got) != 0 {
+		if got := lines(b.validating.now().Webhooks); len(got) != 0 {
 			t.Errorf("its time is over, and asked is %q", got)
 		}
 		stop()

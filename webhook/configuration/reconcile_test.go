@@ -70,6 +70,13 @@ func (s *shelf[T]) Update(_ context.Context, object *T, _ metav1.UpdateOptions) 
 	return s.write(object)
 }
 
+// now is the object for who reads it beside a reconciler that runs.
+func (s *shelf[T]) now() *T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.object
+}
+
 func (s *shelf[T]) remove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -359,13 +366,13 @@ func TestRun(t *testing.T) {
 		b.changed <- struct{}{}
 		time.Sleep(pause) //nolint:forbidigo // the clock of the bubble
 		synctest.Wait()
-		if b.validating.object == nil {
+		if b.validating.now() == nil {
 			t.Error("it was deleted, that was told, and it is not back after a second")
 		}
 		b.mutating.remove()
 		time.Sleep(resync) //nolint:forbidigo // the clock of the bubble
 		synctest.Wait()
-		if b.mutating.object == nil {
+		if b.mutating.now() == nil {
 			t.Error("it was deleted, and is not back after the resync")
 		}
 		b.source.fail(errors.New("discovery failed"))
@@ -376,7 +383,7 @@ func TestRun(t *testing.T) {
 		}
 		stop()
 		<-done
-		if b.validating.object == nil || b.mutating.object == nil {
+		if b.validating.now() == nil || b.mutating.now() == nil {
 			t.Error("it is gone at the end")
 		}
 	})
