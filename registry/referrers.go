@@ -40,14 +40,14 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 	if len(artifactTypes) == 1 {
 		q.query = url.Values{"artifactType": artifactTypes}
 	}
-	list, err := c.referrerPages(ctx, q, artifactTypes)
+	found, err := c.referrerPages(ctx, q, artifactTypes)
 	switch {
 	case errors.Is(err, errNoReferrersAPI):
 		return c.referrersTag(ctx, q, digest, artifactTypes)
 	case len(artifactTypes) > 1 && kindIs(err, image.Bound) && !errors.Is(err, errTooManyReferrers):
-		return c.referrersByType(ctx, q, artifactTypes, list)
+		return c.referrersByType(ctx, q, artifactTypes, found.list)
 	}
-	return list, err
+	return found.list, err
 }
 
 // errNoReferrersAPI says that the registry does not know the endpoint.
@@ -55,7 +55,7 @@ var errNoReferrersAPI = errors.New("the registry has no referrers API")
 
 // referrerPages walks the pages of one list, and reads each as a stream: whoever
 // may push referrers chooses how large its entries are.
-func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []string) ([]image.Descriptor, error) {
+func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []string) (*collection, error) {
 	found := newCollection(artifactTypes)
 	seen := map[string]bool{}
 	for {
@@ -64,39 +64,40 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 			if isIndex = mediaTypeOf(header) == image.MediaTypeIndex; !isIndex {
 				return nil
 			}
+			found.isFiltered = filters(header)
 			found.entry = min(maxReferrerEntry, q.most/4)
 			return found.add(body)
 		}
 		got, err := c.ask(ctx, q)
 		if err != nil {
 			if len(seen) == 0 && c.lacksReferrers(q, err) {
-				return nil, errNoReferrersAPI
+				return found, errNoReferrersAPI
 			}
 			if failure, ok := errors.AsType[*Error](err); ok && failure.Kind == image.NotFound {
 				failure.Kind = image.Unavailable // the list is there, and a page of it is not: it is not read to its end
 			}
-			return found.list, err
+			return found, err
 		}
 		if len(seen) == 0 && !isIndex {
-			return nil, errNoReferrersAPI // a page of some kind: the path means nothing to it
+			return found, errNoReferrersAPI // a page of some kind: the path means nothing to it
 		}
 		if !isIndex {
-			return found.list, q.fail(image.Corrupt, errors.New("a later page is no index"))
+			return found, q.fail(image.Corrupt, errors.New("a later page is no index"))
 		}
 		q.most -= got.read
 		next, err := nextPage(got.url, got.header.Values("Link"))
 		if err != nil {
-			return found.list, q.fail(image.Corrupt, err)
+			return found, q.fail(image.Corrupt, err)
 		}
 		if next == nil {
-			return found.list, found.end(q)
+			return found, found.end(q)
 		}
 		seen[got.url.String()] = true
 		switch {
 		case seen[next.String()]:
-			return found.list, q.fail(image.Corrupt, errors.New("the pages lead in a circle"))
+			return found, q.fail(image.Corrupt, errors.New("the pages lead in a circle"))
 		case len(seen) >= maxReferrerPages:
-			return found.list, q.fail(image.Bound, fmt.Errorf("the list has more than %d pages", maxReferrerPages))
+			return found, q.fail(image.Bound, fmt.Errorf("the list has more than %d pages", maxReferrerPages))
 		}
 		q.url, q.query = next, nil
 	}
@@ -132,8 +133,17 @@ func apiOf(q question) string {
 	return q.repository.String() + "@" + algorithm
 }
 
-// referrersByType asks for each type by itself, where a registry filters, so
-// that a crowd of other types does not hide the wanted ones. What is known stays.
+// filters reports whether a list holds the type alone that was asked for, which a registry
+// says in a header (distribution specification 1.1, "Listing Referrers").
+func filters(header http.Header) bool {
+	return slices.ContainsFunc(header.Values("OCI-Filters-Applied"), func(applied string) bool {
+		return slices.ContainsFunc(strings.Split(applied, ","), func(filter string) bool { return strings.TrimSpace(filter) == "artifactType" })
+	})
+}
+
+// referrersByType asks for each type by itself, so that a crowd of other types does not
+// hide the wanted ones: of a registry that filters, for of another one each list is the
+// same again, with no end. What is known stays.
 func (c *Client) referrersByType(ctx context.Context, q question, artifactTypes []string, all []image.Descriptor) ([]image.Descriptor, error) {
 	known := map[image.Digest]bool{}
 	for _, d := range all {
@@ -145,14 +155,17 @@ func (c *Client) referrersByType(ctx context.Context, q question, artifactTypes 
 			continue // nothing to filter by; the API lists no image manifest without a type
 		}
 		q.query, q.most = url.Values{"artifactType": {artifactType}}, maxReferrersOfType
-		list, err := c.referrerPages(ctx, q, []string{artifactType})
-		for _, d := range list {
+		found, err := c.referrerPages(ctx, q, []string{artifactType})
+		for _, d := range found.list {
 			if !known[d.Digest] {
 				known[d.Digest] = true
 				all = append(all, d)
 			}
 		}
 		failures = append(failures, err)
+		if kindIs(err, image.Bound) && !found.isFiltered {
+			break
+		}
 	}
 	return all, errors.Join(failures...)
 }
@@ -192,6 +205,8 @@ type collection struct {
 	isCut bool
 	entry int64 // the most bytes of one
 	list  []image.Descriptor
+
+	isFiltered bool // of the page read last
 }
 
 func newCollection(types []string) *collection {

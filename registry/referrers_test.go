@@ -382,27 +382,40 @@ func TestReferrersBehindACrowd(t *testing.T) {
 	good := registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf([]byte("good")), Size: 4, ArtifactType: wantedType}
 	huge := registrytest.Descriptor{MediaType: image.MediaTypeManifest, Digest: registrytest.DigestOf([]byte("huge")), Size: 4, Annotations: map[string]string{"pad": strings.Repeat("x", 16<<20)}}
 	endless, one, none := registrytest.Oversize(image.MediaTypeIndex, 32<<20), registrytest.ForgeReferrers(good), registrytest.ForgeReferrers()
+	ofSecond := good
+	ofSecond.ArtifactType = secondType
+	other := registrytest.ForgeReferrers(ofSecond)
+	const filter = "artifactType"
 	for _, test := range []struct {
 		reason              string
 		types               []string
 		all, wanted, second registrytest.Action // by what is asked for
+		filters             string              // that the answers by type say they come of
 		found, requests     int
 		kind                image.Kind
 	}{
-		{"a list that ends", []string{wantedType, secondType}, one, endless, endless, 1, 1, ""},
-		{"one that does not, of two types", []string{wantedType, secondType}, endless, one, none, 1, 3, ""},
-		{"what came before the crowd is there once", []string{wantedType, secondType}, registrytest.ForgeReferrers(good, huge), one, none, 1, 3, ""},
-		{"a crowd of the second type as well", []string{wantedType, secondType}, endless, one, endless, 1, 3, image.Bound},
-		{"no type, which no list has", []string{wantedType, ""}, endless, one, none, 1, 2, ""},
-		{"one type, which was asked for by itself", []string{wantedType}, one, endless, endless, 0, 1, image.Bound},
-		{"all types", nil, endless, one, one, 0, 1, image.Bound},
-		{"too many of a wanted type", []string{wantedType, secondType}, registrytest.ForgeReferrers(crowd(1001, wantedType)...), one, one, 1000, 1, image.Bound},
+		{"a list that ends", []string{wantedType, secondType}, one, endless, endless, filter, 1, 1, ""},
+		{"one that does not, of two types", []string{wantedType, secondType}, endless, one, none, filter, 1, 3, ""},
+		{"what came before the crowd is there once", []string{wantedType, secondType}, registrytest.ForgeReferrers(good, huge), one, none, filter, 1, 3, ""},
+		{"a crowd of the second type as well", []string{wantedType, secondType}, endless, one, endless, filter, 1, 3, image.Bound},
+		{"a crowd of the first alone", []string{wantedType, secondType}, endless, endless, other, filter, 1, 3, image.Bound},
+		{"a registry that filters by several things", []string{wantedType, secondType}, endless, endless, other, "mediaType, artifactType", 1, 3, image.Bound},
+		{"one that does not filter: the next list is the same again", []string{wantedType, secondType}, endless, endless, other, "", 0, 2, image.Bound},
+		{"one that filters by something else", []string{wantedType, secondType}, endless, endless, other, "annotations", 0, 2, image.Bound},
+		{"one that does not say that it filters, and does", []string{wantedType, secondType}, endless, none, other, "", 1, 3, ""},
+		{"no type, which no list has", []string{wantedType, ""}, endless, one, none, filter, 1, 2, ""},
+		{"one type, which was asked for by itself", []string{wantedType}, one, endless, endless, filter, 0, 1, image.Bound},
+		{"all types", nil, endless, one, one, filter, 0, 1, image.Bound},
+		{"too many of a wanted type", []string{wantedType, secondType}, registrytest.ForgeReferrers(crowd(1001, wantedType)...), one, one, filter, 1000, 1, image.Bound},
 	} {
 		server := start(t, registrytest.Options{})
 		subject := server.PutImage("app", "v1", "content")
 		server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 				answer := test.all
+				if test.filters != "" {
+					w.Header().Set("OCI-Filters-Applied", test.filters)
+				}
 				if asked := q.URL.Query(); asked.Get("artifactType") == wantedType {
 					answer = test.wanted
 				} else if asked.Has("artifactType") {
