@@ -13,24 +13,40 @@ import (
 // Hidden is for a program whose evaluation ended with a known error, or with counts that
 // are open for known reasons. It returns what else went wrong, nil if nothing did: of two
 // operands that failed && and || tell of one alone, and where a count decides, what fails
-// at one end of it is not told at all. An end at which the value is true has nothing hidden.
-// It looks into variables that ended so, too, and at the last step of a loop.
+// at one value of it is not told at all. If the program is true for some values, nothing is
+// hidden. It looks into variables that ended so, too, and at the last step of a loop.
 func (p *Program) Hidden(ctx context.Context, a *Activation, known func(error) bool) error {
 	a.ctx, a.exceeded = ctx, false
-	defer func() { a.worlds.upper = false }()
+	w := &a.worlds
 	var found error
-	for _, upper := range []bool{false, true} {
-		a.worlds.upper = upper
-		a.worlds.begin()
+	holds := false
+	look := func() (more bool, stop error) {
+		w.begin()
 		value, err := a.search(p, known)
 		switch {
 		case value == types.True:
-			return nil
+			holds = true
 		case a.final(err):
-			return err
+			return false, err
 		case found == nil:
 			found = err
 		}
+		return !holds, nil
+	}
+	more, stop := look()
+	if more {
+		w.upper = true
+		more, stop = look()
+		w.upper = false
+	}
+	if more && p.trend == unsteady {
+		_, stop = w.all(look)
+	}
+	switch {
+	case stop != nil:
+		return stop
+	case holds:
+		return nil
 	}
 	return found
 }

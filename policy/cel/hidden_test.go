@@ -52,11 +52,17 @@ func TestHidden(t *testing.T) {
 		{"in a step of a loop", "images.containers.all(i, " + data + " && " + none + ")", "no such key"},
 		{"a variable of data alone", "variables.data", ""},
 		{"a variable", "variables.both && object.replicas == 3", "spec.variables"},
+		{"a variable whose value does not matter", "(variables.none || object.replicas == 3) && variables.data", ""},
+		{"an index that is not there, at one end of a count", "(verify('a', []) == 0 ? payload('a', 'b') : dyn([true]))[2]", "index out of bounds"},
+		{"what is not there, at an end of a count that another part does not reach", "verify('a', []) == 0 ? " + data + " : " + none, "no such key"},
+		{"at a value between the ends", "verify('a', []) == 1 ? " + none + " : " + data, "no such key"},
+		{"what holds between the ends", "verify('a', []) == 1 ? object.replicas == 3 : " + data + " && " + none, ""},
+		{"one that is there", "(verify('a', []) == 0 ? payload('a', 'b') : dyn([true]))[0]", ""},
 		{"a variable beside it", "variables.data && " + none, "no such key"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			s := newScope(t)
-			for name, expression := range map[string]string{"data": data, "both": data + " && " + none} {
+			for name, expression := range map[string]string{"data": data, "both": data + " && " + none, "none": none} {
 				if err := s.Declare("spec.variables", name, expression); err != nil {
 					t.Fatal(err)
 				}

@@ -90,6 +90,11 @@ func (a *Activation) decide(p *Program) (ref.Val, error) {
 // all goes through every combination of the counts known so far, until one
 // disagrees. When an evaluation meets a new count it begins anew.
 func (w *worlds) all(same func() (bool, error)) (bool, error) {
+	defer func() {
+		for i := range w.open {
+			w.open[i].chosen = false
+		}
+	}()
 	for known := -1; known != len(w.open); {
 		known = len(w.open)
 		if w.combinations() > maxWorlds {
