@@ -26,6 +26,8 @@ func TestAttacksAreRefused(t *testing.T) {
 	for _, c := range []struct{ policy, want, reason string }{
 		{"#A: {n: int, if n > 0 {next: #A & {\"n\": n-1}}}\npredicate: #A", "refers to itself", "recursion"},
 		{"#A: {a?: #B}\n#B: {b?: #A}\npredicate: #A", "refers to itself", "recursion by way of another"},
+		{"#A: {a?: #A, b: limit}\nlimit: 1\npredicate: #A", "refers to itself", "recursion, and then something else"},
+		{"X=#A: {a?: X}\npredicate: #A", "refers to itself", "recursion by another name"},
 		{"predicate: {x: [for e in predicate.y {e}], y: [...]}", "refers to itself", "recursion, as far as names tell"},
 		{"predicate: {" + times(10, func(i int) string { return fmt.Sprintf("x: {a%d: 1} | {b%d: 1}", i, i) }, "\n") + "}", "1024 combinations", "alternatives of one field"},
 		{"predicate: x: " + times(10, same("(1|2)"), " & "), "1024 combinations", "alternatives of one value"},
@@ -112,6 +114,7 @@ func TestDataIsBounded(t *testing.T) {
 		{through, list(200), "rounds", "loops by way of a field"},
 		{"import \"strings\"\npredicate: text: string\nn: len(strings.Split(predicate.text, \"\"))", map[string]any{"predicate": map[string]any{"text": strings.Repeat("x", 60_000)}}, "taken apart", "a long text"},
 		{"predicate: text: string", map[string]any{"predicate": map[string]any{"text": strings.Repeat("x", 60_000)}}, "", "a long text that is left whole"},
+		{"import \"strings\"\npredicate: text: string\nn: len(strings.ToUpper(predicate.text))", map[string]any{"predicate": map[string]any{"text": strings.Repeat("x", 60_000)}}, "", "and is so by a function"},
 	} {
 		condition, err := cue.Compile(c.policy, cue.Options{Time: 20 * time.Second})
 		if err != nil {
@@ -160,6 +163,12 @@ func TestMisspelt(t *testing.T) {
 		{"limit: >=7\npredicate: score: limit", true, "a field that the data is compared with"},
 		{"high: predicate.score >= 7\nhigh: true\npredicate: {...}", true, "a field that says something of the data"},
 		{"let limit = 7\npredicate: score: >=limit", true, "let"},
+		{"P=predicate: {...}\nhigh: P.score >= 7\nhigh: true", true, "a field that says something of the data by another name"},
+		{"high?: predicate.score >= 7\npredicate: {...}", false, "one that need not be there, and is not"},
+		{"predicate: {more?: int, ...}", true, "one that need not be there, of the data"},
+		{"limit: \"^a\"\npredicate: {[=~limit]: int}", true, "a field that names of others are compared with"},
+		{"#P: {score: int}\npredicate: {...}", true, "a definition that nothing uses"},
+		{"\"#P\": {score: int}\npredicate: {...}", false, "a field in quotes that looks like one"},
 		{"#P: {score: int}\n_x: 1\npredicate: #P", true, "definitions and hidden fields"},
 		{"[=~\"^pred\"]: score: int", true, "a field whose name is not written out"},
 		{"{predicates: score: >=7}\npredicate: _", true, "what is embedded is not looked through"},

@@ -9,6 +9,7 @@ import (
 
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
 )
 
 // packages are those of CUE's library that may be imported: they compute, and
@@ -59,7 +60,7 @@ func (c *Condition) check(options Options) error {
 		default:
 			said = true
 		}
-		errs = append(errs, checkNode(d))
+		errs = append(errs, declared.checkNode(d))
 		if len(options.Absent) > 0 {
 			errs = append(errs, speaks(d, options))
 		}
@@ -74,15 +75,15 @@ func (c *Condition) check(options Options) error {
 }
 
 // checkNode finds what could make any amount of data.
-func checkNode(node ast.Node) (err error) {
+func (c *cost) checkNode(node ast.Node) (err error) {
 	ast.Walk(node, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
-			if label, ok := n.Sel.(*ast.Ident); ok && slices.Contains(growing(), label.Name) {
-				err = fmt.Errorf("%s: the function %s makes any amount of data, and cannot be used", n.Pos(), label.Name)
+			if name, _, _ := ast.LabelName(n.Sel); slices.Contains(growing(), name) {
+				err = fmt.Errorf("%s: the function %s makes any amount of data, and cannot be used", n.Pos(), name)
 			}
 		case *ast.BinaryExpr:
-			if n.Op.String() == "*" && (grows(n.X) || grows(n.Y)) {
+			if n.Op.String() == "*" && (c.grows(n.X, nil) || c.grows(n.Y, nil)) {
 				err = fmt.Errorf("%s: a text or list times a number makes any amount of data, and cannot be used", n.Pos())
 			}
 		}
@@ -91,14 +92,37 @@ func checkNode(node ast.Node) (err error) {
 	return err
 }
 
-func grows(e ast.Expr) bool {
+// grows reports whether an operand may be a text or a list, as far as the policy says what
+// it is; through are the names by way of which it was come to.
+func (c *cost) grows(e ast.Expr, through []string) bool {
 	switch e := e.(type) {
-	case *ast.ListLit:
+	case *ast.ListLit, *ast.Interpolation:
 		return true
 	case *ast.BasicLit:
 		return strings.HasPrefix(e.Value, `"`) || strings.HasPrefix(e.Value, `'`) || strings.HasPrefix(e.Value, "#")
 	case *ast.ParenExpr:
-		return grows(e.X)
+		return c.grows(e.X, through)
+	case *ast.UnaryExpr:
+		return c.grows(e.X, through)
+	case *ast.BinaryExpr:
+		return c.grows(e.X, through) || c.grows(e.Y, through)
+	case *ast.Ident:
+		return c.growsByName(e.Name, through)
+	case *ast.SelectorExpr:
+		name, _, _ := ast.LabelName(e.Sel)
+		return c.growsByName(name, through)
+	}
+	return false
+}
+
+func (c *cost) growsByName(name string, through []string) bool {
+	if slices.Contains(through, name) {
+		return false
+	}
+	for _, path := range c.byName[name] {
+		if slices.ContainsFunc(c.byPath[path], func(value ast.Expr) bool { return c.grows(value, append(through, name)) }) {
+			return true
+		}
 	}
 	return false
 }
@@ -114,11 +138,10 @@ func speaks(d ast.Decl, options Options) (err error) {
 			return err == nil
 		}
 		name, _, open := ast.LabelName(field.Label)
-		ident, isIdent := field.Label.(*ast.Ident)
 		switch {
 		case open != nil:
 			err = fmt.Errorf("%s: a field whose name is not written out may be about %s, which is not handed on: write it below a field of its own", field.Pos(), strings.Join(options.Absent, " or "))
-		case isIdent && strings.HasPrefix(ident.Name, "_"), isIdent && strings.HasPrefix(ident.Name, "#"):
+		case isHidden(field.Label):
 			return true
 		case slices.Contains(options.Absent, name):
 			err = fmt.Errorf("%s: %s is not handed on: %s", field.Pos(), name, options.AbsentWhy)
@@ -128,8 +151,14 @@ func speaks(d ast.Decl, options Options) (err error) {
 	return err
 }
 
+// isHidden reports whether a label is that of a hidden field or of a definition.
+func isHidden(label ast.Label) bool {
+	name, isIdent, _ := ast.LabelName(label)
+	return isIdent && (strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#"))
+}
+
 // useless finds a field at the top that says nothing of the data and that nothing
-// uses.
+// uses. An optional one that is not the data's is never there.
 func (c *cost) useless(file *ast.File, members []string) error {
 	inUse := map[string]bool{}
 	used(file, func(name string) { inUse[name] = true })
@@ -139,10 +168,10 @@ func (c *cost) useless(file *ast.File, members []string) error {
 			continue
 		}
 		name, _, err := ast.LabelName(field.Label)
-		if err != nil || strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") || slices.Contains(members, name) || inUse[name] {
+		if err != nil || isHidden(field.Label) || slices.Contains(members, name) || inUse[name] {
 			continue
 		}
-		if !slices.ContainsFunc(members, func(member string) bool { return c.reaches(name, member) }) {
+		if field.Constraint == token.OPTION || !slices.ContainsFunc(members, func(member string) bool { return c.reaches(name, member) }) {
 			return fmt.Errorf("%s: %s says nothing of the data, whose members are %s: is it misspelt?", field.Pos(), name, strings.Join(members, ", "))
 		}
 	}

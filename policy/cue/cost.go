@@ -104,8 +104,9 @@ func (c *cost) declare(node ast.Node, path string) {
 			if err != nil {
 				name = "[]"
 			}
-			if alias, ok := n.Label.(*ast.Alias); ok {
-				c.byName[alias.Ident.Name] = append(c.byName[alias.Ident.Name], path+"."+name)
+			for _, alias := range aliases(n) { // another name for the field
+				c.byName[alias] = append(c.byName[alias], path+"."+alias)
+				c.byPath[path+"."+alias] = append(c.byPath[path+"."+alias], &ast.Ident{Name: name})
 			}
 			note(name, n.Value)
 			return false
@@ -131,6 +132,17 @@ func (c *cost) declare(node ast.Node, path string) {
 	}, nil)
 }
 
+// aliases returns the names of a field beside its own: X=name, and name~X.
+func aliases(field *ast.Field) (names []string) {
+	if alias, ok := field.Label.(*ast.Alias); ok {
+		names = append(names, alias.Ident.Name)
+	}
+	if field.Alias != nil {
+		names = append(names, field.Alias.Field.Name)
+	}
+	return names
+}
+
 // reaches reports whether a declaration refers to a name, by way of others too. It goes
 // by names alone: what it does not find is not there, and some of what it finds is not.
 func (c *cost) reaches(name, wanted string) bool {
@@ -145,7 +157,7 @@ func (c *cost) reaches(name, wanted string) bool {
 						found = true
 						return
 					}
-					if _, declared := c.byName[next]; declared && !seen[next] {
+					if !seen[next] {
 						seen[next] = true
 						found = from(next)
 					}
@@ -246,18 +258,21 @@ func times(a, b int) int { return min(a*b, tooMany) }
 func (c *cost) nested(node ast.Node, bound map[string]bool) int {
 	deepest := 0
 	ast.Walk(node, func(n ast.Node) bool {
-		if n == node {
-			if one, ok := n.(*ast.Comprehension); ok {
-				deepest = max(deepest, c.comprehension(one, bound))
-				return false
-			}
-		}
 		switch n := n.(type) {
 		case *ast.Comprehension:
 			deepest = max(deepest, c.comprehension(n, bound))
 			return false
 		case *ast.SelectorExpr:
 			deepest = max(deepest, c.nested(n.X, bound))
+			return false
+		case *ast.Field:
+			if _, _, err := ast.LabelName(n.Label); err != nil {
+				deepest = max(deepest, c.nested(n.Label, bound))
+			}
+			deepest = max(deepest, c.nested(n.Value, bound))
+			return false
+		case *ast.LetClause:
+			deepest = max(deepest, c.nested(n.Expr, bound))
 			return false
 		case *ast.Ident:
 			if !bound[n.Name] {
@@ -278,12 +293,14 @@ func (c *cost) comprehension(n *ast.Comprehension, outer map[string]bool) int {
 	for _, clause := range n.Clauses {
 		loop, ok := clause.(*ast.ForClause)
 		if !ok {
-			beside = max(beside, c.nested(clause, bound))
+			of := c.nested(clause, bound)
+			if let, ok := clause.(*ast.LetClause); ok && of == 0 && uses(let.Expr, bound) {
+				bound[let.Ident.Name] = true
+			}
+			beside = max(beside, of)
 			continue
 		}
-		depends := false
-		used(loop.Source, func(name string) { depends = depends || bound[name] })
-		if of := c.nested(loop.Source, bound); !depends {
+		if of := c.nested(loop.Source, bound); !uses(loop.Source, bound) {
 			around += max(1, of)
 		} else {
 			around += of
@@ -295,6 +312,12 @@ func (c *cost) comprehension(n *ast.Comprehension, outer map[string]bool) int {
 		}
 	}
 	return around + max(beside, c.nested(n.Value, bound))
+}
+
+// uses reports whether an expression refers to one of some names.
+func uses(node ast.Node, names map[string]bool) (found bool) {
+	used(node, func(name string) { found = found || names[name] })
+	return found
 }
 
 func (c *cost) nestedByName(name string) int {

@@ -1,8 +1,6 @@
 package cue
 
 import (
-	"strings"
-
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 )
@@ -10,9 +8,6 @@ import (
 // untold returns what of the policy's own refers to something that the data does not
 // have. CUE leaves that open, which is no contradiction, and so the policy would hold.
 func (c *Condition) untold(unified cue.Value, data map[string]any) error {
-	if err := unified.Err(); err != nil {
-		return err
-	}
 	fields, err := unified.Fields(cue.Hidden(true), cue.Definitions(true))
 	if err != nil {
 		return err
@@ -32,8 +27,12 @@ func (c *Condition) untold(unified cue.Value, data map[string]any) error {
 	return nil
 }
 
-// speaksOf reports whether a field at the top refers to a member of the data.
+// speaksOf reports whether a field at the top refers to a member of the data. One whose name
+// is computed may.
 func (c *Condition) speaksOf(name string, data map[string]any) bool {
+	if len(c.declared.byPath["."+name]) == 0 {
+		return true
+	}
 	for member := range data {
 		if c.declared.reaches(name, member) {
 			return true
@@ -78,8 +77,7 @@ func hides(file *ast.File) (found bool) {
 	for _, d := range file.Decls {
 		ast.Walk(d, func(n ast.Node) bool {
 			if field, ok := n.(*ast.Field); ok && n != d {
-				ident, isIdent := field.Label.(*ast.Ident)
-				found = found || isIdent && (strings.HasPrefix(ident.Name, "_") || strings.HasPrefix(ident.Name, "#"))
+				found = found || isHidden(field.Label)
 			}
 			return !found
 		}, nil)
