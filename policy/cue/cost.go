@@ -26,17 +26,16 @@ const (
 type cost struct {
 	byPath map[string][]ast.Expr
 	byName map[string][]string // paths
-	// the answers, and what is being looked for, by name
+	// the answers by name
 	loops        map[string]int
 	alternatives map[string]int
-	open         map[string]bool
 }
 
 // declarations reads a policy.
 func declarations(file *ast.File) *cost {
 	c := &cost{
 		byPath: map[string][]ast.Expr{}, byName: map[string][]string{},
-		loops: map[string]int{}, alternatives: map[string]int{}, open: map[string]bool{},
+		loops: map[string]int{}, alternatives: map[string]int{},
 	}
 	c.declare(file, "")
 	return c
@@ -324,10 +323,6 @@ func (c *cost) nestedByName(name string) int {
 	if known, ok := c.loops[name]; ok {
 		return known
 	}
-	if c.open[name] { // refused before; only aliases come here
-		return 0
-	}
-	c.open[name] = true
 	deepest := 0
 	for _, path := range c.byName[name] {
 		for _, value := range c.byPath[path] {
