@@ -92,7 +92,7 @@ func (r *merging) raw(value any, s target, depth int) (any, outcome, error) {
 	case string:
 		value = jmespath.Text(value)
 	}
-	if s.is && s.value == value {
+	if s.value == value {
 		return nil, kept, nil
 	}
 	if err := r.left.Charge(value, depth); err != nil {
@@ -134,22 +134,33 @@ func (r *merging) object(p *part, s target, depth int) (any, outcome, error) {
 	if err := r.decide(p.conditions, members); err != nil {
 		return nil, kept, err
 	}
-	switch {
-	case p.directive == "delete" && s.is:
-		return nil, removed, nil
-	case p.directive == "delete":
-		return nil, kept, nil
-	case p.directive == "replace":
+	switch p.directive {
+	case "delete":
+		return r.delete(p, members, s, depth)
+	case "replace":
 		members = nil
 	}
 	result, changed, err := r.members(p, members, s.field.Shape, depth)
 	switch {
 	case err != nil:
 		return nil, kept, err
-	case p.directive == "replace" && s.is && jsonvalue.Equal(s.value, orEmpty(result)):
+	case p.directive == "replace" && jsonvalue.Equal(s.value, orEmpty(result)):
 		return nil, kept, nil
-	case changed || p.directive == "replace" || s.value == nil && len(p.members) == 0 && len(p.conditions) == 0:
+	case changed || p.directive == "replace" || s.value == nil && len(p.members) == 0:
 		return orEmpty(result), written, nil
+	}
+	return nil, kept, nil
+}
+
+// delete removes an object for which the conditions further in hold, too.
+func (r *merging) delete(p *part, members map[string]any, s target, depth int) (any, outcome, error) {
+	if p.anchored {
+		if _, _, err := r.members(p, members, s.field.Shape, depth); err != nil {
+			return nil, kept, err
+		}
+	}
+	if s.is {
+		return nil, removed, nil
 	}
 	return nil, kept, nil
 }
@@ -207,6 +218,11 @@ func (r *merging) list(p *part, s target, depth int) (any, outcome, error) {
 	if !ok && s.value != nil {
 		return nil, kept, mismatch(s.value, []any{})
 	}
+	if p.directive != "" {
+		if err := r.questions(p, items, s, depth); err != nil {
+			return nil, kept, err
+		}
+	}
 	switch {
 	case p.directive == "delete" && s.is:
 		return nil, removed, nil
@@ -220,6 +236,20 @@ func (r *merging) list(p *part, s target, depth int) (any, outcome, error) {
 		return r.union(p, items, s, depth)
 	}
 	return r.replace(p, s, depth)
+}
+
+// questions asks the elements with <(x) of a list that is deleted or replaced.
+func (r *merging) questions(p *part, items []any, s target, depth int) error {
+	m := elementMerge{merging: r, field: s.field, items: items, depth: depth}
+	for _, element := range p.elements {
+		if !element.global {
+			continue
+		}
+		if err := m.question(element); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replace writes the list of the patch; null in it is null.
@@ -242,7 +272,7 @@ func (r *merging) replace(p *part, s target, depth int) (any, outcome, error) {
 			result = append(result, value)
 		}
 	}
-	if s.is && jsonvalue.Equal(s.value, result) {
+	if jsonvalue.Equal(s.value, result) {
 		return nil, kept, nil
 	}
 	return result, written, nil
@@ -273,17 +303,17 @@ func (r *merging) literal(p *part) any {
 
 // union adds what is missing in a list whose elements are strings, each once.
 func (r *merging) union(p *part, items []any, s target, depth int) (any, outcome, error) {
-	fresh, what, err := r.replace(p, target{field: s.field}, depth)
-	if err != nil || what == kept {
+	fresh, _, err := r.replace(p, target{field: s.field}, depth)
+	if err != nil {
 		return nil, kept, err
 	}
-	var result []any
+	result := []any{}
 	for _, item := range slices.Concat(fresh.([]any), items) {
 		if !slices.ContainsFunc(result, func(other any) bool { return jsonvalue.Equal(item, other) }) {
 			result = append(result, item)
 		}
 	}
-	if s.is && jsonvalue.Equal(items, result) {
+	if jsonvalue.Equal(s.value, result) {
 		return nil, kept, nil
 	}
 	return result, written, nil
@@ -299,8 +329,10 @@ func (r *merging) elements(p *part, items []any, s target, depth int) (any, outc
 	}
 	result, changed := m.result()
 	switch {
-	case changed, s.value == nil && len(p.elements) == 0:
+	case changed:
 		return result, written, nil
+	case s.value == nil && len(p.elements) == 0:
+		return []any{}, written, nil
 	}
 	return nil, kept, nil
 }

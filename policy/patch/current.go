@@ -14,9 +14,6 @@ const currentName = "@"
 // nameCurrent puts the name for each {{@}} of a string, and reports whether there are
 // any. An escaped one is text.
 func nameCurrent(s string) (string, bool) {
-	if !strings.Contains(s, currentName) {
-		return s, false
-	}
 	var out strings.Builder
 	found := false
 	for {

@@ -22,7 +22,9 @@
 // An element of a list with (x) in it is merged into every element for which its
 // conditions hold. One with <(x) in it only decides: the patch is skipped unless
 // it holds for some element. A condition that fails outside of a list skips the
-// whole patch: Apply returns the object as it was and a *SkippedError.
+// whole patch: Apply returns the object as it was and a *SkippedError. `$patch`
+// deletes an object only where the conditions further in hold as well, and <(x) also
+// decides about a list that is deleted or replaced.
 //
 // Kyverno is followed where its documentation speaks. Its code differs in a few
 // places that nobody would ask for, and this package does the plain thing there:
@@ -89,7 +91,7 @@ type Error struct {
 	Err  error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("patch at %s: %v", place(e.Path), e.Err) }
+func (e *Error) Error() string { return fmt.Sprintf("patch at %s: %v", e.Path, e.Err) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
@@ -104,17 +106,10 @@ type SkippedError struct {
 }
 
 func (e *SkippedError) Error() string {
-	return fmt.Sprintf("not for this object: %s at %s: %v", e.Anchor, place(e.Path), e.Err)
+	return fmt.Sprintf("not for this object: %s at %s: %v", e.Anchor, e.Path, e.Err)
 }
 
 func (e *SkippedError) Unwrap() error { return e.Err }
-
-func place(pointer string) string {
-	if pointer == "" {
-		return "the top"
-	}
-	return pointer
-}
 
 func fail(path, format string, args ...any) error {
 	return &Error{Path: path, Err: fmt.Errorf(format, args...)}

@@ -179,7 +179,7 @@ func (m *elementMerge) keysOf(p *part) ([]any, error) {
 		return nil, nil
 	}
 	value := p.constant
-	if p.kind == leafPart && p.slot >= 0 {
+	if p.slot >= 0 {
 		value = m.values[p.slot]
 	}
 	members, isObject := value.(map[string]any)

@@ -201,6 +201,30 @@ func TestJSONPaths(t *testing.T) {
 	}
 }
 
+// TestJSONVariables: an operation of which something is not defined is none.
+func TestJSONVariables(t *testing.T) {
+	data := variable.Context{"name": "x", "value": map[string]any{"{{name}}": "{{value}}"}}
+	for _, c := range []struct{ patch, want, reason string }{
+		{`{op: copy, from: "/m/{{name}}", path: /a}`, `{"a":"y","m":{"x":"y"}}`, "from where a variable says"},
+		{`{op: copy, from: "/m/{{missing}}", path: /a}`, `variable {{missing}}`, "from one that is not defined"},
+		{`{op: move, from: "{{missing}}", path: /a}`, `variable {{missing}}`, "from one that is not defined, and nothing else"},
+		{`{op: copy, from: "{{name}}", path: /a}`, `"x" is no JSON pointer`, "from one that is no pointer"},
+		{`{op: add, path: /a, value: "{{value.missing || value}}"}`, `{"a":{"{{name}}":"{{value}}"},"m":{"x":"y"}}`, "a value, which is data"},
+		{`{op: add, path: /a, value: ["{{missing}}"]}`, `variable {{missing}}`, "a value that is not defined"},
+		{`{op: replace, path: /m, value: "{{missing}}"}`, `variable {{missing}}`, "and nothing else"},
+		{`{op: test, path: /nope, value: "{{missing}}"}`, `variable {{missing}}`, "which is not null, as what is missing is"},
+	} {
+		got, err := apply(t, mustJSON(t, []any{read(t, c.patch)}), data, object(t, `{m: {x: "y"}}`))
+		was := text(t, got)
+		if err != nil {
+			was = err.Error()
+		}
+		if was != c.want && (err == nil || !strings.Contains(was, c.want)) {
+			t.Errorf("%s: %s: got %s; want %s", c.reason, c.patch, was, c.want)
+		}
+	}
+}
+
 func TestCompileJSONErrors(t *testing.T) {
 	for _, c := range []struct {
 		patch              any
@@ -212,6 +236,7 @@ func TestCompileJSONErrors(t *testing.T) {
 		{"[]", "", "found none", "no operation"},
 		{[]any{}, "", "found none", "an empty list"},
 		{7, "", "found a number", "a number"},
+		{[]any{map[string]any{"op": "add", "path": "/a", "value": struct{}{}}}, "", "not JSON", "no JSON"},
 		{nil, "", "found null", "null"},
 		{"[x]", "/0", "want an operation", "a string for an operation"},
 		{[]any{"x"}, "/0", "want an operation, found a string", "a string in a list"},
@@ -219,6 +244,8 @@ func TestCompileJSONErrors(t *testing.T) {
 		{"[{path: /a}]", "/0/op", "want add, remove", "no op"},
 		{"[{op: remove}]", "/0/path", "want a JSON pointer, found null", "no path"},
 		{"[{op: remove, path: [a]}]", "/0/path", "want a JSON pointer, found a list", "a list for a path"},
+		{read(t, "[{op: remove}]"), "/0/path", "want a JSON pointer, found null", "no path in a list"},
+		{read(t, "[{op: remove, path: 7}]"), "/0/path", "want a JSON pointer, found a number", "a number for a path in a list"},
 		{"[{op: remove, path: a}]", "/0/path", "no JSON pointer", "no pointer"},
 		{"[{op: remove, path: ''}]", "/0/path", "whole object", "the whole object"},
 		{"[{op: remove, path: /a~2}]", "/0/path", "~0", "a bad escape"},
@@ -255,6 +282,9 @@ func TestCompileJSONErrors(t *testing.T) {
 }
 
 func TestJSONBounds(t *testing.T) {
+	if _, err := patch.CompileJSON(newEngine(t), strings.Repeat("- {op: remove, path: /a}\n", 10_000)); err != nil {
+		t.Errorf("as many operations as may be: %v", err)
+	}
 	doubling := strings.Repeat("- {op: copy, from: /a, path: /a/-}\n", 60)
 	for _, c := range []struct {
 		patch, object string

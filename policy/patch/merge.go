@@ -2,7 +2,6 @@ package patch
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -152,7 +151,7 @@ func (c mergeCompiler) list(items []any, at string, depth int) (*part, error) {
 	p := &part{kind: listPart, fixed: true, size: jsonvalue.Cost, slot: -1}
 	for i, item := range items {
 		place := at + "/" + strconv.Itoa(i)
-		if members, ok := item.(map[string]any); ok && len(members) == 1 && members[directive] != nil {
+		if members, _ := item.(map[string]any); len(members) == 1 && members[directive] != nil {
 			if err := p.direct(members[directive], place); err != nil {
 				return nil, err
 			}
@@ -278,18 +277,15 @@ func anchorOf(key string) (modifier, inner string) {
 // same map back. Errors are *SkippedError, with the same map, if the patch is not for this
 // object; *Error if it does not fit; and *variable.Error.
 func (m *Merge) Apply(data variable.Context, object map[string]any) (map[string]any, error) {
-	r := merging{data: data, left: jsonvalue.MaxAdded}
-	if len(m.values) > 0 {
-		r.values = make([]any, len(m.values))
-		for i, template := range m.values {
-			value, err := template.Execute(data)
-			if err != nil {
-				return object, err
-			}
-			r.values[i] = value
+	r := merging{data: data, values: make([]any, len(m.values)), left: jsonvalue.MaxAdded}
+	for i, template := range m.values {
+		value, err := template.Execute(data)
+		if err != nil {
+			return object, err
 		}
+		r.values[i] = value
 	}
-	result, what, err := r.merge(m.root, target{value: object, is: object != nil, field: mergekey.Field{Shape: mergekey.Of(object)}}, 0)
+	result, what, err := r.merge(m.root, target{value: object, is: true, field: mergekey.Field{Shape: mergekey.Of(object)}}, 0)
 	if err != nil {
 		return object, err
 	}
@@ -301,13 +297,12 @@ func (m *Merge) Apply(data variable.Context, object map[string]any) (map[string]
 
 // below puts the name of a member before the path of an error.
 func below(err error, token string) error {
-	if failed := (*Error)(nil); errors.As(err, &failed) {
-		return &Error{Path: "/" + jsonvalue.Escape(token) + failed.Path, Err: failed.Err}
-	}
 	if skipped := (*SkippedError)(nil); errors.As(err, &skipped) {
 		copied := *skipped
 		copied.Path = "/" + jsonvalue.Escape(token) + skipped.Path
 		return &copied
 	}
-	return fmt.Errorf("%s: %w", token, err)
+	failed := &Error{Err: err}
+	errors.As(err, &failed)
+	return &Error{Path: "/" + jsonvalue.Escape(token) + failed.Path, Err: failed.Err}
 }
