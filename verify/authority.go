@@ -40,6 +40,10 @@ type Authority struct {
 	// time never meets a bound.
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	NotAfter  time.Time `json:"notAfter,omitzero"`
+	// Retired are the ends of keys that somebody's certificate may be for, by the
+	// fingerprint: what such a key signed later is not believed. trust.Snapshot.Resolve
+	// fills them in where the authority names no key.
+	Retired map[string]time.Time `json:"retired,omitempty"`
 	// MaxAge is how long a fact may be believed without looking again, so that a
 	// deleted signature stops counting; zero means the gate's default, negative
 	// that it is never taken from memory.

@@ -51,7 +51,7 @@ func TestAdmitsSays(t *testing.T) {
 		{verify.Authority{NotAfter: until}, "signed until 2026-02-01T00:00:00Z"},
 	}
 	for _, test := range tests {
-		if rejection := test.authority.Admits(time.Time{}); rejection == nil || rejection.Expected != test.want {
+		if rejection := test.authority.Admits(time.Time{}, nil); rejection == nil || rejection.Expected != test.want {
 			t.Errorf("got %v, want %q to be expected", rejection, test.want)
 		}
 	}

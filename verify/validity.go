@@ -1,14 +1,22 @@
 package verify
 
 import (
+	"crypto"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
 	"fmt"
 	"time"
 )
 
 // Admits decides whether a signature of the given trusted time lies within
-// NotBefore and NotAfter. The zero time means that no trusted time is known,
-// which meets no bound. It returns nil, or the reason without its origin.
-func (a Authority) Admits(signedAt time.Time) *Rejection {
+// NotBefore and NotAfter, and before the end of its signer's key where that is
+// retired; signer is its certificate, nil for a key. The zero time means that no trusted
+// time is known, which meets no bound. It returns nil, or the reason without its origin.
+func (a Authority) Admits(signedAt time.Time, signer *x509.Certificate) *Rejection {
+	if end := a.endOf(signer); !end.IsZero() && (a.NotAfter.IsZero() || end.Before(a.NotAfter)) {
+		a.NotAfter = end
+	}
 	if a.NotBefore.IsZero() && a.NotAfter.IsZero() {
 		return nil
 	}
@@ -24,6 +32,25 @@ func (a Authority) Admits(signedAt time.Time) *Rejection {
 		return nil
 	}
 	return reject
+}
+
+// endOf returns when the key of a certificate was retired, zero if it was not.
+func (a Authority) endOf(signer *x509.Certificate) time.Time {
+	if signer == nil || len(a.Retired) == 0 {
+		return time.Time{}
+	}
+	return a.Retired[Fingerprint(signer.PublicKey, signer.RawSubjectPublicKeyInfo)]
+}
+
+// Fingerprint is the SHA-256 of a public key in PKIX form, in hexadecimal. One key can be
+// written in more than one way; written is how it was, for keys that Go cannot write.
+func Fingerprint(key crypto.PublicKey, written []byte) string {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		der = written
+	}
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
 }
 
 // validity writes the bounds for messages.

@@ -1,7 +1,10 @@
 package verify_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -248,9 +251,40 @@ func TestAdmits(t *testing.T) {
 	}
 	for _, test := range tests {
 		authority := verify.Authority{Name: "a", NotBefore: test.notBefore, NotAfter: test.noAfter}
-		rejection := authority.Admits(test.at)
+		rejection := authority.Admits(test.at, nil)
 		if rejection == nil && test.want != "" || rejection != nil && rejection.Code != test.want {
 			t.Errorf("%s: got %v, want %q", test.reason, rejection, test.want)
+		}
+	}
+}
+
+// TestAdmitsRetired: whoever a certificate is for, what its key signed after it was retired
+// is not believed.
+func TestAdmitsRetired(t *testing.T) {
+	lost, kept := &x509.Certificate{PublicKey: ed25519.PublicKey(make([]byte, 32))}, &x509.Certificate{PublicKey: ed25519.PublicKey(bytes.Repeat([]byte{1}, 32))}
+	strange := &x509.Certificate{PublicKey: "of a kind that Go cannot write", RawSubjectPublicKeyInfo: []byte("as it was written")}
+	end := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	all := map[string]time.Time{verify.Fingerprint(lost.PublicKey, nil): end, verify.Fingerprint(nil, []byte("as it was written")): end}
+	for _, row := range []struct {
+		reason string
+		signer *x509.Certificate
+		own    time.Time
+		at     time.Time
+		want   verify.Code
+	}{
+		{"at the end", lost, time.Time{}, end, ""},
+		{"after the end", lost, time.Time{}, end.Add(1), verify.OutsideValidity},
+		{"whenever, and nobody says when", lost, time.Time{}, time.Time{}, verify.NoTimestamp},
+		{"an authority that ends earlier by itself", lost, end.Add(-1), end, verify.OutsideValidity},
+		{"an authority that ends later by itself", lost, end.Add(2), end.Add(1), verify.OutsideValidity},
+		{"another key", kept, time.Time{}, end.Add(1), ""},
+		{"another key, and nobody says when", kept, time.Time{}, time.Time{}, ""},
+		{"a key", nil, time.Time{}, time.Time{}, ""},
+		{"a key that Go cannot write", strange, time.Time{}, end.Add(1), verify.OutsideValidity},
+	} {
+		rejection := verify.Authority{Name: "a", NotAfter: row.own, Retired: all}.Admits(row.at, row.signer)
+		if rejection == nil && row.want != "" || rejection != nil && rejection.Code != row.want {
+			t.Errorf("%s: got %v, want %q", row.reason, rejection, row.want)
 		}
 	}
 }

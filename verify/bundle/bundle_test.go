@@ -107,6 +107,11 @@ func byKey(signer *verifytest.Signer, change func(*verify.Authority)) verify.Aut
 	return a
 }
 
+// retired has the key of a signer end at a time.
+func retired(signer *verifytest.Signer, end time.Time) map[string]time.Time {
+	return map[string]time.Time{verify.Fingerprint(signer.Public(), nil): end}
+}
+
 func noLog(a *verify.Authority) { a.Log.Ignore = true }
 
 // check compares an outcome with the wanted code; none means a fact.
@@ -222,6 +227,9 @@ func TestKeyless(t *testing.T) {
 
 		{"within validity", "signed after notBefore", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.NotBefore = past }), ""},
 		{"outside validity", "signed after notAfter", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.NotAfter = past }), verify.OutsideValidity},
+		{"retired later", "its key was retired after it signed", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Retired = retired(signer, past.AddDate(9, 0, 0)) }), ""},
+		{"retired", "its key was retired before it signed", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Retired = retired(signer, past) }), verify.OutsideValidity},
+		{"another retired", "somebody else's key was", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Retired = retired(l.keyless(t, nil), past) }), ""},
 		{"annotation", "the subject carries it", verifytest.Claim{Signer: signer, Statement: verifytest.CosignSignature(digest.String(), map[string]any{"env": "prod"})}, keyless(func(a *verify.Authority) { a.Annotations = map[string]string{"env": "prod"} }), ""},
 		{"annotation of another value", "the subject carries another", verifytest.Claim{Signer: signer, Statement: verifytest.CosignSignature(digest.String(), map[string]any{"env": "test"})}, keyless(func(a *verify.Authority) { a.Annotations = map[string]string{"env": "prod"} }), verify.WrongAnnotation},
 		{"annotation of another subject", "another subject carries it", verifytest.Claim{Signer: signer, Statement: &verifytest.Statement{Subjects: []verifytest.Subject{{Digest: digest.String()}, {Digest: other.String(), Annotations: map[string]any{"env": "prod"}}}}}, keyless(func(a *verify.Authority) { a.Annotations = map[string]string{"env": "prod"} }), verify.WrongAnnotation},

@@ -211,7 +211,7 @@ func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.F
 	if rejection := verify.MissingAnnotation(p.authority.Annotations, fact.Annotations); rejection != nil {
 		return verify.Fact{}, rejection
 	}
-	if rejection := p.authority.Admits(fact.SignedAt); rejection != nil {
+	if rejection := p.authority.Admits(fact.SignedAt, p.signer.Certificate()); rejection != nil {
 		return verify.Fact{}, rejection
 	}
 	if useNow {

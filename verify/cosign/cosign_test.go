@@ -316,6 +316,12 @@ func TestCertificate(t *testing.T) {
 	noSCT := ignoreAll(verify.Certificate{Leaf: noName.CertificatePEM(), Chain: noName.ChainPEM()})
 	noSCT.Certificate.CT.Ignore = false
 	sha512 := l.keyless(t, func(i *verifytest.Identity) { i.Key.Hash = crypto.SHA512 })
+	retiring := func(of *verifytest.Signer, end time.Time) verify.Authority {
+		return verify.Authority{
+			Name: "certificate", Certificate: &verify.Certificate{Chain: signer.ChainPEM(), CT: verify.CT{Ignore: true}},
+			Retired: map[string]time.Time{verify.Fingerprint(of.Public(), nil): end},
+		}
+	}
 	l.run(t, []row{
 		{"leaf and chain", "both are given", claim, ignoreAll(verify.Certificate{Leaf: signer.CertificatePEM(), Chain: signer.ChainPEM()}), ""},
 		{"other leaf", "another certificate signed", claim, ignoreAll(verify.Certificate{Leaf: other.CertificatePEM(), Chain: other.ChainPEM()}), verify.WrongIdentity},
@@ -328,6 +334,9 @@ func TestCertificate(t *testing.T) {
 		{"SCT asked for", "the certificate has one", claim, sct, ""},
 		{"SCT asked for, none", "the certificate has none", verifytest.Claim{Signer: noName, Image: signature(nil), NoLog: true}, noSCT, verify.NoSCT},
 		{"with log", "the entry holds the certificate", verifytest.Claim{Signer: signer, Image: signature(nil)}, verify.Authority{Name: "certificate", Certificate: &verify.Certificate{Chain: signer.ChainPEM(), CT: verify.CT{Ignore: true}}}, ""},
+		{"with log, retired later", "its key was retired after it signed", verifytest.Claim{Signer: signer, Image: signature(nil)}, retiring(signer, time.Now().Add(time.Hour)), ""},
+		{"with log, retired", "its key was retired before it signed", verifytest.Claim{Signer: signer, Image: signature(nil)}, retiring(signer, time.Now().Add(-time.Hour)), verify.OutsideValidity},
+		{"with log, another retired", "somebody else's key was", verifytest.Claim{Signer: signer, Image: signature(nil)}, retiring(noName, time.Now().Add(-time.Hour)), ""},
 		{"with log, no entry", "the log is asked for", claim, verify.Authority{Name: "certificate", Certificate: &verify.Certificate{Chain: signer.ChainPEM(), CT: verify.CT{Ignore: true}}}, verify.NoLogEntry},
 		{"sha512", "the policy names the digest algorithm", verifytest.Claim{Signer: sha512, Image: signature(nil), NoLog: true}, ignoreAll(verify.Certificate{Chain: sha512.ChainPEM(), Hash: "sha512"}), ""},
 		{"sha512 unnamed", "sha256 is the default", verifytest.Claim{Signer: sha512, Image: signature(nil), NoLog: true}, ignoreAll(verify.Certificate{Chain: sha512.ChainPEM()}), verify.BadSignature},

@@ -228,7 +228,7 @@ func (p *proof) fact() (verify.Fact, error) {
 	if rejection := verify.MissingAnnotation(p.authority.Annotations, fact.Annotations); rejection != nil {
 		return verify.Fact{}, rejection
 	}
-	if rejection := p.authority.Admits(fact.SignedAt); rejection != nil {
+	if rejection := p.authority.Admits(fact.SignedAt, p.leaf); rejection != nil {
 		return verify.Fact{}, rejection
 	}
 	return fact, nil

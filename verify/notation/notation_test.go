@@ -287,6 +287,11 @@ func TestTimestamps(t *testing.T) {
 	bounds := func(from, to time.Time) func(*verify.Authority) {
 		return func(a *verify.Authority) { a.NotBefore, a.NotAfter = from, to }
 	}
+	retiring := func(of *party, end time.Time) func(*verify.Authority) {
+		return func(a *verify.Authority) {
+			a.Retired = map[string]time.Time{verify.Fingerprint(of.certificate().PublicKey, nil): end}
+		}
+	}
 	required := func(a *verify.Authority) { a.Timestamp.Required = true }
 	for _, mediaType := range []string{mediaTypeJWS, mediaTypeCOSE} {
 		t.Run(mediaType, func(t *testing.T) {
@@ -319,6 +324,9 @@ func TestTimestamps(t *testing.T) {
 				{reason: "within the authority's time", evidence: stamped, authority: with(bounds(then.Add(-time.Hour), then.Add(time.Hour)))},
 				{reason: "before the authority's time", evidence: stamped, authority: with(bounds(then.Add(time.Hour), time.Time{})), code: verify.OutsideValidity},
 				{reason: "after the authority's time", evidence: stamped, authority: with(bounds(time.Time{}, then.Add(-time.Hour))), code: verify.OutsideValidity},
+				{reason: "its key was retired later", evidence: stamped, authority: with(retiring(ended, then.Add(time.Hour)))},
+				{reason: "its key was retired before", evidence: stamped, authority: with(retiring(ended, then.Add(-time.Hour))), code: verify.OutsideValidity},
+				{reason: "another key was retired", evidence: stamped, authority: with(retiring(by, then.Add(-time.Hour)))},
 				{reason: "an authority's time and no trusted time", evidence: plain, authority: trusting(ca, bounds(then, time.Time{})), code: verify.NoTimestamp},
 				{reason: "a signing authority vouches for the time", evidence: authentic, authority: vouching},
 				{reason: "a signing authority's certificate is in the store of the other kind", evidence: authentic, authority: trusting(ca), code: verify.UntrustedChain},

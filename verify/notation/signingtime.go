@@ -75,7 +75,7 @@ func (p *proof) signingTime(ctx context.Context) (time.Time, error) {
 	if p.authority.Timestamp.Required && (at.IsZero() || !p.wantsToken()) {
 		return time.Time{}, p.miss(verify.NoTimestamp, "a timestamp", "")
 	}
-	return at, p.placed(p.authority.Admits(at))
+	return at, p.placed(p.authority.Admits(at, p.signed.info.CertificateChain[0]))
 }
 
 // provedTime returns the time that a timestamp authority or a signing

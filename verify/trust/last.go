@@ -13,7 +13,7 @@ import (
 
 // lastName is the file of the root that a repository gave last, beside its metadata. The
 // metadata expires, and is not believed from then on; what it vouched for when it was good
-// is still newer than what a program was built with.
+// is still newer than what a program was built with, also to a clock that is behind.
 const lastName = "last_trusted_root.json"
 
 // last is what the file holds.
@@ -54,7 +54,7 @@ func (s *Store) remember() {
 		return
 	}
 	kept, err := readLast(filepath.Join(s.tuf.CachePath, lastName))
-	if err != nil || kept.URL != s.tuf.URL || kept.Confirmed.After(s.now()) {
+	if err != nil || kept.URL != s.tuf.URL {
 		return
 	}
 	from, err := jsonSource(s.tuf.origin()+", as it was last read", kept.TrustedRoot)
@@ -68,6 +68,9 @@ func (s *Store) remember() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Loaded = kept.Confirmed
+	if now := s.now(); now.Before(kept.Confirmed) {
+		s.status.Loaded = now
+	}
 }
 
 func readLast(path string) (last, error) {

@@ -50,10 +50,16 @@ func TestRestartWithoutRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ahead := strings.Replace(string(good), `"confirmed":"20`, `"confirmed":"29`, 1)
+	if err := os.WriteFile(file, []byte(ahead), 0o600); err != nil || ahead == string(good) {
+		t.Fatal(err)
+	}
+	if behind := of(folder, server.URL); behind.Snapshot().Generation() != read || behind.Status().Loaded.After(time.Now()) {
+		t.Errorf("a clock that is behind: it starts with %s of %s, want what was read last, %s", behind.Snapshot().Generation(), behind.Status().Loaded, read)
+	}
 	for reason, text := range map[string]string{
 		"no JSON":            "{",
 		"no root":            strings.Replace(string(good), `"mediaType"`, `"media"`, 1),
-		"of another time":    strings.Replace(string(good), `"confirmed":"20`, `"confirmed":"29`, 1),
 		"more than is read":  string(good) + strings.Repeat(" ", 2*trust.MaxRoot),
 		"another repository": strings.Replace(string(good), server.URL, "https://other.example", 1),
 	} {

@@ -2,7 +2,6 @@ package trust
 
 import (
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -51,22 +50,21 @@ func newRetired(list []Retired) (retired, error) {
 	return all, nil
 }
 
-// bound returns the authority with the end of its key, if that comes before its own.
+// bound returns the authority with the end of its key, if that comes before its own. One
+// that names no key has the ends of all: its signer's travels with the signature.
 func (all retired) bound(authority verify.Authority) verify.Authority {
-	if len(all) == 0 || authority.Key == nil {
+	if len(all) == 0 {
+		return authority
+	}
+	if authority.Key == nil {
+		authority.Retired = all
 		return authority
 	}
 	key, err := parsePEMKey(authority.Key.PEM)
 	if err != nil {
 		return authority // Material says what is wrong with it
 	}
-	// Of what is read, for one key can be written in more than one way.
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return authority
-	}
-	sum := sha256.Sum256(der)
-	end, is := all[hex.EncodeToString(sum[:])]
+	end, is := all[verify.Fingerprint(key, nil)]
 	if is && (authority.NotAfter.IsZero() || end.Before(authority.NotAfter)) {
 		authority.NotAfter = end
 	}

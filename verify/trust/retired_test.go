@@ -2,6 +2,7 @@ package trust_test
 
 import (
 	"crypto/elliptic"
+	"crypto/x509"
 	"encoding/pem"
 	"strings"
 	"testing"
@@ -55,6 +56,38 @@ func TestRetired(t *testing.T) {
 		other, errs2 := got.Hash()
 		if errs != nil || errs2 != nil || (one == other) != row.want.Equal(row.own) {
 			t.Errorf("%s: the hashes are %s and %s (%v, %v)", row.reason, one, other, errs, errs2)
+		}
+	}
+}
+
+// TestRetiredCertificates: where a certificate says whose key it is, all retired keys are
+// looked for in it, and nothing where none is retired.
+func TestRetiredCertificates(t *testing.T) {
+	lost, end := ecdsaKey(t, elliptic.P256()).Public(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	parsed, err := trust.NewPublicKey(lost, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := newStore(t, trust.Options{}).Snapshot()
+	after := newStore(t, trust.Options{Retired: []trust.Retired{{Fingerprint: parsed.Fingerprint, NotAfter: end}}}).Snapshot()
+	for _, authority := range []verify.Authority{
+		{Name: "certificate", Certificate: &verify.Certificate{Chain: []byte("chain")}},
+		{Name: "keyless", Keyless: &verify.Keyless{}},
+		{Name: "notation", Notation: &verify.Notation{}},
+	} {
+		got, err := after.Resolve(t.Context(), authority)
+		rejection := got.Admits(end.Add(time.Second), &x509.Certificate{PublicKey: lost})
+		if err != nil || rejection == nil || rejection.Code != verify.OutsideValidity {
+			t.Errorf("%s: %v, %v", authority.Name, rejection, err)
+		}
+		old, err := before.Resolve(t.Context(), authority)
+		if rejection := old.Admits(end.Add(time.Second), &x509.Certificate{PublicKey: lost}); rejection != nil || err != nil {
+			t.Errorf("%s, none is retired: %v, %v", authority.Name, rejection, err)
+		}
+		one, errs := old.Hash()
+		other, errs2 := got.Hash()
+		if errs != nil || errs2 != nil || one == other {
+			t.Errorf("%s: the hashes are %s and %s (%v, %v)", authority.Name, one, other, errs, errs2)
 		}
 	}
 }
