@@ -34,8 +34,8 @@ type part struct {
 	Facts   []keptFact `json:"facts,omitempty"`
 }
 
-// grain is how exactly a snapshot tells times that have passed, downwards: what is proved
-// again and again gives no new snapshot each time.
+// grain is how exactly a snapshot tells times that have passed, downwards but for what is
+// gone: what is proved again and again gives no new snapshot each time.
 const grain = time.Hour
 
 // keptTag is the digest that a tag was last proved by; none where it was gone by then.
@@ -154,7 +154,7 @@ func (m *memory) keptGone() []keptGone {
 		}
 		list = append(list, keptGone{
 			Fact: key.factKey.String(), Repository: key.repository.String(), Sources: key.sources, Scope: key.scope,
-			At: m.past(at).Truncate(grain).UnixNano(),
+			At: m.past(at).Add(grain - 1).Truncate(grain).UnixNano(), // upwards: newer than what it takes away
 		})
 	}
 	slices.SortFunc(list, func(a, b keptGone) int {

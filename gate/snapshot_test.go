@@ -143,3 +143,59 @@ func FuzzRestoreTrusted(f *testing.F) {
 		}
 	})
 }
+
+// TestGoneIsNewerThanWhatItTakesAway: one replica proved, the signature was taken away, and
+// another saw that there is none; the first takes over what the other saved, and saves its own.
+// A start from either, while the registry is away, does not believe the signature.
+func TestGoneIsNewerThanWhatItTakesAway(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		taken  bool
+		want   gate.Answer
+	}{
+		{"the signature was taken away", true, gate.Unable},
+		{"it is there", false, gate.Allow},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			h, c := newHarbor(t, registrytest.Options{}), &clock{}
+			start := time.Now().Truncate(time.Hour).Add(24 * time.Hour)
+			at := func(after time.Duration) { c.advance(start.Add(after).Sub(c.now())) }
+			at(0)
+			app := h.Build("app", "v1", "app")
+			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
+			first, other := h.keeping(t, c, nil, signedBy(h.key)), h.keeping(t, c, nil, signedBy(h.key))
+			at(20 * time.Minute)
+			if out := decide(t, other, app.Name); out.Answer != gate.Allow {
+				t.Fatal(out.Answer)
+			}
+			at(80 * time.Minute)
+			if out := decide(t, first, app.Name); out.Answer != gate.Allow {
+				t.Fatal(out.Answer)
+			}
+			if row.taken {
+				h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.ForgeReferrers()})
+			}
+			at(110 * time.Minute)
+			if out := decide(t, other, app.Name); (out.Answer == gate.Allow) == row.taken {
+				t.Fatalf("beforehand, %s", out.Answer)
+			}
+			saved := must(other.Snapshot(room, 4))(t)
+			for _, part := range saved {
+				must(first.RestoreTrusted(part))(t)
+			}
+			at(111 * time.Minute)
+			merged := must(first.Snapshot(room, 4))(t)
+			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
+			at(150 * time.Minute)
+			for of, parts := range map[string][][]byte{"the other's": saved, "the first's": merged} {
+				after := h.keeping(t, c, nil, signedBy(h.key))
+				for _, part := range parts {
+					must(after.RestoreTrusted(part))(t)
+				}
+				if out := decide(t, after, app.Name); out.Answer != row.want {
+					t.Errorf("from %s snapshot: %s, want %s", of, out.Answer, row.want)
+				}
+			}
+		})
+	}
+}

@@ -25,13 +25,32 @@ func NewFolder(path string) (*Folder, error) {
 
 func (f *Folder) file(i int) string { return filepath.Join(f.path, fmt.Sprintf("snapshot-%d", i)) }
 
-// Load implements Store.
-func (f *Folder) Load(context.Context) ([][]byte, error) {
+// Load implements Store. A volume that does not answer is waited for as long as ctx.
+func (f *Folder) Load(ctx context.Context) ([][]byte, error) {
+	done := make(chan struct{})
+	var read [][]byte
+	var failed error
+	go func() {
+		defer close(done)
+		read, failed = f.read()
+	}()
+	select {
+	case <-done:
+		return read, failed
+	case <-ctx.Done():
+		return nil, fmt.Errorf("load a snapshot: %s does not answer: %w", f.path, ctx.Err())
+	}
+}
+
+func (f *Folder) read() ([][]byte, error) {
 	var parts [][]byte
 	for i := range MaxParts {
 		info, err := os.Stat(f.file(i))
 		if errors.Is(err, fs.ErrNotExist) {
 			return parts, nil
+		}
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is no file", f.file(i))
 		}
 		if err != nil {
 			return parts, fmt.Errorf("load a snapshot: %w", err)

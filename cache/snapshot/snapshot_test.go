@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -362,6 +363,24 @@ func TestFewerPartsLeaveNoFiles(t *testing.T) {
 		if files := must(os.ReadDir(path))(t); len(files) != n || len(must(folder.Load(t.Context()))(t)) != n {
 			t.Errorf("%d files for %d parts", len(files), n)
 		}
+	}
+}
+
+// TestFolderReadsFiles, and waits for nothing else: a pipe has no writer.
+func TestFolderReadsFiles(t *testing.T) {
+	path := t.TempDir()
+	folder := must(snapshot.NewFolder(path))(t)
+	if err := os.WriteFile(filepath.Join(path, "snapshot-0"), []byte("buoy"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if parts, err := folder.Load(t.Context()); err != nil || len(parts) != 1 {
+		t.Errorf("of a file: %q, %v", parts, err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(path, "snapshot-1"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	if parts, err := folder.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "is no file") || len(parts) != 1 {
+		t.Errorf("of a pipe beside it: %q, %v", parts, err)
 	}
 }
 
