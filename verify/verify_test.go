@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -264,7 +266,8 @@ func TestAdmitsRetired(t *testing.T) {
 	lost, kept := &x509.Certificate{PublicKey: ed25519.PublicKey(make([]byte, 32))}, &x509.Certificate{PublicKey: ed25519.PublicKey(bytes.Repeat([]byte{1}, 32))}
 	strange := &x509.Certificate{PublicKey: "of a kind that Go cannot write", RawSubjectPublicKeyInfo: []byte("as it was written")}
 	end := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	all := map[string]time.Time{verify.Fingerprint(lost.PublicKey, nil): end, verify.Fingerprint(nil, []byte("as it was written")): end}
+	written := sha256.Sum256(strange.RawSubjectPublicKeyInfo)
+	all := map[string]time.Time{verify.Fingerprint(lost.PublicKey, nil): end, hex.EncodeToString(written[:]): end}
 	for _, row := range []struct {
 		reason string
 		signer *x509.Certificate
