@@ -12,6 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -652,6 +654,7 @@ func TestOddArguments(t *testing.T) {
 		{"no reference", "images.containers.all(i, verifyImageSignatures('::', [attestors.ours]) > 0)", policy.Undecided, "::"},
 		{"no image of the object", "images.containers.all(i, verifyImageSignatures('other.example/a:1', [attestors.ours]) == 0)", policy.Undecided, "names no image of the object"},
 		{"a payload of none", scanned + " && images.containers.all(i, extractPayload('other.example/a:1', attestations.scan).a == 1)", policy.Undecided, "names no image of the object"},
+		{"a payload of no reference", scanned + " && images.containers.all(i, extractPayload('::', attestations.scan).a == 1)", policy.Undecided, "image reference"},
 		{"data of none", "images.containers.all(i, getImageData('other.example/a:1').digest == '')", policy.Undecided, "the expression cannot be evaluated"},
 		{"the same image in other words", "images.containers.all(i, verifyImageSignatures('registry.example:443/org/app:v1', [attestors.ours]) > 0)", policy.Pass, ""},
 		{"another tag of it", "images.containers.all(i, verifyImageSignatures('registry.example/org/app:v2', [attestors.ours]) > 0)", policy.Undecided, "names no image of the object"},
@@ -666,7 +669,7 @@ func TestOddArguments(t *testing.T) {
 // TestImagesThatAreNotMeant: nothing is known of them, and that is no proof.
 func TestImagesThatAreNotMeant(t *testing.T) {
 	by := answers{"ours": {Facts: factsOf("a")}, "ours/" + vulnType: saying("a", "{}")}
-	const theirs = "other.example/a:1"
+	const theirs, digest = "other.example/a:1", "@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	for _, c := range []struct {
 		reason, expression string
 		want               policy.Result
@@ -676,15 +679,72 @@ func TestImagesThatAreNotMeant(t *testing.T) {
 		{"nobody vouches for another one", "images.containers.size() == 1 && verifyImageSignatures('" + theirs + "', [attestors.ours]) > 0", policy.Fail, ""},
 		{"nobody has to", "images.containers.size() == 1 && verifyImageSignatures('" + theirs + "', [attestors.ours]) == 0", policy.Pass, ""},
 		{"nor does a statement", "images.containers.size() == 1 && verifyAttestationSignatures('" + theirs + "', 'scan', [attestors.ours]) > 0", policy.Fail, ""},
+		{"nor of one by its digest", "images.containers.size() == 1 && verifyImageSignatures('third.example/a" + digest + "', [attestors.ours]) == 0", policy.Pass, ""},
+		{"of another digest nobody knows", "images.containers.size() == 1 && verifyImageSignatures('third.example/a" + strings.ReplaceAll(digest, "aaaa", "bbbb") + "', [attestors.ours]) == 0", policy.Undecided, "names no image of the object"},
 		{"its payload", scanned + " && extractPayload('" + theirs + "', attestations.scan).a == 1", policy.Undecided, "do not mean the image"},
 		{"its data", "images.containers.size() == 1 && getImageData('" + theirs + "').digest == ''", policy.Undecided, "do not mean the image"},
 	} {
 		text := edit(expressed(c.expression), "spec:\n", "spec:\n  matchImageReferences: [{glob: registry.example/*}]\n")
-		out := judged(t, text, by, map[string]any{}, containers(app, theirs), nil)
+		out := judged(t, text, by, map[string]any{}, containers(app, theirs, "third.example/a:1"+digest), nil)
 		if len(out.Decisions) != 1 {
 			t.Fatalf("%s: %+v", c.reason, out)
 		}
 		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
+			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+		}
+	}
+}
+
+// TestStatementsOfTwoTypes: what says the same in a statement of another type is another
+// statement.
+func TestStatementsOfTwoTypes(t *testing.T) {
+	const other = "https://example.com/other/v1"
+	by := saying("a", "{}", "{}")
+	by.Facts[1].Statement.PredicateType = other
+	for predicateType, want := range map[string]policy.Result{vulnType: policy.Pass, other: policy.Pass, "https://example.com/none/v1": policy.Fail} {
+		text := expressed(scanned + " && images.containers.all(i, extractPayload(i, attestations.scan).predicateType == '" + predicateType + "')")
+		if d := judged(t, text, answers{"ours/" + vulnType: by}, map[string]any{}, containers(app), nil).Decisions[0]; d.Result != want {
+			t.Errorf("%s: %s %s", predicateType, d.Result, said(d.Reasons))
+		}
+	}
+}
+
+// roots are what is known of every TUF repository.
+type roots struct {
+	trusted string
+	err     error
+}
+
+func (r roots) Want(attestor.TUF) {}
+
+func (r roots) TrustedRoot(attestor.TUF) (string, error) { return r.trusted, r.err }
+
+// TestTrustedRootsThatAreRead: what could not be looked at is no fault of the policy, and
+// a fault of the policy is nothing that could not be looked at.
+func TestTrustedRootsThatAreRead(t *testing.T) {
+	root := string(must(verifytest.New(verifytest.Options{}))(t).TrustedRoot())
+	whole := edit(expressed("images.containers.all(i, verifyImageSignatures(i, [attestors.keyless]) > 0)"), "cosign: {keyless", "cosign: {tuf: {}, keyless")
+	faulty := edit(whole, "subject: ann@example.com", "subjectExpression: object.none")
+	down := &image.Error{Kind: image.Unavailable, Op: "get", On: "a", Err: errors.New("down")}
+	for _, c := range []struct {
+		reason, text string
+		roots        attestor.Roots
+		want         policy.Result
+		code         policy.Code
+	}{
+		{"it was read", whole, roots{trusted: root}, policy.Pass, policy.Verified},
+		{"it is read just now", whole, roots{err: errors.New("try again")}, policy.Undecided, policy.CannotProve},
+		{"it could not be read", whole, roots{err: down}, policy.Undecided, policy.Unavailable},
+		{"nobody reads any", whole, nil, policy.Undecided, policy.CannotProve},
+		{"an expression that fails", faulty, roots{trusted: root}, policy.Undecided, policy.PolicyError},
+		{"one that fails, and it could not be read", faulty, roots{err: down}, policy.Undecided, policy.PolicyError},
+		{"one that yields no key, and there is none to read", edit(minimal, `data: "`+cert+`"`, "expression: \"'no key'\""), nil, policy.Undecided, policy.PolicyError},
+	} {
+		p := must(imagevalidating.New(imagevalidating.Options{Roots: c.roots}).Compile([]byte(c.text), "test.yaml"))(t)
+		s := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
+		plan := must(p.Rules[0].Plan(t.Context(), s, containers(app)))(t)
+		d := plan.Judge.Judge(t.Context(), []policy.Given{{Check: &plan.Checks[0], Answers: answers{"keyless": {Facts: factsOf("a")}}.to}}).Decisions[0]
+		if d.Result != c.want || d.Reasons[0].Code != c.code {
 			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/gate"
@@ -72,6 +73,7 @@ func TestDocuments(t *testing.T) {
 		{"and its twin", jsonMode(stages, "object.stages.size() > 0"), dockerfile("other.example/a:1"), gate.Allow, ""},
 		{"an object as a document", jsonMode("object.spec.containers.map(c, c.image)", bases), podText(digest(good)), gate.Allow, ""},
 		{"and its twin", jsonMode("object.spec.containers.map(c, c.image)", bases), podText(digest(bad)), gate.Deny, "unsigned"},
+		{"a policy that names no image", edit(with(allSigned), "spec:\n", "spec:\n  evaluation: {mode: JSON}\n"), dockerfile(digest(bad)), gate.Allow, "names none"},
 		{"a policy for objects", with(allSigned), podText(digest(bad)), gate.Allow, "about Kubernetes objects"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -81,6 +83,29 @@ func TestDocuments(t *testing.T) {
 				t.Errorf("%+v, %v", out.Subject, out.Patch)
 			}
 		})
+	}
+}
+
+// TestDocumentsRefused: of a document there is nothing but itself to be read.
+func TestDocumentsRefused(t *testing.T) {
+	text := edit(minimal, "spec:\n", "spec:\n  evaluation: {mode: JSON}\n")
+	expression := func(text string) string {
+		return edit(text, "images.containers.all(", "object.a == 1 && images.containers.all(")
+	}
+	subject := edit(text, "subject: ann@example.com", "subjectExpression: string(object.who)")
+	for _, c := range []struct{ reason, text, want string }{
+		{"nothing", text, ""},
+		{"the document", expression(text), ""},
+		{"a request", edit(expression(text), "object.a == 1", "request.name == 'a'"), "'request'"},
+		{"another document", edit(expression(text), "object.a == 1", "http.Get('https://a.example').a == 1"), "'http'"},
+		{"the document, for a subject", subject, ""},
+		{"an image, for a subject", edit(subject, "string(object.who)", "image"), "spec.attestors[1]"},
+		{"a request, for a subject", edit(subject, "string(object.who)", "image + string(request.name)"), "spec.attestors[1]"},
+		{"a condition", edit(text, "spec:\n", "spec:\n  matchConditions: [{name: a, expression: object.a == 1}]\n"), "spec.matchConditions"},
+	} {
+		if _, err := compile(c.text); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
+		}
 	}
 }
 

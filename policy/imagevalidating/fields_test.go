@@ -93,7 +93,10 @@ func TestRefused(t *testing.T) {
 		{"neither", "  matchImageReferences: [{}]", "spec.matchImageReferences[0]"},
 		{"a glob that matches nothing", "  matchImageReferences: [{glob: 'https://a.example/*'}]", "spec.matchImageReferences[0].glob"},
 		{"a class in a glob", "  matchImageReferences: [{glob: 'a.example/[ab]'}]", "spec.matchImageReferences[0].glob"},
+		{"a class before everything", "  matchImageReferences: [{glob: '[ab]*'}]", "spec.matchImageReferences[0].glob"},
 		{"braces that do not fit", "  matchImageReferences: [{glob: 'a.example/{a'}]", "spec.matchImageReferences[0].glob"},
+		{"braces of which the last do not fit", "  matchImageReferences: [{glob: 'a.example/{a}{b'}]", "spec.matchImageReferences[0].glob"},
+		{"braces that stand for nothing", "  matchImageReferences: [{glob: '{a.example/*,}'}]", "spec.matchImageReferences[0].glob"},
 		{"an expression that is no bool", "  matchImageReferences: [{expression: ref}]", "spec.matchImageReferences[0].expression"},
 		{"a condition without a name", "  matchConditions: [{expression: 'true'}]", "spec.matchConditions[0].name"},
 		{"a condition twice", "  matchConditions: [{name: a, expression: 'true'}, {name: a, expression: 'true'}]", "spec.matchConditions[1].name"},
@@ -131,12 +134,14 @@ func TestRefused(t *testing.T) {
 		{"a literal attestation that is not defined", call, "images.containers.all(i, verifyAttestationSignatures(i, 'scn', [attestors.ours]) > 0)", "spec.validations[0].expression"},
 		{"a literal payload that is not defined", call, "images.containers.all(i, verifyAttestationSignatures(i, 'scan', [attestors.ours]) > 0 && extractPayload(i, 'scn').a == 1)", "spec.validations[0].expression: names an attestation"},
 		{"cosign for a referrer", call, "images.containers.all(i, verifyAttestationSignatures(i, attestations.sbom, [attestors.ours]) > 0)", "spec.validations[0].expression"},
+		{"cosign for a referrer, by its name", call, "images.containers.all(i, verifyAttestationSignatures(i, 'sbom', [attestors.ours]) > 0)", "spec.validations[0].expression"},
 		{"images that are not defined", "images.containers", "images.container", "spec.validations[0].expression"},
 		{"a member of the request that nobody knows", call, "request.options == null", "spec.validations[0].expression"},
 		{"a member of the namespace that nobody knows", call, "namespaceObject.status.phase == 'Active'", "spec.validations[0].expression"},
 		{"an expression that is no bool", call, "images", "spec.validations[0].expression"},
 		{"an unknown function", call, "verify(images)", "spec.validations[0].expression"},
 		{"an unknown reason", call, call + "\n    reason: Because", "spec.validations[0].reason"},
+		{"a message that reads who is no attestor", call, call + "\n    messageExpression: string(attestors.theirs)", "spec.validations[0].messageExpression"},
 		{"a message that is no text", call, call + "\n    messageExpression: '1'", "spec.validations[0].messageExpression"},
 		{"an attestor twice", "name: keyless", "name: ours", "spec.attestors[1].name"},
 		{"another API", "policies.kyverno.io/v1", "policies.kyverno.io/v2", "is no ImageValidatingPolicy"},
@@ -161,8 +166,13 @@ func TestNothingToDo(t *testing.T) {
 	if _, err := compile(empty); err != nil {
 		t.Errorf("a policy that requires and pins: %v", err)
 	}
-	if _, err := compile(empty + "  validationConfigurations: {mutateDigest: false, verifyDigest: false, required: false}\n"); err == nil {
-		t.Error("a policy that does nothing")
+	for configured, does := range map[string]bool{
+		"mutateDigest: true, verifyDigest: false, required: false": true, "mutateDigest: false, verifyDigest: true, required: false": true,
+		"mutateDigest: false, verifyDigest: false, required: true": true, "mutateDigest: false, verifyDigest: false, required: false": false,
+	} {
+		if _, err := compile(empty + "  validationConfigurations: {" + configured + "}\n"); (err == nil) != does {
+			t.Errorf("%s: %v", configured, err)
+		}
 	}
 }
 
@@ -194,6 +204,9 @@ func TestBounds(t *testing.T) {
 		}, "1025 bytes are more than 1024"},
 		{"the alternatives of a glob", 64, func(n int) string {
 			return "  matchImageReferences: [{glob: 'a.example/{a" + strings.Repeat(",a", n-1) + "}'}]"
+		}, "more than 64 globs"},
+		{"the alternatives of one of a glob's alternatives", 64, func(n int) string {
+			return "  matchImageReferences: [{glob: 'a.example/{b}{a" + strings.Repeat(",a", n-1) + "}'}]"
 		}, "more than 64 globs"},
 	} {
 		for _, n := range []int{c.most, c.most + 1} {
@@ -236,6 +249,21 @@ func TestRecognises(t *testing.T) {
 
 func TestNamespacedReach(t *testing.T) {
 	namespaced := strings.Replace(minimal, "kind: Image", "kind: NamespacedImage", 1)
+	for _, change := range []func(string) string{
+		func(text string) string {
+			return edit(text, "spec:\n", "spec:\n  matchConditions: [{name: a, expression: \"http.Get('https://a.example').a == 1\"}]\n")
+		},
+		func(text string) string {
+			return edit(text, "subject: ann@example.com", "subjectExpression: \"image + string(http.Get('https://a.example').a)\"")
+		},
+	} {
+		if _, err := compile(change(minimal)); err != nil {
+			t.Error(err)
+		}
+		if _, err := compile(change(namespaced)); err == nil || !strings.Contains(err.Error(), "'http'") {
+			t.Errorf("a policy of a namespace reaches out: %v", err)
+		}
+	}
 	for _, expression := range []string{`http.Get("https://a.example").a == 1`, `globalContext.Get("a", "") != null`} {
 		change := func(text string) string {
 			return strings.Replace(text, "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)", "'"+expression+"'", 1)

@@ -15,9 +15,6 @@ import (
 // with two; braces hold alternatives. Classes and escapes have no meaning in image
 // references that a list of globs could not say, and are refused.
 func globs(text, path string) ([]string, error) {
-	if text == "" {
-		return nil, field.Fail(path, "is empty")
-	}
 	if len(text) > maxGlob {
 		return nil, field.Fail(path, "%d bytes are more than %d: write several entries", len(text), maxGlob)
 	}

@@ -1,10 +1,13 @@
 package imagevalidating_test
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -43,5 +46,30 @@ func TestTheNearestAttestorStandsFirst(t *testing.T) {
 	out := h.decide(t, pod(t, foreign.Name), logged("verifyImageSignatures(i, [attestors.ours, attestors.theirs, attestors.logged]) > 0"))
 	if out.Answer != gate.Allow {
 		t.Errorf("who signed is not believed: %s %v", out.Answer, out.Verdicts[0].Reasons)
+	}
+}
+
+// TestNoMissesInDoubt: of what nobody can tell, nothing is said to be missing.
+func TestNoMissesInDoubt(t *testing.T) {
+	text := expressed("images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 || getImageData(i).digest == '')")
+	pinned := must(image.MustParse(app).Pin(image.Descriptor{Digest: must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(t)}))(t)
+	down := &image.Error{Kind: image.Unavailable, Op: "get", On: "a", Err: errors.New("down")}
+	for _, c := range []struct {
+		reason string
+		err    error
+		want   policy.Result
+		codes  []policy.Code
+	}{
+		{"it is not signed, and has a digest", nil, policy.Fail, []policy.Code{policy.Unsigned, policy.Denied}},
+		{"it is not signed, and nobody can tell the rest", down, policy.Undecided, []policy.Code{policy.Unavailable}},
+	} {
+		d := judged(t, text, nil, map[string]any{}, containers(app), func(_ int, g *policy.Given) { g.Pinned, g.DataErr = pinned, c.err }).Decisions[0]
+		var got []policy.Code
+		for _, r := range d.Reasons {
+			got = append(got, r.Code)
+		}
+		if d.Result != c.want || !slices.Equal(got, c.codes) {
+			t.Errorf("%s: %s %q, want %q", c.reason, d.Result, got, c.codes)
+		}
 	}
 }

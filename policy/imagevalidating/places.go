@@ -54,12 +54,10 @@ func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 	case ast.CallKind:
 		call := e.AsCall()
 		switch {
-		case call.FunctionName() == operators.Add && len(call.Args()) == 2:
+		case call.FunctionName() == operators.Add:
 			return both(call.Args()[0], call.Args()[1], bound, pathsOf)
-		case call.FunctionName() == operators.Conditional && len(call.Args()) == 3:
+		case call.FunctionName() == operators.Conditional:
 			return both(call.Args()[1], call.Args()[2], bound, pathsOf)
-		case call.IsMemberFunction() && call.FunctionName() == "orValue" && len(call.Args()) == 1:
-			return pathsOf(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == operators.Filter && len(call.Args()) == 2:
 			return pathsOf(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
@@ -80,7 +78,7 @@ func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 // mapped reads list.map(x, value) and list.map(x, condition, value).
 func mapped(call ast.CallExpr, bound map[string][]string) ([]string, bool) {
 	elements, ok := pathsOf(call.Target(), bound)
-	if !ok || call.Args()[0].Kind() != ast.IdentKind {
+	if !ok {
 		return nil, false
 	}
 	return valuesOf(call.Args()[len(call.Args())-1], map[string][]string{call.Args()[0].AsIdent(): elements})
@@ -95,18 +93,15 @@ func valuesOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 		}
 		return []string{""}, e.AsIdent() == celpolicy.ObjectName || e.AsIdent() == celpolicy.OldObjectName
 	case ast.SelectKind:
-		if e.AsSelect().IsTestOnly() {
-			return nil, false
-		}
 		return below(e.AsSelect().Operand(), e.AsSelect().FieldName(), bound)
 	case ast.CallKind:
 		call := e.AsCall()
 		switch name := call.FunctionName(); {
-		case (name == operators.OptSelect || name == operators.Index || name == operators.OptIndex) && len(call.Args()) == 2:
+		case name == operators.OptSelect || name == operators.Index || name == operators.OptIndex:
 			if field, ok := textOf(call.Args()[1]); ok {
 				return below(call.Args()[0], field, bound)
 			}
-		case name == operators.Conditional && len(call.Args()) == 3:
+		case name == operators.Conditional:
 			return both(call.Args()[1], call.Args()[2], bound, valuesOf)
 		case call.IsMemberFunction() && name == "orValue" && len(call.Args()) == 1:
 			return valuesOf(call.Target(), bound)

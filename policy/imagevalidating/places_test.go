@@ -36,19 +36,28 @@ func TestPlaces(t *testing.T) {
 		{"what stands outside of the list", "object.spec.a.map(x, object.spec.tool)", "/spec/tool"},
 		{"a name that hides another", "object.spec.a.map(x, x.b).map(x, x.c)", "/spec/a/*/b/c"},
 		{"of the old object", "oldObject.spec.images", "/spec/images/*"},
+		{"a name that hides the object", "object.spec.steps.map(object, object.image)", "/spec/steps/*/image"},
 		{"a text that is made", "object.spec.steps.map(s, s.image + '-debug')", ""},
 		{"a text that is written", "['registry.example/org/app:v1']", ""},
 		{"one beside a place", "[object.spec.a, dyn('registry.example/org/app:v1')]", ""},
 		{"a place beside one", "[dyn('registry.example/org/app:v1'), object.spec.a]", ""},
+		{"a text that is made of others", "[object.spec.a.replace('a', object.spec.b, object.spec.c)]", ""},
+		{"parts of a text", "object.spec.a.split(',')", ""},
+		{"parts of a text, beside a list", "object.spec.a + object.spec.b.split(',')", ""},
+		{"a list in another order", "object.spec.steps.map(s, s.image).sortBy(i, i)", ""},
 		{"a list beside what is made", "object.spec.a + [string(object.spec.b)]", ""},
+		{"a list beside what is made, and another", "object.spec.a + [string(object.spec.b)] + object.spec.c", ""},
 		{"what is made beside a list", "[string(object.spec.b)] + object.spec.a", ""},
+		{"what is made beside two lists", "[string(object.spec.b)] + object.spec.a + object.spec.c", ""},
 		{"one of two, of which one is made", "object.spec.on ? object.spec.a : [string(object.spec.b)]", ""},
 		{"by an index that is read", "object.spec[object.spec.key].map(s, s.image)", ""},
 		{"by a number", "object.spec.steps[0].images", ""},
+		{"by a number, beside a place", "[object.spec.steps[0].image, object.spec.a]", ""},
 		{"of the request", "[request.name]", ""},
 		{"whether a member is there", "object.spec.steps.map(s, string(has(s.image)))", ""},
 		{"members of what is made", "[object.spec.a].map(x, x)", "/spec/a"},
 		{"members of what nobody can see", "[string(object.spec.a)].map(x, x)", ""},
+		{"members of what nobody can see, beside a list", "[string(object.spec.a)].map(x, x) + object.spec.b", ""},
 		{"the other value of a list", "object.spec.steps.map(s, s.image).orValue([])", "compile"},
 	} {
 		p, err := compile(naming(c.expression))
@@ -96,6 +105,7 @@ func TestStandardPlaces(t *testing.T) {
 	for expression, want := range map[string]int{
 		"object.spec.containers.map(c, c.image)": 0, "object.spec.initContainers.map(c, c.image)": 0, "object.spec.ephemeralContainers.map(c, c.image)": 0,
 		"object.spec.volumes.map(v, v.image.reference)": 0, "object.spec.containers.map(c, c.name)": 5, "object.specs.containers.map(c, c.image)": 5,
+		"object.containers.map(c, c.image)":             5,
 		"object.status.spec.containers.map(c, c.image)": 5,
 	} {
 		rule := must(compile(naming(expression)))(t).Rules[0]

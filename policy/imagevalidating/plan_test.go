@@ -35,6 +35,8 @@ func TestAsks(t *testing.T) {
 		{"either", "images.containers.all(i, verifyImageSignatures(i, i == '' ? [attestors.ours] : [attestors.keyless]) > 0)", "ours keyless"},
 		{"computed", "images.containers.all(i, verifyImageSignatures(i, attestors.map(k, attestors[k])) > 0)", "ours keyless"},
 		{"a statement", "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.keyless]) > 0)", "keyless/https://cosign.sigstore.dev/attestation/vuln/v1"},
+		{"a statement, by those who are computed", "images.containers.all(i, verifyAttestationSignatures(i, attestations.sbom, attestors.map(k, attestors[k])) >= 0)", ""},
+		{"either statement", "images.containers.all(i, verifyAttestationSignatures(i, i == '' ? attestations.sbom : attestations.scan, [attestors.ours]) >= 0)", "ours/https://cosign.sigstore.dev/attestation/vuln/v1"},
 		{"a computed statement", "images.containers.all(i, verifyAttestationSignatures(i, i == '' ? 'scan' : 'sbom', [attestors.ours]) >= 0)", "ours/https://cosign.sigstore.dev/attestation/vuln/v1"},
 		{"nothing", "images.containers.all(i, i.startsWith('registry.example/'))", ""},
 	} {
@@ -104,6 +106,10 @@ func TestAttestorExpressions(t *testing.T) {
 	expect(t, h.decide(t, annotated(good, []byte("no key")), text), "no key", gate.Unable, "PEM")
 	expect(t, h.decide(t, pod(t, good), text), "no annotation", gate.Unable, "no such key")
 	subject := edit(minimal, "subject: ann@example.com", "subjectExpression: \"'https://github.com/' + image.split('/')[1]\"", "[attestors.ours]", "[attestors.keyless]")
+	listing := edit(subject, "spec:\n", "spec:\n  variables: [{name: of, expression: \"image.GetMetadata('a.example/b')\"}]\n")
+	if _, err := compile(listing); err == nil || !strings.Contains(err.Error(), "spec.variables[0]") {
+		t.Errorf("a variable that means something else by image: %v", err)
+	}
 	plan := must(planned(t, subject, map[string]any{}))(t)
 	if a := plan.Checks[0].Asks[0].Authority; a.Keyless == nil || !strings.Contains(a.Keyless.Identities[0].String(), "https://github.com/org") {
 		t.Errorf("%+v", plan.Checks[0].Asks[0].Authority)
@@ -146,6 +152,8 @@ func TestImagePatterns(t *testing.T) {
 		{"a glob, and an expression names images", edit(globbed, "spec:\n", "spec:\n  images: [{name: a, expression: object.spec.a}]\n"), false, false},
 		{"a glob, and the object is read", globbed + "  - expression: object.metadata.name == 'a'\n", false, true},
 		{"a glob, and the object is read for each image", edit(globbed, "attestors.ours]) > 0", "attestors.ours]) > 0 && object.metadata.name == 'a'"), true, true},
+		{"a glob, and the object is read before the images", edit(globbed, "  - expression: images", "  - expression: object.metadata.name == 'a'\n  - expression: images"), false, true},
+		{"a glob, and the object is read for the first of two", edit(globbed, "attestors.ours]) > 0", "attestors.ours]) > 0 && object.metadata.name == 'a'") + "  - expression: images.containers.size() >= 0\n", true, true},
 		{"a glob, and there must be an image", edit(globbed, "images.containers.all(", "images.containers.exists("), false, true},
 	} {
 		rule := must(compile(c.text))(t).Rules[0]
@@ -172,6 +180,7 @@ func TestWhatIsAsked(t *testing.T) {
 	said := func(expression string) string {
 		return edit(minimal, "images.containers.all(", expression+" && images.containers.all(")
 	}
+	sourced := edit(minimal, "cosign: {key:", "cosign: {source: {repository: registry.example/signatures, PullSecrets: [{name: sigs}]}, key:")
 	bare := func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }
 	nowhere := func(s *policy.Subject) { bare(s); s.Namespace = "" }
 	for _, c := range []struct {
@@ -204,7 +213,10 @@ func TestWhatIsAsked(t *testing.T) {
 		{"what the namespace is", said("namespaceObject.metadata.name == 'shop'"), func(s *policy.Subject) { bare(s); s.NamespaceKnown = true }, "1"},
 		{"of which the labels are not known", said("namespaceObject.metadata.name == 'shop'"), bare, "the labels of the object's namespace"},
 		{"and which is not known", said("namespaceObject.metadata.name == 'shop'"), nowhere, "the object's namespace"},
+		{"which is not known, and yet its labels", said("namespaceObject.metadata.name == 'shop'"), func(s *policy.Subject) { nowhere(s); s.NamespaceKnown = true }, "the object's namespace"},
 		{"nothing else is asked", minimal, nowhere, "1"},
+		{"pull secrets of a namespace", sourced, bare, "1"},
+		{"of which nobody knows", sourced, nowhere, "PullSecrets are in the object's namespace, and it is not known"},
 	} {
 		s := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
 		c.change(s)
