@@ -17,7 +17,6 @@ import (
 	"github.com/notaryproject/notation-core-go/revocation/crl"
 	"github.com/notaryproject/notation-core-go/revocation/purpose"
 	"github.com/notaryproject/notation-core-go/revocation/result"
-	"golang.org/x/crypto/ocsp"
 
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/internal/dial"
@@ -115,9 +114,10 @@ type asking struct {
 	verified bool
 	trusted  []*x509.Certificate
 
-	asked   bool   // whether notation came as far as to ask
-	revoked string // which certificate was revoked, if one was
-	failure error  // why a certificate could not be looked up, if one could not
+	chain   []*x509.Certificate // what is asked about
+	asked   bool                // whether notation came as far as to ask
+	revoked string              // which certificate was revoked, if one was
+	failure error               // why a certificate could not be looked up, if one could not
 
 	mu    sync.Mutex
 	heard map[question]*answer
@@ -130,9 +130,9 @@ func (k *asking) hear(asked question, a *answer) {
 	k.heard[asked] = a
 }
 
-// remember keeps the answers for later inquiries. Only answers that notation
-// has accepted come here: they travel in the clear, and one that somebody put
-// in between must not be kept.
+// remember keeps the answers for later inquiries. Only answers that were proved
+// come here: they travel in the clear, and one that somebody put in between must
+// not be kept.
 func (k *asking) remember() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,7 +145,7 @@ func (k *asking) remember() {
 func (k *asking) ValidateContext(ctx context.Context, o revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.client.timeout)
 	defer cancel()
-	k.asked = true
+	k.asked, k.chain = true, o.CertChain
 	if !k.verified && slices.ContainsFunc(o.CertChain, namesServer) && !slices.ContainsFunc(o.CertChain, k.isTrusted) {
 		k.failure = errUntrusted
 		return nil, errUntrusted
@@ -248,9 +248,16 @@ func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
+	proved, err := vouched(body, k.chain, time.Now())
+	switch {
+	case err != nil:
+		return nil, err
+	case proved == nil: // notation says what is wrong with it, and may ask for a list in its place
+		return response, nil
+	}
 	heard := &answer{body: body, next: time.Now().Add(unknownLife)}
-	if parsed, err := ocsp.ParseResponse(body, nil); err == nil && !parsed.NextUpdate.IsZero() {
-		heard.next = parsed.NextUpdate
+	if !proved.NextUpdate.IsZero() {
+		heard.next = proved.NextUpdate
 	}
 	k.hear(asked, heard)
 	return response, nil
@@ -261,7 +268,7 @@ func (k *asking) Fetch(ctx context.Context, url string) (*crl.Bundle, error) {
 	asked := question{method: "CRL", url: url}
 	if known, ok := k.client.memory.Get(asked); ok {
 		k.hear(asked, known)
-		return known.list, nil
+		return known.list, speaksOf(known.list.BaseCRL, url, k.chain)
 	}
 	fetcher, err := crl.NewHTTPFetcher(k.httpClient(k.client))
 	if err != nil {
@@ -269,6 +276,9 @@ func (k *asking) Fetch(ctx context.Context, url string) (*crl.Bundle, error) {
 	}
 	list, err := fetcher.Fetch(ctx, url)
 	if err != nil {
+		return nil, err
+	}
+	if err := speaksOf(list.BaseCRL, url, k.chain); err != nil {
 		return nil, err
 	}
 	heard := &answer{list: list, next: list.BaseCRL.NextUpdate}

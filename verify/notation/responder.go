@@ -1,0 +1,101 @@
+package notation
+
+import (
+	"crypto/x509"
+	"encoding/asn1"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/crypto/ocsp"
+)
+
+// What an answer must be beyond what the library asks of it. Answers travel in the clear,
+// and whoever stole a signing key would answer for it.
+
+// vouched reads an OCSP answer about a certificate of the chain. It returns nil for one that
+// notation refuses by itself, and an error for one that is signed by a certificate which is
+// no responder's (RFC 6960, 4.2.2.2): the issuer's own key may answer, and whom the issuer
+// made a responder.
+func vouched(body []byte, chain []*x509.Certificate, now time.Time) (*ocsp.Response, error) {
+	for i := range len(chain) - 1 {
+		issuer := chain[i+1]
+		answer, err := ocsp.ParseResponseForCert(body, chain[i], issuer)
+		if err != nil {
+			continue
+		}
+		by := answer.Certificate
+		switch {
+		case by == nil || by.Equal(issuer):
+		case !slices.Contains(by.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning):
+			return nil, fmt.Errorf("the answer is signed by %s, which is no OCSP responder (OCSPSigning) of %s", by.Subject, issuer.Subject)
+		case now.Before(by.NotBefore) || now.After(by.NotAfter):
+			return nil, fmt.Errorf("the answer is signed by the responder %s, whose certificate is not valid now", by.Subject)
+		}
+		return answer, nil
+	}
+	return nil, nil
+}
+
+// issuingDistributionPoint says for whom a list speaks (RFC 5280, 5.2.5).
+type issuingDistributionPoint struct {
+	Point         asn1.RawValue  `asn1:"optional,tag:0"`
+	OnlyUser      bool           `asn1:"optional,tag:1"`
+	OnlyCA        bool           `asn1:"optional,tag:2"`
+	Reasons       asn1.BitString `asn1:"optional,tag:3"`
+	Indirect      bool           `asn1:"optional,tag:4"`
+	OnlyAttribute bool           `asn1:"optional,tag:5"`
+}
+
+// speaksOf refuses a list that does not speak of all certificates of the chain that are
+// looked up at its address, so that their absence from it says nothing.
+func speaksOf(list *x509.RevocationList, url string, chain []*x509.Certificate) error {
+	for _, extension := range list.Extensions {
+		switch {
+		case extension.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 27}):
+			return errors.New("it is a delta, and no complete list")
+		case extension.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 28}):
+			var scope issuingDistributionPoint
+			if rest, err := asn1.Unmarshal(extension.Value, &scope); err != nil || len(rest) > 0 {
+				return errors.New("whom it speaks of cannot be read (issuingDistributionPoint)")
+			}
+			for _, certificate := range chain {
+				if !slices.Contains(certificate.CRLDistributionPoints, url) {
+					continue
+				}
+				if err := scope.covers(certificate); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s issuingDistributionPoint) covers(certificate *x509.Certificate) error {
+	switch {
+	case s.OnlyAttribute || s.Indirect || len(s.Reasons.Bytes) > 0:
+		return errors.New("it speaks of attributes, of others' certificates or of some reasons alone")
+	case s.OnlyCA && !certificate.IsCA:
+		return errors.New("it speaks of certificate authorities alone")
+	case s.OnlyUser && certificate.IsCA:
+		return errors.New("it speaks of no certificate authorities")
+	case len(s.Point.FullBytes) == 0:
+		return nil
+	}
+	// fullName [0] GeneralNames, in which a uniformResourceIdentifier is [6].
+	var names asn1.RawValue
+	if _, err := asn1.Unmarshal(s.Point.Bytes, &names); err == nil && names.Class == asn1.ClassContextSpecific && names.Tag == 0 {
+		for rest := names.Bytes; len(rest) > 0; {
+			var name asn1.RawValue
+			if rest, err = asn1.Unmarshal(rest, &name); err != nil {
+				break
+			}
+			if name.Class == asn1.ClassContextSpecific && name.Tag == 6 && slices.Contains(certificate.CRLDistributionPoints, string(name.Bytes)) {
+				return nil
+			}
+		}
+	}
+	return errors.New("it is that of another address than the certificate names")
+}
