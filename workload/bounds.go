@@ -13,6 +13,9 @@ const (
 	MaxExpanded = 128 << 20
 	// MaxObjects is how many objects one input may hold.
 	MaxObjects = 100_000
+	// MaxLists is how many Lists an object may stand in, one in the other. kubectl
+	// writes one; what gathers its outputs, a second.
+	MaxLists = 3
 	// MaxDepth is how deeply an object may be nested. Custom resource definitions,
 	// the deepest objects known, reach about sixty.
 	MaxDepth = 256

@@ -19,7 +19,8 @@ import (
 // Read reads manifests: YAML documents, or JSON objects one after another. Lists
 // are unfolded, empty documents left out. name says where the bytes are from, for
 // errors and for Object.Source. It refuses what parsers read differently: names
-// that stand twice, and two documents without a line of "---" between them.
+// that stand twice, two documents without a line of "---" between them, and items in
+// an object that is no List, of which kubectl applies nothing else.
 func Read(r io.Reader, name string) ([]Object, error) {
 	return readAll(r, reader{name: name})
 }
@@ -111,16 +112,15 @@ func (r *reader) readYAML(input []byte) error {
 		}
 		begin := line
 		line += bytes.Count(document, []byte("\n")) + 1 // with the --- behind it
-		empty, err := checkYAML(document)
-		if err != nil {
+		if err := checkYAML(document); err != nil {
 			return r.fail(fmt.Errorf("YAML: %w", err))
-		}
-		if empty {
-			continue
 		}
 		raw, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
 			return r.fail(err)
+		}
+		if string(raw) == "null" { // as kubectl tells an empty document: a tag on an object says nothing
+			continue
 		}
 		text := &written{file: r.name, text: string(document), line: begin, column: 1, isYAML: true, template: templateOf(document)}
 		if err := r.add(raw, text); err != nil {
@@ -139,7 +139,7 @@ func (r *reader) add(raw []byte, text *written) error {
 	if r.ofDocuments {
 		return r.keep(newDocument(read, from))
 	}
-	return r.unfold(read, from)
+	return r.unfold(Object{read}.Root(), from, 0)
 }
 
 // keep adds an object to those that were read.
@@ -151,64 +151,89 @@ func (r *reader) keep(object Object) error {
 	return nil
 }
 
-func (r *reader) unfold(read *document, from *origin) error {
-	items, isList, err := listed(read)
+// unfold keeps an object that stands in so many lists, or those that it holds if it is
+// a list itself. A list in another is not read again: each would cost as much as all
+// that it holds.
+func (r *reader) unfold(v Value, from *origin, lists int) error {
+	itemKind, isList, err := listed(v, lists)
 	if err != nil {
 		return fmt.Errorf("%s: %w", from.where, err)
 	}
-	if isList {
-		for i, item := range items {
-			at := slices.Concat(from.at, []string{"items", strconv.Itoa(i)})
-			if err := r.unfold(item, &origin{where: fmt.Sprintf("%s, item %d", from.where, i+1), text: from.text, at: at}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	object, err := newObject(read, from)
-	if err != nil {
-		return fmt.Errorf("%s: %w", from.where, err)
-	}
-	return r.keep(object)
-}
-
-// listed returns the items of a List, or of a typed one such as PodList, whose
-// items may leave out what the list's kind says already.
-func listed(read *document) ([]*document, bool, error) {
-	root := Object{read}.Root()
-	kind, err := root.text("kind")
-	if err != nil {
-		return nil, false, err
-	}
-	itemKind, isList := strings.CutSuffix(kind, "List")
-	value := root.Member("items")
-	if !isList || value.Kind() == jsontext.KindInvalid {
-		return nil, false, nil
-	}
-	if !value.IsList() && !value.IsNull() {
-		return nil, false, fmt.Errorf("items: want a list, got %s", kindName(value.Kind()))
-	}
-	var items []*document
-	for i, entry := range value.Elements() {
-		if !entry.IsObject() {
-			return nil, false, fmt.Errorf("item %d: want an object, got %s", i+1, kindName(entry.Kind()))
-		}
-		item, err := entry.alone()
-		if entry.Member("kind").IsNull() && itemKind != "" {
-			item, err = entry.ofKind(itemKind, root.Member("apiVersion"))
-		}
+	if !isList {
+		object, err := v.object(from)
 		if err != nil {
-			return nil, false, fmt.Errorf("item %d: %w", i+1, err)
+			return fmt.Errorf("%s: %w", from.where, err)
 		}
-		items = append(items, item)
+		return r.keep(object)
 	}
-	return items, true, nil
+	for i, entry := range v.Member("items").Elements() {
+		item, err := entry.item(itemKind, v.Member("apiVersion"))
+		if err != nil {
+			return fmt.Errorf("%s: item %d: %w", from.where, i+1, err)
+		}
+		at := slices.Concat(from.at, []string{"items", strconv.Itoa(i)})
+		if err := r.unfold(item, &origin{where: fmt.Sprintf("%s, item %d", from.where, i+1), text: from.text, at: at}, lists+1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// alone returns an object in another as one of its own.
-func (v Value) alone() (*document, error) { return read(v.node().value.of(v.in.text)) }
+// listed tells a List, or a typed one such as PodList, by its kind, and says of which
+// kind its items are that leave it out. kubectl tells it by items, whatever the kind:
+// where the two differ, what is applied is not what the object says, so that it is
+// refused.
+func listed(v Value, lists int) (itemKind string, isList bool, err error) {
+	kind, err := v.text("kind")
+	if err != nil {
+		return "", false, err
+	}
+	itemKind, isList = strings.CutSuffix(kind, "List")
+	items := v.Member("items")
+	switch {
+	case kind == "" || items.Kind() == jsontext.KindInvalid:
+		return "", false, nil
+	case items.IsNull():
+		return itemKind, isList && lists == 0, nil // in a list, kubectl takes it for an object
+	case !isList:
+		return "", false, fmt.Errorf("items: kubectl takes a %s with items for a list, and applies nothing else of it; take them out, or make the kind List", kind)
+	case !items.IsList():
+		return "", false, fmt.Errorf("items: want a list, got %s", kindName(items.Kind()))
+	case lists == MaxLists:
+		return "", false, fmt.Errorf("more than %d lists, one in the other (MaxLists); write their items as documents of their own", MaxLists)
+	}
+	return itemKind, true, nil
+}
 
-// ofKind is alone for an object that does not say its kind, nor perhaps its version.
+// item returns an item of a list, with the kind and the version that it may leave out.
+func (v Value) item(kind string, apiVersion Value) (Value, error) {
+	switch {
+	case !v.IsObject():
+		return Value{}, fmt.Errorf("want an object, got %s", kindName(v.Kind()))
+	case kind == "" || !v.Member("kind").IsNull():
+		return v, nil
+	}
+	item, err := v.ofKind(kind, apiVersion)
+	if err != nil {
+		return Value{}, err
+	}
+	return Object{item}.Root(), nil
+}
+
+// object returns the object that the value is, as one of its own.
+func (v Value) object(from *origin) (Object, error) {
+	if v.at == 0 {
+		return newObject(v.in, from)
+	}
+	alone, err := read(v.node().value.of(v.in.text))
+	if err != nil {
+		return Object{}, err
+	}
+	return newObject(alone, from)
+}
+
+// ofKind returns an object that does not say its kind, nor perhaps its version, as one
+// of its own that does.
 func (v Value) ofKind(kind string, apiVersion Value) (*document, error) {
 	item := v.decodedObject()
 	item["kind"] = kind

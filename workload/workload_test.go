@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -190,6 +191,12 @@ func TestRead(t *testing.T) {
 	for i := range 300 {
 		chain += fmt.Sprintf("a%d: &a%d [*a%d]\n", i+1, i+1, i)
 	}
+	lists := func(n int) string {
+		return strings.Repeat(`{"apiVersion":"v1","kind":"List","items":[`, n) + jsonPod + strings.Repeat("]}", n)
+	}
+	typedLists := func(n int) string {
+		return `{"apiVersion":"v1","kind":"Pod` + strings.Repeat("List", n) + `"` + strings.Repeat(`,"items":[{"metadata":{}`, n) + strings.Repeat("}]", n) + "}"
+	}
 	for name, row := range map[string]struct {
 		reason  string
 		input   string
@@ -201,12 +208,31 @@ func TestRead(t *testing.T) {
 		"empty":             {"nothing is no object", "", nil, ""},
 		"only comments":     {"nothing is no object", "# nothing\n---\n", nil, ""},
 		"null":              {"nothing is no object", "null\n", nil, ""},
+		"null, tagged":      {"nothing is no object", "!!null\n---\n!!null ~\n---\n&a !<tag:yaml.org,2002:null> null\n", nil, ""},
+		"tagged null":       {"a tag on an object does not make it none: kubectl applies it", "!!null\n" + pod, []string{"Pod ns/a"}, ""},
+		"tagged, anchored":  {"the same", "&a !!null\n" + pod, []string{"Pod ns/a"}, ""},
+		"tagged at length":  {"the same", "!<tag:yaml.org,2002:null>\n" + pod, []string{"Pod ns/a"}, ""},
+		"tagged flow":       {"the same", pod + "---\n!!null " + jsonPod, []string{"Pod ns/a", "Pod ns/a"}, ""},
+		"tagged sequence":   {"no object, and not nothing", "!!null [a]\n", nil, "want an object, got a list"},
+		"tagged text":       {"kubectl cannot read it", "!!null hello\n", nil, "cannot decode !!str"},
 		"JSON":              {"an object", jsonPod, []string{"Pod ns/a"}, ""},
 		"JSON twice":        {"one after another", jsonPod + "\n" + jsonPod, []string{"Pod ns/a", "Pod ns/a"}, ""},
 		"flow":              {"YAML that begins like JSON", "{apiVersion: v1, kind: Pod, metadata: {name: a}}", []string{"Pod a"}, ""},
 		"list":              {"unfolded", "apiVersion: v1\nkind: List\nitems: [" + jsonPod + "," + jsonPod + "]", []string{"Pod ns/a", "Pod ns/a"}, ""},
 		"typed list":        {"its kind is that of its items", `{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a"}}]}`, []string{"Pod a"}, ""},
 		"list in list":      {"unfolded", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: [" + jsonPod + "]}]", []string{"Pod ns/a"}, ""},
+		"list in two":       {"as many as may be", lists(3), []string{"Pod ns/a"}, ""},
+		"list in three":     {"one more than may be", lists(4), nil, "item 1, item 1, item 1: more than 3 lists, one in the other (MaxLists); write their items as documents of their own"},
+		"typed list in two": {"as many as may be", typedLists(3), []string{"Pod"}, ""},
+		"typed in three":    {"each level takes the end off the kind", typedLists(4), nil, "MaxLists"},
+		"items in a Pod":    {"kubectl applies the items, and nothing else of it", pod + "items: [" + jsonPod + "]", nil, "document 1: items: kubectl takes a Pod with items for a list"},
+		"no items in a Pod": {"kubectl applies nothing, and the Pod is judged", pod + "items: null", []string{"Pod ns/a"}, ""},
+		"items none":        {"kubectl applies nothing, and says nothing", pod + "items: []", nil, "kubectl takes a Pod with items for a list"},
+		"items an object":   {"kubectl cannot read it", pod + "items: {a: b}", nil, "kubectl takes a Pod with items for a list"},
+		"items further in":  {"no list: kubectl looks at the top", pod + "spec: {volumes: [{name: a, configMap: {items: [{key: a, path: a}]}}]}", []string{"Pod ns/a"}, ""},
+		"items in an item":  {"the same in a list", "apiVersion: v1\nkind: List\nitems: [" + strings.TrimSuffix(jsonPod, "}") + `,"items":[` + jsonPod + "]}]", nil, "document 1, item 1: items: kubectl takes a Pod with items for a list"},
+		"item an empty one": {"in a list, kubectl takes it for an object", "apiVersion: v1\nkind: List\nitems: [{apiVersion: example.com/v1, kind: PriceList, items: null}]", []string{"PriceList"}, ""},
+		"items, no kind":    {"not a manifest", "items: [" + jsonPod + "]", nil, "document 1: it has no kind"},
 		"item without kind": {"null is absent", `{"apiVersion":"v1","kind":"PodList","items":[{"kind":null,"apiVersion":null,"metadata":{"name":"a"}}]}`, []string{"Pod a"}, ""},
 		"item of a kind":    {"its own word counts", `{"apiVersion":"v1","kind":"PodList","items":[{"kind":"Job","apiVersion":"batch/v1","metadata":{"name":"a"}}]}`, []string{"Job a"}, ""},
 		"item a text":       {"no object", `{"apiVersion":"v1","kind":"PodList","items":["a"]}`, nil, "item 1: want an object, got text"},
@@ -252,6 +278,77 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s: error %q does not say %q", row.reason, err, row.err)
 			}
 		})
+	}
+}
+
+// TestTagsHideNothing: whatever a tag says of what holds an image, the image is seen or
+// the document refused.
+func TestTagsHideNothing(t *testing.T) {
+	for name, row := range map[string]struct{ reason, spec, err string }{
+		"none":            {"the plain case", "{containers: [{name: a, image: nginx}]}", ""},
+		"on an object":    {"a tag on what holds something is not looked at", "!!null {containers: [{name: a, image: nginx}]}", ""},
+		"on a list":       {"the same", "{containers: !!null [{name: a, image: nginx}]}", ""},
+		"on an element":   {"the same", "{containers: [!!str {name: a, image: nginx}]}", ""},
+		"on the text":     {"a text is not null", "{containers: [{name: a, image: !!null nginx}]}", "cannot decode !!str"},
+		"a text is one":   {"as it says", "{containers: [{name: a, image: !!str nginx}]}", ""},
+		"of bytes":        {"decoded", "{containers: [{name: a, image: !!binary bmdpbng=}]}", ""},
+		"a name of bytes": {"decoded", "{containers: [{name: a, !!binary aW1hZ2U=: nginx}]}", ""},
+		"twice":           {"the same name, once decoded", "{containers: [{name: a, image: nginx, !!binary aW1hZ2U=: busybox}]}", `key "image" already set`},
+		"a merge":         {"it counts", "{containers: [{name: a, <<: {image: nginx}}]}", ""},
+		"no merge":        {"a text is a name", "{containers: [{name: a, image: nginx, !!str <<: {image: busybox}}]}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := workload.Read(strings.NewReader("apiVersion: v1\nkind: Pod\nspec: "+row.spec+"\n"), "test.yaml")
+			if row.err != "" {
+				if err == nil || !strings.Contains(err.Error(), row.err) {
+					t.Errorf("%s: %v, want %q", row.reason, err, row.err)
+				}
+				return
+			}
+			if err != nil || len(objects) != 1 {
+				t.Fatalf("%s: %v, %v", row.reason, objects, err)
+			}
+			uses, err := workload.Extract(objects[0])
+			if got, want := lines(uses), []string{"container a /spec/containers/0/image nginx"}; err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %q, %v", row.reason, got, err)
+			}
+		})
+	}
+}
+
+// TestListsAreReadOnce: lists in lists take no more memory than one with the same object.
+func TestListsAreReadOnce(t *testing.T) {
+	object := `{"apiVersion":"v1","kind":"ConfigMap","x":[` + strings.Repeat("0,", 100_000) + `0]}`
+	allocated := func(lists int) uint64 {
+		text := strings.Repeat(`{"apiVersion":"v1","kind":"List","items":[`, lists) + object + strings.Repeat("]}", lists)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := workload.Read(strings.NewReader(text), "test.json"); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	one, most := allocated(1), allocated(workload.MaxLists)
+	if most > one+one/10 {
+		t.Errorf("%d lists take %d KiB, one %d KiB", workload.MaxLists, most>>10, one>>10)
+	}
+}
+
+// TestItemsOfResources: what an API server sends is no manifest, and a custom resource
+// may have members called items.
+func TestItemsOfResources(t *testing.T) {
+	const resource = `{"apiVersion":"example.com/v1","kind":"Order","metadata":{"name":"a"},"items":[{"kind":"Pod"}]}`
+	for name, parse := range map[string]func() (workload.Object, error){
+		"of a watch":  func() (workload.Object, error) { return workload.Parse([]byte(resource)) },
+		"of a review": func() (workload.Object, error) { return workload.ParseValue([]byte(resource)) },
+	} {
+		if object, err := parse(); err != nil || object.String() != "Order a" {
+			t.Errorf("%s: %s, %v", name, object, err)
+		}
+	}
+	if objects, err := workload.Read(strings.NewReader(resource), "test.json"); err == nil {
+		t.Errorf("in a manifest: %v", objects)
 	}
 }
 

@@ -10,28 +10,25 @@ import (
 )
 
 // checkYAML refuses a document that would grow out of bounds when its aliases are
-// written out, or that parsers read differently. It reports whether the document
-// is empty.
-func checkYAML(document []byte) (bool, error) {
+// written out, or that parsers read differently.
+func checkYAML(document []byte) error {
 	if len(document) > MaxYAML {
-		return false, fmt.Errorf("the document has more than %d bytes (MaxYAML); write it as JSON, or split it", MaxYAML)
+		return fmt.Errorf("the document has more than %d bytes (MaxYAML); write it as JSON, or split it", MaxYAML)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(document))
 	var root yaml.Node
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
-		return true, nil
+		return nil
 	} else if err != nil {
-		return false, err
+		return err
 	}
 	var next yaml.Node
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
-		return false, errors.New("another document follows without a line of ---")
+		return errors.New("another document follows without a line of ---")
 	}
 	walk := walk{seen: map[*yaml.Node]extent{}}
-	if _, err := walk.measure(&root, 0); err != nil {
-		return false, err
-	}
-	return len(root.Content) == 0 || root.Content[0].Tag == "!!null", nil
+	_, err := walk.measure(&root, 0)
+	return err
 }
 
 // walk measures a document as it is without aliases.

@@ -56,7 +56,7 @@ func (f *applyFlags) given() (*given.Values, *policy.User, error) {
 func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
 	from := &read{known: engine.NewResources().Advising("give it with -r FILE"), kinds: constraint.Known()}
 	for _, name := range policies {
-		objects, err := readManifests(name, t.in)
+		objects, err := readPolicies(name, t.in)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -70,7 +70,7 @@ func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
 		return nil, fmt.Errorf("%s: no policy in it", strings.Join(policies, ", "))
 	}
 	for _, name := range f.exceptions {
-		objects, err := readManifests(name, nil)
+		objects, err := readPolicies(name, nil)
 		if err != nil {
 			return nil, fmt.Errorf("--exception %s: %w", name, err)
 		}

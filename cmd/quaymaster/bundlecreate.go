@@ -260,7 +260,7 @@ func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
 		c.Policies = append(c.Policies, item)
 	}
 	for _, name := range f.setup.resources {
-		objects, err := readManifests(name, nil)
+		objects, err := readPolicies(name, nil)
 		if err != nil {
 			return fmt.Errorf("--resource: %w", err)
 		}

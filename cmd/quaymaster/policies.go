@@ -53,7 +53,7 @@ func loadPolicies(objects []workload.Object, known *engine.Resources, offline bo
 func policyObjects(names []string) ([]workload.Object, error) {
 	var all []workload.Object
 	for _, name := range names {
-		objects, err := readManifests(name, nil)
+		objects, err := readPolicies(name, nil)
 		if err != nil {
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
@@ -179,7 +179,7 @@ func attestorName(repository attestor.TUF) string { return "attestor/" + reposit
 func loadResources(names []string) (*engine.Resources, error) {
 	known := engine.NewResources()
 	for _, name := range names {
-		objects, err := readManifests(name, nil)
+		objects, err := readPolicies(name, nil)
 		if err != nil {
 			return nil, fmt.Errorf("--resource: %w", err)
 		}

@@ -54,9 +54,20 @@ func (p *progress) clear() {
 	}
 }
 
-// manifestFiles returns the file itself, or the manifests in a folder and below
-// it, sorted.
+// manifestFiles returns the file itself, or the manifests in a folder and below it,
+// sorted. They are told by their names' ends, as kubectl tells them, which applies
+// hidden ones too.
 func manifestFiles(name string) ([]string, error) {
+	return filesIn(name, func(string) bool { return true })
+}
+
+// policyFiles is manifestFiles for what decides, of which a gateway leaves out what is
+// hidden.
+func policyFiles(name string) ([]string, error) {
+	return filesIn(name, func(name string) bool { return !strings.HasPrefix(name, ".") })
+}
+
+func filesIn(name string, isRead func(name string) bool) ([]string, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -67,28 +78,62 @@ func manifestFiles(name string) ([]string, error) {
 	if name, err = filepath.EvalSymlinks(name); err != nil {
 		return nil, err
 	}
-	var paths []string
+	var paths, data []string
 	err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && path != name && strings.HasPrefix(entry.Name(), ".") {
+		switch {
+		case err != nil:
+			return err
+		case path != name && !isRead(entry.Name()):
 			if entry.IsDir() {
-				return fs.SkipDir // .git, and the ..data of a mounted ConfigMap
+				return fs.SkipDir
 			}
 			return nil
-		}
-		if err != nil || entry.IsDir() {
-			return err
+		case entry.IsDir():
+			return nil
 		}
 		switch strings.ToLower(filepath.Ext(path)) {
 		case ".yaml", ".yml", ".json":
-			paths = append(paths, path)
+			if isVolumeData(name, path) {
+				data = append(data, path)
+			} else {
+				paths = append(paths, path)
+			}
 		}
 		return nil
 	})
+	if err == nil {
+		paths, err = withData(paths, data)
+	}
 	slices.Sort(paths)
 	if err == nil && len(paths) == 0 {
 		err = fmt.Errorf("no .yaml, .yml or .json file in it")
 	}
 	return paths, err
+}
+
+// isVolumeData reports whether a file lies in a folder such as ..2026_01_31, in which
+// Kubernetes keeps what the links in a mounted ConfigMap lead to.
+func isVolumeData(folder, path string) bool {
+	below, err := filepath.Rel(folder, filepath.Dir(path))
+	return err == nil && slices.ContainsFunc(strings.Split(below, string(filepath.Separator)), func(name string) bool {
+		return strings.HasPrefix(name, "..")
+	})
+}
+
+// withData adds the files of volumes' data that no other path leads to.
+func withData(paths, data []string) ([]string, error) {
+	if len(data) == 0 {
+		return paths, nil
+	}
+	linked := map[string]bool{}
+	for _, path := range paths {
+		at, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return nil, err
+		}
+		linked[at] = true
+	}
+	return append(paths, slices.DeleteFunc(data, func(path string) bool { return linked[path] })...), nil
 }
 
 // commandLine returns what to type to see one image's verdict step by step, with

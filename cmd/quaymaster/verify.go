@@ -103,14 +103,24 @@ func readPayload(name string, in io.Reader) ([]workload.Object, error) {
 // standardInput is what it is called where a file's name would stand.
 const standardInput = "standard input"
 
+// readManifests reads the objects that are judged, as kubectl reads a file or a folder.
 func readManifests(name string, in io.Reader) ([]workload.Object, error) {
+	return readObjects(name, in, manifestFiles)
+}
+
+// readPolicies reads policies, and what stands beside them, as a gateway reads them.
+func readPolicies(name string, in io.Reader) ([]workload.Object, error) {
+	return readObjects(name, in, policyFiles)
+}
+
+func readObjects(name string, in io.Reader, files func(name string) ([]string, error)) ([]workload.Object, error) {
 	if name == "-" && in == nil {
 		return nil, errors.New("standard input is for manifests: give it with -f -")
 	}
 	if name == "-" {
 		return workload.Read(in, standardInput)
 	}
-	paths, err := manifestFiles(name)
+	paths, err := files(name)
 	if err != nil {
 		return nil, err
 	}
