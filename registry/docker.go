@@ -6,14 +6,25 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
 // dockerManifest is the file by which an archive of "docker save" is known (Docker
 // Image Specification v1.2). Docker 25 and later write an OCI layout beside it.
 const dockerManifest = "manifest.json"
+
+// maxConfigurations is how much is read to compare what Docker may load with what is
+// proved, in bytes: manifests and configurations have some kilobytes each, and an archive
+// of a thousand images some megabytes of them.
+const maxConfigurations = 64 << 20
+
+// maxNamings bounds how often a name of manifest.json is compared with a manifest of
+// index.json: two thousand images, of a name each, can be saved together.
+const maxNamings = 1 << 22
 
 // savedAgain says how else an image can be carried.
 const savedAgain = `save it with its manifest: by "cosign save --dir DIR IMAGE" (with its signatures), by "skopeo copy docker://IMAGE oci-archive:FILE:TAG", or by "docker save" with Docker's containerd image store`
@@ -26,97 +37,189 @@ type dockerImage struct {
 }
 
 // dockerImages reads a manifest.json as Docker does, whatever follows its end. Of what
-// Docker does not read, another program's, it returns none.
+// Docker does not read, and of another program's, where nothing has a configuration, it
+// returns none.
 func dockerImages(body []byte) []dockerImage {
 	var saved []dockerImage
-	if json.NewDecoder(bytes.NewReader(body)).Decode(&saved) != nil || len(saved) == 0 || saved[0].Config == "" {
+	if json.NewDecoder(bytes.NewReader(body)).Decode(&saved) != nil || !slices.ContainsFunc(saved, dockerImage.hasConfig) {
 		return nil
 	}
 	return saved
 }
 
+func (d dockerImage) hasConfig() bool { return d.Config != "" }
+
 // agreesWithDocker refuses an archive whose manifest.json, by which "docker load" may go,
 // names other images than index.json, by which they are proved. An image is its
 // configuration, which names its layers.
 func (l *Layout) agreesWithDocker() error {
-	corrupt := func(format string, args ...any) error {
-		return l.fail("open OCI layout", "", image.Corrupt, fmt.Errorf("its manifest.json, which \"docker load\" may read, "+format, args...))
-	}
 	body, err := l.readFile(dockerManifest, maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return corrupt("cannot be read: %w", err)
+		return l.disagrees(image.Corrupt, "cannot be read: %w", err)
 	}
-	indexed := map[string][]string{} // configurations, by the manifest in the index
+	return l.agreesWith(dockerImages(body), newConfigurations(l))
+}
+
+func (l *Layout) disagrees(kind image.Kind, format string, args ...any) error {
+	return l.fail("open OCI layout", "", kind, fmt.Errorf("its manifest.json, which \"docker load\" may read, "+format, args...))
+}
+
+// agreesWith compares what manifest.json names.
+func (l *Layout) agreesWith(saved []dockerImage, found *configurations) error {
+	if len(saved) == 0 {
+		return nil
+	}
+	names := 0
+	for _, one := range saved {
+		names += len(one.RepoTags)
+	}
+	if len(saved) > maxLayoutManifests || names > maxLayoutManifests {
+		return l.disagrees(image.Bound, "has more than %d images or names", maxLayoutManifests)
+	}
+	if names*len(l.entries) > maxNamings {
+		return l.disagrees(image.Bound, "has too many names to compare with so many manifests")
+	}
+	indexed := map[string]map[string]bool{} // configurations, by the manifest in the index
 	known := map[string]bool{}
 	for _, entry := range l.entries {
-		if _, read := indexed[entry.Digest]; read {
-			continue
-		}
-		indexed[entry.Digest] = l.configurations(entry.Digest, true)
-		for _, config := range indexed[entry.Digest] {
-			known[config] = true
+		if _, read := indexed[entry.Digest]; !read {
+			indexed[entry.Digest] = found.of(entry.Digest)
+			maps.Copy(known, indexed[entry.Digest])
 		}
 	}
-	for _, one := range dockerImages(body) {
-		text, err := l.readFile(one.Config, maxManifest)
-		if err != nil {
-			return corrupt("names a configuration that cannot be read: %w", withoutPath(err))
+	for _, one := range saved {
+		if !one.hasConfig() {
+			return l.disagrees(image.Corrupt, "names an image without a configuration")
 		}
-		config := image.DigestOf(text).String()
+		config, err := found.named(one.Config)
+		if found.left < 0 {
+			return l.disagrees(image.Bound, "cannot be compared: %w", errConfigurations)
+		}
+		if err != nil {
+			return l.disagrees(image.Corrupt, "names a configuration that cannot be read: %w", withoutPath(err))
+		}
 		if !known[config] {
-			return corrupt("names an image that index.json does not have")
+			return l.disagrees(image.Corrupt, "names an image that index.json does not have")
 		}
 		for _, tag := range one.RepoTags {
-			if named, ok := l.named(tag); ok && !slices.Contains(indexed[named], config) {
-				return corrupt("has another image as %s than index.json", shorten(tag))
+			for _, named := range l.named(tag) {
+				if !indexed[named][config] {
+					return l.disagrees(image.Corrupt, "has another image as %s than index.json", shorten(tag))
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// named returns the manifest that has a whole name in the index.
-func (l *Layout) named(name string) (digest string, ok bool) {
+// named returns the manifests that a name of Docker's can be resolved to in the layout:
+// with names that lack their repository, and without.
+func (l *Layout) named(name string) []string {
 	ref, err := image.Parse(name)
 	if err != nil {
-		return "", false
+		return nil
 	}
-	for _, entry := range l.entries {
-		if entry.hasTag(ref.Repository(), ref.Tag(), false) {
-			return entry.Digest, true
+	var found []string
+	for _, asked := range []*Layout{l, l.OnlyFullNames()} {
+		if digest, err := asked.find(opResolve, ref.Repository(), ref.Tag()); err == nil {
+			found = append(found, digest.String())
 		}
 	}
-	return "", false
+	return found
 }
 
-// configurations returns those of a manifest, or of the platforms of an index that are
+// configurations tells those of images by their digests. It reads each file once, and not
+// more than maxConfigurations in all.
+type configurations struct {
+	layout     *Layout
+	left       int64 // bytes that may be read; below zero, there were more
+	ofManifest map[image.Digest]string
+	ofFile     map[string]configuration
+}
+
+// configuration is a file that manifest.json names.
+type configuration struct {
+	digest string
+	err    error
+}
+
+func newConfigurations(l *Layout) *configurations {
+	return &configurations{layout: l, left: maxConfigurations, ofManifest: map[image.Digest]string{}, ofFile: map[string]configuration{}}
+}
+
+var errConfigurations = &limit.ExceededError{What: "all manifests and configurations", Most: maxConfigurations}
+
+func (c *configurations) read(name string) ([]byte, error) {
+	if c.left < 0 {
+		return nil, errConfigurations
+	}
+	body, err := c.layout.readFile(name, maxManifest)
+	c.left -= int64(len(body))
+	if kindOfFile(err) == image.Bound {
+		c.left -= maxManifest
+	}
+	return body, err
+}
+
+// named returns the digest of a file.
+func (c *configurations) named(name string) (string, error) {
+	file, known := c.ofFile[name]
+	if !known {
+		body, err := c.read(name)
+		file = configuration{digest: image.DigestOf(body).String(), err: err}
+		c.ofFile[name] = file
+	}
+	return file.digest, file.err
+}
+
+// of returns the configurations of a manifest, or of the platforms of an index that are
 // there.
-func (l *Layout) configurations(written string, isTop bool) []string {
-	digest, err := image.ParseDigest(written)
+func (c *configurations) of(written string) map[string]bool {
+	manifest, err := image.ParseDigest(written)
 	if err != nil {
 		return nil
 	}
-	body, err := l.readFile(blobPath(digest), maxManifest)
+	own, platforms := c.outline(manifest)
+	configs := map[string]bool{own: true}
+	for _, written := range platforms {
+		digest, err := image.ParseDigest(written)
+		if err != nil {
+			continue
+		}
+		if _, known := c.ofManifest[digest]; !known {
+			c.ofManifest[digest], _ = c.outline(digest)
+		}
+		configs[c.ofManifest[digest]] = true
+	}
+	delete(configs, "")
+	return configs
+}
+
+// outline reads which configuration a manifest names, or which manifests an index does.
+func (c *configurations) outline(digest image.Digest) (config string, platforms []string) {
+	body, err := c.read(blobPath(digest))
 	if err != nil || !digest.Matches(body) {
-		return nil
+		return "", nil
+	}
+	type named struct {
+		Digest string `json:"digest"`
 	}
 	var parsed struct {
-		Config    layoutEntry   `json:"config"`
-		Manifests []layoutEntry `json:"manifests"`
+		Config    named   `json:"config"`
+		Manifests []named `json:"manifests"`
 	}
 	if json.Unmarshal(body, &parsed) != nil {
-		return nil
+		return "", nil
 	}
-	configs := []string{parsed.Config.Digest}
-	if isTop && len(parsed.Manifests) <= maxLayoutManifests {
+	if len(parsed.Manifests) <= maxLayoutManifests {
 		for _, platform := range parsed.Manifests {
-			configs = append(configs, l.configurations(platform.Digest, false)...)
+			platforms = append(platforms, platform.Digest)
 		}
 	}
-	return configs
+	return parsed.Config.Digest, platforms
 }
 
 // isDockerArchive reports whether there is a manifest.json of Docker's.
@@ -145,11 +248,13 @@ func (l *Layout) Notes() []string {
 		return nil
 	}
 	var notes []string
+	seen := map[string]bool{}
 	for _, entry := range l.entries {
 		digest, err := image.ParseDigest(entry.Digest)
-		if err != nil {
+		if err != nil || seen[entry.Digest] {
 			continue
 		}
+		seen[entry.Digest] = true
 		if body, err := l.readFile(blobPath(digest), maxManifest); err == nil && isUnpacked(body) {
 			notes = append(notes, fmt.Sprintf("%s: the manifest %s has unpacked layers, as \"docker save\" makes them: its digest is probably not the one that a registry gave the image, and then no signature names it; %s",
 				l.path, digest, savedAgain))

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -247,6 +248,28 @@ func TestDockerSaveContradiction(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	config := must(good.ConfigName()).String()
+	for reason, manifest := range map[string]string{
+		"first": `[{"Config":""},{"Config":%q}]`, "last": `[{"Config":%q},{"Config":""}]`, "nothing at all": `[null,{"Config":%q}]`,
+	} {
+		t.Run("an image without a configuration beside others, "+reason, func(t *testing.T) {
+			folder := both(t, map[string]v1.Image{v1Name: good})
+			path := filepath.Join(folder, "manifest.json")
+			if err := os.WriteFile(path, fmt.Appendf(nil, manifest, config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := registry.OpenLayout(folder)
+			if wantKind(t, err, image.Corrupt); !strings.Contains(err.Error(), "without a configuration") {
+				t.Error(err)
+			}
+			if err := os.WriteFile(path, fmt.Appendf(nil, `[{"Config":%q},{"Config":%q}]`, config, config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := openLayout(t, folder).Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	t.Run("another program's", func(t *testing.T) {
 		folder := both(t, map[string]v1.Image{v1Name: good})
 		if err := os.WriteFile(filepath.Join(folder, "manifest.json"), []byte(`[{"name":"an app"}]`), 0o600); err != nil {
@@ -271,6 +294,62 @@ func TestDockerSaveContradiction(t *testing.T) {
 		_, err = registry.OpenLayout(linked)
 		wantKind(t, err, image.Corrupt)
 	})
+}
+
+// TestDockerNamesOfTheLayout: Docker's name for an image is that image's however the
+// layout finds it by this name.
+func TestDockerNamesOfTheLayout(t *testing.T) {
+	const app, db = "reg.example/team/app:v1", "reg.example/team/db:v1"
+	first, second := packedImage(t), packedImage(t)
+	type names = map[string]string
+	docker := func(name string) names {
+		return names{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": "v1"}
+	}
+	saved := names{"kind": "dev.cosignproject.cosign/image"}
+	for _, row := range []struct {
+		reason        string
+		first, second names       // annotations in the index
+		docker        [2]v1.Image // what Docker calls app, and db
+		isRefused     bool
+	}{
+		{"two images of one tag", docker(app), docker(db), [2]v1.Image{first, second}, false},
+		{"two images of one tag, swapped", docker(app), docker(db), [2]v1.Image{second, first}, true},
+		{"what cosign saved, under its name", saved, nil, [2]v1.Image{first, nil}, false},
+		{"what cosign saved, under a name that is another's", saved, nil, [2]v1.Image{second, nil}, true},
+		{"what cosign saved, under two names", saved, nil, [2]v1.Image{first, first}, false},
+		{"what cosign saved, and one of two names is another's", saved, nil, [2]v1.Image{first, second}, true},
+		{"images without names", nil, nil, [2]v1.Image{second, first}, false},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			tagged := map[name.Tag]v1.Image{}
+			for i, written := range []string{app, db} {
+				if row.docker[i] != nil {
+					tagged[must(name.NewTag(written))] = row.docker[i]
+				}
+			}
+			folder := t.TempDir()
+			archive := filepath.Join(t.TempDir(), "save.tar")
+			if err := tarball.MultiWriteToFile(archive, tagged); err != nil {
+				t.Fatal(err)
+			}
+			unpack(t, archive, folder)
+			path := must(layout.Write(folder, empty.Index))
+			if err := errors.Join(path.AppendImage(first, layout.WithAnnotations(row.first)), path.AppendImage(second, layout.WithAnnotations(row.second))); err != nil {
+				t.Fatal(err)
+			}
+			opened, err := registry.OpenLayout(pack(t, folder))
+			if !row.isRefused {
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = opened.Close()
+				return
+			}
+			if wantKind(t, err, image.Corrupt); !strings.Contains(err.Error(), "has another image as reg.example/team/") {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // cosignSaved is a folder of an image that has no name, as cosign save writes it.

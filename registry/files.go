@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -79,23 +82,36 @@ func openArchive(name string) (*archive, error) {
 	return &archive{file: file, entries: entries}, nil
 }
 
-// listArchive notes where each regular file lies, and what is a link. A name that occurs twice is
-// refused: two readers could take two different ones.
+// listArchive notes where each regular file lies, and what is a link. An archive that
+// another program could unpack otherwise is refused: by a name that occurs twice or leads
+// through a link, or by what readers of tar do not agree on.
 func listArchive(file *os.File) (map[string]extent, error) {
 	entries := map[string]extent{}
 	reader := tar.NewReader(file)
+	var end int64 // of the entry before
 	for {
 		header, err := reader.Next()
 		switch {
 		case errors.Is(err, io.EOF) && len(entries) == 0:
 			return nil, errNotALayout
 		case errors.Is(err, io.EOF):
-			return entries, nil
+			return entries, throughLink(entries)
 		case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, errNotALayout
 		case err != nil:
 			return nil, err
 		}
+		if err := oddEntry(header); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNotALayout, err)
+		}
+		offset, err := file.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return nil, err
+		}
+		if err := oddHeaders(file, end, offset, header.Typeflag == tar.TypeXGlobalHeader); err != nil {
+			return nil, fmt.Errorf("%w: the header of %s: %w", errNotALayout, shorten(header.Name), err)
+		}
+		end = blocks(offset + header.Size)
 		isLink := header.Typeflag == tar.TypeSymlink || header.Typeflag == tar.TypeLink
 		if header.Typeflag != tar.TypeReg && !isLink {
 			continue
@@ -107,15 +123,100 @@ func listArchive(file *os.File) (map[string]extent, error) {
 		if len(entries) == maxArchiveEntries {
 			return nil, fmt.Errorf("%w: it holds more than %d files", errNotALayout, maxArchiveEntries)
 		}
-		offset, err := file.Seek(0, io.SeekCurrent)
-		if err != nil {
-			return nil, err
-		}
 		if isLink {
 			offset = -1
 		}
 		entries[name] = extent{offset: offset, size: header.Size}
 	}
+}
+
+// oddEntry refuses an entry that readers of tar take for different things: what has a
+// type that some of them treat as a file, what has content after a header that has none,
+// and records that some heed and others do not.
+func oddEntry(header *tar.Header) error {
+	name := shorten(header.Name)
+	isGlobal := header.Typeflag == tar.TypeXGlobalHeader
+	switch header.Typeflag {
+	case tar.TypeReg:
+		if strings.HasSuffix(header.Name, "/") {
+			return fmt.Errorf("%s is a file that is called a folder", name)
+		}
+	case tar.TypeDir, tar.TypeLink, tar.TypeSymlink:
+		if header.Size != 0 {
+			return fmt.Errorf("%s is a folder or a link and has content", name)
+		}
+	case tar.TypeXGlobalHeader:
+	default:
+		return fmt.Errorf("%s is neither a file nor a folder nor a link", name)
+	}
+	if slices.Contains(strings.Split(header.Name, "/"), "..") {
+		return fmt.Errorf("%s leads through a folder above", name)
+	}
+	for key := range header.PAXRecords {
+		if isGlobal && !slices.Contains(globalRecords, key) || slices.ContainsFunc(sparseRecords, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			return fmt.Errorf("%s has a record that programs read differently", name)
+		}
+	}
+	return nil
+}
+
+var (
+	// globalRecords may be said of all files at once: "git archive" has a comment.
+	// Some programs would heed a name or a size there.
+	globalRecords = []string{"comment", "mtime", "atime", "ctime", "uid", "gid", "uname", "gname"}
+	// sparseRecords begin the records by which a file has another name or content than
+	// its header says.
+	sparseRecords = []string{"GNU.sparse.", "SCHILY.realsize", "SUN.holesdata"}
+)
+
+// blockSize is that of tar. A header has one block, and content ends with a whole one.
+const blockSize = 512
+
+func blocks(size int64) int64 { return (size + blockSize - 1) / blockSize * blockSize }
+
+// oddHeaders refuses more headers before an entry than one, and one with its records,
+// or with a long name and a long link as GNU tar writes them: programs differ in which of
+// several counts. The last header in the range is the entry's own.
+func oddHeaders(file io.ReaderAt, from, to int64, isGlobal bool) error {
+	kinds := ""
+	for from+blockSize < to {
+		var header [blockSize]byte
+		if _, err := file.ReadAt(header[:], from); err != nil {
+			return err
+		}
+		kinds += string(header[156:157])
+		size, err := strconv.ParseInt(strings.Trim(string(header[124:136]), " \x00"), 8, 64)
+		if err != nil || size < 0 || len(kinds) > 2 {
+			return errHeaders
+		}
+		from += blockSize + blocks(size)
+	}
+	allowed := []string{"", "x", "L", "K", "LK", "KL"}
+	if isGlobal {
+		allowed = []string{"", "g"}
+	}
+	if !slices.Contains(allowed, kinds) {
+		return errHeaders
+	}
+	return nil
+}
+
+var errHeaders = errors.New("programs read its extended headers differently")
+
+// throughLink refuses a name that leads through a link: what is unpacked after it lies
+// elsewhere than its name says.
+func throughLink(entries map[string]extent) error {
+	names := slices.Sorted(maps.Keys(entries))
+	for _, link := range names {
+		if entries[link].offset >= 0 {
+			continue
+		}
+		below := link + "/"
+		if i, _ := slices.BinarySearch(names, below); i < len(names) && strings.HasPrefix(names[i], below) {
+			return fmt.Errorf("%w: %s leads through a link", errNotALayout, shorten(names[i]))
+		}
+	}
+	return nil
 }
 
 // Open implements files.

@@ -37,6 +37,11 @@ type layoutEntry struct {
 	Size         int64             `json:"size"`
 	ArtifactType string            `json:"artifactType"`
 	Annotations  map[string]string `json:"annotations"`
+	Platform     struct {
+		Architecture string `json:"architecture"`
+	} `json:"platform"`
+
+	refs []image.Ref // see parsed
 }
 
 // Annotations by which a layout names its content.
@@ -101,7 +106,9 @@ func (l *Layout) readIndex() error {
 	if len(index.Manifests) > maxLayoutManifests {
 		return l.fail("open OCI layout", "", image.Bound, fmt.Errorf("its index.json lists more than %d manifests", maxLayoutManifests))
 	}
-	l.entries = index.Manifests
+	for _, entry := range index.Manifests {
+		l.entries = append(l.entries, entry.parsed())
+	}
 	return l.agreesWithDocker()
 }
 
@@ -165,18 +172,17 @@ func (l *Layout) Manifest(_ context.Context, repository image.Repository, refere
 }
 
 func (l *Layout) manifest(op string, repository image.Repository, reference string) (image.Descriptor, []byte, error) {
+	read := l.read
 	digest, err := image.ParseDigest(reference)
 	if err != nil {
 		if digest, err = l.find(op, repository, reference); err != nil {
 			return image.Descriptor{}, nil, err
 		}
+		read = l.readListed
 	}
-	body, err := l.readFile(blobPath(digest), maxManifest)
+	body, err := read(op, reference, digest)
 	if err != nil {
-		return image.Descriptor{}, nil, l.fail(op, reference, kindOfFile(err), withoutPath(err))
-	}
-	if !digest.Matches(body) {
-		return image.Descriptor{}, nil, l.fail(op, reference, image.Corrupt, fmt.Errorf("the file of %s has other content", digest))
+		return image.Descriptor{}, nil, err
 	}
 	descriptor, err := describe(body, l.mediaType(digest, body))
 	if err != nil {
@@ -184,6 +190,30 @@ func (l *Layout) manifest(op string, repository image.Repository, reference stri
 	}
 	descriptor.Digest = digest
 	return descriptor, body, nil
+}
+
+// read reads the bytes of a manifest.
+func (l *Layout) read(op, reference string, digest image.Digest) ([]byte, error) {
+	body, err := l.readFile(blobPath(digest), maxManifest)
+	if err != nil {
+		return nil, l.fail(op, reference, kindOfFile(err), withoutPath(err))
+	}
+	if !digest.Matches(body) {
+		return nil, l.fail(op, reference, image.Corrupt, fmt.Errorf("the file of %s has other content", digest))
+	}
+	return body, nil
+}
+
+// readListed reads the bytes of a manifest that index.json lists. Where they are not
+// there, something is missing: that is no answer that there is none.
+func (l *Layout) readListed(op, reference string, digest image.Digest) ([]byte, error) {
+	body, err := l.read(op, reference, digest)
+	if kindIs(err, image.NotFound) {
+		failure := l.fail(op, reference, image.Corrupt, fmt.Errorf("its index.json lists %s, which is not there", digest))
+		failure.Hint = "the layout is incomplete: save it again"
+		return nil, failure
+	}
+	return body, err
 }
 
 // mediaType is what the index says of a manifest, else what its shape says: a
@@ -242,21 +272,35 @@ func (l *Layout) find(op string, repository image.Repository, tag string) (image
 	return digest, nil
 }
 
-// hasTag reports whether an entry is named by tag, or by the whole reference.
-func (e layoutEntry) hasTag(repository image.Repository, tag string, onlyFull bool) bool {
+// names are what an entry is called: a tag, or a whole reference.
+func (e layoutEntry) names() []string {
+	var names []string
 	for _, key := range []string{annotationRefName, annotationImageName} {
-		name := e.Annotations[key]
-		if name == "" {
-			continue
-		}
-		if name == tag && (!onlyFull || strings.HasPrefix(tag, "sha256-")) { // cosign's tags name a digest
-			return true
-		}
-		if ref, err := image.Parse(name); err == nil && strings.ContainsAny(name, "/:") && ref.Repository() == repository && ref.Tag() == tag {
-			return true
+		if name := e.Annotations[key]; name != "" {
+			names = append(names, name)
 		}
 	}
-	return false
+	return names
+}
+
+// parsed returns the entry with those of its names that are whole references, parsed
+// once and not for each tag that is looked for.
+func (e layoutEntry) parsed() layoutEntry {
+	for _, name := range e.names() {
+		if ref, err := image.Parse(name); err == nil && strings.ContainsAny(name, "/:") {
+			e.refs = append(e.refs, ref)
+		}
+	}
+	return e
+}
+
+// hasTag reports whether an entry is named by tag, or by the whole reference.
+func (e layoutEntry) hasTag(repository image.Repository, tag string, onlyFull bool) bool {
+	isTag := tag != "" && (e.Annotations[annotationRefName] == tag || e.Annotations[annotationImageName] == tag)
+	if isTag && (!onlyFull || strings.HasPrefix(tag, "sha256-")) { // cosign's tags name a digest
+		return true
+	}
+	return slices.ContainsFunc(e.refs, func(ref image.Ref) bool { return ref.Repository() == repository && ref.Tag() == tag })
 }
 
 // OnlyFullNames returns the layout with tags that do not say their repository
@@ -283,7 +327,7 @@ func (l *Layout) findSaved(tag string) string {
 	saved := ""
 	for _, entry := range l.entries {
 		if kind := entry.Annotations[annotationKind]; kind == kindImage || kind == kindIndex {
-			if saved != "" || entry.isNamed() {
+			if saved != "" || len(entry.names()) > 0 {
 				return ""
 			}
 			saved = entry.Digest
@@ -301,9 +345,18 @@ func (l *Layout) findSaved(tag string) string {
 	return ""
 }
 
-// isNamed reports whether an entry says which image it is.
-func (e layoutEntry) isNamed() bool {
-	return e.Annotations[annotationRefName]+e.Annotations[annotationImageName] != ""
+// mayRefer reports whether a manifest that cannot be read could name a subject.
+func (l *Layout) mayRefer(digest image.Digest) bool {
+	return !slices.ContainsFunc(l.entries, func(entry layoutEntry) bool { return entry.Digest == digest.String() && !entry.mayRefer() })
+}
+
+// mayRefer reports whether an entry is a manifest by its type, or has none, and nothing
+// says that it is an image, of which a layout need not have all platforms. What has a name
+// is looked for by its name.
+func (e layoutEntry) mayRefer() bool {
+	kind, architecture := e.Annotations[annotationKind], e.Platform.Architecture
+	isImage := kind == kindImage || kind == kindIndex || len(e.names()) > 0 || architecture != "" && architecture != "unknown"
+	return !isImage && (e.MediaType == "" || slices.Contains(manifestTypes, e.MediaType))
 }
 
 func (l *Layout) ofKind(kind string) string {
@@ -348,17 +401,24 @@ func (l *Layout) Blob(_ context.Context, _ image.Repository, blob image.Descript
 }
 
 // Referrers lists the manifests of index.json that name digest as their
-// subject, and those of the referrers tag.
+// subject, and those of the referrers tag. Where one that could be a referrer is
+// missing or damaged, the others come with an error.
 func (l *Layout) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	const op = "list referrers"
 	found := newCollection(artifactTypes)
+	seen := map[string]bool{digest.String(): true} // nothing refers to itself
+	var unread error
 	for _, entry := range l.entries {
 		if err := ctx.Err(); err != nil {
 			return found.list, l.fail(op, digest.String(), image.Unavailable, err)
 		}
-		candidate, ok := l.referrer(entry, digest)
-		if !ok {
+		if seen[entry.Digest] {
 			continue
+		}
+		seen[entry.Digest] = true
+		candidate, err := l.referrer(op, entry, digest)
+		if err != nil && unread == nil {
+			unread = err
 		}
 		found.take(candidate)
 	}
@@ -375,19 +435,26 @@ func (l *Layout) Referrers(ctx context.Context, repository image.Repository, dig
 	if found.isCut {
 		return found.list, l.fail(op, digest.String(), image.Bound, found.tooMany())
 	}
-	return found.list, nil
+	return found.list, unread
 }
 
-// referrer reads a manifest of the index and reports whether it names subject.
-// One that cannot be read refers to nothing.
-func (l *Layout) referrer(entry layoutEntry, subject image.Digest) (referrer, bool) {
+// referrer reads a manifest of the index, and returns it if it names subject. One that
+// can be read and is no manifest refers to nothing.
+func (l *Layout) referrer(op string, entry layoutEntry, subject image.Digest) (referrer, error) {
 	digest, err := image.ParseDigest(entry.Digest)
 	if err != nil {
-		return referrer{}, false
+		return referrer{}, nil //nolint:nilerr // what has no digest names nothing
 	}
-	descriptor, body, err := l.manifest("read manifest", image.Repository{}, digest.String())
+	body, err := l.readListed(op, subject.String(), digest)
 	if err != nil {
-		return referrer{}, false
+		if !l.mayRefer(digest) {
+			err = nil
+		}
+		return referrer{}, err
+	}
+	descriptor, err := describe(body, l.mediaType(digest, body))
+	if err != nil {
+		return referrer{}, nil //nolint:nilerr // see above
 	}
 	var parsed struct {
 		Subject struct {
@@ -399,7 +466,7 @@ func (l *Layout) referrer(entry layoutEntry, subject image.Digest) (referrer, bo
 		Annotations map[string]string `json:"annotations"`
 	}
 	if json.Unmarshal(body, &parsed) != nil || parsed.Subject.Digest != subject.String() {
-		return referrer{}, false
+		return referrer{}, nil //nolint:nilerr // see above
 	}
 	artifactType := descriptor.ArtifactType
 	if artifactType == "" {
@@ -408,7 +475,7 @@ func (l *Layout) referrer(entry layoutEntry, subject image.Digest) (referrer, bo
 	return referrer{
 		MediaType: descriptor.MediaType, Digest: entry.Digest, Size: descriptor.Size,
 		ArtifactType: artifactType, Annotations: parsed.Annotations,
-	}, true
+	}, nil
 }
 
 // blobPath is safe: a Digest holds an algorithm's name and hexadecimal digits.

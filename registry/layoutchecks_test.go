@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,7 @@ func TestHasTag(t *testing.T) {
 		{"no reference", "reg.example/:v1", "", "reg.example/app", "v1", false, false},
 		{"no name", "", "", "reg.example/app", "v1", false, false},
 	} {
-		entry := layoutEntry{Annotations: map[string]string{annotationRefName: test.refName, annotationImageName: test.imageName}}
+		entry := layoutEntry{Annotations: map[string]string{annotationRefName: test.refName, annotationImageName: test.imageName}}.parsed()
 		repository, err := image.ParseRepository(test.repository)
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +49,7 @@ func TestHasTag(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "v1", "reg.example/:v1"} {
-		if (layoutEntry{Annotations: map[string]string{annotationRefName: name}}).hasTag(image.Repository{}, "", false) {
+		if (layoutEntry{Annotations: map[string]string{annotationRefName: name}}).parsed().hasTag(image.Repository{}, "", false) {
 			t.Errorf("%q has no tag of no repository, and is named by none", name)
 		}
 	}
@@ -122,7 +123,7 @@ func TestLayoutMarker(t *testing.T) {
 func TestLayoutFind(t *testing.T) {
 	a, b := image.DigestOf([]byte("a")).String(), image.DigestOf([]byte("b")).String()
 	of := func(digest, name, kind string) layoutEntry {
-		return layoutEntry{Digest: digest, Annotations: map[string]string{annotationRefName: name, annotationKind: kind}}
+		return layoutEntry{Digest: digest, Annotations: map[string]string{annotationRefName: name, annotationKind: kind}}.parsed()
 	}
 	const several = "; several repositories are asked for, so only names with their repository count"
 	for _, test := range []struct {
@@ -260,10 +261,136 @@ func TestLayoutReferrersTag(t *testing.T) {
 	}
 }
 
+// TestLayoutReferrersMissing: what the index lists and is missing or damaged is told of if
+// it could be a referrer, beside those that are found; what it could not be is no matter.
+func TestLayoutReferrersMissing(t *testing.T) {
+	subject := image.DigestOf([]byte("subject"))
+	names := func(i int) string {
+		return fmt.Sprintf(`{"i":%d,"config":{"mediaType":"a/b"},"subject":{"digest":%q}}`, i, subject)
+	}
+	const there, gone, damaged, large = "there", "gone", "damaged", "large"
+	const manifest, layer = image.MediaTypeManifest, "application/vnd.oci.image.layer.v1.tar"
+	arm, unknown, nowhere := `{"architecture":"arm64"}`, `{"architecture":"unknown"}`, `{}`
+	for _, test := range []struct {
+		reason                          string
+		state                           string
+		mediaType, name, kind, platform string
+		want                            image.Kind // "": no error
+	}{
+		{"a manifest", there, manifest, "", "", nowhere, ""},
+		{"a manifest that is missing", gone, manifest, "", "", nowhere, image.Corrupt},
+		{"a manifest that is damaged", damaged, manifest, "", "", nowhere, image.Corrupt},
+		{"a manifest that is too large", large, manifest, "", "", nowhere, image.Bound},
+		{"an index that is missing", gone, image.MediaTypeIndex, "", "", nowhere, image.Corrupt},
+		{"what has no type and is missing", gone, "", "", "", nowhere, image.Corrupt},
+		{"a layer", there, layer, "", "", nowhere, ""},
+		{"a layer that is missing", gone, layer, "", "", nowhere, ""},
+		{"an image that is missing", gone, manifest, "v1", "", nowhere, ""},
+		{"an image that is damaged", damaged, manifest, "v1", "", nowhere, ""},
+		{"an image that cosign saved and is missing", gone, manifest, "", kindImage, nowhere, ""},
+		{"an index that cosign saved and is missing", gone, manifest, "", kindIndex, nowhere, ""},
+		{"signatures that cosign saved and are missing", gone, manifest, "", kindSigs, nowhere, image.Corrupt},
+		{"a platform's image that is missing", gone, manifest, "", "", arm, ""},
+		{"what is of no platform and is missing", gone, manifest, "", "", unknown, image.Corrupt},
+	} {
+		files := inMemory{}
+		layout := &Layout{files: files}
+		list := func(body, entry string) string {
+			var parsed layoutEntry
+			if err := json.Unmarshal([]byte(entry), &parsed); err != nil {
+				t.Fatal(err)
+			}
+			digest := image.DigestOf([]byte(body))
+			parsed.Digest = digest.String()
+			layout.entries = append(layout.entries, parsed.parsed())
+			files[blobPath(digest)] = body
+			return blobPath(digest)
+		}
+		annotations := fmt.Sprintf(`{%q:%q,%q:%q}`, annotationRefName, test.name, annotationKind, test.kind)
+		asked := list(names(1), fmt.Sprintf(`{"mediaType":%q,"annotations":%s,"platform":%s}`, test.mediaType, annotations, test.platform))
+		list(names(2), `{}`)
+		want := 2 // by its own word it is a manifest, whatever the index says
+		if test.state != there {
+			want = 1
+		}
+		switch test.state {
+		case gone:
+			delete(files, asked)
+		case damaged:
+			files[asked] = files[asked][1:]
+		case large:
+			files[asked] += strings.Repeat(" ", maxManifest)
+		}
+		found, err := layout.Referrers(t.Context(), image.MustParse("reg.example/app").Repository(), subject, nil)
+		if len(found) != want || image.KindOf(err) != test.want {
+			t.Errorf("%s: %d referrers, want %d: %v, want %q", test.reason, len(found), want, err, test.want)
+		}
+		if test.state == gone && err != nil && !strings.Contains(err.Error(), "incomplete") {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+	}
+}
+
+// TestLayoutOfMissingManifests: what has a tag and is missing is told apart from a tag
+// that there is not, and what the index lists twice is read once.
+func TestLayoutOfMissingManifests(t *testing.T) {
+	subject, ref := image.DigestOf([]byte("subject")), image.MustParse("reg.example/app:v1")
+	missing := image.DigestOf([]byte("missing")).String()
+	named := func(name, kind string) layoutEntry {
+		return layoutEntry{Digest: missing, Annotations: map[string]string{annotationRefName: name, annotationKind: kind}}.parsed()
+	}
+	for _, test := range []struct {
+		reason    string
+		entries   []layoutEntry
+		tag       string
+		manifest  image.Kind
+		referrers image.Kind
+	}{
+		{"nothing", nil, "v1", image.NotFound, ""},
+		{"the tag", []layoutEntry{named("v1", "")}, "v1", image.Corrupt, ""},
+		{"the whole name", []layoutEntry{named("reg.example/app:v1", "")}, "v1", image.Corrupt, ""},
+		{"another tag", []layoutEntry{named("v2", "")}, "v1", image.NotFound, ""},
+		{"the digest, which another layout may have", []layoutEntry{named("v1", "")}, missing, image.NotFound, ""},
+		{"cosign's signatures", []layoutEntry{named(referrersTag(subject)+".sig", "")}, referrersTag(subject) + ".sig", image.Corrupt, ""},
+		{"the referrers tag", []layoutEntry{named(referrersTag(subject), "")}, referrersTag(subject), image.Corrupt, image.Corrupt},
+		{"the referrers tag of another", []layoutEntry{named(referrersTag(image.DigestOf(nil)), "")}, referrersTag(subject), image.NotFound, ""},
+		{"an image that is listed without its name, too", []layoutEntry{named("", ""), named("v1", "")}, "v1", image.Corrupt, ""},
+	} {
+		layout := &Layout{files: inMemory{}, entries: test.entries}
+		_, _, err := layout.Manifest(t.Context(), ref.Repository(), test.tag)
+		if image.KindOf(err) != test.manifest {
+			t.Errorf("%s: the manifest: %v, want %q", test.reason, err, test.manifest)
+		}
+		_, err = layout.Referrers(t.Context(), ref.Repository(), subject, nil)
+		if image.KindOf(err) != test.referrers {
+			t.Errorf("%s: referrers: %v, want %q", test.reason, err, test.referrers)
+		}
+	}
+	// What is asked about cannot refer to itself, there or not.
+	itself := &Layout{files: inMemory{}, entries: []layoutEntry{{Digest: subject.String()}}}
+	if _, err := itself.Referrers(t.Context(), ref.Repository(), subject, nil); err != nil {
+		t.Error(err)
+	}
+	files := counted{inMemory{}, map[string]int{}}
+	body := `{"config":{},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar"}]}`
+	files.put(body)
+	files.inMemory[dockerManifest] = "[]"
+	twice := &Layout{files: files, entries: slices.Repeat([]layoutEntry{{Digest: image.DigestOf([]byte(body)).String()}}, 5)}
+	if _, err := twice.Referrers(t.Context(), ref.Repository(), subject, nil); err != nil {
+		t.Error(err)
+	}
+	if notes := twice.Notes(); len(notes) != 1 {
+		t.Errorf("%d notes", len(notes))
+	}
+	if n := files.opened[blobPath(image.DigestOf([]byte(body)))]; n != 2 {
+		t.Errorf("it was read %d times, once for each question", n)
+	}
+}
+
 // TestDockerImages: what Docker reads, and nothing of other programs.
 func TestDockerImages(t *testing.T) {
 	for body, want := range map[string]int{
-		`[{"Config":"c"}]`: 1, `[{"Config":"c"},{"Config":"d"}] and more`: 2, `[{"Config":""}]`: 0, `[]`: 0, `null`: 0, `{}`: 0, `[{"Config":"c"}`: 0,
+		`[{"Config":"c"}]`: 1, `[{"Config":"c"},{"Config":"d"}] and more`: 2, `[{"Config":""},{"Config":"d"}]`: 2, `[{"Config":""}]`: 0, `[]`: 0, `null`: 0, `{}`: 0, `[{"Config":"c"}`: 0,
 		`[{"Config":"c","Layers":5}]`: 0,
 	} {
 		if got := len(dockerImages([]byte(body))); got != want {
@@ -311,55 +438,178 @@ func (m inMemory) put(body string) string {
 // nothing.
 func TestConfigurations(t *testing.T) {
 	files := inMemory{}
-	index := func(n int, entry string) string {
-		return files.put(`{"manifests":[` + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + `]}`)
-	}
-	one := files.put(`{"config":{"digest":"c1"}}`)
-	damaged := files.put(`{"config":{"digest":"c2"}}`)
+	index := func(entries ...string) string { return files.put(`{"manifests":[` + strings.Join(entries, ",") + `]}`) }
+	of := func(config string) string { return files.put(`{"config":{"digest":"` + config + `"}}`) }
+	one, other := of("c1"), of("c2")
+	damaged := of("c3")
 	for name, content := range files {
-		if strings.Contains(content, "c2") {
+		if strings.Contains(content, "c3") {
 			files[name] = content + " "
 		}
 	}
+	missing := `{"digest":"` + image.DigestOf(nil).String() + `"}`
 	for _, test := range []struct {
 		reason, entry string
-		want          int
+		want          string
 	}{
-		{"an image", one, 1},
-		{"an index", index(2, one), 2},
-		{"as many platforms as are read", index(maxLayoutManifests, one), maxLayoutManifests},
-		{"one more", index(maxLayoutManifests+1, one), 0},
-		{"an index in an index", index(1, index(1, one)), 0},
-		{"an image that is damaged", damaged, 0},
-		{"an image that is not there", `{"digest":"` + image.DigestOf(nil).String() + `"}`, 0},
-		{"what has no digest", `{"digest":"x"}`, 0},
-		{"what is no manifest", files.put(`{"config":{"digest":"c1"},"manifests":5}`), 0},
+		{"an image", one, "c1"},
+		{"an index", index(one, other), "c1 c2"},
+		{"an index of one image twice", index(one, one), "c1"},
+		{"an index that has a configuration as well", files.put(`{"config":{"digest":"c0"},"manifests":[` + one + `]}`), "c0 c1"},
+		{"an index of which a platform is missing", index(missing, other, damaged, `{"digest":"x"}`), "c2"},
+		{"as many platforms as are read", index(slices.Repeat([]string{one}, maxLayoutManifests)...), "c1"},
+		{"one more", index(slices.Repeat([]string{one}, maxLayoutManifests+1)...), ""},
+		{"an index in an index", index(index(one)), ""},
+		{"an image that is damaged", damaged, ""},
+		{"an image that is not there", missing, ""},
+		{"what has no digest", `{"digest":"x"}`, ""},
+		{"what is no manifest", files.put(`{"config":{"digest":"c1"},"manifests":5}`), ""},
 	} {
 		var entry layoutEntry
 		if err := json.Unmarshal([]byte(test.entry), &entry); err != nil {
 			t.Fatal(err)
 		}
-		var named []string
-		for _, config := range (&Layout{files: files}).configurations(entry.Digest, true) {
-			if config != "" {
-				named = append(named, config)
-			}
-		}
-		if len(named) != test.want {
-			t.Errorf("%s: %d configurations, want %d", test.reason, len(named), test.want)
+		got := strings.Join(slices.Sorted(maps.Keys(newConfigurations(&Layout{files: files}).of(entry.Digest))), " ")
+		if got != test.want {
+			t.Errorf("%s: configurations %q, want %q", test.reason, got, test.want)
 		}
 	}
 }
 
-// TestNamed: what "docker save" calls an image is looked for by its whole name.
+// counted are files, and how often each is opened.
+type counted struct {
+	inMemory
+	opened map[string]int
+}
+
+func (c counted) Open(name string) (io.ReadCloser, error) {
+	c.opened[name]++
+	return c.inMemory.Open(name)
+}
+
+// TestDockerComparisonIsBounded: each file is read once, however often it is listed, not
+// too much in all, and not too many names are looked for.
+func TestDockerComparisonIsBounded(t *testing.T) {
+	entries := func(files inMemory, bodies ...string) []layoutEntry {
+		var list []layoutEntry
+		for _, body := range bodies {
+			var entry layoutEntry
+			if err := json.Unmarshal([]byte(files.put(body)), &entry); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, entry)
+		}
+		return list
+	}
+	manifest := func(i, size int) string {
+		body := fmt.Sprintf(`{"i":%d,"config":{"digest":%q}}`, i, image.DigestOf([]byte("{}")))
+		return body + strings.Repeat(" ", size-len(body))
+	}
+	two := []string{manifest(1, 1000), manifest(2, 1000)}
+	const config = 2 // bytes
+	image1, tagged := dockerImage{Config: "c"}, dockerImage{Config: "c", RepoTags: []string{"a:b", "a:c"}}
+	other := dockerImage{Config: "d"}
+	for _, test := range []struct {
+		reason string
+		bodies []string
+		saved  []dockerImage
+		room   int64      // for bytes
+		kind   image.Kind // "": it is opened
+		says   string
+	}{
+		{"nothing of Docker's", two, nil, 0, "", ""},
+		{"an image", two, []dockerImage{image1}, 2000 + config, "", ""},
+		{"the configuration has no room", two, []dockerImage{image1}, 2000 + config - 1, image.Bound, "all manifests and configurations is larger"},
+		{"a configuration that is named twice", two, []dockerImage{image1, image1}, 2000 + config, "", ""},
+		{"a second one has no room", two, []dockerImage{image1, other}, 2000 + config, image.Bound, "all manifests and configurations is larger"},
+		{"a second one has room", two, []dockerImage{image1, other}, 2000 + 2*config, "", ""},
+		{"a manifest has no room", two, []dockerImage{image1}, 1999, image.Bound, "all manifests and configurations is larger"},
+		{"a manifest that is too large, and was read all the same", append(two, manifest(3, maxManifest+1)), []dockerImage{image1}, 2000 + config + maxManifest - 1, image.Bound, "all manifests and configurations is larger"},
+		{"one for which there is room", append(two, manifest(3, maxManifest+1)), []dockerImage{image1}, 2000 + config + maxManifest, "", ""},
+		{"as many images as may be", two, slices.Repeat([]dockerImage{image1}, 4096), 1 << 20, "", ""},
+		{"one more", two, slices.Repeat([]dockerImage{image1}, 4097), 1 << 20, image.Bound, "more than 4096 images or names"},
+		{"as many names as may be", two, slices.Repeat([]dockerImage{tagged}, 2048), 1 << 20, "", ""},
+		{"more names", two, slices.Repeat([]dockerImage{tagged}, 2049), 1 << 20, image.Bound, "more than 4096 images or names"},
+	} {
+		files := counted{inMemory{"c": "{}", "d": "{}"}, map[string]int{}}
+		layout := &Layout{files: files, entries: entries(files.inMemory, test.bodies...)}
+		found := newConfigurations(layout)
+		if found.left != 64<<20 {
+			t.Fatalf("%d bytes are read", found.left)
+		}
+		found.left = test.room
+		err := layout.agreesWith(test.saved, found)
+		if image.KindOf(err) != test.kind || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+		if test.saved == nil && len(files.opened) > 0 {
+			t.Errorf("%s: %v were read", test.reason, files.opened)
+		}
+		for name, n := range files.opened {
+			if n > 1 {
+				t.Errorf("%s: %s was read %d times", test.reason, name, n)
+			}
+		}
+	}
+	// Names times manifests.
+	many := &Layout{files: inMemory{"c": "{}"}}
+	many.files.(inMemory).put(two[0])
+	many.entries = slices.Repeat(entries(inMemory{}, two[0]), 2048)
+	for n, kind := range map[int]image.Kind{1024: "", 1025: image.Bound} {
+		err := many.agreesWith(slices.Repeat([]dockerImage{tagged}, n), newConfigurations(many))
+		if image.KindOf(err) != kind || err != nil && !strings.Contains(err.Error(), "too many names to compare") {
+			t.Errorf("%d images of two names, 2048 manifests: %v", n, err)
+		}
+	}
+	// The same large manifest in many indexes, and each index twice.
+	files := counted{inMemory{"c": "{}", dockerManifest: `[{"Config":"c"}]`}, map[string]int{}}
+	platform := files.put(manifest(0, 1<<20))
+	var indexes []string
+	for i := range 60 {
+		indexes = append(indexes, fmt.Sprintf(`{"i":%d,"manifests":[%s%s]}`, i, strings.Repeat(platform+",", 1000), platform))
+	}
+	layout := &Layout{files: files, entries: entries(files.inMemory, slices.Concat(indexes, indexes)...)}
+	if err := layout.agreesWithDocker(); err != nil {
+		t.Error(err)
+	}
+	for name, n := range files.opened {
+		if n > 1 {
+			t.Errorf("%s was read %d times", name, n)
+		}
+	}
+	// Of more than there is room for, nothing is read.
+	full := newConfigurations(layout)
+	full.left = -1
+	if _, err := full.named("c"); kindOfFile(err) != image.Bound || files.opened["c"] > 1 {
+		t.Errorf("%v, opened %d times", err, files.opened["c"])
+	}
+}
+
+// TestNamed: what "docker save" calls an image is looked for as it is resolved.
 func TestNamed(t *testing.T) {
-	layout := &Layout{entries: []layoutEntry{
-		{Digest: "first", Annotations: map[string]string{annotationRefName: "v1"}},
-		{Digest: "second", Annotations: map[string]string{annotationImageName: "reg.example/app:v2"}},
-	}}
-	for name, want := range map[string]string{"reg.example/app:v1": "first", "reg.example/app:v2": "second", "reg.example/db:v2": "", "::": "", "": ""} {
-		if got, ok := layout.named(name); got != want || ok != (want != "") {
-			t.Errorf("%q is %q, %t, want %q", name, got, ok, want)
+	a, b := image.DigestOf([]byte("a")).String(), image.DigestOf([]byte("b")).String()
+	of := func(digest, refName, imageName, kind string) layoutEntry {
+		return layoutEntry{Digest: digest, Annotations: map[string]string{annotationRefName: refName, annotationImageName: imageName, annotationKind: kind}}.parsed()
+	}
+	tagged := []layoutEntry{of(a, "v1", "", ""), of(b, "", "reg.example/app:v2", "")}
+	twice := []layoutEntry{of(a, "v1", "reg.example/app:v1", ""), of(b, "v1", "reg.example/db:v1", "")}
+	for _, test := range []struct {
+		reason  string
+		entries []layoutEntry
+		name    string
+		want    []string
+	}{
+		{"a tag", tagged, "reg.example/app:v1", []string{a}},
+		{"a whole name", tagged, "reg.example/app:v2", []string{b, b}},
+		{"of another repository", tagged, "reg.example/db:v2", nil},
+		{"a tag that two repositories have", twice, "reg.example/db:v1", []string{b}},
+		{"what cosign saved, under any name", []layoutEntry{of(a, "", "", kindImage), of(b, "", "", "")}, "reg.example/app:v1", []string{a}},
+		{"what has no name otherwise", []layoutEntry{of(a, "", "", "")}, "reg.example/app:v1", nil},
+		{"no name", tagged, "::", nil},
+		{"nothing", tagged, "", nil},
+	} {
+		if got := (&Layout{entries: test.entries}).named(test.name); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q is %q, want %q", test.reason, test.name, got, test.want)
 		}
 	}
 }
@@ -447,7 +697,8 @@ func TestArchives(t *testing.T) {
 		{"a folder twice", []string{"blobs/", "blobs/", "blobs/a"}, ""},
 		{"nothing but a folder", []string{"blobs/"}, "no tar archive"},
 		{"nothing", nil, "no tar archive"},
-		{"a file twice", []string{"blobs/a", "./blobs/../blobs/a"}, "blobs/a twice"},
+		{"a file twice", []string{"blobs/a", "./blobs//./a"}, "blobs/a twice"},
+		{"a file twice, and once by way of a folder above", []string{"blobs/a", "./blobs/../blobs/a"}, "leads through a folder above"},
 		{"as many as may be", many[:maxArchiveEntries], ""},
 		{"one more", many, "more than 65536 files"},
 	} {
