@@ -309,6 +309,8 @@ func TestLayoutReferrersMissing(t *testing.T) {
 		annotations := fmt.Sprintf(`{%q:%q,%q:%q}`, annotationRefName, test.name, annotationKind, test.kind)
 		asked := list(names(1), fmt.Sprintf(`{"mediaType":%q,"annotations":%s,"platform":%s}`, test.mediaType, annotations, test.platform))
 		list(names(2), `{}`)
+		list(`{"config":{}}`, fmt.Sprintf(`{"annotations":{%q:"v2"}}`, annotationRefName)) // another image, which is there
+
 		want := 2 // by its own word it is a manifest, whatever the index says
 		if test.state != there {
 			want = 1
