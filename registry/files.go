@@ -21,7 +21,10 @@ type files interface {
 }
 
 // errNotALayout says that a file is no archive that can be read.
-var errNotALayout = errors.New("it is no tar archive; a compressed one must be unpacked first")
+var errNotALayout = errors.New("it cannot be read as an OCI layout")
+
+// errNoArchive is for what is nothing of the kind.
+var errNoArchive = fmt.Errorf("%w: it is no tar archive; a compressed one must be unpacked first", errNotALayout)
 
 func openFiles(name string) (files, error) {
 	info, err := os.Stat(name)
@@ -93,11 +96,11 @@ func listArchive(file *os.File) (map[string]extent, error) {
 		header, err := reader.Next()
 		switch {
 		case errors.Is(err, io.EOF) && len(entries) == 0:
-			return nil, errNotALayout
+			return nil, errNoArchive
 		case errors.Is(err, io.EOF):
 			return entries, throughLink(entries)
 		case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, errNotALayout
+			return nil, errNoArchive
 		case err != nil:
 			return nil, err
 		}
@@ -153,21 +156,22 @@ func oddEntry(header *tar.Header) error {
 		return fmt.Errorf("%s leads through a folder above", name)
 	}
 	for key := range header.PAXRecords {
-		if isGlobal && !slices.Contains(globalRecords, key) || slices.ContainsFunc(sparseRecords, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		if isGlobal && !slices.Contains(globalRecords(), key) || slices.ContainsFunc(sparseRecords(), func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 			return fmt.Errorf("%s has a record that programs read differently", name)
 		}
 	}
 	return nil
 }
 
-var (
-	// globalRecords may be said of all files at once: "git archive" has a comment.
-	// Some programs would heed a name or a size there.
-	globalRecords = []string{"comment", "mtime", "atime", "ctime", "uid", "gid", "uname", "gname"}
-	// sparseRecords begin the records by which a file has another name or content than
-	// its header says.
-	sparseRecords = []string{"GNU.sparse.", "SCHILY.realsize", "SUN.holesdata"}
-)
+// globalRecords may be said of all files at once: "git archive" has a comment. Some
+// programs would heed a name or a size there.
+func globalRecords() []string {
+	return []string{"comment", "mtime", "atime", "ctime", "uid", "gid", "uname", "gname"}
+}
+
+// sparseRecords begin the records by which a file has another name or content than its
+// header says.
+func sparseRecords() []string { return []string{"GNU.sparse.", "SCHILY.realsize", "SUN.holesdata"} }
 
 // blockSize is that of tar. A header has one block, and content ends with a whole one.
 const blockSize = 512
