@@ -30,9 +30,10 @@ func TestOperatorsMore(t *testing.T) {
 	const held, not, unsure, doubt = "held", "not", "unsure", "doubt"
 	long := func(n int) string { return strings.Repeat("0", n-3) + "1-2" }
 	for _, c := range []struct{ reason, key, operator, value, want string }{
-		{"a number and a pattern", `1`, "Equals", `"*"`, not},
-		{"a text without letters and a number", `""`, "Equals", `5`, not},
-		{"a large number as text", `1e21`, "AnyIn", `["1000000000000000000000"]`, held},
+		{"a number and a pattern", `1`, "Equals", `"*"`, unsure},
+		{"a text without letters and a number", `""`, "Equals", `5`, unsure},
+		{"a large number as text", `1e15`, "AnyIn", `["1000000000000000"]`, held},
+		{"a small number as text", `0.0000001`, "AnyIn", `["0.0000001"]`, held},
 		{"below a range", `0`, "AnyIn", `"1-10"`, not},
 		{"the lower end of a range", `1`, "AnyIn", `"1-10"`, held},
 		{"a range as long as may be, with an end that is too long for a quantity", `1`, "AnyIn", `"` + long(100) + `"`, doubt},
@@ -66,6 +67,131 @@ func TestOperatorsMore(t *testing.T) {
 		if result, err := conditions.Evaluate(nil); err != nil || answer(result) != c.want {
 			t.Errorf("%s: %s %s %s: %s, %v; want %s", c.reason, c.key, c.operator, c.value, answer(result), err, c.want)
 		}
+	}
+}
+
+// TestUnlikeKinds: what is not there, or of another kind than what it is compared with, is
+// no proof that something is absent or differs.
+func TestUnlikeKinds(t *testing.T) {
+	const held, not, unsure, doubt = "held", "not", "unsure", "doubt"
+	for _, c := range []struct{ reason, key, operator, value, want string }{
+		{"both verdicts are there", `["PASS", "PASS"]`, "AllNotIn", `["FAIL"]`, held},
+		{"one verdict is missing", `["PASS", null]`, "AllNotIn", `["FAIL"]`, doubt},
+		{"one is missing, another settles it", `["FAIL", null]`, "AllNotIn", `["FAIL"]`, not},
+		{"one verdict is an object", `["PASS", {"is": "FAIL"}]`, "AllNotIn", `["FAIL"]`, doubt},
+		{"one verdict is a list", `["PASS", ["FAIL"]]`, "AllNotIn", `["FAIL"]`, doubt},
+		{"one is missing, another differs", `["PASS", null]`, "AnyNotIn", `["FAIL"]`, held},
+		{"one is missing, the other is in", `["FAIL", null]`, "AnyNotIn", `["FAIL"]`, doubt},
+		{"one is missing, the other is in, by the old name", `["FAIL", null]`, "NotIn", `["FAIL"]`, doubt},
+		{"what is missing is none of them", `["PASS", null]`, "AnyIn", `["FAIL"]`, not},
+		{"what is missing is not all of them", `["PASS", null]`, "AllIn", `["PASS"]`, not},
+		{"what is missing is no text of four letters", `[null]`, "AllIn", `["null"]`, doubt},
+		{"what is missing is no text at all", `[null]`, "AllIn", `["*"]`, doubt},
+		{"a list is no text that looks like it", `[["a"]]`, "AnyIn", `["*a*"]`, doubt},
+		{"a list is that list", `[["a"]]`, "AnyIn", `[["a"]]`, held},
+		{"a list is not another one", `[["a"]]`, "AllNotIn", `[["b"]]`, held},
+		{"an object is that object", `[{"a": 1}]`, "AnyIn", `[{"a": 1}]`, held},
+		{"an object is no list", `[{"a": 1}]`, "AllNotIn", `[["a"]]`, doubt},
+		{"an object is not another one", `[{"a": 1}]`, "AllNotIn", `[{"a": 2}]`, held},
+		{"null is null", `[null]`, "AllIn", `[null]`, held},
+		{"a number is its text", `[8]`, "AllNotIn", `["8"]`, not},
+		{"a boolean is its text", `[true]`, "AllNotIn", `["true"]`, not},
+
+		{"a text differs from another one", `"PASS"`, "NotEquals", `"FAIL"`, held},
+		{"a list may hold that text", `["FAIL"]`, "NotEquals", `"FAIL"`, doubt},
+		{"an object may hold it", `{"is": "FAIL"}`, "NotEquals", `"FAIL"`, doubt},
+		{"a text may stand for a boolean", `"true"`, "NotEquals", `true`, doubt},
+		{"and a boolean for a text", `true`, "NotEquals", `"true"`, doubt},
+		{"a boolean differs from the other one", `false`, "NotEquals", `true`, held},
+		{"a text may stand for a number", `"9 "`, "NotEquals", `9`, doubt},
+		{"a number differs from another one", `8`, "NotEquals", `9`, held},
+		{"a number differs from one as text", `8`, "NotEquals", `"9"`, held},
+		{"a list differs from another one", `[1]`, "NotEquals", `[2]`, held},
+		{"a text may stand for a boolean, asked the other way", `"true"`, "Equals", `true`, unsure},
+		{"a boolean is not the other one", `false`, "Equals", `true`, not},
+		{"an object may hold a text", `{"is": "FAIL"}`, "Equals", `"FAIL"`, unsure},
+		{"no text is nothing", `""`, "Equals", `null`, not},
+		{"nothing equals no text", `null`, "Equals", `"FAIL"`, not},
+	} {
+		if result, err := judged(t, c.key, c.operator, c.value, nil); err != nil || answer(result) != c.want {
+			t.Errorf("%s: %s %s %s: %s, %v; want %s", c.reason, c.key, c.operator, c.value, answer(result), err, c.want)
+		}
+	}
+}
+
+// judged evaluates one condition, of which key and value are JSON.
+func judged(t *testing.T, key, operator, value string, data variable.Context) (condition.Result, error) {
+	t.Helper()
+	conditions, err := condition.Compile(newEngine(t), parse(t, fmt.Sprintf(`[{"key": %s, "operator": %q, "value": %s}]`, key, operator, value)))
+	if err != nil {
+		t.Fatalf("%s %s %s: %v", key, operator, value, err)
+	}
+	return conditions.Evaluate(data)
+}
+
+// TestRoundedNumbers: JSON numbers past 2^53 may be their neighbours, which decides nothing
+// unless the neighbours say the same.
+func TestRoundedNumbers(t *testing.T) {
+	const held, not, doubt = "held", "not", "doubt"
+	for _, c := range []struct{ reason, key, operator, value, want string }{
+		{"the last that is exact", `9007199254740991`, "Equals", `9007199254740991`, held},
+		{"the last that is exact, and its neighbour", `9007199254740991`, "NotEquals", `9007199254740990`, held},
+		{"the first that may be another one", `9007199254740993`, "Equals", `9007199254740992`, doubt},
+		{"the same below nothing", `-9007199254740993`, "Equals", `-9007199254740992`, doubt},
+		{"nobody knows whether it differs", `9007199254740993`, "NotEquals", `9007199254740992`, doubt},
+		{"written as text both are what they say", `"9007199254740993"`, "NotEquals", `"9007199254740992"`, held},
+		{"the value is text", `9007199254740993`, "Equals", `"9007199254740992"`, doubt},
+		{"the key is text", `"9007199254740992"`, "Equals", `9007199254740993`, doubt},
+		{"far from each other", `9007199254740993`, "NotEquals", `9007199254750000`, held},
+		{"far above", `9007199254740993`, "GreaterThan", `7`, held},
+		{"a key just above", `9007199254740993`, "GreaterThan", `9007199254740992`, doubt},
+		{"a key as far as the value, as text", `9007199254740993`, "LessThanOrEquals", `"9007199254740992"`, doubt},
+		{"one of a set", `9007199254740993`, "AnyIn", `[9007199254740992]`, doubt},
+		{"none of a set", `9007199254740993`, "AllNotIn", `["9007199254740994"]`, doubt},
+		{"none of a set that is far off", `9007199254740993`, "AllNotIn", `["7", "a"]`, held},
+		{"its digits are not those that were written", `9007199254740993`, "AllNotIn", `["*3"]`, doubt},
+		{"a small one's are", `13`, "AllNotIn", `["*3"]`, not},
+		{"at the end of a range", `9007199254740993`, "AnyIn", `"1-9007199254740992"`, doubt},
+		{"at the beginning of a range", `9007199254740993`, "AnyIn", `"9007199254740994-9007199254750000"`, doubt},
+		{"within a range", `9007199254740993`, "AnyIn", `"1-9007199254750000"`, held},
+	} {
+		if result, err := judged(t, c.key, c.operator, c.value, nil); err != nil || answer(result) != c.want {
+			t.Errorf("%s: %s %s %s: %s, %v; want %s", c.reason, c.key, c.operator, c.value, answer(result), err, c.want)
+		}
+	}
+}
+
+// TestRangesOfPolicies: a range is one where the policy spells out its dash.
+func TestRangesOfPolicies(t *testing.T) {
+	const held, not, doubt = "held", "not", "doubt"
+	for _, c := range []struct{ reason, key, operator, value, want string }{
+		{"a range of the policy", `5`, "AnyIn", `"1-10"`, held},
+		{"a range of the policy whose ends arrive", `5`, "AnyIn", `"{{ low }}-{{ high }}"`, held},
+		{"a range that arrives", `5`, "AnyIn", `"{{ range }}"`, doubt},
+		{"a range that arrives, asked the other way", `5`, "AllNotIn", `"{{ range }}"`, doubt},
+		{"outside of a range that arrives", `11`, "AnyIn", `"{{ range }}"`, not},
+		{"outside, asked the other way", `11`, "AllNotIn", `"{{ range }}"`, held},
+		{"the text that arrives", `"1-10"`, "AnyIn", `"{{ range }}"`, doubt},
+		{"a dash within a variable is none of the policy's", `5`, "AnyIn", `"{{ range || '1-1' }}"`, doubt},
+	} {
+		data := variable.Context{"low": "1", "high": "10", "range": "1-10"}
+		if result, err := judged(t, c.key, c.operator, c.value, data); err != nil || answer(result) != c.want {
+			t.Errorf("%s: %s %s %s: %s, %v; want %s", c.reason, c.key, c.operator, c.value, answer(result), err, c.want)
+		}
+	}
+}
+
+// TestAbsentValue: a value that is not in the data is nothing to differ from; one that the
+// policy leaves out is.
+func TestAbsentValue(t *testing.T) {
+	for value, want := range map[string]string{`null`: "held", `"{{ of.absent || null }}"`: "doubt", `"{{ of.there }}"`: "held"} {
+		data := variable.Context{"of": map[string]any{"there": "b"}}
+		if result, err := judged(t, `"a"`, "NotEquals", value, data); err != nil || answer(result) != want {
+			t.Errorf("a NotEquals %s: %s, %v; want %s", value, answer(result), err, want)
+		}
+	}
+	if result, err := judged(t, `null`, "NotEquals", `"{{ of.absent || null }}"`, variable.Context{"of": map[string]any{}}); err != nil || answer(result) != "not" {
+		t.Errorf("null NotEquals what is not there: %s, %v; want not", answer(result), err)
 	}
 }
 

@@ -13,58 +13,43 @@ import (
 type spelling struct {
 	own   int
 	items []int // the same for each item, where a list is written out
+	dash  bool  // a dash is spelled out, so that the value may be a range
+	plain bool  // all of the value is the policy's
 }
 
-// spellingOf reads a value as the policy writes it.
+// spellingOf reads a value as the policy writes it. One that cannot be compiled
+// spells nothing, and is refused elsewhere.
 func spellingOf(engine *jmespath.Engine, source any) spelling {
+	var s spelling
+	template, err := variable.Compile(engine, source)
+	if err != nil {
+		return s
+	}
+	s.plain = template.Plain()
 	items, ok := source.([]any)
 	if !ok {
-		return spelling{own: ownWildcards(engine, source)}
+		written := spelledOut(template, source)
+		s.own, s.dash = wildcards(written), strings.Contains(written, "-")
+		return s
 	}
-	var s spelling
 	for _, item := range items {
-		s.items = append(s.items, ownWildcards(engine, item))
+		own := 0
+		if template, err := variable.Compile(engine, item); err == nil {
+			own = wildcards(spelledOut(template, item))
+		}
+		s.items = append(s.items, own)
 	}
 	return s
 }
 
-// ownWildcards counts those outside of variables; of a list or an object that
-// has variables, none is the policy's.
-func ownWildcards(engine *jmespath.Engine, source any) int {
-	if s, ok := source.(string); ok {
-		return wildcards(outside(s))
+// spelledOut returns what is outside of variables; of a list or an object that has
+// variables, nothing is.
+func spelledOut(t *variable.Template, source any) string {
+	if t.Plain() {
+		return plain(source)
 	}
-	if template, err := variable.Compile(engine, source); err == nil && template.Plain() {
-		return wildcards(plain(source))
-	}
-	return 0
-}
-
-// outside returns a string without its variables, whose end it finds as package
-// variable does.
-func outside(s string) string {
-	var out strings.Builder
-	depth := 0
-	var braces []int // open single braces, by variable
-	for s != "" {
-		size := 1
-		switch {
-		case depth == 0 && strings.HasPrefix(s, `\{{`):
-			size = 3
-		case strings.HasPrefix(s, "{{"):
-			depth, braces, size = depth+1, append(braces, 0), 2
-		case depth > 0 && s[0] == '{':
-			braces[depth-1]++
-		case depth > 0 && s[0] == '}' && braces[depth-1] > 0:
-			braces[depth-1]--
-		case depth > 0 && strings.HasPrefix(s, "}}"):
-			depth, braces, size = depth-1, braces[:depth-1], 2
-		case depth == 0:
-			out.WriteByte(s[0])
-		}
-		s = s[size:]
-	}
-	return out.String()
+	written, _ := t.Outside()
+	return written
 }
 
 func wildcards(s string) int { return strings.Count(s, "*") + strings.Count(s, "?") }

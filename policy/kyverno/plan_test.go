@@ -586,6 +586,39 @@ func TestDenyOfTheUnknown(t *testing.T) {
 	}
 }
 
+// A "true" that is a text evades no condition about true, and a verdict that is missing
+// proves nothing to be absent.
+func TestConditionsOfAnotherKind(t *testing.T) {
+	p := compile(t, nil, "      attestors:\n", `      validate: {deny: {conditions: {any: [{key: "{{ scan.failed }}", operator: Equals, value: true}]}}}
+      attestations:
+      - name: scan
+        type: https://example.com/v1
+        attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]
+        conditions: [{all: [{key: "{{ [a.verdict, b.verdict] }}", operator: AllNotIn, value: [FAIL]}]}]
+      attestors:
+`)
+	check := only(t, ruleOf(t, p, "signed"), pod("prod"), "nginx")
+	for failed, want := range map[any]bool{false: true, true: false, "true": false} {
+		denied, _, err := check.Deny.Holds(map[string]any{"scan": map[string]any{"failed": failed}})
+		if passes := !denied && err == nil; passes != want {
+			t.Errorf("failed %#v: denied %t, %v", failed, denied, err)
+		}
+	}
+	passed := map[string]any{"verdict": "PASS"}
+	for reason, test := range map[string]struct {
+		second any
+		holds  bool
+	}{
+		"both passed": {passed, true}, "the second has no verdict": {map[string]any{}, false},
+		"the second failed": {map[string]any{"verdict": "FAIL"}, false}, "the second failed in a list": {map[string]any{"verdict": []any{"FAIL"}}, false},
+	} {
+		holds, why, err := check.Attestations[0].Condition.Holds(map[string]any{"a": passed, "b": test.second})
+		if holds != test.holds || err != nil {
+			t.Errorf("%s: %t, %s, %v", reason, holds, why, err)
+		}
+	}
+}
+
 func TestManyImagesAndEntries(t *testing.T) {
 	p := compile(t, nil, `    - imageReferences: ["*"]`, "    - imageReferences: ['ghcr.io/*']\n      required: false\n    - imageReferences: ['*']")
 	images := []policy.Image{container("ghcr.io/a/b"), container("nginx")}

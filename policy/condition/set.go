@@ -1,0 +1,178 @@
+package condition
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// member makes a set operator: decide gets how many keys are in the values,
+// and how many keys there are. Keys that may or may not be in them make it
+// unsure only if they matter.
+func member(absence bool, decide func(in, all int) bool) operator {
+	return func(p pair) judgement {
+		p.absence = absence
+		var keys []any
+		switch k := p.key.(type) {
+		case nil:
+			return unsure("the key is null")
+		case map[string]any:
+			return unsure("the key is an object")
+		case []any:
+			keys = k
+		default:
+			keys = []any{k}
+		}
+		contains, why := p.set()
+		if why != "" {
+			return unsure(why)
+		}
+		in, maybe, doubt := 0, 0, ""
+		for _, k := range keys {
+			switch is, why := contains(k); {
+			case why != "":
+				maybe, doubt = maybe+1, why
+			case is:
+				in++
+			}
+		}
+		held := decide(in, len(keys))
+		if held != decide(in+maybe, len(keys)) {
+			return judgement{unsure: doubt, either: true}
+		}
+		return judge(held)
+	}
+}
+
+// set reads the value of a set operator: a list; a string that is a range, a
+// list in JSON, or one pattern; or one number or boolean. What it returns says
+// whether a key is in the set, or why that is in doubt.
+func (p pair) set() (contains func(key any) (in bool, doubt string), unsure string) {
+	switch v := p.value.(type) {
+	case nil:
+		return nil, "the value is null"
+	case map[string]any:
+		return nil, "the value is an object"
+	case []any:
+		return func(key any) (bool, string) { return p.inList(key, v, p.spelled.item) }, ""
+	case string:
+		if low, high, not, ok := parseRange(v); ok {
+			return func(key any) (bool, string) {
+				return p.inRange(key, low, high, not)
+			}, ""
+		}
+		var items []any
+		if strings.HasPrefix(strings.TrimSpace(v), "[") && json.Unmarshal([]byte(v), &items) == nil {
+			own := 0
+			if wildcards(v) <= p.spelled.own {
+				own = p.spelled.own
+			}
+			items = append(items, v)
+			return func(key any) (bool, string) { return p.inList(key, items, func(int) int { return own }) }, ""
+		}
+	}
+	return func(key any) (bool, string) { return p.matches(key, p.value, p.spelled.own) }, ""
+}
+
+// inList tries every item, for one that matches beyond doubt settles it.
+func (p pair) inList(key any, items []any, own func(int) int) (bool, string) {
+	doubt := ""
+	for i, item := range items {
+		switch in, why := p.matches(key, item, own(i)); {
+		case in:
+			return true, ""
+		case why != "":
+			doubt = why
+		}
+	}
+	return false, doubt
+}
+
+// matches compares as text; the item may be a pattern, and the key where it is
+// the policy's own. Of unlike kinds a text that looks like a match is in doubt,
+// and what is not there is no proof of absence.
+func (p pair) matches(key, item any, own int) (bool, string) {
+	k, i := plain(key), plain(item)
+	in, doubt := match(i, k, own)
+	if p.keyIsPattern && wildcard.Match(k, i) {
+		in, doubt = true, ""
+	}
+	switch {
+	case setKind(key) != setKind(item) && (in || p.absence):
+		return false, unlikeKinds
+	case doubtful(key, item) || !exact(key) && wildcards(i) > 0:
+		return false, inexact
+	}
+	return in, doubt
+}
+
+// setKind tells kinds apart that are never members of one set. Numbers and
+// booleans may be, as text.
+func setKind(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case []any:
+		return "list"
+	case map[string]any:
+		return "object"
+	}
+	return "text"
+}
+
+// plain is a scalar as a policy would write it.
+func plain(value any) string {
+	if number, ok := value.(float64); ok {
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	return jmespath.Text(value)
+}
+
+// parseRange reads "1-10", "1Gi!-2Gi" (outside of) and the like.
+func parseRange(s string) (low, high string, not, ok bool) {
+	const maxRange = 100
+	if len(s) > maxRange {
+		return "", "", false, false
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i] != '-' {
+			continue
+		}
+		low, high = s[:i], s[i+1:]
+		if low, not = strings.CutSuffix(low, "!"); isAmount(low) && isAmount(high) {
+			return low, high, not, true
+		}
+	}
+	return "", "", false, false
+}
+
+// isAmount reports whether s is a number with an optional sign and unit.
+func isAmount(s string) bool {
+	s = strings.TrimLeft(s, "+-")
+	unit := strings.TrimLeft(s, "0123456789.")
+	number := s[:len(s)-len(unit)]
+	if _, err := strconv.ParseFloat(number, 64); err != nil {
+		return false
+	}
+	return !strings.ContainsFunc(unit, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') })
+}
+
+// inRange says whether low <= key <= high, or with not that it is neither. What
+// arrived with the data may be a range or that very text.
+func (p pair) inRange(key any, low, high string, not bool) (bool, string) {
+	atLeast, ok1 := order(key, low)
+	atMost, ok2 := order(key, high)
+	in := (atLeast >= 0 && atMost <= 0) != not
+	switch {
+	case !ok1 || !ok2:
+		return false, outsideOfOrder
+	case doubtful(key, low) || doubtful(key, high):
+		return false, inexact
+	case !p.spelled.dash && in != (plain(key) == p.value):
+		return false, foreignRange
+	}
+	return in, ""
+}
