@@ -175,12 +175,15 @@ func TestFirstAnswerThatEnds(t *testing.T) {
 		ofRoot.set(func(r *registrar) { r.next = nexts[0] })
 		ofBetween.set(func(r *registrar) { r.next = nexts[1] })
 		good := sign(t, order{by: newSigner(t, between, "release", ofBetween.naming("crl"))})
-		fact, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !fact.Expires.Equal(soon.Truncate(time.Second)) {
-			t.Errorf("the fact expires %s, want with the first answer at %s", fact.Expires, soon)
+		verifier := newVerifier(t, asking)
+		for range 16 { // in whatever order the answers are looked at
+			fact, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !fact.Expires.Equal(soon.Truncate(time.Second)) {
+				t.Fatalf("the fact expires %s, want with the first answer at %s", fact.Expires, soon)
+			}
 		}
 	}
 }

@@ -3,9 +3,12 @@ package notation
 import (
 	"crypto/x509"
 	"encoding/asn1"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ocsp"
@@ -14,33 +17,49 @@ import (
 // What an answer must be beyond what the library asks of it. Answers travel in the clear,
 // and whoever stole a signing key would answer for it.
 
-// vouched reads an OCSP answer about a certificate of the chain. It returns nil for one that
-// notation refuses by itself, and an error for one that is signed by a certificate which is
-// no responder's (RFC 6960, 4.2.2.2): the issuer's own key may answer, and whom the issuer
-// made a responder.
-func vouched(body []byte, chain []*x509.Certificate, now time.Time) (*ocsp.Response, error) {
-	for i := range len(chain) - 1 {
-		issuer := chain[i+1]
-		answer, err := ocsp.ParseResponseForCert(body, chain[i], issuer)
+// about returns the certificate that is asked about by OCSP, and its issuer. The question
+// stands at the path's end (RFC 6960, A.1): only a serial number of more than a hundred bytes, where
+// twenty are allowed, would make it too long for that.
+func (k *asking) about(path string) (certificate, issuer *x509.Certificate, err error) {
+	for i := range len(k.chain) - 1 {
+		sent, err := ocsp.CreateRequest(k.chain[i], k.chain[i+1], nil)
 		if err != nil {
-			continue
+			return nil, nil, err
 		}
-		by := answer.Certificate
-		switch {
-		case by == nil || by.Equal(issuer):
-		case !slices.Contains(by.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning):
-			return nil, fmt.Errorf("the answer is signed by %s, which is no OCSP responder (OCSPSigning) of %s", by.Subject, issuer.Subject)
-		case now.Before(by.NotBefore) || now.After(by.NotAfter):
-			return nil, fmt.Errorf("the answer is signed by the responder %s, whose certificate is not valid now", by.Subject)
+		if strings.HasSuffix(path, "/"+url.QueryEscape(base64.StdEncoding.EncodeToString(sent))) {
+			return k.chain[i], k.chain[i+1], nil
 		}
-		return answer, nil
 	}
-	return nil, nil
+	return nil, nil, errors.New("it is not known which certificate is asked about")
+}
+
+// vouched reads an OCSP answer about a certificate. It refuses one that is not signed in the
+// issuer's name, and one that is signed by a certificate which is no responder's (RFC 6960,
+// 4.2.2.2): the issuer's own key may answer, and whom the issuer made a responder. What is
+// not proved here must not reach notation, which reads the first 20 KiB alone, and so may
+// find a proof where the whole is none.
+func vouched(body []byte, certificate, issuer *x509.Certificate, now time.Time) (*ocsp.Response, error) {
+	answer, err := ocsp.ParseResponseForCert(body, certificate, issuer)
+	if err != nil {
+		return nil, err
+	}
+	by := answer.Certificate
+	switch {
+	case by == nil || by.Equal(issuer):
+	case !slices.Contains(by.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning):
+		return nil, fmt.Errorf("the answer is signed by %s, which is no OCSP responder (OCSPSigning) of %s", by.Subject, issuer.Subject)
+	case now.Before(by.NotBefore) || now.After(by.NotAfter):
+		return nil, fmt.Errorf("the answer is signed by the responder %s, whose certificate is not valid now", by.Subject)
+	}
+	return answer, nil
 }
 
 // issuingDistributionPoint says for whom a list speaks (RFC 5280, 5.2.5).
 type issuingDistributionPoint struct {
-	Point         asn1.RawValue  `asn1:"optional,tag:0"`
+	Point struct {
+		Raw      asn1.RawContent // empty: none is named
+		FullName []asn1.RawValue `asn1:"optional,tag:0"` // GeneralNames
+	} `asn1:"optional,tag:0"`
 	OnlyUser      bool           `asn1:"optional,tag:1"`
 	OnlyCA        bool           `asn1:"optional,tag:2"`
 	Reasons       asn1.BitString `asn1:"optional,tag:3"`
@@ -74,6 +93,9 @@ func speaksOf(list *x509.RevocationList, url string, chain []*x509.Certificate) 
 }
 
 func (s issuingDistributionPoint) covers(certificate *x509.Certificate) error {
+	isOwn := func(name asn1.RawValue) bool { // a uniformResourceIdentifier is [6]
+		return name.Class == asn1.ClassContextSpecific && name.Tag == 6 && slices.Contains(certificate.CRLDistributionPoints, string(name.Bytes))
+	}
 	switch {
 	case s.OnlyAttribute || s.Indirect || len(s.Reasons.Bytes) > 0:
 		return errors.New("it speaks of attributes, of others' certificates or of some reasons alone")
@@ -81,21 +103,8 @@ func (s issuingDistributionPoint) covers(certificate *x509.Certificate) error {
 		return errors.New("it speaks of certificate authorities alone")
 	case s.OnlyUser && certificate.IsCA:
 		return errors.New("it speaks of no certificate authorities")
-	case len(s.Point.FullBytes) == 0:
-		return nil
+	case len(s.Point.Raw) > 0 && !slices.ContainsFunc(s.Point.FullName, isOwn):
+		return errors.New("it is that of another address than the certificate names")
 	}
-	// fullName [0] GeneralNames, in which a uniformResourceIdentifier is [6].
-	var names asn1.RawValue
-	if _, err := asn1.Unmarshal(s.Point.Bytes, &names); err == nil && names.Class == asn1.ClassContextSpecific && names.Tag == 0 {
-		for rest := names.Bytes; len(rest) > 0; {
-			var name asn1.RawValue
-			if rest, err = asn1.Unmarshal(rest, &name); err != nil {
-				break
-			}
-			if name.Class == asn1.ClassContextSpecific && name.Tag == 6 && slices.Contains(certificate.CRLDistributionPoints, string(name.Bytes)) {
-				return nil
-			}
-		}
-	}
-	return errors.New("it is that of another address than the certificate names")
+	return nil
 }

@@ -1,33 +1,63 @@
 package notation_test
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"encoding/base64"
 	"math/big"
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/ocsp"
 
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// vouching answers OCSP with "good", signed by a certificate of the CA.
-func vouching(t *testing.T, ca, by *party) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		answer, err := ocsp.CreateResponse(ca.certificate(), by.certificate(), ocsp.Response{
-			Status: ocsp.Good, SerialNumber: serial, ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().AddDate(50, 0, 0),
-			IssuerHash: crypto.SHA1, Certificate: by.certificate(),
-		}, by.key)
-		if err != nil {
-			t.Error(err)
-		}
-		_, _ = w.Write(answer)
+// notationReads so many bytes of an OCSP answer, and passes over what comes behind.
+const notationReads = 20480
+
+// word is an answer by OCSP.
+type word struct {
+	ca, by *party // in whose name, and by whom
+	isBare bool   // does not show by's certificate
+	serial *big.Int
+	status int
+	next   time.Time
+	length int    // of just so many bytes, if any are told
+	behind string // what comes after it
+}
+
+func (a word) der(t *testing.T) []byte {
+	said := ocsp.Response{
+		Status: a.status, SerialNumber: a.serial, ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: a.next,
+		RevokedAt: time.Now().Add(-time.Minute), IssuerHash: crypto.SHA1,
 	}
+	if !a.isBare {
+		said.Certificate = a.by.certificate()
+	}
+	var answer []byte
+	for padding := a.length; answer == nil || a.length > 0 && len(answer) != a.length; padding += a.length - len(answer) { // signatures differ in length
+		said.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: make([]byte, padding)}}
+		var err error
+		if answer, err = ocsp.CreateResponse(a.ca.certificate(), a.by.certificate(), said, a.by.key); err != nil {
+			t.Error(err)
+			return nil
+		}
+	}
+	return append(answer, a.behind...)
+}
+
+// answering gives a ready answer to any question.
+func answering(answer []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) }
 }
 
 // TestWhoMayAnswer: of the certificates of a CA only a responder's (OCSPSigning) may speak for
@@ -43,19 +73,28 @@ func TestWhoMayAnswer(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		by     *party
+		length int
+		behind string
 		isGood bool
 	}{
-		{"a responder", responder(), true},
-		{"the signer itself", signer, false},
-		{"another signer", newSigner(t, ca, "another team"), false},
-		{"a responder whose certificate has ended", responder(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), false},
+		{"a responder", responder(), 0, "", true},
+		{"a responder, at length", responder(), notationReads, "", true},
+		{"a responder, at more length than notation reads", responder(), notationReads, "more", false},
+		{"the CA itself, which shows its certificate", ca, 0, "", true},
+		{"another CA, which shows its own", newCA(t, "root"), 0, "", false},
+		{"the signer itself", signer, 0, "", false},
+		{"the signer itself, at length", signer, notationReads, "", false},
+		{"the signer itself, at more length than notation reads", signer, notationReads, "more", false},
+		{"another signer", newSigner(t, ca, "another team"), 0, "", false},
+		{"a responder whose certificate has ended", responder(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), 0, "", false},
 		{"one whose certificate is of the future", responder(func(c *x509.Certificate) {
 			c.NotBefore, c.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
-		}), false},
+		}), 0, "", false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			verifier := newVerifier(t, asking)
-			server.set(func(r *registrar) { r.respond = vouching(t, ca, row.by) })
+			said := word{ca: ca, by: row.by, serial: serial, next: time.Now().AddDate(50, 0, 0), length: row.length, behind: row.behind}.der(t)
+			server.set(func(r *registrar) { r.respond = answering(said) })
 			if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); (err == nil) != row.isGood {
 				t.Errorf("%v", err)
 			}
@@ -78,45 +117,65 @@ func TestWhatAListSpeaksOf(t *testing.T) {
 		Indirect      bool           `asn1:"optional,tag:4"`
 		OnlyAttribute bool           `asn1:"optional,tag:5"`
 	}
-	of := func(id int, value any) pkix.Extension {
+	encoded := func(value any) []byte {
 		der, err := asn1.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, id}, Critical: true, Value: der}
+		return der
 	}
-	wrapped := func(tag int, isCompound bool, content []byte) asn1.RawValue {
-		der, err := asn1.Marshal(asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: tag, IsCompound: isCompound, Bytes: content})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: tag, IsCompound: isCompound, Bytes: content, FullBytes: der}
+	of := func(id int, value any, behind ...byte) []pkix.Extension {
+		return []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, id}, Critical: true, Value: append(encoded(value), behind...)}}
 	}
 	ca := newCA(t, "root")
 	server := newRegistrar(t, ca)
-	signer := newSigner(t, ca, "release", server.naming("crl"))
-	good := sign(t, order{by: signer})
-	at := func(address string) asn1.RawValue {
-		return wrapped(0, true, wrapped(0, true, wrapped(6, false, []byte(address)).FullBytes).FullBytes)
+	between := &x509.Certificate{Subject: name("team"), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	server.naming("crl")(between)
+	signer, team := newSigner(t, ca, "release", server.naming("crl")), issue(t, ca, between)
+	user, authority := sign(t, order{by: signer}), sign(t, order{by: newSigner(t, team, "release")})
+
+	const application, specific = asn1.ClassApplication, asn1.ClassContextSpecific
+	tagged := func(class, tag int, content ...[]byte) []byte {
+		return encoded(asn1.RawValue{Class: class, Tag: tag, IsCompound: true, Bytes: bytes.Join(content, nil)})
 	}
-	own := signer.certificate().CRLDistributionPoints[0]
+	called := func(class, tag int, text string) []byte {
+		return encoded(asn1.RawValue{Class: class, Tag: tag, Bytes: []byte(text)})
+	}
+	point := func(content ...[]byte) []pkix.Extension {
+		return of(28, scope{Point: asn1.RawValue{FullBytes: tagged(specific, 0, content...)}})
+	}
+	at := func(names ...[]byte) []pkix.Extension { return point(tagged(specific, 0, names...)) }
+	address := signer.certificate().CRLDistributionPoints[0]
+	own, other := called(specific, 6, address), called(specific, 6, address+"/2")
 	for _, row := range []struct {
 		reason     string
+		looked     attest.Evidence // whose certificate is looked up
 		extensions []pkix.Extension
 		isGood     bool
 	}{
-		{"all certificates", nil, true},
-		{"all certificates, it says", []pkix.Extension{of(28, scope{})}, true},
-		{"what is no certificate authority", []pkix.Extension{of(28, scope{OnlyUser: true})}, true},
-		{"those of this address", []pkix.Extension{of(28, scope{Point: at(own)})}, true},
-		{"those of another address", []pkix.Extension{of(28, scope{Point: at(own + "/2")})}, false},
-		{"those of a name that is no address", []pkix.Extension{of(28, scope{Point: wrapped(0, true, wrapped(1, true, nil).FullBytes)})}, false},
-		{"certificate authorities", []pkix.Extension{of(28, scope{OnlyCA: true})}, false},
-		{"some reasons", []pkix.Extension{of(28, scope{Reasons: asn1.BitString{Bytes: []byte{0x40}, BitLength: 2}})}, false},
-		{"others' certificates", []pkix.Extension{of(28, scope{Indirect: true})}, false},
-		{"attributes", []pkix.Extension{of(28, scope{OnlyAttribute: true})}, false},
-		{"what cannot be read", []pkix.Extension{of(28, "text")}, false},
-		{"what is new since another list", []pkix.Extension{of(27, big.NewInt(1))}, false},
+		{"all certificates", user, nil, true},
+		{"all certificates, it says", user, of(28, scope{}), true},
+		{"all certificates, it says, and something behind", user, of(28, scope{}, 5, 0), false},
+		{"all certificates, also authorities'", authority, of(28, scope{}), true},
+		{"what is no certificate authority", user, of(28, scope{OnlyUser: true}), true},
+		{"what is no certificate authority, as this one is", authority, of(28, scope{OnlyUser: true}), false},
+		{"certificate authorities", authority, of(28, scope{OnlyCA: true}), true},
+		{"certificate authorities, as this is none", user, of(28, scope{OnlyCA: true}), false},
+		{"those of this address", user, at(own), true},
+		{"those of this address, too", user, at(other, own), true},
+		{"those of another address", user, at(other), false},
+		{"those of a host that is called as the address", user, at(called(specific, 2, address)), false},
+		{"those of a name of another class", user, at(called(application, 6, address)), false},
+		{"those of this address and of what cannot be read", user, at(own, own[:2]), false},
+		{"those of no name", user, at(), false},
+		{"those of a point without names", user, point(), false},
+		{"those of a name within the issuer's", user, point(tagged(specific, 1, own)), false},
+		{"those of names of another class", user, point(tagged(application, 0, own)), false},
+		{"some reasons", user, of(28, scope{Reasons: asn1.BitString{Bytes: []byte{0x40}, BitLength: 2}}), false},
+		{"others' certificates", user, of(28, scope{Indirect: true}), false},
+		{"attributes", user, of(28, scope{OnlyAttribute: true}), false},
+		{"what cannot be read", user, of(28, "text"), false},
+		{"what is new since another list", user, of(27, big.NewInt(1)), false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			server.set(func(r *registrar) {
@@ -132,7 +191,7 @@ func TestWhatAListSpeaksOf(t *testing.T) {
 			})
 			verifier := newVerifier(t, asking)
 			for range 2 { // the second time from memory
-				if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); (err == nil) != row.isGood {
+				if _, err := verifier.Verify(t.Context(), pinned(t, manifest), row.looked, trusting(ca)); (err == nil) != row.isGood {
 					t.Errorf("%v", err)
 				}
 			}
@@ -160,6 +219,163 @@ func TestASpoiltAnswerIsNotKept(t *testing.T) {
 		_, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
 		if (err == nil) != row.isGood || !row.isGood && codeOf(t, err) != verify.Revoked {
 			t.Errorf("%s, and then the signer is revoked: %v", row.reason, err)
+		}
+	}
+}
+
+// TestAnAnswerIsToItsQuestion: an honest answer about another certificate of the chain is none,
+// and is not kept either where a list answers in its place.
+func TestAnAnswerIsToItsQuestion(t *testing.T) {
+	ca := newCA(t, "root")
+	team := issue(t, ca, &x509.Certificate{
+		Subject: name("team"), SerialNumber: big.NewInt(12), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	})
+	server, list := newRegistrar(t, team), newRegistrar(t, team) // the list is of yesterday
+	good := sign(t, order{by: newSigner(t, team, "release", server.naming("ocsp"), list.naming("crl"))})
+	next := time.Now().Add(time.Hour)
+	for _, row := range []struct {
+		reason string
+		said   word
+		isGood bool
+	}{
+		{"about the signer", word{ca: team, by: team, isBare: true, serial: serial, next: next}, true},
+		{"about the signer's issuer", word{ca: ca, by: ca, serial: big.NewInt(12), next: next}, false},
+	} {
+		verifier := newVerifier(t, asking)
+		said := row.said.der(t)
+		server.set(func(r *registrar) { r.respond = answering(said) })
+		if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); err != nil {
+			t.Fatalf("%s: %v", row.reason, err)
+		}
+		said = word{ca: team, by: team, isBare: true, serial: serial, next: next, status: ocsp.Revoked}.der(t)
+		server.set(func(r *registrar) { r.respond = answering(said) })
+		_, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
+		if (err == nil) != row.isGood || !row.isGood && codeOf(t, err) != verify.Revoked {
+			t.Errorf("%s, and then the signer is revoked: %v", row.reason, err)
+		}
+	}
+}
+
+// TestAChainIsAskedAbout: each certificate of it needs an answer of its own.
+func TestAChainIsAskedAbout(t *testing.T) {
+	ca := newCA(t, "root")
+	server := newRegistrar(t, ca)
+	between := &x509.Certificate{Subject: name("team"), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	server.naming("ocsp")(between)
+	team := issue(t, ca, between)
+	good := sign(t, order{by: newSigner(t, team, "release")})
+	next := time.Now().Add(time.Hour)
+	for _, row := range []struct {
+		reason string
+		said   word
+		isGood bool
+	}{
+		{"of the issuer about the issued", word{ca: ca, by: ca, serial: serial, next: next}, true},
+		{"of the issued about itself", word{ca: team, by: team, serial: serial, next: next}, false},
+		{"of the issued about itself, without a certificate", word{ca: team, by: team, isBare: true, serial: serial, next: next}, false},
+		{"of the issuer about another", word{ca: ca, by: ca, serial: big.NewInt(1), next: next}, false},
+	} {
+		said := row.said.der(t)
+		server.set(func(r *registrar) { r.respond = answering(said) })
+		_, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
+		if (err == nil) != row.isGood || !row.isGood && image.KindOf(err) != image.Unavailable {
+			t.Errorf("an answer %s: %v", row.reason, err)
+		}
+	}
+}
+
+// TestAddressesOfResponders: the question is found in whatever address a certificate names.
+func TestAddressesOfResponders(t *testing.T) {
+	ca := newCA(t, "root")
+	server := newRegistrar(t, ca)
+	for _, address := range []string{"", "/", "/ocsp", "/ocsp/", "/ocsp/a%2Fb", "/ocsp?team=1", "/ocsp/?team=a/b"} {
+		good := sign(t, order{by: newSigner(t, ca, "release", server.naming("ocsp"), func(c *x509.Certificate) { c.OCSPServer = []string{server.URL + address} })})
+		for status, want := range map[int]verify.Code{ocsp.Good: "", ocsp.Revoked: verify.Revoked} {
+			said := word{ca: ca, by: ca, serial: serial, next: time.Now().Add(time.Hour), status: status}.der(t)
+			server.set(func(r *registrar) { r.respond = answering(said) })
+			_, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
+			if got := codeOf(t, err); got != want {
+				t.Errorf("%q: code %q (%v), want %q", address, got, err, want)
+			}
+		}
+	}
+}
+
+// TestARedirectKeepsTheQuestion: what is answered after a redirect is kept for the question
+// that was asked, and not for the one that it was redirected to.
+func TestARedirectKeepsTheQuestion(t *testing.T) {
+	ca := newCA(t, "root")
+	server := newRegistrar(t, ca)
+	first, second := big.NewInt(1), big.NewInt(2)
+	numbered := func(serial *big.Int) func(*x509.Certificate) {
+		return func(c *x509.Certificate) { c.SerialNumber = serial }
+	}
+	one := sign(t, order{by: newSigner(t, ca, "one", server.naming("ocsp"), numbered(first))})
+	two := newSigner(t, ca, "two", server.naming("ocsp"), numbered(second))
+	question, err := ocsp.CreateRequest(two.certificate(), ca.certificate(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	honest := func(serial *big.Int, status int) []byte {
+		return word{ca: ca, by: ca, serial: serial, next: time.Now().Add(time.Hour), status: status}.der(t)
+	}
+	for _, row := range []struct{ reason, to string }{
+		{"to another address", "/ocsp/elsewhere"},
+		{"to the question about another certificate", "/ocsp/" + url.QueryEscape(base64.StdEncoding.EncodeToString(question))},
+	} {
+		verifier := newVerifier(t, asking)
+		said := honest(first, ocsp.Good)
+		server.set(func(r *registrar) {
+			r.asked = map[string]int{}
+			r.respond = func(w http.ResponseWriter, request *http.Request) {
+				if request.URL.EscapedPath() == row.to {
+					_, _ = w.Write(said)
+					return
+				}
+				http.Redirect(w, request, row.to, http.StatusFound)
+			}
+		})
+		for range 2 { // the second time from memory
+			if _, err := verifier.Verify(t.Context(), pinned(t, manifest), one, trusting(ca)); err != nil || server.requests() != 2 {
+				t.Errorf("%s: %v, %d requests; want 2", row.reason, err, server.requests())
+			}
+		}
+		said = honest(second, ocsp.Revoked)
+		server.set(func(r *registrar) { r.respond = answering(said) })
+		_, err := verifier.Verify(t.Context(), pinned(t, manifest), sign(t, order{by: two}), trusting(ca))
+		if codeOf(t, err) != verify.Revoked {
+			t.Errorf("%s, and then the other is revoked: %v", row.reason, err)
+		}
+	}
+}
+
+// TestAnAnswerEndsWithItsResponder: nothing rests on it for longer than on the certificate
+// that signed it.
+func TestAnAnswerEndsWithItsResponder(t *testing.T) {
+	ca := newCA(t, "root")
+	server := newRegistrar(t, ca)
+	good := sign(t, order{by: newSigner(t, ca, "release", server.naming("ocsp"))})
+	soon, later := time.Now().Add(time.Hour).Truncate(time.Second), time.Now().Add(2*time.Hour).Truncate(time.Second)
+	for _, row := range []struct {
+		reason          string
+		responder, next time.Time
+		isBare          bool
+	}{
+		{"the answer ends first", later, soon, false},
+		{"the responder's certificate ends first", soon, later, false},
+		{"the CA's own answer, without a certificate", time.Time{}, soon, true},
+	} {
+		by := ca
+		if !row.isBare {
+			by = newSigner(t, ca, "responder", func(c *x509.Certificate) {
+				c.ExtKeyUsage, c.NotAfter = []x509.ExtKeyUsage{x509.ExtKeyUsageOCSPSigning}, row.responder
+			})
+		}
+		said := word{ca: ca, by: by, isBare: row.isBare, serial: serial, next: row.next}.der(t)
+		server.set(func(r *registrar) { r.respond = answering(said) })
+		fact, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
+		if err != nil || !fact.Expires.Equal(soon) {
+			t.Errorf("%s: %v, the fact expires %s, want %s", row.reason, err, fact.Expires, soon)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package notation
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -36,11 +35,8 @@ type revocationClient struct {
 	memory    *cache.Cache[question, *answer]
 }
 
-// question names what was asked: a method, a URL and the hash of a body.
-type question struct {
-	method, url string
-	body        [sha256.Size]byte
-}
+// question names what was asked: a method and a URL, which says all.
+type question struct{ method, url string }
 
 // answer is what a server said, to be kept until next. Exactly one of body
 // (OCSP) and list (CRL) is set.
@@ -219,17 +215,14 @@ func (k *asking) httpClient(transport http.RoundTripper) *http.Client {
 // RoundTrip implements http.RoundTripper for OCSP: it answers from memory or
 // asks, and takes note of the answer.
 func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
-	asked := question{method: request.Method, url: request.URL.String()}
-	if request.GetBody != nil {
-		body, err := request.GetBody()
-		if err != nil {
-			return nil, err
-		}
-		sent, err := io.ReadAll(body)
-		if err != nil {
-			return nil, err
-		}
-		asked.body = sha256.Sum256(sent)
+	first := request
+	for first.Response != nil { // redirected: whoever does that must not choose which question it answers
+		first = first.Response.Request
+	}
+	asked := question{method: first.Method, url: first.URL.String()}
+	certificate, issuer, err := k.about(first.URL.EscapedPath())
+	if err != nil {
+		return nil, err
 	}
 	if known, ok := k.client.memory.Get(asked); ok {
 		k.hear(asked, known)
@@ -239,8 +232,12 @@ func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 		}, nil
 	}
 	response, err := k.client.RoundTrip(request)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return response, err
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		response.Request = request
+		return response, nil
 	}
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
@@ -248,16 +245,16 @@ func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
-	proved, err := vouched(body, k.chain, time.Now())
-	switch {
-	case err != nil:
+	proved, err := vouched(body, certificate, issuer, time.Now())
+	if err != nil { // notation may ask for a list in its place
 		return nil, err
-	case proved == nil: // notation says what is wrong with it, and may ask for a list in its place
-		return response, nil
 	}
 	heard := &answer{body: body, next: time.Now().Add(unknownLife)}
 	if !proved.NextUpdate.IsZero() {
 		heard.next = proved.NextUpdate
+	}
+	if by := proved.Certificate; by != nil && by.NotAfter.Before(heard.next) {
+		heard.next = by.NotAfter
 	}
 	k.hear(asked, heard)
 	return response, nil
