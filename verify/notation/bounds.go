@@ -10,9 +10,12 @@ const (
 	// maxChain: root, two intermediates and a leaf are common; each certificate
 	// costs a signature check and up to two questions about revocation.
 	maxChain = 10
-	// maxAnswer bounds an OCSP answer or a CRL. The largest known CRLs have
-	// less than 16 MiB.
+	// maxAnswer bounds a CRL. The largest known have less than 16 MiB.
 	maxAnswer = 16 << 20
+	// maxOCSPAnswer bounds an OCSP answer, of which notation reads no more. About
+	// 4 KiB are common. It brings the key that it is to be proved with, and a key
+	// of 80 KiB takes half a minute.
+	maxOCSPAnswer = 20 << 10
 	// maxRemembered bounds the memory for answers about revocation, of which
 	// parsed CRLs take about four times their size.
 	maxRemembered   = 64 << 20

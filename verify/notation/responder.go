@@ -36,8 +36,7 @@ func (k *asking) about(path string) (certificate, issuer *x509.Certificate, err 
 // vouched reads an OCSP answer about a certificate. It refuses one that is not signed in the
 // issuer's name, and one that is signed by a certificate which is no responder's (RFC 6960,
 // 4.2.2.2): the issuer's own key may answer, and whom the issuer made a responder. What is
-// not proved here must not reach notation, which reads the first 20 KiB alone, and so may
-// find a proof where the whole is none.
+// not proved here must not reach notation, which may read it in another way.
 func vouched(body []byte, certificate, issuer *x509.Certificate, now time.Time) (*ocsp.Response, error) {
 	answer, err := ocsp.ParseResponseForCert(body, certificate, issuer)
 	if err != nil {

@@ -239,7 +239,7 @@ func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 		response.Request = request
 		return response, nil
 	}
-	body, err := io.ReadAll(response.Body)
+	body, err := io.ReadAll(bounded(response.Body, maxOCSPAnswer))
 	_ = response.Body.Close()
 	if err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ func (c *revocationClient) RoundTrip(request *http.Request) (*http.Response, err
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &boundedBody{ReadCloser: response.Body, left: maxAnswer}
+	response.Body = bounded(response.Body, maxAnswer)
 	return response, nil
 }
 
@@ -307,7 +307,11 @@ func (c *revocationClient) RoundTrip(request *http.Request) (*http.Response, err
 // had been read.
 type boundedBody struct {
 	io.ReadCloser
-	left int64
+	most, left int64
+}
+
+func bounded(body io.ReadCloser, most int64) *boundedBody {
+	return &boundedBody{ReadCloser: body, most: most, left: most}
 }
 
 // Read implements io.Reader.
@@ -316,7 +320,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return n, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+		return n, fmt.Errorf("the answer has more than %d bytes", b.most)
 	}
 	return n, err
 }
