@@ -126,12 +126,20 @@ func TestNested(t *testing.T) {
 // TestMisspelt: what is not there makes "not" hold for everything.
 func TestMisspelt(t *testing.T) {
 	for policy, want := range map[string]string{
-		"isCompliant { not input.predicates.bad }":                    "there is no input.predicates",
-		"isCompliant { not input[\"predicates\"].bad }":               "there is no input",
-		"isCompliant { not input.predicate.bad }":                     "",
-		"isCompliant { x := input; not x.bad }":                       "",
-		"isCompliant { strings.reverse(input.predicate.a) == \"b\" }": "",
-		"isCompliant { k := \"predicate\"; not input[k].bad }":        "",
+		"isCompliant { not input.predicates.bad }":                                      "there is no input.predicates",
+		"isCompliant { not input[\"predicates\"].bad }":                                 "there is no input",
+		"isCompliant { not input.predicate.bad }":                                       "",
+		"isCompliant { x := input; not x.bad }":                                         "input as a whole may be about what there is not: name its members",
+		"isCompliant { x := input.predicate; not x.bad }":                               "",
+		"isCompliant { strings.reverse(input.predicate.a) == \"b\" }":                   "",
+		"isCompliant { k := \"predicate\"; not input[k].bad }":                          "input[k].bad may be about what there is not: write out the name",
+		"isCompliant { k := \"a\"; not input.predicate[k].bad }":                        "",
+		"isCompliant { not object.get(input, \"predicates\", false) }":                  "as a whole",
+		"isCompliant { not object.get(input.predicate, \"a\", false) }":                 "",
+		"ok { not input.predicate.bad }\nisCompliant { ok with input as {} }":           "as a whole",
+		"ok { not input.predicate.bad }\nisCompliant { ok with input.predicate as {} }": "",
+		"isCompliant { input[_].bad }":                                                  "write out the name",
+		"isCompliant { input.predicate[_].bad }":                                        "",
 	} {
 		_, err := rego.Compile("package sigstore\n"+policy, rego.Options{Members: []string{"predicate", "predicateType"}})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

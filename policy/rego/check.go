@@ -1,7 +1,6 @@
 package rego
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +21,9 @@ func forbidden(b *ast.Builtin, clock bool) bool {
 		if strings.HasPrefix(b.Name, prefix) {
 			return true
 		}
+	}
+	if _, is := stricter[b.Name]; is {
+		return true
 	}
 	switch b.Name {
 	case clockName:
@@ -83,10 +85,11 @@ func comprehensions(node any) int {
 	return deepest
 }
 
-// speaks refuses what could be about an absent member: input as a whole, one of
-// its members whose name is not written out, and the absent ones.
+// speaks refuses what could be about an absent or misspelt member: input as a whole, one
+// of its members whose name is not written out, and the absent and misspelt ones.
 func speaks(m *ast.Module, options Options) (err error) {
 	var seen, followed int
+	named := len(options.Absent) > 0 || len(options.Members) > 0
 	ast.WalkTerms(m, func(t *ast.Term) bool {
 		if v, _ := t.Value.(ast.Var); v.Equal(ast.InputRootDocument.Value) {
 			seen++
@@ -98,9 +101,8 @@ func speaks(m *ast.Module, options Options) (err error) {
 		followed++
 		name, ok := ref[1].Value.(ast.String)
 		switch {
-		case !ok && len(options.Absent) > 0:
-			err = fmt.Errorf("%s: %s may be about %s, which is not handed on: write out the name", t.Location, ref, strings.Join(options.Absent, " or "))
-		case !ok:
+		case !ok && named:
+			err = fmt.Errorf("%s: %s may be about %s: write out the name", t.Location, ref, unheard(options))
 		case len(options.Members) > 0 && !slices.Contains(options.Members, string(name)) && !slices.Contains(options.Absent, string(name)):
 			err = fmt.Errorf("%s: there is no %s: input has %s", t.Location, ref, strings.Join(options.Members, ", "))
 		case slices.Contains(options.Absent, string(name)):
@@ -108,10 +110,18 @@ func speaks(m *ast.Module, options Options) (err error) {
 		}
 		return false
 	})
-	if err == nil && seen > followed && len(options.Absent) > 0 {
-		err = errors.New("input as a whole is more than what is handed on: name its members")
+	if err == nil && seen > followed && named {
+		err = fmt.Errorf("input as a whole may be about %s: name its members", unheard(options))
 	}
 	return err
+}
+
+// unheard says what of input a policy that does not name it may be about, in vain.
+func unheard(options Options) string {
+	if len(options.Absent) == 0 {
+		return "what there is not"
+	}
+	return strings.Join(options.Absent, " or ") + ", which is not handed on"
 }
 
 // depth returns how deep the brackets of a text are nested, those in texts and

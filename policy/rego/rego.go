@@ -47,7 +47,8 @@ type Options struct {
 	// AbsentWhy says why, for messages.
 	AbsentWhy string
 	// Members are all that the documents may have; none means any. A policy that speaks
-	// of another one is refused: it is misspelt, and "not" would hold for everything.
+	// of another one, or of input as a whole, is refused: it may be misspelt, and "not"
+	// would hold for everything.
 	Members []string
 	// Now is the clock of time.now_ns; nil means that policies have none.
 	Now func() time.Time
@@ -81,6 +82,9 @@ func Compile(text string, options Options) (*Condition, error) {
 	if err := check(parsed, options); err != nil {
 		return nil, err
 	}
+	if err := order(parsed); err != nil {
+		return nil, err
+	}
 	c := &Condition{limit: options.Time, running: make(chan struct{}, maxRunning)}
 	if c.limit <= 0 {
 		c.limit = maxTime
@@ -90,13 +94,13 @@ func Compile(text string, options Options) (*Condition, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
 	defer cancel()
-	c.query, err = rego.New(
+	c.query, err = rego.New(append(functions(),
 		rego.Query("x = data."+module+"."+answer),
 		rego.ParsedModule(parsed),
 		rego.SetRegoVersion(ast.RegoV0),
 		rego.Capabilities(capabilities(options.Now != nil)),
 		rego.StrictBuiltinErrors(true),
-	).PrepareForEval(ctx)
+	)...).PrepareForEval(ctx)
 	if err != nil {
 		return nil, words(err)
 	}
@@ -107,8 +111,8 @@ func Compile(text string, options Options) (*Condition, error) {
 // time.
 func (c *Condition) Timeless() bool { return c.now == nil }
 
-// Holds reports whether the policy holds for the data, decoded JSON. When it does
-// not, why is the policy's own error, if it has one.
+// Holds reports whether the policy holds for the data, decoded JSON, such as by Decode.
+// When it does not, why is the policy's own error, if it has one.
 func (c *Condition) Holds(data any) (holds bool, why string, err error) {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -117,7 +121,11 @@ func (c *Condition) Holds(data any) (holds bool, why string, err error) {
 	if len(text) > maxData {
 		return false, "", fmt.Errorf("the data of %d bytes exceeds the bound of %d", len(text), maxData)
 	}
-	input, err := ast.ValueFromReader(strings.NewReader(string(text)))
+	exact, err := Decode(text)
+	if err != nil {
+		return false, "", err
+	}
+	input, err := ast.InterfaceToValue(exact)
 	if err != nil {
 		return false, "", err
 	}

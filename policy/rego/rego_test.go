@@ -35,6 +35,8 @@ func TestHolds(t *testing.T) {
 		{results, `{"predicate":{"score":9}}`, true, "", "results"},
 		{results, `{"predicate":{"score":1}}`, false, "the score is too low", "the policy's own error"},
 		{"isCompliant[r] { input.predicate.list[_] == 1; r := {\"result\": true} }", `{"predicate":{"list":[]}}`, false, "no result", "no results"},
+		{"isCompliant[r] { r := {\"result\": true} }\nisCompliant[r] { r := {\"result\": input.predicate.score == 7} }", `{"predicate":{}}`, true, "", "a result that is undefined"},
+		{"default ok = false\nok { input.predicate.score == 7 }\nisCompliant[r] { r := {\"result\": true} }\nisCompliant[r] { r := {\"result\": ok} }", `{"predicate":{}}`, false, "not true", "a result with a default"},
 		{"isCompliant[r] { r := {\"result\": true} }\nisCompliant[r] { r := {\"result\": false} }", `{}`, false, "not true", "one of two results"},
 		{"isCompliant[r] { r := {\"result\": false, \"error\": \"\"} }", `{}`, false, "not true", "an error without words"},
 		{"isCompliant[r] { r := {\"result\": false, \"error\": 1} }", `{}`, false, "not true", "an error that is no text"},
@@ -149,6 +151,25 @@ func TestEveryMember(t *testing.T) {
 	}
 }
 
+// TestAnyMember: where neither members nor absent ones are known, nothing is misspelt.
+func TestAnyMember(t *testing.T) {
+	for _, rule := range []string{"isCompliant { x := input; x.a == 1 }", "isCompliant { k := \"a\"; input[k] == 1 }", "isCompliant { input[_] == 1 }"} {
+		for _, options := range []rego.Options{{}, {Members: []string{"a"}}, {Absent: []string{"b"}}} {
+			known := len(options.Members)+len(options.Absent) > 0
+			condition, err := rego.Compile("package sigstore\n"+rule, options)
+			if known != (err != nil) || err != nil && !strings.Contains(err.Error(), "may be about") {
+				t.Errorf("%s: known %t, %v", rule, known, err)
+			}
+			if err != nil {
+				continue
+			}
+			if held, _, err := condition.Holds(map[string]any{"a": 1}); !held || err != nil {
+				t.Errorf("%s: held %t, %v", rule, held, err)
+			}
+		}
+	}
+}
+
 // TestFailure: what goes wrong in time is not called slow.
 func TestFailure(t *testing.T) {
 	condition, err := rego.Compile("package sigstore\nisCompliant { to_number(input.x) == 1 }", rego.Options{Time: time.Minute})
@@ -245,6 +266,8 @@ func TestData(t *testing.T) {
 		{"the most", "", strings.Repeat("x", 16<<20-2)},
 		{"a byte more", "exceeds the bound", strings.Repeat("x", 16<<20-1)},
 		{"what JSON has no word for", "unsupported type", make(chan int)},
+		{"a large number", "", json.RawMessage("1e308")},
+		{"a number beyond all", "is no number", json.RawMessage("1e309")},
 	} {
 		held, _, err := condition.Holds(c.data)
 		if held != (c.want == "") || (err == nil) != held || err != nil && !strings.Contains(err.Error(), c.want) {

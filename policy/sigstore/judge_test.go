@@ -219,6 +219,48 @@ func TestConditionThatCannotBeAsked(t *testing.T) {
 	}
 }
 
+// TestExactNumbers: integers past 2^53 reach policies as they are written.
+func TestExactNumbers(t *testing.T) {
+	const (
+		even = `{"n":9007199254740992,"f":10.0}`
+		odd  = `{"n":9007199254740993,"f":10.0}`
+	)
+	for _, c := range []struct {
+		reason, policy   string
+		holds, fails, no string
+	}{
+		{"Rego", regoPolicy("input.predicate.n == 9007199254740993; input.predicate.f == 10"), odd, even, `{"n":1e400}`},
+		{"Rego, in an order", regoPolicy("input.predicate.n < 9007199254740993; input.predicate.f > 9"), even, odd, `{"n":"1","f":10}`},
+		{"CUE", "{type: cue, data: 'predicate: {n: 9007199254740993, f: 10}'}", odd, even, `{"n":1e400}`},
+		{"CUE, in an order", "{type: cue, data: 'predicate: {n: <9007199254740993, f: int & >9}'}", even, odd, `{`},
+	} {
+		check := only(t, compile(t, sigstore.Options{}, head+"  authorities: [{key: {data: $KEY}, attestations: [{name: a, predicateType: vuln, policy: "+c.policy+"}]}]\n"))
+		asked, is := check.Attestations[0].Condition.(interface {
+			HoldsText(predicate []byte) (bool, string, error)
+		})
+		if !is {
+			t.Fatal("a condition that cannot be asked about a text")
+		}
+		for text, want := range map[string]bool{c.holds: true, c.fails: false} {
+			if holds, why, err := asked.HoldsText([]byte(text)); holds != want || err != nil {
+				t.Errorf("%s: %s: %t %s, %v", c.reason, text, holds, why, err)
+			}
+		}
+		if holds, _, err := asked.HoldsText([]byte(c.no)); holds || err == nil {
+			t.Errorf("%s: %s holds %t, and can be asked about", c.reason, c.no, holds)
+		}
+	}
+	// What an authority proved is shown to the policy over all by what its statements say.
+	spec := "  policy: " + regoPolicy("count(input.authorityMatches.a.attestations.scan) == 1") + "\n" +
+		"  authorities: [{name: a, key: {data: $KEY}, attestations: [{name: scan, predicateType: vuln, policy: " + regoPolicy("input.predicate.n <= 9007199254740992") + "}]}]\n"
+	check := only(t, compile(t, sigstore.Options{}, head+spec))
+	for text, want := range map[string]policy.Result{even: policy.Pass, odd: policy.Fail} {
+		if d := decide(t, check, answers(proof{"authorities[0].key", vulnType, text})); d.Result != want {
+			t.Errorf("%s: %s %+v; want %s", text, d.Result, d.Reasons, want)
+		}
+	}
+}
+
 func config(platform, user string) policy.ImageManifest {
 	os, architecture, _ := strings.Cut(platform, "/")
 	architecture, variant, _ := strings.Cut(architecture, "/")

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/rego"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -113,8 +113,8 @@ func proved(by policy.Requirement, condition policy.Condition, about policy.Ques
 				out = append(out, f)
 				continue
 			}
-			var predicate any
-			if err := json.Unmarshal(f.Statement.Predicate, &predicate); err != nil {
+			predicate, err := rego.Decode(f.Statement.Predicate)
+			if err != nil {
 				return nil, fmt.Errorf("the statement %s: %w", f.Origin, err)
 			}
 			holds, _, err := condition.Holds(predicate)

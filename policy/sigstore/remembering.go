@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/rego"
 )
 
 // maxRemembered bounds the data whose answers a condition remembers: twice as many
@@ -39,14 +40,14 @@ func (r *remembering) Holds(data any) (bool, string, error) {
 	return r.holdsText(text)
 }
 
-// holdsText asks about JSON.
+// holdsText asks about JSON, with its integers as they are written.
 func (r *remembering) holdsText(text []byte) (bool, string, error) {
 	key := sha256.Sum256(text)
 	if known, ok := r.recall(key); r.timeless && ok {
 		return known.holds, known.why, nil
 	}
-	var data any
-	if err := json.Unmarshal(text, &data); err != nil {
+	data, err := rego.Decode(text)
+	if err != nil {
 		return false, "", err
 	}
 	holds, why, err := r.inner.Holds(data)
@@ -92,4 +93,14 @@ type ofStatement struct {
 // Holds asks about the statement.
 func (c ofStatement) Holds(predicate any) (bool, string, error) {
 	return c.inner.Holds(map[string]any{"predicateType": c.predicateType, "predicate": predicate})
+}
+
+// HoldsText asks about the statement whose predicate is written so, with its integers
+// past 2^53, which a predicate that was decoded to float64 has lost.
+func (c ofStatement) HoldsText(predicate []byte) (bool, string, error) {
+	data, err := rego.Decode(predicate)
+	if err != nil {
+		return false, "", err
+	}
+	return c.Holds(data)
 }
