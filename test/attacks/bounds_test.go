@@ -1,10 +1,16 @@
 package attacks
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/asn1"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"strings"
+	"testing"
 	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -96,11 +102,49 @@ func boundAttacks() []attack {
 			s.refused(evil.Name, policy.TooMuch, code(verify.UntrustedChain))
 			s.cheap(time.Since(began))
 		}),
+		row("key-of-eighty-kibibytes", "The signature's log entry brings an RSA key of 80 KiB, and a proof by it takes half a minute. It is denied before anybody computes with it.", "CVE-2023-29409", crowded(beside("dev.sigstore.cosign/bundle", longKey), code(verify.Malformed))),
+		row("timestamp-read-for-years", "The signature's timestamp has elements that exceed those which they are in, so that who reads BER reads them again for each. It is denied before anybody does.", "BER whose elements overlap", crowded(beside("dev.sigstore.cosign/rfc3161timestamp", exceeding), code(verify.Malformed))),
 		row("endless-manifest", "Manifests do not end. The request ends, and denies.", "GHSA-88jx-383q-w4qc, CVE-2024-29902", crowded(fault(registrytest.Manifest, registrytest.Endless()), unable()...)),
 		row("endless-referrers", "The list of referrers does not end. The request ends, and denies.", "GHSA-95pr-fxf5-86gv, CVE-2024-29903; CVE-2023-42813", crowded(fault(registrytest.Referrers, registrytest.Endless()), unable()...)),
 		row("bomb", "The list of referrers is compressed, and unpacks to a gibibyte. The request ends, and denies.", "gzip bombs; GHSA-95pr-fxf5-86gv", crowded(fault(registrytest.Referrers, registrytest.GzipBomb(bombs)))),
 		row("bomb-of-a-manifest", "A manifest is compressed, and unpacks to a gibibyte. The request ends, and denies.", "gzip bombs; GHSA-88jx-383q-w4qc", crowded(fault(registrytest.Manifest, registrytest.GzipBomb(bombs)))),
 	}
+}
+
+// beside signs by the key, with an annotation of the attacker's.
+func beside(annotation string, content func(t testing.TB) object) func(*scene, gatetest.Image) {
+	return func(s *scene, image gatetest.Image) {
+		claim := by(s.key)
+		claim.Image = &verifytest.SimpleSigning{Reference: image.Repository, Digest: image.Manifest.Digest}
+		layer := must(s.Sigstore.Layer(claim))(s.t)
+		layer.Annotations[annotation] = string(must(json.Marshal(content(s.t)))(s.t))
+		s.check(s.PutLegacy(image, ".sig", layer))
+	}
+}
+
+// longKey is a log entry of a key of 80 KiB, and of a signature as long.
+func longKey(t testing.TB) object {
+	const size = 80 << 10
+	key := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: must(x509.MarshalPKIXPublicKey(verifytest.LongKey(size * 8)))(t)})
+	body := must(json.Marshal(object{"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": object{
+		"data":      object{"hash": object{"algorithm": "sha256", "value": strings.Repeat("00", sha256.Size)}},
+		"signature": object{"content": append([]byte{0}, bytes.Repeat([]byte{1}, size-1)...), "publicKey": object{"content": key}},
+	}}))(t)
+	return object{"SignedEntryTimestamp": []byte{0}, "Payload": object{"body": body, "logID": "00", "logIndex": 1, "integratedTime": time.Now().Unix()}}
+}
+
+// exceeding is a timestamp of 140 bytes: each element says that it ends before what it has
+// in it.
+func exceeding(t testing.TB) object {
+	const elements = 31
+	var token []byte
+	for i := range elements {
+		token = append(token, 0x30, 2, 0x30, byte(4*(elements-i)-2))
+	}
+	return object{"SignedRFC3161Timestamp": must(asn1.Marshal([]asn1.RawValue{
+		{Tag: asn1.TagSequence, IsCompound: true, Bytes: []byte{asn1.TagInteger, 1, 0}},
+		{Tag: asn1.TagSequence, IsCompound: true, Bytes: append(token, asn1.TagNull, 0)},
+	}))(t)}
 }
 
 func thousandBundles(s *scene, image gatetest.Image) {

@@ -250,6 +250,7 @@ func TestMalformed(t *testing.T) {
 		"nothing in it":    []byte("{}"),
 		"v0.4":             bytes.Replace(good.Payload, []byte("bundle.v0.3+json"), []byte("bundle.v0.4+json"), 1),
 		"unknown field":    edit(func(d map[string]any) { d["surprise"] = true }),
+		"and at its end":   edit(func(d map[string]any) { d["zurprise"] = true }),
 		"no material":      edit(func(d map[string]any) { delete(d, "verificationMaterial") }),
 		"no content":       edit(func(d map[string]any) { delete(d, "dsseEnvelope") }),
 		"many log entries": edit(many),

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"slices"
 
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	sgbundle "github.com/sigstore/sigstore-go/pkg/bundle"
 	sgverify "github.com/sigstore/sigstore-go/pkg/verify"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/internal/effort"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
@@ -138,11 +141,39 @@ func parse(payload []byte) (*sgbundle.Bundle, error) {
 	if len(payload) > MaxBundle {
 		return nil, fmt.Errorf("the bundle has %d bytes, more than the bound of %d", len(payload), MaxBundle)
 	}
-	entity := &sgbundle.Bundle{}
-	if err := entity.UnmarshalJSON(payload); err != nil {
+	content := &protobundle.Bundle{}
+	if err := protojson.Unmarshal(payload, content); err != nil {
 		return nil, err
 	}
-	return entity, nil
+	if err := measure(content.GetVerificationMaterial()); err != nil {
+		return nil, err
+	}
+	return sgbundle.NewBundle(content)
+}
+
+// measure refuses what would take long to compute with, which sigstore-go begins as it
+// reads a bundle.
+func measure(material *protobundle.VerificationMaterial) error {
+	certificates := append(material.GetX509CertificateChain().GetCertificates(), material.GetCertificate())
+	for _, c := range certificates {
+		if err := effort.Certificate(c.GetRawBytes()); err != nil {
+			return fmt.Errorf("a certificate: %w", err)
+		}
+	}
+	for _, entry := range material.GetTlogEntries() {
+		if err := effort.Entry(entry.GetCanonicalizedBody()); err != nil {
+			return err
+		}
+		if err := effort.Checkpoint(entry.GetInclusionProof().GetCheckpoint().GetEnvelope()); err != nil {
+			return err
+		}
+	}
+	for _, stamp := range material.GetTimestampVerificationData().GetRfc3161Timestamps() {
+		if err := effort.Timestamp(stamp.GetSignedTimestamp()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // policy binds a bundle to the artifact.

@@ -42,14 +42,14 @@ func (p *proof) open() error {
 	if err != nil {
 		return p.reject(verify.Malformed, fmt.Errorf("read envelope of media type %q: %w", p.evidence.MediaType, err))
 	}
+	if err := p.measure(); err != nil {
+		return err
+	}
 	content, err := parsed.Content()
 	if err != nil {
 		return p.reject(integrityCode(err), fmt.Errorf("read envelope: %w", err))
 	}
 	info := content.SignerInfo
-	if len(info.CertificateChain) > maxChain {
-		return p.bound(fmt.Errorf("the certificate chain has %d certificates, more than %d are not looked at", len(info.CertificateChain), maxChain))
-	}
 	for _, attribute := range info.SignedAttributes.ExtendedAttributes {
 		key := fmt.Sprint(attribute.Key)
 		switch {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 const (
@@ -107,8 +108,9 @@ func issue(t testing.TB, issuer *party, template *x509.Certificate) *party {
 // tspclient.Timestamper.
 type tsa struct {
 	*party
-	ca *party
-	at time.Time
+	ca     *party
+	at     time.Time
+	beside []*x509.Certificate // what travels along and signs nothing
 }
 
 func newTSA(t testing.TB, at time.Time, change ...func(*x509.Certificate)) *tsa {
@@ -145,6 +147,11 @@ func (s *tsa) Timestamp(_ context.Context, request *tspclient.Request) (*tspclie
 	answer, err := token.CreateResponseWithOpts(s.certificate(), s.key, crypto.SHA256)
 	if err != nil {
 		return nil, err
+	}
+	for _, c := range s.beside {
+		if answer, err = verifytest.WithCertificate(answer, c); err != nil {
+			return nil, err
+		}
 	}
 	var response tspclient.Response
 	return &response, response.UnmarshalBinary(answer)

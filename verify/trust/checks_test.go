@@ -19,6 +19,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 // padded is a text of a size.
@@ -29,6 +30,9 @@ func padded(text []byte, size int) []byte {
 func TestParseCertificates(t *testing.T) {
 	ca := issue(t, "root", true, nil)
 	block := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
+	certified := func(bits int) []byte {
+		return verifytest.Must(verifytest.CertificateOf(verifytest.LongKey(bits))).Raw
+	}
 	tests := []struct {
 		reason string
 		text   []byte
@@ -41,6 +45,8 @@ func TestParseCertificates(t *testing.T) {
 		{"three", pemOf(ca, ca, ca), false},
 		{"a certificate under another name", block("TRUSTED CERTIFICATE", ca.certificate.Raw), false},
 		{"no certificate under its name", block("CERTIFICATE", []byte("x")), false},
+		{"a key of 8192 bits", block("CERTIFICATE", certified(8192)), true},
+		{"one bit more", block("CERTIFICATE", certified(8193)), false},
 		{"nothing", []byte("\n"), false},
 	}
 	for _, test := range tests {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore/pkg/signature"
+
+	"github.com/quaymaster/quaymaster/verify/internal/effort"
 )
 
 // PublicKey is a key that is fit to be believed. It verifies signatures as
@@ -125,6 +127,9 @@ func checkStrength(key crypto.PublicKey) error {
 	case *rsa.PublicKey:
 		if bits := k.N.BitLen(); bits < minRSA {
 			return fmt.Errorf("public key: RSA of %d bits is too short; use at least %d", bits, minRSA)
+		}
+		if err := effort.Key(k); err != nil {
+			return fmt.Errorf("public key: %w", err)
 		}
 		return nil
 	case ed25519.PublicKey:

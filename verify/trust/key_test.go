@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 func encode(t testing.TB, kind string, der []byte, err error) []byte {
@@ -68,6 +69,8 @@ func TestParsePublicKey(t *testing.T) {
 		{"P-224", publicPEM(t, ecdsaKey(t, elliptic.P224()).Public()), "", "P-224"},
 		{"RSA of 2048 bits", publicPEM(t, long.Public()), "", ""},
 		{"RSA of 1024 bits", publicPEM(t, short.Public()), "", "too short"},
+		{"RSA of 8192 bits", publicPEM(t, verifytest.LongKey(8192)), "", ""},
+		{"RSA of one bit more", publicPEM(t, verifytest.LongKey(8193)), "", "public key: the RSA key of 8193 bits is longer than the bound of 8192"},
 		{"Ed25519", publicPEM(t, edPublic), "", ""},
 		{"sha224", good, "sha224", ""},
 		{"sha512", good, "sha512", ""},

@@ -6,10 +6,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+
+	"github.com/quaymaster/quaymaster/verify/internal/effort"
 )
 
 // ParseCertificates reads PEM certificates, at most most of them. Anything else
-// in the text is refused.
+// in the text is refused, and so is an RSA key of more than 8192 bits.
 func ParseCertificates(text []byte, most int) ([]*x509.Certificate, error) {
 	if len(text) > MaxPEM {
 		return nil, fmt.Errorf("certificates: %d bytes are more than the bound of %d", len(text), MaxPEM)
@@ -30,6 +32,9 @@ func ParseCertificates(text []byte, most int) ([]*x509.Certificate, error) {
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(certificates)+1, err)
+		}
+		if err := effort.Key(certificate.PublicKey); err != nil {
 			return nil, fmt.Errorf("certificate %d: %w", len(certificates)+1, err)
 		}
 		certificates = append(certificates, certificate)

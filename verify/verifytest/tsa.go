@@ -97,6 +97,9 @@ type Stamp struct {
 	// ForgedCertificate puts a certificate before the authority's in the token,
 	// with its name and the usage of timestamps, by a key of the forger's.
 	ForgedCertificate bool
+	// Beside is a certificate that is put before the authority's in the token, which no
+	// signature covers.
+	Beside *x509.Certificate
 }
 
 func (s *Sigstore) stamp(st Stamp, signature []byte, at time.Time) ([]byte, error) {
@@ -115,15 +118,16 @@ func (s *Sigstore) stamp(st Stamp, signature []byte, at time.Time) ([]byte, erro
 		HashedMessage: sum(crypto.SHA256, signature),
 		Certificates:  !st.NoCertificate,
 	}, at)
-	if err != nil || !st.ForgedCertificate {
+	first := st.Beside
+	switch {
+	case err != nil || (first == nil && !st.ForgedCertificate):
 		return response, err
+	case st.NoCertificate:
+		return nil, errors.New("stamp: NoCertificate and another certificate exclude each other")
+	case first == nil:
+		if first, err = tsa.forged(); err != nil {
+			return nil, err
+		}
 	}
-	if st.NoCertificate {
-		return nil, errors.New("stamp: NoCertificate and ForgedCertificate exclude each other")
-	}
-	first, err := tsa.forged()
-	if err != nil {
-		return nil, err
-	}
-	return withCertificate(response, first)
+	return WithCertificate(response, first)
 }

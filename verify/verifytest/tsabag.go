@@ -56,9 +56,9 @@ func timestampUsage() (pkix.Extension, error) {
 // its content, the signed data, its certificates.
 func bagPath() []int { return []int{1, 1, 0, 3} }
 
-// withCertificate puts a certificate first in the bag of a response. No signature covers
+// WithCertificate puts a certificate first in the bag of a response. No signature covers
 // the bag.
-func withCertificate(response []byte, first *x509.Certificate) ([]byte, error) {
+func WithCertificate(response []byte, first *x509.Certificate) ([]byte, error) {
 	return rewrite(response, bagPath(), func(bag []byte) []byte { return append(first.Raw[:len(first.Raw):len(first.Raw)], bag...) })
 }
 

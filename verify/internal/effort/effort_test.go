@@ -1,0 +1,385 @@
+package effort_test
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/digitorus/pkcs7"
+
+	"github.com/quaymaster/quaymaster/verify/internal/effort"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+// tooLong is one bit beyond the bound.
+const tooLong = effort.MaxRSA + 1
+
+// row is one measurement; it passes where nothing is said.
+type row[T any] struct {
+	reason string
+	of     T
+	says   string
+}
+
+func play[T any](t *testing.T, measure func(T) error, rows []row[T]) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.reason, func(t *testing.T) {
+			err := measure(r.of)
+			switch {
+			case r.says == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case r.says != "" && err == nil:
+				t.Errorf("it passed, want %q", r.says)
+			case r.says != "" && !strings.Contains(err.Error(), r.says):
+				t.Errorf("it says %q, want %q in it", err, r.says)
+			}
+		})
+	}
+}
+
+func certificate(bits int) *x509.Certificate {
+	return verifytest.Must(verifytest.CertificateOf(verifytest.LongKey(bits)))
+}
+
+// named is a certificate of a short key that is as long as one of a long key.
+func named(t *testing.T, names int) []byte {
+	t.Helper()
+	key := verifytest.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	for i := range names {
+		template.DNSNames = append(template.DNSNames, fmt.Sprintf("host-%d.example", i))
+	}
+	return verifytest.Must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))
+}
+
+const longKey = "the RSA key of 8193 bits is longer than the bound of 8192"
+
+func TestKey(t *testing.T) {
+	curve := verifytest.Must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
+	play(t, effort.Key, []row[crypto.PublicKey]{
+		{"the longest RSA key", verifytest.LongKey(effort.MaxRSA), ""},
+		{"one bit more", verifytest.LongKey(tooLong), longKey},
+		{"other keys have the length of their curve", curve.Public(), ""},
+		{"and so has this one", ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)), ""},
+		{"no key", nil, ""},
+	})
+}
+
+func TestCertificate(t *testing.T) {
+	many := named(t, 200)
+	if len(many) < 2<<10 {
+		t.Fatalf("a certificate of two hundred names has %d bytes", len(many))
+	}
+	play(t, effort.Certificate, []row[[]byte]{
+		{"a usual one", named(t, 1), ""},
+		{"a long one of a short key", many, ""},
+		{"the longest key", certificate(effort.MaxRSA).Raw, ""},
+		{"one bit more", certificate(tooLong).Raw, longKey},
+		{"what is none, its reader refuses", bytes.Repeat([]byte("junk"), 1<<10), ""},
+		{"and so it does what follows one", append(certificate(tooLong).Raw, 0), ""},
+		{"none", nil, ""},
+	})
+}
+
+func TestSigners(t *testing.T) {
+	type bag struct {
+		certificates []*x509.Certificate
+		signers      int
+	}
+	short, long := certificate(2048), certificate(tooLong)
+	measure := func(b bag) error { return effort.Signers(b.certificates, b.signers) }
+	of := func(count int, more ...*x509.Certificate) []*x509.Certificate {
+		return append(slices.Repeat([]*x509.Certificate{short}, count), more...)
+	}
+	play(t, measure, []row[bag]{
+		{"one signer", bag{of(1), 1}, ""},
+		{"two", bag{of(1), 2}, "the timestamp has 2 signers, and RFC 3161 allows one"},
+		{"none, which its reader refuses", bag{of(1), 0}, ""},
+		{"no certificates: they may come from elsewhere", bag{nil, 1}, ""},
+		{"as many certificates as may be", bag{of(effort.MaxCertificates), 1}, ""},
+		{"one more", bag{of(effort.MaxCertificates + 1), 1}, "the timestamp brings 11 certificates, more than the bound of 10"},
+		{"the last is of the longest key", bag{of(1, certificate(effort.MaxRSA)), 1}, ""},
+		{"the last is of a longer key", bag{of(1, long), 1}, "the timestamp: " + longKey},
+	})
+}
+
+// carried is what a bundle of a claim carries beside its signature.
+type carried struct {
+	Material struct {
+		Entries []struct {
+			Body []byte `json:"canonicalizedBody"`
+		} `json:"tlogEntries"`
+		Timestamps struct {
+			List []struct {
+				Response []byte `json:"signedTimestamp"`
+			} `json:"rfc3161Timestamps"`
+		} `json:"timestampVerificationData"`
+	} `json:"verificationMaterial"`
+}
+
+func made(s *verifytest.Sigstore, claim verifytest.Claim) carried {
+	var c carried
+	if err := json.Unmarshal(verifytest.Must(s.Bundle(claim)), &c); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// genuine are entries and timestamps as logs and authorities write them.
+func genuine() (entries map[string][]byte, stamps map[string][]byte) {
+	s := verifytest.Must(verifytest.New(verifytest.Options{}))
+	keyless := verifytest.Must(s.Keyless(verifytest.Identity{Email: "dev@example.org", Issuer: "https://token.example"}))
+	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{Algorithm: verifytest.RSA3072}))
+	statement := verifytest.CosignSignature("sha256:"+strings.Repeat("0", 64), nil)
+	entries, stamps = map[string][]byte{}, map[string][]byte{}
+	for reason, claim := range map[string]verifytest.Claim{
+		"hashedrekord by a certificate": {Signer: keyless, Artifact: []byte("artifact")},
+		"hashedrekord by a key":         {Signer: key, Artifact: []byte("artifact")},
+		"dsse by a certificate":         {Signer: keyless, Statement: statement, Records: []verifytest.Record{{Kind: "dsse"}}},
+		"dsse by a key":                 {Signer: key, Statement: statement, Records: []verifytest.Record{{Kind: "dsse"}}},
+		"intoto by a certificate":       {Signer: keyless, Statement: statement, Records: []verifytest.Record{{Kind: "intoto"}}},
+		"intoto by a key":               {Signer: key, Statement: statement, Records: []verifytest.Record{{Kind: "intoto"}}},
+		"hashedrekord of Rekor v2":      {Signer: keyless, Statement: statement, Records: []verifytest.Record{{Log: s.Rekor2}}},
+	} {
+		entries[reason] = made(s, claim).Material.Entries[0].Body
+	}
+	for reason, stamp := range map[string]verifytest.Stamp{
+		"with certificates": {}, "without certificates": {NoCertificate: true},
+		"with one more certificate": {Beside: certificate(effort.MaxRSA)},
+	} {
+		stamps[reason] = made(s, verifytest.Claim{Signer: key, Statement: statement, Stamps: []verifytest.Stamp{stamp}}).Material.Timestamps.List[0].Response
+	}
+	return entries, stamps
+}
+
+// response wraps a token as an authority does.
+func response(token []byte) []byte {
+	return verifytest.Must(asn1.Marshal(struct {
+		Status []int
+		Token  asn1.RawValue
+	}{[]int{0}, asn1.RawValue{FullBytes: token}}))
+}
+
+// token is one that signers sign and certificates travel in.
+func token(signers int, certificates ...*x509.Certificate) []byte {
+	data := verifytest.Must(pkcs7.NewSignedData([]byte("time")))
+	for i := range signers {
+		key := verifytest.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: "timestamps"}, NotAfter: time.Now().Add(time.Hour)}
+		own := verifytest.Must(x509.ParseCertificate(verifytest.Must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))))
+		if err := data.AddSigner(own, key, pkcs7.SignerInfoConfig{}); err != nil {
+			panic(err)
+		}
+	}
+	for _, c := range certificates {
+		data.AddCertificate(c)
+	}
+	return verifytest.Must(data.Finish())
+}
+
+// sequences nests elements.
+func sequences(depth int) []byte {
+	var inner []byte
+	for range depth {
+		inner = verifytest.Must(asn1.Marshal(asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: inner}))
+	}
+	return inner
+}
+
+// exceeding is elements of which each says that it ends before what it contains, which a
+// reader of BER reads twice for each.
+func exceeding(levels int) []byte {
+	var inner []byte
+	for i := range levels {
+		inner = append(inner, 0x30, 2, 0x30, byte(4*(levels-i)-2))
+	}
+	inner = append(inner, asn1.TagNull, 0)
+	return append([]byte{0x30, byte(len(inner))}, inner...)
+}
+
+func TestTimestamp(t *testing.T) {
+	_, stamps := genuine()
+	one := stamps["with certificates"]
+	const notDER = "the timestamp: its token is not in DER, as RFC 3161, 3.4, has it"
+	rows := []row[[]byte]{
+		{"one signer", response(token(1)), ""},
+		{"two signers", response(token(2)), "2 signers"},
+		{"a key that may be, among the certificates", response(token(1, certificate(effort.MaxRSA))), ""},
+		{"a longer one", response(token(1, certificate(tooLong))), longKey},
+		{"ten certificates", response(token(1, slices.Repeat([]*x509.Certificate{certificate(1024)}, 9)...)), ""},
+		{"eleven", response(token(1, slices.Repeat([]*x509.Certificate{certificate(1024)}, 10)...)), "11 certificates"},
+		{"a rejection has no token", verifytest.Must(asn1.Marshal([][]int{{2}})), ""},
+		{"what is no response, its reader refuses", []byte("junk"), ""},
+		{"nothing", nil, ""},
+		{"a token of no kind, its reader refuses", response(sequences(1)), ""},
+		{"as deep as may be", response(sequences(32)), ""},
+		{"one deeper", response(sequences(33)), "the timestamp: its elements are more than 32 deep"},
+		{"elements that exceed their own would be read for years", response(exceeding(30)), notDER},
+		{"a length that is not told (BER)", response([]byte{0x30, 6, 0x30, 0x80, 5, 0, 0, 0}), notDER},
+		{"the same with the length told", response([]byte{0x30, 4, 0x30, 2, 5, 0}), ""},
+		{"as long as may be", append(bytes.Clone(one), make([]byte, 64<<10-len(one))...), ""},
+		{"one byte more", append(bytes.Clone(one), make([]byte, 64<<10-len(one)+1)...), "the timestamp has 65537 bytes, more than the bound of 65536"},
+	}
+	for reason, stamp := range stamps {
+		rows = append(rows, row[[]byte]{"genuine, " + reason, stamp, ""})
+	}
+	play(t, effort.Timestamp, rows)
+}
+
+func block(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func TestEntry(t *testing.T) {
+	entries, _ := genuine()
+	pkix := func(bits int) []byte { return verifytest.Must(x509.MarshalPKIXPublicKey(verifytest.LongKey(bits))) }
+	good, long := block("PUBLIC KEY", pkix(effort.MaxRSA)), block("PUBLIC KEY", pkix(tooLong))
+	in := func(text string) string {
+		return `{"apiVersion":"0.0.1","kind":"hashedrekord","spec":{"signature":{"content":"AA==","publicKey":{"content":"` + text + `"}}}}`
+	}
+	member := func(name, value string) string {
+		return `{"spec":{"content":{"first":["1",{"a":[]}],` + strings.NewReplacer("N", name, "V", value).Replace(`"N":V}}}`)
+	}
+	one := block("CERTIFICATE", certificate(2048).Raw)
+	const proposal = "which only a proposal has"
+	rows := []row[string]{
+		{"the longest key", in(encoded(good)), ""},
+		{"a longer key", in(encoded(long)), "the log entry: " + longKey},
+		{"in the second block", in(encoded(good + long)), longKey},
+		{"with text before it", in(encoded("text\n" + long)), longKey},
+		{"the longest key's certificate", in(encoded(block("CERTIFICATE", certificate(effort.MaxRSA).Raw))), ""},
+		{"a longer key's certificate", in(encoded(block("CERTIFICATE", certificate(tooLong).Raw))), longKey},
+		{"the longest key as PKCS #1", in(encoded(block("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(verifytest.LongKey(effort.MaxRSA))))), ""},
+		{"a longer key as PKCS #1", in(encoded(block("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(verifytest.LongKey(tooLong))))), longKey},
+		{"the longest key in DER", in(encoded(string(pkix(effort.MaxRSA)))), ""},
+		{"a longer key in DER", in(encoded(string(pkix(tooLong)))), longKey},
+		{"the longest key as it is", in(strings.ReplaceAll(good, "\n", `\n`)), ""},
+		{"a longer key as it is", in(strings.ReplaceAll(long, "\n", `\n`)), longKey},
+		{"a long key in a list", `{"keys":["` + encoded(long) + `"]}`, longKey},
+		{"a short one in a list", `{"keys":["` + encoded(good) + `"]}`, ""},
+		{"a long text that is no key", in(encoded(strings.Repeat("text", 1<<10))), ""},
+
+		{"three certificates: a signer, an intermediate and a root", in(encoded(strings.Repeat(one, 3))), ""},
+		{"four", in(encoded(strings.Repeat(one, 4))), "it has a chain of more than 3 certificates"},
+
+		{"names twice, and the last is fine", `{"Key":"` + encoded(long) + `","Key":"AA=="}`, longKey},
+		{"names twice, and both are", `{"Key":"` + encoded(good) + `","Key":"AA=="}`, ""},
+		{"a number that no float holds ends the reading of nobody", `{"a":1e999,"key":"` + encoded(long) + `"}`, longKey},
+		{"the same with a fine key", `{"a":1e999,"key":"` + encoded(good) + `"}`, ""},
+		{"a second document, which Rekor does not read", `{} {"key":"` + encoded(long) + `"}`, longKey},
+
+		{"another member", member("proposed", `{}`), ""},
+		{"a proposal", member("proposedContent", `{}`), proposal},
+		{"in other case", member("PROPOSEDcontent", `{}`), "a member PROPOSEDcontent, " + proposal},
+		{"its name as a text is none", member("kind", `"proposedContent"`), ""},
+		{"an escaped name", member(`propo\u0073edContent`, `null`), proposal},
+		{"the envelope's members", member("envelope", `{"payloadType":"a","signatures":[]}`), ""},
+		{"the envelope itself", member("envelope", `"{}"`), "the log entry has a text as its envelope, " + proposal},
+		{"no envelope", member("envelope", `""`), ""},
+		{"an envelope in other case", member("Envelope", `"{}"`), proposal},
+		{"a payload", member("envelope", `{"payload":"AA=="}`), "a text as its payload, " + proposal},
+		{"no payload", member("envelope", `{"payload":""}`), ""},
+		{"a payload that is null", member("envelope", `{"payload":null}`), ""},
+		{"a payload after one that is null", member("envelope", `{"payload":null,"PAYLOAD":"AA=="}`), proposal},
+		{"a payload after an object", `{"a":{"b":{}},"payload":"AA=="}`, proposal},
+		{"a payload after a list", `{"a":["b"],"payload":"AA=="}`, proposal},
+		{"a payload within lists", `[[],[{"payload":"AA=="}]]`, proposal},
+		{"a text in a list is no payload", `{"payload":["AA=="]}`, ""},
+		{"a payload's hash", member("payloadHash", `{"algorithm":"sha256","value":"00"}`), ""},
+
+		{"a number", member("a", `1`), ""},
+		{"a list of numbers", member("a", `[1]`), "the log entry has a list of numbers, which may be read as bytes"},
+		{"a list of texts, and a number", member("a", `["1"],"b":2`), ""},
+		{"a number after texts in a list", member("a", `["1",2]`), "a list of numbers"},
+		{"a truth in a list", member("a", `[true,null]`), ""},
+
+		{"damaged JSON, its reader refuses", in(encoded(good))[1:], ""},
+		{"it ends too early", in(encoded(good))[:40], ""},
+		{"a bracket that nothing opened", `]`, ""},
+		{"nothing", "", ""},
+		{"as long as may be", `{}` + strings.Repeat(" ", 64<<10-2), ""},
+		{"one byte more", `{}` + strings.Repeat(" ", 64<<10-1), "the log entry has 65537 bytes, more than the bound of 65536"},
+	}
+	for reason, body := range entries {
+		rows = append(rows, row[string]{"genuine, " + reason, string(body), ""})
+	}
+	play(t, func(text string) error { return effort.Entry([]byte(text)) }, rows)
+}
+
+func TestCheckpoint(t *testing.T) {
+	play(t, effort.Checkpoint, []row[string]{
+		{"a usual one", "rekor.example\n1\nAA==\n\n\u2014 rekor.example AA==\n", ""},
+		{"as long as may be", strings.Repeat("a", 16<<10), ""},
+		{"one byte more", strings.Repeat("a", 16<<10+1), "the checkpoint has 16385 bytes, more than the bound of 16384"},
+		{"none", "", ""},
+	})
+}
+
+// FuzzEntry: foreign bytes never end in a panic, and white space around them makes
+// nothing pass.
+func FuzzEntry(f *testing.F) {
+	entries, _ := genuine()
+	for _, body := range entries {
+		f.Add(body)
+	}
+	f.Add([]byte(`{"a":1e999,"payload":"AA==","list":[1],"proposedContent":{}}`))
+	f.Add([]byte(`]`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		err := effort.Entry(body)
+		if around := effort.Entry(append(append([]byte("\t\n"), body...), " \r"...)); err != nil && around == nil {
+			t.Errorf("white space around it made it pass; without: %v", err)
+		}
+		if long := effort.Entry(append(body[:len(body):len(body)], make([]byte, 64<<10+1)...)); long == nil {
+			t.Error("one beyond the bound passed")
+		}
+	})
+}
+
+// FuzzTimestamp: foreign bytes never end in a panic, and what follows them makes nothing
+// pass.
+func FuzzTimestamp(f *testing.F) {
+	_, stamps := genuine()
+	for _, stamp := range stamps {
+		f.Add(stamp)
+	}
+	f.Add(response(token(2)))
+	f.Add(response(exceeding(30)))
+	f.Add(response([]byte{0x30, 6, 0x30, 0x80, 5, 0, 0, 0}))
+	f.Fuzz(func(t *testing.T, stamp []byte) {
+		err := effort.Timestamp(stamp)
+		if after := effort.Timestamp(append(stamp[:len(stamp):len(stamp)], ' ')); err != nil && after == nil {
+			t.Errorf("a byte after it made it pass; without: %v", err)
+		}
+		if long := effort.Timestamp(append(stamp[:len(stamp):len(stamp)], make([]byte, 64<<10+1)...)); long == nil {
+			t.Error("one beyond the bound passed")
+		}
+	})
+}
+
+func ExampleEntry() {
+	key, err := x509.MarshalPKIXPublicKey(verifytest.LongKey(20 << 13)) // 20 KiB
+	if err != nil {
+		panic(err)
+	}
+	text := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: key}))
+	fmt.Println(effort.Entry([]byte(`{"kind": "hashedrekord", "spec": {"signature": {"publicKey": {"content": "` + text + `"}}}}`)))
+	// Output: the log entry: the RSA key of 163840 bits is longer than the bound of 8192
+}

@@ -1,0 +1,63 @@
+package effort
+
+import (
+	"encoding/asn1"
+	"errors"
+	"fmt"
+
+	"github.com/digitorus/pkcs7"
+)
+
+const (
+	// maxTimestamp is the greatest size of a timestamp response. They have some
+	// kilobytes: the authority's certificates and a signature.
+	maxTimestamp = 64 << 10
+	// maxNesting is how deep the elements of a token may nest. Those of a certificate's
+	// name, in a token, are about twelve deep.
+	maxNesting = 32
+)
+
+// Timestamp measures a timestamp response (RFC 3161, 2.4.2) in DER.
+func Timestamp(response []byte) error {
+	if len(response) > maxTimestamp {
+		return fmt.Errorf("the timestamp has %d bytes, more than the bound of %d", len(response), maxTimestamp)
+	}
+	var parts struct {
+		Status asn1.RawValue
+		Token  asn1.RawValue `asn1:"optional"`
+	}
+	if _, err := asn1.Unmarshal(response, &parts); err != nil {
+		return nil //nolint:nilerr // whoever reads it next says so
+	}
+	// pkcs7 reads BER: elements within others, and what exceeds them, again for each of
+	// them. So 200 bytes would take it years, and deep nesting all of the stack.
+	if err := nested(parts.Token.FullBytes, maxNesting); err != nil {
+		return fmt.Errorf("the timestamp: %w", err)
+	}
+	token, err := pkcs7.Parse(parts.Token.FullBytes)
+	if err != nil {
+		return nil //nolint:nilerr // whoever reads it next says so
+	}
+	return Signers(token.Certificates, len(token.Signers))
+}
+
+// nested refuses what is not elements in DER, each within its own, at most depth deep.
+func nested(der []byte, depth int) error {
+	if len(der) > 0 && depth == 0 {
+		return fmt.Errorf("its elements are more than %d deep", maxNesting)
+	}
+	for len(der) > 0 {
+		var element asn1.RawValue
+		rest, err := asn1.Unmarshal(der, &element)
+		if err != nil {
+			return errors.New("its token is not in DER, as RFC 3161, 3.4, has it")
+		}
+		if element.IsCompound {
+			if err := nested(element.Bytes, depth-1); err != nil {
+				return err
+			}
+		}
+		der = rest
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package notation
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/notaryproject/notation-core-go/signature/cose"
+	"github.com/notaryproject/tspclient-go"
+	gocose "github.com/veraison/go-cose"
+
+	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/internal/effort"
+)
+
+// timestampHeader is where an envelope has its RFC 3161 timestamp.
+const timestampHeader = "io.cncf.notary.timestampSignature"
+
+// measure refuses what would take long to compute with, which notation-core-go begins as
+// it reads a chain, and before it asks whom to trust.
+func (p *proof) measure() error {
+	chain, timestamp := carriedByJWS(p.evidence.Payload)
+	if p.evidence.MediaType == cose.MediaTypeEnvelope {
+		chain, timestamp = carriedByCOSE(p.evidence.Payload)
+	}
+	if len(chain) > maxChain {
+		return p.bound(fmt.Errorf("the certificate chain has %d certificates, more than %d are not looked at", len(chain), maxChain))
+	}
+	for _, der := range chain {
+		if err := effort.Certificate(der); err != nil {
+			return p.reject(verify.Malformed, fmt.Errorf("read envelope: %w", err))
+		}
+	}
+	token, err := tspclient.ParseSignedToken(timestamp)
+	if err != nil {
+		return nil //nolint:nilerr // there is none, or whoever reads it next says what is wrong
+	}
+	if err := effort.Signers(token.Certificates, len(token.SignerInfos)); err != nil {
+		return p.reject(verify.Malformed, fmt.Errorf("read envelope: %w", err))
+	}
+	return nil
+}
+
+// carriedByJWS reads what an envelope carries without a signature, as notation-core-go does.
+func carriedByJWS(payload []byte) (chain [][]byte, timestamp []byte) {
+	var envelope struct {
+		Header struct {
+			Timestamp []byte   `json:"io.cncf.notary.timestampSignature"`
+			Chain     [][]byte `json:"x5c"`
+		} `json:"header"`
+	}
+	_ = json.Unmarshal(payload, &envelope) // it was read before
+	return envelope.Header.Chain, envelope.Header.Timestamp
+}
+
+func carriedByCOSE(payload []byte) (chain [][]byte, timestamp []byte) {
+	var message gocose.Sign1Message
+	_ = message.UnmarshalCBOR(payload) // it was read before
+	list, _ := message.Headers.Unprotected[gocose.HeaderLabelX5Chain].([]any)
+	for _, one := range list {
+		der, _ := one.([]byte)
+		chain = append(chain, der)
+	}
+	timestamp, _ = message.Headers.Unprotected[timestampHeader].([]byte)
+	return chain, timestamp
+}
