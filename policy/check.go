@@ -139,6 +139,14 @@ type Condition interface {
 	Holds(data any) (holds bool, why string, err error)
 }
 
+// TextCondition is a Condition that reads a predicate as it is written, whose integers
+// past 2^53 are others once they are float64.
+type TextCondition interface {
+	Condition
+	// HoldsText says of the predicate, in JSON, what Holds says of data.
+	HoldsText(predicate []byte) (holds bool, why string, err error)
+}
+
 // Validate refuses checks that could not be met or would mean nothing.
 func (c *Check) Validate() error {
 	var errs []error

@@ -77,6 +77,49 @@ func TestStatementsThatAreNone(t *testing.T) {
 	}
 }
 
+// written holds for the very text, and cannot be asked about what was made of it.
+type written string
+
+func (w written) Holds(data any) (bool, string, error) {
+	return false, "", fmt.Errorf("it was asked about %v", data)
+}
+
+func (w written) HoldsText(predicate []byte) (bool, string, error) {
+	return string(predicate) == string(w), "it is " + string(predicate), nil
+}
+
+// TestTextConditions: a condition that reads what is written is asked about that, and what
+// is denied of several together is asked about what they say.
+func TestTextConditions(t *testing.T) {
+	const id = `{"id":9007199254740993}`
+	one := func(deny policy.Condition) *policy.Check {
+		return &policy.Check{Entry: "verifyImages[0]", Deny: deny, Attestations: []policy.Attestation{{
+			Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a")}, Condition: written(id),
+		}}}
+	}
+	var often []string
+	for range 300 {
+		often = append(often, id)
+	}
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		answer policy.Answer
+		want   policy.Result
+	}{
+		{"to the digit", one(nil), stated("A", id), policy.Pass},
+		{"another digit", one(nil), stated("A", `{"id":9007199254740992}`), policy.Fail},
+		{"a signature", one(nil), signedBy("A"), policy.Fail},
+		{"nothing is denied", one(says("bad")), stated("A", id), policy.Pass},
+		{"what it says is denied", one(says("id")), stated("A", id), policy.Fail},
+		{"the same said often is one combination", one(says("bad")), stated("A", often...), policy.Pass},
+	} {
+		if got := policy.Decide(c.check, world{"a": c.answer}.answers); got.Result != c.want {
+			t.Errorf("%s: %s %+v, want %s", c.reason, got.Result, got.Reasons, c.want)
+		}
+	}
+}
+
 // TestDenyAcrossAttestations: one combination that passes is enough, of what has a name,
 // and of no more than are asked about.
 func TestDenyAcrossAttestations(t *testing.T) {

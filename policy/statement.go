@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/verify"
@@ -32,7 +33,7 @@ func attestations(check *Check, answers Answers) judgement {
 // agrees with, so that type, digest, signature and condition hold for the same
 // statement, and a stale or foreign one neither helps nor harms.
 func attestation(check *Check, a *Attestation, answers Answers) (judgement, []any) {
-	filter := agreement{condition: a.Condition, path: a.Path, seen: map[string]bool{}}
+	filter := agreement{condition: a.Condition, path: a.Path, denies: check.Deny != nil, seen: map[string]bool{}}
 	asked := func(q Question) Answer { return filter.apply(answers(q)) }
 	out := judgement{result: Pass}
 	for i := range a.Signers {
@@ -48,6 +49,7 @@ func attestation(check *Check, a *Attestation, answers Answers) (judgement, []an
 type agreement struct {
 	condition Condition
 	path      string
+	denies    bool // the predicates kept are asked about together
 	misses    []Reason
 	agreed    []any // the predicates kept, each once
 	seen      map[string]bool
@@ -57,11 +59,7 @@ func (g *agreement) apply(answer Answer) Answer {
 	kept := answer
 	kept.Facts = nil
 	for _, fact := range answer.Facts {
-		predicate, err := decodePredicate(fact)
-		holds, why := g.condition == nil, ""
-		if err == nil && g.condition != nil {
-			holds, why, err = g.condition.Holds(predicate)
-		}
+		predicate, holds, why, err := g.ask(fact)
 		switch {
 		case err != nil:
 			g.miss(fact, fmt.Sprintf("the condition cannot be evaluated on the statement: %v", err))
@@ -74,6 +72,29 @@ func (g *agreement) apply(answer Answer) Answer {
 	}
 	kept.disagreed = len(answer.Facts) > 0 && len(kept.Facts) == 0
 	return kept
+}
+
+// ask asks the condition about a predicate, as it is written if the condition can read
+// that. The predicate is decoded only if somebody wants it so.
+func (g *agreement) ask(fact verify.Fact) (predicate any, holds bool, why string, err error) {
+	if fact.Statement == nil {
+		return nil, false, "", errors.New("the proof carries no statement")
+	}
+	text, isText := g.condition.(TextCondition)
+	if !isText || g.denies {
+		if err := json.Unmarshal(fact.Statement.Predicate, &predicate); err != nil {
+			return nil, false, "", fmt.Errorf("predicate: %w", err)
+		}
+	}
+	switch {
+	case g.condition == nil:
+		holds = true
+	case isText:
+		holds, why, err = text.HoldsText(fact.Statement.Predicate)
+	default:
+		holds, why, err = g.condition.Holds(predicate)
+	}
+	return predicate, holds, why, err
 }
 
 func (g *agreement) keep(fact verify.Fact, predicate any) {
@@ -94,17 +115,6 @@ func (g *agreement) miss(fact verify.Fact, why string) {
 		Code: ConditionFailed, Path: g.path, Message: why, Where: where,
 		Hint: "read the statement with: cosign download attestation",
 	})
-}
-
-func decodePredicate(fact verify.Fact) (any, error) {
-	if fact.Statement == nil {
-		return nil, fmt.Errorf("the proof carries no statement")
-	}
-	var predicate any
-	if err := json.Unmarshal(fact.Statement.Predicate, &predicate); err != nil {
-		return nil, fmt.Errorf("predicate: %w", err)
-	}
-	return predicate, nil
 }
 
 // denied asks the deny condition about every combination of proved statements;

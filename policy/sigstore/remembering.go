@@ -90,6 +90,8 @@ type ofStatement struct {
 	predicateType string
 }
 
+var _ policy.TextCondition = ofStatement{}
+
 // Holds asks about the statement.
 func (c ofStatement) Holds(predicate any) (bool, string, error) {
 	return c.inner.Holds(map[string]any{"predicateType": c.predicateType, "predicate": predicate})
