@@ -12,7 +12,11 @@ import (
 func capabilities(clock bool) *ast.Capabilities {
 	all := ast.CapabilitiesForThisVersion()
 	all.AllowNet = []string{} // none, where nil would be all
-	all.Builtins = slices.DeleteFunc(all.Builtins, func(b *ast.Builtin) bool { return forbidden(b, clock) })
+	replaced := stricter()
+	all.Builtins = slices.DeleteFunc(all.Builtins, func(b *ast.Builtin) bool {
+		_, is := replaced[b.Name]
+		return is || forbidden(b, clock)
+	})
 	return all
 }
 
@@ -21,9 +25,6 @@ func forbidden(b *ast.Builtin, clock bool) bool {
 		if strings.HasPrefix(b.Name, prefix) {
 			return true
 		}
-	}
-	if _, is := stricter[b.Name]; is {
-		return true
 	}
 	switch b.Name {
 	case clockName:

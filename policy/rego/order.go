@@ -19,17 +19,19 @@ import (
 // stricter are functions of Rego that find an order, or a number, where there is none,
 // or a wrong one, each with what stands for it in a compiled policy. No policy can
 // define or call these names, and Rego's own are not there.
-var stricter = map[string]strict{
-	"lt":             {name: "<", infix: true, two: compared(func(order int) bool { return order < 0 })},
-	"lte":            {name: "<=", infix: true, two: compared(func(order int) bool { return order <= 0 })},
-	"gt":             {name: ">", infix: true, two: compared(func(order int) bool { return order > 0 })},
-	"gte":            {name: ">=", infix: true, two: compared(func(order int) bool { return order >= 0 })},
-	"min":            {name: "min()", one: func(v ast.Value) (*ast.Term, error) { return furthest(v, -1) }},
-	"max":            {name: "max()", one: func(v ast.Value) (*ast.Term, error) { return furthest(v, 1) }},
-	"sort":           {name: "sort()", one: sorted},
-	"sum":            {name: "sum()", one: sum},
-	"to_number":      {name: "to_number()", one: toNumber},
-	"json.unmarshal": {name: "json_unmarshal()", one: unmarshal},
+func stricter() map[string]strict {
+	return map[string]strict{
+		"lt":             {name: "<", infix: true, two: compared(func(order int) bool { return order < 0 })},
+		"lte":            {name: "<=", infix: true, two: compared(func(order int) bool { return order <= 0 })},
+		"gt":             {name: ">", infix: true, two: compared(func(order int) bool { return order > 0 })},
+		"gte":            {name: ">=", infix: true, two: compared(func(order int) bool { return order >= 0 })},
+		"min":            {name: "min()", one: func(v ast.Value) (*ast.Term, error) { return furthest(v, -1) }},
+		"max":            {name: "max()", one: func(v ast.Value) (*ast.Term, error) { return furthest(v, 1) }},
+		"sort":           {name: "sort()", one: sorted},
+		"sum":            {name: "sum()", one: sum},
+		"to_number":      {name: "to_number()", one: toNumber},
+		"json.unmarshal": {name: "json_unmarshal()", one: unmarshal},
+	}
 }
 
 // strict is a function of one operand or of two.
@@ -42,7 +44,7 @@ type strict struct {
 
 // functions declares what stands for Rego's own, with the same types.
 func functions() (list []func(*rego.Rego)) {
-	for own, f := range stricter {
+	for own, f := range stricter() {
 		decl := &rego.Function{Name: f.name, Decl: declared(own)}
 		if f.two != nil {
 			list = append(list, rego.Function2(decl, func(_ rego.BuiltinContext, a, b *ast.Term) (*ast.Term, error) { return halt(f.two(a.Value, b.Value)) }))
@@ -73,14 +75,15 @@ func order(m *ast.Module) (err error) {
 	for _, one := range m.Imports {
 		own[one.Name().String()] = true
 	}
-	for name, f := range stricter {
+	instead := stricter()
+	for name, f := range instead {
 		if f.infix && own[name] {
 			return fmt.Errorf("%s is what Rego calls %s: give it another name", name, f.name)
 		}
 	}
 	replace := func(call []*ast.Term) {
 		ref, _ := call[0].Value.(ast.Ref)
-		if f, is := stricter[ref.String()]; is && !own[ref[0].Value.String()] {
+		if f, is := instead[ref.String()]; is && !own[ref[0].Value.String()] {
 			call[0] = ast.NewTerm(ast.Ref{ast.VarTerm(f.name)}).SetLocation(call[0].Location)
 		}
 	}
