@@ -60,9 +60,7 @@ func (p pair) set() (contains func(key any) (in bool, doubt string), unsure stri
 		return func(key any) (bool, string) { return p.inList(key, v, p.spelled.item) }, ""
 	case string:
 		if low, high, not, ok := parseRange(v); ok {
-			return func(key any) (bool, string) {
-				return p.inRange(key, low, high, not)
-			}, ""
+			return func(key any) (bool, string) { return p.inRange(key, low, high, not) }, ""
 		}
 		var items []any
 		if strings.HasPrefix(strings.TrimSpace(v), "[") && json.Unmarshal([]byte(v), &items) == nil {
