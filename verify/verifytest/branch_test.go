@@ -49,6 +49,8 @@ func TestBranches(t *testing.T) {
 		{"crossed, to the root that crosses", Must(s.CA.Crossed(foreign.CA)), foreign.CA.RootPEM(), now, ""},
 		{"crossed, to its own root", Must(s.CA.Crossed(foreign.CA)), s.CA.RootPEM(), now, "unknown authority"},
 		{"the same name and another key", twin.CA, s.CA.RootPEM(), now, "unknown authority"},
+		{"in a crowd, to its own root", Must(s.CA.Crowded(6)), s.CA.RootPEM(), now, ""},
+		{"in a crowd, to another root", Must(s.CA.Crowded(6)), foreign.CA.RootPEM(), now, "signature check attempts limit"},
 		{"a certificate that may not issue", Must(holder.Issuing()), s.CA.RootPEM(), now, "unknown authority|not authorized to sign"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"encoding/asn1"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/digitorus/timestamp"
@@ -14,10 +15,11 @@ import (
 
 // TSA is an RFC 3161 timestamp authority.
 type TSA struct {
-	ca   *CA
-	leaf *x509.Certificate
-	key  crypto.Signer
-	url  string
+	ca     *CA
+	leaf   *x509.Certificate
+	key    crypto.Signer
+	url    string
+	beside []*x509.Certificate // what else its timestamps bring
 }
 
 func newTSA(name, url string, algorithm Algorithm, valid span) (*TSA, error) {
@@ -118,16 +120,27 @@ func (s *Sigstore) stamp(st Stamp, signature []byte, at time.Time) ([]byte, erro
 		HashedMessage: sum(crypto.SHA256, signature),
 		Certificates:  !st.NoCertificate,
 	}, at)
-	first := st.Beside
-	switch {
-	case err != nil || (first == nil && !st.ForgedCertificate):
-		return response, err
-	case st.NoCertificate:
+	if err != nil {
+		return nil, err
+	}
+	beside := slices.Clone(tsa.beside)
+	if st.Beside != nil {
+		beside = append(beside, st.Beside)
+	}
+	if st.ForgedCertificate {
+		forged, err := tsa.forged()
+		if err != nil {
+			return nil, err
+		}
+		beside = append(beside, forged)
+	}
+	if st.NoCertificate && len(beside) > 0 {
 		return nil, errors.New("stamp: NoCertificate and another certificate exclude each other")
-	case first == nil:
-		if first, err = tsa.forged(); err != nil {
+	}
+	for _, c := range beside {
+		if response, err = WithCertificate(response, c); err != nil {
 			return nil, err
 		}
 	}
-	return WithCertificate(response, first)
+	return response, nil
 }

@@ -1,0 +1,61 @@
+package verifytest
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Crowded returns the authority with a crowd of certificates beside its own in the chains
+// of what it issues: one of its name and key by another issuer, and n of that issuer's,
+// which differ in an alternative name alone, so that each has issued each. Who searches a
+// chain to a root among them goes from each to each, by a key of the kind that takes
+// longest.
+func (c *CA) Crowded(n int) (*CA, error) {
+	crowd, err := c.crowd(n)
+	if err != nil {
+		return nil, err
+	}
+	crowded := *c
+	crowded.above = slices.Concat(c.above, crowd)
+	return &crowded, nil
+}
+
+// Crowded returns the authority with a crowd of certificates in its timestamps, as
+// [CA.Crowded] makes it. No signature covers them.
+func (t *TSA) Crowded(n int) (*TSA, error) {
+	crowd, err := t.ca.crowd(n)
+	if err != nil {
+		return nil, err
+	}
+	crowded := *t
+	crowded.beside = crowd
+	return &crowded, nil
+}
+
+func (c *CA) crowd(n int) ([]*x509.Certificate, error) {
+	if c.intermediate == nil {
+		return nil, errors.New("crowd an authority: it has no intermediate")
+	}
+	key, err := newKey(ECDSAP521)
+	if err != nil {
+		return nil, fmt.Errorf("crowd an authority: %w", err)
+	}
+	valid := span{c.from, c.to}
+	by := &issuer{certificate: issuerTemplate("crowd", valid), key: key}
+	again := issuerTemplate("", valid)
+	again.Subject = c.intermediate.certificate.Subject
+	certificate, err := by.issue(again, c.intermediate.key.Public())
+	crowd := []*x509.Certificate{certificate}
+	for i := 0; i < n && err == nil; i++ {
+		template := issuerTemplate("crowd", valid)
+		template.DNSNames = []string{fmt.Sprintf("%d.crowd.example", i)}
+		certificate, err = by.issue(template, key.Public())
+		crowd = append(crowd, certificate)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("crowd an authority: %w", err)
+	}
+	return crowd, nil
+}
