@@ -79,6 +79,10 @@ func certificateAttacks() []attack {
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(func(_ *scene, stamp *verifytest.Stamp) { stamp.OtherSignature = true })))},
 		{"timestamp-outside-validity", "The timestamp is genuine, and says a time at which the certificate was not valid. It is denied.", "GHSA-wqqc-jjcq-vfxm", everywhere(),
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(func(_ *scene, stamp *verifytest.Stamp) { stamp.Time = ago(48 * time.Hour) })))},
+		{"timestamp-in-a-crowd", "The timestamp is genuine, and brings certificates that have issued one another to and fro, so that a search for a chain goes from each to each. It is denied before anybody searches.", "CVE-2026-32280", everywhere(),
+			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(func(s *scene, stamp *verifytest.Stamp) {
+				stamp.TSA = must(s.sigstore.TSA.Crowded(6))(s.t)
+			})), code(verify.Malformed))},
 		{"own-roots-only", "The policy names its own root, and the signer has a certificate of the public authority. It is denied: the root takes the place of the others.", "kyverno: roots ignored for bundles", everywhere(), func(s *scene) {
 			roots := func(pem []byte) string {
 				s.words = map[string][]byte{"ANCHORS": pem}

@@ -5,6 +5,7 @@ import (
 	"encoding/asn1"
 	"encoding/json"
 	"encoding/pem"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,11 +14,12 @@ import (
 )
 
 // TestEffort: what would take long to compute with is refused before anybody does. The
-// keys would take a second and more, each time that one is used.
+// keys would take a third of a second, each time that one is used.
 func TestEffort(t *testing.T) {
 	l := newLab(t)
 	const long = 20 << 13 // 20 KiB
 	signer := l.keyless(t, nil)
+	crowded, authority := verifytest.Must(l.own.TSA.Crowded(6)), verifytest.Must(l.own.CA.Crowded(6))
 	certificate := func(bits int) *x509.Certificate {
 		return verifytest.Must(verifytest.CertificateOf(verifytest.LongKey(bits)))
 	}
@@ -77,6 +79,10 @@ func TestEffort(t *testing.T) {
 		{"a timestamp beside the longest key", claim("0.3", verifytest.Stamp{Beside: certificate(8192)}), func(object) {}, ""},
 		{"a timestamp beside a longer one", claim("0.3", verifytest.Stamp{Beside: certificate(long)}), func(object) {}, "the timestamp: the RSA key of 163840 bits"},
 		{"the second of two timestamps", claim("0.3", verifytest.Stamp{}, verifytest.Stamp{Beside: certificate(long)}), func(object) {}, "the timestamp: the RSA key of 163840 bits"},
+		{"four timestamps", claim("0.3", slices.Repeat([]verifytest.Stamp{{}}, 4)...), func(object) {}, ""},
+		{"five", claim("0.3", slices.Repeat([]verifytest.Stamp{{}}, 5)...), func(object) {}, "the bundle has 5 timestamps, more than the bound of 4"},
+		{"a timestamp in a crowd", claim("0.3", verifytest.Stamp{TSA: crowded}), func(object) {}, "certificates that have issued one another"},
+		{"a chain in a crowd", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.CA = authority }), Statement: signature(), Version: "0.1"}, func(object) {}, ""},
 		{"a timestamp that BER reads for years", claim("0.3", verifytest.Stamp{}), func(material object) {
 			first(material["timestampVerificationData"].(object), "rfc3161Timestamps")["signedTimestamp"] = response
 		}, "the timestamp: its token is not in DER"},

@@ -168,7 +168,11 @@ func measure(material *protobundle.VerificationMaterial) error {
 			return err
 		}
 	}
-	for _, stamp := range material.GetTimestampVerificationData().GetRfc3161Timestamps() {
+	stamps := material.GetTimestampVerificationData().GetRfc3161Timestamps()
+	if len(stamps) > effort.MaxTimestamps {
+		return fmt.Errorf("the bundle has %d timestamps, more than the bound of %d", len(stamps), effort.MaxTimestamps)
+	}
+	for _, stamp := range stamps {
 		if err := effort.Timestamp(stamp.GetSignedTimestamp()); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -70,11 +71,22 @@ func named(t *testing.T, names int) []byte {
 
 const longKey = "the RSA key of 8193 bits is longer than the bound of 8192"
 
+// raised is a key of another exponent than the usual one.
+func raised(bits, exponent int) *rsa.PublicKey {
+	key := verifytest.LongKey(bits)
+	key.E = exponent
+	return key
+}
+
 func TestKey(t *testing.T) {
 	curve := verifytest.Must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
 	play(t, effort.Key, []row[crypto.PublicKey]{
 		{"the longest RSA key", verifytest.LongKey(effort.MaxRSA), ""},
 		{"one bit more", verifytest.LongKey(tooLong), longKey},
+		{"the greatest exponent of a long key", raised(effort.MaxRSA, 1<<16+1), ""},
+		{"a greater one", raised(effort.MaxRSA, 1<<16+3), "the RSA key of 8192 bits has the exponent 65539, more than the bound of 65537"},
+		{"of the shortest long key", raised(4097, 1<<31-1), "has the exponent 2147483647"},
+		{"of a key that is not long", raised(4096, 1<<31-1), ""},
 		{"other keys have the length of their curve", curve.Public(), ""},
 		{"and so has this one", ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)), ""},
 		{"no key", nil, ""},
@@ -91,6 +103,8 @@ func TestCertificate(t *testing.T) {
 		{"a long one of a short key", many, ""},
 		{"the longest key", certificate(effort.MaxRSA).Raw, ""},
 		{"one bit more", certificate(tooLong).Raw, longKey},
+		{"the shortest key that an exponent is too great for", verifytest.Must(verifytest.CertificateOf(raised(4097, 1<<31-1))).Raw, "has the exponent 2147483647"},
+		{"the same of the usual exponent", certificate(4097).Raw, ""},
 		{"what is none, its reader refuses", bytes.Repeat([]byte("junk"), 1<<10), ""},
 		{"and so it does what follows one", append(certificate(tooLong).Raw, 0), ""},
 		{"none", nil, ""},
@@ -116,6 +130,34 @@ func TestSigners(t *testing.T) {
 		{"one more", bag{of(effort.MaxCertificates + 1), 1}, "the timestamp brings 11 certificates, more than the bound of 10"},
 		{"the last is of the longest key", bag{of(1, certificate(effort.MaxRSA)), 1}, ""},
 		{"the last is of a longer key", bag{of(1, long), 1}, "the timestamp: " + longKey},
+	})
+}
+
+// issued are certificates by their names, each "SUBJECT < ISSUER"; what stands twice
+// is two of them.
+func issued(names ...string) (all []*x509.Certificate) {
+	for i, name := range names {
+		subject, issuer, _ := strings.Cut(name, " < ")
+		all = append(all, &x509.Certificate{Raw: fmt.Append(nil, i), RawSubject: []byte(subject), RawIssuer: []byte(issuer)})
+	}
+	return all
+}
+
+// TestSearch: crypto/x509 goes from each certificate of a name to each of its issuer's.
+func TestSearch(t *testing.T) {
+	const toAndFro = "the timestamp brings certificates that have issued one another: a search for a chain would prove more than 16 signatures"
+	play(t, func(certificates []*x509.Certificate) error { return effort.Signers(certificates, 1) }, []row[[]*x509.Certificate]{
+		{"a chain", issued("leaf < tsa", "tsa < root", "root < root"), ""},
+		{"a chain in another order", issued("root < root", "leaf < tsa", "tsa < root"), ""},
+		{"as DigiCert sends it: its root, certified by the one before", issued("leaf < tsa", "tsa < root", "root < before"), ""},
+		{"that root as both", issued("leaf < tsa", "tsa < root", "root < root", "root < before", "before < before"), ""},
+		{"a root that three others certify", issued("leaf < tsa", "tsa < root", "root < root", "root < a", "a < a", "root < b", "b < b", "root < c", "c < c"), ""},
+		{"a chain of ten", issued("0 < 1", "1 < 2", "2 < 3", "3 < 4", "4 < 5", "5 < 6", "6 < 7", "7 < 8", "8 < 9", "9 < 9"), ""},
+		{"ten times the same one", slices.Repeat(issued("root < root"), 10), ""},
+		{"three that have issued one another", issued("leaf < tsa", "tsa < a", "a < a", "a < a", "a < a"), ""},
+		{"one more before them", issued("leaf < tsa", "tsa < b", "b < a", "a < a", "a < a", "a < a"), toAndFro},
+		{"ten", issued(slices.Repeat([]string{"a < a"}, 10)...), toAndFro},
+		{"they stand last, beside a chain", issued("leaf < tsa", "tsa < tsa", "b < c", "c < b", "b < c", "c < b", "b < c", "c < b"), toAndFro},
 	})
 }
 
@@ -268,6 +310,7 @@ func TestEntry(t *testing.T) {
 		{"the longest key's certificate", in(encoded(block("CERTIFICATE", certificate(effort.MaxRSA).Raw))), ""},
 		{"a longer key's certificate", in(encoded(block("CERTIFICATE", certificate(tooLong).Raw))), longKey},
 		{"the longest key as PKCS #1", in(encoded(block("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(verifytest.LongKey(effort.MaxRSA))))), ""},
+		{"a greater exponent as PKCS #1", in(encoded(block("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(raised(4097, 1<<31-1))))), "the log entry: the RSA key of 4097 bits has the exponent 2147483647"},
 		{"a longer key as PKCS #1", in(encoded(block("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(verifytest.LongKey(tooLong))))), longKey},
 		{"the longest key in DER", in(encoded(string(pkix(effort.MaxRSA)))), ""},
 		{"a longer key in DER", in(encoded(string(pkix(tooLong)))), longKey},

@@ -87,7 +87,7 @@ func value(name, text string) error {
 
 // encodedKeys looks at the keys and certificates of a text: PEM in base64, or DER in base64.
 func encodedKeys(text string) error {
-	if len(text) < leastTooLong {
+	if len(text) < leastRefused {
 		return nil
 	}
 	content, err := base64.StdEncoding.DecodeString(text)

@@ -19,26 +19,33 @@ const (
 
 // Timestamp measures a timestamp response (RFC 3161, 2.4.2) in DER.
 func Timestamp(response []byte) error {
+	_, err := Token(response)
+	return err
+}
+
+// Token is the token of a timestamp response that Timestamp has measured; nil where it
+// cannot be read.
+func Token(response []byte) (*pkcs7.PKCS7, error) {
 	if len(response) > maxTimestamp {
-		return fmt.Errorf("the timestamp has %d bytes, more than the bound of %d", len(response), maxTimestamp)
+		return nil, fmt.Errorf("the timestamp has %d bytes, more than the bound of %d", len(response), maxTimestamp)
 	}
 	var parts struct {
 		Status asn1.RawValue
 		Token  asn1.RawValue `asn1:"optional"`
 	}
 	if _, err := asn1.Unmarshal(response, &parts); err != nil {
-		return nil //nolint:nilerr // whoever reads it next says so
+		return nil, nil //nolint:nilerr,nilnil // whoever reads it next says so
 	}
 	// pkcs7 reads BER: elements within others, and what exceeds them, again for each of
 	// them. So 200 bytes would take it years, and deep nesting all of the stack.
 	if err := nested(parts.Token.FullBytes, maxNesting); err != nil {
-		return fmt.Errorf("the timestamp: %w", err)
+		return nil, fmt.Errorf("the timestamp: %w", err)
 	}
 	token, err := pkcs7.Parse(parts.Token.FullBytes)
 	if err != nil {
-		return nil //nolint:nilerr // whoever reads it next says so
+		return nil, nil //nolint:nilerr,nilnil // whoever reads it next says so
 	}
-	return Signers(token.Certificates, len(token.Signers))
+	return token, Signers(token.Certificates, len(token.Signers))
 }
 
 // nested refuses what is not elements in DER, each within its own, at most depth deep.
