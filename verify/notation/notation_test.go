@@ -515,6 +515,7 @@ func TestCouldNotLook(t *testing.T) {
 		{reason: "a large envelope", subject: manifest, evidence: large, authority: trusting(ca), says: "262144", kind: image.Bound},
 		{reason: "a long chain", subject: manifest, evidence: sign(t, order{by: long}), authority: trusting(ca), says: "11 certificates", kind: image.Bound},
 		{reason: "the caller has left", ctx: cancelled, subject: manifest, evidence: good, authority: trusting(ca), says: "canceled"},
+		{reason: "nothing is read then", ctx: cancelled, subject: manifest, evidence: evidence(mediaTypeJWS, []byte("junk")), authority: trusting(ca), says: "canceled"},
 		{reason: "an authority with broken certificates", subject: manifest, evidence: good, authority: trusting(ca, func(a *verify.Authority) { a.Notation.CA = []byte("x") }), says: "PEM"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

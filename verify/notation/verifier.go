@@ -67,6 +67,9 @@ func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence at
 			fact, err = verify.Fact{}, p.reject(verify.Malformed, fmt.Errorf("reading it panicked: %v", r))
 		}
 	}()
+	if ctx.Err() != nil {
+		return verify.Fact{}, fmt.Errorf("verify notation signature %s: %w", evidence.Origin, context.Cause(ctx))
+	}
 	if authority.Notation == nil || !p.formatAllowed() {
 		return verify.Fact{}, p.reject(verify.WrongFormat, errors.New("the authority is not proved by notation signatures"))
 	}
