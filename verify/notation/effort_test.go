@@ -35,10 +35,11 @@ func carrying(t *testing.T, e attest.Evidence, certificates ...*x509.Certificate
 }
 
 // TestEffort: what would take long to compute with is refused before anybody does. The
-// keys would take a second and more, each time that one is used.
+// keys would take a third of a second, each time that one is used.
 func TestEffort(t *testing.T) {
 	ca := newCA(t, "root")
-	by := newSigner(t, ca, "release")
+	by, stranger := newSigner(t, ca, "release"), newSigner(t, newCA(t, "root"), "release")
+	self := newSigner(t, nil, "release")
 	const long = 20 << 13 // 20 KiB
 	certificate := func(bits int) *x509.Certificate {
 		return verifytest.Must(verifytest.CertificateOf(verifytest.LongKey(bits)))
@@ -57,6 +58,11 @@ func TestEffort(t *testing.T) {
 		several[i] = certificate(1024)
 	}
 	many := stamps(several[:9]...)
+	crowd := make([]*x509.Certificate, 5)
+	for i := range crowd {
+		crowd[i] = newCA(t, "crowd").certificate()
+	}
+	crowded, chain := stamps(crowd...), stamps(crowd[0])
 	const refusal = "read envelope: the RSA key of 163840 bits is longer than the bound of 8192"
 	for _, mediaType := range []string{mediaTypeJWS, mediaTypeCOSE} {
 		signed := func(s *tsa) attest.Evidence { return sign(t, order{by: by, mediaType: mediaType, tsa: s}) }
@@ -67,9 +73,15 @@ func TestEffort(t *testing.T) {
 				{reason: "a chain of the longest key, which signed nothing", evidence: carrying(t, good, by.chain[0], certificate(8192)), authority: trusting(ca), code: verify.UntrustedChain},
 				{reason: "a chain of a longer one", evidence: carrying(t, good, by.chain[0], certificate(long)), authority: trusting(ca), code: verify.Malformed, says: refusal},
 				{reason: "a signer's certificate of a longer one", evidence: carrying(t, good, certificate(long), by.chain[1]), authority: trusting(ca), code: verify.Malformed, says: refusal},
+				{reason: "a signer that is trusted itself", evidence: sign(t, order{by: self, mediaType: mediaType}), authority: trusting(self)},
+				{reason: "a stranger's chain, by whose key nobody computes", evidence: carrying(t, good, stranger.chain...), authority: trusting(ca), code: verify.UntrustedChain},
+				{reason: "with the trusted root at its end", evidence: carrying(t, good, stranger.chain[0], ca.certificate()), authority: trusting(ca), code: verify.UntrustedChain},
+				{reason: "where that is noted", evidence: carrying(t, good, stranger.chain...), authority: trusting(ca, func(a *verify.Authority) { a.Notation.Level = verify.Audit() }), code: verify.BadSignature},
 				{reason: "a timestamp", evidence: signed(plain), authority: with(plain)},
 				{reason: "a timestamp beside the longest key", evidence: signed(longest), authority: with(longest)},
 				{reason: "a timestamp beside a longer one", evidence: signed(longer), authority: with(longer), code: verify.Malformed, says: "read envelope: the timestamp: the RSA key of 163840 bits"},
+				{reason: "a timestamp beside another root", evidence: signed(chain), authority: with(chain)},
+				{reason: "a timestamp in a crowd", evidence: signed(crowded), authority: with(crowded), code: verify.Malformed, says: "read envelope: the timestamp brings certificates that have issued one another"},
 				{reason: "a timestamp beside more certificates than are looked at", evidence: signed(many), authority: with(many), code: verify.Malformed, says: "the timestamp brings 11 certificates"},
 			})
 			// Ten certificates are read, and eleven are not, even of a key that would be

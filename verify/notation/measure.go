@@ -1,10 +1,14 @@
 package notation
 
 import (
+	"bytes"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/notaryproject/notation-core-go/signature/cose"
+	"github.com/notaryproject/notation-go/verifier/truststore"
 	"github.com/notaryproject/tspclient-go"
 	gocose "github.com/veraison/go-cose"
 
@@ -30,6 +34,9 @@ func (p *proof) measure() error {
 			return p.reject(verify.Malformed, fmt.Errorf("read envelope: %w", err))
 		}
 	}
+	if err := p.vouched(chain); err != nil {
+		return err
+	}
 	token, err := tspclient.ParseSignedToken(timestamp)
 	if err != nil {
 		return nil //nolint:nilerr // there is none, or whoever reads it next says what is wrong
@@ -38,6 +45,21 @@ func (p *proof) measure() error {
 		return p.reject(verify.Malformed, fmt.Errorf("read envelope: %w", err))
 	}
 	return nil
+}
+
+// vouched refuses a chain that no trusted certificate leads down, where that is asked for:
+// notation-core-go begins at the other end, with each key that the chain brings.
+func (p *proof) vouched(chain [][]byte) error {
+	certificates, err := x509.ParseCertificates(bytes.Join(chain, nil))
+	if err != nil || len(certificates) == 0 || p.terms.level.Authenticity != verify.Enforce {
+		return nil //nolint:nilerr // whoever reads it next says what is wrong
+	}
+	signer := certificates[0]
+	trusted := slices.Concat(p.terms.stores[truststore.TypeCA], p.terms.stores[truststore.TypeSigningAuthority])
+	if slices.ContainsFunc(append(effort.Certified(certificates, trusted), trusted...), signer.Equal) {
+		return nil
+	}
+	return p.miss(verify.UntrustedChain, "a certificate of the trust store: "+subjects(trusted), certificates[len(certificates)-1].Subject.String())
 }
 
 // carriedByJWS reads what an envelope carries without a signature, as notation-core-go does.

@@ -8,11 +8,15 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/sigstore/sigstore-go/pkg/root"
+
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 // issuer is a certificate with its key.
@@ -99,6 +103,53 @@ func TestForeignIntermediates(t *testing.T) {
 		}
 		if proved != c.want {
 			t.Errorf("%s: proved %t, want %t", c.reason, proved, c.want)
+		}
+	}
+}
+
+// TestUncertifiedIntermediates: an authority is given none that its root has not
+// certified, so that nobody computes with a stranger's.
+func TestUncertifiedIntermediates(t *testing.T) {
+	anchor := issue(t, "corp root", true, nil)
+	signing := issue(t, "code signing", true, anchor)
+	below := issue(t, "team", true, signing)
+	namesake := issue(t, "corp root", true, nil)
+	stranger := issue(t, "code signing", true, namesake)
+	leaf := issue(t, "release", false, anchor)
+	material, err := verifytest.Must(trust.New(trust.Options{})).Snapshot().Material(verify.Authority{
+		Name: "chain", Log: verify.Log{Ignore: true},
+		Certificate: &verify.Certificate{Chain: pemOf(anchor), CT: verify.CT{Ignore: true}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reason        string
+		carried, want []*issuer
+	}{
+		{"of the root", []*issuer{signing}, []*issuer{signing}},
+		{"below one of the root", []*issuer{signing, below}, []*issuer{signing, below}},
+		{"in another order", []*issuer{below, signing}, []*issuer{signing, below}},
+		{"its issuer is missing", []*issuer{below}, nil},
+		{"of a root of the same name", []*issuer{stranger, namesake}, nil},
+		{"beside the root's", []*issuer{stranger, signing, namesake}, []*issuer{signing}},
+		{"the root itself", []*issuer{anchor}, []*issuer{anchor}},
+		{"what its leaf has issued", []*issuer{leaf, issue(t, "by a leaf", true, leaf)}, []*issuer{leaf}},
+	} {
+		var carried, want []*x509.Certificate
+		for _, i := range c.carried {
+			carried = append(carried, i.certificate)
+		}
+		for _, i := range c.want {
+			want = append(want, i.certificate)
+		}
+		given := slices.Clone(carried)
+		authority := material.WithIntermediates(carried).FulcioCertificateAuthorities()[0].(*root.FulcioCertificateAuthority)
+		if got := authority.Intermediates; !slices.Equal(got, want) {
+			t.Errorf("%s: got %d of %d, want %d", c.reason, len(got), len(carried), len(want))
+		}
+		if !slices.Equal(carried, given) {
+			t.Errorf("%s: it changed what it was given", c.reason)
 		}
 	}
 }

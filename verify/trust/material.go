@@ -9,6 +9,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/internal/effort"
 )
 
 // Material is what the signatures of one authority are proved against. It is
@@ -61,7 +62,8 @@ func (m *Material) Leaf() *x509.Certificate {
 // WithIntermediates returns the material with further certificates to build
 // chains from. They are foreign and lend no trust, so an authority that names
 // its own intermediates gets none of them: it trusts what those issue, and not
-// whatever else its root has signed. The caller bounds them by MaxChain.
+// whatever else its root has signed; and none gets what its root has not certified.
+// The caller bounds them by MaxChain.
 func (m *Material) WithIntermediates(certificates []*x509.Certificate) *Material {
 	if len(certificates) == 0 {
 		return m
@@ -71,7 +73,7 @@ func (m *Material) WithIntermediates(certificates []*x509.Certificate) *Material
 	for _, authority := range m.authorities {
 		if fulcio, ok := authority.(*root.FulcioCertificateAuthority); ok && len(fulcio.Intermediates) == 0 {
 			with := *fulcio
-			with.Intermediates = certificates
+			with.Intermediates = effort.Certified(certificates, []*x509.Certificate{fulcio.Root})
 			authority = &with
 		}
 		extended.authorities = append(extended.authorities, authority)
@@ -213,7 +215,7 @@ func (c *composer) timestamps() error {
 		if err != nil {
 			return err
 		}
-		c.material.timestamping = []root.TimestampingAuthority{tsa}
+		c.material.timestamping = guarded([]root.TimestampingAuthority{tsa})
 		return nil
 	}
 	bounded := !a.NotBefore.IsZero() || !a.NotAfter.IsZero()
@@ -227,7 +229,7 @@ func (c *composer) timestamps() error {
 	if err != nil {
 		return err
 	}
-	c.material.timestamping = trusted.TimestampingAuthorities()
+	c.material.timestamping = guarded(trusted.TimestampingAuthorities())
 	if a.Timestamp.Required && len(c.material.timestamping) == 0 {
 		return errors.New("the trusted root has no timestamp authority; give its certificate chain, or another trusted root")
 	}
