@@ -392,6 +392,12 @@ func TestDoubt(t *testing.T) {
 			t.Errorf("%s: the credential did not do: %t", test.reason, failure.denied)
 		}
 	}
+	for _, kind := range []image.Kind{image.Refused, image.Bound} {
+		client, failure := &Client{from: Provenance{Unlooked: "x", Doubt: kind}}, &Error{Kind: image.NotFound}
+		if client.hint(t.Context(), question{op: opResolve}, failure); failure.Kind != kind || !failure.final {
+			t.Errorf("an image that is not there, and a place that is %s: %s", kind, failure.Kind)
+		}
+	}
 	for want, failure := range map[string]*Error{
 		"limits requests": {Kind: image.Unavailable, Status: 429}, "check the name": {Kind: image.NotFound, Status: 404}, "asked anonymously": {Kind: image.Refused, Status: 401},
 	} {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -26,8 +27,9 @@ type Provenance struct {
 	// Unlooked says which place could not be looked at although it comes before
 	// the one whose credential is used; "" means none. What it may hold could
 	// see more: a refusal, and an image that seems not to be there, are
-	// image.Unavailable then.
+	// could-not-look then, of the kind Doubt; "" means image.Unavailable.
 	Unlooked string
+	Doubt    image.Kind
 }
 
 // From returns a Client that shares everything with c, tokens too, and says of
@@ -59,7 +61,7 @@ func (c *Client) doubt(q question, failure *Error) (doubted bool) {
 	aboutImage := q.op == opResolve || q.op == opDescribe
 	doubted = c.from.Unlooked != "" && (failure.Kind == image.Refused || failure.Kind == image.NotFound && aboutImage)
 	if doubted {
-		failure.Kind, failure.final = image.Unavailable, true
+		failure.Kind, failure.final = cmp.Or(c.from.Doubt, image.Unavailable), true
 	}
 	return doubted
 }

@@ -161,7 +161,9 @@ func (k *Keychain) Open(ctx context.Context, request Request, repository image.R
 		}
 	}
 	if !s.found() && len(s.unlooked) > 0 {
-		return nil, "", fail(repository, errors.Join(s.unlooked...))
+		failure := fail(repository, errors.Join(s.unlooked...))
+		failure.Kind = doubtOf(s.unlooked)
+		return nil, "", failure
 	}
 	scope := k.scope(&s, request)
 	client, err := k.client(clientKey{scope: scope, repository: repository}, &s, request, policy)
@@ -172,8 +174,23 @@ func (k *Keychain) Open(ctx context.Context, request Request, repository image.R
 }
 
 // fail says that a credential could not be had.
-func fail(repository image.Repository, err error) error {
+func fail(repository image.Repository, err error) *image.Error {
 	return &image.Error{Kind: image.Unavailable, Op: "look for the credential of", On: repository.String(), Err: err}
+}
+
+// doubtOf is how the places as a whole could not be looked at. Who writes the workload
+// chooses what it names: where that is part of the reason, nobody was merely silent.
+func doubtOf(unlooked []error) image.Kind {
+	kind := image.Unavailable
+	for _, err := range unlooked {
+		switch image.KindOf(err) {
+		case image.Bound:
+			return image.Bound
+		case image.Refused:
+			kind = image.Refused
+		}
+	}
+	return kind
 }
 
 // anonymous is the scope without credential.
@@ -270,7 +287,7 @@ func provenance(client *registry.Client, s *search) *registry.Client {
 	for i, err := range s.unlooked {
 		texts[i] = err.Error()
 	}
-	p.Unlooked = strings.Join(texts, "; ")
+	p.Unlooked, p.Doubt = strings.Join(texts, "; "), doubtOf(s.unlooked)
 	return client.From(p)
 }
 

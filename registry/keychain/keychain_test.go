@@ -121,9 +121,6 @@ func resolve(t testing.TB, k *keychain.Keychain, host string, request keychain.R
 	ref := image.MustParse(host + "/team/app:v1")
 	client, scope, err := k.Open(t.Context(), request, ref.Repository())
 	if err != nil {
-		if image.KindOf(err) != image.Unavailable {
-			t.Errorf("the error of Open is %s: %v", image.KindOf(err), err)
-		}
 		return scope, err
 	}
 	_, err = client.Resolve(t.Context(), ref)
@@ -211,12 +208,22 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// names are those of so many Secrets that are not there.
+func names(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("s%d", i)
+	}
+	return list
+}
+
 // TestWhatAPlaceSays: no credential, one that is of no use, and one that could
 // not be looked up are three things.
 func TestWhatAPlaceSays(t *testing.T) {
 	server := start(t, registrytest.Basic)
 	right := login(server.Host() + " user:" + password)
 	down := secret{broken: errors.New("the API server is down")}
+	forbidden := secret{broken: &image.Error{Kind: image.Refused, Op: "get Secret", On: "team/pull"}}
 	gone := "imagePullSecret \"pull\" does not exist"
 	tests := []struct {
 		reason  string
@@ -243,6 +250,24 @@ func TestWhatAPlaceSays(t *testing.T) {
 			kind: image.Unavailable, says: `imagePullSecret "pull" could not be looked up`,
 		},
 		{reason: "the gateway's could not be looked up, which comes later", pull: &right, gateway: &down},
+		{reason: "the gateway may not read it", pull: &forbidden, kind: image.Refused, says: `imagePullSecret "pull" could not be looked up`},
+		{reason: "the gateway may not read it, and has one", pull: &forbidden, gateway: &right},
+		{
+			reason: "the gateway may not read it, and its own is refused", pull: &forbidden, gateway: new(login(server.Host() + " user:" + wrong)),
+			kind: image.Refused, says: `imagePullSecret "pull" could not be looked up`,
+		},
+		{
+			reason: "the gateway may not read it, and nobody answers for another", pull: &forbidden, account: []string{"!"},
+			kind: image.Refused, says: `the service account "default" could not be looked up`,
+		},
+		{reason: "the service account names as many as are looked up", account: names(20), kind: image.Refused, says: "anonymously"},
+		{reason: "the service account names more than are looked up", account: names(21), kind: image.Bound, says: "at most 20"},
+		{reason: "the service account names more than are looked up, and the gateway has one", account: names(21), gateway: &right},
+		{
+			reason: "the service account names more than are looked up, and the gateway's is refused", account: names(21),
+			gateway: new(login(server.Host() + " user:" + wrong)), kind: image.Bound, says: "at most 20",
+		},
+		{reason: "the service account names more than are looked up, and nobody answers for the pod's", pull: &down, account: names(21), kind: image.Bound, says: "at most 20"},
 		{
 			reason: "it could not be looked up for a reason of a readable length", pull: &secret{broken: errors.New(strings.Repeat("x", 300))}, account: []string{"!"},
 			kind: image.Unavailable, says: ": " + strings.Repeat("x", 300) + "\nthe service account",
@@ -287,6 +312,7 @@ func TestNotThereIsDoubted(t *testing.T) {
 	}{
 		{"the pod's own credential", login(server.Host() + " user:" + password), image.NotFound},
 		{"the gateway's, since the pod's could not be looked up", secret{broken: errors.New("down")}, image.Unavailable},
+		{"the gateway's, since it may not read the pod's", secret{broken: &image.Error{Kind: image.Refused}}, image.Refused},
 	} {
 		c := &cluster{secrets: map[string]secret{"team/pull": test.pull, "quaymaster/pull": login(server.Host() + " user:" + password)}}
 		k := newKeychain(t, c, func(config *keychain.Config) { config.Gateway = []string{"quaymaster/pull"} })
@@ -574,10 +600,6 @@ func (f failing) Resolve(authn.Resource) (authn.Authenticator, error) { return f
 func (f failing) Authorization() (*authn.AuthConfig, error)           { return nil, f.error }
 
 func TestOpenRefuses(t *testing.T) {
-	many := make([]string, 30)
-	for i := range many {
-		many[i] = fmt.Sprintf("s%d", i)
-	}
 	for _, test := range []struct {
 		reason  string
 		request keychain.Request
@@ -592,7 +614,6 @@ func TestOpenRefuses(t *testing.T) {
 		{"a policy's Secret whose name is too long", keychain.Request{PolicySecrets: []string{"a/" + strings.Repeat("x", 254)}}, "namespace/name"},
 		{"a provider that fails", keychain.Request{PolicyProviders: []string{"amazon"}}, "the credential provider amazon could not be looked up: *errors.errorString"},
 		{"a provider whose credential cannot be had", keychain.Request{PolicyProviders: []string{"google"}}, "the credential provider google could not be looked up: *errors.errorString"},
-		{"more Secrets than are looked up", keychain.Request{Namespace: "team", PullSecrets: many[:21]}, "at most 20"},
 	} {
 		k := newKeychain(t, &cluster{}, func(config *keychain.Config) {
 			config.Providers = map[string]registry.Source{
@@ -610,12 +631,16 @@ func TestOpenRefuses(t *testing.T) {
 		reason  string
 		request keychain.Request
 	}{
-		{"as many Secrets as are looked up", keychain.Request{Namespace: "team", PullSecrets: many[:20]}},
+		{"as many Secrets as are looked up", keychain.Request{Namespace: "team", PullSecrets: names(20)}},
 		{"a policy's Secret with the longest name", keychain.Request{PolicySecrets: []string{"a/" + strings.Repeat("x", 253)}}},
 	} {
 		if _, _, err := k.Open(t.Context(), test.request, image.MustParse("registry.example/app").Repository()); err != nil {
 			t.Errorf("%s: %v", test.reason, err)
 		}
+	}
+	tooMany := keychain.Request{Namespace: "team", PullSecrets: names(21)}
+	if _, _, err := k.Open(t.Context(), tooMany, image.MustParse("registry.example/app").Repository()); image.KindOf(err) != image.Bound || !strings.Contains(err.Error(), "at most 20") {
+		t.Errorf("more Secrets than are looked up: %v", err)
 	}
 	if _, _, err := k.Open(t.Context(), keychain.Request{}, image.Repository{}); image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("no repository: %v", err)

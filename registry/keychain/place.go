@@ -104,7 +104,7 @@ func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
 			continue // the kubelet overlooks an empty name, too
 		}
 		if i >= maxSecrets {
-			s.missed(p.String(), fmt.Errorf("at most %d Secrets are looked up", maxSecrets))
+			s.missed(p.String(), &image.Error{Kind: image.Bound, Op: "look up", On: "Secrets", Err: fmt.Errorf("at most %d Secrets are looked up", maxSecrets)})
 			break
 		}
 		if err := p.secret.check(); err != nil {
