@@ -241,7 +241,7 @@ func (k objectsKey) check() error {
 	switch {
 	case wrong:
 		return fmt.Errorf("no object can be at %q", []string{k.Group, k.Version, k.Resource, k.Namespace, k.Name})
-	case k.Group == "" && resource == "secrets":
+	case isSecret(strings.Split(strings.Join(k.path(), "/"), "/")[1:]):
 		return fmt.Errorf("%s: Secrets are not shown to expressions of policies", k.Place)
 	}
 	return nil
