@@ -222,6 +222,31 @@ spec:
 	}
 }
 
+// TestYAMLThatUnfolds: values are counted however YAML parts them.
+func TestYAMLThatUnfolds(t *testing.T) {
+	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n"
+	fill := func(unit string, most int) string { return config + strings.Repeat(unit, (most-len(config))/len(unit)) }
+	for _, row := range []struct {
+		reason, body string
+		status       int
+	}{
+		{"lines", fill("- a:\n", api.MaxBody), 413},
+		{"lines that end as on old Macs", fill("- a:\r", api.MaxBody), 413},
+		{"lines that end as on mainframes", fill("- a:\u0085", api.MaxBody), 413},
+		{"lines that end by a separator", fill("- a:\u2028", api.MaxBody), 413},
+		{"lines that end by a paragraph", fill("- a:\u2029", api.MaxBody), 413},
+		{"lists in lists", fill("  "+strings.Repeat("- ", 250)+"x\n", api.MaxBody), 413},
+		{"keys in keys", fill("  "+strings.Repeat("? ", 250)+"x\n", api.MaxBody), 413},
+		{"as much as charts have", fill("- a name of thirty characters or so: a value - of forty characters - or so\n", api.MaxBody), 200},
+		{"the same, written on Windows", fill("- a name of thirty characters or so: a value - of forty characters - or so\r\n", api.MaxBody), 200},
+	} {
+		w := call(newDoor(t, &judge{}), row.body, func(r *http.Request) { r.Header.Set("Content-Type", "application/yaml") })
+		if w.Code != row.status {
+			t.Errorf("%s: HTTP %d, want %d: %.200s", row.reason, w.Code, row.status, w.Body)
+		}
+	}
+}
+
 func TestAPanicIsAnAnswer(t *testing.T) {
 	calls := &book{}
 	handler := newDoor(t, &judge{before: func(context.Context) { panic("the gate fell") }}, api.WithRecorder(calls))

@@ -100,11 +100,18 @@ func tooLarge() error {
 
 // costOf estimates what a body takes once it is read: a map, of which flow style
 // and JSON write the brace and block style begins a line, has room for eight
-// members from the first on, and every value is an interface.
+// members from the first on, and every value is an interface. Lines of YAML have
+// five ends, and within one a list begins at each "- " and a key at each "? ".
 func costOf(body []byte) int64 {
-	const ofMap, ofValue = 352, 48
-	count := func(c byte) int64 { return int64(bytes.Count(body, []byte{c})) }
-	return int64(len(body)) + ofMap*(count('{')+count('\n')) + ofValue*(count(',')+count('[')+count(':'))
+	const ofMap, ofNode, ofValue = 352, 184, 48
+	count := func(texts ...string) (n int64) {
+		for _, text := range texts {
+			n += int64(bytes.Count(body, []byte(text)))
+		}
+		return n
+	}
+	lines := count("\n", "\r", "\u0085", "\u2028", "\u2029") - count("\r\n")
+	return int64(len(body)) + ofMap*(count("{")+lines) + ofNode*count("- ", "? ") + ofValue*count(",", "[", ":")
 }
 
 // readQuery reads a body of images.
