@@ -63,6 +63,9 @@ func TestFailOpen(t *testing.T) {
 	audit := &policy.Policy{Kind: "Test", Name: "audit", AuditOnly: true, Rules: []policy.Rule{rule{}}, Targets: pods}
 	elsewhere := &policy.Policy{Kind: "Test", Name: "there", Namespace: "there", Rules: []policy.Rule{rule{}}, Targets: pods}
 	pod := policy.Subject{Version: "v1", Kind: "Pod", Namespace: "here"}
+	bare, unread := pod, policy.Subject{Version: "v1", Kind: "Pod", Bare: true} // as reviews of images have them
+	bare.Bare = true
+	added := policy.Target{Version: "v1", Kind: "Pod", Subresource: "ephemeralcontainers"}
 	for _, c := range []struct {
 		reason   string
 		policies []*policy.Policy
@@ -81,6 +84,13 @@ func TestFailOpen(t *testing.T) {
 		{"another subresource", []*policy.Policy{closed(pods...)}, policy.Subject{Version: "v1", Kind: "Pod", Subresource: "exec"}, true},
 		{"its namespaces", []*policy.Policy{closed(policy.Target{Version: "v1", Kind: "Pod", Namespaces: []string{"he*"}})}, pod, false},
 		{"other namespaces", []*policy.Policy{closed(policy.Target{Version: "v1", Kind: "Pod", Namespaces: []string{"th*"}})}, pod, true},
+		{"the namespace was not read, and it is for one", []*policy.Policy{open, elsewhere}, unread, false},
+		{"the namespace was not read, and it is for some", []*policy.Policy{closed(policy.Target{Version: "v1", Kind: "Pod", Namespaces: []string{"th*"}})}, unread, false},
+		{"the namespace was not read, and it is of another kind", []*policy.Policy{closed(policy.Target{Version: "v1", Kind: "Job", Namespaces: []string{"th*"}})}, unread, true},
+		{"the namespace was not read, and all fail open", []*policy.Policy{open, audit}, unread, true},
+		{"an object of no namespace", []*policy.Policy{open, elsewhere}, policy.Subject{Version: "v1", Kind: "Pod"}, true},
+		{"of a bare pod nobody knows whether containers are added", []*policy.Policy{closed(added)}, bare, false},
+		{"of a pod that was read it is known", []*policy.Policy{closed(added)}, pod, true},
 		{"it says nothing of its targets", []*policy.Policy{closed()}, pod, false},
 		{"it has no rules", []*policy.Policy{{Kind: "Test", Name: "none"}}, pod, true},
 	} {

@@ -10,8 +10,9 @@ import (
 // panic, a full queue, a body that was cut) may be admitted: only where every
 // policy that may speak of the subject fails open or enforces nothing, and no override
 // denies anything there: an image that nobody looked at may be the one that is denied. It
-// looks at the subject's group, version, kind, subresource, namespace and time. Without
-// policies nothing is known, and the answer is no.
+// looks at the subject's group, version, kind, subresource, namespace and time; a bare one
+// without a namespace may be in any, since a review of images that was not read says none.
+// Without policies nothing is known, and the answer is no.
 func (s Snapshot) FailOpen(subject *policy.Subject) bool {
 	if s.Policies == nil {
 		return false
@@ -31,7 +32,8 @@ func (s Snapshot) FailOpen(subject *policy.Subject) bool {
 // nothing of its targets may speak of anything, unless it has no rule, or only rules
 // about documents that are no objects.
 func mayConcern(p *policy.Policy, subject *policy.Subject) bool {
-	if p.Namespace != "" && p.Namespace != subject.Namespace {
+	isAnywhere := subject.Bare && subject.Namespace == ""
+	if p.Namespace != "" && p.Namespace != subject.Namespace && !isAnywhere {
 		return false
 	}
 	for _, m := range p.Mutations {

@@ -35,11 +35,13 @@ type Unserved struct {
 
 // Means reports whether a target may mean a subject, whatever is done with it: by its
 // group, version, kind, subresource and namespace. Who names Pods means the containers
-// that are added to them, too.
+// that are added to them, too. A bare subject may be of such containers, and in any
+// namespace where it names none.
 func (t Target) Means(s *Subject) bool {
+	const added = "ephemeralcontainers"
 	return wildcard.Match(t.Kind, s.Kind) && wildcard.Match(t.Group, s.Group) && wildcard.Match(t.Version, s.Version) &&
-		(wildcard.Match(t.Subresource, s.Subresource) || t.Subresource == "" && s.Subresource == "ephemeralcontainers") &&
-		(len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace))
+		(wildcard.Match(t.Subresource, s.Subresource) || t.Subresource == "" && s.Subresource == added || t.Subresource == added && s.Bare) &&
+		(len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace) || s.Bare && s.Namespace == "")
 }
 
 // isAt reports whether a target is about an operation; one of a subresource that names
