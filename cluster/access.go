@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 const (
@@ -78,15 +80,16 @@ func NewAccess(o AccessOptions) (*Access, error) {
 // Close stops the goroutine that clears away what has ended.
 func (a *Access) Close() { a.memory.Close() }
 
-// MayRead reports whether a user may get the path. An error is ErrForbidden if the
-// gateway may not ask, else ErrUnavailable, by errors.Is.
-func (a *Access) MayRead(ctx context.Context, user string, groups []string) (bool, error) {
-	if user == "" {
+// MayRead reports whether a user may get the path, with all that is known of him: a token
+// may be for less than its user may, and says so beside his name. An error is
+// ErrForbidden if the gateway may not ask, else ErrUnavailable, by errors.Is.
+func (a *Access) MayRead(ctx context.Context, user policy.User) (bool, error) {
+	if user.Name == "" {
 		return false, nil
 	}
 	// Lengths, so that no name ends where another begins.
-	text := fmt.Sprintf("%d:%s", len(user), user)
-	for _, group := range slices.Sorted(slices.Values(groups)) {
+	text := fmt.Sprintf("%d:%s%d:%s%d:%s", len(user.Name), user.Name, len(user.UID), user.UID, len(user.Extra), user.Extra)
+	for _, group := range slices.Sorted(slices.Values(user.Groups)) {
 		text += fmt.Sprintf("%d:%s", len(group), group)
 	}
 	key := tokenKey(sha256.Sum256([]byte(text)))
@@ -94,7 +97,7 @@ func (a *Access) MayRead(ctx context.Context, user string, groups []string) (boo
 		return may, nil
 	}
 	may, err := a.flight.Do(ctx, key, func(ctx context.Context) (bool, error) {
-		may, err := a.review(ctx, user, groups)
+		may, err := a.review(ctx, user)
 		if err == nil {
 			a.memory.Put(key, may, a.ttl)
 		}
@@ -108,13 +111,18 @@ func (a *Access) MayRead(ctx context.Context, user string, groups []string) (boo
 
 // review asks the API server. A review that could not be evaluated in full and allows
 // nothing is a no, as it is for the API server itself.
-func (a *Access) review(ctx context.Context, user string, groups []string) (bool, error) {
+func (a *Access) review(ctx context.Context, user policy.User) (bool, error) {
 	if !a.limit.TryAccept() {
 		return false, cannotAuthorize(errors.New("too many users at once"))
 	}
 	review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{
-		User: user, Groups: groups, NonResourceAttributes: &authorization.NonResourceAttributes{Path: a.path, Verb: "get"},
+		User: user.Name, UID: user.UID, Groups: user.Groups, NonResourceAttributes: &authorization.NonResourceAttributes{Path: a.path, Verb: "get"},
 	}}
+	if len(user.Extra) > 0 {
+		if err := json.Unmarshal(user.Extra, &review.Spec.Extra); err != nil {
+			return false, cannotAuthorize(err)
+		}
+	}
 	review, err := a.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return false, cannotAuthorize(err)

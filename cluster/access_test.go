@@ -13,6 +13,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 func TestAccess(t *testing.T) {
@@ -51,7 +52,7 @@ func TestAccess(t *testing.T) {
 			}
 			t.Cleanup(access.Close)
 			for range 2 {
-				may, err := access.MayRead(t.Context(), row.user, []string{"b", "a"})
+				may, err := access.MayRead(t.Context(), policy.User{Name: row.user, Groups: []string{"b", "a"}})
 				if may != row.may || !errors.Is(err, row.want) {
 					t.Errorf("%t, %v, want %t, %v", may, err, row.may, row.want)
 				}
@@ -65,6 +66,42 @@ func TestAccess(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestATokenForLess: two tokens of one user may be for different things, and the API
+// server alone knows what.
+func TestATokenForLess(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "subjectaccessreviews", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		review, ok := action.(kubetesting.CreateAction).GetObject().(*authorization.SubjectAccessReview)
+		if !ok {
+			return true, nil, errors.New("not a SubjectAccessReview")
+		}
+		may := len(review.Spec.Extra["scopes"]) == 0 && review.Spec.UID != "8"
+		return true, &authorization.SubjectAccessReview{Status: authorization.SubjectAccessReviewStatus{Allowed: may}}, nil
+	})
+	access, err := cluster.NewAccess(cluster.AccessOptions{Client: client, Path: "/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(access.Close)
+	for range 2 { // the second time from memory
+		for _, row := range []struct {
+			reason string
+			user   policy.User
+			may    bool
+			want   error
+		}{
+			{"for all", policy.User{Name: "dev", UID: "7"}, true, nil},
+			{"for something", policy.User{Name: "dev", UID: "7", Extra: []byte(`{"scopes":["user:info"]}`)}, false, nil},
+			{"another who had the name", policy.User{Name: "dev", UID: "8"}, false, nil},
+			{"nobody can read for what", policy.User{Name: "dev", UID: "7", Extra: []byte(`{`)}, false, cluster.ErrUnavailable},
+		} {
+			if may, err := access.MayRead(t.Context(), row.user); may != row.may || !errors.Is(err, row.want) {
+				t.Errorf("%s: %t, %v", row.reason, may, err)
+			}
+		}
 	}
 }
 

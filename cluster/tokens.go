@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 const (
@@ -56,18 +58,12 @@ type Tokens struct {
 	client    kubernetes.Interface
 	audiences []string
 	ttl       time.Duration
-	memory    *cache.Cache[tokenKey, account]
-	flight    *cache.Flight[tokenKey, account]
+	memory    *cache.Cache[tokenKey, policy.User]
+	flight    *cache.Flight[tokenKey, policy.User]
 	limit     flowcontrol.RateLimiter
 }
 
 type tokenKey [sha256.Size]byte
-
-// account is whom a token belongs to; without a user, nobody.
-type account struct {
-	user   string
-	groups []string
-}
 
 // NewTokens makes Tokens; it refuses options that mean nothing.
 func NewTokens(o TokenOptions) (*Tokens, error) {
@@ -77,11 +73,11 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	if o.TTL == 0 {
 		o.TTL = DefaultTokenTTL
 	}
-	memory, err := cache.New(cache.Options[tokenKey, account]{
+	memory, err := cache.New(cache.Options[tokenKey, policy.User]{
 		MaxCost: maxTokens, MaxTTL: o.TTL, Now: o.Now,
-		Cost: func(_ tokenKey, a account) int {
-			cost := sha256.Size + len(a.user) + absentCost
-			for _, group := range a.groups {
+		Cost: func(_ tokenKey, u policy.User) int {
+			cost := sha256.Size + len(u.Name) + len(u.UID) + len(u.Extra) + absentCost
+			for _, group := range u.Groups {
 				cost += len(group)
 			}
 			return cost
@@ -90,7 +86,7 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
-	flight, err := cache.NewFlight[tokenKey, account](lookupTimeout)
+	flight, err := cache.NewFlight[tokenKey, policy.User](lookupTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
@@ -103,20 +99,20 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 // Close stops the goroutine that clears away what has ended.
 func (t *Tokens) Close() { t.memory.Close() }
 
-// Authenticate returns the user that a token belongs to, with his groups, and ""
-// if nobody is known by it. An error is ErrForbidden if the gateway may not ask,
-// else ErrUnavailable, by errors.Is.
-func (t *Tokens) Authenticate(ctx context.Context, token string) (user string, groups []string, err error) {
+// Authenticate returns the user that a token belongs to, whom nobody may change, and
+// one without a name if nobody is known by it. An error is ErrForbidden if the gateway
+// may not ask, else ErrUnavailable, by errors.Is.
+func (t *Tokens) Authenticate(ctx context.Context, token string) (policy.User, error) {
 	if token == "" || len(token) > maxToken {
-		return "", nil, nil
+		return policy.User{}, nil
 	}
 	key := tokenKey(sha256.Sum256([]byte(token)))
 	if known, ok := t.memory.Get(key); ok {
-		return known.user, slices.Clone(known.groups), nil
+		return known, nil
 	}
-	found, err := t.flight.Do(ctx, key, func(ctx context.Context) (account, error) {
+	found, err := t.flight.Do(ctx, key, func(ctx context.Context) (policy.User, error) {
 		found, err := t.review(ctx, token)
-		if err == nil && found.user != "" {
+		if err == nil && found.Name != "" {
 			t.memory.Put(key, found, t.ttl)
 		}
 		return found, err
@@ -124,29 +120,35 @@ func (t *Tokens) Authenticate(ctx context.Context, token string) (user string, g
 	if err != nil && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrUnavailable) { // the caller left, or the work broke
 		err = cannotReview(err)
 	}
-	return found.user, slices.Clone(found.groups), err
+	return found, err
 }
 
 // review asks the API server. What it says in status.error about a token that it
 // does not know may hold parts of the token, and goes nowhere.
-func (t *Tokens) review(ctx context.Context, token string) (account, error) {
+func (t *Tokens) review(ctx context.Context, token string) (policy.User, error) {
 	if !t.limit.TryAccept() {
-		return account{}, cannotReview(errors.New("too many tokens at once"))
+		return policy.User{}, cannotReview(errors.New("too many tokens at once"))
 	}
 	review := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token, Audiences: t.audiences}}
 	review, err := t.client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return account{}, cannotReview(err)
+		return policy.User{}, cannotReview(err)
 	}
 	status := &review.Status
 	switch {
 	case !status.Authenticated, status.User.Username == "":
-		return account{}, nil
+		return policy.User{}, nil
 	case len(t.audiences) > 0 && !slices.ContainsFunc(status.Audiences, t.isOurs):
 		// An API server whose authenticator knows no audiences says nothing of them.
-		return account{}, nil
+		return policy.User{}, nil
 	}
-	return account{user: status.User.Username, groups: status.User.Groups}, nil
+	user := policy.User{Name: status.User.Username, UID: status.User.UID, Groups: status.User.Groups}
+	if len(status.User.Extra) > 0 {
+		if user.Extra, err = json.Marshal(status.User.Extra); err != nil {
+			return policy.User{}, cannotReview(err)
+		}
+	}
+	return user, nil
 }
 
 // cannotReview says why nobody knows whose token it is.

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 // reviewer answers TokenReviews as an API server does, and counts them.
@@ -79,9 +81,9 @@ func TestTokens(t *testing.T) {
 			}
 			t.Cleanup(tokens.Close)
 			for range 2 {
-				user, groups, err := tokens.Authenticate(t.Context(), row.token)
-				if user != row.user || !errors.Is(err, row.want) || (err != nil) != (row.want != nil) || user != "" && !slices.Equal(groups, row.status.User.Groups) {
-					t.Errorf("%q, %v, %v", user, groups, err)
+				user, err := tokens.Authenticate(t.Context(), row.token)
+				if user.Name != row.user || !errors.Is(err, row.want) || (err != nil) != (row.want != nil) || user.Name != "" && !slices.Equal(user.Groups, row.status.User.Groups) {
+					t.Errorf("%+v, %v", user, err)
 				}
 			}
 			if len(r.asked) != row.reviews {
@@ -93,6 +95,28 @@ func TestTokens(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTokensSayWhatTheyAreFor: what an API server says of a token beside its user is
+// kept, for a token may be for less than the user may.
+func TestTokensSayWhatTheyAreFor(t *testing.T) {
+	status := known("dev", nil, nil)
+	status.User.UID, status.User.Extra = "7", map[string]authentication.ExtraValue{"scopes.authorization.openshift.io": {"user:info"}, "a": {"b", "c"}}
+	r := &reviewer{status: map[string]authentication.TokenReviewStatus{"t": status, "all": known("dev", nil, nil)}}
+	tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: r.client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tokens.Close)
+	for token, want := range map[string]policy.User{
+		"t": {Name: "dev", UID: "7", Extra: []byte(`{"a":["b","c"],"scopes.authorization.openshift.io":["user:info"]}`)}, "all": {Name: "dev"},
+	} {
+		for range 2 {
+			if user, err := tokens.Authenticate(t.Context(), token); err != nil || !reflect.DeepEqual(user, want) {
+				t.Errorf("%s: %+v, %v", token, user, err)
+			}
+		}
 	}
 }
 
@@ -118,8 +142,8 @@ func TestTokensAreForgotten(t *testing.T) {
 			r.status = nil
 		}
 		c.now = c.now.Add(row.after)
-		if user, _, err := tokens.Authenticate(t.Context(), "t"); user != row.user || err != nil || len(r.asked) != row.reviews {
-			t.Errorf("%s: %q, %v, asked %d times", row.reason, user, err, len(r.asked))
+		if user, err := tokens.Authenticate(t.Context(), "t"); user.Name != row.user || err != nil || len(r.asked) != row.reviews {
+			t.Errorf("%s: %q, %v, asked %d times", row.reason, user.Name, err, len(r.asked))
 		}
 	}
 }
@@ -134,7 +158,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	t.Cleanup(tokens.Close)
 	bounded := 0
 	for i := range 1000 {
-		_, _, err := tokens.Authenticate(t.Context(), fmt.Sprint("guess-", i))
+		_, err := tokens.Authenticate(t.Context(), fmt.Sprint("guess-", i))
 		if errors.Is(err, cluster.ErrUnavailable) {
 			bounded++
 		} else if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/verify"
@@ -132,11 +133,11 @@ func TestEmpty(t *testing.T) {
 // keeper knows one token.
 type keeper struct{}
 
-func (keeper) Authenticate(_ context.Context, given string) (string, []string, error) {
+func (keeper) Authenticate(_ context.Context, given string) (policy.User, error) {
 	if given == token {
-		return "reader", nil, nil
+		return policy.User{Name: "reader"}, nil
 	}
-	return "", nil, nil
+	return policy.User{}, nil
 }
 
 // TestSignIn: without a token nothing is shown, a wrong one is refused, and the right one

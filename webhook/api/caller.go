@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 // admit finds out who asks, and whether he may.
@@ -23,16 +25,16 @@ func (x *exchange) admit(ctx context.Context, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	user, groups, err := x.handler.config.Authenticator.Authenticate(ctx, token)
+	user, err := x.handler.config.Authenticator.Authenticate(ctx, token)
 	if err != nil {
 		return &problem{cause: CannotLook, message: "whose token it is could not be looked up; ask again", err: err}
 	}
-	if user == "" {
+	if user.Name == "" {
 		return problemf(Unauthenticated, "nobody is known by this token")
 	}
-	x.call.User = user
-	if x.handler.confined && !slices.Contains(x.handler.users, user) && !slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(x.handler.groups, g) }) {
-		return problemf(Forbidden, "%s may not ask here: the gateway's settings name who may", user)
+	x.call.User = user.Name
+	if x.handler.confined && !slices.Contains(x.handler.users, user.Name) && !slices.ContainsFunc(user.Groups, func(g string) bool { return slices.Contains(x.handler.groups, g) }) {
+		return problemf(Forbidden, "%s may not ask here: the gateway's settings name who may", user.Name)
 	}
 	return nil
 }
@@ -42,16 +44,16 @@ func (x *exchange) admit(ctx context.Context, r *http.Request) error {
 type AnyOf []Authenticator
 
 // Authenticate implements Authenticator.
-func (all AnyOf) Authenticate(ctx context.Context, token string) (user string, groups []string, err error) {
+func (all AnyOf) Authenticate(ctx context.Context, token string) (policy.User, error) {
 	var failed []error
 	for _, one := range all {
-		user, groups, err := one.Authenticate(ctx, token)
-		if err == nil && user != "" {
-			return user, groups, nil
+		user, err := one.Authenticate(ctx, token)
+		if err == nil && user.Name != "" {
+			return user, nil
 		}
 		failed = append(failed, err)
 	}
-	return "", nil, errors.Join(failed...)
+	return policy.User{}, errors.Join(failed...)
 }
 
 // tokenOf returns the bearer token of a request (RFC 6750, section 2.1).

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
@@ -15,11 +16,11 @@ import (
 // builders knows one token.
 type builders struct{}
 
-func (builders) Authenticate(_ context.Context, token string) (string, []string, error) {
+func (builders) Authenticate(_ context.Context, token string) (policy.User, error) {
 	if token == "0123456789abcdef" {
-		return "ci", nil, nil
+		return policy.User{Name: "ci"}, nil
 	}
-	return "", nil, nil
+	return policy.User{}, nil
 }
 
 func Example() {

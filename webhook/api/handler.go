@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 // Authenticator knows whose token it is. There are three results: a user, who is
-// known; no user and no error, who is not; and an error, for could-not-look.
+// known; one without a name and no error, who is not; and an error, for could-not-look.
 type Authenticator interface {
-	Authenticate(ctx context.Context, token string) (user string, groups []string, err error)
+	Authenticate(ctx context.Context, token string) (policy.User, error)
 }
 
 // Decider judges objects, by one snapshot; the outcomes stand in the order of the

@@ -374,21 +374,21 @@ func TestAnyOf(t *testing.T) {
 		{"nobody knows", "no-token", "", false},
 		{"the first cannot look, and the second does not know", "lost-token", "", true},
 	} {
-		user, _, err := api.AnyOf{people{}, other}.Authenticate(t.Context(), row.token)
-		if user != row.user || (err != nil) != row.failing {
-			t.Errorf("%s: %q, %v", row.reason, user, err)
+		user, err := api.AnyOf{people{}, other}.Authenticate(t.Context(), row.token)
+		if user.Name != row.user || (err != nil) != row.failing {
+			t.Errorf("%s: %q, %v", row.reason, user.Name, err)
 		}
 	}
-	if user, _, err := (api.AnyOf{people{}, known{"lost-token": "found"}}).Authenticate(t.Context(), "lost-token"); user != "found" || err != nil {
-		t.Errorf("the first cannot look, and the second knows: %q, %v", user, err)
+	if user, err := (api.AnyOf{people{}, known{"lost-token": "found"}}).Authenticate(t.Context(), "lost-token"); user.Name != "found" || err != nil {
+		t.Errorf("the first cannot look, and the second knows: %q, %v", user.Name, err)
 	}
 }
 
 // known are users by their tokens.
 type known map[string]string
 
-func (k known) Authenticate(_ context.Context, token string) (string, []string, error) {
-	return k[token], nil, nil
+func (k known) Authenticate(_ context.Context, token string) (policy.User, error) {
+	return policy.User{Name: k[token]}, nil
 }
 
 func TestNewRefuses(t *testing.T) {

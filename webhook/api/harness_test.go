@@ -32,18 +32,18 @@ func must[T any](value T, err error) func(testing.TB) T {
 // say whose it is.
 type people struct{}
 
-func (people) Authenticate(_ context.Context, token string) (string, []string, error) {
+func (people) Authenticate(_ context.Context, token string) (policy.User, error) {
 	switch token {
 	case "ci-token":
-		return "ci", []string{"builders"}, nil
+		return policy.User{Name: "ci", Groups: []string{"builders"}}, nil
 	case "dev-token":
-		return "dev", nil, nil
+		return policy.User{Name: "dev"}, nil
 	case "lost-token":
-		return "", nil, errors.New("10.0.0.1:6443: connection refused")
+		return policy.User{}, errors.New("10.0.0.1:6443: connection refused")
 	case "broken-token":
 		panic("the authenticator fell")
 	}
-	return "", nil, nil
+	return policy.User{}, nil
 }
 
 // judge is a gate that allows everything, and denies images whose name has "bad"

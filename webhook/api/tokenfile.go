@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 // TokenFile knows the tokens of a file: lines of token,name, or of Kubernetes'
@@ -56,10 +57,10 @@ func NewTokenFile(path string, now func() time.Time) (*TokenFile, error) {
 
 // Authenticate implements Authenticator. It takes as long for a token that is
 // nearly right as for one that is not, and compares with all.
-func (f *TokenFile) Authenticate(_ context.Context, token string) (user string, groups []string, err error) {
+func (f *TokenFile) Authenticate(_ context.Context, token string) (policy.User, error) {
 	tokens, err := f.current()
 	if err != nil {
-		return "", nil, err
+		return policy.User{}, err
 	}
 	sum := sha256.Sum256([]byte(token))
 	found := -1
@@ -67,9 +68,9 @@ func (f *TokenFile) Authenticate(_ context.Context, token string) (user string, 
 		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], tokens[i].sum[:]), i, found)
 	}
 	if found < 0 {
-		return "", nil, nil
+		return policy.User{}, nil
 	}
-	return tokens[found].user, slices.Clone(tokens[found].groups), nil
+	return policy.User{Name: tokens[found].user, Groups: slices.Clone(tokens[found].groups)}, nil
 }
 
 // current returns the tokens of the file, which is looked at once a second.

@@ -41,9 +41,9 @@ func TestTokenFile(t *testing.T) {
 		{"a name", "ci", "", nil},
 		{"nothing", "", "", nil},
 	} {
-		user, groups, err := file.Authenticate(t.Context(), row.token)
-		if user != row.user || !slices.Equal(groups, row.groups) || err != nil {
-			t.Errorf("%s: %q, %v, %v", row.reason, user, groups, err)
+		user, err := file.Authenticate(t.Context(), row.token)
+		if user.Name != row.user || !slices.Equal(user.Groups, row.groups) || err != nil {
+			t.Errorf("%s: %q, %v, %v", row.reason, user.Name, user.Groups, err)
 		}
 	}
 }
@@ -72,9 +72,9 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	} {
 		row.change()
 		now = now.Add(row.after)
-		user, _, err := file.Authenticate(t.Context(), ciToken)
-		if user != row.user || (err != nil) != row.failing {
-			t.Errorf("%s: %q, %v", row.reason, user, err)
+		user, err := file.Authenticate(t.Context(), ciToken)
+		if user.Name != row.user || (err != nil) != row.failing {
+			t.Errorf("%s: %q, %v", row.reason, user.Name, err)
 		}
 	}
 }

@@ -18,16 +18,16 @@ func (h *Handler) admit(r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	user, groups, err := h.config.Authenticator.Authenticate(ctx, token)
+	user, err := h.config.Authenticator.Authenticate(ctx, token)
 	switch {
 	case err != nil:
 		return problem{http.StatusServiceUnavailable, "cannot-look", "whose token it is could not be looked up; ask again"}
-	case user == "":
+	case user.Name == "":
 		return problem{http.StatusUnauthorized, "unauthenticated", "nobody is known by this token"}
 	case h.authorizer == nil:
 		return nil
 	}
-	may, err := h.authorizer.MayRead(ctx, user, groups)
+	may, err := h.authorizer.MayRead(ctx, user)
 	switch {
 	case err != nil:
 		return problem{http.StatusServiceUnavailable, "cannot-look", "whether you may read this could not be looked up; ask again"}

@@ -9,19 +9,20 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report/inventory"
 )
 
 // Authenticator knows whose token it is. There are three results: a user, who is
-// known; no user and no error, who is not; and an error, for could-not-look.
+// known; one without a name and no error, who is not; and an error, for could-not-look.
 type Authenticator interface {
-	Authenticate(ctx context.Context, token string) (user string, groups []string, err error)
+	Authenticate(ctx context.Context, token string) (policy.User, error)
 }
 
 // Authorizer says whether a user may see the dashboard. An error means that nobody
 // could say.
 type Authorizer interface {
-	MayRead(ctx context.Context, user string, groups []string) (bool, error)
+	MayRead(ctx context.Context, user policy.User) (bool, error)
 }
 
 // Config is what a Handler cannot do without.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/verify"
@@ -40,21 +41,21 @@ func filled(t testing.TB) *inventory.Inventory {
 // house knows tokens and who may read.
 type house struct{}
 
-func (house) Authenticate(_ context.Context, token string) (string, []string, error) {
+func (house) Authenticate(_ context.Context, token string) (policy.User, error) {
 	switch token {
 	case "of-reader", "of-stranger", "of-ghost":
-		return strings.TrimPrefix(token, "of-"), nil, nil
+		return policy.User{Name: strings.TrimPrefix(token, "of-")}, nil
 	case "broken":
-		return "", nil, errors.New("down")
+		return policy.User{}, errors.New("down")
 	}
-	return "", nil, nil
+	return policy.User{}, nil
 }
 
-func (house) MayRead(_ context.Context, user string, _ []string) (bool, error) {
-	if user == "ghost" {
+func (house) MayRead(_ context.Context, user policy.User) (bool, error) {
+	if user.Name == "ghost" {
 		return false, errors.New("down")
 	}
-	return user == "reader", nil
+	return user.Name == "reader", nil
 }
 
 func open(t testing.TB) *ui.Handler {
