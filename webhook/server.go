@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -108,6 +109,7 @@ type Server struct {
 	doors     *http.Server
 	plain     *http.Server
 	profiles  *http.Server // may be nil
+	strangers *errorLog
 	listening listeners
 	draining  atomic.Bool // not ready
 	leaving   atomic.Bool // callers are asked to connect anew
@@ -125,7 +127,8 @@ func New(config Config, with ...Option) (*Server, error) {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
 	s := &Server{config: config, options: o}
-	logged := newErrorLog(config.Log)
+	s.strangers = newErrorLog(config.Log)
+	logged := log.New(s.strangers, "", 0)
 	s.doors = &http.Server{
 		Handler:           s.entrance(),
 		TLSConfig:         s.tls(),

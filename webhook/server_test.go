@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -266,7 +268,7 @@ func TestWithoutDoors(t *testing.T) {
 
 func TestErrorLogIsBounded(t *testing.T) {
 	to := &journal{}
-	logged := newErrorLog(slog.New(slog.NewTextHandler(to, nil)))
+	logged := log.New(newErrorLog(slog.New(slog.NewTextHandler(to, nil))), "", 0)
 	for range 1000 {
 		logged.Print("http: TLS handshake error from 127.0.0.1:1: " + strings.Repeat("bad ", 1000))
 	}
@@ -276,6 +278,31 @@ func TestErrorLogIsBounded(t *testing.T) {
 	}
 	if longest := len(to.String()) / lines; longest > maxLine+200 {
 		t.Errorf("a line of %d bytes", longest)
+	}
+}
+
+// TestStrangersDoNotFillTheLog: who may not enter is told of, and not each time.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	callers, err := NewCallers(newAuthority(t, "callers").pem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := &journal{}
+	server, err := New(Config{
+		Address: ":0", Plain: ":0", Certificates: fixed{}, Doors: map[string]Door{"/mutate": {Handler: saying(""), Callers: callers}},
+		Metrics: http.NotFoundHandler(), Log: slog.New(slog.NewTextHandler(to, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		w := httptest.NewRecorder()
+		if server.doors.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mutate", nil)); w.Code != http.StatusForbidden {
+			t.Fatalf("a stranger is answered %d", w.Code)
+		}
+	}
+	if lines := strings.Count(to.String(), "a caller may not enter"); lines < lineBurst || lines > lineBurst+5 {
+		t.Errorf("%d lines of a thousand: want about %d", lines, lineBurst)
 	}
 }
 
