@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	ecr "github.com/awslabs/amazon-ecr-credential-helper/ecr-login"
 	"github.com/chrismellard/docker-credential-acr-env/pkg/credhelper"
@@ -23,7 +25,7 @@ func Provider(name string) (registry.Source, error) {
 	case "default":
 		return DockerConfiguration(), nil
 	case "google":
-		source.Keychain = google.Keychain
+		source.Keychain = &googleCredential{}
 	case "amazon":
 		source.Keychain = authn.NewKeychainFromHelper(ecr.NewECRHelper(ecr.WithLogger(io.Discard)))
 	case "azure":
@@ -46,6 +48,37 @@ func Providers() []string { return []string{"default", "google", "amazon", "azur
 // files and their helpers.
 func DockerConfiguration() registry.Source {
 	return registry.Source{Name: "the docker configuration", Keychain: authn.DefaultKeychain}
+}
+
+// googleCredential gives what the environment has to Google's registries. Google's own
+// keychain binds it to the request that asks first, with which the renewal of tokens may
+// end, and keeps it for good that there was none: also where nobody answered just then.
+type googleCredential struct {
+	mu    sync.Mutex
+	found authn.Authenticator
+}
+
+// Resolve implements authn.Keychain.
+func (g *googleCredential) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	host := target.RegistryStr()
+	isWithin := func(domain string) bool { return strings.HasSuffix(host, domain) }
+	if host != "gcr.io" && !slices.ContainsFunc([]string{".gcr.io", ".pkg.dev", ".google.com"}, isWithin) {
+		return authn.Anonymous, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, find := range []func(context.Context) (authn.Authenticator, error){google.NewEnvAuthenticator, google.NewGcloudAuthenticator} {
+		if g.found != nil {
+			return g.found, nil
+		}
+		if found, err := find(context.Background()); err == nil && found != authn.Anonymous {
+			g.found = found
+		}
+	}
+	if g.found == nil {
+		return authn.Anonymous, nil
+	}
+	return g.found, nil
 }
 
 // within confines a keychain to registries of given domains. The helper for Azure

@@ -1,6 +1,13 @@
 package engine
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -46,5 +53,67 @@ func TestATokenStaysWithItsCloud(t *testing.T) {
 	}
 	if _, err := Provider("nobody"); err == nil {
 		t.Error("an unknown provider is taken")
+	}
+}
+
+// TestGoogleCredentialOutlivesWhoAsked: what somebody found is renewed for others, and
+// that nothing was found is not for good.
+func TestGoogleCredentialOutlivesWhoAsked(t *testing.T) {
+	down, given := true, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		given++
+		// So little time that it is renewed whenever it is asked for.
+		_, _ = fmt.Fprintf(w, `{"issued_token_type":"urn:ietf:params:oauth:token-type:access_token","access_token":"%d","token_type":"Bearer","expires_in":1}`, given)
+	}))
+	t.Cleanup(server.Close)
+	folder := t.TempDir()
+	subject, file := filepath.Join(folder, "subject"), filepath.Join(folder, "credentials")
+	settings, err := json.Marshal(map[string]any{
+		"type": "external_account", "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/x",
+		"subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": server.URL, "credential_source": map[string]string{"file": subject},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string][]byte{subject: []byte("token"), file: settings} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+	t.Setenv("PATH", folder) // without gcloud
+	source, err := Provider("google")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reason, host string
+		down, given  bool
+	}{
+		{"nobody answers", "gcr.io", true, false},
+		{"somebody answers", "gcr.io", false, true},
+		{"who asked first is gone", "europe-docker.pkg.dev", false, true},
+		{"a region's registry", "eu.gcr.io", false, true},
+		{"the domain in front of another", "gcr.io.evil.test", false, false},
+		{"the domain at the end of another word", "evilgcr.io", false, false},
+	} {
+		down = c.down
+		registry, err := name.NewRegistry(c.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		got, err := authn.Resolve(ctx, source.Keychain, registry)
+		if err != nil || (got != authn.Anonymous) != c.given {
+			t.Fatalf("%s: given %t, want %t: %v", c.reason, got != authn.Anonymous, c.given, err)
+		}
+		if config, err := authn.Authorization(ctx, got); err != nil || c.given && config.Password != fmt.Sprint(given) {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+		leave()
 	}
 }
