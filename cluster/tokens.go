@@ -30,9 +30,14 @@ const (
 	// maxToken bounds a token, in bytes; those of service accounts have about 1,200.
 	maxToken = 8 << 10
 	// tokenQPS and tokenBurst bound the reviews, which strangers can cause: they
-	// share the client's own limit with look-ups that admission waits for.
+	// share the client's own limit with look-ups that admission waits for. Those of
+	// tokens that were met in the last metAge, which no stranger has, are bounded by
+	// themselves: a node asks with the same token for an hour.
 	tokenQPS   = 10
 	tokenBurst = 40
+	metAge     = time.Hour
+	// maxMet bounds the tokens that are known to have been met.
+	maxMet = 8192
 )
 
 // TokenOptions are what Tokens need.
@@ -60,7 +65,9 @@ type Tokens struct {
 	ttl       time.Duration
 	memory    *cache.Cache[tokenKey, policy.User]
 	flight    *cache.Flight[tokenKey, policy.User]
+	met       *cache.Cache[tokenKey, struct{}]
 	limit     flowcontrol.RateLimiter
+	metLimit  flowcontrol.RateLimiter
 }
 
 type tokenKey [sha256.Size]byte
@@ -86,18 +93,25 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
+	met, err := cache.New(cache.Options[tokenKey, struct{}]{MaxCost: maxMet, MaxTTL: metAge, Now: o.Now})
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
 	flight, err := cache.NewFlight[tokenKey, policy.User](lookupTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
 	return &Tokens{
-		client: o.Client, audiences: slices.Clone(o.Audiences), ttl: o.TTL, memory: memory, flight: flight,
-		limit: flowcontrol.NewTokenBucketRateLimiter(tokenQPS, tokenBurst),
+		client: o.Client, audiences: slices.Clone(o.Audiences), ttl: o.TTL, memory: memory, flight: flight, met: met,
+		limit: flowcontrol.NewTokenBucketRateLimiter(tokenQPS, tokenBurst), metLimit: flowcontrol.NewTokenBucketRateLimiter(tokenQPS, tokenBurst),
 	}, nil
 }
 
-// Close stops the goroutine that clears away what has ended.
-func (t *Tokens) Close() { t.memory.Close() }
+// Close stops the goroutines that clear away what has ended.
+func (t *Tokens) Close() {
+	t.memory.Close()
+	t.met.Close()
+}
 
 // Authenticate returns the user that a token belongs to, whom nobody may change, and
 // one without a name if nobody is known by it. An error is ErrForbidden if the gateway
@@ -111,9 +125,13 @@ func (t *Tokens) Authenticate(ctx context.Context, token string) (policy.User, e
 		return known, nil
 	}
 	found, err := t.flight.Do(ctx, key, func(ctx context.Context) (policy.User, error) {
-		found, err := t.review(ctx, token)
-		if err == nil && found.Name != "" {
+		found, err := t.review(ctx, key, token)
+		switch {
+		case err == nil && found.Name != "":
 			t.memory.Put(key, found, t.ttl)
+			t.met.Put(key, struct{}{}, metAge)
+		case err == nil:
+			t.met.Delete(key)
 		}
 		return found, err
 	})
@@ -125,8 +143,12 @@ func (t *Tokens) Authenticate(ctx context.Context, token string) (policy.User, e
 
 // review asks the API server. What it says in status.error about a token that it
 // does not know may hold parts of the token, and goes nowhere.
-func (t *Tokens) review(ctx context.Context, token string) (policy.User, error) {
-	if !t.limit.TryAccept() {
+func (t *Tokens) review(ctx context.Context, key tokenKey, token string) (policy.User, error) {
+	limit := t.limit
+	if _, isMet := t.met.Get(key); isMet {
+		limit = t.metLimit
+	}
+	if !limit.TryAccept() {
 		return policy.User{}, cannotReview(errors.New("too many tokens at once"))
 	}
 	review := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token, Audiences: t.audiences}}

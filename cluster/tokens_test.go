@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -171,6 +172,51 @@ func TestStrangersAreBounded(t *testing.T) {
 	if len(r.asked) > 200 || bounded != 1000-len(r.asked) {
 		t.Errorf("%d reviews, and %d could not be made", len(r.asked), bounded)
 	}
+}
+
+// TestStrangersKeepOutNobody: who was known a moment ago is looked up again, however many
+// tokens strangers make up meanwhile.
+func TestStrangersKeepOutNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // no time passes in which a question more is free
+		c := &clock{time.Now()}
+		r := &reviewer{status: map[string]authentication.TokenReviewStatus{"node": known("node", nil, nil), "left": known("left", nil, nil), "new": known("new", nil, nil)}}
+		tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: r.client(), Now: c.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tokens.Close()
+		ask := func(token string) (string, error) {
+			user, err := tokens.Authenticate(t.Context(), token)
+			return user.Name, err
+		}
+		for _, token := range []string{"node", "left"} {
+			if user, err := ask(token); user != token || err != nil {
+				t.Fatalf("%s: %q, %v", token, user, err)
+			}
+		}
+		c.now = c.now.Add(10 * time.Second)
+		delete(r.status, "left")
+		for i := range 1000 {
+			_, _ = ask(fmt.Sprint("guess-", i))
+		}
+		for _, row := range []struct {
+			reason, token, user string
+			want                error
+		}{
+			{"was known a moment ago", "node", "node", nil},
+			{"was known, and is not any more", "left", "", nil},
+			{"is a stranger by now", "left", "", cluster.ErrUnavailable},
+			{"was never known", "new", "", cluster.ErrUnavailable},
+		} {
+			if user, err := ask(row.token); user != row.user || !errors.Is(err, row.want) || (err != nil) != (row.want != nil) {
+				t.Errorf("%s: %q, %v", row.reason, user, err)
+			}
+		}
+		c.now = c.now.Add(time.Hour)
+		if _, err := ask("node"); !errors.Is(err, cluster.ErrUnavailable) {
+			t.Errorf("met an hour ago: %v", err)
+		}
+	})
 }
 
 func TestNewTokensRefuses(t *testing.T) {
