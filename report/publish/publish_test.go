@@ -58,6 +58,12 @@ func TestWhatLeavesNoReport(t *testing.T) {
 		{"it was admitted", func(*report.Decided, *policy.Subject) {}, 1},
 		{"it was denied", func(d *report.Decided, _ *policy.Subject) { d.Occasion.Allowed = false }, 0},
 		{"it was only tried", func(d *report.Decided, _ *policy.Subject) { d.Occasion.DryRun = true }, 0},
+		{"somebody asked about it at another door, where it need not be there, nor be as it was told", func(d *report.Decided, _ *policy.Subject) {
+			d.Occasion.Door, d.Occasion.Operation = "api", ""
+		}, 0},
+		{"a scan found it", func(d *report.Decided, _ *policy.Subject) {
+			d.Occasion.Process, d.Occasion.Operation = report.ProcessScan, ""
+		}, 1},
 		{"nobody could decide", func(d *report.Decided, _ *policy.Subject) { d.Occasion.Undecided = "timed-out" }, 0},
 		{"somebody looks into it", func(_ *report.Decided, s *policy.Subject) { s.Operation = "CONNECT" }, 0},
 		{"a part of it that is another object", func(_ *report.Decided, s *policy.Subject) { s.Subresource = "eviction" }, 0},

@@ -19,6 +19,9 @@ func (p *Publisher) wants(d report.Decided) bool {
 	if s == nil || d.Occasion.Undecided != "" || d.Occasion.DryRun || !d.Occasion.Allowed {
 		return false // what was denied leaves no object, or leaves it as it is
 	}
+	if d.Occasion.Process == report.ProcessAdmission && d.Occasion.Operation == "" {
+		return false // a door that is told of objects and images which need not be there
+	}
 	if s.Operation == "CONNECT" || !slices.Contains([]string{"", "ephemeralcontainers", "resize"}, s.Subresource) {
 		return false
 	}
