@@ -275,7 +275,9 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 	return answer, nil
 }
 
-// isOld reports whether what is denied is only what the object runs already.
+// isOld reports whether what is denied is only what the object runs already, and how it
+// is as a whole only where nothing of that changes: who holds an object by a finalizer of
+// their own could make anything of it else.
 func (q *question) isOld() bool {
 	for i := range q.outcome.Verdicts {
 		v := &q.outcome.Verdicts[i]
@@ -284,5 +286,5 @@ func (q *question) isOld() bool {
 			return false
 		}
 	}
-	return q.running || len(q.outcome.Reasons) == 0
+	return q.leaving || len(q.outcome.Reasons) == 0
 }

@@ -219,7 +219,7 @@ func (h *Handler) undecided(q *question, cause Cause) response {
 	switch {
 	case q.mirror:
 		return response{allowed: true}
-	case q.deleting && q.running:
+	case q.leaving:
 		return response{allowed: true, warnings: []string{warning(wordUnable + ": " + why + "; admitted, since it is being deleted")}}
 	case h.failsOpen(&q.subject):
 		return response{allowed: true, warnings: []string{warning(wordUnable + ": " + why + "; admitted, as failurePolicy Ignore says")}}

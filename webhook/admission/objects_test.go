@@ -127,6 +127,59 @@ func TestViolation(t *testing.T) {
 	}
 }
 
+// TestWhatIsBeingDeletedIsJudged: who holds an object by a finalizer of their own changes
+// nothing of it that a rule forbids (CVE-2023-34091), neither while rules say no nor while
+// nobody can ask them; its finalizers go all the same.
+func TestWhatIsBeingDeletedIsJudged(t *testing.T) {
+	panics := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { panic("whatever") }}
+	going := func(kind string, spec object, change func(metadata object)) object {
+		metadata := object{
+			"name": "web", "namespace": "shop", "deletionTimestamp": "2026-11-21T03:30:01Z", "deletionGracePeriodSeconds": 0,
+			"finalizers": []any{"example.com/keep"}, "labels": object{"team": "a"}, "resourceVersion": "1",
+		}
+		if change != nil {
+			change(metadata)
+		}
+		return object{"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec, "status": object{"phase": "Terminating"}}
+	}
+	free := func(metadata object) {
+		delete(metadata, "finalizers")
+		metadata["resourceVersion"], metadata["managedFields"] = "2", []any{object{"manager": "x"}}
+	}
+	plain, exposed := object{"type": "ClusterIP"}, object{"type": "NodePort"}
+	label := func(metadata object) { metadata["labels"] = object{"team": "b"} }
+	note := func(metadata object) {
+		metadata["annotations"] = object{"nginx.ingress.kubernetes.io/server-snippet": "x"}
+	}
+	held, none := object{"finalizers": []any{"kubernetes"}}, object{}
+	evil := pod("evil")["spec"].(object)
+	for _, row := range []struct {
+		reason   string
+		now, old object
+		allowed  bool
+	}{
+		{"a finalizer goes", going("Service", plain, free), going("Service", plain, nil), true},
+		{"that of a Namespace", going("Namespace", none, nil), going("Namespace", held, nil), true},
+		{"of a Pod that runs what is forbidden now", going("Pod", evil, free), going("Pod", evil, nil), true},
+		{"the type of a Service that works on", going("Service", exposed, nil), going("Service", plain, nil), false},
+		{"with a finalizer that goes", going("Service", exposed, free), going("Service", plain, nil), false},
+		{"a label", going("Service", plain, label), going("Service", plain, nil), false},
+		{"an annotation", going("Service", plain, note), going("Service", plain, nil), false},
+		{"a label of a Pod whose images stay", going("Pod", evil, label), going("Pod", evil, nil), false},
+		{"the spec of what is no Namespace", going("Service", none, nil), going("Service", held, nil), false},
+		{"a member beside spec", with(t, going("Service", plain, nil), func(o object) { o["data"] = object{"a": "b"} }), going("Service", plain, nil), false},
+	} {
+		for name, decider := range map[string]admission.Decider{"refused": objecting{refuses: true}, "not asked": panics} {
+			for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
+				got := send(t, door(t, which, decider, admission.WithObjectRules(speaking(true))), review(t, "UPDATE", row.now, row.old, nil))
+				if got.Response.Allowed != row.allowed {
+					t.Errorf("%s, %s at %s: %+v", row.reason, name, which, got.Response)
+				}
+			}
+		}
+	}
+}
+
 // keeping records who makes deployments.
 type keeping struct{ err error }
 

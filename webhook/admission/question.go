@@ -29,8 +29,9 @@ type question struct {
 	// object and old are zero until they are parsed.
 	object, old workload.Object
 	// deleting: the object goes as soon as its finalizers let it; running: it runs
-	// no image that it did not run before.
-	deleting, running bool
+	// no image that it did not run before; leaving: it is being deleted, and only its
+	// finalizers change.
+	deleting, running, leaving bool
 	// mirror: it stands for a static pod.
 	mirror bool
 
@@ -169,6 +170,7 @@ func (q *question) inspect() {
 		same, err := sameImages(q.object, q.old)
 		q.running = err == nil && same
 	}
+	q.leaving = q.deleting && onlyLeaves(q.kind(), q.request.object, q.request.oldObject)
 	q.mirror = q.isMirror()
 }
 
