@@ -77,6 +77,9 @@ func TestFailOpen(t *testing.T) {
 		{"one of them fails closed", []*policy.Policy{open, audit, closed(pods...)}, pod, false},
 		{"it is for another namespace", []*policy.Policy{open, elsewhere}, pod, true},
 		{"it is for this namespace", []*policy.Policy{open, elsewhere}, policy.Subject{Version: "v1", Kind: "Pod", Namespace: "there"}, false},
+		{"the Namespace is not in itself", []*policy.Policy{{
+			Kind: "Test", Name: "own", Namespace: "here", Rules: []policy.Rule{rule{}}, Targets: []policy.Target{{Version: "v1", Kind: "Namespace"}},
+		}}, policy.Subject{Version: "v1", Kind: "Namespace", Namespace: "here"}, true},
 		{"another kind", []*policy.Policy{closed(pods...)}, policy.Subject{Version: "v1", Kind: "ConfigMap", Namespace: "here"}, true},
 		{"another group", []*policy.Policy{closed(pods...)}, policy.Subject{Group: "x", Version: "v1", Kind: "Pod", Namespace: "here"}, true},
 		{"any kind", []*policy.Policy{closed(policy.Target{Group: "*", Version: "*", Kind: "*"})}, policy.Subject{Group: "x", Version: "v1", Kind: "Pod"}, false},

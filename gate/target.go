@@ -33,7 +33,7 @@ func (s Snapshot) FailOpen(subject *policy.Subject) bool {
 // about documents that are no objects.
 func mayConcern(p *policy.Policy, subject *policy.Subject) bool {
 	isAnywhere := subject.Bare && subject.Namespace == ""
-	if p.Namespace != "" && p.Namespace != subject.Namespace && !isAnywhere {
+	if p.Namespace != "" && p.Namespace != subject.Home() && !isAnywhere {
 		return false
 	}
 	for _, m := range p.Mutations {

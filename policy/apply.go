@@ -206,7 +206,7 @@ func (x *objectIndex[R]) of(subject *Subject) []int {
 	}
 	outside := func(i int) bool {
 		p := x.all[i].policy
-		return p.Namespace != "" && p.Namespace != subject.Namespace || OnlyDocuments(x.all[i].rule) != subject.Document
+		return p.Namespace != "" && p.Namespace != subject.Home() || OnlyDocuments(x.all[i].rule) != subject.Document
 	}
 	if !slices.ContainsFunc(list, outside) {
 		return list

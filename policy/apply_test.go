@@ -108,6 +108,56 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestANamespaceIsNotItsOwn: what the policies of a namespace say of the Namespace is not
+// asked, or who may write them would label it when somebody else changes it, or keep it from
+// being deleted. Those of the cluster are asked about it, and its own about what is in it.
+func TestANamespaceIsNotItsOwn(t *testing.T) {
+	labels := func(object map[string]any) map[string]any {
+		return map[string]any{"kind": object["kind"], "labelled": true}
+	}
+	rule := ruling{name: "a", says: violated("no"), changes: labels}
+	passes := ruling{name: "a", says: policy.Validated{Result: policy.Pass}, changes: labels}
+	image := told{plans: always(policy.RulePlan{Skip: "whatever"}, false)}
+	for _, row := range []struct {
+		reason                string
+		group, kind, own      string
+		namespaced, spokenFor bool
+	}{
+		{"the Namespace itself", "", "Namespace", "shop", true, false},
+		{"what is in it", "", "ConfigMap", "shop", true, true},
+		{"a kind of that name that is in it", "example.com", "Namespace", "shop", true, true},
+		{"the Namespace, by a policy of the cluster", "", "Namespace", "", true, true},
+	} {
+		p := &policy.Policy{
+			Kind: "Policy", Name: "p", Namespace: row.own, Rules: []policy.Rule{image},
+			Validations: []policy.Validation{rule}, Mutations: []policy.Mutation{passes},
+			Generations: []policy.Generation{making{name: "a", says: policy.Pass, requester: true, selects: true, targets: kindTargets(row.kind)}},
+			Alterations: []policy.Alteration{making{name: "a", says: policy.Pass, selects: true, targets: kindTargets(row.kind)}},
+		}
+		set := setOf(t, p)
+		s := &policy.Subject{
+			Group: row.group, Version: "v1", Kind: row.kind, Namespace: "shop", Name: "shop", Operation: "UPDATE", Time: now,
+			Object: policy.ContentOf(map[string]any{"kind": row.kind}),
+		}
+		changed, _ := set.Mutate(t.Context(), s, func(*policy.Subject) policy.Finder { return none })
+		for what, is := range map[string]bool{
+			"changes it":          changed != nil,
+			"judges it":           len(set.Validate(t.Context(), s, none)) > 0,
+			"judges its images":   len(set.Plan(t.Context(), s, none).Results) > 0,
+			"generates because":   len(set.Generate(t.Context(), s, none)) > 0,
+			"alters because":      len(set.Alterations(t.Context(), s, none)) > 0,
+			"may change it":       set.MayMutate(s),
+			"may judge it":        set.MayValidate(s),
+			"has it as a trigger": set.HasDownstream(s),
+			"wants to know who":   set.NeedsRequester(s),
+		} {
+			if is != row.spokenFor {
+				t.Errorf("%s: %s: %t", row.reason, what, is)
+			}
+		}
+	}
+}
+
 // TestMutateInOrder: each mutation sees what the ones before made, and one that
 // could not be asked changes nothing.
 func TestMutateInOrder(t *testing.T) {

@@ -71,7 +71,7 @@ func TestRulesAboutOthers(t *testing.T) {
 		return p
 	}
 	pass := func(name string) making {
-		return making{name: name, targets: kindTargets("Namespace"), says: policy.Pass, selects: true}
+		return making{name: name, targets: kindTargets("ConfigMap"), says: policy.Pass, selects: true}
 	}
 	says := func(name string, r policy.Result) making {
 		m := pass(name)
@@ -117,13 +117,15 @@ func TestRulesAboutOthers(t *testing.T) {
 			}
 			var made, altered []string
 			objects, selections := 0, 0
-			for _, r := range set.Generate(t.Context(), namespaceSubject("team"), nil) {
+			trigger := configMap("team", nil)
+			trigger.Time = now
+			for _, r := range set.Generate(t.Context(), trigger, nil) {
 				made, objects = append(made, word(r.RuleResult)), objects+len(r.Objects)
 				if !r.Terms.Synchronize || r.Changed != (len(r.Objects) > 0) {
 					t.Errorf("%+v", r)
 				}
 			}
-			for _, r := range set.Alterations(t.Context(), namespaceSubject("team"), nil) {
+			for _, r := range set.Alterations(t.Context(), trigger, nil) {
 				altered, selections = append(altered, word(r.RuleResult)), selections+len(r.Selections)
 				if !r.OnPolicyChange || (r.Alter != nil) != (len(r.Selections) > 0) {
 					t.Errorf("%+v", r)

@@ -161,11 +161,11 @@ func (x *index) candidates(subject *Subject, standard func() ([]Image, error)) [
 		return x.members
 	}
 	if x.shards == nil {
-		return x.inNamespace(subject.Namespace)
+		return x.inNamespace(subject.Home())
 	}
 	texts, unknown := textsOf(standard)
 	var found []int
-	for _, namespace := range distinct("", subject.Namespace) {
+	for _, namespace := range distinct("", subject.Home()) {
 		for _, kind := range distinct("", subject.Kind) {
 			if s := x.shards[shardKey{namespace: namespace, kind: kind}]; s != nil {
 				found = s.find(found, texts, unknown)

@@ -34,6 +34,16 @@ type Subject struct {
 	Time time.Time
 }
 
+// Home is the namespace that the object is in, whose own policies speak of it; empty for
+// none. A Namespace is in none, though the API server asks about it as in itself: who
+// writes policies there has no right to it.
+func (s *Subject) Home() string {
+	if s.Kind == "Namespace" && s.Group == "" {
+		return ""
+	}
+	return s.Namespace
+}
+
 // named returns the subject as it would read with images written by other names, so
 // that what a rule reads in the object agrees with the images that it is given.
 func (s *Subject) named(own, others []Image) *Subject {
