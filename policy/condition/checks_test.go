@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -261,6 +262,49 @@ func TestEvaluateErrorsOfAll(t *testing.T) {
 		}
 		if result, err := conditions.Evaluate(variable.Context{"a": map[string]any{}}); err == nil || result.Held {
 			t.Errorf("%s: held %t, %v", text, result.Held, err)
+		}
+	}
+}
+
+// TestWorkIsBounded: an object's author may write both sides of a condition. What would
+// take minutes to compare is in doubt, and what honest objects have is not.
+func TestWorkIsBounded(t *testing.T) {
+	names := func(prefix string, n int) []any {
+		list := make([]any, n)
+		for i := range list {
+			list[i] = prefix + strconv.Itoa(i)
+		}
+		return list
+	}
+	large := func(n int) []any { return []any{map[string]any{"a": strings.Repeat("x", n)}} }
+	of := func(pattern string, n int) string { return pattern + strings.Repeat("b", n) }
+	for _, c := range []struct {
+		reason     string
+		operator   string
+		key, value any
+		want       string
+	}{
+		{"a thousand names in a thousand", "AnyIn", names("a", 1000), names("b", 1000), "not"},
+		{"four thousand in four thousand", "AnyIn", names("a", 4000), names("b", 4000), "doubt"},
+		{"or absent from them", "AllNotIn", names("a", 4000), names("b", 4000), "doubt"},
+		{"two thousand that are all there", "AllIn", names("a", 2000), names("a", 2000), "held"},
+		{"what was found before is held all the same", "AnyIn", append([]any{"b0"}, names("a", 4000)...), names("b", 4000), "held"},
+		{"long objects", "AnyIn", names("a", 4000), append(large(1<<20), large(1<<20)...), "doubt"},
+		{"short objects", "AnyIn", names("a", 10), append(large(100), large(100)...), "not"},
+		{"a long text with a question mark", "Equals", of("", 20_000), of("a?", 20_000), "doubt"},
+		{"that is not to be", "NotEquals", of("", 20_000), of("a?", 20_000), "doubt"},
+		{"in a list", "AnyIn", []any{of("", 20_000)}, []any{of("a?", 20_000)}, "doubt"},
+		{"a shorter one", "Equals", of("", 2_000), of("a?", 2_000), "not"},
+		{"a long text without one", "Equals", of("", 1<<20), of("a*", 1<<20), "not"},
+		{"the same long text", "Equals", of("a?", 20_000), of("a?", 20_000), "held"},
+	} {
+		conditions, err := condition.Compile(newEngine(t), []any{map[string]any{"key": "{{ key }}", "operator": c.operator, "value": "{{ value }}"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := conditions.Evaluate(variable.Context{"key": c.key, "value": c.value})
+		if err != nil || answer(result) != c.want {
+			t.Errorf("%s: %s, %v, want %s", c.reason, answer(result), err, c.want)
 		}
 	}
 }

@@ -208,7 +208,8 @@ func (c condition) evaluate(ctx variable.Context) (Outcome, error) {
 	if outcome.Value, err = c.value.Execute(ctx); err != nil {
 		return outcome, err
 	}
-	judged := c.operator(pair{key: outcome.Key, value: outcome.Value, keyIsPattern: c.key.Plain(), spelled: c.spelled})
+	left := work(maxWork)
+	judged := c.operator(pair{work: &left, key: outcome.Key, value: outcome.Value, keyIsPattern: c.key.Plain(), spelled: c.spelled})
 	outcome.Held, outcome.Unsure, outcome.either = judged.held, judged.unsure, judged.either
 	if message, err := c.message.Execute(ctx); err == nil && message != nil {
 		outcome.Message = jmespath.Text(message)

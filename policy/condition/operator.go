@@ -24,6 +24,7 @@ const (
 	outsideOfOrder  = "the key cannot be ordered within the range"
 	unlikeKinds     = "a text, a number, a boolean, a list, an object and null are not compared with one another"
 	inexact         = "numbers past 2^53 are not told apart: write them as text"
+	tooMuch         = "there is too much in the key and the value to compare them"
 )
 
 func judge(held bool) judgement { return judgement{held: held} }
@@ -40,6 +41,33 @@ type pair struct {
 	spelled spelling
 	// absence says that the operator holds for what is not in the value.
 	absence bool
+	// work is what may still be compared.
+	work *work
+}
+
+const (
+	// maxWork bounds what one condition compares, in pairs of short texts: who writes the
+	// object may write both sides. It takes tenths of a second.
+	maxWork = 4 << 20
+	// workBytes is how many bytes are looked at for one unit of work.
+	workBytes = 64
+)
+
+// work is what a condition may still compare.
+type work int
+
+// spend pays for matching a pattern, and reports whether there was enough left.
+func (w *work) spend(pattern, text string) bool {
+	cost := 1 + (len(pattern)+len(text))/workBytes
+	if strings.Contains(pattern, "?") {
+		cost = 1 + len(pattern)*len(text)/workBytes
+	}
+	if *w < work(cost) {
+		*w = 0
+		return false
+	}
+	*w -= work(cost)
+	return true
 }
 
 // Operators are the names of all operators, in Kyverno's order.
@@ -89,7 +117,7 @@ func (p pair) equal() (bool, string) {
 	text, isText := p.key.(string)
 	pattern, isPattern := p.value.(string)
 	if isText && isPattern {
-		return match(pattern, text, p.spelled.own)
+		return p.match(pattern, text, p.spelled.own)
 	}
 	return reflect.DeepEqual(p.key, p.value), ""
 }
@@ -97,10 +125,12 @@ func (p pair) equal() (bool, string) {
 // match matches a pattern, of whose wildcards own are the policy's. With others
 // in it a match that is not to the letter may be none: it is in doubt. What does
 // not match the whole pattern does not match in any other reading either.
-func match(pattern, text string, own int) (bool, string) {
+func (p pair) match(pattern, text string, own int) (bool, string) {
 	switch {
 	case pattern == text:
 		return true, ""
+	case !p.work.spend(pattern, text):
+		return false, tooMuch
 	case !wildcard.Match(pattern, text):
 		return false, ""
 	case wildcards(pattern) > own:

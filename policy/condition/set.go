@@ -75,13 +75,16 @@ func (p pair) set() (contains func(key any) (in bool, doubt string), unsure stri
 	return func(key any) (bool, string) { return p.matches(key, p.value, p.spelled.own) }, ""
 }
 
-// inList tries every item, for one that matches beyond doubt settles it.
+// inList tries every item, for one that matches beyond doubt settles it, as long as there
+// is work left.
 func (p pair) inList(key any, items []any, own func(int) int) (bool, string) {
 	doubt := ""
 	for i, item := range items {
 		switch in, why := p.matches(key, item, own(i)); {
 		case in:
 			return true, ""
+		case why == tooMuch:
+			return false, why
 		case why != "":
 			doubt = why
 		}
@@ -93,8 +96,11 @@ func (p pair) inList(key any, items []any, own func(int) int) (bool, string) {
 // the policy's own. Of unlike kinds a text that looks like a match is in doubt,
 // and what is not there is no proof of absence.
 func (p pair) matches(key, item any, own int) (bool, string) {
+	if *p.work == 0 {
+		return false, tooMuch
+	}
 	k, i := plain(key), plain(item)
-	in, doubt := match(i, k, own)
+	in, doubt := p.match(i, k, own)
 	if p.keyIsPattern && wildcard.Match(k, i) {
 		in, doubt = true, ""
 	}
