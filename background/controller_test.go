@@ -199,7 +199,7 @@ func (b *bench) namespace(name, user string) {
 	b.t.Helper()
 	object := b.object("{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}")
 	if user != "" {
-		value, err := b.keeper.Requester(object, policy.User{Name: user, RolesKnown: true})
+		value, err := b.keeper.Requester(object, policy.User{Name: user, RolesKnown: true}, time.Now())
 		if err != nil {
 			b.t.Fatal(err)
 		}

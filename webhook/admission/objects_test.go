@@ -236,4 +236,10 @@ func TestRequester(t *testing.T) {
 	if got := send(t, handler, review(t, "CREATE", named(nil), nil, nil)); !got.Response.Allowed || len(got.Response.Patch) > 0 || len(got.Response.Warnings) != 1 {
 		t.Errorf("one that cannot be written: %+v", got.Response)
 	}
+	forged := named(object{"team": "a", "example.com/requester": "root"})
+	got := send(t, handler, review(t, "CREATE", forged, nil, nil))
+	annotations, _ := patched(t, forged, got)["metadata"].(object)["annotations"].(object)
+	if _, is := annotations["example.com/requester"]; !got.Response.Allowed || is || annotations["team"] != "a" {
+		t.Errorf("one that cannot be written, in the place of a forged one: %v", annotations)
+	}
 }

@@ -17,7 +17,7 @@ type Requesters interface {
 	// Requester returns the annotation of an object that is created, its name and what
 	// it says; an empty name for objects of which nobody wants to know. The object is
 	// what mutation rules made of it, and is not to be changed. An error says why it
-	// cannot be written.
+	// cannot be written; the name is there all the same where it is known.
 	Requester(subject *policy.Subject, object map[string]any) (name, value string, err error)
 	// Annotation returns the name of the annotation that no update of the object may
 	// change; empty for objects of which nobody wants to know.
@@ -53,6 +53,9 @@ func (h *Handler) requested(q *question, object workload.Object, answer *respons
 	name, value, err := h.requesters.Requester(subject, object.Content())
 	if err != nil {
 		answer.warnings = append(answer.warnings, warning("who makes it is not recorded, and rules that ask for that will not hold for it: "+err.Error()))
+		if name != "" && metadata(object).Member("annotations").Member(name).Kind() != jsontext.KindInvalid {
+			answer.patch = append(answer.patch, workload.Operation{Op: "remove", Path: annotationPath(name)})
+		}
 		return
 	}
 	if name != "" {

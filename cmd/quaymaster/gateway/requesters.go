@@ -20,7 +20,7 @@ func (r requesters) Requester(subject *policy.Subject, object map[string]any) (n
 	if err != nil || now.Policies == nil || !now.Policies.NeedsRequester(subject) {
 		return "", "", err
 	}
-	value, err = r.records.Requester(object, subject.User)
+	value, err = r.records.Requester(object, subject.User, subject.Time)
 	return generated.RequesterAnnotation, value, err
 }
 

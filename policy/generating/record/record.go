@@ -6,7 +6,9 @@
 // (Requester), and what is made says why it is there (Origin). Both are annotations
 // and so anybody's to write; each carries a code (HMAC with SHA-256, RFC 2104) under
 // the replicas' key over what it says and the object that it is in, so that nobody
-// else can write one, or carry one to another object.
+// else can write one, or carry one to another object. Of an object that is made nobody
+// knows the UID yet: who makes it is bound to when, so that a record does not outlive its
+// object, nor passes to another one whose name was made up of the same prefix.
 package record
 
 import (
@@ -17,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -34,6 +37,10 @@ const (
 	maxRecord = 64 << 10
 	// minKey is what a key has at least, in bytes.
 	minKey = 32
+	// maxApart is how far the time of a record and that of the object's creation may be
+	// from each other: what the API server takes for a request at most, and clocks that
+	// differ.
+	maxApart = 2 * time.Minute
 )
 
 var (
@@ -65,7 +72,9 @@ type requester struct {
 	Roles *roles `json:"bound,omitempty"`
 	// Generated is the metadata.generateName of an object that had no name yet.
 	Generated string `json:"generateName,omitempty"`
-	Code      string `json:"code,omitempty"`
+	// Asked is when it was asked for, in seconds of Unix time.
+	Asked int64  `json:"asked"`
+	Code  string `json:"code,omitempty"`
 }
 
 type roles struct {
@@ -74,9 +83,10 @@ type roles struct {
 }
 
 // Requester returns the annotation of an object, as it is when it is created, that
-// says who makes it. A user of whom too much is known (64 KiB) is an error.
-func (k *Keeper) Requester(object map[string]any, user policy.User) (string, error) {
-	r := requester{Username: user.Name, Groups: user.Groups}
+// says who makes it, and that this is now. A user of whom too much is known (64 KiB) is an
+// error.
+func (k *Keeper) Requester(object map[string]any, user policy.User, now time.Time) (string, error) {
+	r := requester{Username: user.Name, Groups: user.Groups, Asked: now.Unix()}
 	if user.RolesKnown {
 		r.Roles = &roles{user.Roles, user.ClusterRoles}
 	}
@@ -111,7 +121,7 @@ func (k *Keeper) ReadRequester(object map[string]any) (policy.User, error) {
 	}
 	code := r.Code
 	r.Code = ""
-	if !k.agrees("requester", at, r, code) {
+	if !k.agrees("requester", at, r, code) || !madeAbout(object, time.Unix(r.Asked, 0)) {
 		return policy.User{}, ErrForged
 	}
 	user := policy.User{Name: r.Username, Groups: r.Groups}
@@ -119,6 +129,12 @@ func (k *Keeper) ReadRequester(object map[string]any) (policy.User, error) {
 		user.Roles, user.ClusterRoles, user.RolesKnown = r.Roles.Roles, r.Roles.ClusterRoles, true
 	}
 	return user, nil
+}
+
+// madeAbout reports whether the API server made an object about a time.
+func madeAbout(object map[string]any, asked time.Time) bool {
+	made, err := time.Parse(time.RFC3339, textIn(object, "metadata", "creationTimestamp"))
+	return err == nil && made.Sub(asked).Abs() <= maxApart
 }
 
 // Origin is why an object is there.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/generating/record"
@@ -21,8 +22,20 @@ func keeper(t testing.TB, fill byte) *record.Keeper {
 	return k
 }
 
+// made is when objects of the tests are made, and asked for.
+const made = "2027-01-15T08:00:00Z"
+
+func asked(t testing.TB) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
 func object(name, generateName string, annotations map[string]any) map[string]any {
-	metadata := map[string]any{"annotations": annotations}
+	metadata := map[string]any{"annotations": annotations, "creationTimestamp": made}
 	if name != "" {
 		metadata["name"] = name
 	}
@@ -37,7 +50,7 @@ func TestRequester(t *testing.T) {
 	alice := policy.User{Name: "alice", Groups: []string{"dev"}, Roles: []string{"a:b"}, ClusterRoles: []string{"edit"}, RolesKnown: true}
 	plain := policy.User{Name: "bob"}
 	written := func(user policy.User, o map[string]any) string {
-		text, err := k.Requester(o, user)
+		text, err := k.Requester(o, user, asked(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +127,7 @@ func TestBinding(t *testing.T) {
 			return strings.NewReplacer(`"username"`, `"bound":7,"username"`, `"policy"`, `"orphan":7,"policy"`).Replace(text)
 		}, record.ErrForged},
 	} {
-		requester, err1 := k.Requester(c.object, policy.User{Name: "bob"})
+		requester, err1 := k.Requester(c.object, policy.User{Name: "bob"}, asked(t))
 		origin, err2 := k.Origin(c.object, record.Origin{Policy: "ClusterPolicy/p", Rule: "r", Depth: 1})
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
@@ -135,17 +148,58 @@ func TestBinding(t *testing.T) {
 func TestLongestRecord(t *testing.T) {
 	k := keeper(t, 1)
 	team := object("team", "", nil)
-	short, err := k.Requester(team, policy.User{})
+	short, err := k.Requester(team, policy.User{}, asked(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	most := 64<<10 - len(short)
-	text, err := k.Requester(team, policy.User{Name: strings.Repeat("a", most)})
+	text, err := k.Requester(team, policy.User{Name: strings.Repeat("a", most)}, asked(t))
 	if err != nil || len(text) != 64<<10 {
 		t.Errorf("as much as may be: %d bytes, %v", len(text), err)
 	}
-	if text, err := k.Requester(team, policy.User{Name: strings.Repeat("a", most+1)}); err == nil || text != "" {
+	if text, err := k.Requester(team, policy.User{Name: strings.Repeat("a", most+1)}, asked(t)); err == nil || text != "" {
 		t.Errorf("a byte more: %d bytes", len(text))
+	}
+}
+
+// TestARecordEndsWithItsObject: one that is made again under its name, or under a name of
+// the same prefix, has not its record, in whatever way that came into it.
+func TestARecordEndsWithItsObject(t *testing.T) {
+	k := keeper(t, 1)
+	for kind, of := range map[string][2]map[string]any{
+		"a name":   {object("team", "", nil), object("team", "", nil)},
+		"a prefix": {object("", "team-", nil), object("team-x2", "team-", nil)},
+	} {
+		text, err := k.Requester(of[0], policy.User{Name: "admin"}, asked(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			reason string
+			made   any
+			err    error
+		}{
+			{"at once", asked(t).Format(time.RFC3339), nil},
+			{"by a clock that is behind", asked(t).Add(-2 * time.Minute).Format(time.RFC3339), nil},
+			{"after other webhooks took their time", asked(t).Add(2 * time.Minute).Format(time.RFC3339), nil},
+			{"later", asked(t).Add(2*time.Minute + time.Second).Format(time.RFC3339), record.ErrForged},
+			{"much later", asked(t).Add(24 * time.Hour).Format(time.RFC3339), record.ErrForged},
+			{"before", asked(t).Add(-2*time.Minute - time.Second).Format(time.RFC3339), record.ErrForged},
+			{"at no time", nil, record.ErrForged},
+			{"at a time that is none", "yesterday", record.ErrForged},
+		} {
+			again := of[1]
+			again["metadata"].(map[string]any)["creationTimestamp"] = c.made
+			again["metadata"].(map[string]any)["annotations"] = map[string]any{record.RequesterAnnotation: text}
+			if user, err := k.ReadRequester(again); !errors.Is(err, c.err) || (user.Name == "admin") != (c.err == nil) {
+				t.Errorf("%s, made %s: %+v, %v", kind, c.reason, user, err)
+			}
+		}
+		later := strings.Replace(text, `"asked":`, `"asked":1`, 1)
+		of[1]["metadata"].(map[string]any)["annotations"] = map[string]any{record.RequesterAnnotation: later}
+		if _, err := k.ReadRequester(of[1]); !errors.Is(err, record.ErrForged) {
+			t.Errorf("%s: another time is believed", kind)
+		}
 	}
 }
 
@@ -192,10 +246,10 @@ func TestRefuses(t *testing.T) {
 		t.Error("a short key is taken")
 	}
 	k := keeper(t, 1)
-	if _, err := k.Requester(object("", "", nil), policy.User{Name: "a"}); err == nil {
+	if _, err := k.Requester(object("", "", nil), policy.User{Name: "a"}, asked(t)); err == nil {
 		t.Error("an object without a name is recorded")
 	}
-	if _, err := k.Requester(object("team", "", nil), policy.User{Name: strings.Repeat("a", 64<<10)}); err == nil {
+	if _, err := k.Requester(object("team", "", nil), policy.User{Name: strings.Repeat("a", 64<<10)}, asked(t)); err == nil {
 		t.Error("a record without bound is written")
 	}
 }
@@ -224,12 +278,14 @@ func ExampleKeeper_Requester() {
 		return
 	}
 	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team-a"}}
-	text, err := k.Requester(namespace, policy.User{Name: "alice"})
+	now := time.Now()
+	text, err := k.Requester(namespace, policy.User{Name: "alice"}, now)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	namespace["metadata"].(map[string]any)["annotations"] = map[string]any{record.RequesterAnnotation: text}
+	metadata := namespace["metadata"].(map[string]any)
+	metadata["annotations"], metadata["creationTimestamp"] = map[string]any{record.RequesterAnnotation: text}, now.UTC().Format(time.RFC3339)
 	user, err := k.ReadRequester(namespace)
 	fmt.Println(user.Name, err)
 	// Output: alice <nil>
