@@ -34,6 +34,10 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	if err := q.parse(); err != nil {
 		return q.refuse(err)
 	}
+	if q.unread != nil && h.maySpeak(q) {
+		// A rule that compares with the former state would take it for none.
+		return q.refuse(fmt.Errorf("the former state, which rules about objects may ask for: %w", q.unread))
+	}
 	if q.mirror && h.config.Door == Mutate || q.request.subresource == "resize" && q.running && !h.maySpeak(q) {
 		return response{allowed: true}
 	}

@@ -180,6 +180,40 @@ func TestWhatIsBeingDeletedIsJudged(t *testing.T) {
 	}
 }
 
+// TestAFormerStateThatCannotBeRead: who stored one before a rule was asked does not change
+// by an update what the rule keeps as it was; without such rules images are all looked at.
+func TestAFormerStateThatCannotBeRead(t *testing.T) {
+	deep := func(n int) object {
+		value := any("x")
+		for range n {
+			value = object{"a": value}
+		}
+		return object{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": object{"name": "web", "namespace": "shop"}, "spec": object{"size": 1, "more": value}}
+	}
+	now := object{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": object{"name": "web", "namespace": "shop"}, "spec": object{"size": 2}}
+	for _, row := range []struct {
+		reason  string
+		old     object
+		rules   bool
+		allowed bool
+		old0    bool // the gate is told of no former state
+	}{
+		{"one that can be read", deep(10), true, true, false},
+		{"one that is too deep", deep(300), true, false, false},
+		{"one that no rule asks for", deep(300), false, true, true},
+	} {
+		p := &pinner{}
+		got := send(t, door(t, admission.Validate, p, admission.WithObjectRules(speaking(row.rules))), review(t, "UPDATE", now, row.old, nil))
+		asked := p.asked()
+		if got.Response.Allowed != row.allowed || (len(asked) == 1) != row.allowed || row.allowed && asked[0].Old.IsZero() != row.old0 {
+			t.Errorf("%s: %+v, asked %d times", row.reason, got.Response, len(asked))
+		}
+		if !row.allowed && !strings.Contains(got.Response.Status.Message, "the former state, which rules about objects may ask for") {
+			t.Errorf("%s: %s", row.reason, got.Response.Status.Message)
+		}
+	}
+}
+
 // keeping records who makes deployments.
 type keeping struct{ err error }
 

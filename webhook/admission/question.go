@@ -26,8 +26,10 @@ type question struct {
 	request request
 	// subject is what is known without the objects.
 	subject policy.Subject
-	// object and old are zero until they are parsed.
+	// object and old are zero until they are parsed; unread is why an update's former
+	// state is none.
 	object, old workload.Object
+	unread      error
 	// deleting: the object goes as soon as its finalizers let it; running: it runs
 	// no image that it did not run before; leaving: it is being deleted, and only its
 	// finalizers change.
@@ -131,9 +133,10 @@ func (q *question) parse() error {
 		return err
 	}
 	if q.request.operation == opUpdate {
-		// What cannot be read any more is no excuse, and no reason to refuse: then
-		// every image is looked at.
-		if old, err := workload.ParseValue(q.request.oldObject); err == nil {
+		// What cannot be read any more is no excuse, and for images no reason to refuse:
+		// then every one is looked at.
+		old, err := workload.ParseValue(q.request.oldObject)
+		if q.unread = err; err == nil {
 			if err := q.agrees("oldObject", old); err != nil {
 				return err
 			}
