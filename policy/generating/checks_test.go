@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -194,6 +195,38 @@ func TestBudget(t *testing.T) {
 	cancel()
 	if got := generation(t, "", rule).Generate(ctx, policy.Case{Subject: subject(t, trigger, policy.User{})}); got.Result != policy.Undecided || len(got.Objects) > 0 {
 		t.Errorf("the time ends: %q, %v", got.Result, got.Objects)
+	}
+}
+
+// TestRoom: what a rule copies of its trigger again and again is bounded, as it is all there
+// at once; each object by itself may be as large as the API server takes.
+func TestRoom(t *testing.T) {
+	const rule = ofMaps + "generate: {foreach: [{list: \"split(request.object.metadata.annotations.to, ',')\", " +
+		"apiVersion: v1, kind: ConfigMap, name: \"{{element}}\", namespace: team, data: {data: \"{{request.object.data}}\"}}]}"
+	for _, c := range []struct {
+		reason          string
+		keys, bytes, to int
+		want            policy.Result
+	}{
+		{"much to few", 10_000, 10, 15, policy.Pass},
+		{"much to many", 10_000, 10, 30, policy.Undecided},
+		{"long texts to few", 1, 1 << 20, 15, policy.Pass},
+		{"long texts to many", 1, 1 << 20, 17, policy.Undecided},
+		{"little to many", 10, 10, 1000, policy.Pass},
+	} {
+		data := map[string]any{}
+		for i := range c.keys {
+			data["k"+strconv.Itoa(i)] = strings.Repeat("x", c.bytes)
+		}
+		s := subject(t, trigger, policy.User{})
+		s.Object = policy.ContentOf(map[string]any{
+			"apiVersion": "v1", "kind": s.Kind, "data": data,
+			"metadata": map[string]any{"name": s.Name, "namespace": s.Namespace, "annotations": map[string]any{"to": strings.Repeat("a,", c.to-1) + "a"}},
+		})
+		got := generation(t, "", rule).Generate(t.Context(), policy.Case{Subject: s})
+		if got.Result != c.want || (len(got.Objects) == c.to) != (c.want == policy.Pass) {
+			t.Errorf("%s: %q, %d objects, %v", c.reason, got.Result, len(got.Objects), got.Reasons)
+		}
 	}
 }
 

@@ -156,8 +156,9 @@ func (g *generation) Generate(ctx context.Context, about policy.Case) policy.Gen
 // objects makes all or none: with a part of them nobody could tell which are to go.
 func (g *generation) objects(ctx context.Context, data variable.Context) ([]policy.Downstream, error) {
 	var list []policy.Downstream
+	room := maxMade
 	add := func(m *maker, data variable.Context) error {
-		object, err := m.object(data)
+		object, err := m.object(data, &room)
 		if err == nil {
 			list = append(list, policy.Downstream{Object: object, Synchronize: g.terms.Synchronize})
 		}
@@ -176,9 +177,9 @@ func (g *generation) objects(ctx context.Context, data variable.Context) ([]poli
 	return list, nil
 }
 
-// object makes the object whole. What the rule says beside data names it, whatever
-// data says.
-func (m *maker) object(data variable.Context) (map[string]any, error) {
+// object makes the object whole, if there is room for what it holds. What the rule says
+// beside data names it, whatever data says.
+func (m *maker) object(data variable.Context, room *int) (map[string]any, error) {
 	name, err := text(m.name, data, m.path+".name")
 	if err != nil {
 		return nil, err
@@ -199,6 +200,9 @@ func (m *maker) object(data variable.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, field.Below(m.path+".data", err)
 	}
+	if *room -= sizeOf(filled, *room); *room < 0 {
+		return nil, field.Fail(m.path+".data", "what the objects of the rule hold together %w of %d bytes", jmespath.ErrTooLarge, maxMade)
+	}
 	object, _ := withoutNulls(filled).(map[string]any)
 	if object == nil {
 		return nil, field.Fail(m.path+".data", "want an object")
@@ -218,6 +222,28 @@ func (m *maker) object(data variable.Context) (map[string]any, error) {
 	}
 	object["metadata"], object["apiVersion"], object["kind"] = metadata, m.kind.APIVersion, m.kind.Kind
 	return object, nil
+}
+
+// sizeOf returns what a value holds, or where that is more than most, something more.
+func sizeOf(value any, most int) int {
+	size := valueCost
+	switch v := value.(type) {
+	case string:
+		size += len(v)
+	case map[string]any:
+		for key, member := range v {
+			if size += len(key) + sizeOf(member, most-size); size > most {
+				break
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if size += sizeOf(item, most-size); size > most {
+				break
+			}
+		}
+	}
+	return size
 }
 
 // withoutNulls returns a copy in which no object has a member that is null: the API
