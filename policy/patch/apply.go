@@ -17,7 +17,7 @@ import (
 type merging struct {
 	data   variable.Context
 	values []any
-	left   jsonvalue.Allowance
+	left   *Room
 }
 
 // target is where a part is merged: a value of the object, or nothing.

@@ -84,6 +84,16 @@ var ErrTooLarge = jsonvalue.ErrTooLarge
 // ErrTestFailed is wrapped by the error about an operation `test` that fails.
 var ErrTestFailed = operation.ErrTestFailed
 
+// Room is what patches that are applied one after the other may still write together: as
+// much as one alone may.
+type Room = jsonvalue.Allowance
+
+// NewRoom returns all of it.
+func NewRoom() *Room {
+	room := Room(jsonvalue.MaxAdded)
+	return &room
+}
+
 // Error says why a patch cannot be applied to an object, and where in the
 // object.
 type Error struct {

@@ -156,6 +156,11 @@ func (l location) read(data variable.Context) ([]string, error) {
 // back as the same map. Errors are *Error, which wraps ErrTestFailed if an
 // operation `test` fails, and *variable.Error.
 func (j *JSON) Apply(data variable.Context, object map[string]any) (map[string]any, error) {
+	return j.ApplyWithin(data, object, NewRoom())
+}
+
+// ApplyWithin is Apply in a room that other patches share.
+func (j *JSON) ApplyWithin(data variable.Context, object map[string]any, room *Room) (map[string]any, error) {
 	steps := make([]operation.Step, len(j.operations))
 	for i, o := range j.operations {
 		s := operation.Step{Op: o.op}
@@ -173,7 +178,7 @@ func (j *JSON) Apply(data variable.Context, object map[string]any) (map[string]a
 		}
 		steps[i] = s
 	}
-	result, at, err := operation.Run(steps, object)
+	result, at, err := operation.Run(steps, object, room)
 	if err != nil {
 		return object, &Error{Path: at, Err: err}
 	}

@@ -277,7 +277,12 @@ func anchorOf(key string) (modifier, inner string) {
 // same map back. Errors are *SkippedError, with the same map, if the patch is not for this
 // object; *Error if it does not fit; and *variable.Error.
 func (m *Merge) Apply(data variable.Context, object map[string]any) (map[string]any, error) {
-	r := merging{data: data, values: make([]any, len(m.values)), left: jsonvalue.MaxAdded}
+	return m.ApplyWithin(data, object, NewRoom())
+}
+
+// ApplyWithin is Apply in a room that other patches share.
+func (m *Merge) ApplyWithin(data variable.Context, object map[string]any, room *Room) (map[string]any, error) {
+	r := merging{data: data, values: make([]any, len(m.values)), left: room}
 	for i, template := range m.values {
 		value, err := template.Execute(data)
 		if err != nil {

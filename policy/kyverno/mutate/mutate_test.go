@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -211,6 +212,44 @@ func TestChangesOfATarget(t *testing.T) {
 	cancel()
 	if got, err := changes.Apply(ctx, variable.Context{"target": target}, target); got != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("the time ends: %v, %v", got, err)
+	}
+}
+
+// TestElementsShareTheirRoom: what a foreach writes is bounded for all elements together,
+// since it is the object that says how many there are and what a variable holds.
+func TestElementsShareTheirRoom(t *testing.T) {
+	element := func(i int) map[string]any { return map[string]any{"name": strconv.Itoa(i), "image": "a:b"} }
+	for name, body := range map[string]string{
+		"operations": `"patchesJson6902":"[{op: add, path: '/spec/containers/{{elementIndex}}/note', value: 'x{{request.object.metadata.annotations.a}}'}]"`,
+		"a merge":    `"patchStrategicMerge":{"spec":{"containers":[{"(name)":"{{element.name}}","note":"x{{request.object.metadata.annotations.a}}"}]}}`,
+		"in another": `"foreach":[{"list":"['a','b']","patchesJson6902":"[{op: add, path: '/spec/containers/{{elementIndex0}}/{{element}}', value: 'x{{request.object.metadata.annotations.a}}'}]"}]`,
+	} {
+		changes, err := mutate.CompileChanges(options(t).Context, json.RawMessage(`{"foreach":[{"list":"request.object.spec.containers",`+body+`}]}`), "mutate", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			reason       string
+			count, bytes int
+			fits         bool
+		}{
+			{"one long text", 1, 1 << 20, true},
+			{"some", 2, 1 << 19, true},
+			{"many", 8, 1 << 19, false},
+			{"many short ones", 500, 100, true},
+		} {
+			var containers []any
+			for i := range c.count {
+				containers = append(containers, element(i))
+			}
+			object := map[string]any{
+				"metadata": map[string]any{"annotations": map[string]any{"a": strings.Repeat("x", c.bytes)}}, "spec": map[string]any{"containers": containers},
+			}
+			got, err := changes.Apply(t.Context(), variable.Context{"request": map[string]any{"object": object}}, object)
+			if (err == nil) != c.fits || (got != nil) != c.fits || err != nil && !errors.Is(err, jmespath.ErrTooLarge) {
+				t.Errorf("%s, %s: %v", name, c.reason, err)
+			}
+		}
 	}
 }
 

@@ -123,7 +123,7 @@ type Changes struct {
 
 // patcher is a compiled patch.
 type patcher interface {
-	Apply(data variable.Context, object map[string]any) (map[string]any, error)
+	ApplyWithin(data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error)
 }
 
 // CompileChanges reads the JSON value of `mutate` but for its targets. Path is where it
@@ -168,8 +168,8 @@ type placed struct {
 	patch patcher
 }
 
-func (p placed) Apply(data variable.Context, object map[string]any) (map[string]any, error) {
-	changed, err := p.patch.Apply(data, object)
+func (p placed) ApplyWithin(data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
+	changed, err := p.patch.ApplyWithin(data, object, room)
 	return changed, field.Below(p.path, err)
 }
 
@@ -256,17 +256,18 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 // expressions are evaluated on. A *patch.SkippedError says that the patch is not for
 // the object.
 func (c Changes) Apply(ctx context.Context, data variable.Context, object map[string]any) (map[string]any, error) {
+	room := patch.NewRoom() // for all elements: the object's author may choose their number
 	if c.patch != nil {
-		return c.patch.Apply(data, object)
+		return c.patch.ApplyWithin(data, object, room)
 	}
-	return applyLoops(ctx, c.loops, data, object)
+	return applyLoops(ctx, c.loops, data, object, room)
 }
 
 // applyLoops applies one foreach after the other, each of which sees what those before
 // it have made of the object.
-func applyLoops(ctx context.Context, list []loop, data variable.Context, object map[string]any) (map[string]any, error) {
+func applyLoops(ctx context.Context, list []loop, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
 	for i := range list {
-		changed, err := list[i].apply(ctx, data, object)
+		changed, err := list[i].apply(ctx, data, object, room)
 		if err != nil {
 			return nil, err
 		}
@@ -295,7 +296,7 @@ func withObject(data variable.Context, object map[string]any) (variable.Context,
 
 // apply applies the patch for each element. All of them see the object as it was, and
 // change what those before them have made of it.
-func (l *loop) apply(ctx context.Context, data variable.Context, object map[string]any) (map[string]any, error) {
+func (l *loop) apply(ctx context.Context, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
 	elements, err := rulecontext.List(l.list, data)
 	if err != nil {
 		return nil, field.Below(l.path+".list", err)
@@ -315,7 +316,7 @@ func (l *loop) apply(ctx context.Context, data variable.Context, object map[stri
 		clear(inner)
 		rulecontext.Element(inner, data, elements[i], i, l.nesting)
 		l.entries.Add(ctx, inner)
-		object, err = l.element(ctx, inner, object)
+		object, err = l.element(ctx, inner, object, room)
 		if err != nil {
 			return nil, fmt.Errorf("element %d: %w", i, err)
 		}
@@ -325,7 +326,7 @@ func (l *loop) apply(ctx context.Context, data variable.Context, object map[stri
 
 // element applies the patch for one element, unless its preconditions or the anchors of
 // the patch say that it is not for it.
-func (l *loop) element(ctx context.Context, data variable.Context, object map[string]any) (map[string]any, error) {
+func (l *loop) element(ctx context.Context, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
 	if l.preconditions != nil {
 		// A change is made only where it is certain that it is wanted.
 		result, err := l.preconditions.Evaluate(data)
@@ -337,9 +338,9 @@ func (l *loop) element(ctx context.Context, data variable.Context, object map[st
 		}
 	}
 	if l.patch == nil {
-		return applyLoops(ctx, l.loops, data, object)
+		return applyLoops(ctx, l.loops, data, object, room)
 	}
-	changed, err := l.patch.Apply(data, object)
+	changed, err := l.patch.ApplyWithin(data, object, room)
 	if _, skipped := errors.AsType[*patch.SkippedError](err); skipped {
 		return object, nil
 	}

@@ -17,7 +17,7 @@ const (
 	// MaxOperations bounds the operations of one patch, and those of one Diff; the
 	// API server stops at 10,000.
 	MaxOperations = 10_000
-	// MaxAdded bounds what one patch writes, in bytes of text plus Cost for each
+	// MaxAdded bounds what one patch writes, or those of one rule together, in bytes of text plus Cost for each
 	// value; the API server takes objects of 3 MiB.
 	MaxAdded = 3 << 20
 	// Cost is what a value costs besides its text.

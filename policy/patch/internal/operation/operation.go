@@ -86,13 +86,12 @@ func position(token string, size int, adds bool) (int, error) {
 	return index, nil
 }
 
-// Run applies steps one after the other, and returns the pointer of the one
-// that fails. An object that they do not change comes back as the same map.
-func Run(steps []Step, object map[string]any) (result map[string]any, at string, err error) {
+// Run applies steps one after the other, as long as they may write, and returns the pointer
+// of the one that fails. An object that they do not change comes back as the same map.
+func Run(steps []Step, object map[string]any, left *jsonvalue.Allowance) (result map[string]any, at string, err error) {
 	var whole any = object
-	left := jsonvalue.Allowance(jsonvalue.MaxAdded)
 	for _, s := range steps {
-		if whole, err = s.apply(whole, &left); err != nil {
+		if whole, err = s.apply(whole, left); err != nil {
 			return nil, Pointer(s.Path), fmt.Errorf("%s: %w", s.Op, err)
 		}
 	}
