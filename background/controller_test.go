@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -598,9 +599,7 @@ func TestAFightIsSlow(t *testing.T) {
 	})
 }
 
-// Two triggers that want the very same object share it: it goes with the last.
-func TestTriggersShare(t *testing.T) {
-	const rule = `
+const sharedRule = `
 name: certificate
 match: {any: [{resources: {kinds: [Pod], operations: [CREATE], selector: {matchLabels: {app: "?*"}}}}]}
 generate:
@@ -611,10 +610,49 @@ generate:
   synchronize: true
   data: {data: {secret: "{{request.object.metadata.labels.secret || 'x'}}"}}
 `
-	pod := func(b *bench, name, secret string) {
-		b.server.userPuts(b.object("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: team, labels: {app: web, secret: " + secret + "}}}"))
-		b.after(time.Second)
-	}
+
+// pod makes one that the rule above speaks of.
+func (b *bench) pod(name, secret string) {
+	b.t.Helper()
+	b.server.userPuts(b.object("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: team, labels: {app: web, secret: " + secret + "}}}"))
+	b.after(time.Second)
+}
+
+// TestManyComeAndGo: triggers that shared an object and are gone are forgotten, and cost
+// nothing when their object goes on to another; those that are there keep it.
+func TestManyComeAndGo(t *testing.T) {
+	in(t, func(b *bench) {
+		b.policies(b.compile("certificate", sharedRule, generating.Settings{}))
+		b.lead()
+		b.pod("first", "x")
+		for i := range 20 {
+			b.pod("stays-"+strconv.Itoa(i), "x")
+		}
+		for i := range 1000 {
+			name := "goes-" + strconv.Itoa(i)
+			b.pod(name, "x")
+			b.server.userDeletes("pods/team/" + name)
+		}
+		b.after(time.Minute)
+		before := b.server.looked()
+		b.server.userDeletes("pods/team/first")
+		b.after(10 * time.Minute)
+		b.wantThere("configmaps/team/web")
+		// Each of the others is read, and what it wants, and some more for who is first.
+		if reads := b.server.looked() - before; reads > 500 {
+			t.Errorf("%d objects were looked for, for 20 triggers that are there", reads)
+		}
+		for i := range 20 {
+			b.wantThere("configmaps/team/web")
+			b.server.userDeletes("pods/team/stays-" + strconv.Itoa(i))
+			b.after(10 * time.Minute)
+		}
+		b.wantGone("configmaps/team/web")
+	})
+}
+
+// Two triggers that want the very same object share it: it goes with the last.
+func TestTriggersShare(t *testing.T) {
 	for name, test := range map[string]struct {
 		second string
 		differ bool
@@ -624,10 +662,10 @@ generate:
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(b *bench) {
-				b.policies(b.compile("certificate", rule, generating.Settings{}))
+				b.policies(b.compile("certificate", sharedRule, generating.Settings{}))
 				b.lead()
-				pod(b, "one", "x")
-				pod(b, "two", test.second)
+				b.pod("one", "x")
+				b.pod("two", test.second)
 				if times, _ := b.server.written("configmaps/team/web"); times != 1 {
 					t.Errorf("written %d times", times)
 				}

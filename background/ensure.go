@@ -141,18 +141,37 @@ func (l *look) belongsToAnother(ctx context.Context, r *generated, owner record.
 	if owner.Trigger.UID == l.self.UID {
 		return true, nil
 	}
-	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: owner.Trigger.APIVersion, Kind: owner.Trigger.Kind})
+	return l.isThere(ctx, owner.Trigger)
+}
+
+// isThere reports whether a trigger is there still, and stays; in doubt it is.
+func (l *look) isThere(ctx context.Context, trigger record.Trigger) (bool, error) {
+	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: trigger.APIVersion, Kind: trigger.Kind})
 	if err != nil {
 		return true, fmt.Errorf("find the trigger that it is there for: %w", err)
 	}
-	other, err := l.options.Cluster.Get(ctx, kind, owner.Trigger.Namespace, owner.Trigger.Name)
+	found, err := l.options.Cluster.Get(ctx, kind, trigger.Namespace, trigger.Name)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return false, nil
 	case err != nil:
 		return true, fmt.Errorf("read the trigger that it is there for: %w", err)
 	}
-	return identity(other).UID == owner.Trigger.UID && !leaving(other), nil
+	return identity(found).UID == trigger.UID && !leaving(found), nil
+}
+
+// thin forgets the triggers that wanted an object and are gone, before they are many:
+// pods come and go under ever new names.
+func (l *look) thin(ctx context.Context, at key) {
+	var gone []record.Trigger
+	for _, trigger := range l.there.crowd(at) {
+		if is, err := l.isThere(ctx, trigger); err == nil && !is {
+			gone = append(gone, trigger)
+		}
+	}
+	if len(gone) > 0 {
+		l.there.thin(at, gone)
+	}
 }
 
 // share leaves an object to whom it belongs if the rule wants the very same, and is
@@ -161,6 +180,7 @@ func (l *look) share(ctx context.Context, kind Kind, r *generated, owner record.
 	at := keyOf(identity(have))
 	l.there.put(at, kind, owner)
 	l.there.wants(at, l.self)
+	l.thin(ctx, at)
 	signed, err := l.signed(wanted.Object, owner)
 	if err != nil {
 		return err

@@ -35,6 +35,8 @@ type server struct {
 	// writes are the writes that changed something, requests all of them but reads;
 	// dry runs are neither.
 	writes, requests []string
+	// reads is how many objects were looked for.
+	reads int
 }
 
 type watcher struct {
@@ -124,6 +126,7 @@ func (s *server) Kind(_ context.Context, of policy.ObjectKind) (background.Kind,
 func (s *server) Get(_ context.Context, kind background.Kind, namespace, name string) (map[string]any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reads++
 	object := s.objects[nameOf(kind, namespace, name)]
 	if object == nil {
 		return nil, background.ErrNotFound
@@ -426,4 +429,11 @@ func (s *server) written(key string) (times, requests int) {
 		}
 	}
 	return times, len(s.requests)
+}
+
+// looked returns how many objects were looked for.
+func (s *server) looked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
 }

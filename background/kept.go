@@ -1,6 +1,8 @@
 package background
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/quaymaster/quaymaster/policy/generating/record"
@@ -14,9 +16,14 @@ type kept struct {
 	// wanted is what the rule wanted when the object was last known to be right, and is
 	// what it was then.
 	wanted, is sum
-	// others are triggers that want the very same object.
+	// others are triggers that want the very same object, and known is how many of them
+	// were there when that was looked at last.
 	others map[key]record.Trigger
+	known  int
 }
+
+// fewHeirs is how many others are kept without a look whether they are there still.
+const fewHeirs = 64
 
 // downstreams are the objects that are there because of rules, as their watches tell.
 type downstreams struct {
@@ -87,6 +94,35 @@ func (d *downstreams) wants(at key, other record.Trigger) {
 		k.others = map[key]record.Trigger{}
 	}
 	k.others[keyOf(other)] = other
+}
+
+// crowd returns the other triggers that want an object, where they have become twice as
+// many as were there: some have gone since, of which nobody tells.
+func (d *downstreams) crowd(at key) []record.Trigger {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.objects[at]
+	if k == nil || len(k.others) < max(fewHeirs, 2*k.known) {
+		return nil
+	}
+	k.known = len(k.others)
+	return slices.Collect(maps.Values(k.others))
+}
+
+// thin forgets those that are gone of the others that want an object.
+func (d *downstreams) thin(at key, gone []record.Trigger) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.objects[at]
+	if k == nil {
+		return
+	}
+	for _, trigger := range gone {
+		if k.others[keyOf(trigger)] == trigger {
+			delete(k.others, keyOf(trigger))
+		}
+	}
+	k.known = len(k.others)
 }
 
 // heirs returns the other triggers that want an object, and forgets them.
