@@ -25,6 +25,7 @@ const (
 type work struct {
 	trigger record.Trigger
 	object  map[string]any // as it was last seen; nil: it is to be read
+	size    int            // of the object, while it waits
 	cause   cause
 	// rules are those that came or changed, so that triggers which are there count.
 	rules map[ruleID]bool
@@ -86,14 +87,14 @@ func (q *queue) add(at key, w work) {
 // put is add; the caller holds the lock.
 func (q *queue) put(at key, w work) {
 	if have := q.waitingIn(at, w); have != nil {
-		q.hold(have, -1)
+		q.release(have)
 		have.join(w)
-		q.hold(have, 1)
+		q.hold(have)
 		return
 	}
 	added, first := w, len(q.waiting[at]) == 0
 	q.waiting[at] = append(q.waiting[at], &added)
-	q.hold(&added, 1)
+	q.hold(&added)
 	if first && !q.busy[at] {
 		q.ready = append(q.ready, at)
 		q.nudge()
@@ -110,16 +111,21 @@ func (q *queue) waitingIn(at key, w work) *work {
 	return nil
 }
 
-// hold counts what waits with its content, and drops that of what is too much.
-func (q *queue) hold(w *work, by int) {
+// hold counts the content of what waits, and drops what is too much.
+func (q *queue) hold(w *work) {
 	if w.object == nil {
 		return
 	}
-	if by > 0 && q.held >= maxHeld {
-		w.object = nil
-		return
+	if w.size = sizeOf(w.object); q.held+w.size > maxHeld {
+		w.object, w.size = nil, 0
 	}
-	q.held += by
+	q.held += w.size
+}
+
+// release counts it no more.
+func (q *queue) release(w *work) {
+	q.held -= w.size
+	w.size = 0
 }
 
 // addLater has a trigger looked at after a pause.
@@ -163,7 +169,7 @@ func (q *queue) next(ctx context.Context) (key, work, bool) {
 			if q.waiting[at] = q.waiting[at][1:]; len(q.waiting[at]) == 0 {
 				delete(q.waiting, at)
 			}
-			q.hold(w, -1)
+			q.release(w)
 			q.busy[at] = true
 			if len(q.ready) > 0 {
 				q.nudge()
