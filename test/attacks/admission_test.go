@@ -64,6 +64,15 @@ func admissionAttacks() []attack {
 			"quaymaster.dev/break-glass": "true", "policy.sigstore.dev/exclude": "true", "admission.gatekeeper.sh/ignore": "true",
 		}})),
 		row("pod-that-is-being-deleted", "A pod with a deletion time and a finalizer is given another image. It is denied; what changes no image is admitted.", "GHSA-hq4m-4948-64cc, CVE-2023-34091", updated(object{"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{"example.com/keep"}})),
+		row("rule-about-what-is-being-deleted", "A pod with a deletion time and a finalizer is given a label that a rule about objects forbids. It is denied; that its finalizer goes is admitted.", "GHSA-hq4m-4948-64cc, CVE-2023-34091", func(s *scene) {
+			s.policies("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: labels}, spec: {validationFailureAction: Enforce, rules: [" +
+				"{name: team, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {pattern: {metadata: {labels: {team: a}}}}}]}}")
+			metadata := object{"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{"example.com/keep"}, "labels": object{"team": "a"}}
+			old := with(pod(s.built("old").ByDigest()), "metadata", metadata)
+			other := with(old, "metadata", object{"labels": object{"team": "b"}})
+			s.admitted(request{operation: "UPDATE", old: other, now: with(other, "metadata", object{"finalizers": []any{}})})
+			s.refused(request{operation: "UPDATE", old: old, now: other}, policy.Violated)
+		}),
 		row("update-of-the-image", "An update changes the image of a pod that runs. It is denied; an update that changes no image is admitted.", "connaisseur 2053", updated(nil)),
 		row("created-with-a-deletion-time", "A new pod comes with a deletion time. It is denied all the same.", "GHSA-hq4m-4948-64cc, CVE-2023-34091", claimed(object{"deletionTimestamp": "2026-01-01T00:00:00Z"})),
 		row("debugging-container", "An ephemeral container with an unsigned image is added to a pod that runs. It is denied, and a signed one is admitted.", "policy-controller 299, kyverno 16275", func(s *scene) {
