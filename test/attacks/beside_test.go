@@ -2,154 +2,167 @@ package attacks
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// attacked, in the environment, has the process be the registry of that attack.
-const attacked = "QUAYMASTER_ATTACKED"
+// The environment tells a process of this benchmark what it is.
+const (
+	attacked = "QUAYMASTER_ATTACKED" // the registry of that attack
+	asking   = "QUAYMASTER_ASKING"   // who asks the webhook, and has the registry of the others
+)
 
-// quay is what a registry of an attack has, in a process of its own.
+// The normal load is that of a steady day (docs/performance.md): of the pods, one in twenty
+// is of an image that nobody asked about before, in a registry that is some way off.
+const (
+	pods       = 300
+	pace       = 10 * time.Millisecond
+	attackPace = 100 * time.Millisecond
+	oneIn      = 20
+	distance   = 20 * time.Millisecond
+)
+
+// quay is what the registry of a process has: an image to ask about, and the policy for it.
 type quay struct {
-	Usual, Evil, Policy string
+	Image, Policy string
 }
 
-// serve is the registry's process: it tells what it has, and, for each line that it reads,
+// order has who asks make one measurement, beside the evil review if there is one.
+type order struct {
+	URL  string
+	Evil []byte
+}
+
+// measured is what a measurement gave.
+type measured struct {
+	Known, New []time.Duration
+	Attacks    int
+}
+
+// told is where a process of this benchmark answers.
+func told() *json.Encoder { return json.NewEncoder(os.NewFile(3, "told")) }
+
+// serve is the attacker's registry: it tells what it has, and, for each line that it reads,
 // how many requests came since; until there are no more lines. From the first line on it is
 // the attack's.
 func serve(b *testing.B, c *crowd, attack string) {
 	b.Helper()
-	told := json.NewEncoder(os.NewFile(3, "told"))
+	tells := told()
 	s := newScene(b, c, admitting)
-	usual, evil := s.signed("usual"), s.built("evil")
-	s.check(told.Encode(quay{Usual: usual.ByDigest(), Evil: evil.Name, Policy: s.fill(signedBy(ofKey))}))
+	evil := s.built("evil")
+	policy := strings.Replace(s.fill(signedBy(ofKey)), "{name: images}", "{name: evil}", 1)
+	s.check(tells.Encode(quay{Image: evil.Name, Policy: policy}))
 	begin := sync.OnceFunc(func() {
 		i := slices.IndexFunc(costly(), func(one attackOnCost) bool { return one.name == attack })
 		costly()[i].crowd(s, evil)
 	})
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		begin()
-		s.check(told.Encode(len(s.Registry.Requests())))
+		s.check(tells.Encode(len(s.Registry.Requests())))
 		s.Registry.Reset()
 	}
 }
 
-// besieged starts the registry of an attack so that it runs when nobody else wants to
-// (SCHED_IDLE), since its processors are not the gateway's but in this benchmark. requests
-// are those since it was asked last.
-func besieged(b *testing.B, attack string) (q quay, requests func() int) {
+// ask is the process that asks as an API server does: it tells what its registry has, and
+// measures for each order that it reads.
+func ask(b *testing.B, c *crowd) {
 	b.Helper()
-	own, err := os.Executable()
-	told, tells, err2 := os.Pipe()
-	if err != nil || err2 != nil {
-		b.Fatal(err, err2)
-	}
-	command := exec.CommandContext(b.Context(), "chrt", "--idle", "0", own, "-test.run=^$", "-test.bench=^BenchmarkBesideAttacks$", "-test.benchtime=1x")
-	command.Env, command.ExtraFiles = append(os.Environ(), attacked+"="+attack), []*os.File{tells}
-	asks := must(command.StdinPipe())(b)
-	if err := command.Start(); err != nil {
-		b.Fatal(err)
-	}
-	_ = tells.Close()
-	b.Cleanup(func() {
-		_, _ = asks.Close(), command.Wait()
-		_ = told.Close()
-	})
-	answers := json.NewDecoder(told)
-	read := func(into any) {
-		if err := answers.Decode(into); err != nil {
-			b.Fatalf("the registry of %s says nothing: %v", attack, err)
+	tells := told()
+	s := newScene(b, c, admitting)
+	s.hostile(registrytest.Options{Delay: distance})
+	known := s.signed("known").ByDigest()
+	s.check(tells.Encode(quay{Image: known, Policy: s.fill(signedBy(ofKey))}))
+	a := &asker{scene: s, known: s.creation(known), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: pods}}}
+	for orders := json.NewDecoder(os.Stdin); ; {
+		var next order
+		if err := orders.Decode(&next); err != nil {
+			return // there are no more
 		}
-	}
-	read(&q)
-	return q, func() (count int) {
-		if _, err := io.WriteString(asks, "\n"); err != nil {
-			b.Fatal(err)
-		}
-		read(&count)
-		return count
+		s.check(tells.Encode(a.measure(next)))
 	}
 }
 
-// BenchmarkBesideAttacks times both webhooks about an image that is known, at a hundred pods
-// a second, alone and while somebody else asks about what costs: ten times a second, or one
-// after another where one takes longer.
-func BenchmarkBesideAttacks(b *testing.B) {
-	c := newCrowd(b)
-	if attack := os.Getenv(attacked); attack != "" {
-		serve(b, c, attack)
-		return
+// creation is the review of a pod.
+func (s *scene) creation(image string) []byte {
+	s.t.Helper()
+	of := request{now: pod(image)}
+	return s.review(of, of.text(s))
+}
+
+type asker struct {
+	*scene
+	client *http.Client
+	known  []byte
+	made   int // images
+}
+
+// measure asks at a pace, whether or not those before have their answers.
+func (a *asker) measure(now order) (got measured) {
+	bodies := make([][]byte, pods)
+	for i := range bodies {
+		bodies[i] = a.known
+		if i%oneIn == oneIn-1 {
+			a.made++
+			bodies[i] = a.creation(a.signed(fmt.Sprint("new", a.made)).ByDigest())
+		}
 	}
-	for _, one := range costly() {
-		b.Run(one.name, func(b *testing.B) {
-			s := newScene(b, c, admitting)
-			s.patience, s.ages.Fact, s.ages.Tag = budget, time.Hour, time.Hour
-			at, requests := besieged(b, one.name)
-			s.documents = []string{at.Policy}
-			s.admitted(at.Usual)
-			asks := func(image string) time.Duration {
-				began := time.Now()
-				s.post(admission.Mutate, s.review(request{now: pod(image)}, request{now: pod(image)}.text(s)))
-				return time.Since(began)
-			}
-			const rounds, pace, attackPace = 300, 10 * time.Millisecond, 100 * time.Millisecond
-			measure := func() []time.Duration {
-				all := make([]time.Duration, rounds)
-				tick := time.NewTicker(pace)
-				defer tick.Stop()
-				for i := range all {
-					<-tick.C
-					all[i] = asks(at.Usual)
-				}
-				return all
-			}
-			requests()
-			var alone, beside []time.Duration // of all rounds
-			attacks := 0
-			for b.Loop() {
-				alone = append(alone, measure()...)
-				if asked := requests(); asked > 0 {
-					b.Fatalf("%d requests for what is known", asked)
-				}
-				stop, done := make(chan struct{}), make(chan int)
-				go func() { done <- besiege(stop, attackPace, func() { asks(at.Evil) }) }()
-				beside = append(beside, measure()...)
-				close(stop)
-				attacks += <-done
-				if requests() == 0 {
-					b.Fatal("nobody was attacked")
-				}
-			}
-			slices.Sort(alone)
-			slices.Sort(beside)
-			of := func(all []time.Duration, percent int) float64 {
-				return float64(all[len(all)*percent/100].Microseconds())
-			}
-			b.ReportMetric(of(alone, 50), "p50-alone-µs")
-			b.ReportMetric(of(alone, 99), "p99-alone-µs")
-			b.ReportMetric(of(beside, 50), "p50-beside-µs")
-			b.ReportMetric(of(beside, 99), "p99-beside-µs")
-			b.ReportMetric(of(beside, 50)/of(alone, 50), "p50-ratio")
-			b.ReportMetric(of(beside, 99)/of(alone, 99), "p99-ratio")
-			b.ReportMetric(float64(sum(beside))/float64(sum(alone)), "mean-ratio")
-			b.ReportMetric(float64(attacks)/float64(b.N), "attacks")
+	stop, done := make(chan struct{}), make(chan int)
+	if now.Evil != nil {
+		go func() { done <- besiege(stop, attackPace, func() { _ = a.post(now.URL, now.Evil) }) }()
+	}
+	took, errs := make([]time.Duration, pods), make([]error, pods)
+	var group sync.WaitGroup
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for i := range bodies {
+		<-tick.C
+		group.Go(func() {
+			began := time.Now()
+			errs[i] = a.post(now.URL, bodies[i])
+			took[i] = time.Since(began)
 		})
 	}
+	group.Wait()
+	close(stop)
+	if now.Evil != nil {
+		got.Attacks = <-done
+	}
+	a.check(errs...)
+	for i, one := range took {
+		if i%oneIn == oneIn-1 {
+			got.New = append(got.New, one)
+		} else {
+			got.Known = append(got.Known, one)
+		}
+	}
+	return got
 }
 
-func sum(all []time.Duration) (total time.Duration) {
-	for _, one := range all {
-		total += one
+// post asks the webhook; what is not allowed is an error.
+func (a *asker) post(url string, body []byte) error {
+	response, err := a.client.Post(url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
 	}
-	return total
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && !bytes.Contains(text, []byte(`"allowed":true`)) {
+		err = fmt.Errorf("not allowed: %s", text)
+	}
+	return err
 }
 
 // besiege attacks at a pace until it is stopped, once at least, and counts.
@@ -165,4 +178,138 @@ func besiege(stop <-chan struct{}, pace time.Duration, attack func()) (count int
 		case <-tick.C:
 		}
 	}
+}
+
+// process starts this benchmark once more, as what the environment says, and returns how to
+// write to it and read from it.
+func process(b *testing.B, environment string, before ...string) (io.Writer, *json.Decoder) {
+	b.Helper()
+	own, err := os.Executable()
+	told, tells, err2 := os.Pipe()
+	if err != nil || err2 != nil {
+		b.Fatal(err, err2)
+	}
+	words := append(before, own, "-test.run=^$", "-test.bench=^BenchmarkBesideAttacks$", "-test.benchtime=1x")
+	command := exec.CommandContext(b.Context(), words[0], words[1:]...)
+	command.Env, command.ExtraFiles = append(os.Environ(), environment), []*os.File{tells}
+	asks := must(command.StdinPipe())(b)
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	_ = tells.Close()
+	b.Cleanup(func() {
+		_, _ = asks.Close(), command.Wait()
+		_ = told.Close()
+	})
+	return asks, json.NewDecoder(told)
+}
+
+// besieged starts the registry of an attack so that it runs when nobody else wants to
+// (SCHED_IDLE), since its processors are not the gateway's but in this benchmark. requests
+// are those since it was asked last.
+func besieged(b *testing.B, attack string) (q quay, requests func() int) {
+	b.Helper()
+	asks, answers := process(b, attacked+"="+attack, "chrt", "--idle", "0")
+	read := func(into any) {
+		if err := answers.Decode(into); err != nil {
+			b.Fatalf("the registry of %s says nothing: %v", attack, err)
+		}
+	}
+	read(&q)
+	return q, func() (count int) {
+		if _, err := io.WriteString(asks, "\n"); err != nil {
+			b.Fatal(err)
+		}
+		read(&count)
+		return count
+	}
+}
+
+// others starts who asks about other images than the attacker's.
+func others(b *testing.B) (q quay, measure func(order) measured) {
+	b.Helper()
+	orders, answers := process(b, asking+"=")
+	read := func(into any) {
+		if err := answers.Decode(into); err != nil {
+			b.Fatal("nothing was measured: ", err)
+		}
+	}
+	read(&q)
+	return q, func(now order) (got measured) {
+		if err := json.NewEncoder(orders).Encode(now); err != nil {
+			b.Fatal(err)
+		}
+		read(&got)
+		return got
+	}
+}
+
+// BenchmarkBesideAttacks times the webhook under a normal load, alone and while somebody else
+// asks about what costs: ten times a second, or one after another where one takes longer. Who
+// asks, and the registries, are processes of their own, as they are elsewhere.
+func BenchmarkBesideAttacks(b *testing.B) {
+	c := newCrowd(b)
+	if attack := os.Getenv(attacked); attack != "" {
+		serve(b, c, attack)
+		return
+	}
+	if _, is := os.LookupEnv(asking); is {
+		ask(b, c)
+		return
+	}
+	for _, one := range costly() {
+		b.Run(one.name, func(b *testing.B) { besideAttack(b, c, one.name) })
+	}
+}
+
+func besideAttack(b *testing.B, c *crowd, attack string) {
+	s := newScene(b, c, admitting)
+	s.patience, s.ages.Fact, s.ages.Tag = budget, time.Hour, time.Hour
+	at, requests := besieged(b, attack)
+	usual, measure := others(b)
+	s.documents = []string{at.Policy, usual.Policy}
+	s.admitted(usual.Image)
+	now := order{URL: fmt.Sprintf("%s/%s?timeout=%s", s.wire().open(s), admission.Mutate, s.patience)}
+	evil := s.creation(at.Image)
+	measure(now) // until connections are open, and the processes warm
+	requests()
+	var alone, beside measured // of all rounds
+	for b.Loop() {
+		now.Evil = nil
+		alone.add(measure(now))
+		if asked := requests(); asked > 0 {
+			b.Fatalf("%d requests to the attacker for what is another's", asked)
+		}
+		now.Evil = evil
+		beside.add(measure(now))
+		if requests() == 0 {
+			b.Fatal("nobody was attacked")
+		}
+	}
+	report := func(what string, alone, beside []time.Duration) {
+		b.ReportMetric(part(alone, 50), what+"-p50-alone-µs")
+		b.ReportMetric(part(beside, 50)/part(alone, 50), what+"-p50-ratio")
+		b.ReportMetric(part(beside, 99)/part(alone, 99), what+"-p99-ratio")
+		b.ReportMetric(float64(sum(beside))/float64(sum(alone)), what+"-mean-ratio")
+	}
+	report("known", alone.Known, beside.Known)
+	report("new", alone.New, beside.New)
+	report("all", append(alone.Known, alone.New...), append(beside.Known, beside.New...))
+	b.ReportMetric(float64(beside.Attacks)/float64(b.N), "attacks")
+}
+
+func (m *measured) add(more measured) {
+	m.Known, m.New, m.Attacks = append(m.Known, more.Known...), append(m.New, more.New...), m.Attacks+more.Attacks
+}
+
+// part is the time that a part of all do not exceed, in microseconds.
+func part(all []time.Duration, percent int) float64 {
+	return float64(slices.Sorted(slices.Values(all))[len(all)*percent/100].Microseconds())
+}
+
+func sum(all []time.Duration) (total time.Duration) {
+	for _, one := range all {
+		total += one
+	}
+	return total
 }

@@ -162,8 +162,9 @@ func TestAttacksAreNamed(t *testing.T) {
 
 // TestPage holds that docs/attacks.md lists the cases as they are.
 func TestPage(t *testing.T) {
-	path := filepath.Join(must(peers.Checkout())(t), "docs", "attacks.md")
-	want := page()
+	docs := filepath.Join(must(peers.Checkout())(t), "docs")
+	path := filepath.Join(docs, "attacks.md")
+	want, cases := page()
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -172,5 +173,9 @@ func TestPage(t *testing.T) {
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
 		t.Errorf("%s is not what the cases say; run: go test ./attacks -run TestPage -update (%v)", path, err)
+	}
+	survived, err := os.ReadFile(filepath.Join(docs, "reliability.md"))
+	if row := fmt.Sprintf("| %d attacks that are known", cases); err != nil || !strings.Contains(string(survived), row) {
+		t.Errorf("docs/reliability.md has no row %q (%v)", row, err)
 	}
 }
