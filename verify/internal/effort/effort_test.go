@@ -157,8 +157,67 @@ func TestSearch(t *testing.T) {
 		{"three that have issued one another", issued("leaf < tsa", "tsa < a", "a < a", "a < a", "a < a"), ""},
 		{"one more before them", issued("leaf < tsa", "tsa < b", "b < a", "a < a", "a < a", "a < a"), toAndFro},
 		{"ten", issued(slices.Repeat([]string{"a < a"}, 10)...), toAndFro},
+		{"sixteen signatures", issued("leaf < a", "a < p", "a < p", "p < q", "q < r", "q < r", "r < before", "r < before"), ""},
+		{"one more", issued("leaf < a", "a < p", "a < p", "a < before", "p < q", "q < r", "q < r", "r < before", "r < before"), toAndFro},
 		{"they stand last, beside a chain", issued("leaf < tsa", "tsa < tsa", "b < c", "c < b", "b < c", "c < b", "b < c", "c < b"), toAndFro},
 	})
+}
+
+// holder has a certificate, and the key that it is about.
+type holder struct {
+	*x509.Certificate
+	key *ecdsa.PrivateKey
+}
+
+// certified is a certificate for a name by an issuer; by itself for none.
+func certified(t *testing.T, name string, isCA bool, by *holder) *holder {
+	t.Helper()
+	key := verifytest.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: isCA, BasicConstraintsValid: true,
+	}
+	made := &holder{key: key}
+	if by == nil {
+		by = &holder{template, key}
+	}
+	made.Certificate = verifytest.Must(x509.ParseCertificate(verifytest.Must(x509.CreateCertificate(rand.Reader, template, by.Certificate, key.Public(), by.key))))
+	return made
+}
+
+// TestCertified: what the trusted ones have not certified, by name and key, is none of
+// theirs, nor is what that has certified.
+func TestCertified(t *testing.T) {
+	root := certified(t, "root", true, nil)
+	tsa := certified(t, "tsa", true, root)
+	leaf := certified(t, "leaf", false, tsa)
+	namesake := certified(t, "root", true, nil)
+	renamed := &holder{&x509.Certificate{Subject: pkix.Name{CommonName: "renamed"}}, root.key}
+	for _, row := range []struct {
+		reason                 string
+		carried, trusted, want []*holder
+	}{
+		{"a chain", []*holder{leaf, tsa, root}, []*holder{root}, []*holder{tsa, root, leaf}},
+		{"in another order", []*holder{tsa, leaf}, []*holder{root}, []*holder{tsa, leaf}},
+		{"below the second that is trusted", []*holder{leaf}, []*holder{root, tsa}, []*holder{leaf}},
+		{"below one that is not there", []*holder{leaf}, []*holder{root}, nil},
+		{"below one of the trusted one's name", []*holder{certified(t, "tsa", true, namesake), namesake}, []*holder{root}, nil},
+		{"below one of the name of what is trusted by it", []*holder{certified(t, "leaf", false, certified(t, "tsa", true, namesake)), tsa}, []*holder{root}, []*holder{tsa}},
+		{"by the trusted one's key, under another name", []*holder{certified(t, "tsa", true, renamed)}, []*holder{root}, nil},
+		{"below what is no authority", []*holder{leaf, certified(t, "below", false, leaf)}, []*holder{tsa}, []*holder{leaf}},
+		{"nobody is trusted", []*holder{root, tsa}, nil, nil},
+		{"nothing is carried", nil, []*holder{root}, nil},
+	} {
+		of := func(holders []*holder) (all []*x509.Certificate) {
+			for _, h := range holders {
+				all = append(all, h.Certificate)
+			}
+			return all
+		}
+		if got, want := effort.Certified(of(row.carried), of(row.trusted)), of(row.want); !slices.Equal(got, want) {
+			t.Errorf("%s: got %d of %d, want %d", row.reason, len(got), len(row.carried), len(want))
+		}
+	}
 }
 
 // carried is what a bundle of a claim carries beside its signature.
