@@ -106,24 +106,6 @@ func essence(object map[string]any) map[string]any {
 	return stripped
 }
 
-// sizeOf is about what a value takes in memory.
-func sizeOf(value any) int {
-	size := valueCost
-	switch v := value.(type) {
-	case string:
-		size += len(v)
-	case map[string]any:
-		for key, member := range v {
-			size += len(key) + sizeOf(member)
-		}
-	case []any:
-		for _, item := range v {
-			size += sizeOf(item)
-		}
-	}
-	return size
-}
-
 // sum identifies a content.
 type sum [sha256.Size]byte
 

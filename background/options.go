@@ -18,10 +18,9 @@ const (
 	// doubles from one to the other.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
-	// maxHeld is how much triggers that wait hold of their content, in bytes of text and
-	// valueCost for each value, which is what it takes in memory; the others are read again.
-	maxHeld   = 16 << 20
-	valueCost = 80
+	// maxHeld is what the content of triggers that wait takes in memory, in bytes; the others
+	// are read again.
+	maxHeld = 16 << 20
 	// maxTargets bounds what one alteration changes because of one trigger.
 	maxTargets = 5000
 	// maxDepth bounds how many generated objects may lead to one another: a rule whose

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/generating/record"
 )
 
@@ -116,7 +117,7 @@ func (q *queue) hold(w *work) {
 	if w.object == nil {
 		return
 	}
-	if w.size = sizeOf(w.object); q.held+w.size > maxHeld {
+	if w.size = limit.Held(w.object, maxHeld); q.held+w.size > maxHeld {
 		w.object, w.size = nil, 0
 	}
 	q.held += w.size

@@ -37,3 +37,29 @@ func ReadAll(r io.Reader, most int64, what string) ([]byte, error) {
 	}
 	return body, nil
 }
+
+// valueCost is about what a value of decoded JSON takes in memory beside its text, in bytes.
+const valueCost = 80
+
+// Held returns about how many bytes of memory a value of decoded JSON takes, or where that
+// is more than most, something more.
+func Held(value any, most int) int {
+	size := valueCost
+	switch v := value.(type) {
+	case string:
+		size += len(v)
+	case map[string]any:
+		for key, member := range v {
+			if size += len(key) + Held(member, most-size); size > most {
+				break
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if size += Held(item, most-size); size > most {
+				break
+			}
+		}
+	}
+	return size
+}

@@ -47,3 +47,29 @@ func Example() {
 	fmt.Println(err)
 	// Output: policy is larger than 4 bytes
 }
+
+func TestHeld(t *testing.T) {
+	const value = 80
+	wide := make([]any, 1000)
+	for _, test := range []struct {
+		reason string
+		of     any
+		least  int
+		most   int
+	}{
+		{"a text", "abc", value + 3, value + 3},
+		{"what is no text", 7.0, value, value},
+		{"nothing", nil, value, value},
+		{"an empty object", map[string]any{}, value, value},
+		{"an object", map[string]any{"ab": "abc", "c": true}, 3*value + 6, 3*value + 6},
+		{"a list", []any{"a", nil}, 3*value + 1, 3*value + 1},
+		{"as much as is asked about", wide[:24], 2000, 2000},
+		{"more, at which it stops", wide, 2001, 2000 + value},
+		{"more in an object", map[string]any{"a": wide, "b": wide}, 2001, 2000 + 2*value + 1},
+		{"more within a list", []any{wide, wide}, 2001, 2000 + 2*value},
+	} {
+		if got := limit.Held(test.of, 2000); got < test.least || got > test.most {
+			t.Errorf("%s: %d, want %d to %d", test.reason, got, test.least, test.most)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
@@ -200,7 +201,7 @@ func (m *maker) object(data variable.Context, room *int) (map[string]any, error)
 	if err != nil {
 		return nil, field.Below(m.path+".data", err)
 	}
-	if *room -= sizeOf(filled, *room); *room < 0 {
+	if *room -= limit.Held(filled, *room); *room < 0 {
 		return nil, field.Fail(m.path+".data", "what the objects of the rule hold together %w of %d bytes", jmespath.ErrTooLarge, maxMade)
 	}
 	object, _ := withoutNulls(filled).(map[string]any)
@@ -222,28 +223,6 @@ func (m *maker) object(data variable.Context, room *int) (map[string]any, error)
 	}
 	object["metadata"], object["apiVersion"], object["kind"] = metadata, m.kind.APIVersion, m.kind.Kind
 	return object, nil
-}
-
-// sizeOf returns what a value holds, or where that is more than most, something more.
-func sizeOf(value any, most int) int {
-	size := valueCost
-	switch v := value.(type) {
-	case string:
-		size += len(v)
-	case map[string]any:
-		for key, member := range v {
-			if size += len(key) + sizeOf(member, most-size); size > most {
-				break
-			}
-		}
-	case []any:
-		for _, item := range v {
-			if size += sizeOf(item, most-size); size > most {
-				break
-			}
-		}
-	}
-	return size
 }
 
 // withoutNulls returns a copy in which no object has a member that is null: the API

@@ -27,11 +27,9 @@ const (
 	// maxElements bounds the passes of all loops of a rule for one object, and so what
 	// it makes; the API server takes objects with some ten thousand elements.
 	maxElements = 1000
-	// maxMade bounds what the objects of a rule hold together, which are there at once:
-	// the bytes of their texts and valueCost for each value, which is what it takes in
-	// memory. Who writes a trigger may choose how often a rule copies how much of it.
-	maxMade   = 16 << 20
-	valueCost = 80
+	// maxMade bounds what the objects of a rule take together in memory, in bytes: they are
+	// there at once. Who writes a trigger may choose how often a rule copies how much of it.
+	maxMade = 16 << 20
 )
 
 // Rule is what a rule has beside what it does, as it is written.
