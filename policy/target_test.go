@@ -31,6 +31,7 @@ func TestTargetMeans(t *testing.T) {
 		{"in any namespace", policy.Target{Version: "*", Kind: "Pod", Namespaces: []string{"blog"}}, func(s *policy.Subject) { s.Bare, s.Namespace = true, "" }, true},
 		{"a bare one in another namespace", policy.Target{Version: "*", Kind: "Pod", Namespaces: []string{"blog"}}, func(s *policy.Subject) { s.Bare = true }, false},
 		{"a bare one may be of added containers", policy.Target{Version: "*", Kind: "Pod", Subresource: "ephemeralcontainers"}, func(s *policy.Subject) { s.Bare = true }, true},
+		{"another one is not", policy.Target{Version: "*", Kind: "Pod", Subresource: "ephemeralcontainers"}, nil, false},
 		{"a bare one is of no other subresource", policy.Target{Version: "*", Kind: "Pod", Subresource: "exec"}, func(s *policy.Subject) { s.Bare = true }, false},
 		{"whatever is done", policy.Target{Version: "*", Kind: "Pod", Operations: []string{"CREATE"}}, func(s *policy.Subject) { s.Operation = "DELETE" }, true},
 	} {

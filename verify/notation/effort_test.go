@@ -73,6 +73,8 @@ func TestEffort(t *testing.T) {
 				{reason: "a chain of the longest key, which signed nothing", evidence: carrying(t, good, by.chain[0], certificate(8192)), authority: trusting(ca), code: verify.UntrustedChain},
 				{reason: "a chain of a longer one", evidence: carrying(t, good, by.chain[0], certificate(long)), authority: trusting(ca), code: verify.Malformed, says: refusal},
 				{reason: "a signer's certificate of a longer one", evidence: carrying(t, good, certificate(long), by.chain[1]), authority: trusting(ca), code: verify.Malformed, says: refusal},
+				{reason: "no chain", evidence: carrying(t, good), authority: trusting(ca), code: verify.Malformed, says: "read envelope: certificate"},
+				{reason: "what is no certificate", evidence: carrying(t, good, &x509.Certificate{Raw: []byte("junk")}), authority: trusting(ca), code: verify.Malformed, says: "read envelope: x509: malformed certificate"},
 				{reason: "a signer that is trusted itself", evidence: sign(t, order{by: self, mediaType: mediaType}), authority: trusting(self)},
 				{reason: "a stranger's chain, by whose key nobody computes", evidence: carrying(t, good, stranger.chain...), authority: trusting(ca), code: verify.UntrustedChain},
 				{reason: "with the trusted root at its end", evidence: carrying(t, good, stranger.chain[0], ca.certificate()), authority: trusting(ca), code: verify.UntrustedChain},

@@ -2,6 +2,7 @@ package notation_test
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/x509"
@@ -331,6 +332,36 @@ func TestWhoMayBeAsked(t *testing.T) {
 		_, err = newVerifier(t, notation.Options{Transport: asking.Transport}).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: by}), trusting(stranger))
 		if image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), "on this machine") || server.requests() != 1 {
 			t.Errorf("%s on this machine: %v, %d requests; want could-not-look and no further one", service, err, server.requests())
+		}
+	}
+}
+
+// TestTheCallerLeaves: whose time ends while a responder is asked is told so, and nothing of
+// the signature, whatever the level makes of an answer that is missing.
+func TestTheCallerLeaves(t *testing.T) {
+	ca := newCA(t, "root")
+	r := newRegistrar(t, ca)
+	signature := sign(t, order{by: newSigner(t, ca, "release", r.naming("ocsp"))})
+	for name, level := range map[string]verify.Level{"enforced": verify.Strict(), "noted": verify.Permissive()} {
+		authority := trusting(ca, func(a *verify.Authority) { a.Notation.Level = level })
+		for _, leaves := range []bool{true, false} {
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			r.set(func(r *registrar) {
+				r.respond = func(w http.ResponseWriter, request *http.Request) {
+					if leaves {
+						leave()
+						<-request.Context().Done()
+						return
+					}
+					r.answerOCSP(w, request)
+				}
+			})
+			_, err := newVerifier(t, asking).Verify(ctx, pinned(t, manifest), signature, authority)
+			_, rejected := errors.AsType[*verify.Rejection](err)
+			if left := errors.Is(err, context.Canceled); rejected || left != leaves || !left && err != nil {
+				t.Errorf("%s: the caller leaves %t: %v", name, leaves, err)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package trust_test
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"encoding/json"
 	"math/big"
 	"strings"
 	"testing"
@@ -90,6 +92,10 @@ func TestStampAuthority(t *testing.T) {
 	crossed := &issuer{certificate: verifytest.Must(x509.ParseCertificate(verifytest.Must(x509.CreateCertificate(
 		rand.Reader, anchor.certificate, before.certificate, anchor.key.Public(), before.key))))}
 	signature := []byte("signature")
+	sibling := second
+	for len(sibling.certificate.Raw) != len(good.certificate.Raw) { // to stand in its place
+		sibling = stamper(t, "stamps", tsa, nil)
+	}
 	by := func(signer *issuer, beside ...*issuer) []byte {
 		return stamped(t, signature, signer, append(beside, signer)...)
 	}
@@ -118,6 +124,7 @@ func TestStampAuthority(t *testing.T) {
 
 		{"a chain that lacks one", pemOf(anchor), by(good), uncertified},
 		{"nothing is brought", pemOf(anchor), stamped(t, signature, good), "leaf certificate must be present"},
+		{"another certificate than its signer's is brought", pemOf(anchor), bytes.Replace(by(good, tsa), good.certificate.Raw, sibling.certificate.Raw, 1), "does not bring the certificate of its signer"},
 		{"a stranger's chain of the same names", pemOf(anchor), by(foreign, strangers, stranger), uncertified},
 		{"beside the authority's", pemOf(anchor), by(foreign, strangers, stranger, tsa, anchor), uncertified},
 		{"another signer than the given one", pemOf(good, tsa, anchor), by(second, tsa, anchor), anotherSigner},
@@ -148,6 +155,24 @@ func TestStampAuthority(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), anotherSigner) {
 		t.Errorf("the trusted root's authority says %v, want %q in it", err, anotherSigner)
 	}
+	_, err = stampAuthority(t, trust.Options{TrustedRoot: rootless(t, own.TrustedRoot())}, nil).Verify(by(good, tsa, anchor), signature)
+	if err == nil || !strings.Contains(err.Error(), "root certificate is nil") {
+		t.Errorf("an authority of whom the trusted root has the signer alone says %v", err)
+	}
+}
+
+// rootless leaves of each timestamp authority the signer alone.
+func rootless(t *testing.T, trusted []byte) []byte {
+	t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal(trusted, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, authority := range all["timestampAuthorities"].([]any) {
+		chain := authority.(map[string]any)["certChain"].(map[string]any)
+		chain["certificates"] = chain["certificates"].([]any)[:1]
+	}
+	return verifytest.Must(json.Marshal(all))
 }
 
 // stampAuthority is the authority of a chain, or of the trusted root where none is given.
