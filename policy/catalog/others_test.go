@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating"
@@ -133,8 +134,40 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s: %s, %q, %d active", c.reason, entry.State, entry.Why, len(snapshot.Set.Overrides()))
 		}
 	}
-	if snapshot := cat.Put(document("k", text), document("l", text)); len(snapshot.Set.Overrides()) != 1 || snapshot.Entries[1].State != catalog.Broken {
-		t.Errorf("two of one name: %+v", snapshot.Entries)
+}
+
+// TestOverridesOfOneName: one that has expired does not hide a Deny; an Allow that comes later
+// is not in force.
+func TestOverridesOfOneName(t *testing.T) {
+	written := func(effect, repository string, end time.Time) string {
+		return fmt.Sprintf(`{"apiVersion": "quaymaster.dev/v1alpha1", "kind": "ImageOverride", "metadata": {"name": "bad-day"}, "spec": {"effect": %q,
+"reason": "a bad day", "expires": %q, "match": {"repositories": [%q]}}}`, effect, end.UTC().Format(time.RFC3339), repository)
+	}
+	now := time.Now()
+	expired, deny := written("Deny", "registry.example/app", now.Add(-time.Hour)), written("Deny", "registry.example/app", now.Add(time.Hour))
+	for _, c := range []struct {
+		reason        string
+		first, second string
+		denies        bool
+		active        int
+	}{
+		{"a Deny behind one that has expired", expired, deny, true, 3},
+		{"the other way round", deny, expired, true, 3},
+		{"a Deny behind an Allow", written("Allow", "registry.example/app", now.Add(time.Hour)), deny, true, 3},
+		{"an Allow behind a Deny of another image", written("Deny", "registry.example/x", now.Add(time.Hour)), written("Allow", "registry.example/app", now.Add(time.Hour)), false, 1},
+		{"the same text", deny, deny, true, 3},
+		{"both have expired", expired, expired, false, 3},
+	} {
+		cat, _ := newCatalog(t, func(o *catalog.Options) { o.Overrides = override.Overrides{} })
+		snapshot := cat.Put(document("k", c.first), document("l", c.second), document("m", c.second))
+		if len(snapshot.Set.Overrides()) != c.active || snapshot.Entries[1].State != catalog.Broken || !strings.Contains(snapshot.Entries[1].Why, "defined twice") {
+			t.Errorf("%s: %d active, %+v", c.reason, len(snapshot.Set.Overrides()), snapshot.Entries)
+		}
+		about := policy.Overridden{Names: []image.Ref{image.MustParse("registry.example/app:v1")}}
+		said := snapshot.Set.Overriding(&policy.Subject{Kind: "Pod", Namespace: "shop", Time: now})
+		if denied := said != nil && said.Says(policy.OverrideDeny, about) != nil; denied != c.denies {
+			t.Errorf("%s: denied is %t", c.reason, denied)
+		}
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // publish swaps the snapshot. Of documents that say the same policy, the one with
-// the first key is active, and the others are entries that say so.
+// the first key is active, and the others are entries that say so. A Deny holds all the
+// same.
 func (c *Catalog) publish() *Snapshot {
 	next := &Snapshot{}
 	var policies []*policy.Policy
@@ -20,10 +21,8 @@ func (c *Catalog) publish() *Snapshot {
 		entry := c.entries[key].Entry
 		id := entry.id()
 		if earlier, taken := first[id]; taken {
-			next.Entries = append(next.Entries, entry.twice(id, earlier))
-			continue
-		}
-		if id != "" {
+			entry = entry.twice(id, earlier, key)
+		} else if id != "" {
 			first[id] = entry.Source
 		}
 		next.Entries = append(next.Entries, entry)
@@ -101,10 +100,19 @@ func (c *Catalog) root(entries []Entry) {
 	c.roots = named
 }
 
-// twice is the entry of a document that says what an earlier one does.
-func (e Entry) twice(id, earlier string) Entry {
+// twice is the entry of a document that says what an earlier one does. The earlier one may
+// have expired: so a Deny stays, as that of any broken document does, under a name that no
+// object has.
+func (e Entry) twice(id, earlier, key string) Entry {
+	deny := e.Override
 	e.Policy, e.Exception, e.Override, e.Root, e.root = nil, nil, nil, nil, ""
-	return e.broken(fmt.Errorf("%s is defined twice: in %s, which is active, and in %s, which is not", id, earlier, e.Source))
+	is := "is not"
+	if deny != nil && deny.Effect == policy.OverrideDeny {
+		renamed := *deny
+		renamed.Name += " (" + key + ")"
+		e.Override, is = &renamed, "denies all the same"
+	}
+	return e.broken(fmt.Errorf("%s is defined twice: in %s, which is active, and in %s, which %s", id, earlier, e.Source, is))
 }
 
 // id names what a document defines; empty if nothing.
