@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -370,6 +371,33 @@ func TestUsual(t *testing.T) {
 		}
 		if got := image.Usual(children); got != row.want {
 			t.Errorf("%s: %d, want %d", row.reason, got, row.want)
+		}
+	}
+}
+
+// TestOtherNames: they lead back to where they were asked from, and nobody else has them.
+func TestOtherNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"1.dkr.ecr.eu-west-1.amazonaws.com/a/b":              "[1.dkr.ecr-fips.eu-west-1.amazonaws.com/a/b 1.dkr-ecr.eu-west-1.on.aws/a/b 1.dkr-ecr-fips.eu-west-1.on.aws/a/b]",
+		"1.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn/a": "[1.dkr.ecr.cn-north-1.amazonaws.com.cn/a]",
+		"10.0.0.5:5000/a":          "[[::ffff:10.0.0.5]:5000/a]",
+		"[::ffff:10.0.0.5]:5000/a": "[10.0.0.5:5000/a]",
+		"[2001:db8::1]/a":          "[]",
+		"ghcr.io/a/b":              "[]",
+		"nginx":                    "[]",
+	} {
+		repository, err := image.ParseRepository(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others := repository.OtherNames()
+		if got := fmt.Sprint(others); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+		for _, other := range others {
+			if !slices.Contains(other.OtherNames(), repository) {
+				t.Errorf("%s does not lead back to %s", other, name)
+			}
 		}
 	}
 }

@@ -170,6 +170,34 @@ func TestOverridesBySearch(t *testing.T) {
 	}
 }
 
+// A Deny holds under each name that a registry has by its form; an Allow under its own.
+func TestOverridesOfOtherNames(t *testing.T) {
+	const ecr = "1.dkr.ecr.eu-west-1.amazonaws.com"
+	for _, c := range []struct {
+		reason, written, ref string
+		denied, allowed      bool
+	}{
+		{"the name itself", ecr + "/bad", ecr + "/bad:v1", true, true},
+		{"its name with IPv6", ecr + "/bad", "1.dkr-ecr.eu-west-1.on.aws/bad:v1", true, false},
+		{"its name with FIPS, and a pattern", ecr + "/b*", "1.dkr.ecr-fips.eu-west-1.amazonaws.com/bad", true, false},
+		{"an IPv4 address as IPv6", "10.0.0.5:5000/bad", "[::ffff:10.0.0.5]:5000/bad", true, false},
+		{"another repository there", ecr + "/bad", "1.dkr-ecr.eu-west-1.on.aws/good", false, false},
+		{"another account's", ecr + "/bad", "2.dkr-ecr.eu-west-1.on.aws/bad", false, false},
+		{"another port", "10.0.0.5:5000/bad", "[::ffff:10.0.0.5]:5001/bad", false, false},
+	} {
+		about := policy.Overridden{Names: []image.Ref{image.MustParse(c.ref)}}
+		for effect, want := range map[policy.OverrideEffect]bool{policy.OverrideDeny: c.denied, policy.OverrideAllow: c.allowed} {
+			one := &policy.Override{
+				Name: "o", Hash: "1", Effect: effect, Reason: "r", Expires: overrideTime.Add(time.Hour), Repositories: []string{c.written},
+			}
+			in := overriding(t, one).Overriding(&policy.Subject{Namespace: "team-a", Time: overrideTime})
+			if got := in.Says(effect, about) != nil; got != want {
+				t.Errorf("%s: %s is %t", c.reason, effect, got)
+			}
+		}
+	}
+}
+
 // plainly goes through overrides one by one.
 func plainly(list []*policy.Override, effect policy.OverrideEffect, s *policy.Subject, about policy.Overridden) (sure, doubt bool) {
 	for _, o := range list {

@@ -228,7 +228,7 @@ func (o *Overriding) Says(effect OverrideEffect, about Overridden) *Overruling {
 		}
 	}
 	for _, name := range about.Names {
-		for _, spelling := range repositorySpellings(name) {
+		for _, spelling := range repositorySpellings(name, effect) {
 			for _, one := range o.set.repositories[spelling] {
 				offer(one, "repository "+spelling, true)
 			}
@@ -256,11 +256,17 @@ func (o *Overruling) before(other *Overruling) bool {
 }
 
 // repositorySpellings are the names of a repository: Docker Hub's official images
-// are there with and without library/.
-func repositorySpellings(ref image.Ref) []string {
+// are there with and without library/. A Deny holds under each name of its registry, too.
+func repositorySpellings(ref image.Ref, effect OverrideEffect) []string {
 	name := ref.Repository().String()
 	if official, ok := strings.CutPrefix(name, "docker.io/library/"); ok {
 		return []string{name, "docker.io/" + official}
 	}
-	return []string{name}
+	names := []string{name}
+	if effect == OverrideDeny {
+		for _, other := range ref.Repository().OtherNames() {
+			names = append(names, other.String())
+		}
+	}
+	return names
 }

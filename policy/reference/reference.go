@@ -47,22 +47,34 @@ func Exempts(patterns []string, ref image.Ref) bool {
 }
 
 // bases are the spellings of registry and path: Docker Hub's official images
-// with and without library/, and with short also without the registry.
-func bases(ref image.Ref, short bool) []string {
+// with and without library/. With all, they are also there without the registry, and images
+// of others by each name that their registry has.
+func bases(ref image.Ref, all bool) []string {
 	full := ref.Repository().String()
+	list := []string{full}
 	path, hub := strings.CutPrefix(full, "docker.io/")
 	if !hub {
-		return []string{full}
+		if all {
+			list = append(list, otherNames(ref)...)
+		}
+		return list
 	}
-	list := []string{full}
 	official, isOfficial := strings.CutPrefix(path, "library/")
 	if isOfficial {
 		list = append(list, "docker.io/"+official)
 	}
-	if short {
+	if all {
 		if list = append(list, path); isOfficial {
 			list = append(list, official)
 		}
+	}
+	return list
+}
+
+func otherNames(ref image.Ref) []string {
+	var list []string
+	for _, other := range ref.Repository().OtherNames() {
+		list = append(list, other.String())
 	}
 	return list
 }
@@ -89,7 +101,7 @@ func Texts(ref image.Ref) []string {
 		digest = "@" + ref.Digest().String()
 	}
 	var texts []string
-	for _, base := range bases(ref, false) {
+	for _, base := range append(bases(ref, false), otherNames(ref)...) {
 		if ref.Tag() != "" || digest == "" {
 			texts = append(texts, base+":"+ref.Tag()+digest)
 		} else {

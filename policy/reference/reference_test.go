@@ -33,6 +33,11 @@ func TestConcernsAndExempts(t *testing.T) {
 		{"ghcr.io/org/app:v2@*", "ghcr.io/org/app:v1@" + digest, false, false, "another tag with a digest"},
 		{"ghcr.io/org/ap?:v1", "ghcr.io/org/app:v1", true, true, "one character"},
 		{"ghcr.io/org/ap?:v1", "ghcr.io/org/apps:v1", false, false, "one character more"},
+		{"1.dkr.ecr.eu-west-1.amazonaws.com/app:*", "1.dkr-ecr.eu-west-1.on.aws/app:v1", true, false, "another name of the registry by its form is concerned, and not exempt"},
+		{"1.dkr.ecr.eu-west-1.amazonaws.com/app", "1.dkr.ecr-fips.eu-west-1.amazonaws.com/app@" + digest, true, false, "the same, by digest"},
+		{"1.dkr.ecr.eu-west-1.amazonaws.com/app:*", "2.dkr-ecr.eu-west-1.on.aws/app:v1", false, false, "the other name of another registry"},
+		{"10.0.0.5:5000/*", "[::ffff:10.0.0.5]:5000/app:v1", true, false, "an IPv4 address written as IPv6"},
+		{"10.0.0.5:5000/*", "[::ffff:10.0.0.6]:5000/app:v1", false, false, "another address"},
 	} {
 		patterns, ref := []string{reference.Normal(c.pattern)}, image.MustParse(c.ref)
 		if got := reference.Concerns(patterns, ref); got != c.concerns {
@@ -102,9 +107,13 @@ func TestUnmatchable(t *testing.T) {
 }
 
 func TestTextsHoldEverySpelling(t *testing.T) {
-	for _, written := range []string{"nginx", "nginx:v1@" + digest, "ghcr.io/org/app@" + digest, "org/app:v1"} {
+	for _, written := range []string{"nginx", "nginx:v1@" + digest, "ghcr.io/org/app@" + digest, "org/app:v1", "1.dkr-ecr.eu-west-1.on.aws/app:v1", "[::ffff:10.0.0.5]:5000/app@" + digest} {
 		ref := image.MustParse(written)
-		for _, base := range []string{ref.Repository().String(), strings.TrimPrefix(ref.Repository().String(), "docker.io/library/")} {
+		bases := []string{ref.Repository().String(), strings.TrimPrefix(ref.Repository().String(), "docker.io/library/")}
+		for _, other := range ref.Repository().OtherNames() {
+			bases = append(bases, other.String())
+		}
+		for _, base := range bases {
 			for _, pattern := range []string{base + ":" + ref.Tag(), base + "@" + ref.Digest().String(), base} {
 				held := false
 				for _, text := range reference.Texts(ref) {

@@ -79,12 +79,17 @@ func (g glob) concerns(ref image.Ref) bool {
 }
 
 // bases are the spellings of registry and path: images of Docker Hub with and
-// without the registry, official ones with and without library/.
+// without the registry, official ones with and without library/, others by each name that
+// their registry has.
 func (g glob) bases(ref image.Ref) []string {
 	full := ref.Repository().String()
 	path, hub := strings.CutPrefix(full, dockerHub)
 	if !hub {
-		return []string{full}
+		list := []string{full}
+		for _, other := range ref.Repository().OtherNames() {
+			list = append(list, other.String())
+		}
+		return list
 	}
 	paths := []string{path}
 	if official, ok := strings.CutPrefix(path, "library/"); ok {

@@ -57,6 +57,8 @@ func TestGlob(t *testing.T) {
 		{"images.*", "images.example/app:v1", false, "* for a registry is no slash"},
 		{"ghcr.io/org/a.p:v1", "ghcr.io/org/axp:v1", false, "a dot is a dot"},
 		{"localhost:5000/app:*", "localhost:5000/app:v1", true, "a port"},
+		{"1.dkr.ecr.eu-west-1.amazonaws.com/**", "1.dkr-ecr.eu-west-1.on.aws/app:v1", true, "another name of the registry by its form"},
+		{"1.dkr.ecr.eu-west-1.amazonaws.com/**", "2.dkr-ecr.eu-west-1.on.aws/app:v1", false, "the other name of another registry"},
 	} {
 		p := compile(t, sigstore.Options{}, strings.Replace(head, "ghcr.io/org/**", `"`+c.glob+`"`, 1)+signedByKey)
 		made := plan(t, pod("prod"), c.ref, p)

@@ -1,67 +1,16 @@
 package mapping
 
 import (
-	"net/netip"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
 )
-
-// otherNames returns the other names of hosts that are one registry by their very
-// form, so that a copy is not hidden behind another name of its mirror: Amazon
-// ECR's (plain, FIPS, and both with IPv6), and an IPv4 address that is written as
-// IPv6. What DNS makes of other names is not known here.
-func otherNames(host string) []string {
-	if strings.HasPrefix(host, "[") || host != "" && host[0] >= '0' && host[0] <= '9' {
-		if other, ok := otherAddress(host); ok {
-			return []string{other}
-		}
-	}
-	type form struct{ service, domain string }
-	partitions := [...][]form{
-		{{".dkr.ecr.", ".amazonaws.com"}, {".dkr.ecr-fips.", ".amazonaws.com"}, {".dkr-ecr.", ".on.aws"}, {".dkr-ecr-fips.", ".on.aws"}},
-		{{".dkr.ecr.", ".amazonaws.com.cn"}, {".dkr-ecr.", ".on.amazonwebservices.com.cn"}},
-	}
-	for _, forms := range partitions {
-		for _, f := range forms {
-			name, ok := strings.CutSuffix(host, f.domain)
-			account, region, found := strings.Cut(name, f.service)
-			if !ok || !found {
-				continue
-			}
-			var others []string
-			for _, other := range forms {
-				if other != f {
-					others = append(others, account+other.service+region+other.domain)
-				}
-			}
-			return others
-		}
-	}
-	return nil
-}
-
-// otherAddress turns 10.0.0.5:5000 into [::ffff:10.0.0.5]:5000, and back.
-func otherAddress(host string) (string, bool) {
-	if bracketed, ok := strings.CutPrefix(host, "["); ok {
-		inside, port, _ := strings.Cut(bracketed, "]")
-		address, err := netip.ParseAddr(inside)
-		return address.Unmap().String() + port, err == nil && address.Is4In6()
-	}
-	name, port, hasPort := strings.Cut(host, ":")
-	if strings.ContainsFunc(name, func(c rune) bool { return c != '.' && (c < '0' || c > '9') }) {
-		return "", false
-	}
-	if hasPort {
-		port = ":" + port
-	}
-	_, err := netip.ParseAddr(name)
-	return "[::ffff:" + name + "]" + port, err == nil
-}
 
 // hasOtherNames reports whether a host, or one of those that * makes of it, may have
 // other names.
 func hasOtherNames(host affix) bool {
 	if !host.wild {
-		return len(otherNames(host.before)) > 0
+		return len(image.OtherRegistries(host.before)) > 0
 	}
 	for _, domain := range []string{".amazonaws.com", ".on.aws", ".amazonaws.com.cn", ".on.amazonwebservices.com.cn"} {
 		if strings.HasSuffix(host.after, domain) || strings.HasSuffix(domain, host.after) {

@@ -102,7 +102,7 @@ func (x *Index[T]) VisitCopies(copied image.Repository, yield func(value T, host
 	if !more || !x.others {
 		return
 	}
-	for _, other := range otherNames(copied.Registry()) {
+	for _, other := range image.OtherRegistries(copied.Registry()) {
 		if host = other; more {
 			x.Visit(host, copied.Path(), each)
 		}
