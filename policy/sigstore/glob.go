@@ -1,7 +1,9 @@
 package sigstore
 
 import (
+	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -15,6 +17,8 @@ type glob struct {
 	// text is the pattern with its registry spelt as image.Ref spells it.
 	text string
 	re   *regexp.Regexp
+	// named is what stands before a digest in the pattern; nil where it has none.
+	named *regexp.Regexp
 	// open says that the registry has a wildcard, so that it may stand for any of
 	// Docker Hub's names.
 	open bool
@@ -42,14 +46,17 @@ func parseGlob(text, path string) (glob, error) {
 	g := glob{text: reference.Normal(text)}
 	first, _, _ := strings.Cut(g.text, "/")
 	g.open = strings.Contains(first, "*")
-	quoted := regexp.QuoteMeta(g.text)
-	quoted = strings.NewReplacer(`\*\*`, `.*`, `\*`, `[^/]*`).Replace(quoted)
-	re, err := regexp.Compile(`\A(?:` + quoted + `)\z`)
-	if err != nil {
-		return glob{}, field.Fail(path, "%q: %w", text, err)
+	var errs [2]error
+	g.re, errs[0] = compileGlob(g.text)
+	if named, _, ok := strings.Cut(g.text, "@"); ok {
+		g.named, errs[1] = compileGlob(named)
 	}
-	g.re = re
-	return g, nil
+	return g, field.Below(path, errors.Join(errs[:]...))
+}
+
+func compileGlob(text string) (*regexp.Regexp, error) {
+	quoted := strings.NewReplacer(`\*\*`, `.*`, `\*`, `[^/]*`).Replace(regexp.QuoteMeta(text))
+	return regexp.Compile(`\A(?:` + quoted + `)\z`)
 }
 
 func notInGlob(r rune) bool {
@@ -76,6 +83,14 @@ func (g glob) concerns(ref image.Ref) bool {
 		}
 	}
 	return false
+}
+
+// hangsOnDigest reports whether the glob speaks of what an image without a digest may stand
+// for: policy-controller resolves tags before it compares.
+func (g glob) hangsOnDigest(ref image.Ref) bool {
+	return g.named != nil && ref.Digest().IsZero() && slices.ContainsFunc(g.bases(ref), func(base string) bool {
+		return g.named.MatchString(base) || g.named.MatchString(base+":"+ref.Tag())
+	})
 }
 
 // bases are the spellings of registry and path: images of Docker Hub with and

@@ -11,6 +11,7 @@ import (
 
 	ociv1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -43,7 +44,7 @@ func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgemen
 		case given[i].Err != nil:
 			out.Decisions[i] = undecided(policy.LookReason(given[i].Err, ruleName))
 		default:
-			out.Decisions[i] = j.image(&given[i])
+			out.Decisions[i] = j.named(&given[i])
 		}
 		out.Decisions[i].Check = given[i].Check
 	}
@@ -52,6 +53,27 @@ func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgemen
 
 func undecided(reasons ...policy.Reason) policy.Decision {
 	return policy.Decision{Result: policy.Undecided, Reasons: reasons}
+}
+
+// named judges one image, unless it turns out that no glob speaks of it.
+func (j *judge) named(given *policy.Given) policy.Decision {
+	ref := given.Check.Image.Ref
+	if j.rule.concerns(ref) {
+		return j.image(given)
+	}
+	pinned, err := ref.Pin(given.Pinned.Descriptor())
+	if err == nil {
+		ref, err = image.Parse(pinned.String())
+	}
+	switch {
+	case err != nil:
+		return undecided(policy.LookReason(fmt.Errorf("whether a glob names its digest: %w", err), ruleName))
+	case j.rule.concerns(ref):
+		return j.image(given)
+	}
+	return policy.Decision{Result: policy.Pass, Reasons: []policy.Reason{{
+		Code: policy.DigestPinned, Path: ruleName, Message: "no glob names what the tag stands for, " + ref.Digest().Short(),
+	}}}
 }
 
 // image judges one image.

@@ -108,7 +108,7 @@ func (r *noMatchRule) Plan(_ context.Context, s *policy.Subject, images []policy
 func (r *noMatchRule) named(i policy.Image, s *policy.Subject) (bool, error) {
 	var unknown error
 	known := slices.ContainsFunc(r.rules, func(one *rule) bool {
-		if !one.concerns(i) {
+		if !one.concerns(i.Ref) {
 			return false
 		}
 		matched, err := matches(one.match, s)

@@ -439,3 +439,40 @@ func TestTogetherAtTheGate(t *testing.T) {
 		}
 	}
 }
+
+// TestDigestsAtTheGate: a glob with a digest speaks of an image that is named by a tag which
+// stands for it, as in policy-controller, where tags are resolved first.
+func TestDigestsAtTheGate(t *testing.T) {
+	y := newYard(t)
+	bad, good := y.Build("shop/app", "bad", "bad"), y.Build("shop/app", "good", "good")
+	byKey(release)(t, y, good)
+	const refuse, signed = "{static: {action: fail}}", "{key: {data: $RELEASE}}"
+	for _, c := range []struct {
+		glob, authority, image string
+		want                   gate.Answer
+		reason                 string
+	}{
+		{"@" + bad.Manifest.Digest, refuse, bad.ByDigest(), gate.Deny, "the digest itself"},
+		{"@" + bad.Manifest.Digest, refuse, bad.Name, gate.Deny, "a tag that stands for it"},
+		{"@" + bad.Manifest.Digest, refuse, good.Name, gate.Allow, "a tag that stands for another"},
+		{"@" + bad.Manifest.Digest, refuse, good.ByDigest(), gate.Allow, "another digest"},
+		{"@" + bad.Manifest.Digest, signed, bad.Name, gate.Deny, "a tag of the digest that must be signed"},
+		{"@sha256:*", signed, bad.Name, gate.Deny, "any digest must be signed, and the tag's is not"},
+		{"@sha256:*", signed, good.Name, gate.Allow, "any digest must be signed, and the tag's is"},
+		{"@sha256:*", signed, strings.Replace(good.Name, ":good", ":none", 1), gate.Unable, "what the tag stands for is not known"},
+		{"@" + bad.Manifest.Digest, "{static: {action: pass}}", good.Name, gate.Allow, "nothing is asked anyway"},
+	} {
+		text := strings.Replace(head, "ghcr.io/org/**", `"$HOST/shop/app`+c.glob+`"`, 1) + "  authorities: [" + c.authority + "]\n"
+		g, err := y.Gate(y.compile(t, text))
+		done(t, err)
+		r := request(t, podObject, c.image)
+		r.Pinning = gate.PinHere
+		out := g.Decide(t.Context(), r)
+		if out.Answer != c.want {
+			t.Errorf("%s: %s %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, c.want)
+		}
+		if isTag := c.image == good.Name; c.want == gate.Allow && !strings.Contains(c.authority, "pass") && isTag != (len(out.Patch) > 0) {
+			t.Errorf("%s: a tag may be moved, and the patch is %v", c.reason, out.Patch)
+		}
+	}
+}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -30,8 +32,11 @@ type rule struct {
 	live     []*signer
 	passes   bool
 	refusals []policy.Reason
-	// judged says that a check alone cannot say what the authorities mean together.
+	// judged says that a check alone cannot say what the authorities mean together, or
+	// whether a glob speaks of the image.
 	judged bool
+	// byDigest says that a glob has a digest.
+	byDigest bool
 	// made is what was made of the texts that were last looked up.
 	made atomic.Pointer[made]
 }
@@ -43,6 +48,7 @@ var _ policy.Selective = (*rule)(nil)
 // statements, or of statements and signatures, a judge says it, and so of a policy
 // over all of them.
 func (r *rule) shape() {
+	r.byDigest = slices.ContainsFunc(r.globs, func(g glob) bool { return g.named != nil })
 	for _, s := range r.signers {
 		switch {
 		case s.static == nil:
@@ -61,8 +67,9 @@ func (r *rule) shape() {
 	}
 	if r.passes {
 		r.live = nil // nobody needs to be asked
+		return
 	}
-	r.judged = slices.ContainsFunc(r.live, func(s *signer) bool {
+	r.judged = r.byDigest || slices.ContainsFunc(r.live, func(s *signer) bool {
 		return len(r.live) > 1 && (len(s.attestations) > 1 || !sameStatements(r.live[0].attestations, s.attestations))
 	})
 }
@@ -83,14 +90,16 @@ func (r *rule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 func (r *rule) Targets() []policy.Target { return r.targets }
 
 // ImagePatterns returns the globs, unless one has a wildcard for the registry,
-// which may stand for a name that references do not have.
+// which may stand for a name that references do not have. Whether a digest is one that a
+// glob has is known later.
 func (r *rule) ImagePatterns() ([]string, bool) {
 	var patterns []string
 	for _, g := range r.globs {
 		if g.open {
 			return nil, false
 		}
-		patterns = append(patterns, g.text)
+		named, _, _ := strings.Cut(g.text, "@")
+		patterns = append(patterns, named)
 	}
 	return patterns, true
 }
@@ -105,7 +114,7 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	if !matched && unsure == nil {
 		return policy.RulePlan{Skip: "the policy does not match the object"}, nil
 	}
-	concerned := slices.DeleteFunc(slices.Clone(images), func(i policy.Image) bool { return i.Unchanged || !r.concerns(i) })
+	concerned := slices.DeleteFunc(slices.Clone(images), func(i policy.Image) bool { return i.Unchanged || !r.concerns(i.Ref) && !r.hangsOnDigest(i.Ref) })
 	if len(concerned) == 0 {
 		return policy.RulePlan{}, nil
 	}
@@ -129,6 +138,7 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	for _, i := range concerned {
 		check := template
 		check.Image = i
+		check.Required = check.Required && r.concerns(i.Ref) // else the judge says whether it is
 		plan.Checks = append(plan.Checks, check)
 	}
 	return plan, nil
@@ -150,8 +160,12 @@ func (o Options) skips(s *policy.Subject) (string, error) {
 	return "", err
 }
 
-func (r *rule) concerns(i policy.Image) bool {
-	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.concerns(i.Ref) })
+func (r *rule) concerns(ref image.Ref) bool {
+	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.concerns(ref) })
+}
+
+func (r *rule) hangsOnDigest(ref image.Ref) bool {
+	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.hangsOnDigest(ref) })
 }
 
 // secrets returns the pull secrets of the sources, in the object's namespace.

@@ -179,7 +179,8 @@ func (r *rule) makeJudged(m *made) error {
 		m.members = append(m.members, one)
 		out.Asks = append(out.Asks, one.check.Questions()...)
 	}
-	out.MutateDigest, out.VerifyDigest = len(r.live) > 0, len(r.live) > 0
+	out.MutateDigest = len(r.live) > 0 || r.byDigest
+	out.VerifyDigest = out.MutateDigest
 	if r.overall == nil {
 		return nil
 	}
