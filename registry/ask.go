@@ -235,6 +235,7 @@ func (c *Client) refusal(ctx context.Context, q question, response *http.Respons
 	failure := q.fail(kindOfStatus(response.StatusCode), nil)
 	failure.Status = response.StatusCode
 	failure.final = !isTemporaryStatus(response.StatusCode)
+	failure.away = !guard.SameOrigin(c.schemes.origin(q.repository), response.Request.URL)
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	c.meter.read(len(body))
 	if codes := parseCodes(body); len(codes) > 0 {

@@ -24,6 +24,8 @@ type Error struct {
 
 	// final keeps a failure from being tried again although its kind would.
 	final bool
+	// away says that whom the registry redirected to answered.
+	away bool
 	// denied says that the credential did not do.
 	denied bool
 }

@@ -56,10 +56,13 @@ func (s sent) RoundTrip(q *http.Request) (*http.Response, error) {
 	status := 0
 	if err == nil {
 		status = answer.StatusCode
-		if status == http.StatusTooManyRequests || guard.SameOrigin(s.home, q.URL) { // a token service that is asked too often limits the registry, too
+		isHome := guard.SameOrigin(s.home, q.URL)
+		// A token service that is asked too often limits the registry, too. Whom a redirect
+		// names may be about one repository.
+		if isHome || status == http.StatusTooManyRequests && q.Response == nil {
 			s.ticket.Heard(status, answer.Header)
 		}
-		if guard.SameOrigin(s.home, q.URL) {
+		if isHome {
 			c.meter.answered(q, answer.Header, status)
 		}
 	}

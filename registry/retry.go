@@ -73,7 +73,7 @@ func (c *Client) persist(ctx context.Context, q question) (*answer, error) {
 // that would end after the deadline is not begun.
 func (c *Client) pause(ctx context.Context, attempt int, q question, failure *Error) error {
 	wait := jitter(c.backoff << (attempt - 1))
-	if asked, ok := errors.AsType[*retryAfterError](failure.Err); ok && failure.Status != http.StatusTooManyRequests {
+	if asked, ok := errors.AsType[*retryAfterError](failure.Err); ok && (failure.away || failure.Status != http.StatusTooManyRequests) {
 		wait = max(wait, allowance.RetryAfter(asked.value, time.Now()))
 	}
 	if rest := c.allowance.Rest(c.account(c.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's

@@ -117,6 +117,35 @@ func TestATokenServiceThatSaysSlowDown(t *testing.T) {
 	}
 }
 
+// TestAStoreThatSaysSlowDown: whom a registry redirects one repository's requests to limits
+// nobody but who asks there; one that redirects to itself speaks for itself.
+func TestAStoreThatSaysSlowDown(t *testing.T) {
+	for _, elsewhere := range []bool{true, false} {
+		store := start(t, registrytest.Options{Faults: []registrytest.Fault{{Do: registrytest.RetryAfter(429, "600")}}})
+		server := start(t, registrytest.Options{})
+		server.PutImage("app", "v1", "content")
+		server.PutImage("bad", "v1", "content")
+		to := "http://" + store.Host() + "/v2/bad/manifests/v1"
+		faults := []registrytest.Fault{{Repository: "bad", Reference: "v1", Do: registrytest.RedirectTo(to)}}
+		if !elsewhere {
+			to = "http://" + server.Host() + "/v2/bad/manifests/v2"
+			faults[0].Do = registrytest.RedirectTo(to)
+			faults = append(faults, registrytest.Fault{Repository: "bad", Reference: "v2", Do: registrytest.RetryAfter(429, "600")})
+		}
+		server.SetFaults(faults...)
+		client := newClient(t, registry.Config{})
+		_, err := client.Resolve(t.Context(), image.MustParse(server.Host()+"/bad:v1"))
+		wantKind(t, err, image.Unavailable)
+		if n := store.Count(""); elsewhere && n != 1 {
+			t.Errorf("the store is asked %d times, want once, since it said when to come back: %v", n, err)
+		}
+		_, err = client.Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
+		if (err == nil) != elsewhere {
+			t.Errorf("a 429 from elsewhere is %t, another repository: %v", elsewhere, err)
+		}
+	}
+}
+
 // TestTheScanLeavesHalf: a registry that allows ten questions an hour is asked five times
 // by what can wait, and the rest is there for admission.
 func TestTheScanLeavesHalf(t *testing.T) {

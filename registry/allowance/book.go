@@ -208,7 +208,7 @@ func (b *Book) Kept() int {
 	return n
 }
 
-// Heard notes an answer's head, of the registry or of whom it sent to.
+// Heard notes an answer's head, of the registry or of its token service.
 func (t *Ticket) Heard(status int, header http.Header) {
 	t.mu.Lock()
 	first := !t.limited
