@@ -213,6 +213,9 @@ func TestOverrideOfNestedIndexes(t *testing.T) {
 	y := newOverrideYard(t)
 	inner := y.BuildIndex("org/nested", "inner", y.child())
 	outer := y.BuildIndex("org/nested", "outer", y.good, inner)
+	untyped := inner
+	untyped.Manifest.MediaType = ""
+	hidden := y.BuildIndex("org/nested", "hidden", y.good, untyped)
 	nested := outer
 	for depth := range 10 {
 		nested = y.BuildIndex("org/nested", fmt.Sprint("deep-", depth), nested)
@@ -225,6 +228,8 @@ func TestOverrideOfNestedIndexes(t *testing.T) {
 	}{
 		{"listed by an index that it lists", outer.Name, y.child(), gate.Deny, policy.OverrideDenied},
 		{"that index itself", outer.Name, inner, gate.Deny, policy.OverrideDenied},
+		{"listed by an index whose type is not said", hidden.Name, y.child(), gate.Deny, policy.OverrideDenied},
+		{"another beside that", hidden.Name, y.bad, gate.Allow, policy.NotConcerned},
 		{"another", outer.Name, y.bad, gate.Allow, policy.NotConcerned},
 		{"below more indexes than are read", nested.Name, y.bad, gate.Unable, policy.TooMuch},
 	} {

@@ -115,6 +115,11 @@ func (d Descriptor) IsIndex() bool {
 	return d.MediaType == MediaTypeIndex || d.MediaType == MediaTypeDockerList
 }
 
+// IsManifest reports whether the manifest is said to be of one image.
+func (d Descriptor) IsManifest() bool {
+	return d.MediaType == MediaTypeManifest || d.MediaType == MediaTypeDockerManifest
+}
+
 // Media types of manifests and indexes.
 const (
 	MediaTypeIndex          = "application/vnd.oci.image.index.v1+json"
