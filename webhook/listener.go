@@ -37,7 +37,7 @@ func (s *Server) Listen(ctx context.Context) error {
 			s.listening.close()
 			return fmt.Errorf("webhook: listen: %w", err)
 		}
-		*l.to = &crowd{Listener: opened, most: l.most}
+		*l.to = Crowd(opened, l.most)
 	}
 	return nil
 }
@@ -69,14 +69,22 @@ func (l *listeners) close() {
 	}
 }
 
-// crowd is a listener that lets so many in at once and turns further ones away:
-// those who are in go on being served.
+// crowd is a listener that lets so many in at once. Further ones are turned away, and those
+// who are in go on being served; but an address that has fewer in than another is let in in
+// place of one of the other's: a stranger's connections do not keep the API server out.
 type crowd struct {
 	net.Listener
 	most int
 
-	mu sync.Mutex
-	in int
+	mu    sync.Mutex
+	in    int
+	hosts map[string]map[*guest]struct{}
+}
+
+// Crowd makes a listener that serves so many connections at once, by the addresses they
+// come from, and closes those that are too many.
+func Crowd(l net.Listener, most int) net.Listener {
+	return &crowd{Listener: l, most: most, hosts: map[string]map[*guest]struct{}{}}
 }
 
 // Accept implements net.Listener.
@@ -86,37 +94,85 @@ func (c *crowd) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.enter() {
-			return &guest{Conn: connection, leave: sync.OnceFunc(c.leave)}, nil
+		g := &guest{Conn: connection, crowd: c, host: hostOf(connection.RemoteAddr())}
+		instead, ok := c.enter(g)
+		if instead != nil {
+			_ = instead.Close() // whose host has others
+		}
+		if ok {
+			return g, nil
 		}
 		_ = connection.Close() // it was never served
 	}
 }
 
-func (c *crowd) enter() bool {
+// enter lets a guest in, if there is room or if another has to leave instead.
+func (c *crowd) enter(g *guest) (instead *guest, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.in >= c.most {
-		return false
+		if instead = c.ofMost(len(c.hosts[g.host]) + 2); instead == nil {
+			return nil, false
+		}
+		c.remove(instead)
 	}
+	if c.hosts[g.host] == nil {
+		c.hosts[g.host] = map[*guest]struct{}{}
+	}
+	c.hosts[g.host][g] = struct{}{}
 	c.in++
-	return true
+	return instead, true
 }
 
-func (c *crowd) leave() {
+// ofMost returns a guest of the host that has most, if that is so many.
+func (c *crowd) ofMost(least int) *guest {
+	var most map[*guest]struct{}
+	for _, guests := range c.hosts {
+		if len(guests) >= least && len(guests) > len(most) {
+			most = guests
+		}
+	}
+	for g := range most {
+		return g
+	}
+	return nil
+}
+
+// remove forgets a guest, once.
+func (c *crowd) remove(g *guest) {
+	if _, isIn := c.hosts[g.host][g]; !isIn {
+		return
+	}
+	c.in--
+	if delete(c.hosts[g.host], g); len(c.hosts[g.host]) == 0 {
+		delete(c.hosts, g.host)
+	}
+}
+
+func (c *crowd) leave(g *guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.in--
+	c.remove(g)
+}
+
+// hostOf is an address without its port.
+func hostOf(address net.Addr) string {
+	host, _, err := net.SplitHostPort(address.String())
+	if err != nil {
+		return address.String()
+	}
+	return host
 }
 
 // guest is a connection that counts until it is closed.
 type guest struct {
 	net.Conn
-	leave func()
+	crowd *crowd
+	host  string
 }
 
 // Close implements net.Conn.
 func (g *guest) Close() error {
-	defer g.leave()
+	defer g.crowd.leave(g)
 	return g.Conn.Close()
 }

@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -242,6 +244,104 @@ func TestTooManyConnections(t *testing.T) {
 	}
 	if _, body, err := get(t, inside, f.url("/mutate")); err != nil || body != "here" {
 		t.Errorf("who was in: %q, %v", body, err)
+	}
+}
+
+// arrivals are connections from addresses, each accepted once.
+type arrivals struct {
+	net.Listener
+	from   []string
+	closed []string
+}
+
+func (a *arrivals) Accept() (net.Conn, error) {
+	if len(a.from) == 0 {
+		return nil, net.ErrClosed
+	}
+	next := arrival{of: a, address: a.from[0]}
+	a.from = a.from[1:]
+	return next, nil
+}
+
+type arrival struct {
+	net.Conn
+	of      *arrivals
+	address string
+}
+
+func (a arrival) RemoteAddr() net.Addr { return at(a.address) }
+
+func (a arrival) Close() error {
+	a.of.closed = append(a.of.closed, a.address)
+	return nil
+}
+
+type at string
+
+func (at) Network() string  { return "tcp" }
+func (a at) String() string { return string(a) }
+
+// opening are so many connections of a host.
+func opening(host string, n int) []string {
+	list := make([]string, n)
+	for port := range list {
+		list[port] = net.JoinHostPort(host, strconv.Itoa(1+port))
+	}
+	return list
+}
+
+// TestStrangersKeepNobodyOut: whoever opens as many connections as it can from its
+// addresses, another one is let in, and is not put out again.
+func TestStrangersKeepNobodyOut(t *testing.T) {
+	const server = "10.0.0.1"
+	for _, c := range []struct {
+		reason        string
+		before, after []string // who opens connections before the API server does, and then again
+		wants, has    int
+	}{
+		{"nobody else is there", nil, nil, 12, 8},
+		{"a stranger had all", opening("10.244.0.9", 100), nil, 3, 3},
+		{"a stranger of IPv6 had all", opening("fd00::9", 100), nil, 3, 3},
+		{"a stranger comes back, again and again", opening("10.244.0.9", 100), opening("10.244.0.9", 100), 3, 3},
+		{"two strangers", slices.Concat(opening("10.244.0.9", 9), opening("10.244.0.8", 9)), opening("10.244.0.8", 9), 2, 2},
+		{"a stranger who comes later has no more than its part", nil, opening("10.244.0.9", 100), 8, 4},
+		{"one that wants all has its part", opening("10.244.0.9", 100), nil, 8, 4},
+	} {
+		a := &arrivals{from: slices.Concat(c.before, opening(server, c.wants), c.after)}
+		all := len(a.from)
+		l := Crowd(a, 8)
+		var err error
+		for in := 0; err == nil; in++ {
+			_, err = l.Accept()
+		}
+		closed := slices.DeleteFunc(a.closed, func(address string) bool { return !strings.HasPrefix(address, server+":") })
+		if got := c.wants - len(closed); got != c.has {
+			t.Errorf("%s: %d of %d connections are open, want %d", c.reason, got, c.wants, c.has)
+		}
+		if crowd, ok := l.(*crowd); !ok || crowd.in != min(all, 8) {
+			t.Errorf("%s: %d are in", c.reason, crowd.in)
+		}
+	}
+}
+
+// TestWhoLeavesMakesRoom: a connection counts until it is closed, and closing it twice
+// makes room once.
+func TestWhoLeavesMakesRoom(t *testing.T) {
+	l := Crowd(&arrivals{from: opening("10.0.0.1", 3)}, 1)
+	first, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if second, err := l.Accept(); err != nil || second.RemoteAddr().String() != "10.0.0.1:2" {
+		t.Errorf("after the first left: %v, %v", second, err)
+	}
+	if third, err := l.Accept(); err == nil {
+		t.Errorf("%s was let in beside the second", third.RemoteAddr())
 	}
 }
 

@@ -12,11 +12,10 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
+	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/api"
 	"github.com/quaymaster/quaymaster/webhook/ui"
 )
@@ -142,7 +141,7 @@ func (g *gateway) serveDashboard(ctx context.Context, pages http.Handler) error 
 		g.options.Dashboard(address)
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // who looks loses nothing
-	if err := serve(netutil.LimitListener(opened, dashboardConnections)); !errors.Is(err, http.ErrServerClosed) {
+	if err := serve(webhook.Crowd(opened, dashboardConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
