@@ -183,7 +183,7 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if size < 0 {
 		size = MaxBody
 	}
-	free, err := x.options.queue.Reserve(ctx, size)
+	free, err := x.options.queue.Reserve(ctx, r.RemoteAddr, size)
 	if err != nil {
 		return x.readHead(context.WithoutCancel(ctx), w, r, QueueFull, &httpError{status: http.StatusServiceUnavailable, err: err})
 	}

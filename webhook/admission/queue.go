@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/quaymaster/quaymaster/internal/fair"
 )
@@ -20,10 +19,9 @@ type Queue struct {
 	requests *fair.Places
 	parsed   *fair.Places
 	bodies   *fair.Places // bytes of those whose namespace is known
-	bytes    *semaphore.Weighted
+	bytes    *fair.Places // those of bodies, by the address that they come from
 	most     int64        // bytes
 	reserved atomic.Int64 // of them
-	reading  atomic.Int64 // how many wait for some
 }
 
 // QueueBounds say how much may be at work at once; zero fields keep their
@@ -32,8 +30,9 @@ type QueueBounds struct {
 	// Requests are those that are being decided: 256. A namespace alone gets three
 	// quarters of them.
 	Requests int64
-	// Bytes are the bodies in memory, and again what is made of them: 32 MiB each.
-	// At least MaxBody, or some request could never be read.
+	// Bytes are the bodies in memory that come from one address, and again what is made
+	// of them: 32 MiB each. Bodies from all addresses are a third more at most. At least
+	// MaxBody, or some request could never be read.
 	Bytes int64
 }
 
@@ -63,7 +62,12 @@ func NewQueue(bounds QueueBounds) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{requests: requests, parsed: parsed, bodies: bodies, bytes: semaphore.NewWeighted(bounds.Bytes), most: bounds.Bytes}, nil
+	// One address alone may have three quarters of it.
+	arriving, err := fair.New(fair.Bounds{Total: bounds.Bytes + bounds.Bytes/3 + 1})
+	if err != nil {
+		return nil, err
+	}
+	return &Queue{requests: requests, parsed: parsed, bodies: bodies, bytes: arriving, most: bounds.Bytes}, nil
 }
 
 // Working returns how many requests are being decided.
@@ -71,7 +75,7 @@ func (q *Queue) Working() int64 { return q.requests.Held() }
 
 // Waiting returns how many requests wait for their turn or for memory.
 func (q *Queue) Waiting() int64 {
-	return q.reading.Load() + q.requests.Waiting(fair.Full) + q.parsed.Waiting(fair.Full) + q.WaitingForShare()
+	return q.bytes.Waiting(fair.Full) + q.bytes.Waiting(fair.Share) + q.requests.Waiting(fair.Full) + q.parsed.Waiting(fair.Full) + q.WaitingForShare()
 }
 
 // WaitingForShare returns how many of them wait since their namespace has its share at
@@ -99,21 +103,23 @@ func (q *Queue) Enter(ctx context.Context, namespace string) (leave func(), err 
 	return q.wait(ctx, q.requests, namespace, 1)
 }
 
-// Reserve waits for memory for a body of so many bytes until ctx ends. The caller
-// calls release once.
-func (q *Queue) Reserve(ctx context.Context, size int64) (release func(), err error) {
-	if !q.bytes.TryAcquire(size) {
-		q.reading.Add(1)
-		err := q.bytes.Acquire(ctx, size)
-		q.reading.Add(-1)
-		if err != nil {
-			return nil, errQueueFull
-		}
+// Reserve waits for memory for a body of so many bytes until ctx ends, in the name of the
+// address that it comes from, as http.Request has it: whoever may reach a door may send
+// bodies that never end, and an API server comes from elsewhere. The caller calls release
+// once.
+func (q *Queue) Reserve(ctx context.Context, from string, size int64) (release func(), err error) {
+	host, _, err := net.SplitHostPort(from)
+	if err != nil {
+		host = from
+	}
+	hold, err := q.bytes.Enter(ctx, fair.Claim{Tenant: host, Places: size})
+	if err != nil {
+		return nil, errQueueFull
 	}
 	q.reserved.Add(size)
 	return func() {
 		q.reserved.Add(-size)
-		q.bytes.Release(size)
+		hold.Leave()
 	}, nil
 }
 

@@ -193,7 +193,7 @@ func TestShadowWithoutRoom(t *testing.T) {
 			return leave
 		},
 		"no memory for a body": func() func() {
-			release, err := full.Reserve(t.Context(), admission.MaxBody)
+			release, err := full.Reserve(t.Context(), "192.0.2.1:1", admission.MaxBody)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,9 +3,11 @@ package admission_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,4 +226,48 @@ func (r *recorder) all() []admission.Review {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.reviews)
+}
+
+// TestOneAddressLeavesRoomForOthers: bodies that never end hold memory, those of one
+// address no more than their share; and who has none yet comes first where some wait.
+func TestOneAddressLeavesRoomForOthers(t *testing.T) {
+	const server = "10.0.0.1:1"
+	for _, test := range []struct {
+		reason string
+		from   []string // each sends as many bodies as it can
+		admits bool
+	}{
+		{"nobody else is there", nil, true},
+		{"a stranger", []string{"10.244.0.9"}, true},
+		{"a stranger of IPv6", []string{"fd00::9"}, true},
+		{"two strangers", []string{"10.244.0.9", "10.244.0.8"}, true},
+		{"who asks is the stranger", []string{"10.0.0.1"}, false},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				queue, err := admission.NewQueue(admission.QueueBounds{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				for _, host := range test.from {
+					for port := range 100 {
+						go func() { _, _ = queue.Reserve(ctx, net.JoinHostPort(host, strconv.Itoa(1+port)), 1<<20) }()
+					}
+					synctest.Wait()
+				}
+				soon, stop := context.WithTimeout(t.Context(), time.Second)
+				defer stop()
+				release, err := queue.Reserve(soon, server, 1<<20)
+				if (err == nil) != test.admits {
+					t.Errorf("a body of the API server: %v", err)
+				}
+				if err == nil {
+					release()
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
 }

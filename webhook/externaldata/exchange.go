@@ -105,7 +105,7 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if size < 0 {
 		size = MaxBody
 	}
-	free, err := x.handler.config.Queue.Reserve(ctx, size)
+	free, err := x.handler.config.Queue.Reserve(ctx, r.RemoteAddr, size)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errBusy, err)
 	}

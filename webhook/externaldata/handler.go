@@ -39,8 +39,9 @@ type Namespaces interface {
 // Queue bounds the work of the doors that share it. Who gets something calls what
 // is returned with it, once.
 type Queue interface {
-	// Reserve waits for memory for a body of so many bytes until ctx ends.
-	Reserve(ctx context.Context, size int64) (release func(), err error)
+	// Reserve waits for memory for a body of so many bytes until ctx ends, in the name
+	// of the address that it comes from.
+	Reserve(ctx context.Context, from string, size int64) (release func(), err error)
 	// Enter waits for a turn for a namespace, "" for none, until ctx ends.
 	Enter(ctx context.Context, namespace string) (leave func(), err error)
 }

@@ -81,7 +81,7 @@ type queue struct{ full, dry bool }
 
 var errFull = errors.New("full")
 
-func (q queue) Reserve(context.Context, int64) (func(), error) {
+func (q queue) Reserve(context.Context, string, int64) (func(), error) {
 	if q.dry {
 		return nil, errFull
 	}

@@ -58,7 +58,7 @@ func TestUndecided(t *testing.T) {
 // angry is a queue that panics.
 type angry struct{ queue }
 
-func (angry) Reserve(context.Context, int64) (func(), error) { panic("angry") }
+func (angry) Reserve(context.Context, string, int64) (func(), error) { panic("angry") }
 
 // TestFailureThatFails holds that a setting that cannot be had admits nothing.
 func TestFailureThatFails(t *testing.T) {

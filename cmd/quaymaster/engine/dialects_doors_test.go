@@ -23,7 +23,7 @@ type surroundings struct{}
 func (surroundings) Labels(context.Context, string) (map[string]string, error) { return nil, nil }
 func (surroundings) FailOpen(*policy.Subject) bool                             { return false }
 func (surroundings) Enter(context.Context, string) (func(), error)             { return func() {}, nil }
-func (surroundings) Reserve(context.Context, int64) (func(), error)            { return func() {}, nil }
+func (surroundings) Reserve(context.Context, string, int64) (func(), error)    { return func() {}, nil }
 
 // door asks about an image of namespace shop, and returns whether it may run, with what
 // is said where it may not.
