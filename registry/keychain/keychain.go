@@ -127,8 +127,8 @@ func New(config Config) (*Keychain, error) {
 
 // Open returns the client that looks at a repository for a workload, and the
 // scope that names its credential: who has an equal scope sees the same. A scope
-// holds no secret. The error is an image.Unavailable: the credential could not
-// be had, and nothing is known of the image.
+// holds no secret. The error is an image.Unavailable or an image.Bound: the credential
+// could not be had, and nothing is known of the image.
 //
 // The client may also be asked for other repositories, where a policy keeps
 // evidence. There, the same Secret's entries for the host hold, then the places
@@ -160,9 +160,11 @@ func (k *Keychain) Open(ctx context.Context, request Request, repository image.R
 			k.providers.search(ctx, &s, names)
 		}
 	}
-	if !s.found() && len(s.unlooked) > 0 {
+	// What the gateway may never read says nothing of an image that anybody may see: it is
+	// asked for without, and a refusal is one of that kind.
+	if kind := doubtOf(s.unlooked); !s.found() && len(s.unlooked) > 0 && kind != image.Refused {
 		failure := fail(repository, errors.Join(s.unlooked...))
-		failure.Kind = doubtOf(s.unlooked)
+		failure.Kind = kind
 		return nil, "", failure
 	}
 	scope := k.scope(&s, request)

@@ -300,6 +300,36 @@ func TestWhatAPlaceSays(t *testing.T) {
 	}
 }
 
+// TestWhatMayNeverBeReadHidesNothingPublic: a gateway without the right to read Secrets looks
+// at what anybody may see. Whom to ask for what nobody answered, or what is too much, is not
+// known better by asking without.
+func TestWhatMayNeverBeReadHidesNothingPublic(t *testing.T) {
+	public, private := start(t, registrytest.NoAuth), start(t, registrytest.Basic)
+	forbidden := secret{broken: &image.Error{Kind: image.Refused, Op: "get Secret", On: "team/pull"}}
+	for _, test := range []struct {
+		reason  string
+		host    string
+		pull    secret
+		account []string
+		kind    image.Kind // "" means that it is resolved
+	}{
+		{"anybody may see it", public.Host(), forbidden, nil, ""},
+		{"anybody may see it, and nobody answers for another", public.Host(), forbidden, []string{"!"}, ""},
+		{"not anybody may see it", private.Host(), forbidden, nil, image.Refused},
+		{"anybody may see it, and the API server is silent", public.Host(), secret{broken: errors.New("down")}, nil, image.Unavailable},
+		{"anybody may see it, and more are named than are looked up", public.Host(), forbidden, names(21), image.Bound},
+	} {
+		c := &cluster{secrets: map[string]secret{"team/pull": test.pull}, accounts: map[string][]string{"team/default": test.account}}
+		scope, err := resolve(t, newKeychain(t, c, nil), test.host, pod)
+		if image.KindOf(err) != test.kind || err == nil && scope != "anonymous" {
+			t.Errorf("%s: %q, want %q, in the scope %q: %v", test.reason, image.KindOf(err), test.kind, scope, err)
+		}
+		if err != nil && test.kind == image.Refused && !strings.Contains(err.Error(), `imagePullSecret "pull" could not be looked up`) {
+			t.Errorf("%s: the message does not say why: %v", test.reason, err)
+		}
+	}
+}
+
 // TestNotThereIsDoubted: with another credential than the one that should have
 // been used, a missing image proves nothing.
 func TestNotThereIsDoubted(t *testing.T) {
