@@ -309,6 +309,42 @@ func TestNamespacesNotMirroredYet(t *testing.T) {
 	}
 }
 
+// TestNamesThatAreMadeUp: who asks about namespaces that nobody made takes no more of the
+// client's limit than a part, and none from those that are known.
+func TestNamesThatAreMadeUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newMetadata(t, namespace("shop", map[string]string{"tier": "prod"}))
+		n, err := cluster.NewNamespaces(cluster.NamespaceOptions{Client: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); n.Run(ctx) }()
+		<-n.Ready()
+		synctest.Wait()
+		client.ClearActions()
+		refused := 0
+		for i := range 1000 {
+			if _, err := n.Labels(ctx, fmt.Sprintf("made-up-%d", i)); errors.Is(err, cluster.ErrUnavailable) {
+				refused++
+			}
+		}
+		if asked := len(client.Actions()); asked != 40 || refused != 960 {
+			t.Errorf("the API server was asked %d times, %d names were not looked up", asked, refused)
+		}
+		if labels, err := n.Labels(ctx, "shop"); err != nil || labels["tier"] != "prod" {
+			t.Errorf("of a namespace that is known: %v, %v", labels, err)
+		}
+		<-time.After(time.Second)
+		if _, err := n.Labels(ctx, "made-up-0"); !errors.Is(err, cluster.ErrNotFound) {
+			t.Errorf("a second later: %v", err)
+		}
+		cancel()
+		<-done
+	})
+}
+
 func bindings() []runtime.Object {
 	user := func(kind, namespace, name string) []rbac.Subject {
 		return []rbac.Subject{{Kind: kind, Namespace: namespace, Name: name}}

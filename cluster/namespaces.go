@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/quaymaster/quaymaster/cluster/internal/mirror"
 )
@@ -21,6 +22,13 @@ import (
 const (
 	liveTTL = time.Second
 	maxLive = 1 << 20
+)
+
+// liveQPS and liveBurst bound these look-ups: whoever reaches a door can make names up, and
+// they share the client's own limit with what admission waits for.
+const (
+	liveQPS   = 20
+	liveBurst = 40
 )
 
 var namespacesResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -42,6 +50,7 @@ type Namespaces struct {
 	client metadata.Interface
 	mirror *mirror.Mirror[map[string]string]
 	live   *lookup[map[string]string]
+	limit  flowcontrol.RateLimiter // of live
 }
 
 // NewNamespaces makes Namespaces; it refuses options without a client.
@@ -49,7 +58,7 @@ func NewNamespaces(o NamespaceOptions) (*Namespaces, error) {
 	if o.Client == nil {
 		return nil, errors.New("namespaces: Client is required")
 	}
-	n := &Namespaces{client: o.Client}
+	n := &Namespaces{client: o.Client, limit: flowcontrol.NewTokenBucketRateLimiter(liveQPS, liveBurst)}
 	var err error
 	n.mirror, err = mirror.New(mirror.Options[map[string]string]{What: "namespaces", Keep: labelsOf, Failed: o.Failed})
 	if err != nil {
@@ -80,6 +89,9 @@ func (n *Namespaces) Labels(ctx context.Context, name string) (map[string]string
 }
 
 func (n *Namespaces) fetch(ctx context.Context, _, name string) (map[string]string, int, error) {
+	if !n.limit.TryAccept() {
+		return nil, 0, errors.New("too many namespaces at once that are not known")
+	}
 	object, err := n.client.Resource(namespacesResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, 0, err
