@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quaymaster/quaymaster/background"
+	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/policy"
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
@@ -147,6 +149,33 @@ func TestBackgroundErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBackgroundPagesFitTheMemory: a page of the largest objects that there can be is no
+// larger than what a scan reads at once, and all pages are read.
+func TestBackgroundPagesFitTheMemory(t *testing.T) {
+	const largest = 3 << 19 // what etcd takes
+	left := 40
+	c := newBackgroundCluster(t, func(w http.ResponseWriter, r *http.Request, _ string) {
+		most, err := strconv.Atoi(r.URL.Query().Get("limit"))
+		if err != nil || most < 1 || most*largest > cluster.MaxPage {
+			t.Errorf("a page of %s", r.URL.Query().Get("limit"))
+		}
+		var items []string
+		for range min(most, left) {
+			items = append(items, configMap(fmt.Sprintf("c%d", left), "1"))
+			left--
+		}
+		next := ""
+		if left > 0 {
+			next = "more"
+		}
+		respond(w, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMapList","metadata":{"resourceVersion":"7","continue":%q},"items":[%s]}`, next, strings.Join(items, ",")))
+	})
+	seen := 0
+	if err := c.Each(t.Context(), configMapKind, "", "", func(map[string]any) error { seen++; return nil }); err != nil || seen != 40 {
+		t.Errorf("%d objects of 40, %v", seen, err)
 	}
 }
 

@@ -28,8 +28,9 @@ const (
 	// writeTimeout bounds one request of those that bring about what rules want: an API
 	// server gives webhooks 30 s at most.
 	writeTimeout = 35 * time.Second
-	// pageSize is how many objects one list takes.
-	pageSize = 500
+	// pageSize is how many objects one list takes. An object has some 1.5 MiB at most, and a
+	// page is in memory as JSON and again as what is read of it: authors choose what is large.
+	pageSize = 16
 	// fieldManager is who writes, as objects say it.
 	fieldManager = "quaymaster"
 )
