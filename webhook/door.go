@@ -46,7 +46,7 @@ func (t *threshold) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { done(answer.status) }()
 	defer t.catch(ctx, answer)
 	if err := t.door.Callers.admit(r.TLS, time.Now()); err != nil {
-		t.server.strangers.tell(ctx, slog.LevelWarn, "a caller may not enter", slog.String("door", t.name),
+		t.server.strangers.Tell(ctx, slog.LevelWarn, "a caller may not enter", slog.String("door", t.name),
 			slog.String("caller", r.RemoteAddr), slog.String("error", err.Error()))
 		http.Error(answer, err.Error(), http.StatusForbidden)
 		return

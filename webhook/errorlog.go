@@ -9,20 +9,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// errorLog hands what net/http complains about, and who may not enter, to the
-// structured log, at a bounded rate: strangers can bring it about.
-type errorLog struct {
+// ErrorLog hands what strangers can bring about to the structured log, at a bounded rate:
+// what net/http complains about, who may not enter, what could not be decided for them.
+// Make one with NewErrorLog.
+type ErrorLog struct {
 	to      *slog.Logger
 	limit   *rate.Limiter
 	leftOut atomic.Int64
 }
 
-func newErrorLog(to *slog.Logger) *errorLog {
-	return &errorLog{to: to, limit: rate.NewLimiter(linesPerSecond, lineBurst)}
+// NewErrorLog makes an ErrorLog that has said nothing yet.
+func NewErrorLog(to *slog.Logger) *ErrorLog {
+	return &ErrorLog{to: to, limit: rate.NewLimiter(linesPerSecond, lineBurst)}
 }
 
-// tell writes a line, unless there were too many.
-func (e *errorLog) tell(ctx context.Context, level slog.Level, what string, attrs ...slog.Attr) {
+// Tell writes a line, unless there were too many.
+func (e *ErrorLog) Tell(ctx context.Context, level slog.Level, what string, attrs ...slog.Attr) {
 	if !e.limit.Allow() {
 		e.leftOut.Add(1)
 		return
@@ -34,12 +36,12 @@ func (e *errorLog) tell(ctx context.Context, level slog.Level, what string, attr
 }
 
 // Write implements io.Writer, with one line a call.
-func (e *errorLog) Write(line []byte) (int, error) {
+func (e *ErrorLog) Write(line []byte) (int, error) {
 	level := slog.LevelWarn
 	// Probes of load balancers connect and leave.
 	if bytes.Contains(line, []byte("TLS handshake error")) && bytes.HasSuffix(bytes.TrimSpace(line), []byte(": EOF")) {
 		level = slog.LevelDebug
 	}
-	e.tell(context.Background(), level, "connection", slog.String("error", oneLine(string(line))))
+	e.Tell(context.Background(), level, "connection", slog.String("error", oneLine(string(line))))
 	return len(line), nil
 }

@@ -109,7 +109,7 @@ type Server struct {
 	doors     *http.Server
 	plain     *http.Server
 	profiles  *http.Server // may be nil
-	strangers *errorLog
+	strangers *ErrorLog
 	listening listeners
 	draining  atomic.Bool // not ready
 	leaving   atomic.Bool // callers are asked to connect anew
@@ -127,7 +127,7 @@ func New(config Config, with ...Option) (*Server, error) {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
 	s := &Server{config: config, options: o}
-	s.strangers = newErrorLog(config.Log)
+	s.strangers = NewErrorLog(config.Log)
 	logged := log.New(s.strangers, "", 0)
 	s.doors = &http.Server{
 		Handler:           s.entrance(),

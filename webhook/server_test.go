@@ -368,7 +368,7 @@ func TestWithoutDoors(t *testing.T) {
 
 func TestErrorLogIsBounded(t *testing.T) {
 	to := &journal{}
-	logged := log.New(newErrorLog(slog.New(slog.NewTextHandler(to, nil))), "", 0)
+	logged := log.New(NewErrorLog(slog.New(slog.NewTextHandler(to, nil))), "", 0)
 	for range 1000 {
 		logged.Print("http: TLS handshake error from 127.0.0.1:1: " + strings.Repeat("bad ", 1000))
 	}

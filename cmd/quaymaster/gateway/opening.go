@@ -195,7 +195,7 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 
 // recorder tells of each answer.
 func (g *gateway) recorder() recorder {
-	told := recorder{log: g.log, metrics: g.metrics, sinks: g.sinks}
+	told := recorder{log: g.log, strangers: webhook.NewErrorLog(g.log), metrics: g.metrics, sinks: g.sinks}
 	if g.cluster != nil && g.cluster.events != nil {
 		told.events = g.cluster.events
 	}

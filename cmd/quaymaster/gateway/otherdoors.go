@@ -196,5 +196,9 @@ func (r recorder) undecided(ctx context.Context, door, cause string, err error, 
 	if err != nil {
 		about = append(about, slog.String("error", err.Error()))
 	}
+	if level == slog.LevelWarn && api.Cause(cause) != api.Panicked {
+		r.strangers.Tell(ctx, level, "not decided", about...)
+		return
+	}
 	r.log.LogAttrs(ctx, level, "not decided", about...)
 }

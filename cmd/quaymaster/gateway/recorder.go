@@ -11,16 +11,18 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
 // recorder tells of each answer: the log of every one, the metrics, and events of
 // what a person should know.
 type recorder struct {
-	log     *slog.Logger
-	metrics reviewCounter
-	events  eventWriter // nil: none are written
-	sinks   keepers
+	log       *slog.Logger
+	strangers *webhook.ErrorLog // of what they can bring about
+	metrics   reviewCounter
+	events    eventWriter // nil: none are written
+	sinks     keepers
 }
 
 // reviewCounter counts answers and decisions.

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bytes"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -9,7 +11,9 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
+	"github.com/quaymaster/quaymaster/webhook/api"
 )
 
 // tally counts what it is told.
@@ -114,6 +118,32 @@ func TestRecorder(t *testing.T) {
 			if told.events[i].Regarding.Kind != kind {
 				t.Errorf("%s: event %d regards a %s, want a %s", c.reason, i, told.events[i].Regarding.Kind, kind)
 			}
+		}
+	}
+}
+
+// TestWhatIsNotDecidedDoesNotFillTheLog: what they bring about without being let in is told of at a
+// bounded rate, and a defect each time.
+func TestWhatIsNotDecidedDoesNotFillTheLog(t *testing.T) {
+	for _, c := range []struct {
+		cause api.Cause
+		least int
+		most  int
+	}{
+		{api.CannotLook, 1, 20},
+		{api.QueueFull, 1, 20},
+		{api.TimedOut, 1, 20},
+		{api.Unauthenticated, 0, 0},
+		{api.Panicked, 1000, 1000},
+	} {
+		var text bytes.Buffer
+		logged := slog.New(slog.NewJSONHandler(&text, nil))
+		told := apiRecorder{recorder{log: logged, strangers: webhook.NewErrorLog(logged), metrics: &tally{}}, "api"}
+		for range 1000 {
+			told.Record(t.Context(), api.Call{Cause: c.cause, Err: errors.New("why")})
+		}
+		if n := strings.Count(text.String(), "\n"); n < c.least || n > c.most {
+			t.Errorf("%s: %d lines, want %d to %d", c.cause, n, c.least, c.most)
 		}
 	}
 }
