@@ -32,6 +32,11 @@ const (
 	// a cluster has a handful of API servers, some with many connections while they
 	// are busy.
 	maxConnections = 512
+	// maxRequests bounds the requests that are behind a door, those that wait for a turn
+	// among them: one costs about 30 KiB before its body is read, and the streams of all
+	// connections would come to more than a gigabyte. One address has three quarters of it
+	// at most; an API server has some hundred requests at work.
+	maxRequests = 2048
 	// maxPlainConnections bounds those to the plain server: probes and scrapers.
 	maxPlainConnections = 64
 

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/quaymaster/quaymaster/internal/fair"
 )
 
 // entrance leads to the doors by their paths.
@@ -51,6 +53,12 @@ func (t *threshold) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(answer, err.Error(), http.StatusForbidden)
 		return
 	}
+	place, _, ok := t.server.requests.TryEnter(fair.Claim{Tenant: hostOf(r.RemoteAddr)})
+	if !ok {
+		http.Error(answer, "the gateway has as many requests as it may, or as many of this address; try again", http.StatusServiceUnavailable)
+		return
+	}
+	defer place.Leave()
 	if ctx != r.Context() {
 		r = r.WithContext(ctx)
 	}

@@ -94,7 +94,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		g := &guest{Conn: connection, crowd: c, host: hostOf(connection.RemoteAddr())}
+		g := &guest{Conn: connection, crowd: c, host: hostOf(connection.RemoteAddr().String())}
 		instead, ok := c.enter(g)
 		if instead != nil {
 			_ = instead.Close() // whose host has others
@@ -156,10 +156,10 @@ func (c *crowd) leave(g *guest) {
 }
 
 // hostOf is an address without its port.
-func hostOf(address net.Addr) string {
-	host, _, err := net.SplitHostPort(address.String())
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return address.String()
+		return address
 	}
 	return host
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/quaymaster/quaymaster/internal/fair"
 )
 
 // Certificates gives the certificate to serve, at each handshake; an error
@@ -110,6 +112,7 @@ type Server struct {
 	plain     *http.Server
 	profiles  *http.Server // may be nil
 	strangers *ErrorLog
+	requests  *fair.Places // by address
 	listening listeners
 	draining  atomic.Bool // not ready
 	leaving   atomic.Bool // callers are asked to connect anew
@@ -126,7 +129,11 @@ func New(config Config, with ...Option) (*Server, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	s := &Server{config: config, options: o}
+	requests, err := fair.New(fair.Bounds{Total: maxRequests})
+	if err != nil {
+		return nil, fmt.Errorf("webhook: requests: %w", err)
+	}
+	s := &Server{config: config, options: o, requests: requests}
 	s.strangers = NewErrorLog(config.Log)
 	logged := log.New(s.strangers, "", 0)
 	s.doors = &http.Server{

@@ -247,6 +247,56 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
+// TestStrangersLeaveRoomForRequests: whoever has as many requests behind a door as it can,
+// that of another address gets in; one that is turned away holds nothing, nor one that ended.
+func TestStrangersLeaveRoomForRequests(t *testing.T) {
+	hold := make(chan struct{})
+	server, err := New(Config{
+		Address: "127.0.0.1:0", Plain: "127.0.0.1:0", Certificates: fixed{}, Metrics: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler),
+		Doors: map[string]Door{"/mutate": {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				<-hold
+			}
+			say(w, http.StatusOK, "here")
+		})}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(method, from string) int {
+		r, w := httptest.NewRequestWithContext(t.Context(), method, "/mutate", nil), httptest.NewRecorder()
+		r.RemoteAddr = from
+		server.doors.Handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	statuses := make(chan int, maxRequests)
+	for port := range maxRequests {
+		go func() { statuses <- ask(http.MethodPost, net.JoinHostPort("10.244.0.9", strconv.Itoa(1+port))) }()
+	}
+	for range maxRequests / 4 {
+		if status := <-statuses; status != http.StatusServiceUnavailable {
+			t.Fatalf("HTTP %d for one that is too many", status)
+		}
+	}
+	for range maxRequests {
+		if status := ask(http.MethodGet, "10.0.0.1:1"); status != http.StatusOK {
+			t.Fatalf("another address: HTTP %d", status)
+		}
+	}
+	if status := ask(http.MethodGet, "10.244.0.9:1"); status != http.StatusServiceUnavailable {
+		t.Errorf("the same address: HTTP %d", status)
+	}
+	close(hold)
+	for range maxRequests - maxRequests/4 {
+		if status := <-statuses; status != http.StatusOK {
+			t.Errorf("one that was in: HTTP %d", status)
+		}
+	}
+	if status := ask(http.MethodGet, "10.244.0.9:1"); status != http.StatusOK {
+		t.Errorf("the same address, once its requests ended: HTTP %d", status)
+	}
+}
+
 // arrivals are connections from addresses, each accepted once.
 type arrivals struct {
 	net.Listener
