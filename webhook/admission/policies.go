@@ -87,8 +87,8 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 		return q.refuse(err)
 	}
 	q.object = object
-	if !metadata(object).Member("deletionTimestamp").IsNull() && q.request.operation == opUpdate {
-		return response{allowed: true} // its finalizers go, and then it does
+	if q.request.operation == opUpdate && !metadata(object).Member("deletionTimestamp").IsNull() && onlyLeaves(q.kind(), q.request.object, q.request.oldObject) {
+		return response{allowed: true} // its finalizers go, and then it does; until then it counts
 	}
 	leave, err := h.options.queue.Enter(ctx, q.request.namespace)
 	if err != nil {

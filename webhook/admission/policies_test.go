@@ -27,6 +27,10 @@ func TestPolicies(t *testing.T) {
 	sub := func(name string) func(object) { return func(r object) { r["subResource"] = name } }
 	note := func(o object) { annotate(o, map[string]string{"a": "b"}) }
 	gone := func(o object) { o["metadata"].(object)["deletionTimestamp"] = "2026-11-21T03:30:01Z" }
+	held := func(o object) {
+		gone(o)
+		o["metadata"].(object)["finalizers"] = []any{"example.com/keep"}
+	}
 	for name, row := range map[string]struct {
 		reason   string
 		op       string
@@ -40,6 +44,11 @@ func TestPolicies(t *testing.T) {
 		"is mended":             {"it compiles now", "UPDATE", clusterPolicy("good"), clusterPolicy("broken"), nil, true},
 		"broken goes":           {"good riddance", "DELETE", nil, clusterPolicy("broken"), nil, true},
 		"broken is going":       {"its finalizer goes first", "UPDATE", with(t, clusterPolicy("broken"), gone), clusterPolicy("broken"), nil, true},
+		"broken is let go":      {"nothing but its finalizer changes", "UPDATE", with(t, clusterPolicy("broken"), gone), with(t, clusterPolicy("broken"), held), nil, true},
+		"breaks while held":     {"it counts until it is gone", "UPDATE", with(t, clusterPolicy("broken"), held), with(t, clusterPolicy("good"), held), nil, false},
+		"breaks as it is freed": {"the same: another finalizer may be there", "UPDATE", with(t, clusterPolicy("broken"), gone), with(t, clusterPolicy("good"), held), nil, false},
+		"changes while held":    {"it compiles", "UPDATE", with(t, clusterPolicy("better"), held), with(t, clusterPolicy("good"), held), nil, true},
+		"annotated while held":  {"annotations can mean something", "UPDATE", with(t, with(t, clusterPolicy("broken"), held), note), with(t, clusterPolicy("broken"), held), nil, false},
 		"broken stays":          {"nothing gets worse", "UPDATE", clusterPolicy("broken"), clusterPolicy("broken"), nil, true},
 		"broken is annotated":   {"annotations can mean something", "UPDATE", with(t, clusterPolicy("broken"), note), clusterPolicy("broken"), nil, false},
 		"status":                {"not the policy", "UPDATE", clusterPolicy("broken"), clusterPolicy("good"), sub("status"), true},

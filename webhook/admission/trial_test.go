@@ -35,6 +35,7 @@ func TestTrial(t *testing.T) {
 		{"it stops something", "CREATE", "stops", false, 1, "Deployment shop/web"},
 		{"it takes long", "CREATE", "long", true, 1, "it is held"},
 		{"it is broken: it is not tried", "CREATE", "broken", false, 0, "is broken"},
+		{"it is held by a finalizer, and made stop something", "UPDATE", "stops", false, 1, "Deployment shop/web"},
 		{"it goes", "DELETE", "stops", true, 0, ""},
 	} {
 		tries := &trying{}
@@ -43,8 +44,12 @@ func TestTrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		now, old := clusterPolicy(c.name), object(nil)
-		if c.op == "DELETE" {
+		switch c.op {
+		case "DELETE":
 			now, old = nil, clusterPolicy(c.name)
+		case "UPDATE":
+			now["metadata"].(object)["deletionTimestamp"] = "2026-11-21T03:30:01Z"
+			old = clusterPolicy("good")
 		}
 		r := send(t, handler, review(t, c.op, now, old, nil)).Response
 		said := strings.Join(r.Warnings, "")
