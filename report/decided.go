@@ -45,6 +45,10 @@ type Occasion struct {
 	Undecided string
 }
 
+// OnlyAsked reports whether somebody asked at a door that is no webhook's: the object need
+// not be in the cluster, nor be there as it was told.
+func (o Occasion) OnlyAsked() bool { return o.Process == ProcessAdmission && o.Operation == "" }
+
 // Decided is one outcome with its occasion: what every Sink is handed. Nobody changes it.
 type Decided struct {
 	Occasion Occasion

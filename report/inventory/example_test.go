@@ -16,7 +16,7 @@ func Example() {
 		return
 	}
 	now := time.Now()
-	known.Add(report.Occasion{Time: now, Process: report.ProcessAdmission, Allowed: true}, record(gate.Allow, proved("r.example/web:1", keyA)), podOf("shop", "web", 1))
+	known.Add(report.Occasion{Time: now, Process: report.ProcessAdmission, Operation: "CREATE", Allowed: true}, record(gate.Allow, proved("r.example/web:1", keyA)), podOf("shop", "web", 1))
 	known.Add(report.Occasion{Time: now, Process: report.ProcessScan}, record(gate.Allow, proved("r.example/api:1", keyB)), podOf("shop", "api", 1))
 
 	// What stands on this key?

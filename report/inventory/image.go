@@ -82,20 +82,26 @@ func placeOf(r report.Resource) (place, uint64, bool) {
 	return place{r.APIVersion, r.Kind, r.Namespace, r.Name}, pod, r.Name != ""
 }
 
-// see takes in what a record says of its images. Its caller holds the lock.
+// see takes in what a record says of its images. Its caller holds the lock. Who only asked
+// says nothing of what runs: neither where, nor what it came to there.
 func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resource) {
 	at, pod, placed := placeOf(about)
+	placed = placed && !o.OnlyAsked()
 	running := o.Allowed || o.Process == report.ProcessScan
 	current := map[*entry]bool{}
 	for n := range r.Images {
-		e := i.entryOf(&r.Images[n], o.Time)
-		e.update(o, r, &r.Images[n], i)
+		e := i.entryOf(&r.Images[n], o)
+		if !o.OnlyAsked() || !e.runs() {
+			e.update(o, r, &r.Images[n], i)
+		}
 		current[e] = true
 		if placed {
 			i.use(e, at, pod, &r.Images[n], use{of: about.APIVersion + " " + about.Kind, running: running, process: o.Process, seen: o.Time.UTC()})
 		}
 	}
-	i.seeLone(o, at, about)
+	if placed {
+		i.seeLone(o, at, about)
+	}
 	if placed && running {
 		for e := range i.places[at] { // what the object ran before
 			if u := e.uses[at]; !current[e] && u.running {
@@ -142,23 +148,28 @@ func (i *Inventory) seeLone(o report.Occasion, at place, about report.Resource) 
 }
 
 // entryOf returns the entry of an image, as the one that was seen last.
-func (i *Inventory) entryOf(image *report.Image, at time.Time) *entry {
-	id := idOf(image)
+func (i *Inventory) entryOf(image *report.Image, o report.Occasion) *entry {
+	id, at := idOf(image), o.Time.UTC()
 	e := i.images[id]
 	if e == nil {
-		e = &entry{image: Image{ID: id, FirstSeen: at.UTC(), Digest: image.Digest.String()}, uses: map[place]*use{}, in: i.strange}
+		e = &entry{image: Image{ID: id, FirstSeen: at, Digest: image.Digest.String()}, uses: map[place]*use{}, in: i.strange}
 		if image.Digest.IsZero() {
 			e.image.Digest = ""
 		} else {
 			unknown := report.Image{Reference: image.Reference} // what it was while nobody knew its digest
-			i.drop(i.images[idOf(&unknown)])
+			if was := i.images[idOf(&unknown)]; was != nil && !(o.OnlyAsked() && was.runs()) {
+				i.drop(was)
+			}
 		}
 		i.images[id], e.at = e, e.in.PushFront(e)
 	}
 	e.in.MoveToFront(e.at)
-	e.image.LastSeen = at.UTC()
+	e.image.LastSeen = at
 	return e
 }
+
+// runs reports whether something is known to run the image.
+func (e *entry) runs() bool { return e.image.Workloads > 0 || e.lost > 0 }
 
 // update takes the verdict over.
 func (e *entry) update(o report.Occasion, r report.Record, image *report.Image, i *Inventory) {

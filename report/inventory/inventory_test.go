@@ -193,6 +193,44 @@ func TestWhereItRuns(t *testing.T) {
 	}
 }
 
+// TestWhoOnlyAskedSaysNothingOfWhatRuns: at the API and at doors for nodes and others than
+// webhooks anybody tells of any object, and of images as if they were where they are not.
+func TestWhoOnlyAskedSaysNothingOfWhatRuns(t *testing.T) {
+	good, bad, elsewhere := proved("r.example/good:1", keyA), unsigned("r.example/bad:1"), proved("r.example/bad:1", keyB)
+	unknown, found := unsigned("r.example/silent:1"), unsigned("r.example/silent:1")
+	unknown.Digest = image.Digest{}
+	asked := admitted(begin)
+	asked.Door, asked.Operation = "api", ""
+	for _, c := range []struct {
+		reason string
+		o      report.Occasion
+		says   report.Image
+		about  report.Resource
+		of     string
+		// workloads run it, and are refused it; what its verdict is.
+		workloads, refused int
+		verdict            inventory.Verdict
+	}{
+		{"an update takes what ran before away", admitted(begin), good, podOf("shop", "web", 0), "bad:1", 0, 0, inventory.Denied},
+		{"who asked about the same pod does not", asked, good, podOf("shop", "web", 0), "bad:1", 1, 0, inventory.Denied},
+		{"nor is what he named anywhere", asked, good, podOf("shop", "web", 0), "good:1", 0, 0, inventory.Allowed},
+		{"nor refused anywhere", report.Occasion{Time: begin, Process: report.ProcessAdmission, Door: "api"}, bad, podOf("shop", "other", 0), "bad:1", 1, 0, inventory.Denied},
+		{"another namespace's word is taken where it was admitted there", admitted(begin), elsewhere, podOf("other", "web", 0), "bad:1", 2, 0, inventory.Allowed},
+		{"and not where it was only asked for", asked, elsewhere, podOf("other", "web", 0), "bad:1", 1, 0, inventory.Denied},
+		{"a digest that was found takes the place of none", admitted(begin), found, podOf("shop", "silent", 0), "silent:1", 1, 0, inventory.Denied},
+		{"who only asked for it leaves what runs", asked, found, podOf("shop", "other", 0), "shop/silent", 1, 0, inventory.Denied},
+	} {
+		known, _ := newInventory(t)
+		known.Add(scanned(begin), record(gate.Deny, bad), podOf("shop", "web", 0))
+		known.Add(scanned(begin), record(gate.Deny, unknown), podOf("shop", "silent", 0))
+		known.Add(c.o, record(gate.Allow, c.says), c.about)
+		got := images(t, known, inventory.ImageQuery{Text: c.of})
+		if len(got) != 1 || got[0].Workloads != c.workloads || got[0].Refused != c.refused || got[0].Verdict != c.verdict {
+			t.Errorf("%s: %+v", c.reason, got)
+		}
+	}
+}
+
 // pass tells the end of a pass, and waits until it is taken in.
 func pass(known *inventory.Inventory, apiVersion, kind string, began time.Time) {
 	known.Passed(apiVersion, kind, began, nil)

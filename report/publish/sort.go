@@ -16,11 +16,8 @@ import (
 // now, or that goes.
 func (p *Publisher) wants(d report.Decided) bool {
 	s := d.Outcome.Subject
-	if s == nil || d.Occasion.Undecided != "" || d.Occasion.DryRun || !d.Occasion.Allowed {
+	if s == nil || d.Occasion.Undecided != "" || d.Occasion.DryRun || !d.Occasion.Allowed || d.Occasion.OnlyAsked() {
 		return false // what was denied leaves no object, or leaves it as it is
-	}
-	if d.Occasion.Process == report.ProcessAdmission && d.Occasion.Operation == "" {
-		return false // a door that is told of objects and images which need not be there
 	}
 	if s.Operation == "CONNECT" || !slices.Contains([]string{"", "ephemeralcontainers", "resize"}, s.Subresource) {
 		return false
