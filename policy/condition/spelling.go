@@ -48,7 +48,7 @@ func spelledOut(t *variable.Template, source any) string {
 	if t.Plain() {
 		return plain(source)
 	}
-	written, _ := t.Outside()
+	written := t.Outside()
 	return written
 }
 

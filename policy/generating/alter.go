@@ -193,7 +193,7 @@ func (s *selector) spelled(name string, t *variable.Template, value string) erro
 	if t == nil || t.Plain() {
 		return nil
 	}
-	written, _ := t.Outside()
+	written := t.Outside()
 	for _, mark := range []string{"*", "?"} {
 		if strings.Count(value, mark) > strings.Count(written, mark) {
 			return field.Fail(s.path+"."+name, "%q has a %s that a variable brought, and only the policy may write wildcards", value, mark)

@@ -98,20 +98,49 @@ func CompileAt(engine *jmespath.Engine, value any, path string) (*Template, erro
 // what was compiled, at no cost.
 func (t *Template) Plain() bool { return t.plain }
 
-// Outside returns what a text has outside of its variables, and whether it begins with
-// it; of a value that is no text it returns nothing.
-func (t *Template) Outside() (written string, first bool) {
+// Outside returns what a text has outside of its variables; of a value that is no text it
+// returns nothing.
+func (t *Template) Outside() (written string) {
 	parts := []node{t.root}
 	if several, ok := t.root.(text); ok {
 		parts = several.parts
 	}
-	for i, part := range parts {
+	for _, part := range parts {
 		plain, ok := part.(constant)
 		if s, isText := plain.value.(string); ok && isText {
-			written, first = written+s, first || i == 0
+			written += s
 		}
 	}
-	return written, first
+	return written
+}
+
+// Piece is a part of a text that was filled in.
+type Piece struct {
+	Text string
+	// Brought: it is the value of a variable, and not as it is written.
+	Brought bool
+}
+
+// Pieces fills in the variables of a text, and tells what they brought from what is written.
+// Errors are those of Execute. A value that is no text is one piece.
+func (t *Template) Pieces(ctx Context) ([]Piece, error) {
+	parts := []node{t.root}
+	if several, ok := t.root.(text); ok {
+		parts = several.parts
+	}
+	pieces, size := make([]Piece, 0, len(parts)), 0
+	for _, part := range parts {
+		value, err := part.execute(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, written := part.(constant)
+		pieces = append(pieces, Piece{Text: jmespath.Text(value), Brought: !written})
+		if size += len(pieces[len(pieces)-1].Text); size > maxText {
+			return nil, &Error{Err: fmt.Errorf("the text %w of %d bytes", jmespath.ErrTooLarge, maxText)}
+		}
+	}
+	return pieces, nil
 }
 
 // Execute fills in the variables. Errors are *Error; one that wraps a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,26 +171,52 @@ func TestOutside(t *testing.T) {
 	for _, c := range []struct {
 		template any
 		written  string
-		first    bool
 		reason   string
 	}{
-		{"plain", "plain", true, "no variable"},
-		{"", "", true, "an empty text"},
-		{`\{{ a }}`, "{{ a }}", true, "escaped"},
-		{"{{ a }}", "", false, "a variable alone"},
-		{"a {{ x }}", "a ", true, "text before it"},
-		{"{{ x }} b", " b", false, "text behind it"},
-		{"a {{ x }} b {{ y }}", "a  b ", true, "text before it and behind it"},
-		{"{{ x }} a {{ y }} b", " a  b", false, "text behind both"},
-		{7, "", false, "a number"},
-		{[]any{"a"}, "", false, "a list"},
+		{"plain", "plain", "no variable"},
+		{"", "", "an empty text"},
+		{`\{{ a }}`, "{{ a }}", "escaped"},
+		{"{{ a }}", "", "a variable alone"},
+		{"a {{ x }}", "a ", "text before it"},
+		{"{{ x }} b", " b", "text behind it"},
+		{"a {{ x }} b {{ y }}", "a  b ", "text before it and behind it"},
+		{"{{ x }} a {{ y }} b", " a  b", "text behind both"},
+		{7, "", "a number"},
+		{[]any{"a"}, "", "a list"},
 	} {
 		template, err := variable.Compile(newEngine(t), c.template)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if written, first := template.Outside(); written != c.written || first != c.first {
-			t.Errorf("%s: %q %t", c.reason, written, first)
+		if written := template.Outside(); written != c.written {
+			t.Errorf("%s: %q", c.reason, written)
+		}
+	}
+}
+
+func TestPieces(t *testing.T) {
+	large := map[string]any{"a": strings.Repeat("x", 1<<20), "b": 7.0}
+	for _, c := range []struct {
+		template any
+		want     []variable.Piece
+		fails    string
+		reason   string
+	}{
+		{"plain", []variable.Piece{{Text: "plain"}}, "", "no variable"},
+		{"{{ b }}", []variable.Piece{{Text: "7", Brought: true}}, "", "a variable alone"},
+		{"a/{{ b }}/c{{ 'd' }}", []variable.Piece{{Text: "a/"}, {Text: "7", Brought: true}, {Text: "/c"}, {Text: "d", Brought: true}}, "", "text between"},
+		{`\{{ b }}{{ b }}`, []variable.Piece{{Text: "{{ b }}"}, {Text: "7", Brought: true}}, "", "escaped"},
+		{"{{ none }}", nil, "none", "a variable that is not there"},
+		{"{{ a }} {{ a }}", nil, "bytes", "too large together"},
+		{"{{ a }}", []variable.Piece{{Text: strings.Repeat("x", 1<<20), Brought: true}}, "", "its twin"},
+	} {
+		template, err := variable.Compile(newEngine(t), c.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := template.Pieces(variable.Context(large))
+		if !slices.Equal(got, c.want) || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: %d pieces, %v", c.reason, len(got), err)
 		}
 	}
 }

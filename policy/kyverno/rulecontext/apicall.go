@@ -146,11 +146,15 @@ func (a *apiCall) prepare(data variable.Context) (func(context.Context) (any, er
 	if a.urlPath == nil {
 		return a.prepareService(data, body)
 	}
-	path, err := text(a.urlPath, data)
+	pieces, err := a.urlPath.Pieces(data)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(CheckPath(path, a.namespace), ownQuery(a.urlPath, path)); err != nil {
+	path, err := ownPath(pieces)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckPath(path, a.namespace); err != nil {
 		return nil, err
 	}
 	if a.caller == nil {
@@ -165,17 +169,30 @@ func (a *apiCall) prepare(data variable.Context) (func(context.Context) (any, er
 	}, nil
 }
 
-// ownQuery refuses a path in which a variable begins a query, or adds a parameter to
-// one: who writes the object would make another call of it. A path that begins with a
-// variable is that variable's altogether.
-func ownQuery(t *variable.Template, path string) error {
-	written, first := t.Outside()
-	for _, mark := range []string{"?", "&"} {
-		if first && strings.Count(path, mark) > strings.Count(written, mark) {
-			return fmt.Errorf("the path %q has a %s in it that a variable brought", path, mark)
+// ownPath refuses a path in which a variable brings more than what stands between two
+// slashes, or within a parameter: who writes the object would make another call of it. A
+// path that begins with a variable is that variable's altogether, and an API's group and
+// version, as in an apiVersion, are one piece.
+func ownPath(pieces []variable.Piece) (string, error) {
+	var path strings.Builder
+	for _, piece := range pieces {
+		at := path.String()
+		path.WriteString(piece.Text)
+		if !piece.Brought || strings.Trim(at, "/") == "" {
+			continue
+		}
+		marks := "?&/"
+		switch {
+		case strings.Contains(at, "?"):
+			marks = "?&"
+		case at == "/apis/" && strings.Count(piece.Text, "/") == 1:
+			marks = "?&"
+		}
+		if found := strings.IndexAny(piece.Text, marks); found >= 0 {
+			return "", fmt.Errorf("the path %q has a %s in it that a variable brought", at+piece.Text, piece.Text[found:found+1])
 		}
 	}
-	return nil
+	return path.String(), nil
 }
 
 func (a *apiCall) prepareService(data variable.Context, body any) (func(context.Context) (any, error), error) {
