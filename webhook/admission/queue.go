@@ -86,7 +86,7 @@ func (q *Queue) WaitingForShare() int64 {
 
 var (
 	errQueueFull = errors.New("the gateway is at work on as many requests as it may, and none ended in time")
-	errShare     = errors.New("the gateway is at work on as many requests of this namespace as leaves room for those of others, and none ended in time")
+	errShare     = fmt.Errorf("the gateway is at work on as many requests of this namespace as leaves room for those of others, and none ended in time: %w", &fair.WaitError{Reason: fair.Share})
 )
 
 // causeOf says why there was no turn, or no memory.

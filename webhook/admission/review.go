@@ -28,6 +28,10 @@ const (
 	Panicked   Cause = "panic"
 )
 
+// isSilence reports whether a failure setting may admit what was not decided: neither a
+// defect nor a namespace's own share is anything but what who writes the object brings about.
+func (c Cause) isSilence() bool { return c == QueueFull || c == TimedOut }
+
 // Review is what became of one request.
 type Review struct {
 	Door Door

@@ -135,7 +135,8 @@ func TestShadowStopsNobody(t *testing.T) {
 		"a dry run":                  {answer: says(denied), request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["dryRun"] = true })}, uid: "u-1", refused: true},
 		"a deletion":                 {answer: says(denied), request: request{body: review(t, "DELETE", nil, pod("nginx"), nil)}, uid: "u-1"},
 		"a panic":                    {answer: panics, request: request{body: create}, uid: "u-1", refused: true},
-		"a panic, failing open":      {answer: panics, request: request{body: create}, uid: "u-1", open: true, changed: true}, // a warning
+		"a panic, failing open":      {answer: panics, request: request{body: create}, uid: "u-1", open: true, refused: true},
+		"no answer, failing open":    {answer: hangs, request: request{body: create, query: "timeout=100ms"}, uid: "u-1", open: true, changed: true}, // a warning
 		"no answer in time":          {answer: hangs, request: request{body: create, query: "timeout=100ms"}, uid: "u-1", refused: true},
 		"GET":                        {request: request{method: http.MethodGet, body: create}, refused: true},
 		"YAML":                       {request: request{kind: "application/yaml", body: create}, refused: true},

@@ -140,7 +140,7 @@ func TestWhatANamespaceIsTold(t *testing.T) {
 			handler := doorThat(t, admission.Config{Door: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
 				admission.WithQueue(queue), admission.WithRecorder(seen))
 			a := read(t, post(handler, within, review(t, "CREATE", pod("nginx"), nil, nil)))
-			if a.Response.Allowed != open || seen.last(t).Cause != admission.ShareTaken {
+			if a.Response.Allowed || seen.last(t).Cause != admission.ShareTaken { // whose share it is fills it
 				t.Errorf("open %v: %+v, %s", open, a.Response, seen.last(t).Cause)
 			}
 			said := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")

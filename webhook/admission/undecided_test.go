@@ -40,7 +40,7 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 	}{
 		"decided":              {"the twin of all", nil, "CREATE", pod("nginx"), nil, false, admission.Decided, true},
 		"panic, closed":        {"the default", panics, "CREATE", pod("nginx"), nil, false, admission.Panicked, false},
-		"panic, open":          {"all policies say so", panics, "CREATE", pod("nginx"), nil, true, admission.Panicked, true},
+		"panic, open":          {"who writes the object may hit a defect", panics, "CREATE", pod("nginx"), nil, true, admission.Panicked, false},
 		"hangs, closed":        {"the default", hangs, "CREATE", pod("nginx"), nil, false, admission.TimedOut, false},
 		"hangs, open":          {"all policies say so", hangs, "CREATE", pod("nginx"), nil, true, admission.TimedOut, true},
 		"panic, deleting":      {"what runs already may go", panics, "UPDATE", deleting("nginx"), pod("nginx"), false, admission.Panicked, true},

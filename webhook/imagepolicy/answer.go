@@ -25,9 +25,10 @@ const (
 
 // sentences say to a person why there is no decision.
 var sentences = map[Cause]string{
-	QueueFull: "the gateway is at work on as many requests as it may",
-	TimedOut:  "the time for an answer ran out",
-	Panicked:  "an internal error, which is a defect; the gateway's log has it",
+	QueueFull:  "the gateway is at work on as many requests as it may",
+	ShareTaken: "the gateway is at work on as many requests of this namespace as leaves room for those of others",
+	TimedOut:   "the time for an answer ran out",
+	Panicked:   "an internal error, which is a defect; the gateway's log has it",
 }
 
 // answer is the status of a review.

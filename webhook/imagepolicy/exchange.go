@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/fair"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -58,7 +59,7 @@ func (x *exchange) undecided(err error) answer {
 	switch {
 	case x.cause == Malformed:
 		return answer{reason: wordUnable + "\n  why: " + plain(err.Error(), maxField)}
-	case x.handler.failsOpen(new(x.subject())):
+	case x.cause.isSilence() && x.handler.failsOpen(new(x.subject())):
 		return answer{allowed: true}
 	}
 	return answer{reason: wordUnable + "\n  why: " + sentences[x.cause] + "\n  next: try again; if it stays so, ask who runs the gateway"}
@@ -159,6 +160,9 @@ func (x *exchange) ask(ctx context.Context) error {
 	leave, err := x.handler.config.Queue.Enter(ctx, x.question.namespace)
 	if err != nil {
 		x.cause = QueueFull
+		if waited, ok := errors.AsType[*fair.WaitError](err); ok && waited.Reason == fair.Share {
+			x.cause = ShareTaken
+		}
 		return err
 	}
 	result := make(chan judged, 1)

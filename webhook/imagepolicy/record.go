@@ -17,11 +17,17 @@ const (
 	Decided Cause = "decided"
 	// Malformed: the review makes no sense.
 	Malformed Cause = "malformed"
-	// QueueFull, TimedOut and Panicked: the review could not be decided.
-	QueueFull Cause = "queue-full"
-	TimedOut  Cause = "timed-out"
-	Panicked  Cause = "panic"
+	// QueueFull, ShareTaken, TimedOut and Panicked: the review could not be decided.
+	// ShareTaken: its namespace has its share of what may be at work.
+	QueueFull  Cause = "queue-full"
+	ShareTaken Cause = "share-taken"
+	TimedOut   Cause = "timed-out"
+	Panicked   Cause = "panic"
 )
+
+// isSilence reports whether a failure setting may admit what was not decided: neither a
+// defect nor a namespace's own share is anything but what who writes the object brings about.
+func (c Cause) isSilence() bool { return c == QueueFull || c == TimedOut }
 
 // Review is what became of one review.
 type Review struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
 )
 
@@ -31,28 +32,45 @@ func TestUndecided(t *testing.T) {
 	for _, c := range []struct {
 		config imagepolicy.Config
 		cause  imagepolicy.Cause
+		opens  bool // where all policies admit silence
 		says   string
 		reason string
 	}{
-		{imagepolicy.Config{Decider: decide(allow), Queue: queue{full: true}}, imagepolicy.QueueFull, "as many requests as it may", "no turn"},
-		{imagepolicy.Config{Decider: decide(allow), Queue: queue{dry: true}}, imagepolicy.QueueFull, "as many requests as it may", "no memory for the body"},
-		{imagepolicy.Config{Decider: silent, Queue: queue{}}, imagepolicy.TimedOut, "ran out", "a gate that misses its time"},
-		{imagepolicy.Config{Decider: broken, Queue: queue{}}, imagepolicy.Panicked, "a defect", "a gate that panics"},
-		{imagepolicy.Config{Decider: decide(allow), Queue: angry{}}, imagepolicy.Panicked, "a defect", "a queue that panics"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: queue{full: true}}, imagepolicy.QueueFull, true, "as many requests as it may", "no turn"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: shared{}}, imagepolicy.ShareTaken, false, "of this namespace as leaves room", "no turn for who has its share at work"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: queue{dry: true}}, imagepolicy.QueueFull, true, "as many requests as it may", "no memory for the body"},
+		{imagepolicy.Config{Decider: silent, Queue: queue{}}, imagepolicy.TimedOut, true, "ran out", "a gate that misses its time"},
+		{imagepolicy.Config{Decider: broken, Queue: queue{}}, imagepolicy.Panicked, false, "a defect", "a gate that panics"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: angry{}}, imagepolicy.Panicked, false, "a defect", "a queue that panics"},
 	} {
 		for _, open := range []bool{false, true} {
 			c.config.Namespaces, c.config.Failure = namespaces{"shop": nil}, failure(open)
 			kept := &recorder{}
 			handler := doorThat(t, c.config, imagepolicy.WithRecorder(kept), imagepolicy.WithTimeout(50*time.Millisecond))
 			status := send(t, handler, "shop", "a")
-			if status.Allowed != open || !open && !strings.Contains(status.Reason, c.says) {
+			want := open && c.opens
+			if status.Allowed != want || !want && !strings.Contains(status.Reason, c.says) {
 				t.Errorf("%s, failing open %t: %+v", c.reason, open, status)
 			}
-			if told := kept.last(t); told.Cause != c.cause || told.Err == nil || told.Allowed != open {
+			if told := kept.last(t); told.Cause != c.cause || told.Err == nil || told.Allowed != want {
 				t.Errorf("%s, failing open %t: told %+v", c.reason, open, told)
 			}
 		}
 	}
+}
+
+// shared is the gateway's own queue, of whose places the namespace has its share.
+type shared struct{ queue }
+
+func (shared) Enter(ctx context.Context, namespace string) (func(), error) {
+	own, err := admission.NewQueue(admission.QueueBounds{Requests: 2})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := own.Enter(ctx, namespace); err != nil {
+		return nil, err
+	}
+	return own.Enter(ctx, namespace)
 }
 
 // angry is a queue that panics.
