@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -26,6 +27,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	outcomes := make([]Outcome, len(requests))
 	ctx, cancel := context.WithTimeout(ctx, g.options.timeout)
 	defer cancel()
+	ctx = waiting.With(ctx)
 	snapshot, err := g.state.Snapshot(ctx)
 	if err != nil {
 		for i, request := range requests {
@@ -42,7 +44,9 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	}
 	trip.run(ctx, progress)
 	trip.judge(ctx, plans)
+	asked := waiting.Begin(ctx)
 	err = errors.Join(safely(func() { trip.override(ctx, plans) }), safely(func() { trip.redirect(ctx, plans) }))
+	asked()
 	if err != nil {
 		for i := range broken {
 			broken[i] = errors.Join(broken[i], err)
@@ -85,6 +89,35 @@ func (o outOfTime) Error() string { return o.err.Error() }
 // Unwrap returns the deadline and not the cause, which may call itself a failure
 // of the registry.
 func (outOfTime) Unwrap() error { return context.DeadlineExceeded }
+
+// ownTime reports whether the time for the request has passed, and went into the work on
+// it and not into waiting for others. That is no silence: who writes an object chooses how
+// much there is to do about it.
+func ownTime(ctx context.Context) bool { return ctx.Err() != nil && !waiting.Mostly(ctx) }
+
+// overlong is an error that came because the request's own work took its time.
+type overlong struct{ err error }
+
+// Error implements error.
+func (o overlong) Error() string { return tookLong + ": " + o.err.Error() }
+
+// tookLong is what is said where ownTime is the reason.
+const tookLong = "the work for the rules took all the time"
+
+// overlongReasons says of reasons that are a time which had passed that it was spent on the
+// object.
+func overlongReasons(ctx context.Context, reasons []policy.Reason) []policy.Reason {
+	if !ownTime(ctx) {
+		return reasons
+	}
+	reasons = slices.Clone(reasons)
+	for i := range reasons {
+		if r := &reasons[i]; r.Code == policy.TimedOut {
+			r.Code, r.Message, r.Hint = policy.TooMuch, tookLong+": "+r.Message, "make the object smaller, or ask who wrote the policy"
+		}
+	}
+	return reasons
+}
 
 // patience is how long works are waited for once the time for the request has
 // passed: they leave by themselves, and what they found out by then is told.
@@ -201,6 +234,7 @@ func (j *journey) runAll(ctx context.Context, works []*work, finish func(*work))
 	if len(works) == 0 {
 		return
 	}
+	defer waiting.Begin(ctx)()
 	slots := make(chan struct{}, j.gate.options.images)
 	done := make(chan *work, len(works))
 	for _, w := range works {

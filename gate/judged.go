@@ -76,6 +76,10 @@ func (p *planned) judge(ctx context.Context) {
 			}
 		}
 		judged := judge(ctx, result.Judge, given)
+		judged.Object.Reasons = overlongReasons(ctx, judged.Object.Reasons)
+		for n := range judged.Decisions {
+			judged.Decisions[n].Reasons = overlongReasons(ctx, judged.Decisions[n].Reasons)
+		}
 		result.Ruling, result.AuditAnnotations = judged.Object, judged.AuditAnnotations
 		if p.judged == nil {
 			p.judged = make(map[int]policy.Decision, len(p.plan.Checks))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -81,10 +82,13 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	})
 	for i := range p.plan.Results {
 		if result := &p.plan.Results[i]; result.Err != nil {
-			result.Err = late(ctx, result.Err)
+			if result.Err = late(ctx, result.Err); ownTime(ctx) {
+				result.Err = overlong{result.Err}
+			}
 		}
 	}
 	p.leaveUnchanged(standard)
+	defer waiting.Begin(ctx)() // for credentials
 	p.tasks = make([]task, len(p.plan.Checks))
 	who := identityKey(p.identity)
 	for i := range p.plan.Checks {

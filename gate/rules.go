@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/quaymaster/quaymaster/policy"
@@ -177,15 +178,19 @@ func (p *planned) hold(out *Outcome, results []policy.RuleResult) {
 }
 
 // lateReasons says of a rule that could not be asked, because the time for the
-// request had passed, that this is why.
+// request had passed, that this is why. A bound or a defect is one at any time.
 func lateReasons(ctx context.Context, ruling policy.Ruling) []policy.Reason {
 	if ctx.Err() == nil || ruling.Result != policy.Undecided {
 		return ruling.Reasons
 	}
-	reasons := make([]policy.Reason, len(ruling.Reasons))
-	for i, reason := range ruling.Reasons {
-		reason.Code = policy.TimedOut
-		reasons[i] = reason
+	if ownTime(ctx) {
+		return overlongReasons(ctx, ruling.Reasons)
+	}
+	reasons := slices.Clone(ruling.Reasons)
+	for i := range reasons {
+		if code := &reasons[i].Code; *code != policy.Internal && *code != policy.TooMuch {
+			*code = policy.TimedOut
+		}
 	}
 	return reasons
 }

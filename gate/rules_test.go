@@ -2,12 +2,15 @@ package gate_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/workload"
@@ -214,6 +217,77 @@ func TestDeletion(t *testing.T) {
 		}})
 		if out.Answer != answer {
 			t.Errorf("%s: %s %v", label, out.Answer, out.Reasons)
+		}
+	}
+}
+
+// spending is a rule that takes all the time there is: in a wait for others, or for itself.
+type spending struct {
+	waits  bool
+	reason policy.Reason
+}
+
+func (spending) Name() string                                  { return "spend" }
+func (spending) Targets() []policy.Target                      { return nil }
+func (spending) Extractors(*policy.Subject) []policy.Extractor { return nil }
+
+func (s spending) spend(ctx context.Context) {
+	if s.waits {
+		defer waiting.Begin(ctx)()
+	}
+	<-ctx.Done()
+}
+
+func (s spending) Validate(ctx context.Context, _ policy.Case) policy.Validated {
+	s.spend(ctx)
+	return policy.Validated{Result: policy.Undecided, Action: policy.Enforce, Reasons: []policy.Reason{s.reason}}
+}
+
+func (s spending) Mutate(ctx context.Context, _ policy.Case) policy.Mutated {
+	s.spend(ctx)
+	return policy.Mutated{Result: policy.Undecided, Reasons: []policy.Reason{s.reason}}
+}
+
+func (s spending) Plan(ctx context.Context, _ *policy.Subject, _ []policy.Image) (policy.RulePlan, error) {
+	s.spend(ctx)
+	return policy.RulePlan{}, fmt.Errorf("the rule: %w", ctx.Err())
+}
+
+// TestTimeThatTheObjectTakesIsNoSilence: how much there is to do about an object is for who
+// writes it to choose, and not a failure that failurePolicy Ignore admits.
+func TestTimeThatTheObjectTakesIsNoSilence(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	late := policy.Reason{Code: policy.TimedOut, Message: "context deadline exceeded"}
+	failed := policy.Reason{Code: policy.PolicyError, Message: "the client gave up"}
+	for _, c := range []struct {
+		reason string
+		rule   spending
+		want   gate.Answer
+		code   policy.Code
+	}{
+		{"others did not answer", spending{true, late}, gate.Allow, policy.TimedOut},
+		{"others did not answer, in other words", spending{true, failed}, gate.Allow, policy.TimedOut},
+		{"its own work took the time", spending{false, late}, gate.Unable, policy.TooMuch},
+		{"a fault after its own work", spending{false, failed}, gate.Unable, policy.PolicyError},
+		{"a bound after a wait", spending{true, policy.Reason{Code: policy.TooMuch, Message: "more than 20000 elements"}}, gate.Unable, policy.TooMuch},
+		{"a defect after a wait", spending{true, policy.Reason{Code: policy.Internal, Message: "a panic"}}, gate.Unable, policy.Internal},
+	} {
+		for where, p := range map[string]*policy.Policy{
+			"validation": {Validations: []policy.Validation{c.rule}},
+			"mutation":   {Mutations: []policy.Mutation{c.rule}},
+		} {
+			p.Kind, p.Name, p.Hash, p.FailOpen = "Test", "test", "1", true
+			out := h.gateWith(t, p, gate.WithTimeout(50*time.Millisecond)).Decide(t.Context(), pod(t))
+			said := append(slices.Clone(out.Reasons), out.Warnings...)
+			if out.Answer != c.want || len(said) != 1 || said[0].Code != c.code {
+				t.Errorf("%s, %s: %s %+v", c.reason, where, out.Answer, said)
+			}
+		}
+	}
+	for waits, want := range map[bool]gate.Answer{true: gate.Allow, false: gate.Unable} {
+		p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", FailOpen: true, Rules: []policy.Rule{spending{waits: waits}}}
+		if out := h.gateWith(t, p, gate.WithTimeout(50*time.Millisecond)).Decide(t.Context(), pod(t, h.Registry.Host()+"/app:1")); out.Answer != want {
+			t.Errorf("a rule about images that waits (%t): %s %+v", waits, out.Answer, out.Reasons)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy/cel/library"
 )
 
@@ -118,7 +119,9 @@ func (a *Activation) ask(what string, question any, answers func() (any, error))
 		if len(a.asked) >= maxAsked {
 			return types.WrapErr(&BudgetError{What: "questions to the outside in one evaluation", Most: maxAsked})
 		}
+		answered := waiting.Begin(a.ctx)
 		said.value, said.err = answers()
+		answered()
 		if a.asked == nil {
 			a.asked = map[string]answer{}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -153,6 +154,7 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	if err != nil {
 		return causeOf(err), err
 	}
+	ctx = waiting.With(ctx)
 	request := gate.Request{Object: q.object, Old: q.old, Pinning: h.pinning(q), Stage: h.stage(q), Subject: q.subject}
 	result := make(chan decided, 1)
 	go func() {
@@ -170,6 +172,7 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 		select {
 		case d = <-result:
 		case <-late.C:
+			q.busy = !waiting.Mostly(ctx)
 			return TimedOut, fmt.Errorf("decide: %w", context.Cause(ctx))
 		}
 	}
@@ -202,6 +205,7 @@ func (h *Handler) askSafely(ctx context.Context, request gate.Request) (d decide
 // complete adds what others know of the subject. What they do not know stays
 // unknown, and rules that ask for it cannot be asked.
 func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object, old workload.Object) error {
+	defer waiting.Begin(ctx)()
 	var failed error
 	switch {
 	case subject.Kind == "Namespace" && subject.Group == "":

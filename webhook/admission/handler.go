@@ -221,7 +221,7 @@ func (h *Handler) undecided(q *question, cause Cause) response {
 		return response{allowed: true}
 	case q.leaving:
 		return response{allowed: true, warnings: []string{warning(wordUnable + ": " + why + "; admitted, since it is being deleted")}}
-	case cause.isSilence() && h.failsOpen(&q.subject):
+	case cause.isSilence() && !q.busy && h.failsOpen(&q.subject):
 		return response{allowed: true, warnings: []string{warning(wordUnable + ": " + why + "; admitted, as failurePolicy Ignore says")}}
 	}
 	return denied(q.title() + ": " + wordUnable + "\n  why: " + why + "\n  next: try again; if it stays so, ask who runs the gateway")

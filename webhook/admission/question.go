@@ -36,6 +36,8 @@ type question struct {
 	deleting, running, leaving bool
 	// mirror: it stands for a static pod.
 	mirror bool
+	// busy: the time went into the work for it, and not into waiting for others.
+	busy bool
 
 	cause   Cause
 	outcome gate.Outcome

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/workload"
@@ -113,6 +114,10 @@ func TestShadowStopsNobody(t *testing.T) {
 		<-t.Context().Done()
 		return gate.Outcome{Answer: gate.Allow}
 	}
+	waits := func(ctx context.Context, r gate.Request) gate.Outcome {
+		defer waiting.Begin(ctx)()
+		return hangs(ctx, r)
+	}
 	create := review(t, "CREATE", pod("nginx"), nil, nil)
 	good := string(create)
 	const front = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","object":`
@@ -136,7 +141,7 @@ func TestShadowStopsNobody(t *testing.T) {
 		"a deletion":                 {answer: says(denied), request: request{body: review(t, "DELETE", nil, pod("nginx"), nil)}, uid: "u-1"},
 		"a panic":                    {answer: panics, request: request{body: create}, uid: "u-1", refused: true},
 		"a panic, failing open":      {answer: panics, request: request{body: create}, uid: "u-1", open: true, refused: true},
-		"no answer, failing open":    {answer: hangs, request: request{body: create, query: "timeout=100ms"}, uid: "u-1", open: true, changed: true}, // a warning
+		"no answer, failing open":    {answer: waits, request: request{body: create, query: "timeout=100ms"}, uid: "u-1", open: true, changed: true}, // a warning
 		"no answer in time":          {answer: hangs, request: request{body: create, query: "timeout=100ms"}, uid: "u-1", refused: true},
 		"GET":                        {request: request{method: http.MethodGet, body: create}, refused: true},
 		"YAML":                       {request: request{kind: "application/yaml", body: create}, refused: true},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
@@ -29,6 +30,10 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 		<-t.Context().Done()
 		return gate.Outcome{Answer: gate.Allow}
 	}
+	waits := func(ctx context.Context, r gate.Request) gate.Outcome {
+		defer waiting.Begin(ctx)()
+		return hangs(ctx, r)
+	}
 	for name, row := range map[string]struct {
 		reason   string
 		answer   func(context.Context, gate.Request) gate.Outcome
@@ -42,7 +47,9 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 		"panic, closed":        {"the default", panics, "CREATE", pod("nginx"), nil, false, admission.Panicked, false},
 		"panic, open":          {"who writes the object may hit a defect", panics, "CREATE", pod("nginx"), nil, true, admission.Panicked, false},
 		"hangs, closed":        {"the default", hangs, "CREATE", pod("nginx"), nil, false, admission.TimedOut, false},
-		"hangs, open":          {"all policies say so", hangs, "CREATE", pod("nginx"), nil, true, admission.TimedOut, true},
+		"waits, open":          {"all policies say so", waits, "CREATE", pod("nginx"), nil, true, admission.TimedOut, true},
+		"waits, closed":        {"the default", waits, "CREATE", pod("nginx"), nil, false, admission.TimedOut, false},
+		"works, open":          {"who writes the object chooses how much there is to do", hangs, "CREATE", pod("nginx"), nil, true, admission.TimedOut, false},
 		"panic, deleting":      {"what runs already may go", panics, "UPDATE", deleting("nginx"), pod("nginx"), false, admission.Panicked, true},
 		"panic, deleting, new": {"what is new may not come", panics, "UPDATE", deleting("redis"), pod("nginx"), false, admission.Panicked, false},
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -27,6 +28,7 @@ type exchange struct {
 	cause    Cause
 	outcome  gate.Outcome
 	err      error
+	busy     bool // the time went into the work for it, and not into waiting for others
 }
 
 // answer reads the review and decides it.
@@ -59,7 +61,7 @@ func (x *exchange) undecided(err error) answer {
 	switch {
 	case x.cause == Malformed:
 		return answer{reason: wordUnable + "\n  why: " + plain(err.Error(), maxField)}
-	case x.cause.isSilence() && x.handler.failsOpen(new(x.subject())):
+	case x.cause.isSilence() && !x.busy && x.handler.failsOpen(new(x.subject())):
 		return answer{allowed: true}
 	}
 	return answer{reason: wordUnable + "\n  why: " + sentences[x.cause] + "\n  next: try again; if it stays so, ask who runs the gateway"}
@@ -165,6 +167,7 @@ func (x *exchange) ask(ctx context.Context) error {
 		}
 		return err
 	}
+	ctx = waiting.With(ctx)
 	result := make(chan judged, 1)
 	go func() {
 		j := x.handler.judge(ctx, request)
@@ -180,6 +183,7 @@ func (x *exchange) ask(ctx context.Context) error {
 		select {
 		case j = <-result:
 		case <-late.C:
+			x.busy = !waiting.Mostly(ctx)
 			j = judged{cause: TimedOut, err: fmt.Errorf("decide: %w", context.Cause(ctx))}
 		}
 	}
@@ -199,7 +203,9 @@ func (h *Handler) judge(ctx context.Context, request gate.Request) (j judged) {
 		}
 	}()
 	s := &request.Subject
+	known := waiting.Begin(ctx)
 	labels, err := h.config.Namespaces.Labels(ctx, s.Namespace)
+	known()
 	if err != nil {
 		err = fmt.Errorf("labels of namespace %s: %w", s.Namespace, err)
 	} else {

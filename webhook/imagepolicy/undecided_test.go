@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
@@ -23,10 +24,14 @@ func doorThat(t testing.TB, config imagepolicy.Config, with ...imagepolicy.Optio
 
 // TestUndecided holds that silence is a denial unless the policies admit it.
 func TestUndecided(t *testing.T) {
-	silent := decide(func(ctx context.Context, _ gate.Request) gate.Outcome {
+	busy := decide(func(ctx context.Context, _ gate.Request) gate.Outcome {
 		<-ctx.Done()
 		<-time.After(time.Minute) // longer than anybody waits
 		return gate.Outcome{Answer: gate.Allow}
+	})
+	silent := decide(func(ctx context.Context, r gate.Request) gate.Outcome {
+		defer waiting.Begin(ctx)()
+		return busy(ctx, r)
 	})
 	broken := decide(func(context.Context, gate.Request) gate.Outcome { panic("broken") })
 	for _, c := range []struct {
@@ -40,6 +45,7 @@ func TestUndecided(t *testing.T) {
 		{imagepolicy.Config{Decider: decide(allow), Queue: shared{}}, imagepolicy.ShareTaken, false, "of this namespace as leaves room", "no turn for who has its share at work"},
 		{imagepolicy.Config{Decider: decide(allow), Queue: queue{dry: true}}, imagepolicy.QueueFull, true, "as many requests as it may", "no memory for the body"},
 		{imagepolicy.Config{Decider: silent, Queue: queue{}}, imagepolicy.TimedOut, true, "ran out", "a gate that misses its time"},
+		{imagepolicy.Config{Decider: busy, Queue: queue{}}, imagepolicy.TimedOut, false, "ran out", "a gate that spends its time"},
 		{imagepolicy.Config{Decider: broken, Queue: queue{}}, imagepolicy.Panicked, false, "a defect", "a gate that panics"},
 		{imagepolicy.Config{Decider: decide(allow), Queue: angry{}}, imagepolicy.Panicked, false, "a defect", "a queue that panics"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
@@ -51,6 +52,7 @@ func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Su
 	if resources == nil {
 		return nil, fmt.Errorf("%s: there is no cluster to read it from", what)
 	}
+	defer waiting.Begin(ctx)()
 	group, version, resource, err := resources.Kind(ctx, p.apiVersion, p.kind)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)

@@ -1,0 +1,57 @@
+package waiting_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quaymaster/quaymaster/internal/waiting"
+)
+
+func TestMostly(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		spend  func(ctx context.Context)
+		want   bool
+	}{
+		{"all of it", func(ctx context.Context) { defer waiting.Begin(ctx)(); time.Sleep(time.Second) }, true},
+		{"none of it", func(context.Context) { time.Sleep(time.Second) }, false},
+		{"half of it", func(ctx context.Context) {
+			time.Sleep(time.Second)
+			end := waiting.Begin(ctx)
+			time.Sleep(time.Second)
+			end()
+		}, true},
+		{"less than half of it", func(ctx context.Context) {
+			end := waiting.Begin(ctx)
+			time.Sleep(time.Second)
+			end()
+			time.Sleep(1001 * time.Millisecond)
+		}, false},
+		{"it still waits", func(ctx context.Context) { waiting.Begin(ctx); time.Sleep(time.Second) }, true},
+		{"two at a time wait no longer than one", func(ctx context.Context) {
+			one, other := waiting.Begin(ctx), waiting.Begin(ctx)
+			time.Sleep(time.Second)
+			one()
+			other()
+			time.Sleep(1500 * time.Millisecond)
+		}, false},
+		{"the first clock counts", func(ctx context.Context) {
+			time.Sleep(time.Second)
+			defer waiting.Begin(waiting.With(ctx))()
+			time.Sleep(time.Second / 2)
+		}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := waiting.With(t.Context())
+			if c.spend(ctx); waiting.Mostly(ctx) != c.want {
+				t.Errorf("%s: %t", c.reason, !c.want)
+			}
+		})
+	}
+	waiting.Begin(t.Context())()
+	if !waiting.Mostly(t.Context()) {
+		t.Error("nobody counts, and it is held against the request")
+	}
+}
