@@ -15,32 +15,32 @@ func TestMostly(t *testing.T) {
 		spend  func(ctx context.Context)
 		want   bool
 	}{
-		{"all of it", func(ctx context.Context) { defer waiting.Begin(ctx)(); time.Sleep(time.Second) }, true},
-		{"none of it", func(context.Context) { time.Sleep(time.Second) }, false},
+		{"all of it", func(ctx context.Context) { defer waiting.Begin(ctx)(); <-time.After(time.Second) }, true},
+		{"none of it", func(context.Context) { <-time.After(time.Second) }, false},
 		{"half of it", func(ctx context.Context) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			end := waiting.Begin(ctx)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			end()
 		}, true},
 		{"less than half of it", func(ctx context.Context) {
 			end := waiting.Begin(ctx)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			end()
-			time.Sleep(1001 * time.Millisecond)
+			<-time.After(1001 * time.Millisecond)
 		}, false},
-		{"it still waits", func(ctx context.Context) { waiting.Begin(ctx); time.Sleep(time.Second) }, true},
+		{"it still waits", func(ctx context.Context) { waiting.Begin(ctx); <-time.After(time.Second) }, true},
 		{"two at a time wait no longer than one", func(ctx context.Context) {
 			one, other := waiting.Begin(ctx), waiting.Begin(ctx)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			one()
 			other()
-			time.Sleep(1500 * time.Millisecond)
+			<-time.After(1500 * time.Millisecond)
 		}, false},
 		{"the first clock counts", func(ctx context.Context) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			defer waiting.Begin(waiting.With(ctx))()
-			time.Sleep(time.Second / 2)
+			<-time.After(time.Second / 2)
 		}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
