@@ -157,7 +157,7 @@ func (i *Inventory) entryOf(image *report.Image, o report.Occasion) *entry {
 			e.image.Digest = ""
 		} else {
 			unknown := report.Image{Reference: image.Reference} // what it was while nobody knew its digest
-			if was := i.images[idOf(&unknown)]; was != nil && !(o.OnlyAsked() && was.runs()) {
+			if was := i.images[idOf(&unknown)]; was != nil && (!o.OnlyAsked() || !was.runs()) {
 				i.drop(was)
 			}
 		}
