@@ -51,6 +51,7 @@ func TestGlob(t *testing.T) {
 		{"ghcr.io/org/app:v1", "ghcr.io/org/app:v1@" + digest, true, "the tag beside a digest"},
 		{"ghcr.io/org/app:v1", "ghcr.io/org/app:v2", false, "another tag"},
 		{"ghcr.io/org/app@" + digest, "ghcr.io/org/app:v1@" + digest, true, "the digest beside a tag"},
+		{"ghcr.io/org/app@*", "ghcr.io/org/app@" + digest, true, "any digest"},
 		{"**demo**", "registry.example:5000/team/demo-app@" + digest, true, "a name anywhere"},
 		{"**demo**", "registry.example:5000/team/app:v1", false, "not that name"},
 		{"ghcr.io/org/app**", "ghcr.io/org/app/server:v1", true, "** at the end"},

@@ -140,6 +140,16 @@ func TestNoMatch(t *testing.T) {
 			t.Errorf("%s: %s by %s, asks the registry %t", c.reason, d.Result, check.Action, check.NeedsDigest())
 		}
 	}
+	digests := compile(t, sigstore.Options{}, strings.Replace(head, "ghcr.io/org/**", "'ghcr.io/org/app@*'", 1)+signedByKey)
+	for ref, named := range map[string]bool{"ghcr.io/org/app:v1": false, "ghcr.io/org/app@" + digest: true} {
+		none, err := sigstore.New(sigstore.Options{}).NoMatch("", []*policy.Policy{digests})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made := plan(t, pod("prod"), ref, none); (len(made.Checks) == 0) != named {
+			t.Errorf("a glob with any digest names %s: %t, want %t", ref, !named, named)
+		}
+	}
 	if none, err := sigstore.New(sigstore.Options{}).NoMatch(sigstore.UnmatchedAllow, nil); none != nil || err != nil {
 		t.Errorf("allow: %v %v", none, err)
 	}
