@@ -1,7 +1,6 @@
 package constraint
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,6 +30,7 @@ type Constraint struct {
 	rules, excluded   []rule
 	namespace, object labels.Selector // nil: everything
 	exact             bool
+	resources         Resources // may be nil
 }
 
 // rule is a compiled rule with operations.
@@ -58,7 +58,7 @@ func Compile(doc *admission.MatchResources, path string, resources Resources) (*
 	if doc == nil || len(doc.ResourceRules) == 0 {
 		return nil, field.Fail(path+".resourceRules", "is empty: say which resources are meant")
 	}
-	c := &Constraint{}
+	c := &Constraint{resources: resources}
 	var errs [5]error
 	c.rules, errs[0] = compileRules(doc.ResourceRules, path+".resourceRules", resources)
 	c.excluded, errs[1] = compileRules(doc.ExcludeResourceRules, path+".excludeResourceRules", resources)
@@ -159,83 +159,27 @@ func selector(doc *meta.LabelSelector, path string) (labels.Selector, error) {
 	return s, nil
 }
 
-var errNamespaceUnknown = errors.New("the policy selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE")
-
-// lacking is the error where only images are known.
-func lacking(what string) error {
-	return fmt.Errorf("only images and their namespace are known here, and the policy selects by %s; the admission webhook knows the whole object", what)
-}
-
-// Matches reports whether the constraint speaks of the subject. An error means that
-// this depends on what nobody knows: neither yes nor no. What is known for certain
-// decides first.
-func (c *Constraint) Matches(s *policy.Subject) (bool, error) {
-	matched, unsure := c.anyOf(c.rules, s, false)
-	if !matched && unsure == nil {
-		return false, nil
-	}
-	excluded, unsureExcluded := c.anyOf(c.excluded, s, true)
-	if excluded {
-		return false, nil
-	}
-	inNamespace, unsureNamespace := c.matchesNamespace(s)
-	ofObject, unsureObject := c.matchesObject(s)
-	if unsureNamespace == nil && !inNamespace || unsureObject == nil && !ofObject {
-		return false, nil
-	}
-	if err := cmp.Or(unsure, unsureExcluded, unsureNamespace, unsureObject); err != nil {
-		return false, err
-	}
-	return true, nil
-}
-
-// anyOf reports whether one of the rules matches. An error means that none does, as far
-// as is known.
-func (c *Constraint) anyOf(rules []rule, s *policy.Subject, excluding bool) (bool, error) {
-	var unknown error
-	for i := range rules {
-		matched, err := c.matches(&rules[i], s, excluding)
-		if err != nil {
-			unknown = err
-		} else if matched {
-			return true, nil
-		}
-	}
-	return false, unknown
-}
-
-func (c *Constraint) matches(r *rule, s *policy.Subject, excluding bool) (bool, error) {
-	isKind := func(k kind) bool { return k.is(s, r.scope) }
-	if !slices.ContainsFunc(r.kinds, isKind) || c.exact && !has(r.versions, s.Version) {
-		return false, nil
-	}
-	if s.Bare {
-		return r.matchesBare(excluding)
-	}
-	if !has(r.operations, admission.OperationType(s.Operation)) {
-		return false, nil
-	}
-	if len(r.names) == 0 {
-		return true, nil
-	}
-	return slices.ContainsFunc(r.names, func(name string) bool { return isNamed(s, name, excluding) }), nil
-}
-
-// matchesBare: a pod of which nobody knows whether it is created or changed. A rule
-// about either means it, and an exclusion means it only if it is about both.
-func (r *rule) matchesBare(excluding bool) (bool, error) {
-	creates, updates := has(r.operations, admission.Create), has(r.operations, admission.Update)
+// kindsOf reads one entry of resources: a name, name/subresource, or * for either.
+func kindsOf(text string, groups []string, resources Resources) ([]kind, error) {
+	name, sub, _ := strings.Cut(text, "/")
 	switch {
-	case !creates && !updates:
-		return false, nil
-	case len(r.names) > 0:
-		return false, lacking("the object's name")
-	case excluding && creates != updates:
-		return false, lacking("the operation")
+	case name == "" || strings.HasSuffix(text, "/") || strings.Contains(sub, "/"):
+		return nil, fmt.Errorf("%q: want a resource, such as pods or pods/ephemeralcontainers", text)
+	case name == "*":
+		var list []kind
+		for _, group := range groups {
+			list = append(list, kind{group: group, name: "*", subresource: sub})
+		}
+		return list, nil
+	case strings.ToLower(name) != name:
+		return nil, fmt.Errorf("%q is no resource: resources are the plural, lower-case names of kinds, such as pods", name)
 	}
-	return true, nil
-}
-
-func has[T ~string](list []T, item T) bool {
-	return slices.Contains(list, item) || slices.Contains(list, "*")
+	var list []kind
+	for _, r := range named(resources, groups, name) {
+		list = append(list, kind{group: r.Group, name: r.Kind, subresource: sub, cluster: r.Cluster})
+	}
+	if len(list) == 0 {
+		return nil, unserved{name: name, groups: groups}
+	}
+	return list, nil
 }

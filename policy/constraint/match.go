@@ -7,236 +7,226 @@ import (
 	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/logic"
 )
 
-// ephemeral is the subresource by which containers are added to a pod that runs.
+// ephemeral is the subresource by which containers are added to a running pod.
 const ephemeral = "ephemeralcontainers"
 
-// kindsOf reads one entry of resources: a name, name/subresource, or * for either.
-func kindsOf(text string, groups []string, resources Resources) ([]kind, error) {
-	name, sub, _ := strings.Cut(text, "/")
-	switch {
-	case name == "" || strings.HasSuffix(text, "/") || strings.Contains(sub, "/"):
-		return nil, fmt.Errorf("%q: want a resource, such as pods or pods/ephemeralcontainers", text)
-	case name == "*":
-		var list []kind
-		for _, group := range groups {
-			list = append(list, kind{group: group, name: "*", subresource: sub})
-		}
-		return list, nil
-	case strings.ToLower(name) != name:
-		return nil, fmt.Errorf("%q is no resource: resources are the plural, lower-case names of kinds, such as pods", name)
-	}
-	var list []kind
-	for _, r := range named(resources, groups, name) {
-		list = append(list, kind{group: r.Group, name: r.Kind, subresource: sub, cluster: r.Cluster})
-	}
-	if len(list) == 0 {
-		return nil, unserved{name: name, groups: groups}
-	}
-	return list, nil
+// lacking is the error where only images are known.
+func lacking(what string) error {
+	return fmt.Errorf("only images and their namespace are known here, and the policy selects by %s; the admission webhook knows the whole object", what)
 }
 
-// is compares the kind with the subject's. A rule about pods sees containers that
-// are added to them later, which the API server says of pods/ephemeralcontainers.
-func (k kind) is(s *policy.Subject, scope admission.ScopeType) bool {
-	if k.unserved || k.name != "*" && k.name != s.Kind || k.group != "*" && k.group != s.Group {
-		return false
+// Matches reports whether the constraint matches the subject. An error means that the
+// result is indeterminate: it depends on something that is not known. A part that is
+// certain decides first.
+func (c *Constraint) Matches(s *policy.Subject) (bool, error) {
+	return logic.All(
+		func() logic.Value { return c.matchesResource(s) },
+		func() logic.Value { return c.matchesNamespace(s) },
+		func() logic.Value { return c.matchesObject(s) },
+	).Result()
+}
+
+// action is the part of a request that rules compare besides the object.
+type action struct {
+	operation   admission.OperationType
+	subresource string
+}
+
+// matchesResource compares the rules and the exclusions. Of a bare subject the operation
+// is not known, nor whether its container is added later: a rule that matches one of these
+// cases matches, and an exclusion counts only if it covers all that are matched.
+func (c *Constraint) matchesResource(s *policy.Subject) logic.Value {
+	if !s.Bare {
+		_, applies := c.appliesTo(s, action{admission.OperationType(s.Operation), s.Subresource})
+		return applies
 	}
-	sub := s.Subresource
-	if sub == ephemeral && k.subresource == "" && k.name != "*" {
-		sub = ""
-	}
-	if k.subresource != "*" && k.subresource != sub && (!s.Bare || k.subresource != ephemeral) {
-		return false
-	}
-	if scope == admission.AllScopes {
-		return true
-	}
-	cluster := k.cluster
-	if k.name == "*" {
-		cluster = s.Namespace == ""
-		if of, known := clusterScoped(s.Group, s.Kind); known {
-			cluster = of
+	var cases []logic.Value
+	for _, a := range []action{{admission.Create, s.Subresource}, {admission.Update, s.Subresource}, {admission.Update, ephemeral}} {
+		if matched, applies := c.appliesTo(s, a); !matched.False() {
+			cases = append(cases, applies)
 		}
 	}
-	return cluster == (scope == admission.ClusterScope)
-}
-
-// isNamed compares names. The API server makes up the rest of a generated name: a
-// rule means what may get its name, and an exclusion means what has it.
-func isNamed(s *policy.Subject, name string, excluding bool) bool {
-	if s.Name != "" || excluding {
-		return s.Name == name
+	whole := func(v logic.Value) logic.Value { return v }
+	some, every := logic.Any(cases, whole), logic.Every(cases, whole)
+	if some.True() && every.False() {
+		return logic.Indeterminate(lacking("the operation"))
 	}
-	metadata, _ := s.Object.Map()["metadata"].(map[string]any)
-	generated, _ := metadata["generateName"].(string)
-	return generated != "" && strings.HasPrefix(generated, name)
+	return some
 }
 
-// matchesNamespace: what is in no namespace is selected, and a Namespace by its own
-// labels.
-func (c *Constraint) matchesNamespace(s *policy.Subject) (bool, error) {
-	switch {
-	case c.namespace == nil:
-		return true, nil
-	case s.Group == "" && s.Kind == "Namespace":
-		return c.namespace.Matches(labels.Set(labelsOf(s.Object.Map()))), nil
-	case s.Bare && s.Namespace == "":
-		return false, lacking("the object's namespace")
-	case s.NamespaceKnown:
-		return c.namespace.Matches(labels.Set(s.NamespaceLabels)), nil
-	case s.Namespace == "":
-		if cluster, known := clusterScoped(s.Group, s.Kind); cluster || !known {
-			return true, nil
-		}
+// appliesTo reports whether a rule matches, and whether one does and no exclusion.
+//
+// A rule for pods also covers the containers that are added to them later, which are a
+// subresource of their own. That widens the match and so it must not widen an exclusion:
+// an exclusion of pods covers these containers only where the match does by the same
+// reading.
+func (c *Constraint) appliesTo(s *policy.Subject, a action) (matched, applies logic.Value) {
+	exact, excluded := c.anyOf(c.rules, s, a, false), func() logic.Value { return c.anyOf(c.excluded, s, a, true).Not() }
+	if a.subresource != ephemeral || s.Kind != "Pod" || s.Group != "" {
+		return exact, logic.All(func() logic.Value { return exact }, excluded)
 	}
-	return false, errNamespaceUnknown
-}
-
-// matchesObject: the new state or the old one is enough, so that a label which is
-// taken away does not take the policy away.
-func (c *Constraint) matchesObject(s *policy.Subject) (bool, error) {
-	switch {
-	case c.object == nil:
-		return true, nil
-	case s.Bare:
-		return false, lacking("the object's labels")
+	pods := slices.DeleteFunc(slices.Clone(c.rules), func(r rule) bool { return !r.namesPods() })
+	whole := action{a.operation, ""}
+	widened := c.anyOf(pods, s, whole, false)
+	readings := []logic.Value{exact, logic.All(
+		func() logic.Value { return widened },
+		func() logic.Value { return c.anyOf(c.excluded, s, whole, true).Not() },
+	)}
+	either := func(values ...logic.Value) logic.Value {
+		return logic.Any(values, func(v logic.Value) logic.Value { return v })
 	}
-	return slices.ContainsFunc([]policy.Content{s.Object, s.OldObject}, func(o policy.Content) bool {
-		return !o.IsZero() && c.object.Matches(labels.Set(labelsOf(o.Map())))
-	}), nil
+	return either(exact, widened), logic.All(func() logic.Value { return either(readings...) }, excluded)
 }
 
-func labelsOf(object map[string]any) map[string]string {
-	metadata, _ := object["metadata"].(map[string]any)
-	written, _ := metadata["labels"].(map[string]any)
-	set := make(map[string]string, len(written))
-	for key, value := range written {
-		if text, ok := value.(string); ok {
-			set[key] = text
-		}
-	}
-	return set
+// namesPods reports whether pods are named, not by a wildcard.
+func (r *rule) namesPods() bool {
+	return slices.ContainsFunc(r.kinds, func(k kind) bool { return k.name == "Pod" && k.subresource == "" })
 }
 
-// Targets returns the kinds of objects that the constraint may speak of, by the
-// operations that can bring images. It says too much rather than too little.
-func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, c.exact, (*rule).bringing) }
-
-// TargetsOfAll is Targets by every operation.
-func (c *Constraint) TargetsOfAll() []policy.Target { return targetsOf(c.rules, c.exact, (*rule).all) }
-
-func targetsOf(rules []rule, exact bool, asked func(*rule) ([]string, bool)) []policy.Target {
-	var list []policy.Target
+func (c *Constraint) anyOf(rules []rule, s *policy.Subject, a action, excluding bool) logic.Value {
+	result := logic.Is(false)
 	for i := range rules {
-		r := &rules[i]
-		operations, some := asked(r)
-		if !some {
-			continue
-		}
-		for _, k := range r.kinds {
-			for _, version := range r.askedVersions(exact) {
-				t := policy.Target{Group: k.group, Version: version, Kind: k.name, Subresource: k.subresource, Operations: operations, Unserved: k.unserved}
-				list = add(list, t)
-				if k.name == "Pod" && k.subresource == "" {
-					t.Subresource = ephemeral
-					list = add(list, t)
-				}
-			}
+		switch v := c.matches(&rules[i], s, a, excluding); {
+		case v.True():
+			return v
+		case v.Cause() != nil && result.Cause() == nil:
+			result = v
 		}
 	}
-	return list
+	return result
 }
 
-// askedVersions: by default an object in another version is an equivalent one.
-func (r *rule) askedVersions(exact bool) []string {
-	if exact {
-		return r.versions
+// matches compares a rule. Exclusions are read narrowly: whatever an exclusion does not
+// name for certain is not excluded.
+func (c *Constraint) matches(r *rule, s *policy.Subject, a action, excluding bool) logic.Value {
+	if !has(r.operations, a.operation) {
+		return logic.Is(false)
 	}
-	return []string{"*"}
+	return logic.All(
+		func() logic.Value {
+			return logic.Any(r.kinds, func(k kind) logic.Value { return c.matchesKind(&k, r.scope, s, a.subresource) })
+		},
+		func() logic.Value { return c.matchesVersion(r, s, excluding) },
+		func() logic.Value { return r.matchesName(s, excluding) },
+	)
 }
 
-// bringing returns which of CREATE and UPDATE the rule names; nil means both.
-func (r *rule) bringing() (operations []string, some bool) {
-	creates, updates := has(r.operations, admission.Create), has(r.operations, admission.Update)
+func has[T ~string](list []T, item T) bool {
+	return slices.Contains(list, item) || slices.Contains(list, "*")
+}
+
+func (c *Constraint) matchesKind(k *kind, scope admission.ScopeType, s *policy.Subject, subresource string) logic.Value {
+	if k.unserved || k.name != "*" && k.name != s.Kind || k.subresource != "*" && k.subresource != subresource {
+		return logic.Is(false)
+	}
+	inScope := c.inScope(k, scope, s)
 	switch {
-	case creates && updates:
-		return nil, true
-	case creates:
-		return []string{string(admission.Create)}, true
-	case updates:
-		return []string{string(admission.Update)}, true
+	case k.group == "*" || k.group == s.Group:
+		return inScope
+	case !c.exact && k.name == "Event" && oneStorage(k.group, s.Group):
+		return logic.All(func() logic.Value { return inScope }, func() logic.Value {
+			return logic.Indeterminate(fmt.Errorf("the policy names events of the group %q, and the object is an equivalent one of %q, which is not converted here", k.group, s.Group))
+		})
 	}
-	return nil, false
+	return logic.Is(false)
 }
 
-// all returns the operations that the rule names; nil means CREATE and UPDATE.
-func (r *rule) all() (operations []string, some bool) {
-	operations, _ = r.bringing()
-	deletes, connects := has(r.operations, admission.Delete), has(r.operations, admission.Connect)
-	if !deletes && !connects {
-		return operations, true
-	}
-	if operations == nil && has(r.operations, admission.Create) {
-		operations = []string{string(admission.Create), string(admission.Update)}
-	}
-	if deletes {
-		operations = append(operations, string(admission.Delete))
-	}
-	if connects {
-		operations = append(operations, string(admission.Connect))
-	}
-	return operations, true
+// oneStorage: the API server stores events of both groups in one place, so that under
+// matchPolicy Equivalent a rule for one group covers the other.
+func oneStorage(a, b string) bool {
+	groups := []string{"", "events.k8s.io"}
+	return slices.Contains(groups, a) && slices.Contains(groups, b)
 }
 
-func add(list []policy.Target, t policy.Target) []policy.Target {
-	same := func(have policy.Target) bool {
-		return have.Group == t.Group && have.Version == t.Version && have.Kind == t.Kind && have.Subresource == t.Subresource && have.Unserved == t.Unserved &&
-			slices.Equal(have.Operations, t.Operations)
+// inScope compares the scope. Only a request shows by its empty namespace that an object
+// is in none: a file may have left it out.
+func (c *Constraint) inScope(k *kind, scope admission.ScopeType, s *policy.Subject) logic.Value {
+	if scope == admission.AllScopes {
+		return logic.Is(true)
 	}
-	if slices.ContainsFunc(list, same) {
-		return list
+	cluster, known := k.cluster, true
+	if k.name == "*" {
+		cluster, known = c.clusterScoped(s)
 	}
-	return append(list, t)
+	if !known {
+		return logic.Indeterminate(fmt.Errorf("the policy selects by scope, and whether objects of the kind %s are in namespaces is not known", s.Kind))
+	}
+	return logic.Is(cluster == (scope == admission.ClusterScope))
 }
 
-// Rough returns the targets of a constraint that does not compile, as far as it can
-// be read, by the operations that can bring images. False means that it cannot be.
-func Rough(doc *admission.MatchResources, resources Resources) ([]policy.Target, bool) {
-	return roughly(doc, resources, (*rule).bringing)
-}
-
-// RoughOfAll is Rough by every operation.
-func RoughOfAll(doc *admission.MatchResources, resources Resources) ([]policy.Target, bool) {
-	return roughly(doc, resources, (*rule).all)
-}
-
-func roughly(doc *admission.MatchResources, resources Resources, asked func(*rule) ([]string, bool)) ([]policy.Target, bool) {
-	if doc == nil || len(doc.ResourceRules) == 0 || len(doc.ResourceRules) > maxRules {
-		return nil, false
+// clusterScoped reports whether the subject is in no namespace, as far as is known.
+func (c *Constraint) clusterScoped(s *policy.Subject) (cluster, known bool) {
+	if cluster, known = clusterScoped(s.Group, s.Kind); known {
+		return cluster, true
 	}
-	var list []policy.Target
-	for i := range doc.ResourceRules {
-		d := doc.ResourceRules[i]
-		r, err := compileRule(&d, "", resources)
-		if err != nil && !onlyUnknown(err) {
-			return nil, false
+	if s.Namespace != "" || s.User.Name != "" || len(s.User.Groups) > 0 {
+		return s.Namespace == "", true
+	}
+	if c.resources == nil {
+		return false, false
+	}
+	for _, r := range c.resources.Named(s.Group, NameOf(s.Kind)) {
+		if r.Kind == s.Kind {
+			return r.Cluster, true
 		}
-		list = append(list, targetsOf([]rule{r}, false, asked)...)
 	}
-	return list, true
+	return false, false
 }
 
-// onlyUnknown reports whether all that is wrong is that kinds are not known.
-func onlyUnknown(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		wrong, ok := errors.AsType[*FieldError](err)
-		return ok && strings.Contains(wrong.Path, ".resources[")
+// matchesVersion: under matchPolicy Equivalent a rule covers other versions of its
+// resources, as long as a version that it names is served, which is not known here.
+func (c *Constraint) matchesVersion(r *rule, s *policy.Subject, excluding bool) logic.Value {
+	switch {
+	case has(r.versions, s.Version):
+		return logic.Is(true)
+	case c.exact:
+		return logic.Is(false)
+	case excluding:
+		return logic.Indeterminate(fmt.Errorf("the policy excludes the versions %s, and whether one of them is equivalent to %s is not known", strings.Join(r.versions, ", "), s.Version))
 	}
-	return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyUnknown(e) })
+	return logic.Is(true)
+}
+
+// matchesName compares names. The API server completes a generated name after admission:
+// a rule covers a name that may follow, an exclusion only a name that is there.
+func (r *rule) matchesName(s *policy.Subject, excluding bool) logic.Value {
+	if len(r.names) == 0 {
+		return logic.Is(true)
+	}
+	if s.Bare {
+		return logic.Indeterminate(lacking("the object's name"))
+	}
+	name, known := nameOf(s)
+	switch {
+	case name != "":
+		return logic.Is(slices.Contains(r.names, name))
+	case !known:
+		return logic.Indeterminate(errors.New("the policy selects by the object's name, and it is not known"))
+	case excluding:
+		return logic.Is(false)
+	}
+	generated := metadataOf(s.Object)["generateName"]
+	text, _ := generated.(string)
+	return logic.Is(text != "" && slices.ContainsFunc(r.names, func(name string) bool {
+		return name != "" && (strings.HasPrefix(text, name) || strings.HasPrefix(name, text))
+	}))
+}
+
+// nameOf returns the object's name; of a deletion of a collection only the object has it.
+// An empty one that is known is yet to be generated.
+func nameOf(s *policy.Subject) (name string, known bool) {
+	if s.Name != "" {
+		return s.Name, true
+	}
+	for _, object := range []policy.Content{s.OldObject, s.Object} {
+		if name, ok := metadataOf(object)["name"].(string); ok && name != "" && isOwn(s, object) {
+			return name, true
+		}
+	}
+	return "", s.Operation == string(admission.Create) && s.Subresource == "" && !s.Object.IsZero()
 }

@@ -37,11 +37,38 @@ func (r *rule) Name() string { return r.name }
 // Targets returns the kinds that the rule matches.
 func (r *rule) Targets() []policy.Target { return r.targets }
 
-// Mutate makes the mutations in their order.
+// Mutate makes the mutations in their order. Where it is indeterminate whether the policy
+// matches, an object that they do not change is the same either way, and for any other the
+// result is indeterminate.
 func (r *rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 	s := about.Subject
-	activation, no := r.ask(ctx, s)
-	if no != nil {
+	if !r.concerns(s) {
+		return policy.Mutated{}
+	}
+	matched, unsure := r.match.Matches(s)
+	if !matched && unsure == nil {
+		return policy.Mutated{}
+	}
+	out := r.evaluate(ctx, s)
+	if unsure != nil && out.Result != policy.Skipped && (out.Result != policy.Pass || out.Object != nil) {
+		return unmatched(unsure)
+	}
+	return out
+}
+
+func unmatched(err error) policy.Mutated {
+	return policy.Mutated{Result: policy.Undecided, Reasons: celpolicy.Unmatched(err)}
+}
+
+// concerns reports whether the rule evaluates subjects of this sort at all.
+func (r *rule) concerns(s *policy.Subject) bool {
+	return s.Kind != "" && !s.Object.IsZero() && !(r.quiet && celpolicy.AskedAtAdmission(s))
+}
+
+// evaluate makes the mutations where all conditions hold.
+func (r *rule) evaluate(ctx context.Context, s *policy.Subject) policy.Mutated {
+	activation := r.activation(s)
+	if no := hold(ctx, r.program.conditions, activation, "matchConditions"); no != nil {
 		return *no
 	}
 	return r.mutate(ctx, target{kind: schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}, object: s.Object.Map()}, activation,
@@ -55,12 +82,13 @@ func (r *rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 // ask says whether the rule speaks of a subject. The answer is nil if it does, and then
 // the activation is what its expressions see.
 func (r *rule) ask(ctx context.Context, s *policy.Subject) (*cel.Activation, *policy.Mutated) {
-	if s.Kind == "" || s.Object.IsZero() || r.quiet && celpolicy.AskedAtAdmission(s) {
+	if !r.concerns(s) {
 		return nil, &policy.Mutated{}
 	}
 	matched, err := r.match.Matches(s)
 	if err != nil {
-		return nil, &policy.Mutated{Result: policy.Undecided, Reasons: celpolicy.Unmatched(err)}
+		no := unmatched(err)
+		return nil, &no
 	}
 	if !matched {
 		return nil, &policy.Mutated{}

@@ -36,21 +36,31 @@ func (r *rule) Targets() []policy.Target { return r.targets }
 // OnlyDocuments reports whether the policy's evaluation.mode is JSON.
 func (r *rule) OnlyDocuments() bool { return r.json }
 
-// Validate asks the validations in their order.
+// Validate evaluates the validations in their order. Where it is indeterminate whether the
+// policy matches, an object that meets them passes either way, and any other is
+// indeterminate.
 func (r *rule) Validate(ctx context.Context, about policy.Case) policy.Validated {
 	s := about.Subject
 	if r.json != (s.Kind == "") || r.quiet && celpolicy.AskedAtAdmission(s) {
 		return policy.Validated{}
 	}
+	matched, unsure := true, error(nil)
 	if r.match != nil {
-		matched, err := r.match.Matches(s)
-		if err != nil {
-			return r.undecided(celpolicy.Unmatched(err))
-		}
-		if !matched {
-			return policy.Validated{}
-		}
+		matched, unsure = r.match.Matches(s)
 	}
+	if !matched && unsure == nil {
+		return policy.Validated{}
+	}
+	out := r.evaluate(ctx, about)
+	if unsure != nil && out.Result != policy.Pass && out.Result != policy.Skipped {
+		return r.undecided(celpolicy.Unmatched(unsure))
+	}
+	return out
+}
+
+// evaluate evaluates the conditions, and the validations where all conditions hold.
+func (r *rule) evaluate(ctx context.Context, about policy.Case) policy.Validated {
+	s := about.Subject
 	inputs := r.compiler.inputs(r.namespace)
 	inputs.More = &seen{Seen: celpolicy.Seen{Subject: s, Template: r.template}, exempt: about.Exempt}
 	if len(r.program.conditions) > 0 {

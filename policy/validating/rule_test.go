@@ -238,13 +238,37 @@ func TestUnknownNamespace(t *testing.T) {
 	unknown := subject(t, pod(onePod), func(s *policy.Subject) { s.NamespaceKnown, s.NamespaceLabels = false, nil })
 	for _, text := range []string{
 		asks("namespaceObject.metadata.labels.team == 'a'"),
-		strings.Replace(asks("true"), "  validations:", "    namespaceSelector: {matchLabels: {team: a}}\n  validations:", 1),
+		strings.Replace(asks("request.operation == 'UPDATE' || namespaceObject.metadata.name == 'shop' && namespaceObject.metadata.labels.team == 'a'"), "  validations:", "    namespaceSelector: {matchLabels: {team: a}}\n  validations:", 1),
 	} {
 		if what, why := verdict(validate(t, unknown, []*policy.Policy{compile(t, head+text)})); what != "undecided" {
 			t.Errorf("%s: %s %s", text, what, why)
 		}
 		if what, why := verdict(validate(t, subject(t, pod(onePod)), []*policy.Policy{compile(t, head+text)})); what != "pass" {
 			t.Errorf("%s: %s %s", text, what, why)
+		}
+	}
+}
+
+// TestUnknownMatch: where it is indeterminate whether a policy matches, an object that
+// meets its validations passes either way, and any other is undecided.
+func TestUnknownMatch(t *testing.T) {
+	unknown := subject(t, pod(onePod), func(s *policy.Subject) { s.NamespaceKnown, s.NamespaceLabels = false, nil })
+	selected := func(team, expression string) string {
+		return strings.Replace(asks(expression), "  validations:", "    namespaceSelector: {matchLabels: {team: "+team+"}}\n  validations:", 1)
+	}
+	for _, c := range []struct{ reason, text, want, known string }{
+		{"it is met", selected("a", "true"), "pass", "pass"},
+		{"it is not", selected("a", "false"), "undecided", "fail"},
+		{"it is not, and does not match", selected("b", "false"), "undecided", ""},
+		{"it cannot be evaluated", selected("a", "object.spec.none == 1"), "undecided", "undecided"},
+		{"a condition does not hold", strings.Replace(selected("a", "false"), "  validations:", "  matchConditions: [{name: never, expression: 'false'}]\n  validations:", 1), "", ""},
+	} {
+		p := []*policy.Policy{compile(t, head+c.text)}
+		if what, why := verdict(validate(t, unknown, p)); what != c.want && c.want != "" || what == "fail" || what == "undecided" && c.want == "" {
+			t.Errorf("%s: %s %s", c.reason, what, why)
+		}
+		if what, why := verdict(validate(t, subject(t, pod(onePod)), p)); c.known != "" && what != c.known || c.known == "" && (what == "fail" || what == "undecided") {
+			t.Errorf("%s, where labels are known: %s %s", c.reason, what, why)
 		}
 	}
 }

@@ -26,6 +26,12 @@ const (
 	reads  = "images.containers.all(i, extractPayload(i, attestations.scan).predicate.verdict == \"clean\")"
 )
 
+// noDebugging denies containers that are added to pods.
+const noDebugging = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: no-debugging}\nspec:\n  validationActions: [Deny]\n" +
+	"  matchConstraints:\n    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: ['pods/*']}]\n" +
+	"    excludeResourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [EXCLUDED]}]\n" +
+	"  validations: [{expression: '!has(object.spec.ephemeralContainers)'}]\n"
+
 // mistaken replaces a policy that works by one that does not compile: nothing is admitted
 // by it.
 func mistaken(good, bad string) func(*scene) {
@@ -84,6 +90,16 @@ func policyAttacks() []attack {
 			s.policies(validating(aScan + "  validations: [{expression: '" + reads + "'}]\n"))
 			s.refused(forged.ByDigest())
 		}),
+		{"exclusion-of-pods", "A policy for the subresources of pods excludes pods, and a container is added to a running pod. The exclusion does not cover it, and it is denied; an exclusion of added containers does.", "a widening of matches that widens exclusions", only(admitting), func(s *scene) {
+			base := pod(s.signed("base").ByDigest())
+			now := with(base, "spec", object{"ephemeralContainers": []any{object{"name": "debug", "image": s.signed("tool").ByDigest()}}})
+			s.policies(strings.Replace(noDebugging, "EXCLUDED", "pods/ephemeralcontainers", 1))
+			s.admitted(request{operation: "UPDATE", subresource: "ephemeralcontainers", old: base, now: now})
+			s.again(ample)
+			s.policies(strings.Replace(noDebugging, "EXCLUDED", "pods", 1))
+			s.admitted(base)
+			s.refused(request{operation: "UPDATE", subresource: "ephemeralcontainers", old: base, now: now}, policy.Violated)
+		}},
 		row("expression-that-asks-the-metadata-service", "An expression asks the cloud's metadata service. Nobody does, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
 		row("expression-that-asks-this-machine", "An expression asks a service on loopback, with the gateway's token as some attach it. Nobody does, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
 		row("expression-that-reads-secrets", "An expression reads a Secret of another namespace with the gateway's rights. Nobody does, and the image is denied.", "CVE-2026-22039, GHSA-8p9x-46gm-qfx2", asks(`resource.Get("v1", "secrets", "kube-system", "token").data.token != ""`)),

@@ -1,0 +1,226 @@
+package constraint_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+)
+
+// request is a subject as the API server sends it.
+func request(group, kind string, change ...func(*policy.Subject)) *policy.Subject {
+	s := &policy.Subject{
+		Group: group, Version: "v1", Kind: kind, Namespace: "shop", Name: "web", Operation: "UPDATE",
+		NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}, User: policy.User{Name: "eve"},
+	}
+	s.Object = content(kind, map[string]any{"env": "prod"})
+	s.OldObject = s.Object
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+func content(kind string, labels any) policy.Content {
+	return policy.ContentOf(map[string]any{"kind": kind, "metadata": map[string]any{"name": "web", "labels": labels}})
+}
+
+// TestPolarity crosses fields with polarities: a field that selects is read widely, one
+// that excludes narrowly, and one that is not known decides nothing.
+func TestPolarity(t *testing.T) {
+	all := "resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*', '*/*']}]\n"
+	rule := func(more string) string {
+		return "resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], " + more + "}]\n"
+	}
+	except := func(more string) string { return all + excluding(rule(more)) }
+	sub := func(name, operation string) func(*policy.Subject) {
+		return func(s *policy.Subject) { s.Subresource, s.Operation = name, operation }
+	}
+	deleted := func(s *policy.Subject) { s.Operation, s.Object = "DELETE", policy.Content{} }
+	created := func(s *policy.Subject) { s.Operation, s.OldObject = "CREATE", policy.Content{} }
+	none := func(s *policy.Subject) { s.Object, s.OldObject = policy.Content{}, policy.Content{} }
+	unnamed := func(s *policy.Subject) { s.Name = "" }
+	file := func(s *policy.Subject) { s.User, s.Namespace, s.NamespaceKnown = policy.User{}, "", false }
+	unread := func(s *policy.Subject) { s.NamespaceKnown, s.NamespaceLabels = false, nil }
+	bare := func(s *policy.Subject) {
+		s.Bare, s.Name, s.Object, s.OldObject = true, "", policy.Content{}, policy.Content{}
+	}
+	labelled := func(now, before any) func(*policy.Subject) {
+		return func(s *policy.Subject) { s.Object, s.OldObject = content(s.Kind, now), content(s.Kind, before) }
+	}
+	sent := func(kind string, labels any) func(*policy.Subject) {
+		return func(s *policy.Subject) { s.Object, s.OldObject = content(kind, labels), policy.Content{} }
+	}
+	own := func(s *policy.Subject) { s.Namespace, s.NamespaceKnown = "web", false }
+	on, off := map[string]any{"keep": "yes"}, map[string]any{"env": "prod"}
+	const (
+		keepNamespace = "namespaceSelector: {matchLabels: {keep: 'yes'}}\n"
+		keepObject    = "objectSelector: {matchLabels: {keep: 'yes'}}\n"
+		freeNamespace = "namespaceSelector: {matchExpressions: [{key: keep, operator: DoesNotExist}]}\n"
+		freeObject    = "objectSelector: {matchExpressions: [{key: keep, operator: DoesNotExist}]}\n"
+		added         = "ephemeralcontainers"
+	)
+	for _, c := range []struct {
+		reason, text string
+		subject      *policy.Subject
+		want         string // yes, no, or a part of the error
+	}{
+		// Subresources: the widening of pods to added containers is of matches alone.
+		{"added containers are matched as pods", rule("resources: [pods]"), request("", "Pod", sub(added, "UPDATE")), "yes"},
+		{"and are not excluded as pods", except("resources: [pods]"), request("", "Pod", sub(added, "UPDATE")), "yes"},
+		{"but as themselves", except("resources: [pods/ephemeralcontainers]"), request("", "Pod", sub(added, "UPDATE")), "no"},
+		{"and as any subresource", except("resources: ['pods/*']"), request("", "Pod", sub(added, "UPDATE")), "no"},
+		{"not as anything without a subresource", except("resources: ['*']"), request("", "Pod", sub(added, "UPDATE")), "yes"},
+		{"an exclusion of pods by name takes back the widening", rule("resources: [pods]") + excluding(rule("resources: [pods], resourceNames: [web]")), request("", "Pod", sub(added, "UPDATE")), "no"},
+		{"of other pods it does not", rule("resources: [pods]") + excluding(rule("resources: [pods], resourceNames: [db]")), request("", "Pod", sub(added, "UPDATE")), "yes"},
+		{"an exclusion of added containers holds against the widening", rule("resources: [pods]") + excluding(rule("resources: [pods/ephemeralcontainers]")), request("", "Pod", sub(added, "UPDATE")), "no"},
+		{"and leaves the pod", rule("resources: [pods]") + excluding(rule("resources: [pods/ephemeralcontainers]")), request("", "Pod"), "yes"},
+		{"another kind of that subresource", rule("resources: [widgets]"), request("example.com", "Widget", sub(added, "UPDATE")), "no"},
+		{"connections are not the pod", rule("resources: [pods]"), request("", "Pod", sub("exec", "CONNECT")), "no"},
+		{"nor excluded as the pod", except("resources: [pods]"), request("", "Pod", sub("exec", "CONNECT")), "yes"},
+		{"an exclusion by operation", all + excluding(strings.Replace(rule("resources: [pods]"), "operations: ['*']", "operations: [DELETE]", 1)), request("", "Pod"), "yes"},
+		{"at that operation", all + excluding(strings.Replace(rule("resources: [pods]"), "operations: ['*']", "operations: [DELETE]", 1)), request("", "Pod", deleted), "no"},
+		{"an image may be of an added container, which is excluded", rule("resources: [pods]") + excluding(rule("resources: [pods/ephemeralcontainers]")), request("", "Pod", bare), "only images"},
+		{"or which alone is not excluded", rule("resources: ['pods', 'pods/*']") + excluding(rule("resources: [pods]")), request("", "Pod", bare), "only images"},
+		{"all of it is excluded", rule("resources: [pods]") + excluding(rule("resources: ['pods', 'pods/*']")), request("", "Pod", bare), "no"},
+
+		// Names.
+		{"a generated name may follow", rule("resources: [pods], resourceNames: [web-x]"), generated(), "yes"},
+		{"and is not excluded", except("resources: [pods], resourceNames: [web, web-, web-x]"), generated(), "yes"},
+		{"an excluded name", except("resources: [pods], resourceNames: [web]"), request("", "Pod"), "no"},
+		{"the deletion of a collection names its objects", rule("resources: [pods], resourceNames: [web]"), request("", "Pod", deleted, unnamed), "yes"},
+		{"in exclusions, too", except("resources: [pods], resourceNames: [web]"), request("", "Pod", deleted, unnamed), "no"},
+		{"a name that is not known", rule("resources: [pods], resourceNames: [web]"), request("", "Pod", none, unnamed), "name"},
+		{"excludes nothing for certain", except("resources: [pods], resourceNames: [web]"), request("", "Pod", none, unnamed), "name"},
+		{"the name that an Eviction has is the requester's", except("resources: ['pods/*'], resourceNames: [web]"), request("", "Pod", sub("eviction", "CREATE"), unnamed, sent("Eviction", on)), "name"},
+
+		// Versions.
+		{"an equivalent version is matched", strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1beta1]", 1), request("batch", "CronJob"), "yes"},
+		{"and excluded only if it is served", all + excluding(strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1beta1]", 1)), request("batch", "CronJob"), "equivalent"},
+		{"the version itself is excluded", all + excluding(strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1]", 1)), request("batch", "CronJob"), "no"},
+		{"no other version, exactly", all + excluding(strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1beta1]", 1)) + "matchPolicy: Exact\n", request("batch", "CronJob"), "yes"},
+		{"events of the other group are not excluded for certain", all + excluding(strings.Replace(rule("resources: [events]"), "apiGroups: ['*']", "apiGroups: ['']", 1)), request("events.k8s.io", "Event"), "equivalent"},
+
+		// Scope.
+		{"a file without a namespace may be of a kind that is in one", rule("resources: ['*'], scope: Cluster"), request("other.example.com", "Thing", file), "scope"},
+		{"and is not excluded for certain", except("resources: ['*'], scope: Cluster"), request("other.example.com", "Thing", file), "scope"},
+		{"a request shows it", except("resources: ['*'], scope: Cluster"), request("other.example.com", "Thing", func(s *policy.Subject) { s.Namespace = "" }), "no"},
+		{"a kind of the cluster shows it", except("resources: ['*'], scope: Cluster"), request("example.com", "Widget", file), "no"},
+		{"a Namespace is in none", except("resources: ['*'], scope: Namespaced"), request("", "Namespace", own), "yes"},
+
+		// Labels of namespaces.
+		{"a Namespace that goes", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", own, labelled(nil, on), deleted), "yes"},
+		{"another that goes", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", own, labelled(nil, off), deleted), "no"},
+		{"one that goes, selected by what it has not", rule("resources: [namespaces]") + freeNamespace, request("", "Namespace", own, labelled(nil, on), deleted), "no"},
+		{"one of which nothing is known", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", own, none), "not known"},
+		{"or its stored labels alone, which a deletion keeps", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", none, deleted), "no"},
+		{"and an update changes", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", none), "not known"},
+		{"a label taken away with the request", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", own, labelled(off, on)), "yes"},
+		{"an exempting label added with the request", rule("resources: [namespaces]") + freeNamespace, request("", "Namespace", own, labelled(on, off)), "yes"},
+		{"an exempting label that was there", rule("resources: [namespaces]") + freeNamespace, request("", "Namespace", own, labelled(on, on)), "no"},
+		{"a new Namespace has new labels alone", rule("resources: [namespaces]") + freeNamespace, request("", "Namespace", own, labelled(on, nil), created), "no"},
+		{"the subresource of a Namespace", rule("resources: ['namespaces/*']") + keepNamespace, request("", "Namespace", own, labelled(on, on), sub("finalize", "UPDATE")), "yes"},
+		{"labels that are not text are not absent", rule("resources: [namespaces]") + freeNamespace, request("", "Namespace", own, labelled(map[string]any{"keep": 1}, nil), created), "not text"},
+		{"unread labels of a namespace", rule("resources: [pods]") + freeNamespace, request("", "Pod", unread), "not known"},
+		{"of an object in none", rule("resources: [nodes]") + freeNamespace, request("", "Node", unread, func(s *policy.Subject) { s.Namespace = "" }), "yes"},
+		{"of a deletion", rule("resources: [pods]") + freeNamespace, request("", "Pod", unread, deleted), "not known"},
+		{"do not matter where the name is excluded", except("resources: [pods], resourceNames: [web]") + freeNamespace, request("", "Pod", unread), "no"},
+
+		// Labels of objects.
+		{"an object that goes", rule("resources: [pods]") + keepObject, request("", "Pod", labelled(nil, on), deleted), "yes"},
+		{"of which nothing is known", rule("resources: [pods]") + keepObject, request("", "Pod", none, deleted), "not known"},
+		{"an exempting label added", rule("resources: [pods]") + freeObject, request("", "Pod", labelled(on, off)), "yes"},
+		{"a label on the Eviction does not deselect the pod", rule("resources: ['pods/*']") + freeObject, request("", "Pod", sub("eviction", "CREATE"), sent("Eviction", on)), "yes"},
+		{"a label on the Eviction selects", rule("resources: ['pods/*']") + keepObject, request("", "Pod", sub("eviction", "CREATE"), sent("Eviction", on)), "yes"},
+		{"an Eviction without labels is selected by their absence, as in Kubernetes", rule("resources: ['pods/*']") + keepObject, request("", "Pod", sub("eviction", "CREATE"), sent("Eviction", nil)), "no"},
+		{"a label on the pod deselects it", rule("resources: [pods]") + freeObject, request("", "Pod", labelled(on, on)), "no"},
+		{"labels that are a list", rule("resources: [pods]") + freeObject, request("", "Pod", labelled([]any{"keep"}, nil), created), "not an object"},
+	} {
+		matched, err := compile(t, c.text).Matches(c.subject)
+		got := map[bool]string{true: "yes", false: "no"}[matched]
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want && (err == nil || c.want == "yes" || c.want == "no" || !strings.Contains(got, c.want)) {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// generated is a pod whose name is yet to be generated.
+func generated() *policy.Subject {
+	return request("", "Pod", func(s *policy.Subject) {
+		s.Name, s.Operation, s.OldObject = "", "CREATE", policy.Content{}
+		s.Object = policy.ContentOf(map[string]any{"kind": "Pod", "metadata": map[string]any{"generateName": "web-"}})
+	})
+}
+
+// TestLessKnowledge: an exclusion never grows when knowledge shrinks. A constraint that
+// matches a request matches it, or is indeterminate, whatever is no longer known.
+func TestLessKnowledge(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	one := func(list ...string) string { return list[random.IntN(len(list))] }
+	rule := func() string {
+		return fmt.Sprintf("{apiGroups: [%s], apiVersions: [%s], operations: [%s], resources: [%s], scope: %s, resourceNames: [%s]}",
+			one("'*'", "''", "'', apps"), one("'*'", "v1", "v1beta1"), one("'*'", "CREATE", "UPDATE", "DELETE", "UPDATE, DELETE"),
+			one("pods", "'*'", "'*/*'", "pods, pods/ephemeralcontainers", "pods/ephemeralcontainers", "namespaces"), one("'*'", "Cluster", "Namespaced"), one("", "", "web", "db"))
+	}
+	selector := func(name string) string {
+		return one("", "", name+": {matchLabels: {keep: 'yes'}}\n", name+": {matchExpressions: [{key: keep, operator: DoesNotExist}]}\n")
+	}
+	labels := func() any {
+		return []any{nil, map[string]any{"keep": "yes"}, map[string]any{"env": "prod"}}[random.IntN(3)]
+	}
+	forget := []func(*policy.Subject){
+		func(s *policy.Subject) { s.NamespaceKnown, s.NamespaceLabels = false, nil },
+		func(s *policy.Subject) { s.Object, s.OldObject = policy.Content{}, policy.Content{} },
+		func(s *policy.Subject) { s.User = policy.User{} },
+		func(s *policy.Subject) {
+			if s.Kind == "Pod" && s.Operation != "DELETE" && (s.Subresource == "" || s.Operation == "UPDATE") {
+				s.Bare, s.Subresource, s.Operation, s.Name = true, "", "CREATE", ""
+				s.Object, s.OldObject = policy.Content{}, policy.Content{}
+			}
+		},
+	}
+	kept := 0
+	for range 5_000 {
+		text := fmt.Sprintf("resourceRules: [%s, %s]\nexcludeResourceRules: [%s]\nmatchPolicy: %s\n", rule(), rule(), rule(), one("Exact", "Equivalent")) + selector("namespaceSelector") + selector("objectSelector")
+		c, err := constraint.Compile(read(t, text), "spec", widgets{})
+		if err != nil {
+			continue
+		}
+		s := request("", one("Pod", "Pod", "Namespace"), func(s *policy.Subject) {
+			s.Operation = one("CREATE", "UPDATE", "DELETE")
+			s.Subresource = one("", "", "ephemeralcontainers")
+			s.NamespaceLabels = map[string]string{"keep": one("yes", "no")}
+			s.Object, s.OldObject = content(s.Kind, labels()), content(s.Kind, labels())
+			switch s.Operation {
+			case "CREATE":
+				s.OldObject, s.Subresource = policy.Content{}, ""
+			case "DELETE":
+				s.Object, s.Subresource = policy.Content{}, ""
+			}
+			if s.Kind == "Namespace" {
+				s.Namespace, s.Subresource, s.NamespaceKnown = s.Name, "", false
+			}
+		})
+		if matched, err := c.Matches(s); err != nil || !matched {
+			continue
+		}
+		kept++
+		less := *s
+		for _, i := range slices.Sorted(slices.Values(random.Perm(len(forget))[:1+random.IntN(len(forget))])) {
+			forget[i](&less)
+		}
+		if matched, err := c.Matches(&less); err == nil && !matched {
+			t.Fatalf("it matches %+v, and not %+v:\n%s", s, less, text)
+		}
+	}
+	if kept < 200 {
+		t.Errorf("only %d cases match", kept)
+	}
+}

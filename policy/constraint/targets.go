@@ -1,0 +1,129 @@
+package constraint
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Targets returns the kinds of objects that the constraint may speak of, by the
+// operations that can bring images. It says too much rather than too little.
+func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, c.exact, (*rule).bringing) }
+
+// TargetsOfAll is Targets by every operation.
+func (c *Constraint) TargetsOfAll() []policy.Target { return targetsOf(c.rules, c.exact, (*rule).all) }
+
+func targetsOf(rules []rule, exact bool, asked func(*rule) ([]string, bool)) []policy.Target {
+	var list []policy.Target
+	for i := range rules {
+		r := &rules[i]
+		operations, some := asked(r)
+		if !some {
+			continue
+		}
+		for _, k := range r.kinds {
+			for _, version := range r.askedVersions(exact) {
+				t := policy.Target{Group: k.group, Version: version, Kind: k.name, Subresource: k.subresource, Operations: operations, Unserved: k.unserved}
+				list = add(list, t)
+				if k.name == "Pod" && k.subresource == "" {
+					t.Subresource = ephemeral
+					list = add(list, t)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// askedVersions: by default an object in another version is an equivalent one.
+func (r *rule) askedVersions(exact bool) []string {
+	if exact {
+		return r.versions
+	}
+	return []string{"*"}
+}
+
+// bringing returns which of CREATE and UPDATE the rule names; nil means both.
+func (r *rule) bringing() (operations []string, some bool) {
+	creates, updates := has(r.operations, admission.Create), has(r.operations, admission.Update)
+	switch {
+	case creates && updates:
+		return nil, true
+	case creates:
+		return []string{string(admission.Create)}, true
+	case updates:
+		return []string{string(admission.Update)}, true
+	}
+	return nil, false
+}
+
+// all returns the operations that the rule names; nil means CREATE and UPDATE.
+func (r *rule) all() (operations []string, some bool) {
+	operations, _ = r.bringing()
+	deletes, connects := has(r.operations, admission.Delete), has(r.operations, admission.Connect)
+	if !deletes && !connects {
+		return operations, true
+	}
+	if operations == nil && has(r.operations, admission.Create) {
+		operations = []string{string(admission.Create), string(admission.Update)}
+	}
+	if deletes {
+		operations = append(operations, string(admission.Delete))
+	}
+	if connects {
+		operations = append(operations, string(admission.Connect))
+	}
+	return operations, true
+}
+
+func add(list []policy.Target, t policy.Target) []policy.Target {
+	same := func(have policy.Target) bool {
+		return have.Group == t.Group && have.Version == t.Version && have.Kind == t.Kind && have.Subresource == t.Subresource && have.Unserved == t.Unserved &&
+			slices.Equal(have.Operations, t.Operations)
+	}
+	if slices.ContainsFunc(list, same) {
+		return list
+	}
+	return append(list, t)
+}
+
+// Rough returns the targets of a constraint that does not compile, as far as it can
+// be read, by the operations that can bring images. False means that it cannot be.
+func Rough(doc *admission.MatchResources, resources Resources) ([]policy.Target, bool) {
+	return roughly(doc, resources, (*rule).bringing)
+}
+
+// RoughOfAll is Rough by every operation.
+func RoughOfAll(doc *admission.MatchResources, resources Resources) ([]policy.Target, bool) {
+	return roughly(doc, resources, (*rule).all)
+}
+
+func roughly(doc *admission.MatchResources, resources Resources, asked func(*rule) ([]string, bool)) ([]policy.Target, bool) {
+	if doc == nil || len(doc.ResourceRules) == 0 || len(doc.ResourceRules) > maxRules {
+		return nil, false
+	}
+	var list []policy.Target
+	for i := range doc.ResourceRules {
+		d := doc.ResourceRules[i]
+		r, err := compileRule(&d, "", resources)
+		if err != nil && !onlyUnknown(err) {
+			return nil, false
+		}
+		list = append(list, targetsOf([]rule{r}, false, asked)...)
+	}
+	return list, true
+}
+
+// onlyUnknown reports whether all that is wrong is that kinds are not known.
+func onlyUnknown(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		wrong, ok := errors.AsType[*FieldError](err)
+		return ok && strings.Contains(wrong.Path, ".resources[")
+	}
+	return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !onlyUnknown(e) })
+}
