@@ -121,6 +121,9 @@ func (b *builder) build() error {
 		if r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds); err != nil {
 			return err
 		}
+		if err := r.match.Askable("spec.matchConstraints", !r.quiet); err != nil {
+			return err
+		}
 		b.out.Unserved = r.match.Unserved()
 	}
 	if r.credentials, err = b.credentials(); err != nil {

@@ -303,6 +303,9 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 	}
 	p.asks = true
 	compiled.targets = compiled.match.Targets()
+	if err := askable(compiled.targets, path, true); err != nil {
+		return err
+	}
 	addRule(p.out, compiled)
 	if !match.OnlyPods(compiled.match, compiled.exclude) {
 		return nil

@@ -27,6 +27,9 @@ func (p *policyCompiler) validation(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
+	if err := askable(compiled.Targets(), path, !p.background); err != nil {
+		return err
+	}
 	p.addValidation(compiled)
 	followers, err := p.followers(raw, path)
 	for _, f := range followers {
@@ -51,6 +54,9 @@ func (p *policyCompiler) mutation(raw json.RawMessage, path string) error {
 	options := p.ruleOptions()
 	compiled, err := mutate.Compile(options, raw, path)
 	if err != nil {
+		return err
+	}
+	if err := askable(compiled.Targets(), path, true); err != nil {
 		return err
 	}
 	p.addMutation(compiled)
@@ -149,6 +155,9 @@ func (p *policyCompiler) generation(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
+	if err := askable(compiled.Targets(), path, compiled.NeedsRequester()); err != nil {
+		return err
+	}
 	p.out.Generations = append(p.out.Generations, compiled)
 	if compiled.NeedsRequester() {
 		addTargets(p.out, compiled.Targets())
@@ -164,6 +173,9 @@ func (p *policyCompiler) alteration(raw json.RawMessage, path string) error {
 	}
 	compiled, err := generating.CompileTargets(p.contextOptions(), p.otherSettings(), head, doc.Mutate)
 	if err != nil {
+		return err
+	}
+	if err := askable(compiled.Targets(), path, compiled.NeedsRequester()); err != nil {
 		return err
 	}
 	p.out.Alterations = append(p.out.Alterations, compiled)

@@ -108,6 +108,9 @@ func (b *builder) build() error {
 	if r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds); err != nil {
 		return err
 	}
+	if err := r.match.Askable("spec.matchConstraints", !r.quiet && b.spec.TargetMatchConstraints == nil); err != nil {
+		return err
+	}
 	b.out.Unserved = r.match.Unserved()
 	if len(r.match.Targets()) == 0 {
 		return field.Fail("spec.matchConstraints.resourceRules", "are about neither CREATE nor UPDATE, and nothing else leaves an object to be changed")

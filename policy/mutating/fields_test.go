@@ -30,6 +30,7 @@ func TestRefused(t *testing.T) {
 	compile(t, existing(namesOf(200)))
 	compile(t, head+about("pods", merges(slices.Repeat([]string{"Object{}"}, 200)...)))
 	for _, c := range []struct{ reason, text, want string }{
+		{"a resource of which no webhook is called", head + strings.NewReplacer(`[""]`, "['*']", "[pods]", "[tokenreviews]").Replace(good), "spec.matchConstraints.resourceRules[0]: a rule about TokenReview"},
 		{"an unknown field", head + good + "  nosuch: 1\n", "spec.nosuch: unknown field"},
 		{"another API", strings.Replace(head, "/v1", "/v2", 1) + good, "is no MutatingPolicy"},
 		{"another kind", strings.Replace(head, "MutatingPolicy", "ValidatingPolicy", 1) + good, "is no MutatingPolicy"},

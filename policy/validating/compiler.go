@@ -128,6 +128,9 @@ func (b *builder) rules(r *rule) ([]*rule, error) {
 		if r.match, err = constraint.Compile(match, "spec.matchConstraints", b.options.Kinds); err != nil {
 			return nil, err
 		}
+		if err := r.match.Askable("spec.matchConstraints", !r.quiet); err != nil {
+			return nil, err
+		}
 		b.out.Unserved = r.match.Unserved()
 	}
 	rules := []*rule{r}

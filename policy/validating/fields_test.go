@@ -20,6 +20,7 @@ func TestRefused(t *testing.T) {
 	compile(t, head+documents("http.Get('https://a.example') == 1"))
 	compile(t, strings.Replace(head, "Validating", "NamespacedValidating", 1)+asks("request.name == 'a'"))
 	for _, c := range []struct{ reason, text, want string }{
+		{"a resource of which no webhook is called", head + strings.NewReplacer(`[""]`, "['*']", "[pods]", "[validatingwebhookconfigurations]").Replace(good), "spec.matchConstraints.resourceRules[0]: a rule about ValidatingWebhookConfiguration"},
 		{"an unknown field", head + good + "  nosuch: 1\n", "spec.nosuch: unknown field"},
 		{"a field of another dialect", head + good + "  paramKind: {apiVersion: v1, kind: ConfigMap}\n", "spec.paramKind: unknown field"},
 		{"a field twice", head + good + "  failurePolicy: Fail\n  failurePolicy: Ignore\n", "failurePolicy"},

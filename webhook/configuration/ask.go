@@ -187,7 +187,7 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 		q.warn(p, "%s: every namespace that it names is excluded, or no name of a namespace: nothing is asked on its behalf", written(t.Target))
 		return
 	}
-	found, candidates := false, q.resources
+	found, asks, left, candidates := false, false, "", q.resources
 	if !isPattern(t.Kind) {
 		candidates = q.kinds[t.Kind]
 	}
@@ -201,12 +201,11 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 		if confined && !r.Namespaced || !t.objects && (isPattern(t.Kind) && !carriesImages(p, r) || q.phase == mutatingDoor && !q.mutates(r)) {
 			continue
 		}
-		if why := r.never(t.objects && !isPattern(t.Kind)); why != "" {
-			if !isPattern(t.Kind) {
-				q.warn(p, "%s: the API server never asks about it, for %s", written(t.Target), why)
-			}
+		if why := t.leftOut(r, everywhere, namespaces); why != "" {
+			left = why
 			continue
 		}
+		asks = true
 		for _, resource := range t.matched(r) {
 			brought := t.bringing(resource, operations)
 			if len(brought) == 0 {
@@ -215,21 +214,18 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 			asked := questionOf(own, name{r.Group, resource}, &question{kind: r.Kind, namespaced: r.Namespaced})
 			said := newSetting(p, r, brought)
 			said.outside = said.outside || t.objects
-			said.closed = said.closed && !r.mustMend()
+			said.narrow(r)
 			said.labelled = q.labelled != nil && q.labelled(p)
 			if q.phase == shadowDoor {
 				said.shadowed()
 			}
-			if everywhere {
-				asked.everywhere = said.and(asked.everywhere)
-			}
-			for namespace := range namespaces {
-				asked.within[namespace] = said.and(asked.within[namespace])
-			}
+			asked.add(said, everywhere, namespaces)
 			q.known[[3]string{r.Group, r.Version, r.Name}] = r
 		}
 	}
 	switch {
+	case left != "" && (!asks && t.objects || !isPattern(t.Kind)):
+		q.warn(p, "%s: the API server never asks about it, for %s", written(t.Target), left)
 	case isPattern(t.Kind):
 	case !found:
 		q.warn(p, "the API server serves no kind %s: correct the policy if that is a mistake; if its definition is yet to be installed, it is asked about from then on", written(t.Target))

@@ -154,6 +154,7 @@ type group struct {
 	spec       bool     // they have their images in spec, and the condition for it
 	labelled   bool     // see setting
 	itself     bool     // they are Namespaces, see breakGlass
+	record     bool     // they are Leases and Events, see ifNamedRecord
 	namespaces []string // see part
 	except     bool
 	parts      []part
@@ -176,7 +177,7 @@ func (q *questions) groups(parts []part) []*group {
 // same for all in it, so that equal ones have equal names. The sum is long, for
 // who may make namespaces chooses what goes into it.
 func (p part) group() *group {
-	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, namespaces: p.namespaces, except: p.except}
+	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, record: p.form.record, namespaces: p.namespaces, except: p.except}
 	g.itself = p.itself()
 	what, fail := "objects", "ignore"
 	switch {
@@ -184,6 +185,8 @@ func (p part) group() *group {
 		what = "workloads"
 	case g.itself:
 		what = "namespaces"
+	case g.record:
+		what = "records"
 	}
 	if g.closed {
 		fail = "fail"
@@ -207,6 +210,9 @@ func (g *group) selector(in Input, q *questions) *metav1.LabelSelector {
 	requirement := metav1.LabelSelectorRequirement{Key: namespaceLabel, Operator: metav1.LabelSelectorOpIn, Values: g.namespaces}
 	if g.except {
 		requirement.Operator, requirement.Values = metav1.LabelSelectorOpNotIn, union(q.excluded, g.namespaces)
+		if g.record {
+			requirement.Values = union(requirement.Values, recordNamespaces())
+		}
 	}
 	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
 	if in.BreakGlass && !g.itself {
@@ -235,6 +241,8 @@ func (g *group) conditions(in Input) []admission.MatchCondition {
 		return []admission.MatchCondition{{Name: "spec-changes", Expression: specUnchanged}}
 	case g.itself && in.BreakGlass:
 		return []admission.MatchCondition{{Name: "no-break-glass", Expression: withoutBreakGlass}}
+	case g.record:
+		return []admission.MatchCondition{{Name: "not-the-gateway", Expression: in.othersOnly()}}
 	}
 	return nil
 }

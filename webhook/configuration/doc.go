@@ -90,13 +90,20 @@
 // group that failed, and of which no policy spoke before, are asked about when it
 // is back.
 //
-// # What is never asked about
+// # Kinds that are asked about if a rule names them
 //
-// Leases, Events, reviews of access, certificate requests, webhook configurations,
-// documents of policies and reports: a cluster whose gateway is down must be able to
-// mend itself, and what the gateway itself writes must not wait for it. Namespaces,
-// Nodes and Bindings neither, unless a rule about objects names their kind; then
-// Nodes and Bindings stop nobody.
+// A cluster whose gateway is down must be able to repair itself, and what the gateway
+// writes must not wait for it. So Namespaces, Nodes, Bindings, certificate requests,
+// CustomResourceDefinitions, APIServices, Leases and Events are asked about only for a rule
+// about objects that names their kind; a pattern does not name them. For all of these but
+// Namespaces a request without an answer is admitted, whatever the policy's failurePolicy
+// is, and Stated returns that for the policy's condition. Leases and Events of kube-system,
+// kube-node-lease and the gateway's namespace, and those that the gateway's accounts write,
+// are not asked about at all, and the API server waits for at most recordSeconds.
+//
+// Reviews of tokens and access, objects of admissionregistration.k8s.io, documents of
+// policies and reports are never asked about. Dialects refuse rules that name one of the
+// first two; see policy.Unasked.
 //
 // # Images and objects
 //
@@ -110,9 +117,9 @@
 //
 // # Who is not exempt
 //
-// There is no condition that spares the gateway's own service account: it makes
-// no Pods, so that nothing would be spared, and its token would be a pass for
-// unverified images to whoever steals it.
+// Except for Leases and Events there is no condition that exempts the gateway's own
+// service account: it makes no Pods, so that nothing would be exempt, and a stolen token
+// would admit unverified images.
 //
 // # How they go away
 //

@@ -35,6 +35,9 @@ type Input struct {
 	CABundle []byte
 	// Namespace is the gateway's own, which is never asked about; required.
 	Namespace string
+	// Accounts are names of users that the gateway acts as, next to the service accounts
+	// of Namespace: their Leases and Events are not asked about. May be empty.
+	Accounts []string
 	// ExcludedNamespaces are further ones.
 	ExcludedNamespaces []string
 	// MutateControllers are the kinds of pod controllers that are pinned like

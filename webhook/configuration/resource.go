@@ -105,34 +105,3 @@ func controllers() []string {
 	}
 	return kinds
 }
-
-// mustMend reports whether the objects are those by which a cluster mends itself. Who
-// names their kind in a rule about objects is asked, and a request without an answer
-// is admitted.
-func (r Resource) mustMend() bool { return r.Group == "" && (r.Kind == "Node" || r.Kind == "Binding") }
-
-// never says why a resource is never asked about; empty for all others. Named says
-// that a rule about objects names its kind, and not a pattern.
-func (r Resource) never(named bool) string {
-	const mend, own, none = "a cluster without its gateway must be able to mend itself", "what the gateway reads and writes must not wait for it", "it only asks a question"
-	switch r.Group {
-	case "":
-		switch r.Kind {
-		case "Namespace", "Node", "Binding":
-			if !named {
-				return mend
-			}
-		case "Event":
-			return own
-		}
-	case "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io":
-		return mend
-	case "authentication.k8s.io", "authorization.k8s.io":
-		return none
-	case "coordination.k8s.io", "events.k8s.io",
-		"quaymaster.dev", "kyverno.io", "policies.kyverno.io", "policy.sigstore.dev",
-		"reports.kyverno.io", "wgpolicyk8s.io", "openreports.io":
-		return own
-	}
-	return ""
-}

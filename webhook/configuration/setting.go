@@ -21,7 +21,9 @@ type setting struct {
 	// of spec.
 	closed, outside bool
 	// labelled says that it holds only in namespaces with Input.Labelled's label.
-	labelled   bool
+	labelled bool
+	// record: it is about Leases or Events, see ifNamedRecord.
+	record     bool
 	seconds    int32
 	operations []string
 	// versions that policies of the cluster speak of, and those of namespaces.
@@ -64,6 +66,7 @@ func (s *setting) and(other *setting) *setting {
 	}
 	return &setting{
 		closed: s.closed || other.closed, outside: s.outside || other.outside, labelled: s.labelled && other.labelled,
+		record:     s.record || other.record,
 		seconds:    max(s.seconds, other.seconds),
 		operations: union(s.operations, other.operations),
 		cluster:    s.cluster.and(other.cluster), tenants: s.tenants.and(other.tenants),
@@ -139,8 +142,8 @@ func intersection(a, b []string) []string {
 // form is what a webhook, and a rule in it, say of a resource: a setting that was
 // decided, and can be compared.
 type form struct {
-	closed, spec, labelled bool
-	seconds                int32
+	closed, spec, labelled, record bool
+	seconds                        int32
 	// operations and versions are sorted and joined by commas.
 	operations, versions string
 	parts                bool
@@ -150,7 +153,7 @@ func (a *question) form(s *setting) form {
 	w, _ := Resource{Group: a.name.group, Kind: a.kind}.workload()
 	list, parts := s.versions()
 	return form{
-		closed: s.closed, spec: w.inSpec && !s.outside, labelled: s.labelled, seconds: s.seconds,
+		closed: s.closed, spec: w.inSpec && !s.outside, labelled: s.labelled, record: s.record, seconds: s.seconds,
 		operations: strings.Join(s.operations, ","), versions: strings.Join(list, ","), parts: parts,
 	}
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"log/slog"
+	"strings"
 
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 // teller says what became of documents: each replica in its log, and the one that
@@ -89,8 +91,15 @@ func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
 
 func (t teller) condition(entry catalog.Entry) metav1.Condition {
 	condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active", Message: "it is active"}
+	var limits []string
 	if entry.Why != "" {
-		condition.Message = cut(condition.Message+", but "+entry.Why, maxStatusMessage)
+		limits = append(limits, entry.Why)
+	}
+	if entry.Policy != nil {
+		limits = append(limits, configuration.Stated(entry.Policy)...)
+	}
+	if len(limits) > 0 {
+		condition.Message = cut(condition.Message+", but "+strings.Join(limits, "; "), maxStatusMessage)
 	}
 	not := func(reason, why string) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, cut(why, maxStatusMessage)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 
+	authentication "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,6 +32,7 @@ type webhooks struct {
 	documents []schema.GroupResource
 	served    []configuration.Resource // as discovery last said; only one goroutine asks
 	orphans   bool                     // it was said that nothing owns the configurations
+	account   string                   // the user that the gateway acts as; empty until it is known
 	keeping   *keeping
 }
 
@@ -57,10 +59,28 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 		Labelled: labelled,
 		Policies: w.settings.unanswered(slices.Concat(set.Policies(), overriding(set))), Resources: w.served, Failed: failed, CABundle: w.bundle(),
 		Endpoint:  w.endpoint(),
-		Namespace: w.namespace, ExcludedNamespaces: *w.settings.ExcludedNamespaces,
+		Namespace: w.namespace, Accounts: w.accounts(ctx), ExcludedNamespaces: *w.settings.ExcludedNamespaces,
 		MutateControllers: w.settings.MutateControllers, Mirrors: w.settings.unmirrored(asked(mirrors)), Documents: w.documents, Owner: owner,
 		BreakGlass: w.settings.BreakGlass, Shadow: w.shadow,
 	}, nil
+}
+
+// accounts returns the user that the gateway acts as, which outside of the cluster is no
+// service account of its namespace. An API server that does not return it leaves the
+// service accounts, by their names.
+func (w *webhooks) accounts(ctx context.Context) []string {
+	if w.account == "" {
+		self, err := w.client.Typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err != nil {
+			w.log.Debug("the gateway's own user is not known", slog.String("error", err.Error()))
+			return nil
+		}
+		w.account = self.Status.UserInfo.Username
+	}
+	if w.account == "" {
+		return nil
+	}
+	return []string{w.account}
 }
 
 // asked says what mirrors ask for.

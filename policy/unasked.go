@@ -1,0 +1,40 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// Unasked returns why no rule can hold for a kind when an object is admitted: the API
+// server calls no webhook for it, or a webhook would wait for itself. It is empty for all
+// other kinds. Stored reports whether there are objects of the kind, which a scan finds.
+// Group and kind may be patterns; a pattern for kinds counts only below a literal group.
+func Unasked(group, kind string) (why string, stored bool) {
+	for _, f := range unaskedFamilies() {
+		if group == f.group || wildcard.Match(group, f.group) && slices.Contains(f.kinds, kind) {
+			return f.why, f.stored
+		}
+	}
+	return "", true
+}
+
+// unaskedFamily is a group of which the API server asks no webhook.
+type unaskedFamily struct {
+	group  string
+	kinds  []string
+	why    string
+	stored bool
+}
+
+func unaskedFamilies() []unaskedFamily {
+	const loop = "a webhook that answers such a request sends some itself, and would wait for its own answer"
+	return []unaskedFamily{
+		{"admissionregistration.k8s.io", []string{
+			"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+			"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+		}, "the API server calls no webhook for objects that configure admission; restrict them by RBAC", true},
+		{"authentication.k8s.io", []string{"TokenReview", "SelfSubjectReview"}, loop, false},
+		{"authorization.k8s.io", []string{"SubjectAccessReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"}, loop, false},
+	}
+}

@@ -1,0 +1,123 @@
+package configuration
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// attention is when the API server is asked about a kind.
+type attention int
+
+const (
+	// always: rules about it are asked as they say.
+	always attention = iota
+	// ifNamed: it is asked about for rules about objects that name it, not by a pattern.
+	ifNamed
+	// ifNamedOpen is ifNamed, and a request without an answer is admitted: without these
+	// objects a cluster cannot be repaired.
+	ifNamedOpen
+	// ifNamedRecord is ifNamedOpen, except in recordNamespaces and for the gateway's own
+	// accounts: nodes and leaders renew such objects all the time, and the gateway writes
+	// some for what it answers.
+	ifNamedRecord
+	never
+)
+
+// recordSeconds bounds how long the API server waits for an answer about a Lease or an
+// Event, at each of two webhooks: a leader has 10 s to renew its Lease.
+const recordSeconds = 3
+
+// recordNamespaces are where the components of the cluster keep their Leases and Events.
+func recordNamespaces() []string { return []string{"kube-node-lease", "kube-system"} }
+
+// Reasons of kinds that are not asked about, for warnings.
+const (
+	toMend  = "a cluster without its gateway must be able to mend itself"
+	ownDocs = "what the gateway reads and writes must not wait for it"
+)
+
+// attention returns when a resource is asked about, and for all but always why.
+func (r Resource) attention() (attention, string) {
+	if why, _ := policy.Unasked(r.Group, r.Kind); why != "" {
+		return never, why
+	}
+	switch r.Group {
+	case "":
+		switch r.Kind {
+		case "Namespace":
+			return ifNamed, toMend
+		case "Node", "Binding":
+			return ifNamedOpen, toMend
+		case "Event":
+			return ifNamedRecord, ownDocs
+		}
+	case "apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io":
+		return ifNamedOpen, toMend
+	case "coordination.k8s.io", "events.k8s.io":
+		return ifNamedRecord, ownDocs
+	case "quaymaster.dev", "kyverno.io", "policies.kyverno.io", "policy.sigstore.dev",
+		"reports.kyverno.io", "wgpolicyk8s.io", "openreports.io":
+		return never, ownDocs
+	}
+	return always, ""
+}
+
+// leftOut returns why a target does not bring a resource to a webhook; empty: it does.
+func (t subjects) leftOut(r Resource, everywhere bool, namespaces map[string]bool) string {
+	when, why := r.attention()
+	if when == ifNamedRecord && !everywhere && !slices.ContainsFunc(slices.Collect(maps.Keys(namespaces)), isForRecords) {
+		return why
+	}
+	if when == always || when != never && t.objects && !isPattern(t.Kind) {
+		return ""
+	}
+	return why
+}
+
+// isForRecords reports whether Leases and Events of a namespace are asked about.
+func isForRecords(namespace string) bool { return !slices.Contains(recordNamespaces(), namespace) }
+
+// narrow changes a setting to what holds for the kind, whatever policies say.
+func (s *setting) narrow(r Resource) {
+	when, _ := r.attention()
+	s.closed = s.closed && when < ifNamedOpen
+	if s.record = when == ifNamedRecord; s.record {
+		s.seconds = min(s.seconds, recordSeconds)
+	}
+}
+
+// add adds what a policy says of the resource, everywhere or in namespaces.
+func (a *question) add(said *setting, everywhere bool, namespaces map[string]bool) {
+	if everywhere {
+		a.everywhere = said.and(a.everywhere)
+	}
+	for namespace := range namespaces {
+		if !said.record || isForRecords(namespace) {
+			a.within[namespace] = said.and(a.within[namespace])
+		}
+	}
+}
+
+// othersOnly is the condition that leaves out requests by the gateway's own accounts: an
+// Event about an Event that was denied would be denied as well, and so on.
+func (in Input) othersOnly() string {
+	own := "system:serviceaccount:" + in.Namespace + ":"
+	expression := "!request.userInfo.username.startsWith(" + quoted(own) + ")"
+	accounts := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(in.Accounts))), func(account string) bool {
+		return strings.HasPrefix(account, own)
+	})
+	if len(accounts) == 0 {
+		return expression
+	}
+	for i, account := range accounts {
+		accounts[i] = quoted(account)
+	}
+	return expression + " && !(request.userInfo.username in [" + strings.Join(accounts, ", ") + "])"
+}
+
+// quoted writes a string as CEL does: like Go, whose escapes of printable text it shares.
+func quoted(text string) string { return strconv.QuoteToASCII(text) }

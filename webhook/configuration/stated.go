@@ -1,0 +1,92 @@
+package configuration
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// Stated returns, for a policy's condition, in which way the API server asks about kinds
+// that the policy names otherwise than the policy says; a sentence each.
+func Stated(p *policy.Policy) []string {
+	var list []string
+	state := func(targets []policy.Target) {
+		for _, t := range targets {
+			if sentence := stated(p, t); sentence != "" && !slices.Contains(list, sentence) {
+				list = append(list, sentence)
+			}
+		}
+	}
+	for _, m := range p.Mutations {
+		state(m.Targets())
+	}
+	for _, v := range p.Validations {
+		state(v.Targets())
+	}
+	return list
+}
+
+func stated(p *policy.Policy, t policy.Target) string {
+	if isPattern(t.Kind) || t.Unserved {
+		return ""
+	}
+	closes := !p.FailOpen && !p.AuditOnly
+	switch attentionOf(t) {
+	case ifNamedOpen:
+		if closes {
+			return fmt.Sprintf("a request about %s that gets no answer is admitted (failurePolicy Ignore)", written(t))
+		}
+	case ifNamedRecord:
+		return fmt.Sprintf("a request about %s that gets no answer is admitted (failurePolicy Ignore), and none is asked about in the gateway's namespace, in %s, or by the gateway itself",
+			written(t), recordNamespaces())
+	case never:
+		return fmt.Sprintf("the API server never asks about %s: %s", written(t), ownDocs)
+	}
+	return ""
+}
+
+// attentionOf returns the least attention that a kind has in a group that a target may
+// mean. A kind by its name alone is Kubernetes' own, if that has one.
+func attentionOf(t policy.Target) attention {
+	if !isPattern(t.Group) {
+		when, _ := Resource{Group: t.Group, Kind: t.Kind}.attention()
+		return when
+	}
+	least := always
+	for _, r := range exceptional() {
+		if r.Kind == t.Kind && wildcard.Match(t.Group, r.Group) {
+			when, _ := r.attention()
+			least = max(least, when)
+		}
+	}
+	return least
+}
+
+// exceptional are the kinds with an attention of their own that a policy may name without
+// their group.
+func exceptional() []Resource {
+	var list []Resource
+	for group, kinds := range map[string][]string{
+		"":                       {"Node", "Binding", "Event"},
+		"apiextensions.k8s.io":   {"CustomResourceDefinition"},
+		"apiregistration.k8s.io": {"APIService"},
+		"certificates.k8s.io":    {"CertificateSigningRequest", "ClusterTrustBundle", "PodCertificateRequest"},
+		"coordination.k8s.io":    {"Lease", "LeaseCandidate"},
+		"events.k8s.io":          {"Event"},
+		"kyverno.io":             {"ClusterPolicy", "PolicyException", "CleanupPolicy", "ClusterCleanupPolicy", "GlobalContextEntry", "UpdateRequest"},
+		"policies.kyverno.io": {
+			"ValidatingPolicy", "NamespacedValidatingPolicy", "MutatingPolicy", "NamespacedMutatingPolicy", "ImageValidatingPolicy", "NamespacedImageValidatingPolicy",
+			"GeneratingPolicy", "NamespacedGeneratingPolicy", "DeletingPolicy", "NamespacedDeletingPolicy",
+		},
+		"policy.sigstore.dev": {"ClusterImagePolicy", "TrustRoot"},
+		"quaymaster.dev":      {"RegistryMirror", "ImageOverride"},
+		"wgpolicyk8s.io":      {"PolicyReport", "ClusterPolicyReport"},
+	} {
+		for _, kind := range kinds {
+			list = append(list, Resource{Group: group, Kind: kind})
+		}
+	}
+	return list
+}
