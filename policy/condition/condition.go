@@ -1,9 +1,15 @@
-// Package condition answers: do the conditions of a Kyverno policy hold, and
-// which of them decided it?
+// Package condition evaluates the conditions of a Kyverno policy in three-valued logic,
+// and reports which of them decided.
 //
 // The form is Kyverno's ("Preconditions", 1.19): a block has `any`, `all` or
 // both, a list of blocks holds when each does, and the old flat list of
 // conditions means `all`. Evaluation stops at the condition that decides.
+//
+// A condition is indeterminate if it holds in one reading of the data and not in another:
+// a wildcard or a range that the policy does not spell out, a value of another kind, an
+// order of values that have none. A null key is not held by any operator, as in Kyverno;
+// under a negated operator, and in data that a statement or an image brings, it is
+// indeterminate.
 package condition
 
 import (
@@ -35,10 +41,15 @@ type condition struct {
 	path       string
 	source     string // of the key, for messages
 	key, value *variable.Template
-	spelled    spelling // of value
-	message    *variable.Template
-	name       string
-	operator   operator
+	// spelledKey and spelled tell wildcards of the policy from those of the data.
+	spelledKey, spelled spelling
+	message             *variable.Template
+	name                string
+	operator            operator
+	// foreign: key or value is what a statement or an image brings.
+	foreign bool
+	// denies: the object is denied where the condition holds.
+	denies bool
 }
 
 // Outcome is one condition as it was evaluated.
@@ -50,11 +61,11 @@ type Outcome struct {
 	Value    any
 	Message  string // the policy's own, or ""
 	Held     bool
-	// Unsure says why the operator could not judge key and value, such as a
-	// null key or an unordered pair. Kyverno counts such a condition as not
-	// held, and so does Held; where that admits something, look here.
-	Unsure string
-	either bool // it would hold in one reading and not in another
+	// Indeterminate: it holds in one reading and not in another, and so Held is false.
+	Indeterminate bool
+	// Why is the reason where it is indeterminate, or where the operator is not for key
+	// and value, such as a null key, so that it does not hold.
+	Why string
 }
 
 // String says what was expected and what was found.
@@ -64,8 +75,8 @@ func (o Outcome) String() string {
 		key = "key"
 	}
 	s := fmt.Sprintf("expected %s %s %s, found %s", key, o.Operator, show(o.Value), show(o.Key))
-	if o.Unsure != "" {
-		s += " (" + o.Unsure + ")"
+	if o.Why != "" {
+		s += " (" + o.Why + ")"
 	}
 	if o.Message != "" {
 		s += ": " + o.Message
@@ -86,19 +97,21 @@ func show(value any) string {
 	return text
 }
 
-// Result says whether conditions held.
+// Result is true, false or indeterminate.
 type Result struct {
 	Held bool
+	// Indeterminate: the conditions hold in one reading of the data and not in another.
+	Indeterminate bool
 	// Outcomes are the conditions that were evaluated, in order.
 	Outcomes []Outcome
 }
 
 // Decisive returns the conditions that made the result what it is: those that
-// held if it holds, and those that did not if it does not.
+// held if it holds, those that did not if it does not, and else the indeterminate ones.
 func (r Result) Decisive() []Outcome {
 	var decisive []Outcome
 	for _, outcome := range r.Outcomes {
-		if outcome.Held == r.Held {
+		if outcome.Held == r.Held && outcome.Indeterminate == r.Indeterminate {
 			decisive = append(decisive, outcome)
 		}
 	}
@@ -114,30 +127,31 @@ func (r Result) Words() string {
 	return strings.Join(list, "; ")
 }
 
-// Unsure returns an error for the first condition that an operator could not
-// judge, or nil. A caller to whom "not held" means "let it pass" asks this.
-func (r Result) Unsure() error {
+// Cause returns an error for the first indeterminate condition if the result is
+// indeterminate, else nil.
+func (r Result) Cause() error {
 	for _, outcome := range r.Outcomes {
-		if outcome.Unsure != "" {
-			return fmt.Errorf("%s: %s", outcome.Path, outcome)
+		if r.Indeterminate && outcome.Indeterminate {
+			return fmt.Errorf("%s: the condition is indeterminate: %s", outcome.Path, outcome)
 		}
 	}
 	return nil
-}
-
-// InDoubt reports whether the conditions did not hold because of one that would
-// in another reading: a wildcard that arrived with the data as a pattern or to
-// the letter, or a key without an order inside or outside of a range. A caller
-// to whom "not held" means "do not look" looks then.
-func (r Result) InDoubt() bool {
-	return !r.Held && slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.either })
 }
 
 // Compile reads conditions from JSON: a block, a list of blocks, or a list of
 // conditions. Nil means none, and none hold. Errors are *variable.CompileError
 // and name the place: an unknown field or operator, or a bad expression.
 func Compile(engine *jmespath.Engine, value any) (*Conditions, error) {
-	c := compiler{engine: engine}
+	return compile(compiler{engine: engine}, value)
+}
+
+// CompileDeny is Compile for conditions that deny where they hold. There, a wildcard in the
+// data covers the values that it matches, as in Kyverno: the verb `*` is every verb.
+func CompileDeny(engine *jmespath.Engine, value any) (*Conditions, error) {
+	return compile(compiler{engine: engine, denies: true}, value)
+}
+
+func compile(c compiler, value any) (*Conditions, error) {
 	if err := c.read(value); err != nil {
 		return nil, err
 	}
@@ -158,45 +172,63 @@ func (c *Conditions) Empty() bool {
 // *variable.Error, says that a variable could not be filled in; the conditions
 // then neither hold nor not.
 func (c *Conditions) Evaluate(ctx variable.Context) (Result, error) {
-	var result Result
+	result := Result{Held: true}
 	for _, b := range c.blocks {
-		held, err := b.evaluate(ctx, &result)
-		if err != nil || !held {
+		err := b.evaluate(ctx, &result)
+		if err != nil || !result.Held && !result.Indeterminate {
 			return result, err
 		}
 	}
-	result.Held = true
 	return result, nil
 }
 
-func (b block) evaluate(ctx variable.Context, result *Result) (bool, error) {
+// evaluate is a conjunction with what the result is already. Any condition that is false
+// in all, or all of any that are, make it false whatever else is indeterminate.
+func (b block) evaluate(ctx variable.Context, result *Result) error {
 	if b.hasAny {
-		held := false
+		held, indeterminate := false, false
 		for _, c := range b.any {
 			outcome, err := c.evaluate(ctx)
 			if err != nil {
-				return false, err
+				return result.fail(err)
 			}
 			result.Outcomes = append(result.Outcomes, outcome)
+			indeterminate = indeterminate || outcome.Indeterminate
 			if held = outcome.Held; held {
 				break
 			}
 		}
-		if !held {
-			return false, nil
+		result.and(held, indeterminate && !held)
+		if !held && !indeterminate {
+			return nil
 		}
 	}
 	for _, c := range b.all {
 		outcome, err := c.evaluate(ctx)
 		if err != nil {
-			return false, err
+			return result.fail(err)
 		}
 		result.Outcomes = append(result.Outcomes, outcome)
-		if !outcome.Held {
-			return false, nil
+		if result.and(outcome.Held, outcome.Indeterminate); !outcome.Held && !outcome.Indeterminate {
+			return nil
 		}
 	}
-	return true, nil
+	return nil
+}
+
+// and adds a part that is to hold, too.
+func (r *Result) and(held, indeterminate bool) {
+	switch {
+	case !held && !indeterminate:
+		r.Held, r.Indeterminate = false, false
+	case indeterminate:
+		r.Held, r.Indeterminate = false, true
+	}
+}
+
+func (r *Result) fail(err error) error {
+	r.Held, r.Indeterminate = false, false
+	return err
 }
 
 func (c condition) evaluate(ctx variable.Context) (Outcome, error) {
@@ -209,8 +241,11 @@ func (c condition) evaluate(ctx variable.Context) (Outcome, error) {
 		return outcome, err
 	}
 	left := work(maxWork)
-	judged := c.operator(pair{work: &left, key: outcome.Key, value: outcome.Value, keyIsPattern: c.key.Plain(), spelled: c.spelled})
-	outcome.Held, outcome.Unsure, outcome.either = judged.held, judged.unsure, judged.either
+	judged := c.operator(pair{
+		work: &left, key: outcome.Key, value: outcome.Value, spelledKey: c.spelledKey, spelled: c.spelled,
+		foreign: c.foreign, covers: c.denies && !negated(c.name),
+	})
+	outcome.Held, outcome.Indeterminate, outcome.Why = judged.held, judged.indeterminate, judged.why
 	if message, err := c.message.Execute(ctx); err == nil && message != nil {
 		outcome.Message = jmespath.Text(message)
 	}
@@ -221,6 +256,7 @@ type compiler struct {
 	engine *jmespath.Engine
 	blocks []block
 	count  int
+	denies bool
 }
 
 func fail(path string, format string, args ...any) error {
@@ -343,7 +379,11 @@ func (c *compiler) readCondition(object map[string]any, path string) (condition,
 	var errs [3]error
 	one.key, errs[0] = variable.CompileAt(c.engine, object["key"], path+"/key")
 	one.value, errs[1] = variable.CompileAt(c.engine, object["value"], path+"/value")
-	one.spelled = spellingOf(c.engine, object["value"])
+	one.spelledKey, one.spelled = spellingOf(c.engine, object["key"]), spellingOf(c.engine, object["value"])
 	one.message, errs[2] = variable.CompileAt(c.engine, object["message"], path+"/message")
-	return one, errors.Join(errs[:]...)
+	if err := errors.Join(errs[:]...); err != nil {
+		return one, err
+	}
+	one.foreign, one.denies = one.key.Foreign() || one.value.Foreign(), c.denies
+	return one, one.orderable(path)
 }

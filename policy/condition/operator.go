@@ -2,6 +2,8 @@ package condition
 
 import (
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/wildcard"
@@ -10,12 +12,11 @@ import (
 // operator judges a key and a value.
 type operator func(p pair) judgement
 
-// judgement is what an operator says; unsure says why it cannot judge.
+// judgement is what an operator evaluates to: held, not held or indeterminate; why is
+// the reason for the last, and where the operator is not for key and value.
 type judgement struct {
-	held   bool
-	unsure string
-	// either says that it would hold in one reading and not in another.
-	either bool
+	held, indeterminate bool
+	why                 string
 }
 
 const (
@@ -29,20 +30,32 @@ const (
 
 func judge(held bool) judgement { return judgement{held: held} }
 
-func unsure(why string) judgement { return judgement{unsure: why} }
+func indeterminate(why string) judgement { return judgement{indeterminate: true, why: why} }
 
+// pair is a key and a value.
 type pair struct {
 	key, value any
-	// keyIsPattern allows wildcards in the key. Only a key that the policy
-	// itself spells out may have them: a `*` that arrives in a label or an
-	// attestation would else be a member of every set.
-	keyIsPattern bool
-	// spelled says the same of the value.
-	spelled spelling
-	// absence says that the operator holds for what is not in the value.
+	// spelledKey and spelled tell the wildcards of the policy from those of the data.
+	spelledKey, spelled spelling
+	// covers: a wildcard in the data matches the texts that it stands for. Else it makes
+	// the condition indeterminate where it decides.
+	covers bool
+	// foreign: a statement or an image brings key or value.
+	foreign bool
+	// absence: the operator holds for a key that is not in the value.
 	absence bool
 	// work is what may still be compared.
 	work *work
+}
+
+// null is the result for a null key or value. It does not hold, as in Kyverno. Where the
+// operator is negated, or the data foreign, it is indeterminate: nothing shows that the
+// field is not there for a reason.
+func (p pair) null(why string) judgement {
+	if p.foreign || p.absence {
+		return indeterminate(why)
+	}
+	return judgement{why: why}
 }
 
 const (
@@ -77,6 +90,11 @@ func Operators() []string {
 		"GreaterThanOrEquals", "GreaterThan", "LessThanOrEquals", "LessThan",
 		"DurationGreaterThanOrEquals", "DurationGreaterThan", "DurationLessThanOrEquals", "DurationLessThan",
 	}
+}
+
+// negated reports whether an operator holds for what is not there.
+func negated(name string) bool {
+	return strings.HasPrefix(name, "Not") || strings.Contains(name, "NotIn")
 }
 
 func operatorOf(name string) operator {
@@ -117,14 +135,43 @@ func (p pair) equal() (bool, string) {
 	text, isText := p.key.(string)
 	pattern, isPattern := p.value.(string)
 	if isText && isPattern {
-		return p.match(pattern, text, p.spelled.own)
+		if p.spelledKey.plain { // the policy's own key is a text
+			return p.match(pattern, text, p.spelled.own)
+		}
+		return p.both(text, pattern, p.spelledKey.own, p.spelled.own)
+	}
+	if keys, ok := p.key.([]any); ok && !reflect.DeepEqual(p.key, p.value) {
+		return false, p.covering(keys)
 	}
 	return reflect.DeepEqual(p.key, p.value), ""
 }
 
+// covering returns why a list may equal another one: an item of either is a wildcard of the
+// data, and stands for an item of the other one.
+func (p pair) covering(keys []any) string {
+	values, ok := p.value.([]any)
+	if !ok || p.spelledKey.plain && p.spelled.plain {
+		return ""
+	}
+	for i, key := range keys {
+		for j, value := range values {
+			k, isText := key.(string)
+			v, alsoText := value.(string)
+			switch {
+			case !isText || !alsoText || k == v || !wildcard.Contains(k+v):
+			case !p.work.spend("?"+k, v):
+				return tooMuch
+			case wildcards(k) > p.spelledKey.item(i) && wildcard.Match(k, v), wildcards(v) > p.spelled.item(j) && wildcard.Match(v, k):
+				return foreignWildcard
+			}
+		}
+	}
+	return ""
+}
+
 // match matches a pattern, of whose wildcards own are the policy's. With others
-// in it a match that is not to the letter may be none: it is in doubt. What does
-// not match the whole pattern does not match in any other reading either.
+// in it a match that is not to the letter may be none: it is in doubt, unless they cover.
+// What does not match the whole pattern does not match in any other reading either.
 func (p pair) match(pattern, text string, own int) (bool, string) {
 	switch {
 	case pattern == text:
@@ -133,37 +180,62 @@ func (p pair) match(pattern, text string, own int) (bool, string) {
 		return false, tooMuch
 	case !wildcard.Match(pattern, text):
 		return false, ""
-	case wildcards(pattern) > own:
+	case wildcards(pattern) > own && !p.covers:
 		return false, foreignWildcard
 	}
 	return true, ""
 }
 
-// equals does not hold for a key of another kind. That it is not equal is not
-// certain either, where a "true" may stand for true: whoever denies what is equal
-// asks for what is unsure.
+// both matches with the wildcards of either side. Where both have some, a text that both
+// stand for makes it a match in one reading.
+func (p pair) both(key, value string, ownOfKey, own int) (bool, string) {
+	in, doubt := p.match(value, key, own)
+	if in || doubt == tooMuch || !wildcard.Contains(key) {
+		return in, doubt
+	}
+	covered, why := p.match(key, value, ownOfKey)
+	switch {
+	case covered || why != "":
+		return covered, why
+	case doubt != "" || !wildcard.Contains(value):
+		return false, doubt
+	case !p.work.spend("?"+key, value):
+		return false, tooMuch
+	case wildcard.Overlap(key, value):
+		return false, foreignWildcard
+	}
+	return false, ""
+}
+
+// equals is indeterminate for a key of another kind that may stand for the value, as "true"
+// for true; in foreign data for any key of another kind.
 func (p pair) equals() judgement {
 	same, doubt := p.equal()
 	switch {
 	case doubt != "":
-		return judgement{unsure: doubt, either: true}
+		return indeterminate(doubt)
+	case p.unlike() && (p.foreign || p.standsFor(p.key, p.value, 0)):
+		return indeterminate(unlikeKinds)
 	case p.unlike():
-		return unsure(unlikeKinds)
+		return judgement{why: unlikeKinds}
 	}
 	return judge(same)
 }
 
-// notEqual does not hold for a null key, nor for one of another kind than the
-// value: nothing is known that could differ.
+// notEqual does not hold for a null key, nor for one of another kind that may stand for the
+// value.
 func notEqual(p pair) judgement {
+	p.absence = true
 	same, doubt := p.equal()
 	switch {
 	case p.key == nil && p.value != nil:
-		return unsure("the key is null")
-	case p.unlike(), p.key != nil && p.value == nil && !p.spelled.plain:
-		return judgement{unsure: unlikeKinds, either: true}
+		return p.null("the key is null")
+	case p.key != nil && p.value == nil && !p.spelled.plain:
+		return p.null("the value is null")
+	case p.unlike() && (p.foreign || p.standsFor(p.key, p.value, 0)):
+		return indeterminate(unlikeKinds)
 	case doubt != "":
-		return judgement{unsure: doubt, either: true}
+		return indeterminate(doubt)
 	}
 	return judge(!same)
 }
@@ -173,4 +245,55 @@ func notEqual(p pair) judgement {
 func (p pair) unlike() bool {
 	_, ordered := order(p.key, p.value)
 	return p.key != nil && p.value != nil && !ordered && reflect.TypeOf(p.key) != reflect.TypeOf(p.value)
+}
+
+// maxStandsFor bounds how deep a value is looked for in lists and objects.
+const maxStandsFor = 20
+
+// standsFor reports whether a value of one kind may be meant as one of another kind: a text
+// that reads as it, or a list or an object that holds it.
+func (p pair) standsFor(a, b any, depth int) bool {
+	if depth > maxStandsFor || *p.work <= 0 {
+		return true
+	}
+	*p.work--
+	inside := func(item any) bool { return item != nil && p.standsFor(item, b, depth+1) }
+	switch v := a.(type) {
+	case []any:
+		if _, alike := b.([]any); !alike {
+			return slices.ContainsFunc(v, inside)
+		}
+	case map[string]any:
+		if _, alike := b.(map[string]any); !alike {
+			for _, item := range v {
+				if inside(item) {
+					return true
+				}
+			}
+			return false
+		}
+	default:
+		if kind := setKind(b); kind == "list" || kind == "object" {
+			return p.standsFor(b, a, depth+1)
+		}
+		x, y := readable(a), readable(b)
+		return x == y || wildcard.Match(y, x) || wildcard.Match(x, y)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// readable is a scalar as a person reads it: without regard to space and case, and as a
+// number where it is one.
+func readable(value any) string {
+	text := strings.ToLower(strings.TrimSpace(plain(value)))
+	switch text {
+	case "yes", "on":
+		return "true"
+	case "no", "off":
+		return "false"
+	}
+	if number, err := strconv.ParseFloat(text, 64); err == nil {
+		return plain(number)
+	}
+	return text
 }

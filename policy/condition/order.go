@@ -2,22 +2,28 @@ package condition
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/blang/semver/v4"
 
 	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
 // ordered makes an operator of an order.
 func ordered(name string, order func(key, value any) (int, bool)) operator {
 	return func(p pair) judgement {
 		o, ok := order(p.key, p.value)
-		if !ok {
-			return unsure("they cannot be ordered")
-		}
-		if doubtful(p.key, p.value) {
-			return judgement{unsure: inexact, either: true}
+		switch {
+		case p.key == nil:
+			return p.null("the key is null")
+		case p.value == nil:
+			return p.null("the value is null")
+		case !ok:
+			return indeterminate(noOrder)
+		case doubtful(p.key, p.value):
+			return indeterminate(inexact)
 		}
 		switch name {
 		case "GreaterThan":
@@ -29,6 +35,35 @@ func ordered(name string, order func(key, value any) (int, bool)) operator {
 		}
 		return judge(o <= 0)
 	}
+}
+
+const noOrder = "key and value have no order"
+
+// orderable refuses a key or a value that is written out and has no order with anything.
+func (c condition) orderable(path string) error {
+	want := "a number, a quantity, a duration or a version"
+	switch strings.TrimPrefix(c.name, "Duration") {
+	case "GreaterThan", "GreaterThanOrEquals", "LessThan", "LessThanOrEquals":
+	default:
+		return nil
+	}
+	by := order
+	if strings.HasPrefix(c.name, "Duration") {
+		by, want = orderDurations, "a duration or a number of seconds"
+	}
+	for name, side := range map[string]*variable.Template{"key": c.key, "value": c.value} {
+		if !side.Plain() {
+			continue
+		}
+		value, err := side.Execute(nil)
+		if err != nil {
+			return err
+		}
+		if _, ok := by(value, value); !ok {
+			return fail(path+"/"+name, "%s has no order, so that %s never holds: write %s", show(value), c.name, want)
+		}
+	}
+	return nil
 }
 
 // order tries durations, quantities and numbers, and semantic versions.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/jmespath"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
 // member makes a set operator: decide gets how many keys are in the values,
@@ -18,21 +17,24 @@ func member(absence bool, decide func(in, all int) bool) operator {
 		var keys []any
 		switch k := p.key.(type) {
 		case nil:
-			return unsure("the key is null")
+			return p.null("the key is null")
 		case map[string]any:
-			return unsure("the key is an object")
+			return indeterminate("the key is an object")
 		case []any:
 			keys = k
 		default:
 			keys = []any{k}
 		}
-		contains, why := p.set()
-		if why != "" {
-			return unsure(why)
+		switch p.value.(type) {
+		case nil:
+			return p.null("the value is null")
+		case map[string]any:
+			return indeterminate("the value is an object")
 		}
+		contains := p.set()
 		in, maybe, doubt := 0, 0, ""
-		for _, k := range keys {
-			switch is, why := contains(k); {
+		for i, k := range keys {
+			switch is, why := contains(k, i); {
 			case why != "":
 				maybe, doubt = maybe+1, why
 			case is:
@@ -41,26 +43,22 @@ func member(absence bool, decide func(in, all int) bool) operator {
 		}
 		held := decide(in, len(keys))
 		if held != decide(in+maybe, len(keys)) {
-			return judgement{unsure: doubt, either: true}
+			return indeterminate(doubt)
 		}
 		return judge(held)
 	}
 }
 
 // set reads the value of a set operator: a list; a string that is a range, a
-// list in JSON, or one pattern; or one number or boolean. What it returns says
-// whether a key is in the set, or why that is in doubt.
-func (p pair) set() (contains func(key any) (in bool, doubt string), unsure string) {
+// list in JSON, or one pattern; or one number or boolean. What it returns reports
+// whether a key, the i-th, is in the set, or why that is in doubt.
+func (p pair) set() (contains func(key any, i int) (in bool, doubt string)) {
 	switch v := p.value.(type) {
-	case nil:
-		return nil, "the value is null"
-	case map[string]any:
-		return nil, "the value is an object"
 	case []any:
-		return func(key any) (bool, string) { return p.inList(key, v, p.spelled.item) }, ""
+		return func(key any, i int) (bool, string) { return p.inList(key, p.ownOfKey(i), v, p.spelled.item) }
 	case string:
 		if low, high, not, ok := parseRange(v); ok {
-			return func(key any) (bool, string) { return p.inRange(key, low, high, not) }, ""
+			return func(key any, _ int) (bool, string) { return p.inRange(key, low, high, not) }
 		}
 		var items []any
 		if strings.HasPrefix(strings.TrimSpace(v), "[") && json.Unmarshal([]byte(v), &items) == nil {
@@ -69,18 +67,28 @@ func (p pair) set() (contains func(key any) (in bool, doubt string), unsure stri
 				own = p.spelled.own
 			}
 			items = append(items, v)
-			return func(key any) (bool, string) { return p.inList(key, items, func(int) int { return own }) }, ""
+			return func(key any, i int) (bool, string) {
+				return p.inList(key, p.ownOfKey(i), items, func(int) int { return own })
+			}
 		}
 	}
-	return func(key any) (bool, string) { return p.matches(key, p.value, p.spelled.own) }, ""
+	return func(key any, i int) (bool, string) { return p.matches(key, p.value, p.ownOfKey(i), p.spelled.own) }
+}
+
+// ownOfKey is how many wildcards of the i-th key are the policy's own.
+func (p pair) ownOfKey(i int) int {
+	if _, several := p.key.([]any); several {
+		return p.spelledKey.item(i)
+	}
+	return p.spelledKey.own
 }
 
 // inList tries every item, for one that matches beyond doubt settles it, as long as there
 // is work left.
-func (p pair) inList(key any, items []any, own func(int) int) (bool, string) {
+func (p pair) inList(key any, ownOfKey int, items []any, own func(int) int) (bool, string) {
 	doubt := ""
 	for i, item := range items {
-		switch in, why := p.matches(key, item, own(i)); {
+		switch in, why := p.matches(key, item, ownOfKey, own(i)); {
 		case in:
 			return true, ""
 		case why == tooMuch:
@@ -92,18 +100,14 @@ func (p pair) inList(key any, items []any, own func(int) int) (bool, string) {
 	return false, doubt
 }
 
-// matches compares as text; the item may be a pattern, and the key where it is
-// the policy's own. Of unlike kinds a text that looks like a match is in doubt,
+// matches compares as text; both may be patterns. Of unlike kinds a text that looks like a match is in doubt,
 // and what is not there is no proof of absence.
-func (p pair) matches(key, item any, own int) (bool, string) {
+func (p pair) matches(key, item any, ownOfKey, own int) (bool, string) {
 	if *p.work == 0 {
 		return false, tooMuch
 	}
 	k, i := plain(key), plain(item)
-	in, doubt := p.match(i, k, own)
-	if p.keyIsPattern && wildcard.Match(k, i) {
-		in, doubt = true, ""
-	}
+	in, doubt := p.both(k, i, ownOfKey, own)
 	switch {
 	case setKind(key) != setKind(item) && (in || p.absence):
 		return false, unlikeKinds

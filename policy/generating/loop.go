@@ -31,6 +31,7 @@ func compileLoop(o rulecontext.Options, doc loopDocument, path string, known []s
 		l.list, err = variable.CompileExpression(o.Engine, doc.List, "")
 		errs = append(errs, field.Below(path+".list", err))
 	}
+	o = o.ReadingElements(l.list, "element", "element0").Reading(doc.Context)
 	known = append(slices.Clone(known), "element", "elementIndex", "element0", "elementIndex0")
 	l.values, err = rulecontext.Compile(o, doc.Context, path+".context", known...)
 	errs = append(errs, err)
@@ -66,8 +67,8 @@ func (l *loop) each(ctx context.Context, data variable.Context, left *budget, do
 		switch {
 		case err != nil:
 			return field.Below(l.path+".preconditions", err)
-		case held.InDoubt():
-			return field.Below(l.path+".preconditions", held.Unsure())
+		case held.Indeterminate:
+			return field.Below(l.path+".preconditions", held.Cause())
 		case !held.Held:
 			continue
 		}

@@ -68,7 +68,7 @@ func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) 
 		Name: r.Name, Match: r.Match, Exclude: r.Exclude, Context: r.Context, ImageExtractors: r.ImageExtractors,
 	}, r.Path)
 	errs = append(errs, err)
-	t.preconditions, err = rule.Preconditions(o, r.Preconditions, r.Path+".preconditions")
+	t.preconditions, err = rule.Preconditions(o.Reading(r.Context), r.Preconditions, r.Path+".preconditions")
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return t, err
 	}
@@ -141,7 +141,10 @@ func (t *triggers) ask(ctx context.Context, about policy.Case) (variable.Context
 	if s.Operation == "DELETE" || s.Operation == "CONNECT" || s.Subresource != "" || s.Object.IsZero() {
 		return nil, &rule.Answer{}
 	}
-	data, answer := t.Ask(ctx, about)
+	data, answer, doubt := t.Ask(ctx, about)
+	if answer == nil && doubt != nil {
+		answer = rule.Undecided(doubt)
+	}
 	if answer != nil {
 		return nil, answer
 	}
@@ -158,8 +161,8 @@ func met(preconditions *condition.Conditions, data variable.Context, path string
 	switch {
 	case err != nil:
 		return rule.Undecided(field.Below(path, err))
-	case held.InDoubt():
-		return rule.Undecided(field.Below(path, held.Unsure()))
+	case held.Indeterminate:
+		return rule.Undecided(field.Below(path, held.Cause()))
 	case !held.Held:
 		return rule.Skip("preconditions not met: " + held.Words())
 	}

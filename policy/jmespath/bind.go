@@ -28,6 +28,9 @@ func (q *Query) bind(node jp.ASTNode, holes []any, m *meter) (jp.ASTNode, error)
 			return q.bindIndex(value-indexBase, holes)
 		}
 	}
+	if operands, ok := node.Value.(*either); ok {
+		return q.bindEither(node, operands, holes, m)
+	}
 	if len(node.Children) == 0 {
 		return node, nil
 	}
@@ -41,6 +44,16 @@ func (q *Query) bind(node jp.ASTNode, holes []any, m *meter) (jp.ASTNode, error)
 	}
 	node.Children = children
 	return node, nil
+}
+
+func (q *Query) bindEither(node jp.ASTNode, operands *either, holes []any, m *meter) (jp.ASTNode, error) {
+	first, err := q.bind(operands.first, holes, m)
+	if err != nil {
+		return node, err
+	}
+	second, err := q.bind(operands.second, holes, m)
+	node.Value = &either{or: operands.or, first: first, second: second}
+	return node, err
 }
 
 func (q *Query) bindIndex(n int, holes []any) (jp.ASTNode, error) {

@@ -22,6 +22,8 @@ type meter struct {
 	left int
 	// over stays set, for the library takes some errors for null.
 	over error
+	// unknown stays set, too: a comparison that decides was indeterminate.
+	unknown error
 }
 
 // take pays for work that is about to be done.
@@ -44,20 +46,26 @@ func (m *meter) walk(value any) error {
 
 // run is what one evaluation needs for itself; an Engine keeps some.
 type run struct {
-	meter  meter
-	caller *jp.FunctionCaller
+	meter           meter
+	caller, library *jp.FunctionCaller
+	// foreign: the data is what a statement or an image brings.
+	foreign bool
 }
 
 func (e *Engine) newRun() any {
-	r := &run{caller: jp.NewFunctionCaller()}
+	r := &run{caller: jp.NewFunctionCaller(), library: e.library}
 	for name, f := range e.functions {
 		if !f.native {
+			if sorts(name) {
+				f.call = r.sorting(f.call)
+			}
 			r.caller.Register(f.entry(name, &r.meter))
 		}
 	}
 	for name, f := range inserted() {
-		r.caller.Register(jp.FunctionEntry{Name: name, Handler: func(given []any) (any, error) { return f(&r.meter, given) }})
+		r.caller.Register(jp.FunctionEntry{Name: name, Handler: func(given []any) (any, error) { return f(r, given) }})
 	}
+	r.registerOrder()
 	for name, f := range tolls() {
 		for size := range maxToll + 1 {
 			r.caller.Register(jp.FunctionEntry{Name: tollName(name, 1<<size), Handler: func(given []any) (any, error) {
@@ -93,11 +101,13 @@ func tolls() map[string]func(m *meter, list any, weight int) (any, error) {
 	return map[string]func(*meter, any, int) (any, error){payItems: itemsPaid, payFlat: flatPaid, memberValues: valuesPaid}
 }
 
-func inserted() map[string]func(m *meter, given []any) (any, error) {
-	return map[string]func(*meter, []any) (any, error){
-		payList: listPaid, payCompared: comparedPaid, sortKeys: sortedByKeys,
-		maxKeys: func(m *meter, given []any) (any, error) { return bestByKeys(m, "max_by", given, 1) },
-		minKeys: func(m *meter, given []any) (any, error) { return bestByKeys(m, "min_by", given, -1) },
+func inserted() map[string]func(r *run, given []any) (any, error) {
+	return map[string]func(*run, []any) (any, error){
+		payList:     func(r *run, given []any) (any, error) { return listPaid(&r.meter, given) },
+		payCompared: func(r *run, given []any) (any, error) { return comparedPaid(&r.meter, given) },
+		sortKeys:    sortedByKeys,
+		maxKeys:     func(r *run, given []any) (any, error) { return bestByKeys(r, "max_by", given, 1) },
+		minKeys:     func(r *run, given []any) (any, error) { return bestByKeys(r, "min_by", given, -1) },
 	}
 }
 
@@ -173,7 +183,7 @@ func (k keyed) compare(other keyed) int {
 
 // keyedItems pairs items with their keys, which are all numbers or all strings.
 // The price is that of comparing each item times often.
-func keyedItems(m *meter, name string, given []any, times int) ([]keyed, error) {
+func (r *run) keyedItems(name string, given []any, times int) ([]keyed, error) {
 	items, keys := given[0].([]any), given[1].([]any)
 	pairs := make([]keyed, len(items))
 	cost := 0
@@ -193,17 +203,20 @@ func keyedItems(m *meter, name string, given []any, times int) ([]keyed, error) 
 		}
 		cost += valueCost
 	}
-	return pairs, m.take(cost * times)
+	if err := r.meter.take(cost * times); err != nil {
+		return nil, err
+	}
+	return pairs, r.sortable(textsOf(keys))
 }
 
 // sortedByKeys does the work of sort_by. The library's would find each key again
 // for each comparison, and sorts in place, where others look.
-func sortedByKeys(m *meter, given []any) (any, error) {
+func sortedByKeys(r *run, given []any) (any, error) {
 	items := given[0].([]any)
 	if len(items) < 2 {
 		return given[0], nil
 	}
-	pairs, err := keyedItems(m, "sort_by", given, bits.Len(uint(len(items))))
+	pairs, err := r.keyedItems("sort_by", given, bits.Len(uint(len(items))))
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +230,7 @@ func sortedByKeys(m *meter, given []any) (any, error) {
 
 // bestByKeys does the work of max_by (sign 1) and min_by (sign -1): the first of
 // the best.
-func bestByKeys(m *meter, name string, given []any, sign int) (any, error) {
+func bestByKeys(r *run, name string, given []any, sign int) (any, error) {
 	items := given[0].([]any)
 	switch len(items) {
 	case 0:
@@ -225,7 +238,7 @@ func bestByKeys(m *meter, name string, given []any, sign int) (any, error) {
 	case 1:
 		return items[0], nil
 	}
-	pairs, err := keyedItems(m, name, given, 1)
+	pairs, err := r.keyedItems(name, given, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -247,6 +260,9 @@ func weigh(node jp.ASTNode) int {
 		weight += mapCost / valueCost
 	case jp.ASTMultiSelectList, jp.ASTFunctionExpression:
 		weight += 2 + len(node.Children)
+	}
+	if operands, ok := node.Value.(*either); ok {
+		weight += weigh(operands.first) + weigh(operands.second)
 	}
 	if text, ok := node.Value.(string); ok {
 		weight += len(text) / valueCost

@@ -1,10 +1,12 @@
 package jmespath
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +37,13 @@ type Engine struct {
 	options   Options
 	functions map[string]function
 	library   *jp.FunctionCaller
-	runs      sync.Pool // of *run
+	runs      *sync.Pool // of *run
+	// comparators are the marks of comparisons by order.
+	comparators map[any]string
+	// foreign are the members of the data that a statement or an image brings; allForeign:
+	// every one.
+	foreign    []string
+	allForeign bool
 }
 
 // New makes an Engine; it refuses options without a clock or randomness.
@@ -49,10 +57,25 @@ func New(options Options) (*Engine, error) {
 	if options.DefaultRegistry == "" {
 		options.DefaultRegistry = "docker.io"
 	}
-	e := &Engine{options: options, library: jp.NewFunctionCaller()}
+	e := &Engine{options: options, library: jp.NewFunctionCaller(), runs: &sync.Pool{}, comparators: comparators()}
 	e.functions = e.table()
 	e.runs.New = e.newRun
 	return e, nil
+}
+
+// Foreign returns an engine for data that a statement or an image brings, or of which the
+// named members are such data. There, an order over null is indeterminate, too: the author
+// of the data would choose what a comparison drops.
+func (e *Engine) Foreign(names ...string) *Engine {
+	changed := *e
+	changed.allForeign = e.allForeign || len(names) == 0
+	changed.foreign = append(slices.Clone(e.foreign), names...)
+	return &changed
+}
+
+// reads reports whether a query reads foreign data.
+func (e *Engine) reads(r roots) bool {
+	return e.allForeign || len(e.foreign) > 0 && (r.any || slices.ContainsFunc(r.names, func(name string) bool { return slices.Contains(e.foreign, name) }))
 }
 
 // Query is a compiled expression. It is immutable and safe for concurrent use.
@@ -63,8 +86,10 @@ type Query struct {
 	slots  []slot // of the holes, in order; empty for most
 	holes  int
 	pays   bool // it has holes or calls
-	roots  roots
-	simple simple
+	// foreign: it reads data that a statement or an image brings.
+	foreign bool
+	roots   roots
+	simple  simple
 }
 
 // SyntaxError says that an expression cannot be compiled.
@@ -99,11 +124,22 @@ func (e *Engine) Compile(expression string) (*Query, error) {
 // String returns the expression, with holes shown as {{0}}, {{1}}.
 func (q *Query) String() string { return q.source }
 
+// Foreign reports whether the query reads data that a statement or an image brings.
+func (q *Query) Foreign() bool { return q.foreign }
+
+// OnForeign returns the query for foreign data.
+func (q *Query) OnForeign() *Query {
+	changed := *q
+	changed.foreign = true
+	return &changed
+}
+
 // Search evaluates the expression on data, with one value for each hole. The
 // result may share memory with data and holes, which must not be modified.
 // Data is JSON as encoding/json decodes it (see Normalize), the members of which may
 // be Deferred: those that the query reads are found out. A key that is not there is an
-// *UndefinedError; too much work is ErrTooLarge.
+// *UndefinedError; too much work is ErrTooLarge; an order over values that have none is
+// ErrNoOrder.
 func (q *Query) Search(data any, holes ...any) (result any, err error) {
 	if len(holes) != q.holes {
 		return nil, fmt.Errorf("expression %q: want %d values for its holes, got %d", shorten(q.source), q.holes, len(holes))
@@ -161,7 +197,7 @@ func (q *Query) evaluate(data any, holes []any) (any, error) {
 	}
 	r := q.engine.runs.Get().(*run)
 	defer q.engine.runs.Put(r)
-	r.meter = meter{left: maxWork}
+	r.meter, r.foreign = meter{left: maxWork}, q.foreign
 	ast := q.ast
 	if len(q.slots) > 0 {
 		bound, err := q.bind(ast, holes, &r.meter)
@@ -171,8 +207,8 @@ func (q *Query) evaluate(data any, holes []any) (any, error) {
 		ast = bound
 	}
 	result, err := jp.NewInterpreter().Execute(ast, data, jp.WithFunctionCaller(r.caller))
-	if r.meter.over != nil {
-		return nil, r.meter.over
+	if err := cmp.Or(r.meter.over, r.meter.unknown); err != nil {
+		return nil, err
 	}
 	return result, err
 }

@@ -72,10 +72,12 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	if err != nil {
 		return fail(err)
 	}
+	reads := rootsOf(ast) // before calls of ours are put in, which take the data itself
 	if ast, err = e.prepare(ast, 0); err != nil {
 		return fail(err)
 	}
-	query := &Query{engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast), roots: rootsOf(ast), simple: simpleOf(ast)}
+	query := &Query{engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast), roots: reads, simple: simpleOf(ast)}
+	query.foreign = e.reads(reads)
 	return query, nil
 }
 

@@ -38,7 +38,11 @@ func (e *Engine) prepare(node jp.ASTNode, depth int) (jp.ASTNode, error) {
 		}
 		*child = prepared
 	}
-	return pay(node), nil
+	if node.NodeType == jp.ASTFilterProjection {
+		node.Children[2] = condition(node.Children[2])
+	}
+	node, err := e.order(node)
+	return pay(node), err
 }
 
 // checkCall returns which argument of a call is an expression, or -1.

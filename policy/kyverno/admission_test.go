@@ -183,7 +183,7 @@ func TestExceptionScope(t *testing.T) {
 		{"  match:", conditions("request.object.metadata.labels.owner", "bob"), "prod", false, false, "the condition does not hold"},
 		{"  match:", conditions("request.object.metadata.labels.team", "bob"), "prod", false, true, "the condition cannot be asked"},
 		{"  match:", either("1.0.0"), "prod", true, false, "one of two conditions holds"},
-		{"  match:", either("latest"), "prod", false, false, "one of two conditions holds, and the other compares what has no order"},
+		{"  match:", either("{{ request.object.metadata.name }}"), "prod", true, false, "one of two conditions holds, and the other compares what has no order"},
 		{"        namespaces: [prod]", "        namespaceSelector: {matchLabels: {a: b}}", "prod", false, false, "the namespace has no such label"},
 		{"    - resources:", "    - subjects: [{kind: User, name: ann}]\n      resources:", "prod", false, false, "nobody asks, and the exception is for a user"},
 	} {

@@ -227,5 +227,5 @@ func (e exceptionScope) Covers(_ context.Context, s *policy.Subject) (bool, erro
 	if err != nil {
 		return false, field.Below("spec.conditions", err)
 	}
-	return result.Held && result.Unsure() == nil, nil
+	return result.Held, nil
 }

@@ -66,9 +66,10 @@ func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule
 	}
 	r.extractors, err = rule.CompileExtractors(p.options.Engine, doc.ImageExtractors, path+".imageExtractors")
 	errs = append(errs, err)
-	r.preconditions, err = condition.Compile(p.options.Engine, doc.Preconditions)
+	context := p.contextOptions().Reading(doc.Context)
+	r.preconditions, err = condition.Compile(context.Engine, doc.Preconditions)
 	errs = append(errs, field.Below(path+".preconditions", err), document.NeverHolds(doc.Preconditions, path+".preconditions"))
-	r.values, err = rulecontext.Compile(p.contextOptions(), doc.Context, path+".context")
+	r.values, err = rulecontext.Compile(context, doc.Context, path+".context")
 	errs = append(errs, err)
 	r.hasPreconditions = doc.Preconditions != nil
 	r.asks = r.hasPreconditions
@@ -130,9 +131,9 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	if err != nil {
 		return policy.RulePlan{}, err
 	}
-	// Where a precondition is in doubt, the rule is asked: whoever writes the
-	// object must not talk it away.
-	if !result.Held && !result.InDoubt() {
+	// Where the preconditions are indeterminate, the rule is evaluated: the object's author
+	// must not choose that it is not.
+	if !result.Held && !result.Indeterminate {
 		return policy.RulePlan{Skip: "the preconditions are not met: " + result.Words()}, nil
 	}
 	var plan policy.RulePlan

@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -94,8 +95,8 @@ func (r *merging) holds(c condition, members map[string]any) error {
 	}
 	result := r.match(c.pattern, value)
 	switch {
-	case result.Err != nil:
-		return &Error{Path: "/" + jsonvalue.Escape(name), Err: result.Err}
+	case result.Err != nil || result.Doubt != nil:
+		return &Error{Path: "/" + jsonvalue.Escape(name), Err: cmp.Or(result.Err, result.Doubt)}
 	case !result.Held:
 		return &SkippedError{Path: "/" + jsonvalue.Escape(name), Anchor: c.anchor, Err: errors.New(result.Why), global: c.global}
 	}

@@ -208,7 +208,7 @@ func TestMergeOtherKinds(t *testing.T) {
 
 func TestMergeVariables(t *testing.T) {
 	data := variable.Context{"x": "v", "n": 3.0, "nothing": nil, "labels": map[string]any{"a": "b", "$patch": "delete", "(c)": "d", "gone": nil},
-		"list": []any{map[string]any{"name": "new", "image": "i"}}, "name": "one", "pattern": "reg/*",
+		"list": []any{map[string]any{"name": "new", "image": "i"}}, "name": "one", "pattern": "reg/*", "host": "reg",
 		"element": map[string]any{"name": "one", "image": "i"}, "none": map[string]any{}, "nil": []any{}}
 	for _, c := range []struct{ patch, want, reason string }{
 		{`metadata: {labels: {app: "{{x}}"}}`, `[replace /metadata/labels/app "v"]`, "a variable"},
@@ -237,7 +237,9 @@ func TestMergeVariables(t *testing.T) {
 		{`spec: {containers: "{{list}}"}`, `[add /spec/containers/0 {"image":"i","name":"new"}]`, "a list merges as in the policy"},
 		{`metadata: {labels: "{{labels}}"}`, `[add /metadata/labels/$patch "delete"] [add /metadata/labels/(c) "d"] [add /metadata/labels/a "b"]`, "a value has no directives and no anchors"},
 		{`metadata: {annotations: "{{labels}}"}`, `[add /metadata/annotations {"$patch":"delete","(c)":"d","a":"b"}]`, "where nothing is, too"},
-		{`spec: {containers: [{(image): "{{pattern}}", tty: true}]}`, `[add /spec/containers/0/tty true]`, "a pattern"},
+		{`spec: {containers: [{(image): "{{host}}/*", tty: true}]}`, `[add /spec/containers/0/tty true]`, "a pattern"},
+		{`spec: {containers: [{(image): "{{pattern}}", tty: true}]}`, `error patch at /spec/containers/0/image: the comparison is indeterminate`, "a wildcard that a variable brings"},
+		{`spec: {containers: [{(image): "!{{pattern}}", tty: true}]}`, `error patch at /spec/containers/0/image: the comparison is indeterminate`, "or a negated one"},
 		{`metadata: {labels: {app: '\{{x}}'}}`, `[replace /metadata/labels/app "{{x}}"]`, "escaped"},
 		{`metadata: {labels: {app: "{{@}}-{{x}}"}}`, `[replace /metadata/labels/app "web-v"]`, "what is there"},
 		{`metadata: {labels: {app: "{{ to_upper('{{ @ }}') }}"}}`, `[replace /metadata/labels/app "WEB"]`, "in an expression"},

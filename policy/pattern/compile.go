@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/pattern/comparison"
 	"github.com/quaymaster/quaymaster/policy/variable"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
@@ -94,7 +96,7 @@ func (c *compiler) text(s, path string) (node, error) {
 		return nil, err
 	}
 	if !template.Plain() {
-		return c.hole(leafSlot{template: template, path: path}), nil
+		return c.hole(leafSlot{template: template, path: path, whole: template.Outside() == ""}), nil
 	}
 	plain, err := template.Execute(nil)
 	if err != nil {
@@ -231,22 +233,45 @@ type filler struct {
 type leafSlot struct {
 	template *variable.Template
 	path     string
+	whole    bool // nothing is written around the variable
 }
 
 func (s leafSlot) fill(f *filler) (node, error) {
-	value, err := s.template.Execute(f.data)
-	if err != nil {
+	n, err := s.read(f)
+	if failed := (*variable.Error)(nil); errors.As(err, &failed) {
 		return nil, err
 	}
-	n, err := f.read(value, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%s: the value of the variable: %w", s.path, err)
 	}
 	return n, nil
 }
 
-// read makes a pattern of data. Its keys are names: who writes data must not
-// write anchors, which could take a rule back.
+func (s leafSlot) read(f *filler) (node, error) {
+	if s.whole {
+		value, err := s.template.Execute(f.data)
+		if err != nil {
+			return nil, err
+		}
+		return f.read(value, 0)
+	}
+	pieces, err := s.template.Pieces(f.data)
+	if err != nil {
+		return nil, err
+	}
+	var filled strings.Builder
+	for _, piece := range pieces {
+		if piece.Brought {
+			piece.Text = comparison.Brought(piece.Text)
+		}
+		filled.WriteString(piece.Text)
+	}
+	return newFilled(filled.String())
+}
+
+// read makes a pattern of data: its lists and objects are those of a pattern, its keys names
+// and its texts plain. The author of data must not write anchors, which could take a rule
+// back, nor operators.
 func (f *filler) read(value any, depth int) (node, error) {
 	if f.nodes++; f.nodes > maxNodes {
 		return nil, fmt.Errorf("the number of values %w of %d", jmespath.ErrTooLarge, maxNodes)
@@ -275,8 +300,26 @@ func (f *filler) read(value any, depth int) (node, error) {
 			l.items[i] = n
 		}
 		return l, nil
+	case string:
+		return newFilled(comparison.Brought(v))
 	}
-	return newLeaf(value)
+	return newFilled(value)
+}
+
+// name fills in the key. A wildcard stands for other keys only if the policy spells it out.
+func (m member) name(data variable.Context, tags bool) (string, error) {
+	pieces, err := m.key.Pieces(data)
+	if err != nil {
+		return "", err
+	}
+	var name strings.Builder
+	for _, piece := range pieces {
+		if tags && piece.Brought && wildcard.Contains(piece.Text) {
+			return "", refuse(m.path, "a variable brings a wildcard into the key: %s", shorten(piece.Text))
+		}
+		name.WriteString(piece.Text)
+	}
+	return name.String(), nil
 }
 
 // objectSlot is an object with variables in its keys.
@@ -289,12 +332,11 @@ func (s objectSlot) fill(f *filler) (node, error) {
 	entries := make([]entry, 0, len(s.members))
 	sources := make(map[string]bool, len(s.members))
 	for _, m := range s.members {
-		name, err := m.key.Execute(f.data)
-		if err != nil {
+		e := m.entry
+		var err error
+		if e.key, err = m.name(f.data, s.tags); err != nil {
 			return nil, err
 		}
-		e := m.entry
-		e.key = jmespath.Text(name)
 		e.wild = s.tags && wildcard.Contains(e.key)
 		if !m.key.Plain() {
 			e.source = e.anchor.write(e.key)

@@ -17,7 +17,7 @@ func ExamplePattern_Match() {
 		return
 	}
 	p, err := pattern.Compile(engine, map[string]any{"spec": map[string]any{"containers": []any{
-		map[string]any{"(image)": "{{ registries }}", "resources": map[string]any{"limits": map[string]any{"memory": "<=1Gi"}}},
+		map[string]any{"(image)": "{{ registry }}/* | quay.io/*", "resources": map[string]any{"limits": map[string]any{"memory": "<=1Gi"}}},
 	}}})
 	if err != nil {
 		fmt.Println(err)
@@ -26,7 +26,7 @@ func ExamplePattern_Match() {
 	container := func(image, memory string) any {
 		return map[string]any{"image": image, "resources": map[string]any{"limits": map[string]any{"memory": memory}}}
 	}
-	r := p.Match(variable.Context{"registries": "ghcr.io/* | quay.io/*"}, map[string]any{"spec": map[string]any{"containers": []any{
+	r := p.Match(variable.Context{"registry": "ghcr.io"}, map[string]any{"spec": map[string]any{"containers": []any{
 		container("docker.io/library/nginx", "8Gi"), container("ghcr.io/example/app", "2Gi"),
 	}}})
 	fmt.Println(r.Held, r.Path, r.Why)

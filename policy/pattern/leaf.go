@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/quaymaster/quaymaster/policy/jmespath"
@@ -13,6 +14,15 @@ type leaf struct{ *comparison.Comparison }
 
 func newLeaf(pattern any) (node, error) {
 	c, err := comparison.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return leaf{c}, nil
+}
+
+// newFilled is newLeaf for a pattern in which parts are comparison.Brought.
+func newFilled(pattern any) (node, error) {
+	c, err := comparison.CompileFilled(pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +44,10 @@ func (l leaf) match(r *run, value any) verdict {
 
 func (l leaf) one(r *run, value any) verdict {
 	switch ok, err := l.Holds(&r.budget, value); {
+	case errors.Is(err, comparison.ErrIndeterminate):
+		v := fail(source(l.Source()), value)
+		v.why.doubt = err
+		return v
 	case err != nil:
 		return breaks(err)
 	case !ok:

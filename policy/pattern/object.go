@@ -138,7 +138,7 @@ func (e *entry) condition(r *run, members map[string]any) verdict {
 }
 
 func (e *entry) any(r *run, members map[string]any, otherwise kind) verdict {
-	var v verdict
+	var v, doubtful verdict
 	if !e.wild {
 		v = e.valueAt(r, members, e.key)
 	} else {
@@ -146,7 +146,17 @@ func (e *entry) any(r *run, members map[string]any, otherwise kind) verdict {
 			if v = e.valueAt(r, members, key); v.kind == held || v.kind == broken {
 				break
 			}
+			if v.doubt() != nil {
+				doubtful = v
+			}
 		}
+	}
+	if v.kind == failed && v.doubt() == nil && doubtful.doubt() != nil {
+		v = doubtful
+	}
+	if doubt := v.doubt(); doubt != nil {
+		// A condition that does not hold takes the rule away, so that one in doubt does not.
+		v.kind, v.why.err = broken, doubt
 	}
 	if v.kind != held && v.kind != broken {
 		v.kind, v.why.anchor = otherwise, e.source

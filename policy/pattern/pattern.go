@@ -28,8 +28,12 @@ type Result struct {
 	// Why says what was expected and what was found, for a person. It shows
 	// values of the object.
 	Why string
-	// Err says that the pattern could not be evaluated: a variable is undefined
-	// (*variable.Error), or a bound is exceeded (jmespath.ErrTooLarge).
+	// Doubt is the reason why a failure may be none in another reading of the data; nil for
+	// a certain failure.
+	Doubt error
+	// Err is the reason why the pattern cannot be evaluated: a variable is undefined
+	// (*variable.Error), a bound is exceeded (jmespath.ErrTooLarge), or a condition is
+	// indeterminate (comparison.ErrIndeterminate).
 	Err error
 }
 
@@ -84,7 +88,7 @@ func result(v verdict) Result {
 		path := v.why.path()
 		return Result{Path: path, Err: fmt.Errorf("%s: %w", path, v.why.err)}
 	case failed:
-		return Result{Path: v.why.path(), Why: v.why.String()}
+		return Result{Path: v.why.path(), Why: v.why.String(), Doubt: v.why.doubt}
 	}
 	return Result{Skip: true, Path: v.why.path(), Why: v.why.String()}
 }

@@ -24,10 +24,11 @@ var data = variable.Context{
 
 func TestVariables(t *testing.T) {
 	for _, row := range []row{
-		{`{"a": "{{ allowed }}"}`, `{"a": "bcd"}`, "held", "", "what a variable brings is read as a pattern"},
-		{`{"a": "{{ allowed }}"}`, `{"a": "cd"}`, "fail", "/a/", "which does not match"},
-		{`{"a": "!{{ allowed }}"}`, `{"a": "cd"}`, "held", "", "which makes !a* | b*"},
-		{`{"a": "!{{ allowed }}"}`, `{"a": "ab"}`, "fail", "/a/", "which makes !a* | b*"},
+		{`{"a": "{{ allowed }}"}`, `{"a": "bcd"}`, "fail", "/a/", "what a variable brings is plain text"},
+		{`{"a": "{{ allowed }}"}`, `{"a": "a* | b*"}`, "held", "", "to the letter"},
+		{`{"a": "{{ allowed }}"}`, `{"a": "cd"}`, "fail", "/a/", "another text"},
+		{`{"a": "!{{ allowed }}"}`, `{"a": "cd"}`, "held", "", "not this text, in either reading"},
+		{`{"a": "!{{ allowed }}"}`, `{"a": "ab"}`, "fail", "/a/", "not this text, and a* in the other reading"},
 		{`{"a": "<={{ limit.max }}"}`, `{"a": "512Mi"}`, "held", "", "in an operator"},
 		{`{"a": "<={{ limit.max }}"}`, `{"a": "2Gi"}`, "fail", "/a/", "too much"},
 		{`{"a": "{{ limit.count }}"}`, `{"a": 3}`, "held", "", "a number"},
@@ -36,9 +37,10 @@ func TestVariables(t *testing.T) {
 		{`{"a": "{{ limit.on }}"}`, `{"a": "true"}`, "fail", "/a/", "is not a string"},
 		{`{"a": "{{ limit.none }}"}`, `{}`, "held", "", "null"},
 		{`{"a": "{{ limit.none }}"}`, `{"a": "x"}`, "fail", "/a/", "is not a text"},
-		{`{"a": "{{ names }}"}`, `{"a": ["x1", "x2"]}`, "held", "", "a list"},
+		{`{"a": "{{ names }}"}`, `{"a": ["x1", "x2"]}`, "fail", "/a/", "a list of plain texts"},
+		{`{"a": "{{ names }}"}`, `{"a": ["x*", "x*"]}`, "held", "", "to the letter"},
 		{`{"a": "{{ names }}"}`, `{"a": ["x1", "y"]}`, "fail", "/a/", "one does not match"},
-		{`{"a": ["{{ names }}"]}`, `{"a": [["x1"]]}`, "held", "", "a list in a list"},
+		{`{"a": ["{{ names }}"]}`, `{"a": [["x*"]]}`, "held", "", "a list in a list"},
 		{`{"a": ["{{ names }}"]}`, `{"a": ["x1"]}`, "fail", "/a/0/", "wants one"},
 		{`{"a": "{{ limit }}"}`, `{"a": {"max": "1024Mi", "count": 3, "on": true, "more": 1}}`, "held", "", "an object"},
 		{`{"a": "{{ limit }}"}`, `{"a": {"max": "1025Mi", "count": 3, "on": true}}`, "fail", "/a/max/", "one value differs"},
@@ -48,17 +50,21 @@ func TestVariables(t *testing.T) {
 		{`{"o": "{{ hostile }}"}`, `{"o": {"(a)": "x", "b": "y"}}`, "held", "", "its keys are names"},
 		{`{"a": "{{ text }}"}`, `{"a": "{{ allowed }} $(/a)"}`, "held", "", "nor variables or references"},
 		{`{"a": "{{ text }}"}`, `{"a": "a"}`, "fail", "/a/", "nor variables or references"},
-		{`{"a": "{{ star }}"}`, `{"a": {}}`, "held", "", "a star is a star"},
-		{`{"a": "{{ star }}"}`, `{}`, "fail", "/", "a star is a star"},
+		{`{"a": "{{ star }}"}`, `{"a": {}}`, "fail", "/a/", "a star is a text"},
+		{`{"a": "{{ star }}"}`, `{"a": "*"}`, "held", "", "this one"},
+		{`{"a": "{{ star }}"}`, `{}`, "fail", "/a/", "a star is a text"},
 		{`{"{{ limit.max }}": "x"}`, `{"1Gi": "x"}`, "held", "", "in a key"},
 		{`{"{{ limit.max }}": "x"}`, `{"1Gi": "y"}`, "fail", "/1Gi/", "with another value"},
 		{`{"=(k-{{ limit.max }})": "x"}`, `{}`, "held", "", "in a key with an anchor"},
 		{`{"=(k-{{ limit.max }})": "x"}`, `{"k-1Gi": "y"}`, "fail", "/k-1Gi/", "with another value"},
 		{`{"{{ anchor }}": "x", "b": "y"}`, `{"a": "z", "b": "n"}`, "fail", "/(a)/", "no anchor comes into a key"},
 		{`{"{{ anchor }}": "x", "b": "y"}`, `{"(a)": "x", "b": "y"}`, "held", "", "it is the name"},
-		{`{"metadata": {"labels": {"{{ label }}": "x"}}}`, `{"metadata": {"labels": {"team/a": "x"}}}`, "held", "", "a wildcard in a key"},
-		{`{"metadata": {"labels": {"{{ label }}": "x"}}}`, `{"metadata": {"labels": {"team/a": "x", "team/b": "y"}}}`, "fail", "/metadata/labels/team/b/", "stands for all"},
-		{`{"{{ limit.max }}": {"{{ limit.count }}": "{{ allowed }}"}}`, `{"1Gi": {"3": "a"}}`, "held", "", "keys in keys"},
+		{`{"metadata": {"labels": {"{{ label }}": "x"}}}`, `{"metadata": {"labels": {"team/a": "x"}}}`, "error", "", "a wildcard comes into no key"},
+		{`{"metadata": {"labels": {"{{ limit.max }}/*": "x"}}}`, `{"metadata": {"labels": {"1Gi/a": "x"}}}`, "held", "", "the policy's own wildcard beside it"},
+		{`{"metadata": {"labels": {"{{ limit.max }}/*": "x"}}}`, `{"metadata": {"labels": {"1Gi/a": "x", "1Gi/b": "y"}}}`, "fail", "/metadata/labels/1Gi/b/", "stands for all"},
+		{`{"metadata": {"labels": {"X({{ label }})": null}}}`, `{"metadata": {"labels": {"team/a": "x"}}}`, "error", "", "nor into one that is not to be there"},
+		{`{"{{ label }}": "x"}`, `{"team/*": "x"}`, "held", "", "elsewhere it is a name"},
+		{`{"{{ limit.max }}": {"{{ limit.count }}": "{{ allowed }}"}}`, `{"1Gi": {"3": "a* | b*"}}`, "held", "", "keys in keys"},
 		{`{"{{ limit.max }}": {"{{ limit.count }}": "{{ allowed }}"}}`, `{"1Gi": {"3": "c"}}`, "fail", "/1Gi/3/", "with another value"},
 		{`{"a": "\\{{ allowed }}"}`, `{"a": "{{ allowed }}"}`, "held", "", "escaped"},
 		{`{"a": "\\{{ allowed }}"}`, `{"a": "a"}`, "fail", "/a/", "escaped"},
@@ -117,7 +123,7 @@ func TestReferences(t *testing.T) {
 		{`{"a": ["$(/b)"], "b": "x"}`, `{"a": ["x"], "b": "x"}`, "held", "", "in a list"},
 		{`{"a": ["$(/b)"], "b": "x"}`, `{"a": ["y"], "b": "x"}`, "fail", "/a/", "in a list"},
 	})
-	r := compile(t, `{"a": "$(/b)", "b": "{{ allowed }}"}`).Match(data, decode(t, `{"a": "a1", "b": "b1"}`))
+	r := compile(t, `{"a": "$(/b)", "b": "{{ allowed }}"}`).Match(data, decode(t, `{"a": "a* | b*", "b": "a* | b*"}`))
 	if !r.Held {
 		t.Errorf("a reference to a variable: %#v", r)
 	}

@@ -41,10 +41,19 @@ type reason struct {
 	got    any
 	absent bool // got is not null but not there
 	err    error
+	doubt  error // of a failure: in another reading it would hold
 }
 
 func fail(want string, got any) verdict {
 	return verdict{failed, &reason{want: want, got: got}}
+}
+
+// doubt returns why a failure may be none; nil for a certain one.
+func (v verdict) doubt() error {
+	if v.kind != failed {
+		return nil
+	}
+	return v.why.doubt
 }
 
 func breaks(err error) verdict { return verdict{broken, &reason{err: err}} }

@@ -97,6 +97,13 @@ func (t *Template) Reads() ([]string, bool) {
 	return r.sorted()
 }
 
+// Foreign reports whether the template reads data that a statement or an image brings (see
+// jmespath.Engine.Foreign).
+func (t *Template) Foreign() bool { return foreign([]node{t.root}) }
+
+// Foreign reports the same of an expression.
+func (e *Expression) Foreign() bool { return foreign([]node{e.variable}) }
+
 // Reads returns which members of the context the expression reads, and false if it may
 // read any. On says that it is evaluated on other data, so that the variables in it
 // alone read the context.

@@ -109,6 +109,9 @@ func (p *parser) compile(start int, pieces []jmespath.Piece, holes []node) (node
 	if err != nil {
 		return nil, fmt.Errorf("variable {{%s}}: %w", source, err)
 	}
+	if foreign(holes) {
+		query = query.OnForeign()
+	}
 	return variable{query: query, holes: holes, source: source, path: p.path}, nil
 }
 

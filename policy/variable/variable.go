@@ -160,6 +160,16 @@ type node interface {
 type reading struct {
 	names []string
 	any   bool
+	// foreign: one of them is what a statement or an image brings.
+	foreign bool
+}
+
+func foreign(nodes []node) bool {
+	var r reading
+	for _, n := range nodes {
+		n.reads(&r)
+	}
+	return r.foreign
 }
 
 func (r *reading) sorted() ([]string, bool) {
@@ -268,7 +278,7 @@ func (v variable) reads(r *reading) {
 		hole.reads(r)
 	}
 	names, all := v.query.Roots()
-	r.names, r.any = append(r.names, names...), r.any || !all
+	r.names, r.any, r.foreign = append(r.names, names...), r.any || !all, r.foreign || v.query.Foreign()
 }
 
 func (v variable) execute(ctx Context) (any, error) { return v.on(map[string]any(ctx), ctx) }

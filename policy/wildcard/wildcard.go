@@ -39,6 +39,32 @@ func Match(pattern, text string) bool {
 	}
 }
 
+// Overlap reports whether there is a text that two patterns match. It takes time in the
+// product of their lengths.
+func Overlap(a, b string) bool {
+	x, y := []rune(a), []rune(b)
+	// reachable[j] reports whether the rest of x from i and the rest of y from j overlap.
+	reachable, below := make([]bool, len(y)+1), make([]bool, len(y)+1)
+	for i := len(x); i >= 0; i-- {
+		for j := len(y); j >= 0; j-- {
+			switch {
+			case i == len(x) && j == len(y):
+				reachable[j] = true
+			case i < len(x) && x[i] == '*':
+				reachable[j] = below[j] || j < len(y) && reachable[j+1]
+			case j < len(y) && y[j] == '*':
+				reachable[j] = reachable[j+1] || i < len(x) && below[j]
+			case i == len(x) || j == len(y):
+				reachable[j] = false
+			default:
+				reachable[j] = (x[i] == y[j] || x[i] == '?' || y[j] == '?') && below[j+1]
+			}
+		}
+		reachable, below = below, reachable
+	}
+	return below[0]
+}
+
 // Any reports whether one of the patterns matches text.
 func Any(patterns []string, text string) bool {
 	for _, pattern := range patterns {

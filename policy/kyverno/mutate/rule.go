@@ -68,6 +68,7 @@ func Compile(options rule.Options, raw json.RawMessage, path string) (*Rule, err
 	case len(doc.Mutate.Targets) > 0:
 		return nil, field.Fail(path+".mutate.targets", "belong to a rule that changes objects which are there already")
 	}
+	options.Context = options.Context.Reading(doc.Context)
 	options.Plain = doc.Mutate.ForEach == nil && rule.Plain(raw)
 	head, err := rule.Compile(options, doc.Document, path)
 	if err != nil {
@@ -88,7 +89,7 @@ func (r *Rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 	if about.Subject.Object.IsZero() {
 		return policy.Mutated{} // nothing to change at a deletion
 	}
-	data, answer := r.head.Ask(ctx, about)
+	data, answer, doubt := r.head.Ask(ctx, about)
 	if answer != nil {
 		return policy.Mutated{Result: answer.Result, Reasons: answer.Reasons}
 	}
@@ -102,6 +103,8 @@ func (r *Rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 		answer = rule.Undecided(err)
 	case same(object, changed):
 		answer = rule.Skip("no patches applied")
+	case doubt != nil:
+		answer = rule.Undecided(doubt) // changed in one reading and not in another
 	default:
 		return policy.Mutated{Result: policy.Pass, Object: changed, Properties: r.head.Properties()}
 	}
@@ -231,6 +234,7 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	l.list, errs[1] = variable.CompileExpression(c.options.Engine, doc.List, "")
 	errs[1] = field.Below(path+".list", errs[1])
 	number := strconv.Itoa(nesting)
+	c.options = c.options.ReadingElements(l.list, "element", "element"+number).Reading(doc.Context)
 	c.known = append(slices.Clone(c.known), "element"+number, "elementIndex"+number)
 	l.entries, errs[2] = rulecontext.Compile(c.options, doc.Context, path+".context", c.known...)
 	c.known = append(c.known, l.entries.Names()...)
@@ -325,18 +329,28 @@ func (l *loop) apply(ctx context.Context, data variable.Context, object map[stri
 }
 
 // element applies the patch for one element, unless its preconditions or the anchors of
-// the patch say that it is not for it.
+// the patch leave the element alone. Where the preconditions are indeterminate, a patch that
+// changes something is an error.
 func (l *loop) element(ctx context.Context, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
+	var doubt error
 	if l.preconditions != nil {
-		// A change is made only where it is certain that it is wanted.
 		result, err := l.preconditions.Evaluate(data)
 		if err != nil {
 			return nil, field.Below(l.path+".preconditions", err)
 		}
-		if !result.Held {
+		if !result.Held && !result.Indeterminate {
 			return object, nil
 		}
+		doubt = field.Below(l.path+".preconditions", result.Cause())
 	}
+	changed, err := l.change(ctx, data, object, room)
+	if doubt != nil && (err != nil || !same(object, changed)) {
+		return nil, doubt
+	}
+	return changed, err
+}
+
+func (l *loop) change(ctx context.Context, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
 	if l.patch == nil {
 		return applyLoops(ctx, l.loops, data, object, room)
 	}

@@ -76,7 +76,7 @@ func TestPlain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, answer := head.Ask(t.Context(), policy.Case{Subject: &policy.Subject{Version: "v1", Kind: "Pod", Name: c.name, Operation: "CREATE", Object: labelled("")}})
+		data, answer, _ := head.Ask(t.Context(), policy.Case{Subject: &policy.Subject{Version: "v1", Kind: "Pod", Name: c.name, Operation: "CREATE", Object: labelled("")}})
 		got := policy.Result("")
 		if answer != nil {
 			got = answer.Result
@@ -97,7 +97,7 @@ func TestBackground(t *testing.T) {
 		user policy.User
 		asks bool
 	}{{policy.User{}, true}, {policy.User{Name: "ann"}, false}, {policy.User{Groups: []string{"dev"}}, false}} {
-		_, answer := head.Ask(t.Context(), policy.Case{Subject: &policy.Subject{Version: "v1", Kind: "Pod", Operation: "CREATE", User: c.user, Object: labelled("")}})
+		_, answer, _ := head.Ask(t.Context(), policy.Case{Subject: &policy.Subject{Version: "v1", Kind: "Pod", Operation: "CREATE", User: c.user, Object: labelled("")}})
 		if (answer == nil) != c.asks {
 			t.Errorf("%+v: the rule is asked: %t", c.user, answer == nil)
 		}
@@ -110,7 +110,7 @@ func TestWithoutFinder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, answer := head.Ask(t.Context(), policy.Case{Subject: &policy.Subject{Version: "v1", Kind: "Pod", Operation: "CREATE", Object: labelled("")}})
+	data, answer, _ := head.Ask(t.Context(), policy.Case{Subject: &policy.Subject{Version: "v1", Kind: "Pod", Operation: "CREATE", Object: labelled("")}})
 	read, err := variable.Compile(newEngine(t), "{{ images }}")
 	if err != nil || answer != nil {
 		t.Fatal(err, answer)

@@ -87,6 +87,7 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 	if !options.OldForm && (doc.Match.OldForm() || doc.Exclude != nil && doc.Exclude.OldForm()) {
 		errs = append(errs, field.Fail(path+".match", "the old form without any and all is not part of this version: write any or all"))
 	}
+	options.Context = options.Context.Reading(doc.Context)
 	h.entries, err = rulecontext.Compile(options.Context, doc.Context, path+".context")
 	errs = append(errs, err)
 	h.extractors, err = CompileExtractors(options.Context.Engine, doc.ImageExtractors, path+".imageExtractors")
@@ -157,33 +158,35 @@ func ReasonOf(err error) policy.Reason {
 	return policy.Reason{Code: policy.PolicyError, Message: err.Error()}
 }
 
-// Ask asks whether the rule applies. The answer is nil if it does, and then the
-// context is what its expressions are evaluated on, nil in a rule that is Plain.
-func (h *Head) Ask(ctx context.Context, about policy.Case) (variable.Context, *Answer) {
+// Ask evaluates whether the rule applies. The answer is nil if it does or may, and then the
+// context is what its expressions are evaluated on, nil in a rule that is Plain. An error
+// is the reason why its preconditions are indeterminate: what the rule does or refuses is
+// then in doubt, and what it accepts is not.
+func (h *Head) Ask(ctx context.Context, about policy.Case) (variable.Context, *Answer, error) {
 	s := about.Subject
 	if s.Document || h.background && askedAtAdmission(s) {
-		return nil, &Answer{}
+		return nil, &Answer{}, nil
 	}
 	applies, err := h.Applies(s)
 	if err != nil {
-		return nil, Undecided(field.Below(h.path, err))
+		return nil, Undecided(field.Below(h.path, err)), nil
 	}
 	if !applies {
-		return nil, &Answer{}
+		return nil, &Answer{}, nil
 	}
 	if h.gate != nil {
 		switch opens, err := h.gate.Opens(ctx, s); {
 		case err != nil:
-			return nil, Undecided(err)
+			return nil, Undecided(err), nil
 		case !opens:
-			return nil, &Answer{}
+			return nil, &Answer{}, nil
 		}
 	}
 	if s.Bare {
-		return nil, Undecided(field.Below(h.path, match.Unknown("the object")))
+		return nil, Undecided(field.Below(h.path, match.Unknown("the object"))), nil
 	}
 	if h.plain && h.preconditions == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	data := h.entries.Context(ctx, rulecontext.Source{Subject: s, Images: func() ([]policy.Image, error) {
 		if about.Find == nil {
@@ -191,23 +194,25 @@ func (h *Head) Ask(ctx context.Context, about policy.Case) (variable.Context, *A
 		}
 		return about.Find(h.extractors[s.Kind])
 	}})
-	return data, Met(h.preconditions, data, h.path+".preconditions")
+	answer, doubt := Met(h.preconditions, data, h.path+".preconditions")
+	return data, answer, doubt
 }
 
-// Met asks preconditions, of which nil hold. Where one is in doubt, the rule is asked:
-// whoever writes the object must not talk it away.
-func Met(preconditions *condition.Conditions, data variable.Context, path string) *Answer {
+// Met evaluates preconditions, of which nil hold. The answer is nil if they hold or are
+// indeterminate: the object's author must not choose that the rule is skipped. An error is
+// the reason why they are indeterminate.
+func Met(preconditions *condition.Conditions, data variable.Context, path string) (*Answer, error) {
 	if preconditions == nil {
-		return nil
+		return nil, nil
 	}
 	result, err := preconditions.Evaluate(data)
 	switch {
 	case err != nil:
-		return Undecided(field.Below(path, err))
-	case !result.Held && !result.InDoubt():
-		return Skip("preconditions not met: " + result.Words())
+		return Undecided(field.Below(path, err)), nil
+	case !result.Held && !result.Indeterminate:
+		return Skip("preconditions not met: " + result.Words()), nil
 	}
-	return nil
+	return nil, field.Below(path, result.Cause())
 }
 
 // Applies reports whether match and exclude select the object, or what it was before.

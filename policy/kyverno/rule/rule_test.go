@@ -88,7 +88,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 			continue
 		}
-		data, answer := head.Ask(t.Context(), policy.Case{Subject: pod(c.change)})
+		data, answer, _ := head.Ask(t.Context(), policy.Case{Subject: pod(c.change)})
 		got, said := policy.Result("applies"), ""
 		if answer != nil {
 			if got = answer.Result; len(answer.Reasons) > 0 {
@@ -125,7 +125,7 @@ func TestImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	looked := 0
-	data, answer := head.Ask(t.Context(), policy.Case{
+	data, answer, _ := head.Ask(t.Context(), policy.Case{
 		Subject: &policy.Subject{Kind: "Task", Operation: "CREATE", Object: policy.ContentOf(map[string]any{})},
 		Find: func(extractors []policy.Extractor) ([]policy.Image, error) {
 			looked++

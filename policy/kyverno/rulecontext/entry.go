@@ -82,7 +82,7 @@ func Compile(options Options, list []Document, path string, known ...string) (En
 		return Entries{}, field.Fail(path, "the number of entries %w of %d", jmespath.ErrTooLarge, maxEntries)
 	}
 	var out Entries
-	c := compiler{options}
+	c := compiler{options.Reading(list)}
 	var errs []error
 	for i, doc := range list {
 		place := path + "[" + strconv.Itoa(i) + "]"

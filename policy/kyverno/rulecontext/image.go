@@ -29,7 +29,9 @@ func (c compiler) image(doc *imageDocument, path string) (loader, error) {
 	d := &imageData{images: c.Images}
 	var errs [3]error
 	d.reference, errs[0] = c.template(doc.Reference, path+".reference")
-	d.expression, errs[1] = c.expression(doc.JMESPath, path+".jmesPath")
+	ofImages := c
+	ofImages.Engine = c.Engine.Foreign() // it is evaluated on what the image brings
+	d.expression, errs[1] = ofImages.expression(doc.JMESPath, path+".jmesPath")
 	d.credentials, errs[2] = c.credentials(doc.ImageRegistryCredentials, path+".imageRegistryCredentials")
 	return d, errors.Join(errs[:]...)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// denial denies where its conditions hold; without any, always.
+// denial denies where its conditions hold; without any, always. Where they are
+// indeterminate, so is the rule.
 type denial struct {
 	path       string
 	conditions *condition.Conditions
@@ -22,7 +23,7 @@ func (c compiler) deny(doc *deny, path string) (checker, error) {
 			return nil, err
 		}
 	}
-	conditions, err := condition.Compile(c.context().Engine, doc.Conditions)
+	conditions, err := condition.CompileDeny(c.context().Engine, doc.Conditions)
 	if err != nil {
 		return nil, field.Below(path+".conditions", err)
 	}
@@ -34,7 +35,9 @@ func (d *denial) check(q *question, data variable.Context) outcome {
 	switch {
 	case err != nil:
 		return undecided(d.path, err)
-	case !result.Held && !result.InDoubt():
+	case result.Indeterminate:
+		return undecided(d.path, result.Cause())
+	case !result.Held:
 		return passed()
 	}
 	var own []string

@@ -55,6 +55,7 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	l.list, errs[0] = variable.CompileExpression(c.context().Engine, doc.List, "")
 	errs[0] = field.Below(path+".list", errs[0])
 	number := strconv.Itoa(nesting)
+	c.Rule.Context = c.context().ReadingElements(l.list, "element", "element"+number).Reading(doc.Context)
 	c.known = append(slices.Clone(c.known), "element"+number, "elementIndex"+number)
 	l.entries, errs[1] = rulecontext.Compile(c.context(), doc.Context, path+".context", c.known...)
 	c.known = append(c.known, l.entries.Names()...)
@@ -149,7 +150,8 @@ func (l *loop) element(q *question, inner, outer variable.Context, element any, 
 	clear(inner)
 	rulecontext.Element(inner, outer, element, i, l.nesting)
 	l.entries.Add(q.ctx, inner)
-	if answer := rule.Met(l.preconditions, inner, l.path+".preconditions"); answer != nil {
+	answer, doubt := rule.Met(l.preconditions, inner, l.path+".preconditions")
+	if answer != nil {
 		return answered(answer), nil
 	}
 	_, isObject := element.(map[string]any)
@@ -161,5 +163,5 @@ func (l *loop) element(q *question, inner, outer variable.Context, element any, 
 	case isObject:
 		asked.element, asked.scoped = element, true
 	}
-	return l.check.check(&asked, inner), nil
+	return l.check.check(&asked, inner).where(doubt), nil
 }

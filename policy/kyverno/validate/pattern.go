@@ -91,13 +91,17 @@ func (s *several) check(q *question, data variable.Context) outcome {
 		return outcome{}
 	}
 	var failures, skips, found []string
+	var unknown *outcome
 	for i, p := range s.patterns {
 		r := p.Match(data, looked)
 		switch {
 		case r.Held:
 			return passed()
 		case r.Err != nil:
-			return undecided(s.path+"["+strconv.Itoa(i)+"]", r.Err)
+			if unknown == nil {
+				one := undecided(s.path+"["+strconv.Itoa(i)+"]", r.Err)
+				unknown = &one
+			}
 		case r.Skip:
 			skips = append(skips, fmt.Sprintf("rule %s[%d] skipped: %s", q.rule.Name(), i, at(r)))
 		case r.Path == "":
@@ -106,7 +110,10 @@ func (s *several) check(q *question, data variable.Context) outcome {
 			failures, found = append(failures, fmt.Sprintf("rule %s[%d] failed at path %s", q.rule.Name(), i, r.Path)), append(found, r.Path+": "+r.Why)
 		}
 	}
-	if len(failures) == 0 {
+	switch {
+	case unknown != nil:
+		return *unknown // of the others none holds
+	case len(failures) == 0:
 		return answered(rule.Skip(strings.Join(skips, " ")))
 	}
 	return outcome{result: policy.Fail, reasons: []policy.Reason{{

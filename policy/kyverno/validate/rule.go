@@ -86,6 +86,15 @@ func undecided(path string, err error) outcome {
 	return answered(rule.Undecided(field.Below(path, err)))
 }
 
+// where returns the outcome of a check whose preconditions are indeterminate for the reason
+// that doubt is; nil for none. A failure is then indeterminate, too.
+func (o outcome) where(doubt error) outcome {
+	if doubt != nil && o.result == policy.Fail {
+		o.result, o.reasons = policy.Undecided, append([]policy.Reason{rule.ReasonOf(doubt)}, o.reasons...)
+	}
+	return o
+}
+
 // Compile reads a rule, JSON that is an object. Path is where it stands, for errors,
 // which are about fields.
 func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
@@ -98,6 +107,7 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	}
 	v, place := doc.Validate, path+".validate"
 	options.Rule.Operations = v.operations()
+	options.Rule.Context = options.Rule.Context.Reading(doc.Context)
 	options.Rule.Plain = (v.Pattern != nil || v.AnyPattern != nil || v.PodSecurity != nil) && rule.Plain(raw)
 	var errs []error
 	head, err := rule.Compile(options.Rule, doc.Document, path)
@@ -185,11 +195,11 @@ func (r *Rule) properties(found outcome) map[string]string {
 
 // ask asks the rule about the object as it is in a case.
 func (r *Rule) ask(ctx context.Context, about policy.Case) outcome {
-	data, answer := r.head.Ask(ctx, about)
+	data, answer, doubt := r.head.Ask(ctx, about)
 	if answer != nil {
 		return answered(answer)
 	}
-	return r.check.check(&question{ctx: ctx, rule: r, about: about}, data)
+	return r.check.check(&question{ctx: ctx, rule: r, about: about}, data).where(doubt)
 }
 
 // failedBefore reports whether the object violated the rule before an update: as if it

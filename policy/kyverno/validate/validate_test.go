@@ -137,7 +137,7 @@ func TestValidate(t *testing.T) {
 		{"validate: {anyPattern: [{metadata: {name: '{{request.object.none}}'}}]}", two, policy.Undecided, "validate.anyPattern[0]: ", "a variable that is not there, in one of several"},
 
 		{"validate: {deny: {}}", two, policy.Fail, "validation error: rule r failed", "always"},
-		{"validate: {deny: {conditions: {any: [{key: 2h, operator: AnyIn, value: 1h-5Gi}]}}}", two, policy.Fail, "", "a condition that holds in one reading and not in another"},
+		{"validate: {deny: {conditions: {any: [{key: 2h, operator: AnyIn, value: 1h-5Gi}]}}}", two, policy.Undecided, "the condition is indeterminate", "a condition that holds in one reading and not in another"},
 		{"validate: {message: 'no {{request.name}}', deny: {conditions: {any: [{key: '{{request.name}}', operator: Equals, value: web}]}}}", two, policy.Fail, "no web", "a condition that holds"},
 		{"validate: {message: nay, deny: {conditions: {any: [{key: '{{request.name}}', operator: Equals, value: other}]}}}", two, policy.Pass, "", "a condition that does not"},
 		{"validate: {message: nay, deny: {conditions: {all: [{key: a, operator: Equals, value: a, message: its own}]}}}", two, policy.Fail, "nay; its own", "the condition's message"},

@@ -65,8 +65,11 @@ func (c predicateCondition) Holds(data any) (bool, string, error) {
 		return false, "", err
 	}
 	result, err := c.conditions.Evaluate(merge(predicate, base))
+	if err == nil {
+		err = result.Cause()
+	}
 	if err != nil || result.Held {
-		return result.Held && err == nil, "", err
+		return err == nil, "", err
 	}
 	return false, result.Words(), nil
 }
@@ -97,7 +100,7 @@ func (c denyCondition) Holds(data any) (bool, string, error) {
 	case result.Held:
 		return true, result.Words(), nil
 	}
-	return false, result.Words(), result.Unsure()
+	return false, result.Words(), result.Cause()
 }
 
 // merge joins two contexts; the second wins.

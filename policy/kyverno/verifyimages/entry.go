@@ -117,7 +117,7 @@ func (c compiler) late(e *Entry, v *verification) error {
 		var compiled *condition.Conditions
 		if a.Conditions != nil {
 			var err error
-			compiled, err = condition.Compile(c.Engine, a.Conditions)
+			compiled, err = condition.Compile(c.Engine.Foreign(), a.Conditions)
 			errs = append(errs, field.Below(e.path+".attestations["+strconv.Itoa(i)+"].conditions", err))
 		}
 		e.conditions = append(e.conditions, compiled)
@@ -136,7 +136,7 @@ func (c compiler) late(e *Entry, v *verification) error {
 		errs = append(errs, field.Fail(path+".deny", "speaks of attestations by their names, and there is none"))
 	default:
 		var err error
-		e.deny, err = condition.Compile(c.Engine, v.Validate.Deny.Conditions)
+		e.deny, err = condition.CompileDeny(c.Engine.Foreign(), v.Validate.Deny.Conditions)
 		errs = append(errs, field.Below(path+".deny.conditions", err))
 		e.message, err = c.template(v.Validate.Message, path+".message")
 		errs = append(errs, err)

@@ -20,13 +20,32 @@ func (t *text) holds(b *Budget, value any) (bool, error) {
 		return true, nil
 	}
 	o := operand{value: value}
-	for _, all := range t.any {
+	ok, err := o.compareAny(b, t.any)
+	if t.other == nil || err != nil && !errors.Is(err, ErrIndeterminate) {
+		return ok, err
+	}
+	otherwise, otherErr := o.compareAny(b, t.other)
+	switch {
+	case otherErr != nil && !errors.Is(otherErr, ErrIndeterminate):
+		return false, otherErr
+	case ok == otherwise:
+		return ok, cmp.Or(err, otherErr)
+	}
+	return false, fmt.Errorf("%w: it depends on an operator or a wildcard that a variable brings, which is plain text", ErrIndeterminate)
+}
+
+// compareAny is `|` in three-valued logic: an error that is ErrIndeterminate counts if no
+// alternative holds.
+func (o *operand) compareAny(b *Budget, any [][]comparison) (bool, error) {
+	var doubt error
+	for _, all := range any {
 		ok, err := o.compareAll(b, all)
-		if ok || err != nil {
+		if ok || err != nil && !errors.Is(err, ErrIndeterminate) {
 			return ok, err
 		}
+		doubt = cmp.Or(doubt, err)
 	}
-	return false, nil
+	return false, doubt
 }
 
 // operand is the value that comparisons look at, read at most once as each of
@@ -56,17 +75,23 @@ func answerOf(is bool) answer {
 	return no
 }
 
+// compareAll is `&`: an error that is ErrIndeterminate counts if no part is false.
 func (o *operand) compareAll(b *Budget, all []comparison) (bool, error) {
+	var doubt error
 	for i := range all {
 		ok, err := o.compare(b, &all[i])
-		if err == nil && !ok && all[i].or != nil {
-			ok, err = o.compare(b, all[i].or)
+		if !ok && all[i].or != nil && (err == nil || errors.Is(err, ErrIndeterminate)) {
+			before := err
+			if ok, err = o.compare(b, all[i].or); !ok {
+				err = cmp.Or(err, before)
+			}
 		}
-		if !ok || err != nil {
+		if !ok && !errors.Is(err, ErrIndeterminate) {
 			return false, err
 		}
+		doubt = cmp.Or(doubt, err)
 	}
-	return true, nil
+	return doubt == nil, doubt
 }
 
 // compare tries durations, quantities and text, in this order.
@@ -83,13 +108,25 @@ func (o *operand) compare(b *Budget, c *comparison) (bool, error) {
 			return c.operator.decide(o.quantity.Cmp(c.quantity)), nil
 		}
 	}
-	if c.operator != equal && c.operator != notEqual || !o.readText() {
+	switch {
+	case c.operator != equal && c.operator != notEqual:
+		return false, o.noOrder()
+	case !o.readText():
 		return false, nil
 	}
 	if err := b.Spend(price(c.operand, o.text)); err != nil {
 		return false, err
 	}
-	return wildcard.Match(c.operand, o.text) == (c.operator == equal), nil
+	return wildcard.Match(c.operand, c.hide(o.text)) == (c.operator == equal), nil
+}
+
+// noOrder is the error for a value that has no order with an operand. Null counts as less
+// than what is no amount, as in Kyverno.
+func (o *operand) noOrder() error {
+	if o.value == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: the value and the operand have no order", ErrIndeterminate)
 }
 
 func (o operator) decide(order int) bool {

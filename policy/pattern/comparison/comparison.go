@@ -7,24 +7,35 @@
 // they can be, else as quantities of Kubernetes, else as text. Null counts as zero
 // where it is compared with a duration or a quantity, and has no text.
 //
+// What a variable brings into a pattern is plain text (Brought): its operators, ranges and
+// wildcards are characters. Where the other reading decides otherwise, the comparison does
+// not hold and the error is ErrIndeterminate, as for an order of values that have none.
+//
 // Numbers become text in decimal, where Kyverno writes 1.5 as 1.5E+00. What looks
 // like a quantity and is too large to be read makes an error, so that `!5` does not
 // hold for it, nor a condition fail.
 package comparison
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 )
+
+// ErrIndeterminate is wrapped by errors about a comparison that does not hold, and would in
+// another reading of the value or of the pattern.
+var ErrIndeterminate = errors.New("the comparison is indeterminate")
 
 // Comparison is a compiled value of a pattern. It is immutable and safe for
 // concurrent use.
 type Comparison struct {
 	source any
 	scalar scalar
+	star   bool
 }
 
 // scalar compares one value; an error says that it cannot be judged.
@@ -32,9 +43,19 @@ type scalar interface {
 	holds(b *Budget, value any) (bool, error)
 }
 
-// Compile reads nil, a bool, a float64 or a string. Errors are about other types
-// and about too many comparisons in one string, jmespath.ErrTooLarge.
+// Compile reads nil, a bool, a float64 or a string, as a policy writes it. Errors are about
+// other types, about an order over text that has none, and about too many comparisons in one
+// string, jmespath.ErrTooLarge.
 func Compile(pattern any) (*Comparison, error) {
+	c, err := CompileFilled(pattern)
+	if s, isText := pattern.(string); isText && err == nil {
+		err = c.scalar.(*text).ordered(s)
+	}
+	return c, err
+}
+
+// CompileFilled is Compile for a string in which parts are Brought.
+func CompileFilled(pattern any) (*Comparison, error) {
 	c := &Comparison{source: pattern}
 	switch p := pattern.(type) {
 	case nil:
@@ -48,7 +69,7 @@ func Compile(pattern any) (*Comparison, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.scalar = t
+		c.scalar, c.source, c.star = t, t.whole, p == "*"
 	default:
 		return nil, fmt.Errorf("a %T is no pattern of one value", pattern)
 	}
@@ -56,7 +77,7 @@ func Compile(pattern any) (*Comparison, error) {
 }
 
 // Holds compares one value, JSON as encoding/json decodes it; lists and objects
-// hold nothing. An error says that it cannot be judged: jmespath.ErrTooLarge.
+// hold nothing. An error is ErrIndeterminate or jmespath.ErrTooLarge.
 func (c *Comparison) Holds(b *Budget, value any) (bool, error) {
 	if err := b.Spend(1); err != nil {
 		return false, err
@@ -68,7 +89,7 @@ func (c *Comparison) Holds(b *Budget, value any) (bool, error) {
 func (c *Comparison) Source() any { return c.source }
 
 // Star reports whether the pattern is `*`.
-func (c *Comparison) Star() bool { return c.source == "*" }
+func (c *Comparison) Star() bool { return c.star }
 
 // Budget is what a number of comparisons may cost together. The zero value is a
 // whole one.
@@ -84,7 +105,13 @@ func (b *Budget) Spend(work int) error {
 
 type boolean bool
 
-func (b boolean) holds(_ *Budget, value any) (bool, error) { return value == bool(b), nil }
+// holds is indeterminate for a text that reads as the boolean.
+func (b boolean) holds(_ *Budget, value any) (bool, error) {
+	if s, isText := value.(string); isText && strings.EqualFold(strings.TrimSpace(s), strconv.FormatBool(bool(b))) {
+		return false, fmt.Errorf("%w: the text %q and the boolean", ErrIndeterminate, s)
+	}
+	return value == bool(b), nil
+}
 
 // null is held by null, by a field that is not there, and by zero values.
 type null struct{}

@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 type text struct {
 	whole string
 	any   [][]comparison
+	// other is what the string is if what variables bring counts as a pattern; nil if that
+	// is the same.
+	other [][]comparison
 }
 
 // operator is how a value compares with an operand.
@@ -31,16 +35,49 @@ const (
 // comparison is one operator with its operand, read as everything it can be.
 type comparison struct {
 	operator   operator
-	operand    string
+	operand    string // in which wildcards that are characters are hidden
+	hidden     bool   // there are some
 	duration   time.Duration
 	quantity   resource.Quantity
 	isDuration bool
 	isQuantity bool
 	or         *comparison // of a range to stay outside of
+	ranged     bool        // an end of a range
 }
 
 func newText(s string) (*text, error) {
-	t := &text{whole: s}
+	t := &text{whole: reveal(s)}
+	var err error
+	if t.any, err = alternatives(s); err != nil || t.whole == s {
+		return t, err
+	}
+	other, err := alternatives(t.whole)
+	if !slices.EqualFunc(t.any, other, func(a, b []comparison) bool { return slices.EqualFunc(a, b, comparison.same) }) {
+		t.other = other
+	}
+	return t, err
+}
+
+// ordered refuses an order over an operand that is no amount. A range of such ends is left:
+// a tag may look like one.
+func (t *text) ordered(s string) error {
+	for _, all := range t.any {
+		for _, c := range all {
+			if !c.ranged && c.operator != equal && c.operator != notEqual && !c.isDuration && !c.isQuantity {
+				return fmt.Errorf("%q: %q has no order: write a number, a quantity or a duration", s, c.operand)
+			}
+		}
+	}
+	return nil
+}
+
+// same reports whether two comparisons compare alike.
+func (c comparison) same(other comparison) bool {
+	return c.operator == other.operator && c.operand == other.operand && (c.or == nil) == (other.or == nil) && (c.or == nil || c.or.same(*other.or))
+}
+
+func alternatives(s string) ([][]comparison, error) {
+	var any [][]comparison
 	count := 0
 	for alternative := range strings.SplitSeq(s, "|") {
 		var all []comparison
@@ -50,9 +87,9 @@ func newText(s string) (*text, error) {
 			}
 			all = append(all, parseComparisons(strings.Trim(part, " "))...)
 		}
-		t.any = append(t.any, all)
+		any = append(any, all)
 	}
-	return t, nil
+	return any, nil
 }
 
 // parseComparisons reads an operator and its operand, or a range.
@@ -78,14 +115,17 @@ func parseComparisons(s string) []comparison {
 		return []comparison{newComparison(equal, s)}
 	case outside:
 		below, above := newComparison(less, low), newComparison(more, high)
-		below.or = &above
+		below.or, below.ranged = &above, true
 		return []comparison{below}
 	}
-	return []comparison{newComparison(atLeast, low), newComparison(atMost, high)}
+	from, to := newComparison(atLeast, low), newComparison(atMost, high)
+	from.ranged, to.ranged = true, true
+	return []comparison{from, to}
 }
 
 func newComparison(o operator, operand string) comparison {
-	c := comparison{operator: o, operand: strings.TrimSpace(operand)}
+	c := comparison{operator: o, operand: revealAll(strings.TrimSpace(operand), 2)}
+	c.hidden = strings.ContainsAny(c.operand, string(hiding[:2]))
 	if !startsAmount(c.operand) {
 		return c
 	}
@@ -122,7 +162,7 @@ func startsAmount(s string) bool {
 // fraction and unit of letters.
 func amount(s string) int {
 	i := 0
-	if s != "" && (s[0] == '-' || s[0] == '+') {
+	if s != "" && (s[0] == '-' || s[0] == '+' || s[0] == hiddenMinus) {
 		i++
 	}
 	n := digits(s[i:])
