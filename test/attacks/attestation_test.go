@@ -60,6 +60,19 @@ func raw(signer func(*scene) *verifytest.Signer, change func(*verifytest.Claim))
 	}
 }
 
+// scored is a policy that no finding has a score of 7 or more.
+const scored = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: images}\nspec:\n  validationFailureAction: Enforce\n" +
+	"  rules:\n  - name: images\n    match: {any: [{resources: {kinds: [Pod]}}]}\n    verifyImages:\n" +
+	"    - {imageReferences: ['HOST/shop/*'], attestations: [{type: SCAN, attestors: [{entries: [" + ofKey + "]}], " +
+	"conditions: [{all: [{key: '{{ findings[?score >= `7.0`] | length(@) }}', operator: Equals, value: 0}]}]}]}\n"
+
+// scores attests a finding with a score.
+func scores(score any) func(*scene, gatetest.Image) error {
+	return func(s *scene, image gatetest.Image) error {
+		return s.AttestBundle(image, by(s.key), scanType, object{"findings": []any{object{"id": "A", "score": score}}})
+	}
+}
+
 func attestationAttacks() []attack {
 	const typed = "GHSA-vjxv-45g9-9296, CVE-2022-35929, GHSA-739f-hw6h-7wq8, CVE-2022-35930"
 	policyOf := scanned(ofKey)
@@ -128,6 +141,10 @@ func attestationAttacks() []attack {
 		row("condition-that-fails", "The right key attests that the scan is dirty. It is denied.", "kyverno 17173: conditions skipped", func(s *scene, image gatetest.Image) error {
 			return s.AttestBundle(image, by(s.key), scanType, object{"verdict": "dirty"})
 		}, policy.ConditionFailed),
+		{"score-without-an-order", "The scan writes a high score as text, which has no order with a number, so that a filter would drop it. It is denied; a low number is admitted.", "JMESPath: a comparison of other values than numbers is null", everywhere(),
+			judged(scored, scores(1.5), scores("9.8"), policy.ConditionFailed)},
+		{"score-that-is-null", "The scan has a null in place of a score, and a filter would drop it. It is denied; a low number is admitted.", "JMESPath: a comparison of other values than numbers is null", everywhere(),
+			judged(scored, scores(1.5), scores(nil), policy.ConditionFailed)},
 		row("condition-met-by-a-stranger", "The right key attests dirty, and a stranger clean. It is denied: only what the right key says is read.", "kyverno 17130, 17164: payloads of others are read", func(s *scene, image gatetest.Image) error {
 			return first(s.AttestBundle(image, by(s.key), scanType, object{"verdict": "dirty"}), s.AttestBundle(image, by(s.stranger), scanType, clean()))
 		}, policy.ConditionFailed),

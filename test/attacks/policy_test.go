@@ -32,6 +32,47 @@ const noDebugging = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\
 	"    excludeResourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [EXCLUDED]}]\n" +
 	"  validations: [{expression: '!has(object.spec.ephemeralContainers)'}]\n"
 
+// objects is a ClusterPolicy with a rule about pods.
+func objects(validate string) string {
+	return "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: objects}\nspec:\n  validationFailureAction: Enforce\n" +
+		"  rules:\n  - name: objects\n    match: {any: [{resources: {kinds: [Pod]}}]}\n    validate:\n      message: nay\n      " + validate + "\n"
+}
+
+// concerns is a rule by which one object is admitted and others, which differ in one value, are
+// refused.
+func concerns(validate string, honest func(object) object, forged ...func(object) object) func(*scene) {
+	return func(s *scene) {
+		base := pod(s.built("app").ByDigest())
+		s.policies(objects(validate))
+		s.admitted(honest(base))
+		for _, change := range forged {
+			s.refused(change(base))
+		}
+	}
+}
+
+// annotated sets annotations, and named the service account of a pod.
+func annotated(annotations object) func(object) object {
+	return func(of object) object { return with(of, "metadata", object{"annotations": annotations}) }
+}
+
+func owned(team, account string) func(object) object {
+	return func(of object) object {
+		return annotated(object{"team": team})(with(of, "spec", object{"serviceAccountName": account}))
+	}
+}
+
+// tolerating sets the operator keys of tolerations, a list of texts that anybody may write.
+func tolerating(keys ...string) func(object) object {
+	return func(of object) object {
+		list := make([]any, len(keys))
+		for i, key := range keys {
+			list[i] = object{"key": key, "operator": "Exists"}
+		}
+		return with(of, "spec", object{"tolerations": list})
+	}
+}
+
 // mistaken replaces a policy that works by one that does not compile: nothing is admitted
 // by it.
 func mistaken(good, bad string) func(*scene) {
@@ -100,6 +141,21 @@ func policyAttacks() []attack {
 			s.admitted(base)
 			s.refused(request{operation: "UPDATE", subresource: "ephemeralcontainers", old: base, now: now}, policy.Violated)
 		}},
+		row("wildcard-in-data", "A rule denies some values, and an object brings a wildcard that covers them. It is denied, as the values are; others are admitted.", "Kyverno: a wildcard in a deny key covers",
+			concerns("deny: {conditions: {any: [{key: '{{ request.object.spec.tolerations[].key || `[]` }}', operator: AnyIn, value: [dedicated, control-plane]}]}}",
+				tolerating("spot"), tolerating("dedicated"), tolerating("*"), tolerating("spot", "dedic*"), tolerating("control?plane"))),
+		row("wildcard-in-data-that-is-allowed", "A rule denies all but some values, and an object brings a wildcard that is more than these. It is denied; the values are admitted.", "Kyverno: a wildcard in a key is in every set",
+			concerns("deny: {conditions: {any: [{key: '{{ request.object.spec.tolerations[].key || `[]` }}', operator: AnyNotIn, value: [spot]}]}}",
+				tolerating("spot"), tolerating("dedicated"), tolerating("*"), tolerating("s*"))),
+		row("operator-in-data", "A pattern has a variable, and an object brings an operator, an alternative or a wildcard by it. It is denied; a plain text is admitted.", "Kyverno: a variable's value is read as a pattern",
+			concerns("pattern: {spec: {serviceAccountName: '{{ request.object.metadata.annotations.team }}-*'}}",
+				owned("shop", "shop-a"), owned("shop", "admin-a"), owned("!x", "admin-a"), owned("admin-a | shop", "admin-a"), owned("*", "admin-a"), owned("?dmin", "admin-a"))),
+		row("text-in-place-of-a-boolean", "A rule denies what is true, and an object says it as text. It is denied; false is admitted, and so is an object without it.", "Kyverno: values of two kinds are never equal",
+			concerns("deny: {conditions: {any: [{key: '{{ request.object.metadata.annotations.debug || `false` }}', operator: Equals, value: true}]}}",
+				annotated(object{"other": "x"}), annotated(object{"debug": "true"}), annotated(object{"debug": " True"}))),
+		row("order-without-an-order", "A rule denies a value that is too large, and an object brings a text that has no order. It is denied; a small number is admitted.", "Kyverno: what has no order is not held",
+			concerns("deny: {conditions: {any: [{key: '{{ request.object.metadata.annotations.size || `0` }}', operator: GreaterThan, value: 5}]}}",
+				annotated(object{"size": "3"}), annotated(object{"size": "9"}), annotated(object{"size": "many"}), annotated(object{"size": ""}))),
 		row("expression-that-asks-the-metadata-service", "An expression asks the cloud's metadata service. Nobody does, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
 		row("expression-that-asks-this-machine", "An expression asks a service on loopback, with the gateway's token as some attach it. Nobody does, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
 		row("expression-that-reads-secrets", "An expression reads a Secret of another namespace with the gateway's rights. Nobody does, and the image is denied.", "CVE-2026-22039, GHSA-8p9x-46gm-qfx2", asks(`resource.Get("v1", "secrets", "kube-system", "token").data.token != ""`)),
