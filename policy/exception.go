@@ -21,6 +21,8 @@ type Exception struct {
 	Images []string
 	// Expires is when it ends; zero means never.
 	Expires time.Time
+	// AsPass: reports call an excepted object passed, not skipped.
+	AsPass bool
 	// Reason is why there is one, in its author's words; may be empty.
 	Reason string
 	// Scope says which objects it covers; nil means all.

@@ -174,6 +174,8 @@ type Exception struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// Reason is why there is one, in its author's words.
 	Reason string `json:"reason,omitempty"`
+	// AsPass: its author has the object reported as passed (reportResult: pass).
+	AsPass bool `json:"asPass,omitempty"`
 }
 
 // String returns one line about it, as in "a/b, until 2027-01-31T00:00:00Z: being

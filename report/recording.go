@@ -146,7 +146,7 @@ func newException(e *policy.Exception) *Exception {
 	if e == nil {
 		return nil
 	}
-	return &Exception{Name: e.ID(), Expires: utc(e.Expires), Reason: e.Reason}
+	return &Exception{Name: e.ID(), Expires: utc(e.Expires), Reason: e.Reason, AsPass: e.AsPass}
 }
 
 func newPolicy(p *policy.Policy) Policy {

@@ -10,7 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/policy/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/policy/mutating"
+	"github.com/quaymaster/quaymaster/policy/sigstore"
+	"github.com/quaymaster/quaymaster/policy/validating"
 )
 
 var update = flag.Bool("update", false, "write generated documentation and golden files anew")
@@ -69,22 +73,65 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// TestIgnoredFieldsArePublished keeps the list in docs/kyverno-differences.md
-// complete, and free of fields that are not on it.
+// TestIgnoredFieldsArePublished writes docs/ignored-fields.md from the lists of the
+// dialects, and fails where the page is stale.
 func TestIgnoredFieldsArePublished(t *testing.T) {
-	page, err := os.ReadFile("../../docs/kyverno-differences.md")
+	var want strings.Builder
+	want.WriteString(ignoredIntro)
+	for _, d := range ignoredFields() {
+		fmt.Fprintf(&want, "\n## %s\n\n| field | reason |\n|---|---|\n", d.title)
+		if len(d.rows) == 0 {
+			t.Errorf("%s: no fields, and status is one", d.title)
+		}
+		seen := map[string]bool{}
+		for _, row := range d.rows {
+			if row[0] == "" || row[1] == "" || seen[row[0]] || strings.ContainsAny(row[1], "|\n") {
+				t.Errorf("%s: %q is not a row of the table", d.title, row)
+			}
+			seen[row[0]] = true
+			fmt.Fprintf(&want, "| `%s` | %s |\n", row[0], row[1])
+		}
+	}
+	const page = "../../docs/ignored-fields.md"
+	if *update {
+		if err := os.WriteFile(page, []byte(want.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, found := strings.Cut(string(page), "| field | reason |\n|---|---|\n")
-	if !found {
-		t.Fatal("the page has no table of ignored fields")
+	if string(written) != want.String() {
+		t.Errorf("%s is stale: go test ./cmd/quaymaster -run TestIgnoredFieldsArePublished -update", page)
 	}
-	var want strings.Builder
-	for _, field := range kyverno.Ignored() {
-		fmt.Fprintf(&want, "| `%s` | %s |\n", field.Path, field.Reason)
+}
+
+const ignoredIntro = `# Fields without an effect
+
+These fields of policies are accepted and have no effect here, with the reason. Every other
+field is honoured, or refused with its path. The page is written from the code.
+`
+
+type ignoredDialect struct {
+	title string
+	rows  [][2]string
+}
+
+func ignoredFields() []ignoredDialect {
+	var list []ignoredDialect
+	add := func(title string, rows [][2]string) { list = append(list, ignoredDialect{title, rows}) }
+	add("ClusterPolicy and Policy", rowsOf(kyverno.Ignored(), func(f kyverno.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("ValidatingPolicy", rowsOf(validating.Ignored(), func(f validating.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("MutatingPolicy", rowsOf(mutating.Ignored(), func(f mutating.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("ImageValidatingPolicy, and PolicyException of policies.kyverno.io", rowsOf(imagevalidating.Ignored(), func(f imagevalidating.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("ClusterImagePolicy", rowsOf(sigstore.Ignored(), func(f sigstore.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	return list
+}
+
+func rowsOf[F any](fields []F, row func(F) [2]string) (rows [][2]string) {
+	for _, f := range fields {
+		rows = append(rows, row(f))
 	}
-	if table != want.String() {
-		t.Errorf("the table is\n%s\nand must be\n%s", table, want.String())
-	}
+	return rows
 }

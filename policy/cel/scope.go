@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -60,6 +61,9 @@ func (s *Scope) Declare(path, name, expression string) error {
 	s.fields[name] = variableField(name, p.Type())
 	return nil
 }
+
+// Variables returns the programs of the variables, in their order.
+func (s *Scope) Variables() []*Program { return slices.Clone(s.variables) }
 
 // Compile compiles an expression whose value is of exactly one of the wanted types;
 // without any, of any type. Errors are *CompileError.

@@ -48,12 +48,14 @@ type kind struct {
 	group, name, subresource string // group may be *
 	cluster                  bool
 	unserved                 bool // name is the resource's, and it matches nothing
+	guessed                  bool // name is the resource's, of a kind that is guessed
 }
 
 // Compile reads the constraint at a path. Resources knows kinds beside Known; it may
-// be nil. Errors are about fields, all that were found joined: a constraint without
-// rules would speak of everything, and a resource whose kind nobody knows of nothing;
-// for resources that are Later the latter is no error.
+// be nil. Errors are about fields, all that were found joined: a constraint without rules
+// would match everything, and a resource that Kubernetes does not have in its own groups
+// nothing. A resource that a definition may bring is compared with the name that its kind
+// suggests, and for resources that are Later it matches nothing until it is served.
 func Compile(doc *admission.MatchResources, path string, resources Resources) (*Constraint, error) {
 	if doc == nil || len(doc.ResourceRules) == 0 {
 		return nil, field.Fail(path+".resourceRules", "is empty: say which resources are meant")
@@ -116,21 +118,49 @@ func compileRule(doc *admission.NamedRuleWithOperations, path string, resources 
 	if len(doc.ResourceNames) > maxNames {
 		errs = append(errs, field.Fail(path+".resourceNames", "%d are more than %d", len(doc.ResourceNames), maxNames))
 	}
+	errs = append(errs, r.compileResources(doc, path, resources))
+	return r, errors.Join(errs...)
+}
+
+// compileResources reads the product of groups and resources. A pair that does not exist is
+// no error where another pair does: a rule for pods and deployments in the core group and
+// apps names four.
+func (r *rule) compileResources(doc *admission.NamedRuleWithOperations, path string, resources Resources) error {
+	var errs []error
+	type missing struct {
+		absent unserved
+		err    error
+		sub    string
+	}
+	var gaps []missing
 	for i, text := range doc.Resources {
 		kinds, err := kindsOf(text, doc.APIGroups, resources)
 		if err != nil {
 			err = &FieldError{Path: path + ".resources[" + strconv.Itoa(i) + "]", Err: err}
 		}
-		if absent, is := errors.AsType[unserved](err); is && isLater(resources) {
-			_, subresource, _ := strings.Cut(text, "/")
-			kinds = absent.kinds(subresource)
-			r.unserved = append(r.unserved, policy.Unserved{Err: err, MayCome: len(absent.coming()) > 0})
+		if absent, is := errors.AsType[unserved](err); is {
+			_, sub, _ := strings.Cut(text, "/")
+			gaps = append(gaps, missing{absent, err, sub})
 			err = nil
 		}
 		errs = append(errs, err)
 		r.kinds = append(r.kinds, kinds...)
 	}
-	return r, errors.Join(errs...)
+	found := len(r.kinds) > 0
+	for _, gap := range gaps {
+		switch {
+		case found && gap.absent.isElsewhere(resources):
+		case isLater(resources):
+			r.kinds = append(r.kinds, gap.absent.kinds(gap.sub)...)
+			r.unserved = append(r.unserved, policy.Unserved{Err: gap.err, MayCome: len(gap.absent.coming()) > 0})
+		case gap.absent.mayExist():
+			r.kinds = append(r.kinds, gap.absent.guesses(gap.sub)...)
+		default:
+			r.kinds = append(r.kinds, gap.absent.kinds(gap.sub)...) // for Rough
+			errs = append(errs, gap.err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func isLater(resources Resources) bool {
@@ -176,6 +206,9 @@ func kindsOf(text string, groups []string, resources Resources) ([]kind, error) 
 	}
 	var list []kind
 	for _, r := range named(resources, groups, name) {
+		if err := checkSubresource(r, sub); err != nil {
+			return nil, err
+		}
 		list = append(list, kind{group: r.Group, name: r.Kind, subresource: sub, cluster: r.Cluster})
 	}
 	if len(list) == 0 {

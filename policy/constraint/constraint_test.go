@@ -193,7 +193,12 @@ func TestRefused(t *testing.T) {
 		{"no rules", "{}", ".resourceRules"},
 		{"no resources", rules("", ""), ".resourceRules[0].resources"},
 		{"a kind", rules("Pod", ""), ".resourceRules[0].resources[0]"},
-		{"a resource that nobody knows", rules("gadgets", ""), ".resourceRules[0].resources[0]"},
+		{"a resource that Kubernetes does not have", strings.Replace(rules("gadgets", ""), "'*'", "'', apps", 1), ".resourceRules[0].resources[0]"},
+		{"one of another group alone", strings.Replace(rules("deployments", ""), "'*'", "''", 1), ".resourceRules[0].resources[0]"},
+		{"one beside others that exist", strings.Replace(rules("pods, gadgets", ""), "'*'", "''", 1), ".resourceRules[0].resources[1]"},
+		{"a subresource that pods do not have", rules("pods/foo", ""), ".resourceRules[0].resources[0]"},
+		{"one that others have", rules("pods/scale", ""), ".resourceRules[0].resources[0]"},
+		{"one that pods have", rules("deployments/exec", ""), ".resourceRules[0].resources[0]"},
 		{"a subresource of nothing", rules("'/status'", ""), ".resourceRules[0].resources[0]"},
 		{"an empty subresource", rules("pods/", ""), ".resourceRules[0].resources[0]"},
 		{"an empty subresource of anything", rules("'*/'", ""), ".resourceRules[0].resources[0]"},
@@ -207,7 +212,7 @@ func TestRefused(t *testing.T) {
 		{"no group", strings.Replace(rules("pods", ""), "['*']", "[]", 1), ".resourceRules[0].apiGroups"},
 		{"an unknown policy", rules("pods", "") + "matchPolicy: Other\n", ".matchPolicy"},
 		{"a selector that cannot be asked", rules("pods", "") + "objectSelector: {matchExpressions: [{key: a, operator: Is}]}\n", ".objectSelector"},
-		{"an exclusion that is none", rules("pods", "") + "excludeR" + rules("podz", "")[1:], ".excludeResourceRules[0].resources[0]"},
+		{"an exclusion that is none", rules("pods", "") + excluding(strings.Replace(rules("podz", ""), "'*'", "''", 1)), ".excludeResourceRules[0].resources[0]"},
 	} {
 		_, err := constraint.Compile(read(t, c.text), "spec", widgets{})
 		field, ok := errors.AsType[*constraint.FieldError](err)
@@ -216,10 +221,16 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for reason, text := range map[string]string{
-		"as many rules as may be": many(200) + excluding(many(200)),
-		"as many versions":        strings.Replace(rules("pods", ""), "v1", names(500), 1),
-		"as many names":           rules("pods", ", resourceNames: ["+names(500)+"]"),
-		"a subresource":           rules("pods/status", ""),
+		"as many rules as may be":             many(200) + excluding(many(200)),
+		"as many versions":                    strings.Replace(rules("pods", ""), "v1", names(500), 1),
+		"as many names":                       rules("pods", ", resourceNames: ["+names(500)+"]"),
+		"a subresource":                       rules("pods/status", ""),
+		"a subresource of some":               rules("statefulsets/scale, namespaces/finalize, pods/exec, 'deployments/*'", ""),
+		"a product of which one pair exists":  strings.Replace(rules("pods, deployments", ""), "'*'", "''", 1),
+		"a product of which two pairs exist":  strings.Replace(rules("pods, deployments", ""), "'*'", "'', apps", 1),
+		"a resource that a definition brings": strings.Replace(rules("gadgets", ""), "'*'", "example.com", 1),
+		"a resource of any group":             rules("gadgets", ""),
+		"a subresource of what is not known":  strings.Replace(rules("gadgets/foo", ""), "'*'", "example.com", 1),
 	} {
 		if _, err := constraint.Compile(read(t, text), "spec", nil); err != nil {
 			t.Errorf("%s: %v", reason, err)
@@ -281,7 +292,7 @@ func TestLater(t *testing.T) {
 		if strings.Join(unserved, " ") != c.unserved || strings.Join(targets, " ") != c.targets {
 			t.Errorf("%s: %q, %q", c.reason, unserved, targets)
 		}
-		if _, err := constraint.Compile(read(t, c.text), "spec", widgets{}); (err == nil) != (c.unserved == "") {
+		if _, err := constraint.Compile(read(t, c.text), "spec", widgets{}); (err == nil) == strings.HasPrefix(c.reason, "misspelt") {
 			t.Errorf("%s: where nothing may come: %v", c.reason, err)
 		}
 	}
@@ -330,7 +341,7 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}
 	}
-	if list, ok := constraint.Rough(read(t, rules("pods, gadgets", "")), nil); !ok || len(list) != 2 {
+	if list, ok := constraint.Rough(read(t, rules("pods, gadgets", "")), nil); !ok || len(list) != 3 || !list[2].Unserved {
 		t.Errorf("what can be read of a broken one: %v %t", list, ok)
 	}
 	for reason, doc := range map[string]*admission.MatchResources{
@@ -346,6 +357,47 @@ func TestTargets(t *testing.T) {
 	}
 	if list, ok := constraint.Rough(read(t, many(200)), nil); !ok || len(list) != 400 {
 		t.Errorf("as many rules as are compared: %d %t", len(list), ok)
+	}
+}
+
+// TestGuess: where no kinds are known but Kubernetes' own, a resource that a definition may
+// bring is compared with the name that the kind suggests.
+func TestGuess(t *testing.T) {
+	of := func(group, kind string) *policy.Subject {
+		return pod(func(s *policy.Subject) { s.Group, s.Kind = group, kind })
+	}
+	for _, c := range []struct {
+		reason, text string
+		subject      *policy.Subject
+		want         bool
+	}{
+		{"its kind", strings.Replace(rules("gadgets", ""), "'*'", "example.com", 1), of("example.com", "Gadget"), true},
+		{"a kind in -y", strings.Replace(rules("policies", ""), "'*'", "example.com", 1), of("example.com", "Policy"), true},
+		{"a kind in a vowel and -y", strings.Replace(rules("gateways", ""), "'*'", "example.com", 1), of("example.com", "Gateway"), true},
+		{"another kind", strings.Replace(rules("gadgets", ""), "'*'", "example.com", 1), of("example.com", "Tool"), false},
+		{"another group", strings.Replace(rules("gadgets", ""), "'*'", "example.com", 1), of("example.org", "Gadget"), false},
+		{"any group", rules("gadgets", ""), of("example.org", "Gadget"), true},
+		{"excluded", rules("'*'", "") + excluding(rules("gadgets", "")), of("example.org", "Gadget"), false},
+		{"beside what is known", strings.Replace(rules("pods, gadgets", ""), "'*'", "'', example.com", 1), pod(), true},
+	} {
+		compiled := must(constraint.Compile(read(t, c.text), "spec", nil))(t)
+		if got, err := compiled.Matches(c.subject); err != nil || got != c.want {
+			t.Errorf("%s: %t %v", c.reason, got, err)
+		}
+		means := func(target policy.Target) bool { return target.Means(c.subject) }
+		if c.want && !slices.ContainsFunc(compiled.TargetsOfAll(), means) {
+			t.Errorf("%s: not among the targets", c.reason)
+		}
+	}
+}
+
+func must(c *constraint.Constraint, err error) func(testing.TB) *constraint.Constraint {
+	return func(t testing.TB) *constraint.Constraint {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
 	}
 }
 

@@ -121,7 +121,7 @@ func has[T ~string](list []T, item T) bool {
 }
 
 func (c *Constraint) matchesKind(k *kind, scope admission.ScopeType, s *policy.Subject, subresource string) logic.Value {
-	if k.unserved || k.name != "*" && k.name != s.Kind || k.subresource != "*" && k.subresource != subresource {
+	if k.unserved || k.name != "*" && !k.names(s.Kind) || k.subresource != "*" && k.subresource != subresource {
 		return logic.Is(false)
 	}
 	inScope := c.inScope(k, scope, s)
@@ -150,7 +150,7 @@ func (c *Constraint) inScope(k *kind, scope admission.ScopeType, s *policy.Subje
 		return logic.Is(true)
 	}
 	cluster, known := k.cluster, true
-	if k.name == "*" {
+	if k.name == "*" || k.guessed {
 		cluster, known = c.clusterScoped(s)
 	}
 	if !known {

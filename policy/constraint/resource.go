@@ -48,6 +48,51 @@ func (u unserved) coming() []string {
 	})
 }
 
+// isElsewhere reports whether another group is known to have the resource.
+func (u unserved) isElsewhere(resources Resources) bool {
+	return len(named(resources, []string{"*"}, u.name)) > 0
+}
+
+// mayExist reports whether a definition that is not known may bring the resource.
+func (u unserved) mayExist() bool { return slices.Contains(u.groups, "*") || len(u.coming()) > 0 }
+
+// guesses are kinds that are known by the name of their resource alone.
+func (u unserved) guesses(subresource string) []kind {
+	groups := u.coming()
+	if slices.Contains(u.groups, "*") {
+		groups = []string{"*"}
+	}
+	var list []kind
+	for _, group := range groups {
+		list = append(list, kind{group: group, name: u.name, subresource: subresource, guessed: true})
+	}
+	return list
+}
+
+// names reports whether the kind is named, not by a wildcard.
+func (k *kind) names(of string) bool {
+	if k.guessed {
+		return NameOf(of) == k.name || strings.ToLower(of)+"s" == k.name
+	}
+	return k.name == of
+}
+
+// checkSubresource refuses a subresource that a resource of Kubernetes does not have, and
+// that would match nothing. One whose name another resource has is refused only where it
+// is known to belong to certain resources.
+func checkSubresource(r Resource, subresource string) error {
+	of, known := map[string][]string{
+		"": nil, "*": nil, "status": nil, "proxy": nil, "binding": nil,
+		"scale": {"deployments", "replicasets", "replicationcontrollers", "statefulsets"},
+		"exec":  {"pods"}, "attach": {"pods"}, "portforward": {"pods"}, "log": {"pods"}, "eviction": {"pods"}, "resize": {"pods"}, ephemeral: {"pods"},
+		"token": {"serviceaccounts"}, "finalize": {"namespaces"}, "approval": {"certificatesigningrequests"},
+	}[subresource]
+	if !slices.Contains(Known(), r) || known && (of == nil || slices.Contains(of, r.Name)) {
+		return nil
+	}
+	return fmt.Errorf("%s has no subresource %q, and so it would match nothing", r.Name, subresource)
+}
+
 // kinds stand for the resource in what a constraint may speak of.
 func (u unserved) kinds(subresource string) []kind {
 	groups := u.coming()

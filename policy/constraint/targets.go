@@ -17,6 +17,10 @@ func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, c.exa
 // TargetsOfAll is Targets by every operation.
 func (c *Constraint) TargetsOfAll() []policy.Target { return targetsOf(c.rules, c.exact, (*rule).all) }
 
+// Kinds returns the kinds that the constraint names, in the versions that it names, by
+// every operation.
+func (c *Constraint) Kinds() []policy.Target { return targetsOf(c.rules, true, (*rule).all) }
+
 func targetsOf(rules []rule, exact bool, asked func(*rule) ([]string, bool)) []policy.Target {
 	var list []policy.Target
 	for i := range rules {
@@ -28,6 +32,9 @@ func targetsOf(rules []rule, exact bool, asked func(*rule) ([]string, bool)) []p
 		for _, k := range r.kinds {
 			for _, version := range r.askedVersions(exact) {
 				t := policy.Target{Group: k.group, Version: version, Kind: k.name, Subresource: k.subresource, Operations: operations, Unserved: k.unserved}
+				if k.guessed {
+					t.Kind = "*"
+				}
 				list = add(list, t)
 				if k.name == "Pod" && k.subresource == "" {
 					t.Subresource = ephemeral
@@ -112,6 +119,10 @@ func roughly(doc *admission.MatchResources, resources Resources, asked func(*rul
 		r, err := compileRule(&d, "", resources)
 		if err != nil && !onlyUnknown(err) {
 			return nil, false
+		}
+		for i := range r.kinds { // a guess would widen a policy that is broken to all kinds
+			k := &r.kinds[i]
+			k.guessed, k.unserved = false, k.guessed || k.unserved
 		}
 		list = append(list, targetsOf([]rule{r}, false, asked)...)
 	}

@@ -9,7 +9,6 @@ func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what Kyverno did"},
 		{"spec.validations[].reason", "the reason in Kubernetes' answer; a denial here has one code, and its reasons beside it"},
-		{"PolicyException spec.reportResult", "says how Kyverno's reports call what is excepted; here it is always a skip that names the exception"},
 		{"PolicyException spec.properties", "notes for people, which decide nothing"},
 	}
 }

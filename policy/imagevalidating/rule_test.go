@@ -215,8 +215,11 @@ func TestExceptionsRefused(t *testing.T) {
 	if err != nil || len(e.PodSecurity) != 1 || e.PodSecurity[0].Images[0] != "nginx:*" || e.PodSecurity[0].Values[0] != "a" {
 		t.Errorf("what expressions of another kind of policy are told: %+v, %v", e, err)
 	}
-	if _, err := newCompiler().CompileException([]byte(exception+"  reportResult: pass\n  properties: {reason: a}\n"), "test.yaml"); err != nil {
-		t.Error(err)
+	for result, asPass := range map[string]bool{"pass": true, "skip": false, "''": false} {
+		e, err := newCompiler().CompileException([]byte(exception+"  reportResult: "+result+"\n  properties: {reason: a}\n"), "test.yaml")
+		if err != nil || e.AsPass != asPass {
+			t.Errorf("reportResult %s: %+v, %v", result, e, err)
+		}
 	}
 }
 

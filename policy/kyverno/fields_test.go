@@ -270,4 +270,4 @@ func TestIgnoredFieldsLoad(t *testing.T) {
 	about(t, nil, "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {cel: {generate: true, expressions: [{expression: 'true'}]}}}", "")
 }
 
-const moreIgnored = "status generate"
+const moreIgnored = "status generate background"

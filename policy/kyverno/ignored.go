@@ -11,6 +11,7 @@ func Ignored() []IgnoredField {
 		{"spec.schemaValidation", "checks the form of patterns and patches, which are always checked here when they are loaded"},
 		{"spec.rules[].skipBackgroundRequests", "belongs to Kyverno's background controller"},
 		{"spec.rules[].verifyImages[].cosignOCI11", "signatures are found as tags and as referrers without being told"},
+		{"PolicyException spec.background", "says whether scans heed the exception; here a scan heeds every exception, as admission does"},
 		{"spec.rules[].validate.cel.generate", "has the API server ask the rule instead; here it is asked all the same"},
 	}
 }

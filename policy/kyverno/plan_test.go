@@ -62,7 +62,7 @@ func TestMatch(t *testing.T) {
 		{"resources: {kinds: ['*/Pod']}", nil, "checks", "any version"},
 		{"resources: {kinds: [apps/v1/Pod]}", nil, "skips", "another group"},
 		{"resources: {kinds: ['*/*/P?d']}", nil, "checks", "wildcards"},
-		{"resources: {kinds: ['*']}", nil, "checks", "everything"},
+		{"resources: {kinds: ['?*']}", nil, "checks", "everything"},
 		{"resources: {kinds: [Pod/exec]}", nil, "skips", "a subresource alone"},
 		{"resources: {kinds: [Pod/exec]}", func(s *policy.Subject) { s.Subresource = "exec" }, "checks", "the subresource"},
 		{"resources: {kinds: [Pod]}", func(s *policy.Subject) { s.Subresource = "exec" }, "skips", "a subresource is not its object"},

@@ -45,7 +45,7 @@ func (p *policyCompiler) settings() error {
 	default:
 		errs = append(errs, field.Fail(path, "unknown value %q: want Fail or Ignore", failurePolicy))
 	}
-	errs = append(errs, p.timeout())
+	errs = append(errs, p.timeout(), s.contradictions())
 	p.background = s.Admission != nil && !*s.Admission
 	p.out.Unscanned = s.unscanned()
 	p.out.FirstRuleOnly = s.ApplyRules == "One"

@@ -37,7 +37,7 @@ func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what Kyverno did"},
 		{"spec.evaluation.background", "says whether Kyverno's reports controller scans; nothing that is there is changed here"},
-		{"spec.evaluation.skipBackgroundRequests", "is about what Kyverno's background controller changes; there is none here"},
+		{"spec.evaluation.skipBackgroundRequests", "leaves requests of Kyverno's background controller out; here a request counts by its object, whichever account sends it"},
 		{"spec.reinvocationPolicy", "says whether the API server asks again after others changed the object, which is a setting of the gateway's webhook"},
 		{"spec.autogen.mutatingAdmissionPolicy", "has Kyverno make a MutatingAdmissionPolicy, which the API server carries out; here the policy is carried out at the same places without one"},
 	}

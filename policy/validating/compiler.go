@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/schema"
 )
 
 // Options are what a Compiler may be given. What is left out cannot be asked: a
@@ -37,11 +39,12 @@ type Options struct {
 type Compiler struct {
 	options      Options
 	environments environments
+	schemas      *schema.Finder
 }
 
 // New makes a Compiler.
 func New(options Options) *Compiler {
-	return &Compiler{options: options, environments: newEnvironments()}
+	return &Compiler{options: options, environments: newEnvironments(), schemas: schema.NewFinder()}
 }
 
 // document is a policy as it is written.
@@ -104,6 +107,9 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
+	if err := b.checkFields(r); err != nil {
+		return err
+	}
 	for _, each := range rules {
 		if each.match != nil {
 			each.targets = celpolicy.Confine(each.match.TargetsOfAll(), b.out.Namespace)
@@ -112,6 +118,18 @@ func (b *builder) build() error {
 	}
 	b.out.AuditOnly = action != policy.Enforce
 	return nil
+}
+
+// checkFields refuses expressions that read what no matched kind has.
+func (b *builder) checkFields(r *rule) error {
+	if r.match == nil {
+		return nil
+	}
+	programs := slices.Concat(r.program.scope.Variables(), r.program.conditions, r.program.annotations.Programs())
+	for i := range r.program.validations {
+		programs = append(programs, r.program.validations[i].holds, r.program.validations[i].words)
+	}
+	return celpolicy.CheckFields(b.schemas, r.match.Kinds(), programs...)
 }
 
 // rules returns the rule with what it matches, and those that follow from it.

@@ -30,7 +30,7 @@ func TestRefused(t *testing.T) {
 		{"no validation", head + about("pods", ""), "spec.validations: is empty, and so are spec.auditAnnotations"},
 		{"too many", head + about("pods", "  validations:\n"+many), "spec.validations: 201 are more than 200"},
 		{"nothing that it matches", head + "spec: {validations: [{expression: 'true'}]}\n", "spec.matchConstraints.resourceRules: is empty"},
-		{"a kind that nobody knows", head + about("tekton.dev/tasks", "  validations: [{expression: 'true'}]\n"), `no kind is known for the resource "tasks"`},
+		{"a kind that nobody knows", head + about("apps/tasks", "  validations: [{expression: 'true'}]\n"), `no kind is known for the resource "tasks"`},
 		{"no CEL", head + asks("object."), "spec.validations[0].expression: ERROR"},
 		{"no truth", head + asks("'true'"), "the value is of type string, and has to be bool"},
 		{"an empty expression", head + about("pods", "  validations: [{expression: ''}]\n"), "spec.validations[0].expression: the expression is empty"},

@@ -103,8 +103,8 @@ func TestWhatIsAsked(t *testing.T) {
 		{"a condition that holds", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'web'\"}]\n"), subject(t, pod(onePod)), "fail"},
 		{"a condition that does not", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'b'\"}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a condition on a controller sees the template", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.labels.app == 'web'\"}]\n"), subject(t, deployment(onePod)), "fail"},
-		{"a condition that cannot be asked", about("pods", no+"  matchConditions: [{name: a, expression: 'object.spec.none == 1'}]\n"), subject(t, pod(onePod)), "undecided"},
-		{"a condition that cannot be asked beside one that does not hold", about("pods", no+"  matchConditions: [{name: a, expression: 'object.spec.none == 1'}, {name: b, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
+		{"a condition that cannot be asked", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == 1'}]\n"), subject(t, pod(onePod)), "undecided"},
+		{"a condition that cannot be asked beside one that does not hold", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == 1'}, {name: b, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a policy for scans, at admission", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod), owner), "nothing"},
 		{"and in a scan", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod)), "fail"},
 		{"a native policy that Kyverno would make", about("pods", no+"  autogen: {validatingAdmissionPolicy: {enabled: true}}\n"), subject(t, pod(onePod)), "fail"},
@@ -186,7 +186,7 @@ func TestMessages(t *testing.T) {
 		{"no message", "{expression: '1 == 2'}", "[Deny]", "spec.validations[0]: the validation does not hold: 1 == 2\n", policy.Enforce},
 		{"an expression", "{expression: 'false', message: not so, messageExpression: \"'no, ' + object.metadata.name\"}", "[Audit]", "spec.validations[0]: no, web\n", policy.Audit},
 		{"of a variable", "{expression: 'false', messageExpression: \"'no, ' + variables.who\"}", "[Audit, Warn]", "spec.validations[0]: no, web\n", policy.Warn},
-		{"an expression that fails", "{expression: 'false', message: not so, messageExpression: string(object.none)}", "[Deny, Audit]", "spec.validations[0]: not so\n", policy.Enforce},
+		{"an expression that fails", "{expression: 'false', message: not so, messageExpression: string(object.metadata.labels.none)}", "[Deny, Audit]", "spec.validations[0]: not so\n", policy.Enforce},
 		{"an expression that says nothing", "{expression: 'false', message: not so, messageExpression: \"''\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
 		{"the longest text", "{expression: 'false', message: not so, messageExpression: \"'" + longest + "'\"}", "", "spec.validations[0]: " + longest + "\n", policy.Enforce},
 		{"a longer one", "{expression: 'false', message: not so, messageExpression: \"'" + longest + "x'\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
@@ -210,7 +210,7 @@ func TestMessages(t *testing.T) {
 // TestErrors has what cannot be evaluated be undecided and never a pass, whatever else
 // holds; what certainly does not hold outweighs it.
 func TestErrors(t *testing.T) {
-	const bad = "{expression: 'object.spec.none == 1'}"
+	const bad = "{expression: 'object.metadata.labels.none == 1'}"
 	for _, c := range []struct{ reason, entries, want, why string }{
 		{"alone", bad, "undecided", "spec.validations[0]: the expression cannot be evaluated: spec.validations[0].expression: no such key: none"},
 		{"before one that holds", bad + ", {expression: 'true'}", "undecided", "no such key"},
@@ -223,7 +223,7 @@ func TestErrors(t *testing.T) {
 		{"too much", "{expression: '[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, a+b+c+d+e+f+g > 0)))))))'}", "undecided", "cost"},
 	} {
 		for _, policyOf := range []string{"Fail", "Ignore"} {
-			p := compile(t, head+about("pods", "  failurePolicy: "+policyOf+"\n  variables: [{name: wrong, expression: object.spec.none}]\n  validations: ["+c.entries+"]\n"))
+			p := compile(t, head+about("pods", "  failurePolicy: "+policyOf+"\n  variables: [{name: wrong, expression: object.metadata.labels.none}]\n  validations: ["+c.entries+"]\n"))
 			if p.FailOpen != (policyOf == "Ignore") {
 				t.Error(c.reason, "fails open:", p.FailOpen)
 			}
@@ -260,7 +260,7 @@ func TestUnknownMatch(t *testing.T) {
 		{"it is met", selected("a", "true"), "pass", "pass"},
 		{"it is not", selected("a", "false"), "undecided", "fail"},
 		{"it is not, and does not match", selected("b", "false"), "undecided", ""},
-		{"it cannot be evaluated", selected("a", "object.spec.none == 1"), "undecided", "undecided"},
+		{"it cannot be evaluated", selected("a", "object.metadata.labels.none == 1"), "undecided", "undecided"},
 		{"a condition does not hold", strings.Replace(selected("a", "false"), "  validations:", "  matchConditions: [{name: never, expression: 'false'}]\n  validations:", 1), "", ""},
 	} {
 		p := []*policy.Policy{compile(t, head+c.text)}
@@ -269,6 +269,25 @@ func TestUnknownMatch(t *testing.T) {
 		}
 		if what, why := verdict(validate(t, subject(t, pod(onePod)), p)); c.known != "" && what != c.known || c.known == "" && (what == "fail" || what == "undecided") {
 			t.Errorf("%s, where labels are known: %s %s", c.reason, what, why)
+		}
+	}
+}
+
+// TestUndefinedFields: a field that no matched kind has is refused with its path.
+func TestUndefinedFields(t *testing.T) {
+	for _, c := range []struct{ reason, text, path string }{
+		{"a field", about("pods", "  validations: [{expression: object.spec.hostNetwork != true}]\n"), ""},
+		{"none", about("pods", "  validations: [{expression: object.spec.hostNetwrk != true}]\n"), `spec.validations[0].expression: undefined field "object.spec.hostNetwrk"`},
+		{"none in a condition", about("pods", "  matchConditions: [{name: a, expression: object.spec.hostNetwrk != true}]\n  validations: [{expression: 'true'}]\n"), "spec.matchConditions[0].expression: undefined field"},
+		{"none in a variable", about("pods", "  variables: [{name: a, expression: object.spec.hostNetwrk}]\n  validations: [{expression: variables.a != true}]\n"), "spec.variables[0].expression: undefined field"},
+		{"none in a message", about("pods", "  validations: [{expression: 'true', messageExpression: string(object.spec.hostNetwrk)}]\n"), "spec.validations[0].messageExpression: undefined field"},
+		{"a kind beside that has it", about("pods, services", "  validations: [{expression: object.spec.clusterIP != ''}]\n"), ""},
+		{"a subresource of another kind beside", about("/pods, pods/exec", "  validations: [{expression: 'object.command != []'}]\n"), ""},
+		{"every kind", about("'*'", "  validations: [{expression: object.anything == 1}]\n"), ""},
+	} {
+		_, err := validating.New(validating.Options{}).Compile([]byte(head+c.text), "test.yaml")
+		if c.path == "" && err != nil || c.path != "" && (err == nil || !strings.Contains(err.Error(), c.path)) {
+			t.Errorf("%s: %v, want %s", c.reason, err, c.path)
 		}
 	}
 }
@@ -284,7 +303,7 @@ func TestEnded(t *testing.T) {
 }
 
 func TestAuditAnnotations(t *testing.T) {
-	more := "  auditAnnotations: [{key: who, valueExpression: string(object.metadata.name)}, {key: none, valueExpression: 'null'}, {key: wrong, valueExpression: string(object.none)}]\n"
+	more := "  auditAnnotations: [{key: who, valueExpression: string(object.metadata.name)}, {key: none, valueExpression: 'null'}, {key: wrong, valueExpression: string(object.metadata.labels.none)}]\n"
 	for _, entry := range []string{"", "  validations: [{expression: 'true'}]\n", "  validations: [{expression: 'false'}]\n"} {
 		p := compile(t, head+about("pods", more+entry))
 		got := validate(t, subject(t, pod(onePod)), []*policy.Policy{p})[0].AuditAnnotations

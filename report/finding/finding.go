@@ -118,9 +118,7 @@ func (f Finding) Code() policy.Code { return f.Reasons[0].Code }
 // of what nobody asks about, nor of an image that a mirror serves.
 func (f Finding) Telling() bool {
 	switch f.Status {
-	case Pass:
-		return false
-	case Skip:
+	case Pass, Skip:
 		return f.Exception != ""
 	}
 	return f.Code() != policy.Mirrored

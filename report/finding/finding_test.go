@@ -92,6 +92,31 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestReportedAsPassed: what an exception covers is skipped, or passed where its author has
+// it reported so; either names the exception, and a failure beside it stays one.
+func TestReportedAsPassed(t *testing.T) {
+	for asPass, want := range map[bool]finding.Status{true: finding.Pass, false: finding.Skip} {
+		by := &report.Exception{Name: "ops/old", AsPass: asPass}
+		excepted := decision(report.EffectAllow, policy.Skipped, "signed", "left alone")
+		excepted.Exception = by
+		run := finding.Of(list(report.Record{
+			Object: report.Object{Kind: "Pod", Name: "web"}, Answer: gate.Allow,
+			Images: []report.Image{{Container: "web", Written: "registry.example/web:1", Answer: gate.Allow, Decisions: []report.Decision{excepted}}},
+			Rules:  []report.Rule{{Policy: report.Policy{Kind: "ClusterPolicy", Name: "q"}, Rule: "a", Kind: policy.ValidateRule, Skipped: "left alone", Exception: by}},
+		}))
+		for _, f := range run.Objects[0].Findings {
+			if f.Status != want || f.Exception == "" || !f.Telling() {
+				t.Errorf("as pass %t: %s %q", asPass, f.Status, f.Exception)
+			}
+		}
+		denied := decision(report.EffectDeny, policy.Fail, "signed", "unsigned")
+		both := finding.Of(list(report.Record{Answer: gate.Deny, Images: []report.Image{{Answer: gate.Deny, Decisions: []report.Decision{excepted, denied}}}}))
+		if got := both.Objects[0].Findings[0].Status; got != finding.Deny {
+			t.Errorf("as pass %t, beside a failure: %s", asPass, got)
+		}
+	}
+}
+
 func ExampleOf() {
 	excepted := decision(report.EffectAllow, policy.Skipped, "signed", "the policy exception ops/old leaves it alone")
 	excepted.Reasons[0].Code = policy.Excepted

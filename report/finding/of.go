@@ -254,7 +254,7 @@ func effectOf(d *report.Decision) Status {
 	case report.EffectWarn:
 		return Warn
 	case report.EffectAllow:
-		if d.Result == policy.Skipped {
+		if d.Result == policy.Skipped && (d.Exception == nil || !d.Exception.AsPass) {
 			return Skip
 		}
 		return Pass
@@ -275,6 +275,9 @@ func (m *record) rule(r *report.Rule) {
 		f.Status, reasons = m.unasked(r)
 	case r.Exception != nil:
 		f.Status, f.Exception = Skip, r.Exception.String()
+		if r.Exception.AsPass {
+			f.Status = Pass
+		}
 		reasons = []policy.Reason{{Code: policy.Excepted, Message: r.Skipped}}
 	case r.Result == policy.Pass:
 		f.Status = Pass

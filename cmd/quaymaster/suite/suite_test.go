@@ -56,7 +56,7 @@ func expect(t *testing.T, folder string, suites, checks int) suite.Report {
 func TestSuites(t *testing.T) {
 	t.Parallel()
 	for folder, checks := range map[string]int{
-		"expressions": 12, "generate": 2, "imagepolicies": 12, "images": 9, "lookups": 9, "mutate": 6, "older": 2, "targets": 2, "values": 12,
+		"expressions": 13, "generate": 2, "imagepolicies": 12, "images": 9, "lookups": 9, "mutate": 6, "older": 2, "targets": 2, "values": 12,
 	} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()

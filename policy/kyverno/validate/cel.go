@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/schema"
 	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
@@ -31,6 +33,7 @@ const paramsName = "params"
 type Language struct {
 	plain, withParams func() (*cel.Env, error)
 	options           LanguageOptions
+	schemas           *schema.Finder
 }
 
 // LanguageOptions are what expressions need beside the object.
@@ -50,7 +53,7 @@ func NewLanguage(options LanguageOptions) *Language {
 			return cel.NewEnv(cel.Options{Variables: append(celpolicy.OfObject(), more...)})
 		})
 	}
-	return &Language{options: options, plain: env(), withParams: env(cel.Variable{Name: paramsName, Type: celgo.DynType})}
+	return &Language{options: options, schemas: schema.NewFinder(), plain: env(), withParams: env(cel.Variable{Name: paramsName, Type: celgo.DynType})}
 }
 
 // Environment returns the language without parameters.
@@ -106,6 +109,18 @@ func (c compiler) cel(doc *Document, path string) (checker, error) {
 	p.preconditions, err = celpolicy.CompileConditions(p.scope, conditions, c.rulePath(path)+".celPreconditions")
 	errs = append(errs, err, p.compileExpressions(spec.Expressions, place+".expressions"), p.compileAnnotations(spec.AuditAnnotations, place+".auditAnnotations"))
 	return p, errors.Join(errs...)
+}
+
+// checkFields refuses expressions that read what no kind has that the rule matches.
+func (p *program) checkFields(targets []policy.Target) error {
+	programs := slices.Concat(p.scope.Variables(), p.preconditions)
+	for i := range p.expressions {
+		programs = append(programs, p.expressions[i].holds, p.expressions[i].message)
+	}
+	for i := range p.annotations {
+		programs = append(programs, p.annotations[i].value)
+	}
+	return celpolicy.CheckFields(p.language.schemas, targets, programs...)
 }
 
 func (c compiler) rulePath(validate string) string { return validate[:len(validate)-len(".validate")] }

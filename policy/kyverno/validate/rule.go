@@ -122,7 +122,11 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	errs = append(errs, err)
 	c.known = append(head.Entries(), "element", "elementIndex")
 	r.check, err = c.checker(&doc, place)
-	return r, errors.Join(append(errs, err)...)
+	errs = append(errs, err)
+	if p, ofCEL := r.check.(*program); ofCEL && err == nil && len(options.Template) == 0 {
+		errs = append(errs, p.checkFields(head.Targets()))
+	}
+	return r, errors.Join(errs...)
 }
 
 // operations are those that a rule looks at where its match names none: Kyverno shows

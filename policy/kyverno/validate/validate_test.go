@@ -122,11 +122,11 @@ func TestValidate(t *testing.T) {
 		{"validate: {message: no host, pattern: {spec: {=(hostNetwork): false}}}", "{hostNetwork: true}", policy.Fail, "validation error: no host. rule r failed at path /spec/hostNetwork/", "a pattern that does not"},
 		{"validate: {pattern: {spec: {=(hostNetwork): false}}}", "{hostNetwork: true}", policy.Fail, "validation error: rule r failed at path /spec/hostNetwork/", "without a message"},
 		{"validate: {message: 'of {{request.name}}.', pattern: {spec: {hostNetwork: false}}}", "{hostNetwork: true}", policy.Fail, "validation error: of web. rule r failed", "a variable in the message"},
-		{"validate: {message: 'of {{request.object.none}}', pattern: {spec: {hostNetwork: false}}}", "{hostNetwork: true}", policy.Fail, "validation error: of {{request.object.none}}. rule r failed", "a variable in the message that is not there"},
+		{"validate: {message: 'of {{request.object.metadata.labels.none}}', pattern: {spec: {hostNetwork: false}}}", "{hostNetwork: true}", policy.Fail, "validation error: of {{request.object.metadata.labels.none}}. rule r failed", "a variable in the message that is not there"},
 		{"validate: {message: 'want $(./../pattern/spec/hostNetwork)', pattern: {spec: {=(hostNetwork): false}}}", "{hostNetwork: true}", policy.Fail, "validation error: want false. rule r", "a reference in the message, past an anchor"},
 		{"validate: {message: 'want $(/validate/pattern/none)', pattern: {spec: {=(hostNetwork): false}}}", "{hostNetwork: true}", policy.Fail, "want $(/validate/pattern/none). rule r", "a reference to nothing"},
 		{"validate: {pattern: {spec: {(hostNetwork): true, containers: [{image: '!*:latest'}]}}}", two, policy.Skipped, "", "an anchor that leaves the object alone"},
-		{"validate: {pattern: {spec: {containers: [{name: '{{request.object.none}}'}]}}}", two, policy.Undecided, "validate.pattern: ", "a variable that is not there"},
+		{"validate: {pattern: {spec: {containers: [{name: '{{request.object.metadata.labels.none}}'}]}}}", two, policy.Undecided, "validate.pattern: ", "a variable that is not there"},
 		{"validate: {pattern: {metadata: {name: '{{request.name}}'}}}", two, policy.Pass, "", "a variable in a pattern"},
 
 		{"validate: {anyPattern: [{spec: {hostNetwork: true}}, {spec: {hostNetwork: false}}]}", two, policy.Pass, "", "one of two patterns"},
@@ -134,14 +134,14 @@ func TestValidate(t *testing.T) {
 		{"validate: {anyPattern: [{spec: {(hostNetwork): true, x: y}}]}", two, policy.Skipped, "", "all leave it alone"},
 		{"validate: {anyPattern: [{spec: {(hostNetwork): true, x: y}}, {spec: {hostPID: true}}]}", two, policy.Fail, "rule r[1] failed", "one leaves it alone, and one does not hold"},
 
-		{"validate: {anyPattern: [{metadata: {name: '{{request.object.none}}'}}]}", two, policy.Undecided, "validate.anyPattern[0]: ", "a variable that is not there, in one of several"},
+		{"validate: {anyPattern: [{metadata: {name: '{{request.object.metadata.labels.none}}'}}]}", two, policy.Undecided, "validate.anyPattern[0]: ", "a variable that is not there, in one of several"},
 
 		{"validate: {deny: {}}", two, policy.Fail, "validation error: rule r failed", "always"},
 		{"validate: {deny: {conditions: {any: [{key: 2h, operator: AnyIn, value: 1h-5Gi}]}}}", two, policy.Undecided, "the condition is indeterminate", "a condition that holds in one reading and not in another"},
 		{"validate: {message: 'no {{request.name}}', deny: {conditions: {any: [{key: '{{request.name}}', operator: Equals, value: web}]}}}", two, policy.Fail, "no web", "a condition that holds"},
 		{"validate: {message: nay, deny: {conditions: {any: [{key: '{{request.name}}', operator: Equals, value: other}]}}}", two, policy.Pass, "", "a condition that does not"},
 		{"validate: {message: nay, deny: {conditions: {all: [{key: a, operator: Equals, value: a, message: its own}]}}}", two, policy.Fail, "nay; its own", "the condition's message"},
-		{"validate: {deny: {conditions: {all: [{key: '{{request.object.none}}', operator: Equals, value: a}]}}}", two, policy.Undecided, "validate.deny.conditions: ", "a condition that cannot be asked"},
+		{"validate: {deny: {conditions: {all: [{key: '{{request.object.metadata.labels.none}}', operator: Equals, value: a}]}}}", two, policy.Undecided, "validate.deny.conditions: ", "a condition that cannot be asked"},
 		{"validate: {deny: {conditions: [{key: a, operator: Equals, value: a}]}}", two, policy.Fail, "rule r failed", "the old form"},
 
 		{"preconditions: {all: [{key: '{{request.name}}', operator: Equals, value: other}]}, validate: {deny: {}}", two, policy.Skipped, "preconditions not met", "preconditions that are not met"},
@@ -156,7 +156,7 @@ func TestValidate(t *testing.T) {
 		{"validate: {foreach: [{" + list + ", pattern: {image: '*:*'}}]}", two, policy.Pass, "", "elements that all hold"},
 		{"validate: {message: '{{element.name}}', foreach: [{" + list + ", deny: {conditions: {any: [{key: '{{element.image}}', operator: Equals, value: '*:latest'}]}}}]}", two, policy.Fail, "validation failure: b", "the element in the message"},
 		{"validate: {message: '{{elementIndex}}', foreach: [{" + list + ", anyPattern: [{name: a}]}]}", two, policy.Fail, "validation failure: validation error: 1. rule r[0]", "the index in the message"},
-		{"validate: {foreach: [{list: request.object.spec.none, deny: {}}]}", two, policy.Skipped, "no element", "a list that is not there"},
+		{"validate: {foreach: [{list: request.object.metadata.labels.none, deny: {}}]}", two, policy.Skipped, "no element", "a list that is not there"},
 		{"validate: {foreach: [{list: '`[]`', deny: {}}]}", two, policy.Skipped, "no element", "an empty list"},
 		{"validate: {foreach: [{list: 'to_upper(request.object)', deny: {}}]}", two, policy.Undecided, "foreach[0].list: ", "a list that cannot be evaluated"},
 		{"validate: {foreach: [{list: request.name, deny: {conditions: {any: [{key: '{{element}}', operator: Equals, value: web}]}}}]}", two, policy.Fail, "", "what is no list"},
@@ -184,14 +184,14 @@ func TestValidate(t *testing.T) {
 		{"validate: {message: m, cel: {expressions: [{expression: 'object.spec.containers.size() < 2'}]}}", two, policy.Fail, "m", "CEL that does not"},
 		{"validate: {message: m, cel: {expressions: [{expression: 'false', message: own}]}}", two, policy.Fail, "own", "its own message"},
 		{"validate: {cel: {expressions: [{expression: 'false', message: own, messageExpression: \"'of ' + object.metadata.name\"}]}}", two, policy.Fail, "of web", "a computed message"},
-		{"validate: {cel: {expressions: [{expression: 'false', message: own, messageExpression: 'string(object.metadata.none)'}]}}", two, policy.Fail, "own", "a computed message that fails"},
+		{"validate: {cel: {expressions: [{expression: 'false', message: own, messageExpression: 'string(object.metadata.labels.none)'}]}}", two, policy.Fail, "own", "a computed message that fails"},
 		{"validate: {cel: {expressions: [{expression: '1 > 2'}]}}", two, policy.Fail, "failed expression: 1 > 2", "no message"},
-		{"validate: {cel: {expressions: [{expression: 'object.spec.none == 1'}]}}", two, policy.Undecided, "expressions[0]", "CEL that cannot be evaluated"},
-		{"validate: {cel: {expressions: [{expression: 'object.spec.none == 1'}, {expression: 'false'}]}}", two, policy.Fail, "", "another expression decides"},
+		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == 1'}]}}", two, policy.Undecided, "expressions[0]", "CEL that cannot be evaluated"},
+		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == 1'}, {expression: 'false'}]}}", two, policy.Fail, "", "another expression decides"},
 		{"validate: {cel: {variables: [{name: num, expression: 'size(object.spec.containers)'}], expressions: [{expression: 'variables.num == 2'}]}}", two, policy.Pass, "", "variables"},
 		{"celPreconditions: [{name: a, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "preconditions in CEL"},
 		{"celPreconditions: [{name: a, expression: \"request.operation == 'CREATE'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Fail, "", "preconditions in CEL that are met"},
-		{"celPreconditions: [{name: a, expression: 'object.none == 1'}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Undecided, "celPreconditions", "preconditions in CEL that cannot be asked"},
+		{"celPreconditions: [{name: a, expression: 'object.metadata.labels.none == 1'}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Undecided, "celPreconditions", "preconditions in CEL that cannot be asked"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: a}, expressions: [{expression: 'size(object.spec.containers) <= params.max'}]}}", two, policy.Pass, "", "a parameter"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {}}, expressions: [{expression: 'size(object.spec.containers) <= params.max'}]}}", two, policy.Fail, "", "two parameters, of which one is exceeded"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone}, expressions: [{expression: 'true'}]}}", two, policy.Undecided, "there is none", "a parameter that is gone"},
@@ -410,7 +410,7 @@ func TestWordsForReports(t *testing.T) {
 	if got := ask(t, r, pod(t, "{hostNetwork: true, containers: []}")).Properties; got["team"] != "a" || got["standard"] != "own" || got["controls"] == "" {
 		t.Errorf("properties %v", got)
 	}
-	r, err = compile(t, options(t), "validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [{key: num, valueExpression: 'string(object.metadata.name)'}, {key: none, valueExpression: 'null'}, {key: bad, valueExpression: 'string(object.none)'}, {key: empty, valueExpression: \"''\"}]}}")
+	r, err = compile(t, options(t), "validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [{key: num, valueExpression: 'string(object.metadata.name)'}, {key: none, valueExpression: 'null'}, {key: bad, valueExpression: 'string(object.metadata.labels.none)'}, {key: empty, valueExpression: \"''\"}]}}")
 	if err != nil {
 		t.Fatal(err)
 	}

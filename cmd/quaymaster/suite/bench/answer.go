@@ -133,6 +133,9 @@ func (a *Answer) ofImages(outcome *gate.Outcome) {
 				continue
 			}
 			one := Said{Policy: d.Check.Policy, Rule: d.Check.Rule, Result: resultOf(d.Result), Message: Words(d.Reasons), Action: d.Check.Action}
+			if d.Check.Exception != nil && d.Check.Exception.AsPass {
+				one.Result = Pass
+			}
 			at := slices.IndexFunc(a.Rules, func(r Said) bool {
 				return r.Policy == one.Policy && r.Rule == one.Rule && r.Kind == policy.ImageRule
 			})
@@ -153,6 +156,9 @@ func saidBy(r *policy.RuleResult) Said {
 		s.Result, s.Message = Error, r.Err.Error()
 	case r.Skip != "":
 		s.Result, s.Message = Skip, r.Skip
+		if r.Exception != nil && r.Exception.AsPass {
+			s.Result = Pass
+		}
 	default:
 		s.Result, s.Message = resultOf(r.Ruling.Result), Words(r.Ruling.Reasons)
 	}

@@ -1,0 +1,143 @@
+// Package schema knows the fields of Kubernetes' own kinds, from the Go types of its API,
+// so that an expression which reads a field that a kind does not have is found when its
+// policy is loaded.
+package schema
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	admissionregistration "k8s.io/api/admissionregistration/v1"
+	apps "k8s.io/api/apps/v1"
+	autoscaling1 "k8s.io/api/autoscaling/v1"
+	autoscaling2 "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
+	certificates "k8s.io/api/certificates/v1"
+	coordination "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	events "k8s.io/api/events/v1"
+	networking "k8s.io/api/networking/v1"
+	node "k8s.io/api/node/v1"
+	disruption "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
+	scheduling "k8s.io/api/scheduling/v1"
+	storage "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/policy/cel"
+)
+
+// Finder finds the schemas of kinds. It is safe for concurrent use.
+type Finder struct {
+	types func() map[schema.GroupVersionKind]reflect.Type
+}
+
+// NewFinder makes a Finder. The kinds are collected when the first is asked for.
+func NewFinder() *Finder {
+	return &Finder{types: sync.OnceValue(func() map[schema.GroupVersionKind]reflect.Type {
+		scheme := runtime.NewScheme()
+		for _, add := range []func(*runtime.Scheme) error{
+			admissionregistration.AddToScheme, apps.AddToScheme, autoscaling1.AddToScheme, autoscaling2.AddToScheme, batch.AddToScheme,
+			certificates.AddToScheme, coordination.AddToScheme, core.AddToScheme, discovery.AddToScheme, events.AddToScheme, networking.AddToScheme,
+			node.AddToScheme, disruption.AddToScheme, rbac.AddToScheme, scheduling.AddToScheme, storage.AddToScheme,
+		} {
+			if add(scheme) != nil {
+				return nil // no kind is known, and nothing refused
+			}
+		}
+		return scheme.AllKnownTypes()
+	})}
+}
+
+// Kind is a kind that a policy matches. Group and Version may be *.
+type Kind struct{ Group, Version, Kind, Subresource string }
+
+// Of returns the schemas of a kind: one for each version. It returns none for a kind or
+// version that Kubernetes does not have, for a pattern, and for a subresource whose objects
+// are of another kind.
+func (f *Finder) Of(k Kind) []cel.Schema {
+	if !slices.Contains([]string{"", "status", "ephemeralcontainers", "resize"}, k.Subresource) {
+		return nil
+	}
+	var list []cel.Schema
+	for known, of := range f.types() {
+		if known.Kind == k.Kind && (k.Group == "*" || k.Group == known.Group) && (k.Version == "*" || k.Version == known.Version) {
+			list = append(list, fieldsOf(of))
+		}
+	}
+	return list
+}
+
+// Join returns the schemas of all kinds; false where one has none, so that nothing can be
+// refused.
+func (f *Finder) Join(kinds []Kind) ([]cel.Schema, bool) {
+	var list []cel.Schema
+	for _, k := range kinds {
+		some := f.Of(k)
+		if len(some) == 0 {
+			return nil, false
+		}
+		list = append(list, some...)
+	}
+	return list, len(list) > 0
+}
+
+// goType is a cel.Schema.
+type goType struct{ reflect.Type }
+
+// fieldsOf returns nil for a type whose JSON is its own matter, as a quantity's.
+func fieldsOf(t reflect.Type) cel.Schema {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	opaque := reflect.TypeFor[json.Unmarshaler]()
+	if t.Kind() == reflect.Interface || t.Implements(opaque) || reflect.PointerTo(t).Implements(opaque) {
+		return nil
+	}
+	return goType{t}
+}
+
+// Field returns a member of an object, which is nil where its own are not known; false
+// where there is none.
+func (g goType) Field(name string) (cel.Schema, bool) {
+	switch g.Kind() {
+	case reflect.Map:
+		return fieldsOf(g.Elem()), true
+	case reflect.Struct:
+	default:
+		return nil, true // another error, which evaluation returns
+	}
+	for i := range g.NumField() {
+		f := g.Type.Field(i)
+		written, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if written == name {
+			return fieldsOf(f.Type), true
+		}
+		if f.Anonymous && written == "" || strings.Contains(options, "inline") {
+			inner, known := fieldsOf(f.Type).(goType)
+			if !known {
+				return nil, true
+			}
+			if found, ok := inner.Field(name); ok {
+				return found, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// Element returns the elements of a list, or the values of a map; nil for others.
+func (g goType) Element() cel.Schema {
+	if g.Kind() == reflect.Slice && g.Elem().Kind() != reflect.Uint8 || g.Kind() == reflect.Map {
+		return fieldsOf(g.Elem())
+	}
+	return nil
+}
+
+// IsMap reports whether it is a map, whose keys are texts.
+func (g goType) IsMap() bool { return g.Kind() == reflect.Map }
