@@ -24,8 +24,9 @@ type Dialect interface {
 	// Recognises reports whether a document is one of the dialect's.
 	Recognises(apiVersion, kind string) bool
 	Compile(document []byte, source string) (*policy.Policy, error)
-	// Broken stands for a document that does not compile; nil if it has nothing
-	// that would be ours.
+	// Broken returns the policy in place of a document that does not compile; nil for
+	// text that is no document at all. A dialect with a method OnlyBackground(document
+	// []byte) bool reports by it whether no rule of such a document is for admission.
 	Broken(document []byte, source string, why error) *policy.Policy
 }
 
@@ -43,6 +44,16 @@ type Overrides interface {
 	// hold.
 	Broken(document []byte, source string, why error) *policy.Override
 }
+
+// BackgroundError is the error of a broken document without a rule for admission: nothing
+// is denied because of it, and another engine may run it.
+type BackgroundError struct{ Err error }
+
+// Error implements error.
+func (e *BackgroundError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *BackgroundError) Unwrap() error { return e.Err }
 
 // State is what became of a document.
 type State string
@@ -78,6 +89,9 @@ type Entry struct {
 	Exception *policy.Exception
 	Override  *policy.Override
 	Root      *trustroot.TrustRoot
+
+	// Unknown is the kind of a document that no dialect recognises; else empty.
+	Unknown string
 
 	root string // the name of a TrustRoot, broken ones included
 }
@@ -287,6 +301,7 @@ func (c *Catalog) compile(d Document) Entry {
 			return c.compileException(entry, exceptions, d, h)
 		}
 	}
+	entry.Unknown = h.Kind
 	return entry.notOurs(fmt.Sprintf("%s %s is no kind of policy that is known here", h.APIVersion, h.Kind))
 }
 
@@ -312,11 +327,10 @@ func readHead(text []byte) (head, error) {
 func compilePolicy(entry Entry, dialect Dialect, d Document) Entry {
 	made, err := dialect.Compile(d.Text, d.Source)
 	if err != nil {
-		stand := dialect.Broken(d.Text, d.Source, err)
-		if stand == nil {
-			return entry.notOurs("it has no rule of a kind that is known here, and cannot be compiled: " + err.Error())
+		entry.Policy = dialect.Broken(d.Text, d.Source, err)
+		if others, is := dialect.(interface{ OnlyBackground(document []byte) bool }); is && others.OnlyBackground(d.Text) {
+			err = &BackgroundError{err}
 		}
-		entry.Policy = stand
 		return entry.broken(err)
 	}
 	if made.IsEmpty() {

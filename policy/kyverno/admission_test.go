@@ -267,8 +267,8 @@ func TestBroken(t *testing.T) {
 			t.Errorf("%s: undecided %t", c.reason, got)
 		}
 	}
-	if p := kyverno.Broken([]byte(foreign), "x", why); p != nil {
-		t.Error("a document of foreign rules alone is held to be ours")
+	if p := kyverno.Broken([]byte(foreign), "x", why); p == nil || !p.IsEmpty() || len(p.Targets) > 0 || !errors.Is(p.Broken, why) {
+		t.Errorf("a document without a rule for admission: %+v", p)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestBrokenHead(t *testing.T) {
 		{"spec:\n", "spec:\n  failurePolicy: Ignore\n  webhookConfiguration: 7\n", "ClusterPolicy/minimal closed", "settings that cannot be read fail closed"},
 		{minimal[strings.Index(minimal, "spec:"):], "spec: {rules: 7}", "ClusterPolicy/minimal closed", "rules that cannot be read"},
 		{minimal[strings.Index(minimal, "spec:"):], "spec: {rules: [7]}", "ClusterPolicy/minimal closed", "a rule that cannot be read"},
-		{minimal[strings.Index(minimal, "spec:"):], "spec: {rules: []}", "none", "no rules"},
+		{minimal[strings.Index(minimal, "spec:"):], "spec: {rules: []}", "ClusterPolicy/minimal closed", "no rules"},
 		{"  - name: signed", "  - {name: [}", "none", "no YAML"},
 		{"spec:\n", strings.Repeat("#", 3*mebi-len(minimal)-1) + "\nspec:\n", "ClusterPolicy/minimal closed", "as long as may be"},
 		{"spec:\n", strings.Repeat("#", 3*mebi-len(minimal)) + "\nspec:\n", "none", "a byte longer"},

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -19,17 +20,17 @@ import (
 type roughRule struct {
 	name  string
 	match json.RawMessage
-	// images and object say what the rule is about; a rule about other objects is about
-	// neither.
-	images, object bool
+	// images and object are set for a rule about these, and others for one about other
+	// objects than the one under admission (generate, mutate with targets).
+	images, object, others bool
 }
 
-// Broken returns a policy that stands for a document which does not compile, so
-// that what it means to protect is undecided and not admitted; nil if none of its
-// rules is ours. It speaks of the kinds that the document names, as far as they
-// can be read, and of pods and their controllers otherwise; never of Namespaces,
-// Nodes, Leases, Events, reviews and webhook configurations, without which a
-// cluster could not be mended.
+// Broken returns a policy that replaces a document which does not compile, so that its
+// state is reported and what it means to protect is indeterminate; nil for text that is no
+// document at all. It selects the kinds that the document names, as far as they can be
+// read, and pods and their controllers otherwise; never Namespaces, Nodes, Leases, Events,
+// reviews and webhook configurations, without which a cluster could not be repaired. A
+// document without a rule for admission selects nothing.
 func Broken(document []byte, source string, why error) *policy.Policy {
 	var d struct {
 		Kind     string          `json:"kind"`
@@ -69,10 +70,21 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 			addTargets(p, broken.targets)
 		}
 	}
-	if len(p.Rules)+len(p.Validations) == 0 {
-		return nil
-	}
 	return p
+}
+
+// OnlyBackground reports whether all rules of a document are about other objects than the
+// one under admission, so that the gateway denies nothing because of it.
+func OnlyBackground(document []byte) bool {
+	var d struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	data, err := yaml.YAMLToJSON(document)
+	if err != nil || json.Unmarshal(data, &d) != nil {
+		return false
+	}
+	rules, readable := roughRules(d.Spec)
+	return readable && len(rules) > 0 && !slices.ContainsFunc(rules, func(r roughRule) bool { return r.images || r.object || !r.others })
 }
 
 // roughRules returns the rules that can be told apart; false if the list itself
@@ -101,9 +113,10 @@ func roughRules(text json.RawMessage) ([]roughRule, bool) {
 			case "validate":
 				r.object = true
 			case "mutate":
-				if !changesOthers(value) {
-					r.object = true
-				}
+				r.others = changesOthers(value)
+				r.object = r.object || !r.others
+			case "generate":
+				r.others = true
 			}
 		}
 		rules = append(rules, r)

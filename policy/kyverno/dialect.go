@@ -13,6 +13,9 @@ func (Policies) Broken(document []byte, source string, why error) *policy.Policy
 	return Broken(document, source, why)
 }
 
+// OnlyBackground is the function of that name.
+func (Policies) OnlyBackground(document []byte) bool { return OnlyBackground(document) }
+
 // Exceptions is the dialect of exceptions as package catalog wants one.
 type Exceptions struct{ Compiler *Compiler }
 

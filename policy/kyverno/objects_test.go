@@ -266,7 +266,7 @@ func TestBrokenObjectRules(t *testing.T) {
 			t.Fatalf("%s loads", c.rule)
 		}
 		p := kyverno.Broken([]byte(text), "test", why)
-		got := p != nil && results(t, p, subjectFrom(t, "{apiVersion: v1, kind: "+c.kind+", metadata: {name: a}}")) == "r=undecided"
+		got := results(t, p, subjectFrom(t, "{apiVersion: v1, kind: "+c.kind+", metadata: {name: a}}")) == "r=undecided"
 		if got != c.asked {
 			t.Errorf("%s: undecided %t", c.reason, got)
 		}

@@ -15,10 +15,21 @@ import (
 // Checker compiles documents.
 type Checker interface {
 	// Check returns why a document is a broken policy or mirror, each error with the field's
-	// path; nil for one that compiles and for one that is not ours. The bytes are
+	// path; nil for one that compiles and for one that is not ours; an *Advice for one
+	// that is broken here and is admitted all the same. The bytes are
 	// the checker's until it returns.
 	Check(raw []byte) error
 }
+
+// Advice is an error of a Checker for a document that is admitted with a warning: another
+// engine of the cluster runs it.
+type Advice struct{ Err error }
+
+// Error implements error.
+func (a *Advice) Error() string { return a.Err.Error() }
+
+// Unwrap returns the cause.
+func (a *Advice) Unwrap() error { return a.Err }
 
 // Trial tries policies against what runs.
 type Trial interface {
@@ -98,6 +109,9 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	defer leave()
 	if err := h.checker.Check(q.request.object); err != nil {
 		q.cause, q.err = Decided, err
+		if _, is := errors.AsType[*Advice](err); is {
+			return response{allowed: true, warnings: []string{warning(broken(q, err))}}
+		}
 		return denied(broken(q, err))
 	}
 	q.cause = Decided

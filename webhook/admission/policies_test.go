@@ -19,6 +19,16 @@ func (checker) Check(raw []byte) error {
 	return nil
 }
 
+// advice warns of the documents that checker refuses.
+type advice struct{}
+
+func (advice) Check(raw []byte) error {
+	if err := (checker{}).Check(raw); err != nil {
+		return &admission.Advice{Err: err}
+	}
+	return nil
+}
+
 func clusterPolicy(word string) object {
 	return object{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": object{"name": "signed"}, "spec": object{"rules": word}}
 }
@@ -73,6 +83,13 @@ func TestPolicies(t *testing.T) {
 				golden(t, "policy-broken", a.Response.Status.Message)
 			}
 		})
+	}
+	advising, err := admission.NewPolicies(advice{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := send(t, advising, review(t, "CREATE", clusterPolicy("broken"), nil, nil)); !a.Response.Allowed || len(a.Response.Warnings) != 1 || !strings.Contains(a.Response.Warnings[0], "unknown field") {
+		t.Errorf("advice: %+v", a.Response)
 	}
 	if _, err := admission.NewPolicies(nil); err == nil {
 		t.Error("no checker was taken for one")

@@ -73,7 +73,7 @@ func (in Input) ask(at phase) *questions {
 	q.excluded = slices.Compact(slices.Sorted(slices.Values(append([]string{in.Namespace}, in.ExcludedNamespaces...))))
 	for _, p := range in.Policies {
 		if p.Broken != nil && len(p.Targets) == 0 {
-			q.warn(p, "is broken, and names no kinds that can be read: nothing is asked on its behalf until it is corrected")
+			q.warn(p, "is broken, and selects nothing at admission until it is corrected")
 		}
 		q.policy(p)
 	}

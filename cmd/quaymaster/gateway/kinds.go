@@ -27,6 +27,7 @@ const (
 	plainStatus                       // status.conditions
 	conditionStatus                   // status.conditionStatus, with ready beside them
 	ownStatus                         // status.conditions, and nobody else's
+	leftAlone                         // the kind is not implemented: its documents are counted and listed
 )
 
 // The groups of policies.
@@ -55,18 +56,24 @@ func policyKinds() []policyKind {
 		of(celGroup, "mutatingpolicies", "MutatingPolicy", conditionStatus, "v1", "v1beta1", "v1alpha1"),
 		of(celGroup, "namespacedmutatingpolicies", "NamespacedMutatingPolicy", conditionStatus, "v1", "v1beta1"),
 		of(celGroup, "policyexceptions", "PolicyException", noStatus, "v1", "v1beta1", "v1alpha1"),
+		of(policyGroup, "cleanuppolicies", "CleanupPolicy", leftAlone, "v2", "v2beta1"),
+		of(policyGroup, "clustercleanuppolicies", "ClusterCleanupPolicy", leftAlone, "v2", "v2beta1"),
+		of(celGroup, "deletingpolicies", "DeletingPolicy", leftAlone, "v1", "v1beta1", "v1alpha1"),
+		of(celGroup, "namespaceddeletingpolicies", "NamespacedDeletingPolicy", leftAlone, "v1", "v1beta1"),
+		of(celGroup, "generatingpolicies", "GeneratingPolicy", leftAlone, "v1", "v1beta1", "v1alpha1"),
+		of(celGroup, "namespacedgeneratingpolicies", "NamespacedGeneratingPolicy", leftAlone, "v1", "v1beta1"),
 		of(sigstoreGroup, "clusterimagepolicies", "ClusterImagePolicy", plainStatus, "v1alpha1", "v1beta1"),
 		of(sigstoreGroup, "trustroots", "TrustRoot", plainStatus, "v1alpha1"),
 		of(ownGroup, "imageoverrides", "ImageOverride", ownStatus, "v1alpha1"),
 	}
 }
 
-// documentKinds are what is watched of them. All but exceptions are awaited: without them
-// more would be admitted.
+// documentKinds are what is watched of them. All but exceptions and kinds that are left
+// alone are awaited: without them more would be admitted.
 func documentKinds() []document.Kind {
 	var list []document.Kind
 	for _, k := range policyKinds() {
-		k.Awaited = k.kind != "PolicyException"
+		k.Awaited = k.kind != "PolicyException" && k.status != leftAlone
 		list = append(list, k.Kind)
 	}
 	return list
@@ -77,7 +84,9 @@ func documentKinds() []document.Kind {
 func documentResources() []schema.GroupResource {
 	list := []schema.GroupResource{{Group: ownGroup, Resource: mirrorResource}, {Group: policyGroup, Resource: globalResource}}
 	for _, k := range policyKinds() {
-		list = append(list, schema.GroupResource{Group: k.Group, Resource: k.Resource})
+		if k.status != leftAlone {
+			list = append(list, schema.GroupResource{Group: k.Group, Resource: k.Resource})
+		}
 	}
 	return list
 }

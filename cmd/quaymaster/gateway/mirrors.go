@@ -13,6 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
@@ -252,6 +254,9 @@ func compileMirror(text []byte, source string) (made *mirror.Document, err error
 type checker struct {
 	policies interface{ Check(raw []byte) error }
 	entries  *globals // nil: their documents are nobody's here
+	// kyverno reports whether Kyverno is installed, which runs rules about other objects
+	// that are broken here. Nil: it is not.
+	kyverno func() bool
 }
 
 // Check implements admission.Checker.
@@ -261,7 +266,11 @@ func (c checker) Check(raw []byte) error {
 		_, err := c.entries.compile(raw)
 		return err
 	case !isMirror(raw):
-		return c.policies.Check(raw)
+		err := c.policies.Check(raw)
+		if _, is := errors.AsType[*catalog.BackgroundError](err); is && c.kyverno != nil && c.kyverno() {
+			return &admission.Advice{Err: err}
+		}
+		return err
 	}
 	_, err := compileMirror(raw, "the request")
 	if errors.Is(err, mirror.ErrNoMapping) {

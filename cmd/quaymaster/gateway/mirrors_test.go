@@ -282,7 +282,7 @@ func TestChecker(t *testing.T) {
 		{"a policy", `{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy"}`, "a policy"},
 		{"what cannot be read is the policies' matter", `{`, "a policy"},
 	} {
-		err := checker{policyCheck{}, entries}.Check([]byte(c.text))
+		err := checker{policies: policyCheck{}, entries: entries}.Check([]byte(c.text))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
 		}

@@ -92,7 +92,8 @@ func (p *policies) publish(source string) {
 func (p *policies) list() {
 	names := map[string]bool{}
 	for _, object := range p.objects {
-		if resource := object.Resource.GroupResource(); ofResource(resource).kind != "PolicyException" {
+		resource := object.Resource.GroupResource()
+		if kind := ofResource(resource); kind.kind != "PolicyException" && kind.status != leftAlone {
 			names[resource.String()] = true
 		}
 	}

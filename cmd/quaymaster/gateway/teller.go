@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"strings"
 
@@ -38,18 +39,30 @@ type statusWriter interface {
 // write tells the log.
 func (t teller) write(entry catalog.Entry) {
 	attrs := []any{slog.String("source", entry.Source), slog.String("state", string(entry.State))}
+	if entry.State == catalog.NotOurs && entry.Unknown != "" {
+		t.log.Warn("a document of a kind that is not implemented is left alone: nothing of it is run by the gateway", append(attrs, slog.String("kind", entry.Unknown))...)
+		return
+	}
 	if entry.State != catalog.Broken {
 		t.log.Info("policy document", append(attrs, slog.String("why", cmp.Or(entry.Why, t.why(entry))))...)
 		return
 	}
 	said := "a document beside policies is broken, and does nothing until it is corrected"
 	switch {
+	case isBackground(entry):
+		said = "a policy document is broken: none of its rules is run until it is corrected"
 	case entry.Policy != nil:
 		said = "a policy document is broken: what it names is denied until it is corrected, unless it fails open"
 	case entry.Override != nil:
 		said = "an override is broken: what of it can be read denies until it is corrected"
 	}
 	t.log.Error(said, append(attrs, slog.String("error", entry.Why))...)
+}
+
+// isBackground reports whether a broken document has no rule for admission.
+func isBackground(entry catalog.Entry) bool {
+	_, is := errors.AsType[*catalog.BackgroundError](entry.Err)
+	return is
 }
 
 // why says why a policy does not deny by what it says now.

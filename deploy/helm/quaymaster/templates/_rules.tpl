@@ -14,6 +14,13 @@
     - namespacedmutatingpolicies
     - policyexceptions
   verbs: [get, list, watch]
+# Kinds that are not implemented, whose documents are counted and listed.
+- apiGroups: [kyverno.io]
+  resources: [cleanuppolicies, clustercleanuppolicies]
+  verbs: [get, list, watch]
+- apiGroups: [policies.kyverno.io]
+  resources: [deletingpolicies, namespaceddeletingpolicies, generatingpolicies, namespacedgeneratingpolicies]
+  verbs: [get, list, watch]
 - apiGroups: [policy.sigstore.dev]
   resources: [clusterimagepolicies, trustroots]
   verbs: [get, list, watch]

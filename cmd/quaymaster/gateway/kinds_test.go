@@ -1,0 +1,71 @@
+package gateway
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+// TestKindsLeftAlone: documents of kinds that are not implemented are watched, so that they
+// are counted and listed, and nothing waits for them or asks about them.
+func TestKindsLeftAlone(t *testing.T) {
+	var left []string
+	for _, kind := range policyKinds() {
+		if kind.status == leftAlone {
+			left = append(left, kind.Resource)
+		}
+	}
+	if len(left) != 6 {
+		t.Fatalf("left alone: %v", left)
+	}
+	watched := 0
+	for _, kind := range documentKinds() {
+		if slices.Contains(left, kind.Resource) {
+			watched++
+			if kind.Awaited {
+				t.Errorf("the gateway waits for %s", kind.Resource)
+			}
+		}
+	}
+	if watched != len(left) {
+		t.Errorf("%d of %d kinds are watched", watched, len(left))
+	}
+	for _, resource := range documentResources() {
+		if slices.Contains(left, resource.Resource) {
+			t.Errorf("the webhook for policies is called for %s", resource)
+		}
+	}
+}
+
+// backgroundCheck returns the same error for each document.
+type backgroundCheck struct{ err error }
+
+func (b backgroundCheck) Check([]byte) error { return b.err }
+
+// TestCheckerWithKyverno: a document that only Kyverno would run is admitted with a warning
+// where Kyverno is installed, and every other broken one is refused.
+func TestCheckerWithKyverno(t *testing.T) {
+	is := func(installed bool) func() bool { return func() bool { return installed } }
+	background := &catalog.BackgroundError{Err: errors.New("spec.rules[0].generate.clone: not supported")}
+	for _, row := range []struct {
+		reason          string
+		err             error
+		kyverno         func() bool
+		refused, warned bool
+	}{
+		{"it compiles", nil, is(true), false, false},
+		{"rules about other objects alone", background, is(true), false, true},
+		{"the same without Kyverno", background, is(false), true, false},
+		{"the same outside of a cluster", background, nil, true, false},
+		{"a rule for admission is broken", errors.New("spec.rules[0].validate.patern: unknown field"), is(true), true, false},
+	} {
+		err := checker{policies: backgroundCheck{row.err}, kyverno: row.kyverno}.Check([]byte(`{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy"}`))
+		_, warned := errors.AsType[*admission.Advice](err)
+		if warned != row.warned || (err != nil && !warned) != row.refused {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+	}
+}
