@@ -45,6 +45,12 @@ func logAttacks() []attack {
 				other := s.built("unrelated")
 				return verifytest.Claim{Signer: s.key, Image: &verifytest.SimpleSigning{Reference: other.Repository, Digest: other.Manifest.Digest}}
 			}), bad)},
+		{"entry-with-another-payload", "The bundle has an entry that keeps a payload, and it is not the one that is signed. It is denied.", mismatch, everywhere(),
+			judged(policy, signsBundle(recorded(verifytest.Record{Kind: "intoto", Payload: true})),
+				signsBundle(recorded(verifytest.Record{Kind: "intoto", Payload: true, Fault: verifytest.OtherPayload})))},
+		{"entry-with-another-signature's-payload", "The bundle has the genuine entry of another signature by the same signer, with its payload. It is denied.", mismatch, everywhere(),
+			judged(policy, signsBundle(recorded(verifytest.Record{Kind: "intoto", Payload: true})),
+				signsBundle(recorded(verifytest.Record{Kind: "intoto", Payload: true, Fault: verifytest.OtherSignature})), bad)},
 		{"entry-of-another-key", "The signature travels with the genuine entry of another key's signature of the same image. It is denied.", mismatch, everywhere(),
 			judged(policy, signsLegacy(logged), crossed(func(s *scene, _ gatetest.Image) verifytest.Claim { return verifytest.Claim{Signer: s.second} }), bad)},
 		{"entry-of-another-signature-in-bundle", "The bundle has the genuine entry of another signature by the same signer. It is denied.", mismatch, everywhere(),

@@ -3,6 +3,7 @@ package bundle_test
 import (
 	"crypto"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,6 +189,13 @@ func TestKeyless(t *testing.T) {
 		{"wrong proof", "the inclusion proof does not hold", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Fault: verifytest.WrongProof}}}, keyless(nil), verify.BadLogEntry},
 		{"wrong checkpoint", "the checkpoint is not the log's", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Fault: verifytest.WrongCheckpoint}}}, keyless(nil), verify.BadLogEntry},
 		{"entry of another signature", "GHSA-whqx-f9j3-ch6m: a genuine entry that is not of this signature", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Fault: verifytest.OtherSignature}}}, keyless(nil), verify.BadLogEntry},
+		{"intoto entry", "an older type of entry", verifytest.Claim{Signer: signer, Statement: provenance(), Records: []verifytest.Record{{Kind: "intoto"}}}, keyless(nil), ""},
+		{"intoto entry with its payload", "some logs keep the payload in the entry", verifytest.Claim{Signer: signer, Statement: provenance(), Records: []verifytest.Record{{Kind: "intoto", Payload: true}}}, keyless(nil), ""},
+		{"intoto entry with a long payload", "the entry's bound is without its payload", verifytest.Claim{Signer: signer, Statement: verifytest.Attestation(digest.String(), slsa, strings.Repeat("a", 128<<10)), Records: []verifytest.Record{{Kind: "intoto", Payload: true}}}, keyless(nil), ""},
+		{"intoto entry with another payload", "the entry's signature is not over its payload", verifytest.Claim{Signer: signer, Statement: provenance(), Records: []verifytest.Record{{Kind: "intoto", Payload: true, Fault: verifytest.OtherPayload}}}, keyless(nil), verify.Malformed},
+		{"intoto entry with the payload of another signature", "a genuine entry of another envelope", verifytest.Claim{Signer: signer, Statement: provenance(), Records: []verifytest.Record{{Kind: "intoto", Payload: true, Fault: verifytest.OtherSignature}}}, keyless(nil), verify.BadLogEntry},
+		{"intoto entry with its payload, wrong promise", "the payload does not replace the log's signature", verifytest.Claim{Signer: signer, Statement: provenance(), Records: []verifytest.Record{{Kind: "intoto", Payload: true, Fault: verifytest.WrongPromise}}}, keyless(nil), verify.BadLogEntry},
+		{"intoto entry with its payload, wrong proof", "the payload does not replace the inclusion proof", verifytest.Claim{Signer: signer, Statement: provenance(), Records: []verifytest.Record{{Kind: "intoto", Payload: true, Fault: verifytest.WrongProof}}}, keyless(nil), verify.BadLogEntry},
 		{"repeated entry", "GHSA-9vcr-p3rj-q5q6: one entry must not count twice", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Fault: verifytest.Repeated}}}, keyless(nil), verify.BadLogEntry},
 		{"timestamp of a foreign authority", "a timestamp that is there must hold", verifytest.Claim{Signer: signer, Statement: signature(), Stamps: []verifytest.Stamp{{TSA: l.foreign.TSA}}}, keyless(nil), verify.BadTimestamp},
 		{"timestamp of another signature", "a timestamp that is there must be of this signature", verifytest.Claim{Signer: signer, Statement: signature(), Stamps: []verifytest.Stamp{{OtherSignature: true}}}, keyless(nil), verify.BadTimestamp},

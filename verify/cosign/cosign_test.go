@@ -237,6 +237,8 @@ func TestAttestation(t *testing.T) {
 		{"statement v0.1", "as cosign attest writes", verifytest.Claim{Signer: key, Statement: old, NoLog: true}, byKey(key, noLog), ""},
 		{"with log, dsse", "the entry is there", verifytest.Claim{Signer: key, Statement: provenance()}, byKey(key, nil), ""},
 		{"with log, intoto", "an older type of entry", verifytest.Claim{Signer: key, Statement: provenance(), Records: []verifytest.Record{{Kind: "intoto"}}}, byKey(key, nil), ""},
+		{"with log, intoto with its payload", "some logs keep the payload in the entry", verifytest.Claim{Signer: key, Statement: provenance(), Records: []verifytest.Record{{Kind: "intoto", Payload: true}}}, byKey(key, nil), ""},
+		{"with log, intoto with another payload", "the entry's signature is not over its payload", verifytest.Claim{Signer: key, Statement: provenance(), Records: []verifytest.Record{{Kind: "intoto", Payload: true, Fault: verifytest.OtherPayload}}}, byKey(key, nil), verify.BadLogEntry},
 		{"entry of another envelope", "a genuine entry that is not of this envelope", verifytest.Claim{Signer: key, Statement: provenance(), Records: []verifytest.Record{{Fault: verifytest.OtherSignature}}}, byKey(key, nil), verify.BadLogEntry},
 		{"no log entry", "a raw DSSE referrer carries none", verifytest.Claim{Signer: key, Statement: provenance(), NoLog: true}, byKey(key, nil), verify.NoLogEntry},
 		{"stranger", "an envelope by a random key", verifytest.Claim{Signer: stranger, Statement: provenance(), NoLog: true}, byKey(key, noLog), verify.WrongKey},

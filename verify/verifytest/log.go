@@ -49,6 +49,9 @@ const (
 	// OldCheckpoint is a genuine checkpoint of an earlier tree than the
 	// proof's.
 	OldCheckpoint
+	// OtherPayload is an intoto entry that keeps another payload than the
+	// envelope's; set Record.Payload.
+	OtherPayload
 	// OtherSignature is a genuine entry of another signature by the same
 	// signer.
 	OtherSignature
@@ -65,6 +68,8 @@ type Record struct {
 	// it is hashedrekord (if empty), or dsse for an envelope; the latter is the
 	// deprecated type that sigstore-go no longer takes.
 	Kind string
+	// Payload keeps the envelope's payload in an intoto entry, as some logs do.
+	Payload bool
 	// Time is the integrated time; the time of signing if zero. Rekor v2 has
 	// none.
 	Time time.Time

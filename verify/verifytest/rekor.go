@@ -45,7 +45,10 @@ func (s *Sigstore) record(r Record, c *content, at time.Time) (*entry, error) {
 	if log.v2 && r.Fault == WrongPromise {
 		return nil, errors.New("record: Rekor v2 makes no promises")
 	}
-	e, err := log.entry(r.Kind, c)
+	if r.Payload && r.Kind != "intoto" || r.Fault == OtherPayload && !r.Payload {
+		return nil, errors.New("record: only an intoto entry keeps a payload")
+	}
+	e, err := log.entry(r, c)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +113,8 @@ func canonical(value any) ([]byte, error) {
 }
 
 // entry writes the body of an entry.
-func (l *Log) entry(kind string, c *content) (*entry, error) {
+func (l *Log) entry(r Record, c *content) (*entry, error) {
+	kind := r.Kind
 	if l.v2 {
 		return entryV2(kind, c)
 	}
@@ -130,7 +134,7 @@ func (l *Log) entry(kind string, c *content) (*entry, error) {
 		spec = dsseEntry(c)
 	case kind == "intoto" && c.dsse:
 		version = "0.0.2"
-		spec = intotoEntry(c)
+		spec = intotoEntry(c, r)
 	default:
 		err = fmt.Errorf("record: Rekor v1 has no entry of type %q for this content", kind)
 	}
@@ -169,16 +173,25 @@ func dsseEntry(c *content) any {
 	}
 }
 
-func intotoEntry(c *content) any {
+func intotoEntry(c *content, r Record) any {
+	envelope := map[string]any{
+		"payloadType": c.payloadType,
+		"signatures": []any{map[string]any{
+			"publicKey": c.signer.verifierPEM(),
+			// Encoded twice, as this type has it.
+			"sig": []byte(base64.StdEncoding.EncodeToString(c.signature)),
+		}},
+	}
+	if r.Payload {
+		payload := c.payload
+		if r.Fault == OtherPayload {
+			payload = append([]byte("\n"), payload...)
+		}
+		// Encoded twice, as the signature.
+		envelope["payload"] = []byte(base64.StdEncoding.EncodeToString(payload))
+	}
 	return map[string]any{"content": map[string]any{
-		"envelope": map[string]any{
-			"payloadType": c.payloadType,
-			"signatures": []any{map[string]any{
-				"publicKey": c.signer.verifierPEM(),
-				// Encoded twice, as this type has it.
-				"sig": []byte(base64.StdEncoding.EncodeToString(c.signature)),
-			}},
-		},
+		"envelope":    envelope,
 		"hash":        hashObject("sha256", sum(crypto.SHA256, c.envelope)),
 		"payloadHash": hashObject("sha256", sum(crypto.SHA256, c.payload)),
 	}}

@@ -256,6 +256,7 @@ func genuine() (entries map[string][]byte, stamps map[string][]byte) {
 		"dsse by a key":                 {Signer: key, Statement: statement, Records: []verifytest.Record{{Kind: "dsse"}}},
 		"intoto by a certificate":       {Signer: keyless, Statement: statement, Records: []verifytest.Record{{Kind: "intoto"}}},
 		"intoto by a key":               {Signer: key, Statement: statement, Records: []verifytest.Record{{Kind: "intoto"}}},
+		"intoto with its payload":       {Signer: keyless, Statement: statement, Records: []verifytest.Record{{Kind: "intoto", Payload: true}}},
 		"hashedrekord of Rekor v2":      {Signer: keyless, Statement: statement, Records: []verifytest.Record{{Log: s.Rekor2}}},
 	} {
 		entries[reason] = made(s, claim).Material.Entries[0].Body
@@ -397,13 +398,18 @@ func TestEntry(t *testing.T) {
 		{"the envelope itself", member("envelope", `"{}"`), "the log entry has a text as its envelope, " + proposal},
 		{"no envelope", member("envelope", `""`), ""},
 		{"an envelope in other case", member("Envelope", `"{}"`), proposal},
-		{"a payload", member("envelope", `{"payload":"AA=="}`), "a text as its payload, " + proposal},
+		{"a payload", member("envelope", `{"payload":"AA=="}`), ""},
 		{"no payload", member("envelope", `{"payload":""}`), ""},
 		{"a payload that is null", member("envelope", `{"payload":null}`), ""},
-		{"a payload after one that is null", member("envelope", `{"payload":null,"PAYLOAD":"AA=="}`), proposal},
-		{"a payload after an object", `{"a":{"b":{}},"payload":"AA=="}`, proposal},
-		{"a payload after a list", `{"a":["b"],"payload":"AA=="}`, proposal},
-		{"a payload within lists", `[[],[{"payload":"AA=="}]]`, proposal},
+		{"a payload after one that is null", member("envelope", `{"payload":null,"PAYLOAD":"AA=="}`), ""},
+		{"two payloads, which parsers choose between", member("envelope", `{"payload":"AA==","PAYLOAD":"AA=="}`), "the log entry has 2 payloads"},
+		{"a second payload after an object", `{"payload":"AA==","a":{"b":{}},"payload":"AA=="}`, "the log entry has 2 payloads"},
+		{"a second payload within lists", `{"payload":"AA==","a":[[],[{"payload":"AA=="}]]}`, "the log entry has 2 payloads"},
+		{"a payload with a signature", member("envelope", `{"payload":"AA==","signatures":[{"publicKey":"AA==","sig":"AA=="}]}`), ""},
+		{"two signatures without a payload", member("envelope", `{"signatures":[{"publicKey":"AA==","sig":"AA=="},{"publicKey":"AA==","sig":"AA=="}]}`), ""},
+		{"a payload with two signatures: each would be verified with each key", member("envelope", `{"payload":"AA==","signatures":[{"sig":"AA=="},{"SIG":"AA=="}]}`), "the log entry has a payload and 2 signatures of 0 keys"},
+		{"a payload with two keys", member("envelope", `{"signatures":[{"publicKey":"AA=="},{"publickey":"AA=="}],"payload":"AA=="}`), "the log entry has a payload and 0 signatures of 2 keys"},
+		{"a payload as long as two keys is none", member("payload", `"` + encoded(long+long) + `"`), ""},
 		{"a text in a list is no payload", `{"payload":["AA=="]}`, ""},
 		{"a payload's hash", member("payloadHash", `{"algorithm":"sha256","value":"00"}`), ""},
 
@@ -418,7 +424,12 @@ func TestEntry(t *testing.T) {
 		{"a bracket that nothing opened", `]`, ""},
 		{"nothing", "", ""},
 		{"as long as may be", `{}` + strings.Repeat(" ", 64<<10-2), ""},
-		{"one byte more", `{}` + strings.Repeat(" ", 64<<10-1), "the log entry has 65537 bytes, more than the bound of 65536"},
+		{"one byte more", `{}` + strings.Repeat(" ", 64<<10-1), "the log entry has 65537 bytes without its payload, more than the bound of 65536"},
+		{"a payload counts apart", member("payload", `"` + strings.Repeat("A", 256<<10) + `"`), ""},
+		{"another text does not", member("other", `"` + strings.Repeat("A", 256<<10) + `"`), "more than the bound of 65536"},
+		{"a long text after a payload of invalid bytes, which grow as they are read", member("payload", `"` + strings.Repeat("\xff", 64<<10) + `","other":"` + strings.Repeat("A", 80<<10) + `"`), "more than the bound of 65536"},
+		{"a long list", member("other", `[` + strings.Repeat(`{},`, 32<<10) + `{}]`), "more than the bound of 65536"},
+		{"a long name", member(strings.Repeat("A", 80<<10), `1`), "more than the bound of 65536"},
 	}
 	for reason, body := range entries {
 		rows = append(rows, row[string]{"genuine, " + reason, string(body), ""})
@@ -443,6 +454,7 @@ func FuzzEntry(f *testing.F) {
 		f.Add(body)
 	}
 	f.Add([]byte(`{"a":1e999,"payload":"AA==","list":[1],"proposedContent":{}}`))
+	f.Add([]byte(`{"payload":"AA==","signatures":[{"sig":"AA==","publicKey":"AA=="}]}`))
 	f.Add([]byte(`]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		err := effort.Entry(body)

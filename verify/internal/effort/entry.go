@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// maxEntry is the greatest size of a log entry's body. They have some kilobytes: hashes,
-// signatures and the signers' certificates.
+// maxEntry is the greatest size of a log entry's body, without a payload. They have some
+// kilobytes: hashes, signatures and the signers' certificates.
 const maxEntry = 64 << 10
 
 // maxCheckpoint is the greatest size of a log's checkpoint: a head, and the signatures of
@@ -23,48 +23,109 @@ const maxCheckpoint = 16 << 10
 // chains of them. A signer, an intermediate and a root are common.
 const maxBlocks = 3
 
-// Entry measures the body of a log entry, as it stands in the log: what only a proposal has
-// (the envelope itself) is refused, and so is too long a key. It looks at every name and text
-// wherever it stands, for parsers of JSON differ about names that stand twice.
+// Entry measures the body of a log entry. It refuses the content of a proposal, which no log
+// keeps, and long keys. The one exception is the payload of an intoto entry, which some logs
+// keep: Rekor verifies the entry's signatures over it while parsing, each with each key, so an
+// entry with a payload has one signature. Every name and text counts at any depth, because JSON
+// parsers differ about repeated names.
 func Entry(body []byte) error {
-	if len(body) > maxEntry {
-		return fmt.Errorf("the log entry has %d bytes, more than the bound of %d", len(body), maxEntry)
-	}
-	var (
-		decoder = json.NewDecoder(bytes.NewReader(body))
-		open    []json.Delim
-		name    string // of the member whose value comes next
-		named   bool
-	)
+	m := measured{size: len(body)}
+	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber() // as Rekor does: no number ends the reading by its size
 	for {
 		token, err := decoder.Token()
 		if err != nil {
-			return nil //nolint:nilerr // its end, or whoever reads it next says what is wrong
+			return m.end() // its end, or an error that its parser reports
 		}
-		text, _ := token.(string)
-		_, isNumber := token.(json.Number)
-		within := func(kind json.Delim) bool { return len(open) > 0 && open[len(open)-1] == kind }
-		switch delim, isDelim := token.(json.Delim); {
-		case delim == '{' || delim == '[':
-			open, named = append(open, delim), false
-		case isDelim:
-			open, named = open[:len(open)-1], false
-		case isNumber && within('['):
-			return errors.New("the log entry has a list of numbers, which may be read as bytes")
-		case !named && within('{'):
-			if name, named = text, true; strings.EqualFold(name, "proposedContent") {
-				return fmt.Errorf("the log entry has a member %s, which only a proposal has", name)
-			}
-		default:
-			if err := value(name, text); named && err != nil {
-				return err
-			}
-			if err := encodedKeys(text); err != nil {
-				return fmt.Errorf("the log entry: %w", err)
-			}
-			named = false
+		from := m.offset
+		m.offset = int(decoder.InputOffset())
+		if err := m.token(token, m.offset-from); err != nil {
+			return err
 		}
+	}
+}
+
+// measured is an entry that is being read.
+type measured struct {
+	size, offset int // of the body, and where the latest token ends
+	open         []json.Delim
+	name         string // of the member whose value comes next
+	named        bool
+
+	payloads, carried int // number of payloads, and their size
+	signatures, keys  int // members of the signatures of an intoto entry
+}
+
+// token measures one token of a length.
+func (m *measured) token(token json.Token, length int) error {
+	text, _ := token.(string)
+	_, isNumber := token.(json.Number)
+	within := func(kind json.Delim) bool { return len(m.open) > 0 && m.open[len(m.open)-1] == kind }
+	switch delim, isDelim := token.(json.Delim); {
+	case delim == '{' || delim == '[':
+		m.open, m.named = append(m.open, delim), false
+	case isDelim:
+		m.open, m.named = m.open[:len(m.open)-1], false
+	case isNumber && within('['):
+		return errors.New("the log entry has a list of numbers, which may be read as bytes")
+	case !m.named && within('{'):
+		if m.name, m.named = text, true; strings.EqualFold(m.name, "proposedContent") {
+			return fmt.Errorf("the log entry has a member %s, which only a proposal has", m.name)
+		}
+	case m.named:
+		m.named = false
+		return m.value(text, length)
+	default:
+		return m.text(text)
+	}
+	return m.bounded(m.offset)
+}
+
+// value measures the text of a member; other values have none.
+func (m *measured) value(text string, length int) error {
+	switch {
+	case text == "":
+	case strings.EqualFold(m.name, "envelope"):
+		return errors.New("the log entry has a text as its envelope, which only a proposal has")
+	case strings.EqualFold(m.name, "payload"):
+		m.payloads, m.carried = m.payloads+1, m.carried+length
+		return nil // large, and no parser reads keys in it
+	case strings.EqualFold(m.name, "sig"):
+		m.signatures++
+	case strings.EqualFold(m.name, "publicKey"):
+		m.keys++
+	}
+	return m.text(text)
+}
+
+func (m *measured) text(text string) error {
+	if err := m.bounded(m.offset); err != nil {
+		return err
+	}
+	if err := encodedKeys(text); err != nil {
+		return fmt.Errorf("the log entry: %w", err)
+	}
+	return nil
+}
+
+// bounded checks the size up to an offset, without payloads. It precedes the search for keys,
+// whose cost grows with the text.
+func (m *measured) bounded(offset int) error {
+	if offset-m.carried > maxEntry {
+		return fmt.Errorf("the log entry has %d bytes without its payload, more than the bound of %d", m.size-m.carried, maxEntry)
+	}
+	return nil
+}
+
+// end checks what only the whole entry shows.
+func (m *measured) end() error {
+	switch {
+	case m.payloads > 1:
+		return fmt.Errorf("the log entry has %d payloads, and an envelope has one", m.payloads)
+	case m.payloads == 1 && (m.signatures > 1 || m.keys > 1):
+		return fmt.Errorf("the log entry has a payload and %d signatures of %d keys, more than the bound of 1", m.signatures, m.keys)
+	default:
+		return m.bounded(m.size)
 	}
 }
 
@@ -73,14 +134,6 @@ func Entry(body []byte) error {
 func Checkpoint(note string) error {
 	if len(note) > maxCheckpoint {
 		return fmt.Errorf("the checkpoint has %d bytes, more than the bound of %d", len(note), maxCheckpoint)
-	}
-	return nil
-}
-
-// value refuses the envelope, or its payload, of an in-toto proposal.
-func value(name, text string) error {
-	if text != "" && (strings.EqualFold(name, "envelope") || strings.EqualFold(name, "payload")) {
-		return fmt.Errorf("the log entry has a text as its %s, which only a proposal has", name)
 	}
 	return nil
 }
