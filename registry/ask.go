@@ -286,14 +286,20 @@ func (c *Client) explain(ctx context.Context, q question, err error) *Error {
 	if broken, ok := errors.AsType[*credentialError](err); ok {
 		failure.Err, failure.final = broken, true
 		failure.Hint = "check " + broken.source
+		if kindIs(broken, image.Bound) {
+			failure.Kind = image.Bound
+		}
 		return failure
 	}
 	if token, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		failure.Kind, failure.Status = kindOfStatus(token.StatusCode), token.StatusCode
 		failure.final = !isTemporaryStatus(token.StatusCode)
 		failure.Err = errors.New("no token from " + token.URL.Host)
-		if failure.Kind == image.NotFound {
-			failure.Kind = image.Unavailable // the token service is not there; nothing is said of the image
+		switch token.StatusCode {
+		case http.StatusBadRequest:
+			failure.Kind = image.Refused // of OAuth 2: an invalid credential or scope (RFC 6749, section 5.2)
+		case http.StatusNotFound:
+			failure.Kind = image.Unavailable // the token service does not exist, which tells nothing of the image
 		}
 		c.hint(ctx, q, failure)
 		return failure

@@ -22,6 +22,15 @@ type Source struct {
 	Keychain authn.Keychain
 }
 
+// Entries is implemented by a Keychain that has its credentials from entries for
+// places.
+type Entries interface {
+	// Entry names the place of the credential of a repository, such as
+	// registry.example/team; "" where the Source's name suffices. It never holds a
+	// credential.
+	Entry(ctx context.Context, target authn.Resource) string
+}
+
 // credentials are sources in order.
 type credentials []Source
 
@@ -91,6 +100,9 @@ type credentialError struct {
 // Error implements error. Helpers may print what they like, so their own
 // words stay out.
 func (e *credentialError) Error() string {
+	if failure, is := errors.AsType[*image.Error](e.err); is {
+		return "read the credential from " + e.source + ": " + failure.Error()
+	}
 	return fmt.Sprintf("read the credential from %s: %T", e.source, e.err)
 }
 

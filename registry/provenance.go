@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -97,6 +98,11 @@ func (c *Client) tried(ctx context.Context, repository image.Repository) []strin
 		}
 		if i < len(c.from.Sources) {
 			source.Name = c.from.Sources[i]
+		}
+		if named, is := source.Keychain.(Entries); is {
+			if entry := named.Entry(ctx, resource(repository)); entry != "" {
+				source.Name += fmt.Sprintf(" (entry %q)", entry)
+			}
 		}
 		names = append(names, source.Name)
 	}

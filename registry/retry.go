@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 )
 
 // ask asks with the credential that did last time, else with those of all
-// sources that have one, in order, until one is not refused: a person with two
-// deploy tokens for one host cannot say which is for which repository.
+// sources that have one, in order and each once, until one is not refused: a person
+// with two deploy tokens for one host cannot say which is for which repository.
 func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 	name := q.repository.String()
 	q.turn, _ = c.turns.Get(name)
@@ -27,15 +28,24 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 	if !isDenied(err) || len(c.credentials) < 2 {
 		return got, err
 	}
-	tried := q.turn - 1
+	first := q.turn - 1
 	if q.turn == 0 {
-		_, tried, _ = c.credentials.find(ctx, q.repository)
+		_, first, _ = c.credentials.find(ctx, q.repository)
+	}
+	var sent []auth.Credential
+	if first >= 0 {
+		credential, _ := c.credentials.at(ctx, first, q.repository)
+		sent = append(sent, credential)
 	}
 	for i := range c.credentials {
 		credential, unread := c.credentials.at(ctx, i, q.repository)
-		if i == tried || unread != nil || credential == auth.EmptyCredential {
+		switch {
+		case kindIs(unread, image.Bound):
+			return nil, c.explain(ctx, q, unread) // the credentials beyond a bound may do
+		case i == first || unread != nil || credential == auth.EmptyCredential || slices.Contains(sent, credential):
 			continue
 		}
+		sent = append(sent, credential)
 		other := q
 		other.turn = i + 1
 		if got, again := c.persist(ctx, other); !isDenied(again) {

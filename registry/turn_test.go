@@ -166,6 +166,43 @@ func TestATokenIsOfItsCredential(t *testing.T) {
 	}
 }
 
+// TestATokenServiceThatRefuses leads to the next credential; one that fails does not, for
+// the next would meet the same.
+func TestATokenServiceThatRefuses(t *testing.T) {
+	for status, kind := range map[int]image.Kind{
+		http.StatusBadRequest: "", http.StatusUnauthorized: "", http.StatusForbidden: "",
+		http.StatusNotFound: image.Unavailable, http.StatusInternalServerError: image.Unavailable,
+	} {
+		second := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			switch who, _, _ := q.BasicAuth(); {
+			case q.URL.Path == "/token" && who == "first":
+				w.WriteHeader(status)
+			case q.URL.Path == "/token":
+				second++
+				_, _ = fmt.Fprint(w, `{"token":"good"}`)
+			case q.Header.Get("Authorization") == "Bearer good":
+				w.Header().Set("Content-Type", image.MediaTypeManifest)
+				_, _ = w.Write([]byte(`{"mediaType":"` + image.MediaTypeManifest + `"}`))
+			default:
+				w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+q.Host+`/token",service="registry"`)
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+		}))
+		defer server.Close()
+		host := strings.TrimPrefix(server.URL, "http://")
+		var config registry.Config
+		for _, name := range []string{"first", "second"} {
+			auth := authn.AuthConfig{Username: name, Password: password}
+			config.Credentials = append(config.Credentials, registry.Source{Name: name, Keychain: static{prefix: host, config: auth}})
+		}
+		_, _, err := newClient(t, config).Manifest(t.Context(), repository(t, host+"/app"), "v1")
+		if image.KindOf(err) != kind || (second > 0) != (kind == "") {
+			t.Errorf("status %d: %v, and %d requests with the second; want %q", status, err, second, kind)
+		}
+	}
+}
+
 type changing struct{ auth authn.AuthConfig }
 
 func (c *changing) Resolve(authn.Resource) (authn.Authenticator, error) {

@@ -50,11 +50,11 @@ func credentialScope(c policy.Credentials) string {
 func (o online) sources(credentials policy.Credentials) ([]registry.Source, error) {
 	var sources []registry.Source
 	for _, name := range credentials.Secrets {
-		source, err := o.secrets.PullSecret(name)
+		entries, err := o.secrets.PullSecret(name)
 		if err != nil {
 			return nil, err
 		}
-		sources = append(sources, source)
+		sources = append(sources, entries...)
 	}
 	for _, name := range credentials.Providers {
 		source, err := engine.Provider(name)

@@ -117,39 +117,34 @@ func (b *book) hash(parts ...string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// bound satisfies authn.Keychain.
-func (b *bound) Resolve(target authn.Resource) (authn.Authenticator, error) {
-	repository, host := repositoryOf(target)
+// candidates implements list.
+func (b *bound) candidates(_ context.Context, repository, host string) ([]entry, error) {
+	var mine []entry
 	for _, e := range b.entries {
-		if e.isFor(host) && pick([]entry{e}, repository) != nil {
-			return authn.FromConfig(e.auth), nil
+		if e.isFor(host) {
+			mine = append(mine, e)
 		}
 	}
-	return authn.Anonymous, nil
+	return fitting(mine, repository), nil
 }
 
-// secretKeychain looks a Secret up when it is needed: for evidence that a policy
-// keeps in another repository than the image.
-type secretKeychain struct {
+// lookup reads a Secret when it is needed: for evidence that a policy keeps in another
+// repository than the image.
+type lookup struct {
 	book *book
 	name secretName
 }
 
-// Resolve implements authn.Keychain.
-func (s secretKeychain) Resolve(target authn.Resource) (authn.Authenticator, error) {
-	return s.ResolveContext(context.Background(), target)
-}
-
-// ResolveContext implements authn.ContextKeychain.
-func (s secretKeychain) ResolveContext(ctx context.Context, target authn.Resource) (authn.Authenticator, error) {
-	p, err := s.book.read(ctx, s.name)
+// candidates implements list.
+func (l lookup) candidates(ctx context.Context, repository, host string) ([]entry, error) {
+	p, err := l.book.read(ctx, l.name)
 	if err != nil && !isMissing(err) {
 		return nil, err
 	}
 	if err != nil || p.err != nil {
-		return authn.Anonymous, nil //nolint:nilerr // what is missing or of no use has no credential
+		return nil, nil //nolint:nilerr // what is missing or of no use has no credential
 	}
-	return p.file.Resolve(target)
+	return p.file.candidates(ctx, repository, host)
 }
 
 // elsewhere is a source for every repository but one, whose credential is
@@ -172,7 +167,10 @@ func (e elsewhere) ResolveContext(ctx context.Context, target authn.Resource) (a
 	return authn.Resolve(ctx, e.keychain, target)
 }
 
-// source names a Secret that is looked up when it is needed.
-func (b *book) source(p place) registry.Source {
-	return registry.Source{Name: p.String(), Keychain: secretKeychain{book: b, name: p.secret}}
+// Entry implements registry.Entries.
+func (e elsewhere) Entry(ctx context.Context, target authn.Resource) string {
+	if named, is := e.keychain.(registry.Entries); is {
+		return named.Entry(ctx, target)
+	}
+	return ""
 }

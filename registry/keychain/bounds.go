@@ -12,6 +12,11 @@ const (
 	// maxSecrets bounds how many Secrets of one place are looked up for one
 	// image, in each of the places. What is beyond could not be looked at.
 	maxSecrets = 20
+	// maxTried is how many credentials are tried for one repository, from all
+	// Secrets of one place or from one docker configuration: each that is refused
+	// costs the registry up to three requests, and the author of a workload writes
+	// the entries. Several tokens for one host are common, twenty are not.
+	maxTried = 20
 	// maxPages is what remembered Secrets cost together, in bytes.
 	maxPages = 16 << 20
 	// pageAge ends the memory of a Secret that nobody uses; its content is

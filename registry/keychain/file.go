@@ -1,10 +1,12 @@
 package keychain
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
 )
 
 // The types of Secrets that hold a docker configuration, and their keys.
@@ -110,8 +113,8 @@ func newFile(auths map[string]written) (*File, error) {
 		return nil, fmt.Errorf("holds credentials for more than %d hosts", maxEntries)
 	}
 	file := &File{exact: map[string][]entry{}}
-	for where, what := range auths {
-		auth, err := what.config()
+	for _, where := range slices.Sorted(maps.Keys(auths)) { // equal places in one order: "https://host" and "host" are two
+		auth, err := auths[where].config()
 		if err != nil {
 			return nil, fmt.Errorf("the entry for %q: %w", shorten(where), err)
 		}
@@ -127,9 +130,9 @@ func newFile(auths map[string]written) (*File, error) {
 		}
 	}
 	for _, entries := range file.exact {
-		slices.SortFunc(entries, moreSpecific)
+		slices.SortStableFunc(entries, moreSpecific)
 	}
-	slices.SortFunc(file.globs, moreSpecific)
+	slices.SortStableFunc(file.globs, moreSpecific)
 	return file, nil
 }
 
@@ -241,25 +244,102 @@ func cutPort(host string) (name, port string) {
 	return host, ""
 }
 
-// pick returns the first entry that a repository's path begins with, or nil.
-// As with the kubelet, "/team" is also the beginning of "/team2".
-func pick(entries []entry, repository string) *entry {
-	for i := range entries {
-		prefix := entries[i].prefix
-		if prefix == "" || strings.HasPrefix(repository, prefix[1:]) {
-			return &entries[i]
+// fits reports whether a repository's path begins with the entry's. As with the
+// kubelet, "/team" is also the beginning of "/team2".
+func (e entry) fits(repository string) bool {
+	return e.prefix == "" || strings.HasPrefix(repository, e.prefix[1:])
+}
+
+// fitting returns the entries for a repository in the order in which they are tried,
+// each credential once.
+func fitting(entries []entry, repository string) []entry {
+	var found []entry
+	for _, e := range entries {
+		if e.fits(repository) && !slices.ContainsFunc(found, func(other entry) bool { return other.auth == e.auth }) {
+			found = append(found, e)
 		}
 	}
-	return nil
+	return found
+}
+
+// Resolve implements authn.Keychain, with the narrowest entry alone. Sources has all.
+func (f *File) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	return choice{of: f}.Resolve(target)
+}
+
+// Sources returns a source for each entry that may be tried for one repository, the
+// narrowest first, as the kubelet tries them.
+func (f *File) Sources(name string) []registry.Source {
+	most := 1
+	for _, entries := range f.exact {
+		most = max(most, len(entries))
+	}
+	return ranks(name, f, most+len(f.globs))
+}
+
+// candidates implements list.
+func (f *File) candidates(_ context.Context, repository, host string) ([]entry, error) {
+	return fitting(f.forHost(host), repository), nil
+}
+
+// list has the entries for a repository, the narrowest first.
+type list interface {
+	candidates(ctx context.Context, repository, host string) ([]entry, error)
+}
+
+// choice is the credential of one rank in a list.
+type choice struct {
+	of   list
+	rank int
 }
 
 // Resolve implements authn.Keychain.
-func (f *File) Resolve(target authn.Resource) (authn.Authenticator, error) {
+func (c choice) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	return c.ResolveContext(context.Background(), target)
+}
+
+// ResolveContext implements authn.ContextKeychain. The rank beyond the bound is an
+// error where there are more entries, so that a refusal is not taken for one of all.
+func (c choice) ResolveContext(ctx context.Context, target authn.Resource) (authn.Authenticator, error) {
 	repository, host := repositoryOf(target)
-	if e := pick(f.forHost(host), repository); e != nil {
-		return authn.FromConfig(e.auth), nil
+	entries, err := c.of.candidates(ctx, repository, host)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.rank >= len(entries):
+		return authn.Anonymous, nil
+	case c.rank >= maxTried:
+		return nil, tooMany(target.String())
 	}
-	return authn.Anonymous, nil
+	return authn.FromConfig(entries[c.rank].auth), nil
+}
+
+// Entry implements registry.Entries: the host and path of the entry, unless it is the only
+// one and for the whole host.
+func (c choice) Entry(ctx context.Context, target authn.Resource) string {
+	repository, host := repositoryOf(target)
+	entries, err := c.of.candidates(ctx, repository, host)
+	if err != nil || c.rank >= len(entries) {
+		return ""
+	}
+	if e := entries[c.rank]; len(entries) > 1 || e.prefix != "" || isGlob(e.host) {
+		return shorten(e.host + e.prefix)
+	}
+	return ""
+}
+
+// ranks returns the choices of a list with at most a number of entries for one
+// repository, and one beyond the bound.
+func ranks(name string, of list, most int) []registry.Source {
+	var sources []registry.Source
+	for rank := range min(most, maxTried+1) {
+		sources = append(sources, registry.Source{Name: name, Keychain: choice{of: of, rank: rank}})
+	}
+	return sources
+}
+
+func tooMany(repository string) error {
+	return &image.Error{Kind: image.Bound, Op: "look for the credential of", On: repository, Err: fmt.Errorf("at most %d credentials are tried", maxTried)}
 }
 
 // repositoryOf brings a keychain's resource back to our names.

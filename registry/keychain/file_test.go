@@ -138,6 +138,14 @@ func TestSecretsAreTriedInOrder(t *testing.T) {
 		{reason: "another repository's is left alone", secrets: []string{"other", "wide"}, want: []string{"wide"}, refused: true},
 		{reason: "a wildcard goes last, of too many, too", secrets: append([]string{"glob", "good"}, slices.Repeat([]string{"missing"}, 19)...), want: []string{"user"}},
 		{reason: "the same credential is tried once", secrets: []string{"wide", "again"}, want: []string{"wide"}, refused: true},
+		{reason: "of one Secret's entries, the next one where the narrower is refused", secrets: []string{"nested"}, want: []string{"narrow", "user"}},
+		{reason: "the wildcard of one Secret, after the host", secrets: []string{"wildcard"}, want: []string{"wide", "user"}},
+		{reason: "two entries for one host, one of them with a scheme", secrets: []string{"scheme"}, want: []string{"wide", "user"}},
+		{reason: "a version of the protocol is no path", secrets: []string{"version"}, want: []string{"wide", "user"}},
+		{reason: "entries of several Secrets, the narrowest of all first", secrets: []string{"wide2", "nested"}, want: []string{"narrow", "wide2", "user"}},
+		{reason: "all entries are refused", secrets: []string{"refused"}, want: []string{"narrow", "wide", "glob"}, refused: true},
+		{reason: "one Secret twice", secrets: []string{"refused", "refused"}, want: []string{"narrow", "wide", "glob"}, refused: true},
+		{reason: "one credential in several entries is tried once", secrets: []string{"same"}, want: []string{"wide"}, refused: true},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			server := start(t, registrytest.Basic)
@@ -145,8 +153,14 @@ func TestSecretsAreTriedInOrder(t *testing.T) {
 			c := &cluster{secrets: map[string]secret{
 				"team/good": login(host + " user:" + password), "team/wide": login(host + " wide:x"), "team/wide2": login(host + " wide2:x"),
 				"team/again": login("http://" + host + " wide:x"), "team/narrow": login(host + "/team narrow:x"),
-				"team/both":  login(host+"/team/other other:x", host+" user:"+password),
-				"team/other": login(host + "/other other:x"), "team/glob": login(strings.Replace(host, "127", "1*", 1) + " glob:x"),
+				"team/both":     login(host+"/team/other other:x", host+" user:"+password),
+				"team/nested":   login(host+"/team narrow:x", host+" user:"+password),
+				"team/wildcard": login(host+" wide:x", strings.Replace(host, "127", "1*", 1)+" user:"+password),
+				"team/scheme":   login(host+" wide:x", "https://"+host+" user:"+password),
+				"team/version":  login(host+" wide:x", "https://"+host+"/v2/ user:"+password),
+				"team/refused":  login(host+"/team narrow:x", host+" wide:x", strings.Replace(host, "127", "1*", 1)+" glob:x", host+"/other other:x"),
+				"team/same":     login(host+"/team wide:x", host+" wide:x", "http://"+host+" wide:x"),
+				"team/other":    login(host + "/other other:x"), "team/glob": login(strings.Replace(host, "127", "1*", 1) + " glob:x"),
 			}}
 			k := newKeychain(t, c, nil)
 			_, err := resolve(t, k, host, keychain.Request{Namespace: "team", PullSecrets: test.secrets})

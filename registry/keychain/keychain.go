@@ -204,13 +204,13 @@ const anonymous = "anonymous"
 // identity.
 func (k *Keychain) scope(s *search, request Request) string {
 	scope := anonymous
-	switch {
-	case len(s.finds) == 1:
-		scope = s.finds[0].bound.scope
-	case len(s.finds) > 1:
-		scopes := make([]string, len(s.finds))
-		for i, f := range s.finds {
-			scopes[i] = f.bound.scope
+	switch bounds := s.bounds(); {
+	case len(bounds) == 1:
+		scope = bounds[0].scope
+	case len(bounds) > 1:
+		scopes := make([]string, len(bounds))
+		for i, b := range bounds {
+			scopes[i] = b.scope
 		}
 		scope = k.book.hash(scopes...)
 	case s.provider != "":
@@ -254,15 +254,15 @@ func (k *Keychain) client(key clientKey, s *search, request Request, policy []pl
 // for evidence elsewhere.
 func (k *Keychain) sources(s *search, request Request, policy []place) []registry.Source {
 	var sources []registry.Source
-	for _, f := range s.finds {
-		sources = append(sources, registry.Source{Name: f.place.String(), Keychain: f.bound})
+	for _, f := range s.choices() {
+		sources = append(sources, registry.Source{Name: f.place.String(), Keychain: choice{of: f.bound, rank: f.rank}})
 	}
 	if s.provider != "" {
 		sources = append(sources, k.providers.sources[s.provider])
 	}
 	var others []registry.Source
 	for _, p := range slices.Concat(policy, k.gateway) {
-		others = append(others, k.book.source(p))
+		others = append(others, ranks(p.String(), lookup{book: k.book, name: p.secret}, maxTried+1)...)
 	}
 	for _, name := range slices.Concat(request.PolicyProviders, k.config.Cloud) {
 		others = append(others, k.providers.sources[name])
@@ -282,7 +282,7 @@ func provenance(client *registry.Client, s *search) *registry.Client {
 		return client // it says so already
 	}
 	p := registry.Provenance{Notes: s.notes, Advice: adviceAnonymous}
-	for _, f := range s.finds {
+	for _, f := range s.choices() {
 		p.Sources = append(p.Sources, f.place.String())
 	}
 	texts := make([]string, len(s.unlooked))

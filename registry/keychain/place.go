@@ -48,18 +48,45 @@ func (p place) String() string {
 type search struct {
 	repository image.Repository
 
-	finds    []find // Secrets that have a credential, as they are tried
+	finds    []find // credentials of Secrets, as they are tried
 	provider string // has a credential; its name
 
 	notes    []string
 	unlooked []error // places that could not be looked at
 }
 
-// find is a Secret that has a credential.
+// find is a credential in a Secret.
 type find struct {
 	place place
 	bound *bound
-	entry entry // of bound, the one for the repository
+	entry entry
+	rank  int // among the entries of bound for the repository
+}
+
+// choices are the finds, and after them the entries of the same Secrets that are for
+// other repositories alone: a policy may keep evidence there.
+func (s *search) choices() []find {
+	all := slices.Clone(s.finds)
+	for _, f := range s.finds {
+		if f.rank > 0 {
+			continue
+		}
+		for rank := len(fitting(f.bound.entries, s.repository.Path())); rank < min(len(f.bound.entries), maxTried+1); rank++ {
+			all = append(all, find{place: f.place, bound: f.bound, rank: rank})
+		}
+	}
+	return all
+}
+
+// bounds are the Secrets of the finds, each once.
+func (s *search) bounds() []*bound {
+	var all []*bound
+	for _, f := range s.finds {
+		if !slices.Contains(all, f.bound) {
+			all = append(all, f.bound)
+		}
+	}
+	return all
 }
 
 // found reports whether a place has a credential.
@@ -96,8 +123,8 @@ func shortenCause(text string) string {
 	return text
 }
 
-// secrets looks through the Secrets of one owner. All that have a credential are
-// tried, as the kubelet does: the most specific entry first, then the order.
+// secrets looks through the Secrets of one owner. All entries for the repository are
+// tried, as the kubelet does: the most specific first, then in the order of the Secrets.
 func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
 	for i, p := range places {
 		if p.secret.name == "" {
@@ -127,13 +154,18 @@ func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
 		if held == nil {
 			continue
 		}
-		mine := pick(held.entries, s.repository.Path())
-		if mine == nil || slices.ContainsFunc(s.finds, func(f find) bool { return f.bound.scope == held.scope }) {
+		if slices.ContainsFunc(s.finds, func(f find) bool { return f.bound.scope == held.scope }) {
 			continue
 		}
-		s.finds = append(s.finds, find{place: p, bound: held, entry: *mine})
+		for rank, mine := range fitting(held.entries, s.repository.Path()) {
+			s.finds = append(s.finds, find{place: p, bound: held, entry: mine, rank: rank})
+		}
 	}
 	slices.SortStableFunc(s.finds, func(a, b find) int { return a.entry.compare(b.entry) })
+	if len(s.finds) > maxTried {
+		s.missed(s.finds[maxTried].place.String(), tooMany(s.repository.String()))
+		s.finds = s.finds[:maxTried]
+	}
 }
 
 // compare puts the entry first that says more exactly what it is for.

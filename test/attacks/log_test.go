@@ -48,7 +48,7 @@ func logAttacks() []attack {
 		{"entry-with-another-payload", "The bundle has an entry that keeps a payload, and it is not the one that is signed. It is denied.", mismatch, everywhere(),
 			judged(policy, signsBundle(recorded(verifytest.Record{Kind: "intoto", Payload: true})),
 				signsBundle(recorded(verifytest.Record{Kind: "intoto", Payload: true, Fault: verifytest.OtherPayload})))},
-		{"entry-with-another-signature's-payload", "The bundle has the genuine entry of another signature by the same signer, with its payload. It is denied.", mismatch, everywhere(),
+		{"payload-of-another-signature-in-entry", "The bundle has the genuine entry of another signature by the same signer, with its payload. It is denied.", mismatch, everywhere(),
 			judged(policy, signsBundle(recorded(verifytest.Record{Kind: "intoto", Payload: true})),
 				signsBundle(recorded(verifytest.Record{Kind: "intoto", Payload: true, Fault: verifytest.OtherSignature})), bad)},
 		{"entry-of-another-key", "The signature travels with the genuine entry of another key's signature of the same image. It is denied.", mismatch, everywhere(),

@@ -152,24 +152,25 @@ func (r *Resources) ConfigMap(_ context.Context, namespace, name string) (map[st
 	return content, nil
 }
 
-// PullSecret reads a Secret with a docker configuration.
-func (r *Resources) PullSecret(name string) (registry.Source, error) {
+// PullSecret reads a Secret with a docker configuration: a source for each entry that
+// may be tried for one repository.
+func (r *Resources) PullSecret(name string) ([]registry.Source, error) {
 	namespace, short, ok := strings.Cut(name, "/")
 	if !ok {
 		namespace, short = "", name
 	}
 	kind, data, err := r.SecretOf(namespace, short)
 	if err != nil {
-		return registry.Source{}, fmt.Errorf("pull secret %s is not among the resources: %s", name, r.advice)
+		return nil, fmt.Errorf("pull secret %s is not among the resources: %s", name, r.advice)
 	}
 	if kind == "" {
 		kind = "kubernetes.io/dockerconfigjson" // a file may leave out what the API server insists on
 	}
 	file, err := keychain.ParseSecret(kind, data)
 	if err != nil {
-		return registry.Source{}, fmt.Errorf("pull secret %s: %w", name, err)
+		return nil, fmt.Errorf("pull secret %s: %w", name, err)
 	}
-	return registry.Source{Name: "the pull secret " + name, Keychain: file}, nil
+	return file.Sources("the pull secret " + name), nil
 }
 
 // SecretOf returns the type and content of a Secret; one that is not among the
