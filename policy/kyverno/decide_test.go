@@ -29,7 +29,7 @@ spec:
 KEYS
       attestations:
       - type: https://example.com/review/v1
-        attestors: [{entries: [{keys: {kms: "awskms:///reviewer"}}]}]
+        attestors: [{entries: [{keys: {kms: "awskms:///alias/reviewer"}}]}]
         conditions:
         - all: [{key: "{{ author }}", operator: NotEquals, value: "{{ request.userInfo.username }}"}]
 `

@@ -14,7 +14,7 @@ func TestPoliciesThatProtectNothing(t *testing.T) {
 	const kinds, references = "kinds: [Pod]", `imageReferences: ["*"]`
 	const attestors = "      attestors:\n      - entries:\n        - keyless:\n            issuer: https://issuer.example\n            subject: ann@example.com\n"
 	attestation := func(conditions string) string {
-		return "      attestations: [{type: a, " + conditions + "attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]}]\n"
+		return "      attestations: [{type: a, " + conditions + "attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]}]\n"
 	}
 	deny := func(conditions string) string {
 		return "      validate: {deny: {conditions: " + conditions + "}}\n" + strings.Replace(attestation(""), "{type", "{name: scan, type", 1)

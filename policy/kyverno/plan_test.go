@@ -305,7 +305,7 @@ func TestActions(t *testing.T) {
 		t.Error("the action depends on labels that nobody knows")
 	}
 	const enforces, audits = "\n      failureAction: Enforce", "\n      failureAction: Audit\n      mutateDigest: false"
-	const more = "\n      attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]\n    - imageReferences: ['*']"
+	const more = "\n      attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]\n    - imageReferences: ['*']"
 	for _, test := range []struct {
 		usual, entries string
 		audit          bool
@@ -333,7 +333,7 @@ func TestLookedUpAtOnce(t *testing.T) {
 	const gone = "    context: [{name: keys, configMap: {name: gone}}]\n"
 	const asks = "    preconditions: {all: [{key: '{{ request.name }}', operator: Equals, value: web}]}\n"
 	const other = "    - imageReferences: ['ghcr.io/*']\n      attestors: [{entries: [{keyless: {issuer: a, subject: '{{ request.name }}'}}]}]\n"
-	const statement = "      attestations: [{type: a, conditions: [{all: [{key: '{{ keys.data.x }}', operator: Equals, value: x}]}], attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]}]\n"
+	const statement = "      attestations: [{type: a, conditions: [{all: [{key: '{{ keys.data.x }}', operator: Equals, value: x}]}], attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]}]\n"
 	for _, test := range []struct {
 		before, after, want, reason string
 	}{
@@ -532,7 +532,7 @@ func TestObjectsWriteNoPatterns(t *testing.T) {
       - type: https://example.com/v1
         conditions:
         - all: [{key: "{{ commit }}", operator: Equals, value: "{{ request.object.metadata.labels.owner }}"}]
-        attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]
+        attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]
       attestors:
 `)
 	for owner, want := range map[string]bool{"abc": true, "abd": false, "*": false} {
@@ -552,7 +552,7 @@ func TestPredicatesDoNotHideTheRequest(t *testing.T) {
       - type: https://example.com/v1
         conditions:
         - all: [{key: "{{ request.namespace }}", operator: Equals, value: "{{ target }}"}]
-        attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]
+        attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]
       attestors:
 `)
 	check := only(t, ruleOf(t, p, "signed"), pod("prod"), "nginx")
@@ -571,7 +571,7 @@ func TestDenyOfTheUnknown(t *testing.T) {
       attestations:
       - name: scan
         type: https://example.com/v1
-        attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]
+        attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]
       attestors:
 `)
 	check := only(t, ruleOf(t, p, "signed"), pod("prod"), "nginx")
@@ -593,7 +593,7 @@ func TestConditionsOfAnotherKind(t *testing.T) {
       attestations:
       - name: scan
         type: https://example.com/v1
-        attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]
+        attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]
         conditions: [{all: [{key: "{{ [a.verdict, b.verdict] }}", operator: AllNotIn, value: [FAIL]}]}]
       attestors:
 `)

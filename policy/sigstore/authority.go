@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 const (
@@ -108,10 +109,10 @@ func (c *Compiler) keys(s *signer, doc keyRef) ([]verify.Authority, error) {
 	}
 	switch {
 	case doc.KMS != "":
-		if !isKMS(doc.KMS) {
-			return nil, field.Fail(path+".kms", "%q: want awskms://, azurekms://, gcpkms:// or hashivault://", doc.KMS)
+		if !trust.IsKMS(doc.KMS) {
+			return nil, field.Fail(path+".kms", "%q: want awskms://, azurekms://, gcpkms:// or hashivault://", field.Shorten(doc.KMS))
 		}
-		return one(doc.KMS), nil
+		return one(doc.KMS), field.Below(path+".kms", trust.CheckReference(doc.KMS))
 	case doc.SecretRef != nil:
 		secret, err := c.secret(*doc.SecretRef, path+".secretRef")
 		if err != nil {
@@ -122,11 +123,27 @@ func (c *Compiler) keys(s *signer, doc keyRef) ([]verify.Authority, error) {
 		}
 		return one("k8s://" + secret.Namespace + "/" + secret.Name), nil
 	}
-	blocks, err := field.PEM(doc.Data, path+".data", field.PublicKey)
+	blocks, err := publicKeys(doc.Data, path+".data", doc.HashAlgorithm)
+	return eachKey(one("")[0], blocks, name+".data"), err
+}
+
+// publicKeys splits keys in PEM, each of which must be able to verify a signature.
+func publicKeys(text, path, hash string) ([]string, error) {
+	blocks, err := field.PEM(text, path, field.PublicKey)
 	if err != nil {
 		return nil, err
 	}
-	return eachKey(one("")[0], blocks, name+".data"), nil
+	return blocks, field.Below(path, trust.CheckKeys([]byte(strings.Join(blocks, "")), hash))
+}
+
+// authorityChain returns certificates that signers' certificates must lead to.
+func authorityChain(text, path string) ([]byte, error) {
+	blocks, err := field.PEM(text, path, field.Certificate)
+	if err != nil {
+		return nil, err
+	}
+	chain := []byte(strings.Join(blocks, ""))
+	return chain, field.Below(path, trust.CheckChain(chain))
 }
 
 // eachKey returns an authority for each of several keys.
@@ -167,12 +184,6 @@ func (k keyRef) oneWay(path string) error {
 	return nil
 }
 
-func isKMS(text string) bool {
-	return slices.ContainsFunc([]string{"awskms://", "azurekms://", "gcpkms://", "hashivault://"}, func(scheme string) bool {
-		return strings.HasPrefix(text, scheme)
-	})
-}
-
 func (c *Compiler) keyless(s *signer, doc keyless) ([]verify.Authority, error) {
 	path := s.path + ".keyless"
 	a := verify.Authority{Name: strings.TrimPrefix(path, "spec."), Keyless: &verify.Keyless{CT: verify.CT{Ignore: doc.InsecureIgnoreSCT}}}
@@ -211,8 +222,7 @@ func (c *Compiler) certificates(s *signer, doc keyRef, path string) ([]byte, err
 	case doc.HashAlgorithm != "":
 		return nil, field.Fail(path+".hashAlgorithm", "says nothing about a certificate")
 	case doc.SecretRef == nil:
-		blocks, err := field.PEM(doc.Data, path+".data", field.Certificate)
-		return []byte(strings.Join(blocks, "")), err
+		return authorityChain(doc.Data, path+".data")
 	case c.options.Secrets == nil:
 		return nil, field.Fail(path+".secretRef", "Secrets are not read here: write the certificate into data")
 	}

@@ -80,7 +80,7 @@ func TestBounds(t *testing.T) {
 		}
 		return "[" + strings.Join(list, ", ") + "]"
 	}
-	const authority = "  authorities: [{key: {kms: 'awskms:///a'}, %s}]\n"
+	const authority = "  authorities: [{key: {kms: 'awskms:///alias/a'}, %s}]\n"
 	statement := func(i int) string { return fmt.Sprintf("{name: a%d, predicateType: vuln}", i) }
 	prefix := func(n int) string { return "source: [{tagPrefix: " + strings.Repeat("a", n) + "}]" }
 	for _, c := range []struct{ reason, last, first string }{

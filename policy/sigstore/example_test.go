@@ -38,7 +38,7 @@ func FuzzCompile(f *testing.F) {
 		signedByKey, keylessHead + ", trustRootRef: a}}]\n", "  authorities: [{static: {action: fail}}]\n",
 		"  policy: {type: cue, data: 'authorityMatches: a: _'}\n  authorities: [{name: a, key: {data: $KEY}}, {static: {action: fail, message: no}}]\n",
 		"  policy: {type: rego, includeSpec: true, data: \"package sigstore\\nisCompliant { input.spec }\"}\n  authorities: [{static: {action: pass}}, {key: {data: $KEY}, attestations: [{name: a, predicateType: vuln}]}]\n",
-		"  match: [{resource: pods, version: v1}]\n  authorities: [{key: {kms: 'awskms:///a'}, attestations: [{name: a, predicateType: vuln, policy: {type: cue, data: 'predicate: a: 1'}}]}]\n",
+		"  match: [{resource: pods, version: v1}]\n  authorities: [{key: {kms: 'awskms:///alias/a'}, attestations: [{name: a, predicateType: vuln, policy: {type: cue, data: 'predicate: a: 1'}}]}]\n",
 	} {
 		f.Add([]byte(fill(f, head+spec)))
 	}

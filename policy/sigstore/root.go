@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
-	"strings"
 
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 
@@ -52,20 +51,20 @@ func (s *signer) resolved(secrets map[secretRef]string, roots map[string]*protot
 func (s *signer) unsealed(secrets map[secretRef]string) ([]verify.Authority, error) {
 	switch {
 	case s.keySecret != nil:
-		blocks, err := field.PEM(secrets[*s.keySecret], s.keySecret.String(), field.PublicKey)
+		blocks, err := publicKeys(secrets[*s.keySecret], s.keySecret.String(), s.any[0].Key.Hash)
 		if err != nil {
 			return nil, err
 		}
 		return eachKey(s.any[0], blocks, s.short()+".key.secretRef"), nil
 	case s.caSecret != nil:
-		blocks, err := field.PEM(secrets[*s.caSecret], s.caSecret.String(), field.Certificate)
+		roots, err := authorityChain(secrets[*s.caSecret], s.caSecret.String())
 		if err != nil {
 			return nil, err
 		}
 		list := slices.Clone(s.any)
 		for i := range list {
 			keyless := *list[i].Keyless
-			keyless.Roots = []byte(strings.Join(blocks, ""))
+			keyless.Roots = roots
 			list[i].Keyless = &keyless
 		}
 		return list, nil

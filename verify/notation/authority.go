@@ -141,6 +141,13 @@ func trustedIdentities(given []string) ([]string, error) {
 	return slices.Clone(given), nil
 }
 
+// CheckStore checks the PEM certificates of a trust store of certificate authorities, as
+// New does when it is asked.
+func CheckStore(text []byte) error {
+	_, err := trustedCertificates(truststore.TypeCA, [][]byte{text})
+	return err
+}
+
 // trustedCertificates reads a trust store and holds it to the rules of the
 // trust store specification.
 func trustedCertificates(kind truststore.Type, given [][]byte) ([]*x509.Certificate, error) {

@@ -104,7 +104,7 @@ func parsePEMKey(text []byte) (crypto.PublicKey, error) {
 	case "PUBLIC KEY":
 		key, err := x509.ParsePKIXPublicKey(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("public key: %w", err)
+			return nil, fmt.Errorf("public key: want ECDSA on P-256, P-384 or P-521, RSA of at least %d bits, or Ed25519, in PKIX form: %w", minRSA, err)
 		}
 		return key, nil
 	case "CERTIFICATE":
@@ -135,7 +135,7 @@ func checkStrength(key crypto.PublicKey) error {
 	case ed25519.PublicKey:
 		return nil
 	default:
-		return fmt.Errorf("public key: %T is not supported; use ECDSA, RSA or Ed25519", key)
+		return fmt.Errorf("public key: a key %s; use ECDSA, RSA or Ed25519", kindOf(key))
 	}
 }
 

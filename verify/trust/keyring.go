@@ -31,28 +31,6 @@ const secretEntry = "cosign.pub"
 
 const secretScheme = "k8s://"
 
-// kmsSchemes are the services that a reference may name. Others are refused
-// here, because sigstore's kms package would run a program for them.
-var kmsSchemes = [...]string{"awskms://", "azurekms://", "gcpkms://", "hashivault://"}
-
-// IsLookup reports whether a key reference is looked up (a KMS URI or a Secret)
-// rather than being the key itself.
-func IsLookup(ref string) bool {
-	if strings.HasPrefix(ref, secretScheme) {
-		return true
-	}
-	return isKMS(ref)
-}
-
-func isKMS(ref string) bool {
-	for _, scheme := range kmsSchemes {
-		if strings.HasPrefix(ref, scheme) {
-			return true
-		}
-	}
-	return false
-}
-
 // keyring remembers looked-up keys. A key that is older than the interval is
 // still answered at once, while a look-up beside the request renews it; one
 // that could not be renewed for keyHold intervals is looked up in the request.
@@ -124,7 +102,7 @@ func (k *keyring) inline(ref string) ([]byte, error) {
 
 func parseInline(ref string) ([]byte, error) {
 	if !strings.Contains(ref, "-----BEGIN") {
-		return nil, fmt.Errorf("key %q: want PEM, k8s://namespace/name, or one of %s", shorten(ref), strings.Join(kmsSchemes[:], " "))
+		return nil, fmt.Errorf("want a key in PEM, or a reference to one: %w", CheckReference(ref))
 	}
 	key, err := ParsePublicKey([]byte(ref), "")
 	if err != nil {

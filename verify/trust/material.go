@@ -128,17 +128,11 @@ func (c *composer) signer() (err error) {
 func (c *composer) certificate() error {
 	given := c.authority.Certificate
 	if len(given.Leaf) > 0 {
-		leaf, err := ParseCertificates(given.Leaf, MaxChain)
+		leaf, err := parseLeaf(given.Leaf)
 		if err != nil {
 			return fmt.Errorf("certificate: %w", err)
 		}
-		if len(leaf) > 1 {
-			return errors.New("certificate: more than one; give the others as its chain")
-		}
-		if err := checkStrength(leaf[0].PublicKey); err != nil {
-			return fmt.Errorf("certificate: %w", err)
-		}
-		c.material.leaf = leaf[0]
+		c.material.leaf = leaf
 	}
 	if len(given.Chain) == 0 {
 		c.material.authorities = []root.CertificateAuthority{&root.FulcioCertificateAuthority{Root: c.material.leaf}}

@@ -164,7 +164,7 @@ func TestMaterialRefuses(t *testing.T) {
 		{verify.Authority{Key: &verify.Key{PEM: []byte("key")}, Log: verify.Log{Ignore: true}}, "PEM"},
 		{verify.Authority{Key: &key, Keyless: &keyless}, "exactly one"},
 		{verify.Authority{Notation: &verify.Notation{CA: ca}, Log: verify.Log{Ignore: true}}, "notation"},
-		{verify.Authority{Certificate: &verify.Certificate{Leaf: ca}, Log: verify.Log{Ignore: true}}, "more than one"},
+		{verify.Authority{Certificate: &verify.Certificate{Leaf: ca}, Log: verify.Log{Ignore: true}}, "want one certificate, found"},
 		{verify.Authority{Certificate: &verify.Certificate{Chain: []byte("chain")}, Log: verify.Log{Ignore: true}}, "certificate chain"},
 		{verify.Authority{Certificate: &verify.Certificate{Chain: bytes.Repeat(one.CA.RootPEM(), trust.MaxCertificates+1)}, Log: verify.Log{Ignore: true}}, "bound"},
 		{verify.Authority{Key: &key, Log: verify.Log{Ignore: true}, Timestamp: verify.Timestamp{Chain: one.TSA.LeafPEM()}}, "no certificate authority"},

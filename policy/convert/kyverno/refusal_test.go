@@ -47,7 +47,7 @@ func TestRefused(t *testing.T) {
 		{"keys: {publicKeys: ${one.pub}}", "certificates: {cert: ${fulcio.pem}}, signatureAlgorithm: sha512", "spec.rules[0].verifyImages[0].attestors[0].entries[0].certificates"},
 		{"      attestors: [{entries: [{keys: {publicKeys: ${one.pub}}}]}]\n", "", "spec.rules[0].verifyImages[0]: requires a proof"},
 		{"    - imageReferences", "    - type: Notary\n      imageReferences", "spec.rules[0].verifyImages[0].attestors[0].entries[0]: is not a certificate alone"},
-		{"      attestors:", "      attestations: [{type: a, conditions: [{all: []}], attestors: [{entries: [{keys: {kms: 'awskms:///x'}}]}]}]\n      attestors:", "spec.rules[0].verifyImages[0].attestations[0].conditions"},
+		{"      attestors:", "      attestations: [{type: a, conditions: [{all: []}], attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]}]\n      attestors:", "spec.rules[0].verifyImages[0].attestations[0].conditions"},
 		{"      attestors:", "      attestations: [{type: a}]\n      attestors:", "spec.rules[0].verifyImages[0].attestations[0].attestors"},
 	}); err != nil {
 		t.Error(err)
@@ -121,7 +121,7 @@ func TestRefusedSigners(t *testing.T) {
 	rows := []converttest.Exchange{
 		{"[{entries:", "[{count: 0, entries:", "asks for 0 of 1"}, {"[" + key + "]", "[]", "asks for 0 of 0"}, {key, nested(11), "nested more than 10 deep"},
 		{"[{entries: [" + key, "[{count: 3, entries: [" + nested(1) + ", " + key, "asks for 3 of 2"}, {key, "{}", signer + ": has 0 of keys"}, {key, "{keys: {" + members + "}, keyless: {issuer: a, subject: b}}", signer + ": has 2 of keys"},
-		{members, "kms: 'awskms:///x', " + members, signer + ".keys: has 2 of publicKeys"}, {members, "secret: {name: x, namespace: w}, " + members, signer + ".keys: has 2 of publicKeys"}, {members, "secret: {namespace: x}", signer + ".keys.secret"},
+		{members, "kms: 'awskms:///alias/x', " + members, signer + ".keys: has 2 of publicKeys"}, {members, "secret: {name: x, namespace: w}, " + members, signer + ".keys: has 2 of publicKeys"}, {members, "secret: {namespace: x}", signer + ".keys.secret"},
 		{members, "publicKeys: 'k8s://x'", signer + ".keys.publicKeys"}, {members, "publicKeys: ' '", signer + ".keys.publicKeys: no PEM block"}, {key, "{keys: {" + members + "}, signatureAlgorithm: md5}", signer + ".keys.signatureAlgorithm"},
 		{members, members + ", rekor: {pubkey: x}", signer + ".keys.rekor.pubkey"}, {members, members + ", ctlog: {pubkey: x}", signer + ".keys.ctlog.pubkey"}, {members, members + ", ctlog: {tsaCertChain: x}", signer + ".keys.ctlog.tsaCertChain"},
 		{key, "{keyless: {issuer: 'a*', issuerRegExp: b, subject: c}}", signer + ".keyless: has a text and an expression"}, {key, "{keyless: {issuer: a, subject: b, subjectRegExp: c}}", signer + ".keyless: has a text and an expression"},
@@ -198,7 +198,7 @@ func TestAcceptedSigners(t *testing.T) {
 	if err := converttest.Accepted(base, []converttest.Exchange{
 		{"", "", "verifyImageSignatures(image, [attestors.key]) >= 1"}, {"", "", "without: ctlog"}, {"", "", "without: source:"}, {"", "", "without: hashAlgorithm"}, {"", "", "without: attestations"}, {key, key + ", " + key, "[attestors.key, attestors.key_2]) >= 2"},
 		{"[{entries: [" + key, "[{count: 1, entries: [" + key + ", " + key, "[attestors.key, attestors.key_2]) >= 1"}, {key, nested(10), "name: p-r\n"}, {"[{entries: [" + key, "[{count: 2, entries: [" + nested(1) + ", " + key, "].filter(met, met).size() >= 2"},
-		{members, "kms: 'awskms:///x'", "kms: awskms:///x\n"}, {members, secret, "kms: k8s://w/x\n"}, {members, "publicKeys: ' gcpkms://x'", "kms: gcpkms://x\n"}, {members, "publicKeys: 'k8s://w/x'", "kms: k8s://w/x\n"}, {members, members + ", signatureAlgorithm: sha512", "hashAlgorithm: sha512\n"},
+		{members, "kms: 'awskms:///alias/x'", "kms: awskms:///alias/x\n"}, {members, secret, "kms: k8s://w/x\n"}, {members, "publicKeys: ' gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/x'", "kms: gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/x\n"}, {members, "publicKeys: 'k8s://w/x'", "kms: k8s://w/x\n"}, {members, members + ", signatureAlgorithm: sha512", "hashAlgorithm: sha512\n"},
 		{key, "{keys: {" + members + ", signatureAlgorithm: sha224}, signatureAlgorithm: sha512}", "hashAlgorithm: sha224\n"}, {key, "{keys: {" + members + "}, signatureAlgorithm: sha384}", "hashAlgorithm: sha384\n"},
 		{members, members + ", rekor: {url: 'https://x', ignoreTlog: true, pubkey: ${rekor.pub}}", "rekorPubKey:"}, {members, members + ", rekor: {ignoreTlog: true}", "insecureIgnoreTlog: true\n"}, {members, members + ", rekor: {}, ctlog: {}", "without: ctlog"},
 		{members, members + ", ctlog: {ignoreSCT: true}", "insecureIgnoreSCT: true\n"}, {members, members + ", ctlog: {pubkey: ${ct.pub}}", "ctLogPubKey:"}, {members, members + ", ctlog: {tsaCertChain: ${fulcio.pem}}", "tsaCertChain:"},

@@ -56,7 +56,7 @@ func TestRefusedParts(t *testing.T) {
 		{globs, "[" + strings.Repeat("{glob: a.io/x}, ", 200) + "{glob: a.io/x}]", "spec.images: 201 globs"}, {globs, `[{glob: ""}]`, "spec.images[0].glob"}, {globs, `[{glob: "a.io/**"}, {glob: "https://a.io/x"}]`, "spec.images[1].glob"},
 		{"[{" + key + "}]", "[]", "spec.authorities: 0 authorities"}, {"authorities: [{", "authorities: [" + strings.Repeat("{static: {action: fail}}, ", 200) + "{", "spec.authorities: 201 authorities"}, {key, key + ", " + keyless, "spec.authorities[0]: is not exactly one"},
 		{"spec:", "spec:\n  match: [{version: v1, resource: pods}, {version: v2, resource: pods}]", "spec.match[1]"}, {"spec:", "spec:\n  match: [{version: v1, resource: jobs}]", "spec.match[0]"}, {"spec:", "spec:\n  match: [{group: x, version: v1, resource: pods}]", "spec.match[0]"},
-		{key, "key: {data: ${one.pub}, kms: 'awskms:///x'}", "spec.authorities[0].key: has 2"}, {key, "key: {data: " + both + "}", "spec.authorities[0].key.data: 2 keys"}, {key, "key: {data: x}", "spec.authorities[0].key.data: no PEM"},
+		{key, "key: {data: ${one.pub}, kms: 'awskms:///alias/x'}", "spec.authorities[0].key: has 2"}, {key, "key: {data: " + both + "}", "spec.authorities[0].key.data: 2 keys"}, {key, "key: {data: x}", "spec.authorities[0].key.data: no PEM"},
 	}); err != nil {
 		t.Error(err)
 	}
@@ -91,7 +91,7 @@ func TestAccepted(t *testing.T) {
 		{key, "static: {action: fail}", "images.all(kind, images[kind].size() == 0)"}, {key, "static: {action: fail}", "mutateDigest: false\n"}, {"authorities: [{", "authorities: [{static: {action: fail}}, {", "[attestors.authority_1]) >= 1"},
 		{"{key", "{name: who, key", "- name: who\n"}, {"{key", "{signatureFormat: bundle, key", "signatureFormat."}, {"{key", "{source: [{oci: b.io/y, tagPrefix: z}], key", "tagPrefix: z\n"},
 		{"{key", "{ctlog: {url: 'https://log'}, key", "url: https://log\n"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: insecureIgnoreTlog"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: asks for no log entry"},
-		{"${one.pub}", "${one.pub}, hashAlgorithm: sha512", "hashAlgorithm: sha512\n"}, {"data: ${one.pub}", "kms: 'awskms:///x'", "kms: awskms:///x\n"}, {key, keyless, "- issuer: a\n              subject: b\n"}, {key, keyless, "without: ctlog"},
+		{"${one.pub}", "${one.pub}, hashAlgorithm: sha512", "hashAlgorithm: sha512\n"}, {"data: ${one.pub}", "kms: 'awskms:///alias/x'", "kms: awskms:///alias/x\n"}, {key, keyless, "- issuer: a\n              subject: b\n"}, {key, keyless, "without: ctlog"},
 		{key, "keyless: {insecureIgnoreSCT: true, identities: [{issuer: a, subject: b}]}", "insecureIgnoreSCT: true\n"}, {key, "keyless: {url: 'https://x', identities: [{issuer: a, subject: b}]}", "nothing is asked of it: spec.authorities[0].keyless.url"}, {key, keyless, "without: nothing is asked of it"},
 		{"{key", "{attestations: [{name: x, predicateType: vuln}], key", "verifyAttestationSignatures(image, attestations.x, [attestors.authority_0]) >= 1))"}, {"{key", "{attestations: [{name: x, predicateType: vuln}], key", "type: https://cosign.sigstore.dev/attestation/vuln/v1\n"}, {"{key", "{attestations: [{name: x, predicateType: vuln}], key", "without: (verifyAttestationSignatures"},
 		{"{key", "{" + two + "key", "(verifyAttestationSignatures(image, attestations.x, [attestors.authority_0]) >= 1 && verifyAttestationSignatures(image, attestations.z, [attestors.authority_0]) >= 1)"}, {"{key", "{" + two + "key", "without: verifyImageSignatures"},

@@ -135,8 +135,8 @@ func TestTaken(t *testing.T) {
 		reason, text string
 		good         bool
 	}{
-		{"the address of a key's service", kms("awskms:///a"), true},
-		{"the address of a key's service for the key", "cosign: {key: {data: 'awskms:///a'}}", false},
+		{"the address of a key's service", kms("awskms:///alias/a"), true},
+		{"the address of a key's service for the key", "cosign: {key: {data: 'awskms:///alias/a'}}", false},
 		{"a key in a Secret", kms("k8s://a/b"), true},
 		{"a key in a Secret by another name", kms("a/b"), false},
 		{"a key in a Secret of no namespace", kms("k8s:///b"), false},

@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 // publicRekor stands for any log of the gateway's own root, of which the public
@@ -68,10 +69,10 @@ func (b *builder) key(doc *v1alpha1.Key, common verify.Authority, path string) (
 	switch {
 	case doc.KMS != "":
 		references, err = []string{doc.KMS}, b.service(doc.KMS, path+".kms")
-	case doc.Expression != "" && isKMS(text): // as Kyverno has it
-		references = []string{text}
+	case doc.Expression != "" && trust.IsKMS(text): // as Kyverno has it
+		references, err = []string{text}, b.service(text, place)
 	default:
-		references, err = publicKeys(text, place)
+		references, err = publicKeys(text, place, doc.HashAlgorithm)
 	}
 	var list []verify.Authority
 	for i, reference := range references {
@@ -87,27 +88,15 @@ func (b *builder) key(doc *v1alpha1.Key, common verify.Authority, path string) (
 
 // service checks the reference of a key that is looked up.
 func (b *builder) service(reference, path string) error {
-	if isKMS(reference) {
-		return nil
+	if err := trust.CheckReference(reference); err != nil {
+		return field.Below(path, err)
 	}
 	secret, is := strings.CutPrefix(reference, "k8s://")
-	if !is {
-		return field.Fail(path, "%q: want awskms://, azurekms://, gcpkms://, hashivault:// or k8s://namespace/name", field.Shorten(reference))
-	}
-	namespace, name, _ := strings.Cut(secret, "/")
-	switch {
-	case namespace == "" || name == "" || strings.Contains(name, "/"):
-		return field.Fail(path, "%q: want k8s://namespace/name", field.Shorten(reference))
-	case b.options.Namespace != "" && namespace != b.options.Namespace:
+	namespace, _, _ := strings.Cut(secret, "/")
+	if is && b.options.Namespace != "" && namespace != b.options.Namespace {
 		return field.Fail(path, "a policy of namespace %s cannot use a Secret of namespace %s", b.options.Namespace, namespace)
 	}
 	return nil
-}
-
-func isKMS(text string) bool {
-	return slices.ContainsFunc([]string{"awskms://", "azurekms://", "gcpkms://", "hashivault://"}, func(scheme string) bool {
-		return strings.HasPrefix(text, scheme)
-	})
 }
 
 // certificate compiles a certificate that must have signed, or a chain that the
@@ -124,6 +113,9 @@ func (b *builder) certificate(doc *v1alpha1.Certificate, log *v1alpha1.CTLog, pa
 	}
 	if doc.CertificateChain != nil {
 		out.Chain, errs[1] = b.certificates(doc.CertificateChain, place+".certChain")
+		if errs[1] == nil && len(out.Chain) > 0 {
+			errs[1] = field.Below(place+".certChain", trust.CheckChain(out.Chain))
+		}
 	}
 	out.CT, errs[2] = certificateLog(log, path+".ctlog")
 	return out, errors.Join(errs[:]...)
@@ -141,6 +133,9 @@ func (b *builder) leaf(doc *v1alpha1.StringOrExpression, path string) ([]byte, e
 	leaf, err := certificatesPEM(text.text, text.path)
 	if err == nil && strings.Count(string(leaf), "-----BEGIN ") > 1 {
 		return nil, field.Fail(text.path, "want one certificate: the others belong in certChain")
+	}
+	if err == nil {
+		err = field.Below(text.path, trust.CheckCertificate(leaf))
 	}
 	return leaf, err
 }
@@ -169,7 +164,9 @@ func (b *builder) log(a *verify.Authority, cosign *v1alpha1.Cosign, path string)
 	}
 	if doc.TSACertChain != "" {
 		a.Timestamp.Required = true
-		a.Timestamp.Chain, errs[2] = certificatesPEM(doc.TSACertChain, path+".tsaCertChain")
+		if a.Timestamp.Chain, errs[2] = certificatesPEM(doc.TSACertChain, path+".tsaCertChain"); errs[2] == nil {
+			errs[2] = field.Below(path+".tsaCertChain", trust.CheckTimestampChain(a.Timestamp.Chain))
+		}
 	}
 	return errors.Join(errs[:]...)
 }

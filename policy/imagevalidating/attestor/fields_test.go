@@ -87,7 +87,7 @@ func TestFields(t *testing.T) {
 	rows := map[string][2]string{ // without, with; "" as the first: with is refused
 		"name":                                          {"cosign: {" + some + "}", "name: other\ncosign: {" + some + "}"},
 		"cosign.key.data":                               {"cosign: {" + some + "}", "cosign: {key: {data: $OTHER}}"},
-		"cosign.key.kms":                                {"cosign: {" + some + "}", "cosign: {key: {kms: 'awskms:///a'}}"},
+		"cosign.key.kms":                                {"cosign: {" + some + "}", "cosign: {key: {kms: 'awskms:///alias/a'}}"},
 		"cosign.key.hashAlgorithm":                      {"cosign: {" + some + "}", "cosign: {key: {data: $KEY, hashAlgorithm: sha512}}"},
 		"cosign.key.expression":                         {"cosign: {key: {data: $OTHER}}", "cosign: {key: {expression: object.key}}"},
 		"cosign.keyless.identities[].issuer":            {"cosign: {keyless: {identities: [" + ann + "]}}", "cosign: {keyless: {identities: [{issuer: c, subject: b}]}}"},

@@ -15,7 +15,7 @@ import (
 func FuzzCompile(f *testing.F) {
 	for _, text := range []string{
 		"cosign: {key: {data: $KEY, hashAlgorithm: sha512}, annotations: {a: b}}", "cosign: {key: {expression: object.a}, trustedRoot: {expression: object.a}}",
-		"cosign: {key: {kms: 'awskms:///a'}, source: {repository: a.example/b, tagPrefix: c, PullSecrets: [{name: d}]}}",
+		"cosign: {key: {kms: 'awskms:///alias/a'}, source: {repository: a.example/b, tagPrefix: c, PullSecrets: [{name: d}]}}",
 		"cosign: {keyless: {identities: [{issuer: a, subjectRegExp: b}, {issuerRegExp: c, subjectExpression: image}], roots: $CERTIFICATE, additionalExtensions: {issuer: d}}}",
 		"cosign: {certificate: {cert: {value: $CERTIFICATE}, certChain: {expression: object.a}}, ctlog: {url: 'https://a.example', rekorPubKey: $KEY, ctLogPubKey: $KEY, tsaCertChain: $CERTIFICATE}}",
 		"cosign: {key: {data: $KEY}, tuf: {mirror: 'https://a.example', root: {data: eyJzaWduZWQiOnsiX3R5cGUiOiJyb290In19}}, trustedRoot: {value: $ROOT}}",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 func (b *builder) keyless(doc *v1alpha1.Keyless, log *v1alpha1.CTLog, path string) (*verify.Keyless, error) {
@@ -30,7 +31,9 @@ func (b *builder) keyless(doc *v1alpha1.Keyless, log *v1alpha1.CTLog, path strin
 	}
 	var err error
 	if doc.Roots != "" {
-		out.Roots, err = certificatesPEM(doc.Roots, place+".roots")
+		if out.Roots, err = certificatesPEM(doc.Roots, place+".roots"); err == nil {
+			err = field.Below(place+".roots", trust.CheckChain(out.Roots))
+		}
 		errs = append(errs, err)
 	}
 	out.Extensions, err = extensions(doc.AdditionalExtensions, place+".additionalExtensions")

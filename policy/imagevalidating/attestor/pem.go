@@ -6,19 +6,22 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// publicKeys splits keys in PEM, of which there must be nothing else.
-func publicKeys(text, path string) ([]string, error) {
-	return blocks(text, path, field.PublicKey, func(der []byte) error {
-		_, err := x509.ParsePKIXPublicKey(der)
-		return err
-	})
+// publicKeys splits keys in PEM, of which there must be nothing else, and each of which
+// must be able to verify a signature with a digest algorithm.
+func publicKeys(text, path, hash string) ([]string, error) {
+	list, err := blocks(text, path, field.PublicKey, func([]byte) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return list, field.Below(path, trust.CheckKeys([]byte(strings.Join(list, "")), hash))
 }
 
-// joinedKeys returns keys as they are hashed.
+// joinedKeys returns the keys of logs as they are hashed.
 func joinedKeys(text, path string) ([]byte, error) {
-	list, err := publicKeys(text, path)
+	list, err := publicKeys(text, path, "")
 	return []byte(strings.Join(list, "")), err
 }
 

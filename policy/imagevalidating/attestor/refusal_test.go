@@ -55,7 +55,7 @@ func TestRefused(t *testing.T) {
 		{"cosign: {key: {data: $KEY}, certificate: {cert: {value: $CERTIFICATE}}}", at + "cosign: want one of", "two signers"},
 
 		{"cosign: {key: {}}", at + "cosign.key: want one of data, kms and expression, found 0", "no key"},
-		{"cosign: {key: {data: $KEY, kms: 'awskms:///a'}}", at + "cosign.key: want one of", "two keys"},
+		{"cosign: {key: {data: $KEY, kms: 'awskms:///alias/a'}}", at + "cosign.key: want one of", "two keys"},
 		{"cosign: {key: {data: text}}", at + "cosign.key.data: want 1 to 32 PEM blocks", "no PEM"},
 		{"cosign: {key: {data: $BROKEN}}", at + "cosign.key.data: ", "a broken block"},
 		{"cosign: {key: {data: $CERTIFICATE}}", at + `cosign.key.data: a PEM block is of type "CERTIFICATE"`, "a certificate for a key"},
@@ -125,6 +125,31 @@ func TestRefused(t *testing.T) {
 		o := newLanguage(t).options()
 		if _, err := attestor.Compile("spec.attestors", []v1alpha1.Attestor{parse(t, fill(c.text))}, o); !says(err, c.want) {
 			t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
+		}
+	}
+}
+
+// TestKeysThatCanNeverVerify are refused when a policy is loaded, alone or beside a good
+// one, in every field that has keys.
+func TestKeysThatCanNeverVerify(t *testing.T) {
+	good := string(keyA)
+	for path, text := range map[string]string{
+		"cosign.key.data": "cosign: {key: {data: TEXT}}", "cosign.ctlog.rekorPubKey": "cosign: {key: {data: $KEY}, ctlog: {rekorPubKey: TEXT}}",
+		"cosign.ctlog.ctLogPubKey": "cosign: {keyless: {identities: [{issuer: a, subject: b}]}, ctlog: {ctLogPubKey: TEXT}}",
+	} {
+		with := func(key string) error {
+			_, err := attestor.Compile("spec.attestors", []v1alpha1.Attestor{parse(t, fill(strings.Replace(text, "TEXT", q([]byte(key)), 1)))}, attestor.Options{})
+			return err
+		}
+		if err := with(good); err != nil {
+			t.Errorf("%s, a good key: %v", path, err)
+		}
+		for name, key := range verifytest.Must(verifytest.UnusableKeys()) {
+			for _, list := range []string{key, good + key} {
+				if err := with(list); err == nil || !strings.Contains(err.Error(), "spec.attestors[0]."+path+": ") {
+					t.Errorf("%s, %s: %v", path, name, err)
+				}
+			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 // mediaType is that of the only trusted_root.json that verifiers read.
@@ -91,7 +92,7 @@ func checkRoot(text string) error {
 			return errors.New("want a trusted_root.json: the log " + field.Shorten(log.GetBaseUrl()) + " has no public key")
 		}
 	}
-	return nil
+	return trust.CheckTrustedRoot([]byte(text))
 }
 
 func checkChain(chain *protocommon.X509CertificateChain) error {

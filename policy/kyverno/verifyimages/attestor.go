@@ -10,6 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/notation"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 const (
@@ -140,7 +142,7 @@ func (b builder) keys(doc staticKey, algorithm, path, name string) ([]verify.Aut
 	if doc.SignatureAlgorithm != "" {
 		algorithm = doc.SignatureAlgorithm
 	}
-	refs, err := b.keyRefs(doc, place)
+	refs, err := b.keyRefs(doc, algorithm, place)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +164,7 @@ func (b builder) keys(doc staticKey, algorithm, path, name string) ([]verify.Aut
 }
 
 // keyRefs returns the references of keys: PEM, k8s://namespace/name or a KMS URI.
-func (b builder) keyRefs(doc staticKey, path string) ([]string, error) {
+func (b builder) keyRefs(doc staticKey, algorithm, path string) ([]string, error) {
 	ways := 0
 	for _, is := range []bool{doc.PublicKeys != "", doc.KMS != "", doc.Secret != nil} {
 		if is {
@@ -174,48 +176,63 @@ func (b builder) keyRefs(doc staticKey, path string) ([]string, error) {
 	}
 	switch {
 	case doc.KMS != "":
-		if !b.open(doc.KMS) && !isKMS(doc.KMS) {
-			return nil, field.Fail(path+".kms", "%q: want awskms://, azurekms://, gcpkms:// or hashivault://", doc.KMS)
-		}
-		return []string{doc.KMS}, nil
+		return []string{doc.KMS}, b.reference(doc.KMS, path+".kms")
 	case doc.Secret != nil:
 		if doc.Secret.Name == "" || doc.Secret.Namespace == "" {
 			return nil, field.Fail(path+".secret", "want a name and a namespace")
 		}
-		return []string{"k8s://" + doc.Secret.Namespace + "/" + doc.Secret.Name}, b.allowed(doc.Secret.Namespace, path+".secret.namespace")
-	}
-	return b.publicKeys(strings.TrimSpace(doc.PublicKeys), path+".publicKeys")
-}
-
-func (b builder) publicKeys(text, path string) ([]string, error) {
-	secret, isSecret := strings.CutPrefix(text, "k8s://")
-	switch {
-	case b.open(text) || isKMS(text):
-		return []string{text}, nil
-	case isSecret:
-		namespace, name, ok := strings.Cut(secret, "/")
-		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return nil, field.Fail(path, "%q: want k8s://namespace/name", text)
+		ref := "k8s://" + doc.Secret.Namespace + "/" + doc.Secret.Name
+		if !b.open(ref) {
+			if err := trust.CheckReference(ref); err != nil {
+				return nil, field.Below(path+".secret", err)
+			}
 		}
-		return []string{text}, b.allowed(namespace, path)
+		return []string{ref}, b.allowed(doc.Secret.Namespace, path+".secret.namespace")
 	}
-	return field.PEM(text, path, field.PublicKey)
+	return b.publicKeys(strings.TrimSpace(doc.PublicKeys), algorithm, path+".publicKeys")
 }
 
-func isKMS(text string) bool {
-	return slices.ContainsFunc([]string{"awskms://", "azurekms://", "gcpkms://", "hashivault://"}, func(scheme string) bool {
-		return strings.HasPrefix(text, scheme)
-	})
+func (b builder) publicKeys(text, algorithm, path string) ([]string, error) {
+	if b.open(text) || trust.IsLookup(text) {
+		return []string{text}, b.reference(text, path)
+	}
+	blocks, err := field.PEM(text, path, field.PublicKey)
+	if err != nil || b.open(algorithm) {
+		return blocks, err
+	}
+	return blocks, field.Below(path, trust.CheckKeys([]byte(strings.Join(blocks, "")), algorithm))
+}
+
+// reference checks a key that is looked up: in a KMS, or as k8s://namespace/name.
+func (b builder) reference(ref, path string) error {
+	if b.open(ref) {
+		return nil
+	}
+	if err := trust.CheckReference(ref); err != nil {
+		return field.Below(path, err)
+	}
+	if secret, is := strings.CutPrefix(ref, "k8s://"); is {
+		namespace, _, _ := strings.Cut(secret, "/")
+		return b.allowed(namespace, path)
+	}
+	return nil
 }
 
 // pem checks PEM of several blocks and returns it as it will be hashed.
-func (b builder) pem(text, path, kind string) ([]byte, error) {
+func (b builder) pem(text, path, kind string, check func([]byte) error) ([]byte, error) {
 	if text == "" || b.open(text) {
 		return nil, nil
 	}
 	blocks, err := field.PEM(text, path, kind)
-	return []byte(strings.Join(blocks, "")), err
+	if err != nil {
+		return nil, err
+	}
+	joined := []byte(strings.Join(blocks, ""))
+	return joined, field.Below(path, check(joined))
 }
+
+// logKeys checks the keys of logs.
+func logKeys(text []byte) error { return trust.CheckKeys(text, "") }
 
 // common compiles what every kind of authority of Sigstore has: without rekor
 // a log entry is wanted, without ctlog a certificate timestamp.
@@ -224,12 +241,12 @@ func (b builder) common(log *rekor, ct *ctlog, path string) (verify.Authority, e
 	var errs [2]error
 	if log != nil {
 		a.Log.Ignore = log.IgnoreTlog
-		if a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", field.PublicKey); log.URL != publicRekor {
+		if a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", field.PublicKey, logKeys); log.URL != publicRekor {
 			a.Log.URL = log.URL
 		}
 	}
 	if ct != nil {
-		a.Timestamp.Chain, errs[1] = b.pem(ct.TSACertChain, path+".ctlog.tsaCertChain", field.Certificate)
+		a.Timestamp.Chain, errs[1] = b.pem(ct.TSACertChain, path+".ctlog.tsaCertChain", field.Certificate, trust.CheckTimestampChain)
 		a.Timestamp.Required = ct.TSACertChain != ""
 	}
 	return a, errors.Join(errs[:]...)
@@ -239,7 +256,7 @@ func (b builder) ct(doc *ctlog, path string) (verify.CT, error) {
 	if doc == nil {
 		return verify.CT{}, nil
 	}
-	keys, err := b.pem(doc.PublicKey, path+".ctlog.pubkey", field.PublicKey)
+	keys, err := b.pem(doc.PublicKey, path+".ctlog.pubkey", field.PublicKey, logKeys)
 	return verify.CT{Ignore: doc.IgnoreSCT, Keys: keys}, err
 }
 
@@ -251,8 +268,12 @@ func (b builder) certificates(doc certificates, algorithm, path string) (verify.
 	}
 	var errs [4]error
 	var leaf, chain []byte
-	leaf, errs[0] = b.pem(doc.Certificate, path+".cert", field.Certificate)
-	chain, errs[1] = b.pem(doc.CertificateChain, path+".certChain", field.Certificate)
+	checkLeaf, checkChain := trust.CheckCertificate, trust.CheckChain
+	if b.kind == "Notary" {
+		checkLeaf, checkChain = notation.CheckStore, notation.CheckStore
+	}
+	leaf, errs[0] = b.pem(doc.Certificate, path+".cert", field.Certificate, checkLeaf)
+	chain, errs[1] = b.pem(doc.CertificateChain, path+".certChain", field.Certificate, checkChain)
 	if b.kind == "Notary" {
 		if doc.Rekor != nil || doc.CTLog != nil {
 			return verify.Authority{}, field.Fail(path, "rekor and ctlog say nothing about a Notary signature: remove them")

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 )
 
 const (
-	kms    = "entries: [{keys: {kms: 'awskms:///a'}}]"
+	kms    = "entries: [{keys: {kms: 'awskms:///alias/a'}}]"
 	signed = "attestors: [{" + kms + "}]"
 )
 
@@ -92,25 +93,25 @@ func TestCompile(t *testing.T) {
 		{"sets deeper than may be", every + "attestors: [{" + nested(11) + "}]", "nested more than 10 deep"},
 		{"annotations of a set", entry("annotations: {a: b}, attestor: {" + kms + "}"), "belong to the entries"},
 		{"an algorithm of a set", entry("signatureAlgorithm: sha256, attestor: {" + kms + "}"), "belong to the entries"},
-		{"annotations of a signer", entry("annotations: {a: b}, keys: {kms: 'awskms:///a'}"), ""},
+		{"annotations of a signer", entry("annotations: {a: b}, keys: {kms: 'awskms:///alias/a'}"), ""},
 
 		{"a certificate for Notary", notary("certificates: {cert: CERTIFICATE}"), ""},
-		{"a key for Notary", notary("keys: {kms: 'awskms:///a'}"), "whose signers are certificates"},
+		{"a key for Notary", notary("keys: {kms: 'awskms:///alias/a'}"), "whose signers are certificates"},
 		{"an identity for Notary", notary("keyless: {issuer: a, subject: b}"), "whose signers are certificates"},
 		{"a log for Notary", notary("certificates: {cert: CERTIFICATE, rekor: {}}"), "remove them"},
 		{"timestamps for Notary", notary("certificates: {cert: CERTIFICATE, ctlog: {}}"), "remove them"},
 
 		{"an algorithm", entry("signatureAlgorithm: sha384, certificates: {cert: CERTIFICATE}"), ""},
 		{"an algorithm that is too weak", entry("signatureAlgorithm: sha1, certificates: {cert: CERTIFICATE}"), "entries[0].signatureAlgorithm: unknown algorithm"},
-		{"an algorithm twice", entry("signatureAlgorithm: sha384, keys: {kms: 'awskms:///a', signatureAlgorithm: sha384}"), ""},
+		{"an algorithm twice", entry("signatureAlgorithm: sha384, keys: {kms: 'awskms:///alias/a', signatureAlgorithm: sha384}"), ""},
 		{"a chain alone", entry("certificates: {certChain: CERTIFICATE}"), ""},
 		{"a chain that is none", entry("certificates: {certChain: x}"), "certChain: want a PEM block"},
 
-		{"the log's key", entry("keys: {kms: 'awskms:///a', rekor: {pubkey: KEY}}"), ""},
-		{"the log's key, which is none", entry("keys: {kms: 'awskms:///a', rekor: {pubkey: x}}"), "rekor.pubkey: want"},
+		{"the log's key", entry("keys: {kms: 'awskms:///alias/a', rekor: {pubkey: KEY}}"), ""},
+		{"the log's key, which is none", entry("keys: {kms: 'awskms:///alias/a', rekor: {pubkey: x}}"), "rekor.pubkey: want"},
 		{"the log's key, which is none, for an identity", entry("keyless: {issuer: a, subject: b, rekor: {pubkey: x}}"), "rekor.pubkey: want"},
 		{"a clock's chain, which is none", entry("keyless: {issuer: a, subject: b, ctlog: {tsaCertChain: x}}"), "ctlog.tsaCertChain: want"},
-		{"a key of a KMS among public keys", entry("keys: {publicKeys: 'awskms:///a'}"), ""},
+		{"a key of a KMS among public keys", entry("keys: {publicKeys: 'awskms:///alias/a'}"), ""},
 		{"a key in a secret", entry("keys: {publicKeys: 'k8s://a/b'}"), ""},
 		{"a key in a secret without a namespace", entry("keys: {publicKeys: 'k8s:///b'}"), "want k8s://namespace/name"},
 		{"a key in a secret without a name", entry("keys: {publicKeys: 'k8s://a/'}"), "want k8s://namespace/name"},
@@ -127,10 +128,10 @@ func TestCompile(t *testing.T) {
 		{"an audit that changes images", audit + "mutateDigest: true", "mutateDigest: must be false"},
 		{"a deny without conditions", attested("name: x") + ", validate: {deny: {}}", "validate.deny.conditions: is missing"},
 
-		{"an old key", every + "key: 'awskms:///a'", ""},
-		{"an old key and a subject", every + "key: 'awskms:///a', subject: b", "want one kind of signer"},
-		{"an old key and roots", every + "key: 'awskms:///a', roots: CERTIFICATE", "want one kind of signer"},
-		{"an old key and extensions", every + "key: 'awskms:///a', additionalExtensions: {githubWorkflowRef: b}", "want one kind of signer"},
+		{"an old key", every + "key: 'awskms:///alias/a'", ""},
+		{"an old key and a subject", every + "key: 'awskms:///alias/a', subject: b", "want one kind of signer"},
+		{"an old key and roots", every + "key: 'awskms:///alias/a', roots: CERTIFICATE", "want one kind of signer"},
+		{"an old key and extensions", every + "key: 'awskms:///alias/a', additionalExtensions: {githubWorkflowRef: b}", "want one kind of signer"},
 	} {
 		text := strings.NewReplacer("CERTIFICATE", quoted(t, "CERTIFICATE"), "KEY", quoted(t, "PUBLIC KEY")).Replace(c.text)
 		_, err := entryOf(t, "", text)
@@ -140,8 +141,8 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// quoted is a PEM block of a type, as a scalar of YAML. What is in a certificate is not
-// looked at here.
+// quoted is a PEM block of a type, as a scalar of YAML: a key, or a self-signed
+// certificate.
 func quoted(t *testing.T, kind string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -149,6 +150,10 @@ func quoted(t *testing.T, kind string) string {
 		t.Fatal(err)
 	}
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if kind == "CERTIFICATE" {
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+		der, err = x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,15 +179,15 @@ func TestCompileWithVariables(t *testing.T) {
 		{"a provider that is none, beside a variable", "", "imageReferences: ['{{ x }}'], " + signed + ", imageRegistryCredentials: {providers: [ibm]}", "unknown provider", "", ""},
 		{"a secret of the policy's namespace", "team", every + signed + ", imageRegistryCredentials: {secrets: ['{{ x }}/pull']}", "", "team", ""},
 		{"a secret of another namespace", "team", every + signed + ", imageRegistryCredentials: {secrets: ['{{ x }}/pull']}", "", "other", "use a ClusterPolicy"},
-		{"an algorithm", "", entry("keys: {kms: 'awskms:///a', signatureAlgorithm: '{{ x }}'}"), "", "sha512", ""},
-		{"an algorithm that is too weak", "", entry("keys: {kms: 'awskms:///a', signatureAlgorithm: '{{ x }}'}"), "", "md5", "unknown algorithm"},
-		{"a key of a KMS", "", entry("keys: {kms: '{{ x }}'}"), "", "awskms:///a", ""},
+		{"an algorithm", "", entry("keys: {kms: 'awskms:///alias/a', signatureAlgorithm: '{{ x }}'}"), "", "sha512", ""},
+		{"an algorithm that is too weak", "", entry("keys: {kms: 'awskms:///alias/a', signatureAlgorithm: '{{ x }}'}"), "", "md5", "unknown algorithm"},
+		{"a key of a KMS", "", entry("keys: {kms: '{{ x }}'}"), "", "awskms:///alias/a", ""},
 		{"a key of no KMS", "", entry("keys: {kms: '{{ x }}'}"), "", "file:///a", "want awskms"},
 		{"an expression", "", entry("keyless: {issuerRegExp: '{{ x }}', subject: b}"), "", "a+", ""},
 		{"an expression that is one when it is filled in", "", entry(`keyless: {issuerRegExp: "{{ replace_all(x, '(', '') }}", subject: b}`), "", "a(", ""},
 		{"an expression that is none", "", entry("keyless: {issuerRegExp: '{{ x }}', subject: b}"), "", "(", "issuerRegExp: "},
-		{"as many keys as are counted", "", every + "attestors: [{count: 2, entries: [{keys: {publicKeys: '{{ x }}'}}, {keys: {kms: 'awskms:///a'}}]}]", "", "awskms:///b", ""},
-		{"fewer keys than are counted", "", every + "attestors: [{count: 3, entries: [{keys: {publicKeys: '{{ x }}'}}, {keys: {kms: 'awskms:///a'}}]}]", "", "awskms:///b", "can never be met"},
+		{"as many keys as are counted", "", every + "attestors: [{count: 2, entries: [{keys: {publicKeys: '{{ x }}'}}, {keys: {kms: 'awskms:///alias/a'}}]}]", "", "awskms:///alias/b", ""},
+		{"fewer keys than are counted", "", every + "attestors: [{count: 3, entries: [{keys: {publicKeys: '{{ x }}'}}, {keys: {kms: 'awskms:///alias/a'}}]}]", "", "awskms:///alias/b", "can never be met"},
 		{"fewer keys than are counted, beside a variable", "", "imageReferences: ['{{ x }}'], attestors: [{count: 2, " + kms + "}]", "can never be met", "", ""},
 	} {
 		e, err := entryOf(t, c.namespace, c.text)

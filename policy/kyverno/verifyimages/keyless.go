@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 func (b builder) keyless(doc keyless, path string) (verify.Authority, error) {
@@ -18,7 +19,7 @@ func (b builder) keyless(doc keyless, path string) (verify.Authority, error) {
 	identity.Issuer, errs[1] = b.matcher(doc.Issuer, doc.IssuerRegExp, path, "issuer")
 	identity.Subject, errs[2] = b.matcher(doc.Subject, doc.SubjectRegExp, path, "subject")
 	a.Keyless.Identities = []verify.Identity{identity}
-	a.Keyless.Roots, errs[3] = b.pem(doc.Roots, path+".roots", field.Certificate)
+	a.Keyless.Roots, errs[3] = b.pem(doc.Roots, path+".roots", field.Certificate, trust.CheckChain)
 	a.Keyless.CT, errs[4] = b.ct(doc.CTLog, path)
 	for _, name := range slices.Sorted(maps.Keys(doc.AdditionalExtensions)) {
 		place := path + ".additionalExtensions[" + name + "]"

@@ -409,7 +409,7 @@ func TestEntry(t *testing.T) {
 		{"two signatures without a payload", member("envelope", `{"signatures":[{"publicKey":"AA==","sig":"AA=="},{"publicKey":"AA==","sig":"AA=="}]}`), ""},
 		{"a payload with two signatures: each would be verified with each key", member("envelope", `{"payload":"AA==","signatures":[{"sig":"AA=="},{"SIG":"AA=="}]}`), "the log entry has a payload and 2 signatures of 0 keys"},
 		{"a payload with two keys", member("envelope", `{"signatures":[{"publicKey":"AA=="},{"publickey":"AA=="}],"payload":"AA=="}`), "the log entry has a payload and 0 signatures of 2 keys"},
-		{"a payload as long as two keys is none", member("payload", `"` + encoded(long+long) + `"`), ""},
+		{"a payload as long as two keys is none", member("payload", `"`+encoded(long+long)+`"`), ""},
 		{"a text in a list is no payload", `{"payload":["AA=="]}`, ""},
 		{"a payload's hash", member("payloadHash", `{"algorithm":"sha256","value":"00"}`), ""},
 
@@ -425,10 +425,10 @@ func TestEntry(t *testing.T) {
 		{"nothing", "", ""},
 		{"as long as may be", `{}` + strings.Repeat(" ", 64<<10-2), ""},
 		{"one byte more", `{}` + strings.Repeat(" ", 64<<10-1), "the log entry has 65537 bytes without its payload, more than the bound of 65536"},
-		{"a payload counts apart", member("payload", `"` + strings.Repeat("A", 256<<10) + `"`), ""},
-		{"another text does not", member("other", `"` + strings.Repeat("A", 256<<10) + `"`), "more than the bound of 65536"},
-		{"a long text after a payload of invalid bytes, which grow as they are read", member("payload", `"` + strings.Repeat("\xff", 64<<10) + `","other":"` + strings.Repeat("A", 80<<10) + `"`), "more than the bound of 65536"},
-		{"a long list", member("other", `[` + strings.Repeat(`{},`, 32<<10) + `{}]`), "more than the bound of 65536"},
+		{"a payload counts apart", member("payload", `"`+strings.Repeat("A", 256<<10)+`"`), ""},
+		{"another text does not", member("other", `"`+strings.Repeat("A", 256<<10)+`"`), "more than the bound of 65536"},
+		{"a long text after a payload of invalid bytes, which grow as they are read", member("payload", `"`+strings.Repeat("\xff", 64<<10)+`","other":"`+strings.Repeat("A", 80<<10)+`"`), "more than the bound of 65536"},
+		{"a long list", member("other", `[`+strings.Repeat(`{},`, 32<<10)+`{}]`), "more than the bound of 65536"},
 		{"a long name", member(strings.Repeat("A", 80<<10), `1`), "more than the bound of 65536"},
 	}
 	for reason, body := range entries {
