@@ -169,7 +169,7 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	}
 	doors, err := newDoors(g.configuration, doorParts{
 		decider: engine, namespaces: g.around.namespaces, roles: g.around.roles, failure: failure{g.state},
-		checker: checker{policies: g.policies.catalog, entries: g.globals}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state},
+		checker: checker{policies: g.policies.catalog, entries: g.globals, kyverno: g.kyverno()}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state},
 		requesters: requesters{g.state, records}, reproduce: g.reproduce(), trial: tries,
 	})
 	if err != nil {

@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// kyvernoAge is how long it counts whether Kyverno is installed: each write of a broken
+	// policy would cost three lists otherwise.
+	kyvernoAge = time.Minute
+	// kyvernoTimeout bounds the lists; an admission request waits for them.
+	kyvernoTimeout = 2 * time.Second
+	// kyvernoConfigurations begins the names of Kyverno's webhook configurations.
+	kyvernoConfigurations = "kyverno-"
+	// kyvernoDeployments selects Deployments of admission controllers, of which Kyverno's
+	// has its name in another label.
+	kyvernoDeployments = "app.kubernetes.io/component=admission-controller"
+)
+
+// Kyverno finds out whether Kyverno is installed: it has a webhook configuration or a
+// Deployment. It is safe for concurrent use.
+type Kyverno struct {
+	client kubernetes.Interface
+	now    func() time.Time
+
+	mu        sync.Mutex
+	until     time.Time
+	installed bool
+}
+
+// NewKyverno makes a Kyverno. It asks the API server nothing.
+func NewKyverno(client kubernetes.Interface, now func() time.Time) *Kyverno {
+	return &Kyverno{client: client, now: now}
+}
+
+// Installed reports whether Kyverno is installed, as it was at most a minute ago. What
+// cannot be listed leaves what was found before, and at first that it is not installed.
+func (k *Kyverno) Installed(ctx context.Context) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now().Before(k.until) {
+		return k.installed
+	}
+	ctx, cancel := context.WithTimeout(ctx, kyvernoTimeout)
+	defer cancel()
+	if installed, err := k.look(ctx); err == nil || installed {
+		k.installed, k.until = installed, k.now().Add(kyvernoAge)
+	}
+	return k.installed
+}
+
+// look returns true as soon as something of Kyverno is found.
+func (k *Kyverno) look(ctx context.Context) (bool, error) {
+	admission := k.client.AdmissionregistrationV1()
+	validating, err := admission.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	for i := range validating.Items {
+		if strings.HasPrefix(validating.Items[i].Name, kyvernoConfigurations) {
+			return true, nil
+		}
+	}
+	mutating, err := admission.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	for i := range mutating.Items {
+		if strings.HasPrefix(mutating.Items[i].Name, kyvernoConfigurations) {
+			return true, nil
+		}
+	}
+	deployments, err := k.client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: kyvernoDeployments})
+	if err != nil {
+		return false, err
+	}
+	for i := range deployments.Items {
+		if slices.ContainsFunc(labelValues(deployments.Items[i].Labels), isKyverno) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func isKyverno(value string) bool { return strings.Contains(value, "kyverno") }
+
+func labelValues(labels map[string]string) []string {
+	var values []string
+	for _, value := range labels {
+		values = append(values, value)
+	}
+	return values
+}

@@ -1,0 +1,17 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cluster"
+)
+
+// kyverno returns what finds out whether Kyverno is installed; nil without a cluster.
+func (g *gateway) kyverno() func() bool {
+	if g.cluster == nil {
+		return nil
+	}
+	found := cluster.NewKyverno(g.cluster.client.Typed, time.Now)
+	return func() bool { return found.Installed(context.Background()) }
+}
