@@ -57,6 +57,10 @@ type Check struct {
 	// Skip says why the entry leaves the image alone although it names it;
 	// empty means that it does not.
 	Skip string
+	// Unsure is why it is indeterminate whether the rule applies, or what a failure does; nil
+	// where it is not. A check that is met is met in either reading, and a failure is
+	// indeterminate.
+	Unsure error
 	// Exception is why Skip says so, where it is one; else nil.
 	Exception *Exception
 	// Requirements of signatures, which must all be met.

@@ -44,7 +44,7 @@ func Decided(check *Check) (Decision, bool) {
 			Code: MissingDigest, Path: check.Entry,
 			Message: "missing digest for " + check.Image.Ref.Written(),
 			Hint:    "name the image by digest, or let the policy pin it (mutateDigest)",
-		}}}, true
+		}}}.unsure(), true
 	}
 	return Decision{}, false
 }
@@ -52,7 +52,19 @@ func Decided(check *Check) (Decision, bool) {
 // Decide judges a check by the answers to its questions. A check that is
 // skipped or asks for no proof needs no answers. One with a Judge is undecided:
 // its judge is to be asked.
-func Decide(check *Check, answers Answers) Decision {
+func Decide(check *Check, answers Answers) Decision { return decide(check, answers).unsure() }
+
+// unsure makes a failure indeterminate where the rule may not apply.
+func (d Decision) unsure() Decision {
+	if d.Check.Unsure == nil || d.Result != Fail {
+		return d
+	}
+	d.Result = Undecided
+	d.Reasons = append([]Reason{{Code: PolicyError, Path: d.Check.Entry, Message: d.Check.Unsure.Error()}}, d.Reasons...)
+	return d
+}
+
+func decide(check *Check, answers Answers) Decision {
 	if decision, ok := Decided(check); ok {
 		return decision
 	}

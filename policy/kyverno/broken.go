@@ -140,7 +140,7 @@ func (r roughRule) targets(annotations map[string]string) []policy.Target {
 		return match.PodTargets()
 	}
 	block, err := match.Compile(doc, "match")
-	if err != nil || block.Empty() {
+	if err != nil && !block.ReadsKinds() || block.Empty() {
 		return match.PodTargets()
 	}
 	targets := block.Targets()

@@ -302,19 +302,19 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 		return err
 	}
 	p.asks = true
-	compiled.targets = compiled.match.Targets()
+	compiled.targets = compiled.selection.Match.Targets()
 	if err := askable(compiled.targets, path, true); err != nil {
 		return err
 	}
 	addRule(p.out, compiled)
-	if !match.OnlyPods(compiled.match, compiled.exclude) {
+	if !match.OnlyPods(compiled.selection.Match, compiled.selection.Exclude) {
 		return nil
 	}
 	for _, g := range autogen.Followers(doc.Name, p.controllers) {
 		follower := *compiled
 		follower.name, follower.template = g.Name, g.Template
-		follower.match, follower.exclude = compiled.match.ForKinds(g.Kinds), compiled.exclude.ForKinds(g.Kinds)
-		follower.targets = follower.match.Targets()
+		follower.selection = compiled.selection.ForKinds(g.Kinds)
+		follower.targets = follower.selection.Match.Targets()
 		addRule(p.out, &follower)
 	}
 	return nil

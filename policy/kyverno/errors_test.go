@@ -88,7 +88,7 @@ func TestErrors(t *testing.T) {
 		{"          kinds: [Pod]", "          operations: [PATCH]", rule + ".match.any[0].resources.operations[0]", "unknown operation", "no such operation"},
 		{"          kinds: [Pod]", "          selector: {matchExpressions: [{key: a, operator: Is}]}", rule + ".match.any[0].resources.selector.matchExpressions[0].operator", "unknown operator", "no such operator"},
 		{"      - resources:\n          kinds: [Pod]", "      - subjects: [{kind: Robot, name: x}]", rule + ".match.any[0].subjects[0].kind", "unknown kind", "no such kind"},
-		{"      - resources:\n          kinds: [Pod]", "      - resources: {}", rule + ".match.any[0]", "match everything", "an empty filter"},
+		{"      - resources:\n          kinds: [Pod]", "      - resources: {}", rule + ".match.any[0]", "match nothing", "an empty filter"},
 		{"      any:\n      - resources:\n          kinds: [Pod]", "      any: []", rule + ".match", "match nothing", "an empty block"},
 		{"      any:", "      all: [{resources: {kinds: [Pod]}}]\n      any:", rule + ".match", "want one of any, all", "both at once"},
 

@@ -198,10 +198,7 @@ type exceptionScope struct {
 }
 
 func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, error) {
-	block, err := match.Compile(d.Spec.Match, "spec.match")
-	if err == nil && block.Empty() {
-		err = field.Fail("spec.match", "is empty: say which objects are meant")
-	}
+	block, err := match.CompileSelecting(d.Spec.Match, "spec.match")
 	scope := exceptionScope{match: block}
 	if d.Spec.Conditions == nil {
 		return scope, err
@@ -212,9 +209,9 @@ func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, er
 	return scope, errors.Join(err, field.Below("spec.conditions", problem), document.EmptyConditions(d.Spec.Conditions, "spec.conditions"))
 }
 
-// Covers asks match and conditions. What is in doubt is not covered.
+// Covers asks match and conditions. An indeterminate object is not covered.
 func (e exceptionScope) Covers(_ context.Context, s *policy.Subject) (bool, error) {
-	matched, err := e.match.Matches(s, true)
+	matched, err := e.match.Matches(s, match.Excepting).Result()
 	if err != nil || !matched || e.conditions == nil {
 		return matched && err == nil, err
 	}

@@ -396,25 +396,29 @@ func TestIgnoredFieldsAreFew(t *testing.T) {
 func TestSubresources(t *testing.T) {
 	for _, c := range []struct {
 		kinds, group, version, kind, subresource string
-		asked                                    bool
+		want                                     string // of the rule, which denies everything
 	}{
-		{"Pod/exec", "", "v1", "PodExecOptions", "exec", true},
-		{"Pod/exec", "", "v1", "Pod", "exec", true},
-		{"v1/Pod/*", "", "v1", "PodAttachOptions", "attach", true},
-		{"Pod/exec", "", "v1", "PodAttachOptions", "attach", false},
-		{"Service/proxy", "", "v1", "PodProxyOptions", "proxy", false},
-		{"Pod/eviction", "policy", "v1", "Eviction", "eviction", true},
-		{"Deployment/scale", "autoscaling", "v1", "Scale", "scale", true},
-		{"Pod", "", "v1", "PodExecOptions", "exec", false},
-		{"Pod/exec", "example.com", "v1", "PodExecOptions", "exec", false},
+		{"Pod/exec", "", "v1", "PodExecOptions", "exec", "r=fail"},
+		{"Pod/exec", "", "v1", "Pod", "exec", "r=fail"},
+		{"v1/Pod/*", "", "v1", "PodAttachOptions", "attach", "r=fail"},
+		{"Pod/exec", "", "v1", "PodAttachOptions", "attach", ""},
+		{"Service/proxy", "", "v1", "PodProxyOptions", "proxy", ""},
+		{"Pod/eviction", "policy", "v1", "Eviction", "eviction", "r=fail"},
+		{"Deployment/scale", "apps", "v1", "Deployment", "scale", "r=fail"},
+		{"Deployment/scale", "apps", "v1", "StatefulSet", "scale", ""},
+		{"Deployment/scale", "autoscaling", "v1", "Scale", "scale", "r=undecided"}, // of which kind is not known
+		{"scale", "autoscaling", "v1", "Scale", "scale", "r=fail"},
+		{"*", "", "v1", "Pod", "exec", ""},
+		{"Pod", "", "v1", "PodExecOptions", "exec", ""},
+		{"Pod/exec", "example.com", "v1", "PodExecOptions", "exec", ""},
 	} {
 		p := about(t, nil, "{name: r, match: {any: [{resources: {kinds: ['"+c.kinds+"'], operations: [CONNECT, CREATE, UPDATE]}}]}, validate: {deny: {}}}", "")
 		s := &policy.Subject{
 			Group: c.group, Version: c.version, Kind: c.kind, Subresource: c.subresource, Namespace: "prod", Name: "a", Operation: "CONNECT",
 			Object: policy.ContentOf(map[string]any{"kind": c.kind}),
 		}
-		if got := results(t, p, s) == "r=fail"; got != c.asked {
-			t.Errorf("%s: %s/%s asked %t", c.kinds, c.kind, c.subresource, got)
+		if got := results(t, p, s); got != c.want {
+			t.Errorf("%s: %s/%s: %q, want %q", c.kinds, c.kind, c.subresource, got, c.want)
 		}
 		for _, target := range p.Targets {
 			if target.Kind == "PodExecOptions" || target.Kind == "Scale" {

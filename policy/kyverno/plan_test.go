@@ -35,6 +35,8 @@ func applies(t *testing.T, r policy.Rule, s *policy.Subject) string {
 		return "skips"
 	case len(plan.Checks) == 0:
 		return "nothing"
+	case plan.Checks[0].Unsure != nil:
+		return "indeterminate: " + plan.Checks[0].Unsure.Error()
 	}
 	return "checks"
 }
@@ -76,7 +78,7 @@ func TestMatch(t *testing.T) {
 		{"resources: {names: ['web-?*']}", generated("web-"), "checks", "a name that will be made has more behind it"},
 		{"resources: {name: 'web-?????'}", generated("web-"), "checks", "and as much"},
 		{"resources: {names: ['web-??????']}", generated("web-"), "skips", "and no more"},
-		{"resources: {names: ['web-b*']}", generated("web-"), "skips", "what it is, nobody knows"},
+		{"resources: {names: ['web-b*']}", generated("web-"), "indeterminate: the rule selects by the name web-b*, and the object's name is yet to be generated from web-", "it may be made or not"},
 		{"resources: {names: ['db-?*']}", generated("web-"), "skips", "another name will be made"},
 		{"resources: {names: ['" + long + "?????']}", generated(long + "x"), "checks", "of a long one the end is cut"},
 		{"resources: {names: ['?*']}", generated(""), "skips", "no name at all"},
@@ -94,7 +96,7 @@ func TestMatch(t *testing.T) {
 		{"resources: {annotations: {a: b}}", nil, "skips", "no annotation"},
 		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceLabels = map[string]string{"env": "prod"} }, "checks", "a label of the namespace"},
 		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", nil, "skips", "no label of the namespace"},
-		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "error: the rule selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE", "nobody knows"},
+		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "indeterminate: the rule selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE", "nobody knows"},
 		{"resources: {kinds: [Service], namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "skips", "nobody needs to"},
 		{"subjects: [{kind: User, name: 'a*'}]", func(s *policy.Subject) { s.User = user("ann") }, "checks", "the user"},
 		{"subjects: [{kind: User, name: bob}]", func(s *policy.Subject) { s.User = user("ann") }, "skips", "another user"},
@@ -106,7 +108,7 @@ func TestMatch(t *testing.T) {
 		{"roles: ['other:*']", func(s *policy.Subject) { s.User = ann }, "skips", "another role"},
 		{"clusterRoles: [view]", func(s *policy.Subject) { s.User = ann }, "checks", "a cluster role"},
 		{"clusterRoles: [admin]", func(s *policy.Subject) { s.User = ann }, "skips", "another cluster role"},
-		{"clusterRoles: [view]", func(s *policy.Subject) { s.User = user("ann") }, "error: the rule selects by the user's roles, and they are not known", "nobody looked"},
+		{"clusterRoles: [view]", func(s *policy.Subject) { s.User = user("ann") }, "indeterminate: the rule selects by the user's roles, and they are not known", "nobody looked"},
 		{"resources: {kinds: [Pod]}", func(s *policy.Subject) { s.Operation = "DELETE" }, "skips", "nothing will run"},
 	}
 	for _, test := range tests {
@@ -301,8 +303,8 @@ func TestActions(t *testing.T) {
 	}
 	s := pod("test")
 	s.NamespaceKnown = false
-	if _, err := ruleOf(t, p, "signed").Plan(t.Context(), s, []policy.Image{container("nginx")}); err == nil {
-		t.Error("the action depends on labels that nobody knows")
+	if check := only(t, ruleOf(t, p, "signed"), s, "nginx"); check.Action != policy.Enforce || check.Unsure == nil {
+		t.Errorf("the action depends on labels that are not known: %s, unsure %v", check.Action, check.Unsure)
 	}
 	const enforces, audits = "\n      failureAction: Enforce", "\n      failureAction: Audit\n      mutateDigest: false"
 	const more = "\n      attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]\n    - imageReferences: ['*']"

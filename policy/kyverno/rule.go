@@ -24,8 +24,7 @@ import (
 type compiledRule struct {
 	name          string
 	path          string
-	match         match.Block
-	exclude       match.Block
+	selection     match.Selection
 	template      rulecontext.PodTemplate // of a generated rule
 	extractors    map[string][]policy.Extractor
 	preconditions *condition.Conditions
@@ -48,14 +47,8 @@ func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule
 	r := &compiledRule{name: doc.Name, path: path, actions: p.actions, reads: readingOf(doc), namespaced: p.out.Namespace != ""}
 	var errs []error
 	var err error
-	if r.match, err = match.Compile(doc.Match, path+".match"); err == nil && r.match.Empty() {
-		err = field.Fail(path+".match", "is empty, and so would match nothing")
-	}
+	r.selection, err = match.CompileSelection(doc.Match, doc.Exclude, path, p.out.Namespace)
 	errs = append(errs, err)
-	if doc.Exclude != nil {
-		r.exclude, err = match.Compile(*doc.Exclude, path+".exclude")
-		errs = append(errs, err)
-	}
 	if !p.oldForm() {
 		if doc.Match.OldForm() || doc.Exclude != nil && doc.Exclude.OldForm() {
 			errs = append(errs, field.Fail(path+".match", "the old form without any and all is not part of %s", p.doc.APIVersion))
@@ -105,19 +98,18 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
 	}
 	concerned := r.mayConcern(images) || r.findsElsewhere(s)
-	matched, unsure := r.match.Matches(s, false)
-	if unsure == nil && !matched {
-		return policy.RulePlan{Skip: "the rule does not match the object"}, nil
-	}
-	excluded, err := r.exclude.Matches(s, true)
-	if err == nil && excluded {
-		return policy.RulePlan{Skip: "the rule excludes the object"}, nil
+	applies := r.selection.Applies(s)
+	if applies.False() {
+		return policy.RulePlan{Skip: "the rule does not match the object, or excludes it"}, nil
 	}
 	if !concerned {
 		return policy.RulePlan{}, nil
 	}
-	if err := cmp.Or(unsure, err, r.asksMore(s)); err != nil {
-		return policy.RulePlan{}, err
+	unsure := applies.Cause()
+	if s.Bare { // nothing more is known of one, and so the rule cannot be evaluated
+		if err := cmp.Or(unsure, r.asksMore(s)); err != nil {
+			return policy.RulePlan{}, err
+		}
 	}
 	// Everything is looked up at once: what cannot be makes the rule undecided, and not
 	// the image denied by a condition.
@@ -139,14 +131,15 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	var plan policy.RulePlan
 	for _, e := range r.entries {
 		act, err := r.actions.Of(s, e.Action())
-		if err != nil {
-			return policy.RulePlan{}, err
-		}
+		unsure = cmp.Or(unsure, err)
 		checks, err := e.Checks(images, act, data)
 		if err != nil {
 			return policy.RulePlan{}, err
 		}
 		plan.Checks = append(plan.Checks, checks...)
+	}
+	for i := range plan.Checks {
+		plan.Checks[i].Unsure = unsure
 	}
 	return plan, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/logic"
 	"github.com/quaymaster/quaymaster/policy/kyverno/match"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
@@ -105,13 +106,14 @@ func (a Actions) CanEnforce() bool {
 }
 
 // Of returns the action for a subject: the entry's own, else the first override
-// that fits, else the usual one.
+// that fits, else the usual one. An error means that it is indeterminate, since some
+// readings deny; the action then denies.
 func (a Actions) Of(s *policy.Subject, own policy.Action) (policy.Action, error) {
 	action := own
+	var err error
 	if action == "" {
-		var err error
 		if action, err = a.inherited(s); err != nil {
-			return "", err
+			return policy.Enforce, err
 		}
 	}
 	if action == policy.Audit && a.warns {
@@ -120,23 +122,52 @@ func (a Actions) Of(s *policy.Subject, own policy.Action) (policy.Action, error)
 	return action, nil
 }
 
+// inherited follows the overrides in order. One that is indeterminate leaves two readings,
+// which matters if they differ.
 func (a Actions) inherited(s *policy.Subject) (policy.Action, error) {
-	if s.Bare && s.Namespace == "" && len(a.overrides) > 0 {
-		return "", match.Unknown("the object's namespace (validationFailureActionOverrides)")
+	var unknown error
+	var possible policy.Action // of the overrides that are indeterminate
+	settle := func(action policy.Action) (policy.Action, error) {
+		if unknown == nil || possible == action {
+			return action, nil
+		}
+		return policy.Enforce, unknown
 	}
 	for _, o := range a.overrides {
-		if len(o.namespaces) > 0 && !wildcard.Any(o.namespaces, s.Namespace) {
-			continue
+		switch fits := o.fits(s); {
+		case fits.True():
+			return settle(o.action)
+		case fits.Cause() == nil:
+		case unknown == nil:
+			unknown, possible = fits.Cause(), o.action
+		case possible != o.action:
+			return policy.Enforce, unknown
 		}
-		if o.selector != nil {
-			if !s.NamespaceKnown {
-				return "", match.ErrNamespaceUnknown
-			}
-			if !o.selector.Matches(s.NamespaceLabels) {
-				continue
-			}
-		}
-		return o.action, nil
 	}
-	return a.usual, nil
+	return settle(a.usual)
+}
+
+// fits asks the namespace and its labels. An object that is in no namespace, as a Namespace
+// is, has no labels of one. To weaken what a failure does takes an override that fits it
+// in Kyverno; its own name and labels, which the requester writes, are enough to strengthen
+// it.
+func (o *override) fits(s *policy.Subject) logic.Value {
+	namespace, labels, known := s.Namespace, s.NamespaceLabels, s.NamespaceKnown
+	switch {
+	case s.Bare && namespace == "":
+		return logic.Indeterminate(match.Unknown("the object's namespace (validationFailureActionOverrides)"))
+	case s.Home() == "" && o.action != policy.Enforce:
+		return logic.Is(o.selector == nil && wildcard.Any(o.namespaces, ""))
+	case s.Home() == "":
+		known = true
+	}
+	switch {
+	case len(o.namespaces) > 0 && !wildcard.Any(o.namespaces, namespace):
+		return logic.Is(false)
+	case o.selector == nil:
+		return logic.Is(true)
+	case !known:
+		return logic.Indeterminate(match.ErrNamespaceUnknown)
+	}
+	return logic.Is(o.selector.Matches(labels))
 }

@@ -5,44 +5,48 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/logic"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Of a bare subject only some images and their namespace are known. What a rule
-// asks beyond that is neither yes nor no: the rule cannot be asked.
+// Of a bare subject only some images and their namespace are known. A field that needs
+// more is indeterminate.
 
-// Unknown is the error for what a rule asks for and nobody knows.
+// Unknown is the cause of a field that a bare subject does not have.
 func Unknown(what string) error {
 	return fmt.Errorf("only images and their namespace are known here, and the rule asks for %s; the admission webhook knows the whole object", what)
 }
 
 // matchesBare is matches for a bare subject. What is known decides first, so that
-// a filter which cannot match is a no, whatever else it asks. The subject is a
-// pod of which nobody knows whether it is created or changed: a rule about either
-// means it, and an exclusion means it only if it is for both.
-func (f filter) matchesBare(s *policy.Subject, excluding bool) (bool, error) {
-	d := f.Resources
-	if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return k.matchesBare(s, excluding) }) {
-		return false, nil
+// a filter which cannot match is false, whatever else it asks. The subject is a
+// pod that may be created or changed: a rule about either applies to it, and an exclusion
+// only if it is for both.
+func (f *filter) matchesBare(s *policy.Subject, polarity Polarity) logic.Value {
+	d := &f.Resources
+	if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return k.matchesBare(s, polarity) }) {
+		return logic.Is(false)
 	}
 	creates, updates := slices.Contains(d.Operations, "CREATE"), slices.Contains(d.Operations, "UPDATE")
-	if len(d.Operations) > 0 && (!creates && !updates || excluding && creates != updates) {
-		return false, nil
+	if len(d.Operations) > 0 && (!creates && !updates || polarity != Selecting && creates != updates) {
+		return logic.Is(false)
 	}
 	if s.Namespace != "" {
 		if len(d.Namespaces) > 0 && !wildcard.Any(d.Namespaces, s.Namespace) {
-			return false, nil
+			return logic.Is(false)
 		}
-		if matched, err := f.matchesNamespace(s); err != nil || !matched {
-			return false, err
+		if matched := f.matchesNamespace(s, polarity); !matched.True() {
+			return matched
 		}
 	}
-	return true, f.asksMore(s)
+	if err := f.asksMore(s); err != nil {
+		return logic.Indeterminate(err)
+	}
+	return logic.Is(true)
 }
 
-// asksMore returns what of a bare subject the filter asks for in vain.
-func (f filter) asksMore(s *policy.Subject) error {
-	d := f.Resources
+// asksMore returns what the filter asks of a bare subject and is not known.
+func (f *filter) asksMore(s *policy.Subject) error {
+	d := &f.Resources
 	named := func(patterns []string) bool { return len(patterns) > 0 && !slices.Contains(patterns, "*") }
 	switch {
 	case s.Namespace == "" && (named(d.Namespaces) || d.NamespaceSelector != nil):
@@ -51,7 +55,7 @@ func (f filter) asksMore(s *policy.Subject) error {
 		return Unknown("the object's name")
 	case len(d.Annotations) > 0:
 		return Unknown("the object's annotations")
-	case d.Selector != nil && len(d.Selector.MatchLabels)+len(d.Selector.MatchExpressions) > 0:
+	case d.Selector != nil && d.Selector.selects():
 		return Unknown("the object's labels")
 	case len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) > 0:
 		return Unknown("who made the object")
@@ -60,11 +64,11 @@ func (f filter) asksMore(s *policy.Subject) error {
 }
 
 // matchesBare: the images may be those of containers that are added later.
-func (s kindSelector) matchesBare(subject *policy.Subject, excluding bool) bool {
-	if excluding {
-		return s.matches(subject)
+func (s kindSelector) matchesBare(subject *policy.Subject, polarity Polarity) bool {
+	if polarity != Selecting {
+		return s.matches(subject, true).True()
 	}
 	later := *subject
-	later.Subresource = "ephemeralcontainers"
-	return s.matches(&later)
+	later.Subresource = ephemeralContainers
+	return s.matches(&later, false).True()
 }

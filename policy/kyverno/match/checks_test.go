@@ -35,9 +35,33 @@ func TestKinds(t *testing.T) {
 		{"the old form means the subresource alone", "Pod.status", is("", "v1", "Pod", ""), false},
 		{"a version that begins with 0", "a/v0/Widget", is("a", "v0", "Widget", ""), true},
 		{"a version that begins with 9", "a/v9/Widget", is("a", "v9", "Widget", ""), true},
-		{"everything", "*", is("", "v1", "Pod", "status"), true},
+		{"every kind", "*", is("", "v1", "Pod", ""), true},
+		{"every kind, of which no subresource is one", "*", is("", "v1", "Pod", "status"), false},
+		{"every kind, and containers that are added later", "*", is("", "v1", "Pod", "ephemeralcontainers"), true},
 		{"everything, in two parts", "*/*", is("", "v1", "Pod", "status"), true},
 		{"everything, in three", "*/*/*", is("", "v1", "Pod", "status"), true},
+		{"everything, in the old form", "*.*", is("", "v1", "Pod", "exec"), true},
+		{"everything, in four", "*/*/*/*", is("apps", "v1", "Deployment", ""), true},
+		{"all of a kind", "Pod/*", is("", "v1", "Pod", "exec"), true},
+		{"all of a kind, itself too", "Pod/*", is("", "v1", "Pod", ""), true},
+		{"and of no other kind", "Pod/*", is("", "v1", "Service", "status"), false},
+		{"a subresource of every kind", "*/scale", is("apps", "v1", "Deployment", "scale"), true},
+		{"a subresource of every kind, and no object", "*/scale", is("apps", "v1", "Deployment", ""), false},
+		{"a subresource of every kind, and no other", "*/scale", is("apps", "v1", "Deployment", "status"), false},
+		{"a subresource of every kind, in the old form", "*.scale", is("apps", "v1", "Deployment", "scale"), true},
+		{"a subresource of every kind, in three parts", "*/*/scale", is("apps", "v1", "Deployment", "scale"), true},
+		{"a subresource of every kind, in four parts", "*/*/*/scale", is("", "v1", "Pod", "exec"), false},
+		{"a subresource alone", "scale", is("apps", "v1", "StatefulSet", "scale"), true},
+		{"a subresource alone, and no object", "scale", is("apps", "v1", "StatefulSet", ""), false},
+		{"a subresource of a custom kind", "*/*/scale", is("autoscaling", "v1", "Scale", "scale"), true},
+		{"a subresource of a version", "v1/*/status", is("", "v1", "Node", "status"), true},
+		{"a custom kind in lower case", "example.com/v1/widget", is("example.com", "v1", "widget", ""), true},
+		{"a custom kind in lower case alone", "widget", is("example.com", "v1", "widget", ""), true},
+		{"a custom kind in lower case with a subresource", "widget/status", is("example.com", "v1", "widget", "status"), true},
+		{"a custom kind named as a kind of Kubernetes", "example.com/v1/service", is("example.com", "v1", "service", ""), true},
+		{"a subresource that another kind of that name has", "serving.example.com/v1/Service/scale", is("serving.example.com", "v1", "Service", "scale"), true},
+		{"a group that begins as a version does", "v1.demo/v1/Demo", is("v1.demo", "v1", "Demo", ""), true},
+		{"a pattern for versions", "apps/v1*/Deployment", is("apps", "v1beta1", "Deployment", ""), true},
 		{"every kind of a version, of which no subresource is one", "v1/*", is("", "v1", "Pod", "status"), false},
 		{"every kind of a version itself", "v1/*", is("", "v1", "Pod", ""), true},
 		{"containers that are added later are of the pod", "Pod", is("", "v1", "Pod", "ephemeralcontainers"), true},
@@ -54,14 +78,16 @@ func TestKinds(t *testing.T) {
 		{"what is sent to pods, and another version is meant", "v2/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
 		{"what is sent to pods, and pods are meant", "Pod", is("", "v1", "PodExecOptions", "exec"), false},
 	} {
-		if got, err := compile(t, kinds(c.kind)).Matches(c.subject, false); got != c.want || err != nil {
+		if got, err := compile(t, kinds(c.kind)).Matches(c.subject, match.Selecting).Result(); got != c.want || err != nil {
 			t.Errorf("%s: %s matches: %t, %v", c.reason, c.kind, got, err)
 		}
 	}
 	for _, kind := range []string{
 		"Pod/", "/v1/Pod", "a/v1/Pod/b/c", "apps/Deployment/scale", // parts too few or too many
 		"a/b/Pod", "a/1/Pod", "a/v/Pod", "a/v!/Pod", "a/!/Pod", "a/vx/Pod", "a/v1Beta1/Pod", // no versions
-		"apple", "widget", "zebra", "Pod.status/exec", // no kinds
+		"pods", "deployment", "Ingresses", "networkpolicies", "configmap", "v1/service", "Pod.status/exec", "Widget.example.com", "{{kind}}", // no kinds
+		"Pod/foo", "v1/Pod/foo", "Pod/scale", "Pod/foo*", "ConfigMap/status", "Deployment/exec", "apps/v1/Deployment/approval", "Deployment/Scale", // no subresources
+		"Apps/v1/Deployment", // no group
 	} {
 		if _, err := read(t, kinds(kind)); err == nil || !strings.Contains(err.Error(), "match.any[0].resources.kinds[0]: ") {
 			t.Errorf("%s: %v", kind, err)
@@ -91,13 +117,13 @@ func TestMatchesMore(t *testing.T) {
 		{"a Namespace is in itself", resources("namespaces: [team]"), namespace(""), true, false},
 		{"and in no other", resources("namespaces: [prod]"), namespace(""), false, false},
 		{"what another group calls so is where it is", resources("namespaces: [prod]"), namespace("example.com"), true, false},
-		{"labels of namespaces do not select Namespaces", selecting, namespace(""), false, false},
+		{"labels of namespaces do not keep Namespaces from a rule, as in Kyverno", selecting, namespace(""), true, false},
 		{"but what another group calls so", selecting, namespace("example.com"), true, false},
 		{"what is in no namespace has any labels of one", selecting, func(s *policy.Subject) { s.Namespace, s.NamespaceKnown = "", false }, true, false},
 
 		{"a user of whom groups are known, and not that one", "any: [{subjects: [{kind: Group, name: ops}]}]", groups, false, false},
 		{"a user of whom groups are known", "any: [{subjects: [{kind: Group, name: dev}]}]", groups, true, false},
-		{"one of all that nobody knows", "all: [{resources: {kinds: [Pod]}}, {roles: [a]}]", func(s *policy.Subject) { s.User.RolesKnown = false }, false, true},
+		{"one of all that is not known", "all: [{resources: {kinds: [Pod]}}, {roles: ['prod:a']}]", func(s *policy.Subject) { s.User.RolesKnown = false }, false, true},
 
 		{"labels of what is deleted", resources("selector: {matchLabels: {app: web}}"), deleted, true, false},
 		{"other labels of what is deleted", resources("selector: {matchLabels: {app: api}}"), deleted, false, false},
@@ -118,7 +144,7 @@ func TestMatchesMore(t *testing.T) {
 		{"a pattern for a label, and another value", resources("selector: {matchLabels: {'a*': api}}"), nil, false, false},
 		{"a value, and a pattern for another label", resources("selector: {matchLabels: {'x*': web}}"), nil, false, false},
 	} {
-		if got, err := compile(t, c.text).Matches(subject("Pod", c.change), false); got != c.want || (err != nil) != c.errs {
+		if got, err := compile(t, c.text).Matches(subject("Pod", c.change), match.Selecting).Result(); got != c.want || (err != nil) != c.errs {
 			t.Errorf("%s: %s: %t, %v", c.reason, c.text, got, err)
 		}
 	}
@@ -164,7 +190,11 @@ func TestOnlyPods(t *testing.T) {
 		{kinds("Pod"), "any: [{resources: {names: [a]}}]", false},
 		{kinds("Pod"), "any: [{resources: {namespaces: [a]}}]", true},
 	} {
-		if got := match.OnlyPods(compile(t, c.match), compile(t, c.exclude)); got != c.want {
+		var excluded match.Block
+		if c.exclude != "{}" {
+			excluded = compile(t, c.exclude)
+		}
+		if got := match.OnlyPods(compile(t, c.match), excluded); got != c.want {
 			t.Errorf("%s but %s is about pods only: %t", c.match, c.exclude, got)
 		}
 	}
@@ -194,7 +224,7 @@ func TestForKindsFilters(t *testing.T) {
 		{"of all filters each must match still", "all: [{resources: {kinds: [Pod]}}, {resources: {kinds: ['*'], namespaces: [prod]}}]", job("test"), false},
 		{"and may", "all: [{resources: {kinds: [Pod]}}, {resources: {kinds: ['*'], namespaces: [prod]}}]", job("prod"), true},
 	} {
-		if got, err := compile(t, c.text).ForKinds([]string{"Job"}).Matches(c.subject, false); got != c.want || err != nil {
+		if got, err := compile(t, c.text).ForKinds([]string{"Job"}).Matches(c.subject, match.Selecting).Result(); got != c.want || err != nil {
 			t.Errorf("%s: %s: %t, %v", c.reason, c.text, got, err)
 		}
 	}
@@ -203,6 +233,9 @@ func TestForKindsFilters(t *testing.T) {
 // TestTargetsOf: what a block speaks of, no more than it must.
 func TestTargetsOf(t *testing.T) {
 	for _, c := range []struct{ reason, text, want string }{
+		{"every kind, and no subresources", kinds("*"), "*/*/*/ */*/*/ephemeralcontainers"},
+		{"a subresource of every kind", kinds("*/scale"), "*/*/*/scale"},
+		{"a subresource alone", kinds("scale"), "*/*/*/scale"},
 		{"the narrower first", "all: [{resources: {kinds: [Job]}}, {resources: {kinds: [Job, Service]}}]", "*/*/Job/"},
 		{"the narrower last", "all: [{resources: {kinds: [Job, Service]}}, {resources: {kinds: [Job]}}]", "*/*/Job/"},
 		{"no kinds, confined", "all: [{resources: {namespaces: [a]}}, {resources: {names: [b]}}]", "*/*/*/*"},

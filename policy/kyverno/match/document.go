@@ -19,7 +19,7 @@ type resourceFilter struct {
 
 type resourceDescription struct {
 	Kinds             []string          `json:"kinds"`
-	Name              string            `json:"name"`
+	Name              *string           `json:"name"` // nil for absent; empty matches nothing
 	Names             []string          `json:"names"`
 	Namespaces        []string          `json:"namespaces"`
 	Annotations       map[string]string `json:"annotations"`
@@ -47,7 +47,7 @@ type requirement struct {
 	Values   []string `json:"values"`
 }
 
-// SelectsUsers reports whether the block selects by who asks.
+// SelectsUsers reports whether the block selects by the user.
 func (m Document) SelectsUsers() bool {
 	users := func(f resourceFilter) bool { return len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) > 0 }
 	return users(m.resourceFilter) || slices.ContainsFunc(m.Any, users) || slices.ContainsFunc(m.All, users)

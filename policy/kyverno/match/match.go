@@ -8,13 +8,29 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/logic"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// What a rule selects by and nobody knows.
+// Causes of an indeterminate selection.
 var (
 	ErrNamespaceUnknown = errors.New("the rule selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE")
 	errRolesUnknown     = errors.New("the rule selects by the user's roles, and they are not known")
+)
+
+// Polarity is the effect of a block on its rule. A field whose value is absent, as opposed
+// to unknown, may be read differently by it; see the table of TestPolarity.
+type Polarity int
+
+// The polarities.
+const (
+	// Selecting: the rule applies to what the block matches.
+	Selecting Polarity = iota
+	// Excluding: the rule does not apply to what the block matches.
+	Excluding
+	// Excepting: an exception covers what the block matches. As in Kyverno, a kind does not
+	// include the containers that are added later.
+	Excepting
 )
 
 // Block is a compiled match or exclude; the zero Block matches nothing. It is
@@ -22,26 +38,31 @@ var (
 type Block struct {
 	filters []filter
 	all     bool // every filter must match; else one
+	// exact: a kind does not include the containers that are added later.
+	exact bool
 }
 
 // filter is one resource filter: everything that it names must match.
 type filter struct {
 	kinds []kindSelector
 	names []string
+	// empty: nothing is named, which matches nothing, as in Kyverno.
+	empty bool
 	resourceFilter
 }
 
 // Compile reads a block. Path is where it stands, for errors, which are about
-// fields. A block without filters is no error here.
+// fields. A block without filters is no error here, and neither is a filter without
+// fields, which matches nothing.
 func Compile(m Document, path string) (Block, error) {
 	flat := m.OldForm()
-	ways := 0
+	forms := 0
 	for _, used := range []bool{len(m.Any) > 0, len(m.All) > 0, flat} {
 		if used {
-			ways++
+			forms++
 		}
 	}
-	if ways > 1 {
+	if forms > 1 {
 		return Block{}, field.Fail(path, "want one of any, all and the old form without either")
 	}
 	b := Block{all: len(m.All) > 0}
@@ -56,147 +77,167 @@ func Compile(m Document, path string) (Block, error) {
 	}
 	var errs []error
 	for i, r := range list {
-		place := document.Join(path, name+"["+strconv.Itoa(i)+"]")
-		if r.empty() {
-			errs = append(errs, field.Fail(place, "is empty, and so would match everything"))
-		}
-		f, err := compileFilter(r, place)
+		f, err := compileFilter(r, document.Join(path, name+"["+strconv.Itoa(i)+"]"))
 		errs = append(errs, err)
 		b.filters = append(b.filters, f)
 	}
+	if b.all {
+		errs = append(errs, b.overlap(path))
+	}
 	return b, errors.Join(errs...)
+}
+
+// CompileSelecting is Compile for a block that must match something: a match, or the match
+// of an exception.
+func CompileSelecting(m Document, path string) (Block, error) {
+	b, err := Compile(m, path)
+	if err == nil && b.Empty() {
+		err = field.Fail(path, "is empty, and so would match nothing")
+	}
+	var errs []error
+	name := "any"
+	if b.all {
+		name = "all"
+	}
+	for i, f := range b.filters {
+		if f.empty {
+			errs = append(errs, field.Fail(document.Join(path, name+"["+strconv.Itoa(i)+"]"), "is empty, and so would match nothing"))
+		}
+	}
+	return b, errors.Join(append([]error{err}, errs...)...)
 }
 
 func (r resourceFilter) empty() bool {
 	d := r.Resources
 	return len(r.Subjects)+len(r.Roles)+len(r.ClusterRoles)+len(d.Kinds)+len(d.Names)+len(d.Namespaces)+
-		len(d.Annotations)+len(d.Operations) == 0 && d.Name == "" && d.Selector == nil && d.NamespaceSelector == nil
-}
-
-func compileFilter(r resourceFilter, path string) (filter, error) {
-	f := filter{resourceFilter: r, names: r.Resources.Names}
-	if r.Resources.Name != "" {
-		f.names = append(slices.Clone(f.names), r.Resources.Name)
-	}
-	var errs []error
-	for i, text := range r.Resources.Kinds {
-		kind, err := parseKind(text, document.Join(path, "resources.kinds["+strconv.Itoa(i)+"]"))
-		errs = append(errs, err)
-		f.kinds = append(f.kinds, kind)
-	}
-	for i, operation := range r.Resources.Operations {
-		if !slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, operation) {
-			errs = append(errs, field.Fail(document.Join(path, "resources.operations["+strconv.Itoa(i)+"]"),
-				"unknown operation %q: want CREATE, UPDATE, DELETE or CONNECT", operation))
-		}
-	}
-	for i, s := range r.Subjects {
-		if !slices.Contains([]string{"User", "Group", "ServiceAccount"}, s.Kind) {
-			errs = append(errs, field.Fail(document.Join(path, "subjects["+strconv.Itoa(i)+"].kind"),
-				"unknown kind %q: want User, Group or ServiceAccount", s.Kind))
-		}
-	}
-	errs = append(errs, r.Resources.Selector.Validate(document.Join(path, "resources.selector")),
-		r.Resources.NamespaceSelector.Validate(document.Join(path, "resources.namespaceSelector")))
-	return f, errors.Join(errs...)
+		len(d.Annotations)+len(d.Operations) == 0 && d.Name == nil && d.Selector == nil && d.NamespaceSelector == nil
 }
 
 // Empty reports whether the block has no filter, so that it matches nothing.
 func (b Block) Empty() bool { return len(b.filters) == 0 }
 
-// Matches reports whether the block matches; an empty one matches nothing. An
-// error means that it depends on what nobody knows.
-func (b Block) Matches(s *policy.Subject, excluding bool) (bool, error) {
-	if len(b.filters) == 0 {
-		return false, nil
-	}
-	var unknown error
-	for _, f := range b.filters {
-		matched, err := f.matches(s, excluding)
+// Matches reports whether the block matches; an empty one matches nothing.
+func (b Block) Matches(s *policy.Subject, polarity Polarity) logic.Value {
+	result := logic.Is(b.all && len(b.filters) > 0)
+	for i := range b.filters {
+		matched := b.filters[i].matches(s, polarity, b.exact || polarity == Excepting)
 		switch {
-		case err != nil:
-			unknown = err
-		case matched != b.all:
-			return matched, nil // any: the first that does; all: the first that does not
+		case matched.Cause() != nil:
+			if result.Cause() == nil {
+				result = matched
+			}
+		case matched.True() != b.all:
+			return matched // any: the first that matches; all: the first that does not
 		}
 	}
-	return b.all && unknown == nil, unknown
+	return result
 }
 
-func (f filter) matches(s *policy.Subject, excluding bool) (bool, error) {
+// matches asks the cheap fields first, since most filters fail by their kinds.
+func (f *filter) matches(s *policy.Subject, polarity Polarity, exact bool) logic.Value {
+	if f.empty {
+		return logic.Is(false)
+	}
 	if s.Bare {
-		return f.matchesBare(s, excluding)
+		return f.matchesBare(s, polarity)
 	}
-	d := f.Resources
-	if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return k.matches(s) }) {
-		return false, nil
+	result := f.matchesKind(s, exact)
+	if result.False() {
+		return result
 	}
-	if len(f.names) > 0 && !f.isNamed(s) {
-		return false, nil
+	if d := &f.Resources; len(d.Operations) > 0 && !slices.Contains(d.Operations, s.Operation) {
+		return logic.Is(false)
 	}
-	namespace := s.Namespace
-	if s.Kind == "Namespace" && s.Group == "" {
-		namespace = s.Name
+	for _, part := range [...]func(*filter, *policy.Subject, Polarity) logic.Value{
+		(*filter).matchesName, (*filter).matchesNamespaceName, (*filter).matchesMetadata, (*filter).matchesNamespace, (*filter).matchesUser,
+	} {
+		switch v := part(f, s, polarity); {
+		case v.False():
+			return v
+		case result.Cause() == nil:
+			result = v
+		}
 	}
-	if len(d.Namespaces) > 0 && !wildcard.Any(d.Namespaces, namespace) {
-		return false, nil
-	}
-	if len(d.Operations) > 0 && !slices.Contains(d.Operations, s.Operation) {
-		return false, nil
-	}
-	if len(d.Annotations) > 0 && !containsAll(texts(metadataOf(s)["annotations"]), d.Annotations) {
-		return false, nil
-	}
-	if d.Selector != nil && !d.Selector.Matches(texts(metadataOf(s)["labels"])) {
-		return false, nil
-	}
-	if matched, err := f.matchesNamespace(s); err != nil || !matched {
-		return false, err
-	}
-	return f.matchesUser(s.User, excluding)
+	return result
 }
 
-func (f filter) matchesNamespace(s *policy.Subject) (bool, error) {
+// matchesKind: an indeterminate kind is one of a subresource whose object is not known.
+func (f *filter) matchesKind(s *policy.Subject, exact bool) logic.Value {
+	if len(f.kinds) == 0 {
+		return logic.Is(true)
+	}
+	result := logic.Is(false)
+	for i := range f.kinds {
+		v := f.kinds[i].matches(s, exact)
+		if v.True() {
+			return v
+		}
+		if v.Cause() != nil {
+			result = v
+		}
+	}
+	return result
+}
+
+// matchesNamespaceName: a Namespace is selected by its own name, as in Kyverno. What is in
+// no namespace has the empty name, which * alone matches.
+func (f *filter) matchesNamespaceName(s *policy.Subject, polarity Polarity) logic.Value {
+	patterns := f.Resources.Namespaces
+	if len(patterns) == 0 {
+		return logic.Is(true)
+	}
+	if isNamespace(s) {
+		return named(s, patterns, polarity)
+	}
+	return logic.Is(wildcard.Any(patterns, s.Namespace))
+}
+
+// isNamespace reports whether the subject is a Namespace of Kubernetes.
+func isNamespace(s *policy.Subject) bool { return s.Kind == "Namespace" && s.Group == "" }
+
+// matchesNamespace: an object without a namespace has no labels of one. A rule that
+// selects by them applies to it, and no exclusion covers it: its author wrote about
+// namespaces. Kyverno ignores the selector for Namespaces themselves.
+func (f *filter) matchesNamespace(s *policy.Subject, polarity Polarity) logic.Value {
 	selector := f.Resources.NamespaceSelector
 	switch {
 	case selector == nil:
-		return true, nil
-	case s.Kind == "Namespace" && s.Group == "":
-		return false, nil // Kyverno: does not apply to namespaces themselves
-	case s.Namespace == "":
-		return true, nil // nor to what is in none
-	case !s.NamespaceKnown:
-		return false, ErrNamespaceUnknown
+		return logic.Is(true)
+	case isNamespace(s), s.Namespace == "":
+		return logic.Is(polarity == Selecting)
+	case !s.NamespaceKnown && selector.selects():
+		return logic.Indeterminate(ErrNamespaceUnknown)
 	}
-	return selector.Matches(s.NamespaceLabels), nil
+	return logic.Is(selector.Matches(s.NamespaceLabels))
 }
 
-// matchesUser: where nobody asks (a file, a scan), a rule about users still
-// applies, and an exception for users does not.
-func (f filter) matchesUser(u policy.User, excluding bool) (bool, error) {
+// matchesUser: without a user (a file, a scan) a rule about users applies, and an
+// exclusion of users does not.
+func (f *filter) matchesUser(s *policy.Subject, polarity Polarity) logic.Value {
+	u := &s.User
 	if len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) == 0 {
-		return true, nil
+		return logic.Is(true)
 	}
 	if u.Name == "" && len(u.Groups) == 0 {
-		return !excluding, nil
+		return logic.Is(polarity == Selecting)
 	}
 	if len(f.Subjects) > 0 && !slices.ContainsFunc(f.Subjects, func(s subject) bool { return s.matches(u) }) {
-		return false, nil
+		return logic.Is(false)
 	}
 	if len(f.Roles)+len(f.ClusterRoles) > 0 && !u.RolesKnown {
-		return false, errRolesUnknown
+		return logic.Indeterminate(errRolesUnknown)
 	}
 	if len(f.Roles) > 0 && !anyOf(f.Roles, u.Roles) {
-		return false, nil
+		return logic.Is(false)
 	}
-	return len(f.ClusterRoles) == 0 || anyOf(f.ClusterRoles, u.ClusterRoles), nil
+	return logic.Is(len(f.ClusterRoles) == 0 || anyOf(f.ClusterRoles, u.ClusterRoles))
 }
 
 func anyOf(patterns, texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return wildcard.Any(patterns, text) })
 }
 
-func (s subject) matches(u policy.User) bool {
+func (s subject) matches(u *policy.User) bool {
 	switch s.Kind {
 	case "ServiceAccount":
 		return wildcard.Match("system:serviceaccount:"+s.Namespace+":"+s.Name, u.Name)
@@ -204,36 +245,4 @@ func (s subject) matches(u policy.User) bool {
 		return wildcard.Match(s.Name, u.Name)
 	}
 	return anyOf([]string{s.Name}, u.Groups)
-}
-
-// metadataOf returns the metadata of the object, or of what is deleted. The object
-// is decoded for that, so it is for filters that need it.
-func metadataOf(s *policy.Subject) map[string]any {
-	object := s.Object
-	if object.IsZero() {
-		object = s.OldObject
-	}
-	meta, _ := object.Map()["metadata"].(map[string]any)
-	return meta
-}
-
-// What the API server makes of generateName: as many of its characters, with as many
-// characters behind them that nobody knows before.
-const (
-	maxGeneratedBase = 58
-	generatedSuffix  = "\x00\x00\x00\x00\x00" // stands in no pattern, so that wildcards alone match it
-)
-
-// isNamed reports whether a pattern means the subject's name. Of one that the API
-// server is still to name a pattern may mean generateName, as Kyverno compares it, or
-// every name that can come of it.
-func (f filter) isNamed(s *policy.Subject) bool {
-	if s.Name != "" {
-		return wildcard.Any(f.names, s.Name)
-	}
-	generated, _ := metadataOf(s)["generateName"].(string)
-	if wildcard.Any(f.names, generated) {
-		return true
-	}
-	return generated != "" && wildcard.Any(f.names, generated[:min(len(generated), maxGeneratedBase)]+generatedSuffix)
 }

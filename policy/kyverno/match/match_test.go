@@ -23,11 +23,16 @@ func compile(tb testing.TB, text string) match.Block {
 
 func read(tb testing.TB, text string) (match.Block, error) {
 	tb.Helper()
+	return match.CompileSelecting(document(tb, text), "match")
+}
+
+func document(tb testing.TB, text string) match.Document {
+	tb.Helper()
 	var doc match.Document
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 		tb.Fatalf("%s: %v", text, err)
 	}
-	return match.Compile(doc, "match")
+	return doc
 }
 
 func subject(kind string, change func(*policy.Subject)) *policy.Subject {
@@ -68,35 +73,35 @@ func TestMatches(t *testing.T) {
 		{"resources: {kinds: [Pod]}", "resources: {kinds: [Service]}", "the old form"},
 	} {
 		for text, want := range map[string]bool{c.yes: true, c.no: false} {
-			if got, err := compile(t, text).Matches(subject("Pod", nil), false); got != want || err != nil {
+			if got, err := compile(t, text).Matches(subject("Pod", nil), match.Selecting).Result(); got != want || err != nil {
 				t.Errorf("%s: %s: %t, %v", c.reason, text, got, err)
 			}
 		}
 	}
-	if got, err := (match.Block{}).Matches(subject("Pod", nil), false); got || err != nil {
+	if got, err := (match.Block{}).Matches(subject("Pod", nil), match.Selecting).Result(); got || err != nil {
 		t.Error("an empty block matches")
 	}
 }
 
-func TestWhatNobodyKnows(t *testing.T) {
+func TestIndeterminate(t *testing.T) {
 	for _, c := range []struct {
 		text   string
 		change func(*policy.Subject)
 	}{
 		{"any: [{resources: {namespaceSelector: {matchLabels: {a: b}}}}]", func(s *policy.Subject) { s.NamespaceKnown = false }},
-		{"any: [{roles: [a]}]", func(s *policy.Subject) { s.User.RolesKnown = false }},
+		{"any: [{roles: ['prod:a']}]", func(s *policy.Subject) { s.User.RolesKnown = false }},
 		{"any: [{resources: {names: [web]}}]", func(s *policy.Subject) { s.Bare = true }},
 	} {
-		if got, err := compile(t, c.text).Matches(subject("Pod", c.change), false); got || err == nil {
+		if got, err := compile(t, c.text).Matches(subject("Pod", c.change), match.Selecting).Result(); got || err == nil {
 			t.Errorf("%s: %t, %v", c.text, got, err)
 		}
 	}
 	nobody := subject("Pod", func(s *policy.Subject) { s.User = policy.User{} })
 	user := compile(t, "any: [{subjects: [{kind: User, name: ann}]}]")
-	if got, _ := user.Matches(nobody, false); !got {
+	if got, _ := user.Matches(nobody, match.Selecting).Result(); !got {
 		t.Error("a rule about users does not apply where nobody asks")
 	}
-	if got, _ := user.Matches(nobody, true); got {
+	if got, _ := user.Matches(nobody, match.Excluding).Result(); got {
 		t.Error("users are excluded where nobody asks")
 	}
 }
@@ -104,6 +109,7 @@ func TestWhatNobodyKnows(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"{any: [{}]}", "match.any[0]: is empty"},
+		{"{}", "match: is empty"},
 		{"{any: [{resources: {kinds: [Pod]}}], all: [{resources: {kinds: [Pod]}}]}", "match: want one of"},
 		{"{any: [{resources: {kinds: [Pod]}}], resources: {kinds: [Pod]}}", "match: want one of"},
 		{"{any: [{resources: {kinds: [pods]}}]}", "match.any[0].resources.kinds[0]: "},
@@ -129,7 +135,7 @@ func TestAboutPods(t *testing.T) {
 		{"any: [{resources: {kinds: [Pod, Service]}}]", true, false},
 		{"any: [{resources: {kinds: [Service, Secret]}}]", false, true},
 		{"any: [{resources: {kinds: [Pod], names: [a]}}]", true, false},
-		{"any: [{resources: {kinds: [Pod], selector: {}}}]", true, false},
+		{"any: [{resources: {kinds: [Pod], selector: {matchLabels: {a: b}}}}]", true, false},
 		{"any: [{resources: {kinds: [Pod/exec]}}]", false, true},
 		{"any: [{resources: {namespaces: [a]}}]", false, true},
 	} {
@@ -147,7 +153,7 @@ func TestForKinds(t *testing.T) {
 		want        bool
 	}{{"batch", "Job", true}, {"apps", "Deployment", true}, {"example.com", "Job", false}, {"", "Pod", false}, {"", "Service", false}} {
 		s := subject(c.kind, func(s *policy.Subject) { s.Group = c.group })
-		if got, err := jobs.Matches(s, false); got != c.want || err != nil {
+		if got, err := jobs.Matches(s, match.Selecting).Result(); got != c.want || err != nil {
 			t.Errorf("%s/%s: %t, %v", c.group, c.kind, got, err)
 		}
 	}
@@ -184,7 +190,7 @@ func TestTargets(t *testing.T) {
 }
 
 func Example() {
-	block, err := match.Compile(match.Document{Any: nil}, "spec.rules[0].match")
+	block, err := match.Compile(match.Document{Any: nil}, "spec.rules[0].exclude")
 	fmt.Println(block.Empty(), err)
 	// Output: true <nil>
 }

@@ -46,6 +46,12 @@ func (b Block) AboutPods() (pods, plain bool) {
 	return pods, plain
 }
 
+// ReadsKinds reports whether every kind could be read, in a block that did not compile, and
+// there is one in each filter.
+func (b Block) ReadsKinds() bool {
+	return len(b.filters) > 0 && !slices.ContainsFunc(b.filters, func(f filter) bool { return len(f.kinds) == 0 || len(f.kinds) != len(f.Resources.Kinds) })
+}
+
 // NamesKinds reports whether the block names any kind.
 func (b Block) NamesKinds() bool {
 	return slices.ContainsFunc(b.filters, func(f filter) bool { return len(f.kinds) > 0 })
@@ -57,7 +63,7 @@ func (s kindSelector) namesPod() bool { return s.kind == "Pod" && s.subresource 
 // ForKinds returns the block with other kinds in place of pods. Of what speaks of other
 // kinds already one filter that is enough is left out.
 func (b Block) ForKinds(kinds []string) Block {
-	changed := Block{all: b.all}
+	changed := Block{all: b.all, exact: b.exact}
 	for _, f := range b.filters {
 		if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, kindSelector.namesPod) {
 			if b.all {

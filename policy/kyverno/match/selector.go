@@ -1,97 +1,139 @@
 package match
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 
-	"github.com/quaymaster/quaymaster/policy/internal/document"
-	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/logic"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Validate refuses selectors that could not be evaluated.
-func (s *Selector) Validate(path string) error {
-	if s == nil {
-		return nil
-	}
-	for i, e := range s.MatchExpressions {
-		place := document.Join(path, "matchExpressions["+strconv.Itoa(i)+"]")
-		switch e.Operator {
-		case "In", "NotIn":
-			if len(e.Values) == 0 {
-				return field.Fail(place+".values", "%s wants at least one value", e.Operator)
-			}
-		case "Exists", "DoesNotExist":
-			if len(e.Values) > 0 {
-				return field.Fail(place+".values", "%s wants no values", e.Operator)
-			}
-		default:
-			return field.Fail(place+".operator", "unknown operator %q: want In, NotIn, Exists or DoesNotExist", e.Operator)
-		}
-		if e.Key == "" {
-			return field.Fail(place+".key", "is empty")
-		}
-	}
-	return nil
-}
+// selects reports whether the selector has a requirement; one without any matches every
+// set of labels.
+func (s *Selector) selects() bool { return len(s.MatchLabels)+len(s.MatchExpressions) > 0 }
 
 // Matches as Kubernetes does, with Kyverno's wildcards in keys and values of
 // matchLabels.
 func (s *Selector) Matches(labels map[string]string) bool {
-	if !containsAll(labels, s.MatchLabels) {
-		return false
-	}
-	for _, e := range s.MatchExpressions {
-		value, has := labels[e.Key]
-		held := false
-		switch e.Operator {
-		case "In":
-			held = has && slices.Contains(e.Values, value)
-		case "NotIn":
-			held = !has || !slices.Contains(e.Values, value)
-		case "Exists":
-			held = has
-		case "DoesNotExist":
-			held = !has
-		}
-		if !held {
-			return false
-		}
-	}
-	return true
+	return s.matches(entries{texts: labels}).True()
 }
 
-// containsAll reports whether each pattern of key and value is met by an entry.
-func containsAll(entries, patterns map[string]string) bool {
-	for key, value := range patterns {
-		if !containsOne(entries, key, value) {
-			return false
+// matches is Matches for labels that may not all be known.
+func (s *Selector) matches(labels entries) logic.Value {
+	result := containsAll(labels, s.MatchLabels)
+	for i := range s.MatchExpressions {
+		if result.False() {
+			return result
 		}
-	}
-	return true
-}
-
-func containsOne(entries map[string]string, key, value string) bool {
-	if !wildcard.Contains(key) {
-		got, ok := entries[key]
-		return ok && wildcard.Match(value, got)
-	}
-	for k, v := range entries {
-		if wildcard.Match(key, k) && wildcard.Match(value, v) {
-			return true
-		}
-	}
-	return false
-}
-
-// texts returns the string entries of a JSON object, such as labels.
-func texts(value any) map[string]string {
-	object, _ := value.(map[string]any)
-	result := make(map[string]string, len(object))
-	for key, item := range object {
-		if s, ok := item.(string); ok {
-			result[key] = s
+		switch v := s.MatchExpressions[i].matches(labels); {
+		case v.False():
+			return v
+		case result.Cause() == nil:
+			result = v
 		}
 	}
 	return result
+}
+
+func (e *requirement) matches(labels entries) logic.Value {
+	value, has, err := labels.get(e.Key)
+	switch {
+	case e.Operator == "Exists" && (has || err == nil):
+		return logic.Is(has)
+	case e.Operator == "DoesNotExist" && (has || err == nil):
+		return logic.Is(!has)
+	case err != nil:
+		return logic.Indeterminate(err)
+	case e.Operator == "In":
+		return logic.Is(has && slices.Contains(e.Values, value))
+	}
+	return logic.Is(!has || !slices.Contains(e.Values, value)) // NotIn; others are refused
+}
+
+// entries are labels or annotations: texts, or a decoded object whose values may be of
+// another type. Such a value is present, and not known.
+type entries struct {
+	texts   map[string]string
+	decoded map[string]any
+	kind    string // label or annotation, for errors
+	err     error  // why none is known
+}
+
+// entriesOf reads a member of metadata. The API server admits texts alone; files may hold
+// anything.
+func entriesOf(value any, kind string) entries {
+	switch value := value.(type) {
+	case nil:
+		return entries{kind: kind}
+	case map[string]any:
+		return entries{decoded: value, kind: kind}
+	}
+	return entries{kind: kind, err: fmt.Errorf("the rule selects by %ss, and the object's are not a map of strings", kind)}
+}
+
+// get returns an entry. An error with has means that the entry is there, and its value is
+// not known.
+func (e entries) get(key string) (value string, has bool, err error) {
+	if e.err != nil {
+		return "", false, e.err
+	}
+	if e.decoded == nil {
+		value, has = e.texts[key]
+		return value, has, nil
+	}
+	item, has := e.decoded[key]
+	if !has {
+		return "", false, nil
+	}
+	if value, isText := item.(string); isText {
+		return value, true, nil
+	}
+	return "", true, fmt.Errorf("the rule selects by the %s %s, and the object's is not a string", e.kind, key)
+}
+
+// containsAll reports whether each pattern of key and value is met by an entry.
+func containsAll(have entries, patterns map[string]string) logic.Value {
+	result := logic.Is(true)
+	for key, value := range patterns {
+		switch v := have.contains(key, value); {
+		case v.False():
+			return v
+		case result.Cause() == nil:
+			result = v
+		}
+	}
+	return result
+}
+
+func (e entries) contains(key, pattern string) logic.Value {
+	if e.err != nil || !wildcard.Contains(key) {
+		return e.holds(key, pattern)
+	}
+	for k, v := range e.texts {
+		if wildcard.Match(key, k) && wildcard.Match(pattern, v) {
+			return logic.Is(true)
+		}
+	}
+	result := logic.Is(false)
+	for k := range e.decoded {
+		if !wildcard.Match(key, k) {
+			continue
+		}
+		switch v := e.holds(k, pattern); {
+		case v.True():
+			return v
+		case v.Cause() != nil:
+			result = v
+		}
+	}
+	return result
+}
+
+// holds reports whether the entry of a key matches a pattern.
+func (e entries) holds(key, pattern string) logic.Value {
+	value, has, err := e.get(key)
+	if err != nil {
+		return logic.Indeterminate(err)
+	}
+	return logic.Is(has && wildcard.Match(pattern, value))
 }

@@ -1,16 +1,18 @@
 package match
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/logic"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// To a subresource something else is sent than the object that it is of: what is sent
-// to Pod/exec is a PodExecOptions. Rules name the object.
+// The body of a request for a subresource is often of another kind than the object that
+// the subresource belongs to: that of Pod/exec is a PodExecOptions. Rules name the object.
 
-// sent is what is sent to a subresource of the core group's kinds.
+// sent is the kind of the body for a subresource of the core group's kinds.
 type sent struct{ subresource, group, kind, of string }
 
 // anything is the kind of objects that have a subresource, where many have it.
@@ -18,36 +20,42 @@ const anything = "*"
 
 func allSent() []sent {
 	return []sent{
-		{"exec", "", "PodExecOptions", "Pod"},
-		{"attach", "", "PodAttachOptions", "Pod"},
-		{"portforward", "", "PodPortForwardOptions", "Pod"},
-		{"proxy", "", "PodProxyOptions", "Pod"},
+		{"exec", "", "PodExecOptions", podKind},
+		{"attach", "", "PodAttachOptions", podKind},
+		{"portforward", "", "PodPortForwardOptions", podKind},
+		{"proxy", "", "PodProxyOptions", podKind},
 		{"proxy", "", "ServiceProxyOptions", "Service"},
 		{"proxy", "", "NodeProxyOptions", "Node"},
-		{"binding", "", "Binding", "Pod"},
-		{"eviction", "policy", "Eviction", "Pod"},
+		{"binding", "", "Binding", podKind},
+		{"eviction", "policy", "Eviction", podKind},
 		{"token", "authentication.k8s.io", "TokenRequest", "ServiceAccount"},
 		{"scale", "autoscaling", "Scale", anything},
 	}
 }
 
-// matchesSent reports whether the selector means the object to whose subresource a
-// subject is sent. Of what is sent to the subresource of many kinds nobody can tell of
-// which: then the selector is taken to mean it.
-func (s kindSelector) matchesSent(subject *policy.Subject) bool {
-	if subject.Subresource == "" || s.subresource == "" {
-		return false
+// matchesSent reports whether the selector selects the object to whose subresource a
+// subject is sent. The object of a Scale may be of many kinds, so that a selector which
+// names one is indeterminate.
+func (s *kindSelector) matchesSent(subject *policy.Subject) logic.Value {
+	if !wildcard.Match(s.subresource, subject.Subresource) {
+		return logic.Is(false)
 	}
-	return slices.ContainsFunc(allSent(), func(one sent) bool {
-		if one.subresource != subject.Subresource || one.kind != subject.Kind || one.group != subject.Group || !wildcard.Match(s.subresource, one.subresource) {
-			return false
+	for _, one := range allSent() {
+		if one.subresource != subject.Subresource || one.kind != subject.Kind || one.group != subject.Group {
+			continue
 		}
-		return one.of == anything || wildcard.Match(s.kind, one.of) && wildcard.Match(s.group, "") && wildcard.Match(s.version, "v1")
-	})
+		if one.of == anything {
+			return logic.Indeterminate(fmt.Errorf("the rule selects %s of the kind %s, and the request does not name the kind of the object whose %s it is", one.subresource, s.kind, one.subresource))
+		}
+		if wildcard.Match(s.kind, one.of) && wildcard.Match(s.group, "") && wildcard.Match(s.version, "v1") {
+			return logic.Is(true)
+		}
+	}
+	return logic.Is(false)
 }
 
-// WithSent adds to targets what is sent to the subresources among them, of which the
-// rule is asked, too.
+// WithSent adds to targets the kinds of the bodies for the subresources among them, to
+// which the rule applies, too.
 func WithSent(targets []policy.Target) []policy.Target {
 	list := targets
 	for _, t := range targets {
@@ -65,8 +73,8 @@ func WithSent(targets []policy.Target) []policy.Target {
 	return list
 }
 
-// WithoutSent leaves out what WithSent adds: the API server is asked about objects and
-// their subresources.
+// WithoutSent leaves out what WithSent adds: webhook rules name objects and their
+// subresources.
 func WithoutSent(targets []policy.Target) []policy.Target {
 	return slices.DeleteFunc(slices.Clone(targets), func(t policy.Target) bool {
 		return slices.ContainsFunc(allSent(), func(one sent) bool {

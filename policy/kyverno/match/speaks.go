@@ -19,7 +19,7 @@ func Speaks(targets []policy.Target, s *policy.Subject) bool {
 	for _, t := range targets {
 		kind := kindSelector{group: t.Group, version: t.Version, kind: t.Kind, subresource: t.Subresource}
 		if s.Bare {
-			if kind.matchesBare(s, false) && (s.Namespace == "" || len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace)) {
+			if kind.matchesBare(s, Selecting) && (s.Namespace == "" || len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace)) {
 				return true
 			}
 			continue
@@ -28,7 +28,7 @@ func Speaks(targets []policy.Target, s *policy.Subject) bool {
 		if len(operations) == 0 {
 			operations = []string{"CREATE", "UPDATE"}
 		}
-		if kind.matches(s) && wildcard.Any(operations, s.Operation) && (len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace)) {
+		if !kind.matches(s, false).False() && wildcard.Any(operations, s.Operation) && (len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace)) {
 			return true
 		}
 	}

@@ -27,6 +27,9 @@ func (b Block) targets(at looks) []policy.Target {
 	var list []policy.Target
 	if !b.all {
 		for _, f := range b.filters {
+			if f.empty {
+				continue
+			}
 			list = JoinTargets(list, f.targets(at))
 		}
 		return list

@@ -26,7 +26,7 @@ func TestApplies(t *testing.T) {
 	const (
 		wants    = "{name: r, match: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {a: b}}}}]}}"
 		excludes = "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {selector: {matchLabels: {a: b}}}}]}}"
-		unknown  = "{name: r, match: {any: [{roles: [x]}, {resources: {selector: {matchLabels: {a: b}}}}]}}"
+		unknown  = "{name: r, match: {any: [{roles: ['prod:x']}, {resources: {selector: {matchLabels: {a: b}}}}]}}"
 	)
 	for _, c := range []struct {
 		reason, text  string
@@ -42,7 +42,8 @@ func TestApplies(t *testing.T) {
 		{"excluded now, and not before", excludes, labelled("b"), labelled(""), true, false},
 		{"deleted", wants, policy.Content{}, labelled("b"), true, false},
 		{"deleted, and not wanted", wants, policy.Content{}, labelled(""), false, false},
-		{"nobody knows, whatever it was", unknown, labelled(""), labelled("b"), false, true},
+		{"as it was, whatever the user's roles are", unknown, labelled(""), labelled("b"), true, false},
+		{"the roles alone", unknown, labelled(""), labelled("a"), false, true},
 	} {
 		head, err := compile(t, rule.Options{}, c.text)
 		if err != nil {

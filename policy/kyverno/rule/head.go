@@ -2,6 +2,7 @@ package rule
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 
@@ -50,40 +51,33 @@ type Options struct {
 
 // Gate is a condition on what a policy is asked about at all.
 type Gate interface {
-	// Opens reports whether the policy is to be asked. An error means that nobody can
-	// tell.
+	// Opens reports whether the policy is to be asked. An error means that it is
+	// indeterminate.
 	Opens(ctx context.Context, s *policy.Subject) (bool, error)
 }
 
 // Head is what rules of all kinds have in common, compiled. It is immutable and safe
 // for concurrent use.
 type Head struct {
-	name, path     string
-	match, exclude match.Block
-	entries        rulecontext.Entries
-	extractors     map[string][]policy.Extractor
-	preconditions  *condition.Conditions // nil for none
-	background     bool
-	plain          bool
-	gate           Gate
-	targets        []policy.Target
-	properties     map[string]string
+	name, path    string
+	selection     match.Selection
+	entries       rulecontext.Entries
+	extractors    map[string][]policy.Extractor
+	preconditions *condition.Conditions // nil for none
+	background    bool
+	plain         bool
+	gate          Gate
+	targets       []policy.Target
+	properties    map[string]string
 }
 
 // Compile reads the common part of a rule. Path is the rule's, for errors, which are
 // about fields.
 func Compile(options Options, doc Document, path string) (*Head, error) {
 	h := &Head{name: doc.Name, path: path, background: options.Background, plain: options.Plain, gate: options.Gate, properties: doc.ReportProperties}
-	var errs []error
 	var err error
-	if h.match, err = match.Compile(doc.Match, path+".match"); err == nil && h.match.Empty() {
-		err = field.Fail(path+".match", "is empty, and so would match nothing")
-	}
-	errs = append(errs, err)
-	if doc.Exclude != nil {
-		h.exclude, err = match.Compile(*doc.Exclude, path+".exclude")
-		errs = append(errs, err)
-	}
+	h.selection, err = match.CompileSelection(doc.Match, doc.Exclude, path, options.Context.Namespace)
+	errs := []error{err}
 	if !options.OldForm && (doc.Match.OldForm() || doc.Exclude != nil && doc.Exclude.OldForm()) {
 		errs = append(errs, field.Fail(path+".match", "the old form without any and all is not part of this version: write any or all"))
 	}
@@ -95,9 +89,9 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 	h.preconditions, err = Preconditions(options.Context, doc.Preconditions, path+".preconditions")
 	errs = append(errs, err)
 	if len(options.Kinds) > 0 {
-		h.match, h.exclude = h.match.ForKinds(options.Kinds), h.exclude.ForKinds(options.Kinds)
+		h.selection = h.selection.ForKinds(options.Kinds)
 	}
-	h.targets = match.WithSent(h.match.TargetsAt(options.Operations))
+	h.targets = match.WithSent(h.selection.Match.TargetsAt(options.Operations))
 	return h, errors.Join(errs...)
 }
 
@@ -160,33 +154,31 @@ func ReasonOf(err error) policy.Reason {
 
 // Ask evaluates whether the rule applies. The answer is nil if it does or may, and then the
 // context is what its expressions are evaluated on, nil in a rule that is Plain. An error
-// is the reason why its preconditions are indeterminate: what the rule does or refuses is
+// is the reason why it is indeterminate whether it applies: what the rule does or refuses is
 // then in doubt, and what it accepts is not.
 func (h *Head) Ask(ctx context.Context, about policy.Case) (variable.Context, *Answer, error) {
 	s := about.Subject
 	if s.Document || h.background && askedAtAdmission(s) {
 		return nil, &Answer{}, nil
 	}
-	applies, err := h.Applies(s)
-	if err != nil {
-		return nil, Undecided(field.Below(h.path, err)), nil
-	}
-	if !applies {
+	applies := h.selection.Applies(s)
+	if applies.False() {
 		return nil, &Answer{}, nil
 	}
+	doubt := field.Below(h.path, applies.Cause())
 	if h.gate != nil {
 		switch opens, err := h.gate.Opens(ctx, s); {
 		case err != nil:
-			return nil, Undecided(err), nil
+			doubt = cmp.Or(doubt, err)
 		case !opens:
 			return nil, &Answer{}, nil
 		}
 	}
 	if s.Bare {
-		return nil, Undecided(field.Below(h.path, match.Unknown("the object"))), nil
+		return nil, Undecided(cmp.Or(doubt, field.Below(h.path, match.Unknown("the object")))), nil
 	}
 	if h.plain && h.preconditions == nil {
-		return nil, nil, nil
+		return nil, nil, doubt
 	}
 	data := h.entries.Context(ctx, rulecontext.Source{Subject: s, Images: func() ([]policy.Image, error) {
 		if about.Find == nil {
@@ -194,8 +186,8 @@ func (h *Head) Ask(ctx context.Context, about policy.Case) (variable.Context, *A
 		}
 		return about.Find(h.extractors[s.Kind])
 	}})
-	answer, doubt := Met(h.preconditions, data, h.path+".preconditions")
-	return data, answer, doubt
+	answer, unmet := Met(h.preconditions, data, h.path+".preconditions")
+	return data, answer, cmp.Or(doubt, unmet)
 }
 
 // Met evaluates preconditions, of which nil hold. The answer is nil if they hold or are
@@ -215,25 +207,9 @@ func Met(preconditions *condition.Conditions, data variable.Context, path string
 	return nil, field.Below(path, result.Cause())
 }
 
-// Applies reports whether match and exclude select the object, or what it was before.
-func (h *Head) Applies(s *policy.Subject) (bool, error) {
-	selected, err := h.selects(s)
-	if err != nil || selected || s.Object.IsZero() || s.OldObject.IsZero() {
-		return selected, err
-	}
-	before := *s
-	before.Object = s.OldObject
-	return h.selects(&before)
-}
-
-func (h *Head) selects(s *policy.Subject) (bool, error) {
-	matched, err := h.match.Matches(s, false)
-	if err != nil || !matched {
-		return false, err
-	}
-	excluded, err := h.exclude.Matches(s, true)
-	return !excluded, err
-}
+// Applies reports whether match and exclude select the object, or what it was before. An
+// error means that it is indeterminate.
+func (h *Head) Applies(s *policy.Subject) (bool, error) { return h.selection.Applies(s).Result() }
 
 // askedAtAdmission reports whether somebody asks for the object to be admitted; who
 // reads files or scans what runs names nobody.

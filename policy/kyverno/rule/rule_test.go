@@ -75,12 +75,12 @@ func TestAsk(t *testing.T) {
 		{rule.Options{}, pods + ", preconditions: {}}", nil, "applies", "", "there are none"},
 		{rule.Options{}, pods + "}", func(s *policy.Subject) { s.Document = true }, "", "", "no object of Kubernetes'"},
 		{rule.Options{}, pods + "}", func(s *policy.Subject) { s.Bare = true }, policy.Undecided, "the object", "an object of which only images are known"},
-		{rule.Options{}, "{name: r, match: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {a: b}}}}]}}", func(s *policy.Subject) { s.Namespace = "x" }, policy.Undecided, "the rule selects by labels", "labels that nobody knows"},
+		{rule.Options{}, "{name: r, match: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {a: b}}}}]}}", func(s *policy.Subject) { s.Namespace = "x" }, "indeterminate", "the rule selects by labels", "labels that are not known"},
 		{rule.Options{Background: true}, pods + "}", nil, "", "", "a rule for scans, when somebody asks"},
 		{rule.Options{Background: true}, pods + "}", func(s *policy.Subject) { s.User = policy.User{} }, "applies", "", "a rule for scans, when nobody does"},
 		{rule.Options{Gate: gate{open: true}}, pods + "}", nil, "applies", "", "the policy is asked"},
 		{rule.Options{Gate: gate{}}, pods + "}", nil, "", "", "the policy is not asked"},
-		{rule.Options{Gate: gate{err: errors.New("no clue")}}, pods + "}", nil, policy.Undecided, "no clue", "nobody can tell"},
+		{rule.Options{Gate: gate{err: errors.New("no clue")}}, pods + "}", nil, "indeterminate", "no clue", "the condition is indeterminate"},
 		{rule.Options{Kinds: []string{"Deployment"}}, pods + "}", nil, "", "", "a rule that follows"},
 	} {
 		head, err := compile(t, c.options, c.text)
@@ -88,8 +88,11 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 			continue
 		}
-		data, answer, _ := head.Ask(t.Context(), policy.Case{Subject: pod(c.change)})
+		data, answer, doubt := head.Ask(t.Context(), policy.Case{Subject: pod(c.change)})
 		got, said := policy.Result("applies"), ""
+		if doubt != nil {
+			got, said = "indeterminate", doubt.Error()
+		}
 		if answer != nil {
 			if got = answer.Result; len(answer.Reasons) > 0 {
 				said = answer.Reasons[0].Message
@@ -107,7 +110,7 @@ func TestCompileErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"{name: r}", "rule.match: is empty"},
 		{"{name: r, match: {resources: {kinds: [Pod]}}}", "rule.match: the old form"},
-		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{}]}}", "rule.exclude.any[0]: is empty"},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {names: ['']}}]}}", "rule.exclude.any[0].resources.names[0]: is empty"},
 		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, context: [{name: a}]}", "rule.context[0]: "},
 		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, preconditions: {some: []}}", "rule.preconditions: "},
 		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, imageExtractors: {Task: [{path: spec}]}}", "rule.imageExtractors.Task[0].path: "},
