@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,9 @@ const (
 	// for the two doors and the containers of one admission, and short for who waits
 	// until a policy sees a change.
 	DefaultObjectTTL = 5 * time.Second
+	// minDiscovery is the time between two discoveries for kinds that are not found:
+	// expressions and parameters may name kinds that never exist.
+	minDiscovery = 10 * time.Second
 	// maxObject and maxList bound one answer in bytes of JSON, which take about ten
 	// times as much in memory; etcd keeps objects of 1.5 MiB.
 	maxObject = 2 << 20
@@ -60,11 +64,16 @@ func (p Place) String() string {
 // concurrent use. Make one with NewObjects.
 type Objects struct {
 	raw    rest.Interface
-	mapper meta.RESTMapper
+	mapper meta.ResettableRESTMapper
 	ttl    time.Duration
 	memory *cache.Cache[objectsKey, objectsAnswer]
 	flight *cache.Flight[objectsKey, map[string]any]
-	kinds  *cache.Flight[schema.GroupVersionKind, schema.GroupVersionResource]
+	kinds  *cache.Flight[schema.GroupVersionKind, *meta.RESTMapping]
+	now    func() time.Time
+	resets struct { // of the mapper, which keeps the kinds that it found at first
+		sync.Mutex
+		last time.Time
+	}
 }
 
 type objectsKey struct {
@@ -103,10 +112,13 @@ func NewObjects(o ObjectOptions) (*Objects, error) {
 	if err != nil {
 		return nil, fmt.Errorf("objects: %w", err)
 	}
-	made := &Objects{raw: o.Client.raw, mapper: o.Client.Mapper, ttl: o.TTL, memory: memory}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	made := &Objects{raw: o.Client.raw, mapper: o.Client.Mapper, ttl: o.TTL, memory: memory, now: o.Now}
 	var errs [2]error
 	made.flight, errs[0] = cache.NewFlight[objectsKey, map[string]any](lookupTimeout)
-	made.kinds, errs[1] = cache.NewFlight[schema.GroupVersionKind, schema.GroupVersionResource](lookupTimeout)
+	made.kinds, errs[1] = cache.NewFlight[schema.GroupVersionKind, *meta.RESTMapping](lookupTimeout)
 	return made, errors.Join(errs[:]...)
 }
 
@@ -188,12 +200,29 @@ func (o *Objects) Review(ctx context.Context, at Place, question map[string]any)
 
 // Kind returns the resource of a kind.
 func (o *Objects) Kind(ctx context.Context, kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	resource, err := o.kinds.Do(ctx, kind, func(context.Context) (schema.GroupVersionResource, error) {
+	mapping, err := o.mapping(ctx, kind)
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	return mapping.Resource, nil
+}
+
+// Namespaced reports whether the objects of a kind are in namespaces.
+func (o *Objects) Namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+	mapping, err := o.mapping(ctx, kind)
+	if err != nil {
+		return false, err
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
+func (o *Objects) mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := o.kinds.Do(ctx, kind, func(context.Context) (*meta.RESTMapping, error) {
 		mapping, err := o.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			return schema.GroupVersionResource{}, err
+		if meta.IsNoMatchError(err) && o.reset() {
+			mapping, err = o.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		}
-		return mapping.Resource, nil
+		return mapping, err
 	})
 	switch {
 	case meta.IsNoMatchError(err):
@@ -201,7 +230,20 @@ func (o *Objects) Kind(ctx context.Context, kind schema.GroupVersionKind) (schem
 	case err != nil:
 		err = &Error{Kind: "kind", Name: kind.String(), Reason: ErrUnavailable, Cause: err}
 	}
-	return resource, err
+	return mapping, err
+}
+
+// reset has the mapper discover the kinds again, whose definition may be newer than the
+// last discovery. Not for every request that names a kind which does not exist.
+func (o *Objects) reset() bool {
+	o.resets.Lock()
+	defer o.resets.Unlock()
+	if now := o.now(); now.Sub(o.resets.last) >= minDiscovery {
+		o.resets.last = now
+		o.mapper.Reset()
+		return true
+	}
+	return false
 }
 
 // ask reads a bounded JSON object.

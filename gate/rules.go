@@ -99,9 +99,9 @@ func (p *planned) sameIdentity(object workload.Object) error {
 	return nil
 }
 
-// finder finds the images of a subject's object as it is then. It notes nothing, and
-// an image that cannot be read is left out: a rule about objects judges what stands
-// there by itself, and a rule about images denies it.
+// finder finds the images of a subject's object as it is then. It notes nothing. An image
+// that cannot be read is an error for a rule that reads the images: without it a rule
+// that denies an image would pass.
 func (p *planned) finder(s *policy.Subject) policy.Finder {
 	object := sync.OnceValues(func() (workload.Object, error) {
 		if s == p.subject {
@@ -126,9 +126,11 @@ func (p *planned) finder(s *policy.Subject) policy.Finder {
 		}
 		images := make([]policy.Image, 0, len(uses))
 		for _, use := range uses {
-			if ref, err := p.memory.parse(use.Image); err == nil {
-				images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
+			ref, err := p.memory.parse(use.Image)
+			if err != nil {
+				return nil, unreadable{fmt.Errorf("%s: %w", use.Pointer, err)}
 			}
+			images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
 		}
 		return images, nil
 	}

@@ -11,7 +11,10 @@ import (
 // Content is an object as decoded JSON, which is made of its text when the first
 // rule reads it, since most rules never do. The zero Content is no object. It is
 // safe for concurrent use where what it is made from is.
-type Content struct{ from Decoder }
+type Content struct {
+	from    Decoder
+	assumed bool
+}
 
 // Decoder makes decoded JSON, the same each time; a workload.Object is one.
 type Decoder interface {
@@ -25,11 +28,18 @@ func ContentOf(object map[string]any) Content {
 	if object == nil {
 		return Content{}
 	}
-	return Content{decoded(object)}
+	return Content{from: decoded(object)}
 }
 
 // ContentFrom returns the Content of an object that is decoded when it is read.
-func ContentFrom(object Decoder) Content { return Content{object} }
+func ContentFrom(object Decoder) Content { return Content{from: object} }
+
+// AssumedFrom returns the Content of an old object that did not come with an update:
+// expressions read it, and it is no state of the object before.
+func AssumedFrom(object Decoder) Content { return Content{from: object, assumed: true} }
+
+// IsAssumed reports whether the object was made by AssumedFrom.
+func (c Content) IsAssumed() bool { return c.assumed }
 
 // IsZero reports whether there is no object.
 func (c Content) IsZero() bool { return c.from == nil }
@@ -65,7 +75,7 @@ func (c Content) rewrite(change func(map[string]any) map[string]any) Content {
 	if c.IsZero() {
 		return c
 	}
-	return Content{rewritten(sync.OnceValue(func() map[string]any { return change(c.Map()) }))}
+	return Content{from: rewritten(sync.OnceValue(func() map[string]any { return change(c.Map()) }))}
 }
 
 // WithText returns a decoded object in which a text, if one stands at the pointer (RFC

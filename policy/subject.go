@@ -23,7 +23,8 @@ type Subject struct {
 	// Operation is CREATE, UPDATE, DELETE or CONNECT; CREATE for files.
 	Operation string
 	User      User
-	DryRun    bool
+	// Request is the AdmissionRequest that came, or as much of it as is known.
+	Request Request
 	// Bare: of the object only its images and its namespace are known, so a rule
 	// that asks for more (labels, names, users) cannot be asked.
 	Bare bool

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/workload"
@@ -341,6 +342,7 @@ func (r *round) request(ctx context.Context, kind Kind, object workload.Object) 
 	}
 	s := &request.Subject
 	s.Operation, s.Time = "CREATE", r.options.Now()
+	s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"resource": kind.Resource}, "requestResource": map[string]any{"resource": kind.Resource}})
 	switch {
 	case isNamespace(kind):
 		s.NamespaceLabels, s.NamespaceKnown = metadata(object).Member("labels").Texts(), true

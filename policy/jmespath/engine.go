@@ -89,6 +89,7 @@ type Query struct {
 	// foreign: it reads data that a statement or an image brings.
 	foreign bool
 	roots   roots
+	paths   [][]string // as readPaths has them
 	simple  simple
 }
 

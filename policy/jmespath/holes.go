@@ -76,7 +76,10 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	if ast, err = e.prepare(ast, 0); err != nil {
 		return fail(err)
 	}
-	query := &Query{engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast), roots: reads, simple: simpleOf(ast)}
+	query := &Query{
+		engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast),
+		roots: reads, paths: readPaths(ast), simple: simpleOf(ast),
+	}
 	query.foreign = e.reads(reads)
 	return query, nil
 }

@@ -18,6 +18,15 @@ type Deferred interface {
 	Value() (any, error)
 }
 
+// Partial is a Deferred of which not every member is known.
+type Partial interface {
+	Deferred
+	// Unknown returns why the value at a path of member names, or a part of it, is not
+	// known; nil where it is known or absent. The empty path is the whole value. The
+	// error is the query's, whatever the query has for what is absent.
+	Unknown(path []string) error
+}
+
 // Roots returns which members of its data a query reads, sorted; false if it may
 // read any, as one that names them by a hole does.
 func (q *Query) Roots() ([]string, bool) { return q.roots.names, !q.roots.any }
@@ -151,7 +160,7 @@ func plainPath(node jp.ASTNode) []string {
 // walk evaluates a simple expression without the library. False means that the library has
 // the last word: something is missing or is no object.
 func (q *Query) walk(data any) (any, bool, error) {
-	for _, name := range q.simple.path {
+	for i, name := range q.simple.path {
 		object, ok := data.(map[string]any)
 		if !ok {
 			return nil, false, nil
@@ -167,6 +176,9 @@ func (q *Query) walk(data any) (any, bool, error) {
 			case err != nil:
 				return nil, false, q.missing(name, err)
 			}
+			if err := unknown(d, q.simple.path[i+1:]); err != nil {
+				return nil, false, q.failed(err)
+			}
 			data = value
 		}
 	}
@@ -180,6 +192,10 @@ func (q *Query) missing(name string, err error) error {
 	if isUndefined(err) {
 		return &UndefinedError{Expression: q.source, Err: err}
 	}
+	return q.failed(err)
+}
+
+func (q *Query) failed(err error) error {
 	return fmt.Errorf("expression %q: %w", shorten(q.source), err)
 }
 
@@ -206,6 +222,9 @@ func (q *Query) settle(data any) (any, error, error) {
 		value, err := d.Value()
 		switch {
 		case err == nil:
+			if err := q.unknown(name, d); err != nil {
+				return q.failed(err)
+			}
 			settled[name] = value
 		case isUndefined(err):
 			absent = errors.Join(absent, fmt.Errorf("%s: %w", name, err))

@@ -45,7 +45,6 @@ func TestRefused(t *testing.T) {
 		{"parameters", head + asks("params.most > 1"), "undeclared reference to 'params'"},
 		{"images, of which another dialect speaks", head + asks("images.containers.size() > 0"), "undeclared reference to 'images'"},
 		{"what nobody knows of a request", head + asks("request.uid == 'a'"), "undefined field 'uid'"},
-		{"or of its options", head + asks("request.options == null"), "request.options is not known here"},
 		{"what nobody knows of a namespace", head + asks("namespaceObject.status.phase == 'Active'"), "namespaceObject.status is not known here"},
 		{"something else that exceptions allow", head + asks("exceptions.allowedUsers == []"), "undefined field 'allowedUsers'"},
 		{"an Object, which only mutations make", head + asks("Object{} == null"), "undeclared reference to 'Object'"},
@@ -60,8 +59,8 @@ func TestRefused(t *testing.T) {
 		{"global context in one", strings.Replace(head, "Validating", "NamespacedValidating", 1) + asks("globalContext.Get('a', '') == 1"), "undeclared reference to 'globalContext'"},
 		{"another namespace in one", strings.Replace(head, "Validating", "NamespacedValidating", 1) + asks("resource.Get('v1', 'secrets', 'other', 'a') == {}"), "no matching overload"},
 		{"http in a policy of documents of one", strings.Replace(head, "Validating", "NamespacedValidating", 1) + documents("http.Get('https://a.example') == 1"), "undeclared reference to 'http'"},
-		{"what nobody knows, in a message", head + about("pods", "  validations: [{expression: 'true', messageExpression: string(request.options)}]\n"), "spec.validations[0].messageExpression: request.options is not known here"},
-		{"or in an annotation", head + good + "  auditAnnotations: [{key: a, valueExpression: string(request.options)}]\n", "spec.auditAnnotations[0].valueExpression: request.options is not known here"},
+		{"what nobody knows, in a message", head + about("pods", "  validations: [{expression: 'true', messageExpression: namespaceObject.status.phase}]\n"), "spec.validations[0].messageExpression: namespaceObject.status is not known here"},
+		{"or in an annotation", head + good + "  auditAnnotations: [{key: a, valueExpression: namespaceObject.status.phase}]\n", "spec.auditAnnotations[0].valueExpression: namespaceObject.status is not known here"},
 		{"a request in a policy of documents", head + "spec: {evaluation: {mode: JSON}, validations: [{expression: \"request.name == 'a'\"}]}\n", "undeclared reference to 'request'"},
 	} {
 		_, err := validating.New(validating.Options{}).Compile([]byte(c.text), "test.yaml")

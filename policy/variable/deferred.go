@@ -12,19 +12,37 @@ import (
 // Deferred is a member of a Context that is found out when the first expression reads
 // it, and at most once. It is safe for concurrent use.
 type Deferred struct {
-	once  sync.Once
-	find  func() (any, error)
-	value any
-	err   error
+	once    sync.Once
+	find    func() (any, error)
+	unknown func(value any, path []string) error // nil: all of it is known
+	value   any
+	err     error
 }
 
-var _ jmespath.Deferred = (*Deferred)(nil)
+var _ jmespath.Partial = (*Deferred)(nil)
 
 // Defer makes a Deferred. What find returns is JSON (see Context) or why the member
 // cannot be had: a *jmespath.UndefinedError says that it is not there, and an
 // expression may have something in its place, as in `a || b`; every other error is
 // the expression's. Find must not read the member itself.
 func Defer(find func() (any, error)) *Deferred { return &Deferred{find: find} }
+
+// DeferPartial makes a Deferred of which not every member is known: unknown returns why
+// the value at a path of member names, or a part of it, is not; nil where it is known or
+// absent. An expression that reads what is unknown fails, whatever it has for what is
+// absent. Unknown is called with the value that find returned.
+func DeferPartial(find func() (any, error), unknown func(value any, path []string) error) *Deferred {
+	return &Deferred{find: find, unknown: unknown}
+}
+
+// Unknown implements jmespath.Partial.
+func (d *Deferred) Unknown(path []string) error {
+	value, err := d.Value()
+	if err != nil || d.unknown == nil {
+		return err
+	}
+	return d.unknown(value, path)
+}
 
 // Value finds the value out, if nobody did before.
 func (d *Deferred) Value() (any, error) {

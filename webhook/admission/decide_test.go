@@ -1,8 +1,10 @@
 package admission_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -98,7 +100,7 @@ func TestSubject(t *testing.T) {
 	send(t, handler, review(t, "UPDATE", pod("nginx:2"), pod("nginx:1"), change))
 	got := decider.asked()[0]
 	s := got.Subject
-	if s.Operation != "UPDATE" || !s.DryRun || s.Namespace != "shop" || s.User.Name != "joan" || !slices.Equal(s.User.Groups, []string{"a", "b"}) ||
+	if s.Operation != "UPDATE" || s.Namespace != "shop" || s.User.Name != "joan" || !slices.Equal(s.User.Groups, []string{"a", "b"}) ||
 		!s.NamespaceKnown || s.NamespaceLabels["team"] != "a" || s.NamespaceLabels["kubernetes.io/metadata.name"] != "shop" ||
 		!s.User.RolesKnown || !slices.Equal(s.User.Roles, []string{"shop:joan"}) || !slices.Equal(s.User.ClusterRoles, []string{"view"}) {
 		t.Errorf("%+v", s)
@@ -108,6 +110,46 @@ func TestSubject(t *testing.T) {
 	}
 	if len(shop["shop"]) != 1 {
 		t.Error("the labels of the namespace were changed in the memory of who knows them")
+	}
+}
+
+// TestRequest: rules see the AdmissionRequest as it came, without its objects, which they
+// read for themselves; the text lives on when the body does not.
+func TestRequest(t *testing.T) {
+	var sent object
+	change := func(r object) {
+		r["dryRun"], r["options"] = true, object{"kind": "UpdateOptions", "fieldManager": "a \"{ b", "dryRun": []any{"All"}}
+		r["requestKind"] = object{"group": "old.example", "version": "v0", "kind": "Pod"}
+		r["userInfo"] = object{"username": "joan", "extra": object{"scopes": []any{"view"}}}
+		r["later"] = object{"object": object{"kind": "Forged"}}
+		sent = r
+	}
+	for reason, old := range map[string]object{"an update": pod("nginx:1"), "an old object like a request": {
+		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "web", "namespace": "shop", "annotations": object{"a": `"oldObject": null`}},
+	}} {
+		decider := &pinner{}
+		send(t, door(t, admission.Validate, decider), review(t, "UPDATE", pod("nginx:2"), old, change))
+		asked := decider.asked()
+		if len(asked) != 1 {
+			t.Fatalf("%s: asked %d times", reason, len(asked))
+		}
+		got, err := asked[0].Subject.Request.Members()
+		want := maps.Clone(sent)
+		want["object"], want["oldObject"] = nil, nil
+		if gotText, wantText := encode(t, got), encode(t, want); err != nil || !bytes.Equal(gotText, wantText) || !asked[0].Subject.Request.IsWhole() {
+			t.Errorf("%s: %s, %v, want %s", reason, gotText, err, wantText)
+		}
+	}
+}
+
+// TestRequestTwice: parsers take either of two members of a name.
+func TestRequestTwice(t *testing.T) {
+	for _, member := range []string{"options", "requestKind", "requestResource", "requestSubResource"} {
+		body := bytes.Replace(review(t, "CREATE", pod("nginx"), nil, nil), []byte(`"userInfo":`), []byte(`"`+member+`":null,"`+member+`":null,"userInfo":`), 1)
+		decider := &pinner{}
+		if a := send(t, door(t, admission.Validate, decider), body); a.Response.Allowed || len(decider.asked()) != 0 {
+			t.Errorf("%s stands twice: %+v", member, a.Response)
+		}
 	}
 }
 

@@ -36,7 +36,13 @@ type request struct {
 	groups                  []string
 	dryRun                  bool
 	object, oldObject       []byte // nil for null
+	// text is the request without its objects; parts of the body.
+	text [][]byte
 }
+
+// copied returns the text of the request without its objects, which lives on when the
+// body does not.
+func (r *request) copied() []byte { return bytes.Join(r.text, []byte("null")) }
 
 // decode reads a review in one pass. Members that nobody reads are only skipped.
 func decode(body []byte) (*envelope, error) {
@@ -74,7 +80,12 @@ var envelopeFields = []field[envelope]{
 			return d.json.SkipValue()
 		}
 		e.hasRequest = true
-		return readObject(d, "request", &e.request, requestFields)
+		start := d.json.InputOffset()
+		if err := readObject(d, "request", &e.request, requestFields); err != nil {
+			return err
+		}
+		e.request.text = d.without(start)
+		return nil
 	}},
 }
 
@@ -87,10 +98,14 @@ var requestFields = []field[request]{
 	{"namespace", func(d *decoder, r *request) error { return d.text(&r.namespace) }},
 	{"operation", func(d *decoder, r *request) error { return d.text(&r.operation) }},
 	{"userInfo", func(d *decoder, r *request) error { return readObject(d, "request.userInfo", r, userFields) }},
-	{"object", func(d *decoder, r *request) error { return d.raw(&r.object) }},
-	{"oldObject", func(d *decoder, r *request) error { return d.raw(&r.oldObject) }},
+	{"object", func(d *decoder, r *request) error { return d.object(&r.object) }},
+	{"oldObject", func(d *decoder, r *request) error { return d.object(&r.oldObject) }},
 	{"dryRun", func(d *decoder, r *request) error { return d.bool(&r.dryRun) }},
+	// Expressions read these; here it matters that none of them stands twice.
+	{"requestKind", skip}, {"requestResource", skip}, {"requestSubResource", skip}, {"options", skip},
 }
+
+func skip(d *decoder, _ *request) error { return d.json.SkipValue() }
 
 var kindFields = []field[request]{
 	{"group", func(d *decoder, r *request) error { return d.text(&r.group) }},
@@ -114,6 +129,8 @@ var userFields = []field[request]{
 type decoder struct {
 	json *jsontext.Decoder
 	body []byte
+	// objects are where the objects of the request are in the body, in its order.
+	objects [][2]int64
 }
 
 // readObject reads the members that are fields. One that stands twice is an
@@ -264,4 +281,26 @@ func (d *decoder) raw(into *[]byte) error {
 	end := d.json.InputOffset()
 	*into = d.body[end-int64(len(value)) : end]
 	return nil
+}
+
+// object is raw, and notes where the object is.
+func (d *decoder) object(into *[]byte) error {
+	if err := d.raw(into); err != nil || *into == nil {
+		return err
+	}
+	end := d.json.InputOffset()
+	d.objects = append(d.objects, [2]int64{end - int64(len(*into)), end})
+	return nil
+}
+
+// without returns the parts of a value that has just been read around the objects in it.
+// Before the value, from start on, there are only a colon and spaces.
+func (d *decoder) without(start int64) [][]byte {
+	start += int64(bytes.IndexByte(d.body[start:], '{'))
+	var parts [][]byte
+	for _, object := range d.objects {
+		parts = append(parts, d.body[start:object[0]])
+		start = object[1]
+	}
+	return append(parts, d.body[start:d.json.InputOffset()])
 }

@@ -49,7 +49,7 @@ func (q *question) describe() {
 	r := &q.request
 	q.subject = policy.Subject{
 		Subresource: r.subresource, Namespace: r.namespace, Name: r.name, Operation: r.operation,
-		User: policy.User{Name: r.user, UID: r.userUID, Groups: r.groups, Extra: bytes.Clone(r.extra)}, DryRun: r.dryRun, Time: time.Now(),
+		User: policy.User{Name: r.user, UID: r.userUID, Groups: r.groups, Extra: bytes.Clone(r.extra)}, Time: time.Now(),
 	}
 	q.about()
 }

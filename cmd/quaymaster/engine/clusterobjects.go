@@ -40,6 +40,12 @@ func (c ClusterObjects) Kind(ctx context.Context, apiVersion, kind string) (grou
 	return found.Group, found.Version, found.Resource, looked(err)
 }
 
+// Namespaced reports whether the objects of a kind are in namespaces.
+func (c ClusterObjects) Namespaced(ctx context.Context, apiVersion, kind string) (bool, error) {
+	is, err := c.Objects.Namespaced(ctx, schema.FromAPIVersionAndKind(apiVersion, kind))
+	return is, looked(err)
+}
+
 // looked tells could-not-look from an answer: that nothing is there is one.
 func looked(err error) error {
 	if known, ok := errors.AsType[*cluster.Error](err); ok && !errors.Is(known, cluster.ErrNotFound) {

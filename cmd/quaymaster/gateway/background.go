@@ -99,8 +99,7 @@ func (p backgroundPolicies) Gone(ctx context.Context, id string) (bool, error) {
 // objectImages implements background.Images.
 type objectImages struct{}
 
-// Finder returns what finds the images of an object. An image that cannot be read is
-// left out, as at the doors.
+// Finder returns what finds the images of an object. One that cannot be read is an error.
 func (objectImages) Finder(object map[string]any) policy.Finder {
 	parsed := sync.OnceValues(func() (workload.Object, error) { return parseContent(object) })
 	return func(extractors []policy.Extractor) ([]policy.Image, error) {
@@ -117,9 +116,11 @@ func (objectImages) Finder(object map[string]any) policy.Finder {
 		}
 		var images []policy.Image
 		for _, use := range uses {
-			if ref, err := image.Parse(use.Image); err == nil {
-				images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
+			ref, err := image.Parse(use.Image)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", use.Pointer, err)
 			}
+			images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
 		}
 		return images, nil
 	}

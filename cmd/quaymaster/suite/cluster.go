@@ -149,6 +149,16 @@ func (c *cluster) Kind(_ context.Context, apiVersion, kind string) (group, versi
 	return group, version, c.nameOf(group, kind), nil
 }
 
+// Namespaced reports whether the objects of a kind are in namespaces, as far as the suite's
+// own definitions tell.
+func (c *cluster) Namespaced(_ context.Context, apiVersion, kind string) (bool, error) {
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		group = ""
+	}
+	return !bench.InNoNamespace(c.kinds, group, kind), nil
+}
+
 // Named implements constraint.Resources.
 func (c *cluster) Named(group, name string) []constraint.Resource {
 	var found []constraint.Resource

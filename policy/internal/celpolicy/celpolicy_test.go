@@ -352,7 +352,7 @@ func TestConditions(t *testing.T) {
 		{"no truth", "[{name: a, expression: '1'}]", "at[0].expression"},
 		{"what is known of a request", "[{name: a, expression: request.name == 'a'}]", "1"},
 		{"all of it", "[{name: a, expression: '[request].size() == 1'}]", "1"},
-		{"what nobody knows", "[{name: a, expression: request.options == null}]", "at[0].expression: request.options is not known here"},
+		{"the options of a request", "[{name: a, expression: request.options == null}]", "1"},
 		{"what is known of a namespace", "[{name: a, expression: namespaceObject.metadata.name == 'a'}]", "1"},
 		{"what nobody knows of it", "[{name: a, expression: namespaceObject.status.phase == 'a'}]", "at[0].expression: namespaceObject.status is not known here"},
 		{"an object has any member", "[{name: a, expression: object.options == null}]", "1"},
@@ -575,6 +575,10 @@ func TestSeen(t *testing.T) {
 	gone.Object, gone.OldObject = policy.Content{}, full.Object
 	bare := policy.Subject{Bare: true, Version: "v1", Kind: "Pod", Namespace: "shop"}
 	lost := policy.Subject{Bare: true, Version: "v1", Kind: "Pod"}
+	asked, custom, attach := full, full, full
+	asked.Request = policy.RequestFrom([]byte(`{"uid": "u1", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "options": {"fieldManager": "ci"}, "userInfo": {"username": "eve"}}`))
+	custom.Group, custom.Kind = "example.test", "Widget"
+	attach.Subresource, attach.Object = "attach", policy.ContentOf(map[string]any{"apiVersion": "v1", "kind": "PodAttachOptions"})
 	for _, c := range []struct {
 		reason, expression string
 		subject            policy.Subject
@@ -592,6 +596,15 @@ func TestSeen(t *testing.T) {
 		{"whether there is a user", "has(request.userInfo)", full, "true"},
 		{"which nobody knows either", "has(request.userInfo)", bare, "request.userInfo is not known here"},
 		{"a member of the request", "'operation' in dyn(request)", full, "true"},
+		{"the user that the API server names", "request.userInfo.username == 'eve' && !has(request.userInfo.uid)", asked, "true"},
+		{"the options that came", "request.options.fieldManager == 'ci' && !has(request.options.dryRun)", asked, "true"},
+		{"no dry run", "!request.dryRun && request.subResource == ''", asked, "true"},
+		{"options that did not come", "!has(request.options)", full, "request.options is not known here"},
+		{"a dry run where no request came", "request.dryRun", full, "request.dryRun is not known here"},
+		{"an unknown part that decides nothing", "request.operation == 'CREATE' || request.dryRun", full, "true"},
+		{"the resource of a custom kind", "request.resource.resource == 'widgets'", custom, "request.resource.resource is not known here"},
+		{"and its group", "request.resource.group == 'example.test' && request.kind.kind == 'Widget'", custom, "true"},
+		{"the kind of a subresource", "request.kind.kind == 'PodAttachOptions' && request.resource.resource == 'pods'", attach, "true"},
 		{"a member that nobody knows", "'operation' in dyn(request)", bare, "request.operation is not known here"},
 		{"the kind", "request.kind.kind == 'Pod' && request.resource.resource == 'pods'", full, "true"},
 		{"of images alone", "request.kind.kind == 'Pod' && request.resource.resource == 'pods'", bare, "true"},

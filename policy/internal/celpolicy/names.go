@@ -33,7 +33,7 @@ func known(variable string) []string {
 	switch variable {
 	case RequestName:
 		return []string{"kind", "resource", "subResource", "requestKind", "requestResource", "requestSubResource", "name", "namespace",
-			"operation", "userInfo", "dryRun"}
+			"operation", "userInfo", "dryRun", "options"}
 	case NamespaceName:
 		return []string{"metadata"}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
-	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/admissionrequest"
 )
 
 // Template says where the pod template is in an object that a rule which follows
@@ -73,10 +73,7 @@ func (v *Seen) Value(variable string) (any, bool) {
 		}
 		return native(v.Template.View(s.OldObject.Map())), true
 	case RequestName:
-		if s.Bare {
-			return bareRequest(s), true
-		}
-		return request(s), true
+		return requestOf(s), true
 	case NamespaceName:
 		return NamespaceObject(s), true
 	}
@@ -104,29 +101,28 @@ func native(object map[string]any) any {
 	return object
 }
 
-// request is the AdmissionRequest, as far as it is known.
-func request(s *policy.Subject) any {
-	kind := map[string]any{"group": s.Group, "version": s.Version, "kind": s.Kind}
-	resource := map[string]any{"group": s.Group, "version": s.Version, "resource": constraint.NameOf(s.Kind)}
-	groups := make([]any, len(s.User.Groups))
-	for i, g := range s.User.Groups {
-		groups[i] = g
+// requestOf is the AdmissionRequest that came, or as much of it as is certain: to read
+// another part of it is to read what is unknown.
+func requestOf(s *policy.Subject) any {
+	known, err := admissionrequest.Of(s)
+	switch {
+	case err != nil:
+		return types.WrapErr(&cel.UnknownError{Gaps: []error{err}})
+	case known.Whole:
+		return known.Members
 	}
-	return partialOf(RequestName, map[string]any{
-		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-		"subResource": s.Subresource, "requestSubResource": s.Subresource, "name": s.Name, "namespace": s.Namespace,
-		"operation": s.Operation, "dryRun": s.DryRun,
-		"userInfo": partialOf("request.userInfo", map[string]any{"username": s.User.Name, "groups": groups}),
-	})
-}
-
-// bareRequest is what is known of a request where only images are.
-func bareRequest(s *policy.Subject) any {
-	kind := map[string]any{"group": s.Group, "version": s.Version, "kind": s.Kind}
-	resource := map[string]any{"group": s.Group, "version": s.Version, "resource": constraint.NameOf(s.Kind)}
-	members := map[string]any{"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource, "dryRun": s.DryRun}
-	if s.Namespace != "" {
-		members["namespace"] = s.Namespace
+	members := known.With(nil)
+	if s.Bare { // the role of an image in its object is unknown, and so is the rest of the request
+		for _, name := range []string{"operation", "subResource", "requestSubResource", "userInfo"} {
+			delete(members, name)
+		}
+	}
+	for _, name := range []string{"userInfo", "resource", "requestResource"} {
+		if part, ok := members[name].(map[string]any); ok {
+			members[name] = partialOf(RequestName+"."+name, part)
+		} else if !s.Bare {
+			members[name] = partialOf(RequestName+"."+name, map[string]any{})
+		}
 	}
 	return partialOf(RequestName, members)
 }

@@ -2,7 +2,6 @@ package rulecontext_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -103,34 +102,6 @@ func TestTheTimeEnds(t *testing.T) {
 	}
 }
 
-// TestWhoAsks: what expressions read of the user, and nothing that is not known.
-func TestWhoAsks(t *testing.T) {
-	for _, c := range []struct {
-		reason string
-		user   policy.User
-		want   map[string]any // userInfo
-		roles  any
-	}{
-		{"a name alone", policy.User{Name: "ann"}, map[string]any{"username": "ann", "groups": []any{}}, nil},
-		{"all there is", policy.User{Name: "ann", UID: "u1", Groups: []string{"a"}, Extra: json.RawMessage(`{"k":["v"]}`), Roles: []string{"team:dev"}, RolesKnown: true},
-			map[string]any{"username": "ann", "uid": "u1", "groups": []any{"a"}, "extra": map[string]any{"k": []any{"v"}}}, []any{"team:dev"}},
-		{"no extra", policy.User{Name: "ann", Extra: json.RawMessage(`{}`), RolesKnown: true}, map[string]any{"username": "ann", "groups": []any{}}, []any{}},
-		{"an extra that is none", policy.User{Name: "ann", Extra: json.RawMessage(`["v"]`)}, map[string]any{"username": "ann", "groups": []any{}}, nil},
-		{"an extra of which a part cannot be read", policy.User{Name: "ann", Extra: json.RawMessage(`{"k":["v"],"n":1e999}`)}, map[string]any{"username": "ann", "groups": []any{}}, nil},
-		{"roles that nobody knows", policy.User{Name: "ann", Roles: []string{"team:dev"}}, map[string]any{"username": "ann", "groups": []any{}}, nil},
-	} {
-		s := subject()
-		s.User = c.user
-		request := rulecontext.Request(s, nil)
-		if !reflect.DeepEqual(request["userInfo"], c.want) || !reflect.DeepEqual(request["roles"], c.roles) {
-			t.Errorf("%s: %v, roles %v", c.reason, request["userInfo"], request["roles"])
-		}
-		if _, known := request["clusterRoles"]; known != c.user.RolesKnown {
-			t.Errorf("%s: clusterRoles %v", c.reason, request["clusterRoles"])
-		}
-	}
-}
-
 func TestImages(t *testing.T) {
 	const digest = "sha256:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865"
 	s := rulecontext.Source{Subject: subject(), Images: func() ([]policy.Image, error) {
@@ -144,7 +115,7 @@ func TestImages(t *testing.T) {
 	}}
 	data := rulecontext.Entries{}.Context(t.Context(), s)
 	for expression, want := range map[string]any{
-		"images.containers.web.path": "nginx", "images.containers.web.registry": "docker.io", "images.containers.web.jsonPointer": "/a",
+		"images.containers.web.path": "library/nginx", "images.containers.web.name": "nginx", "images.containers.web.reference": "docker.io/library/nginx:v1", "images.containers.web.referenceWithTag": "docker.io/library/nginx:v1", "images.containers.web.registry": "docker.io", "images.containers.web.jsonPointer": "/a",
 		"images.initContainers.setup.path": "library/app", "images.initContainers.setup.digest": digest, "images.initContainers.setup.name": "app",
 		"images.volumes.volume.copy.registry": "mirror.example", "images.volumes.volume.registry": "ghcr.io",
 		"images.tasks.step.tag": "v3", "images.tasks.\"/e\".tag": "v4", "images.containers.web.copy || 'none'": "none",
@@ -173,7 +144,11 @@ func TestWithObject(t *testing.T) {
 		{"a request", plain},
 		{"one that is found out now", variable.Defer(func() (any, error) { return plain, nil })},
 	} {
-		if got, err := rulecontext.WithObject(c.request, object); !reflect.DeepEqual(got, map[string]any{"name": "web", "object": object}) || err != nil {
+		got, err := rulecontext.WithObject(c.request, object)
+		if d, late := got.(*variable.Deferred); late && err == nil {
+			got, err = d.Value()
+		}
+		if !reflect.DeepEqual(got, map[string]any{"name": "web", "object": object}) || err != nil {
 			t.Errorf("%s: %v, %v", c.reason, got, err)
 		}
 	}

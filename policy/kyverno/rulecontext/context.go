@@ -2,14 +2,11 @@ package rulecontext
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
+	"sync"
 
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/admissionrequest"
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
@@ -29,22 +26,9 @@ type Source struct {
 func (e Entries) Context(ctx context.Context, source Source) variable.Context {
 	data := make(variable.Context, commonNames+len(e.list))
 	s := source.Subject
-	data["request"] = variable.Defer(func() (any, error) { return Request(s, source.Template), nil })
-	data["images"] = variable.Defer(func() (any, error) {
-		if source.Images == nil {
-			return nil, unfound(errors.New("the images: nobody looked for them"))
-		}
-		images, err := source.Images()
-		if err != nil {
-			return nil, unfound(fmt.Errorf("the images: %w", err))
-		}
-		return imagesOf(images), nil
-	})
-	data["serviceAccountName"], data["serviceAccountNamespace"] = "", ""
-	if rest, ok := strings.CutPrefix(s.User.Name, "system:serviceaccount:"); ok {
-		namespace, name, _ := strings.Cut(rest, ":")
-		data["serviceAccountName"], data["serviceAccountNamespace"] = name, namespace
-	}
+	data["request"] = Request(s, source.Template)
+	data["images"] = imagesFrom(source.Images)
+	data["serviceAccountNamespace"], data["serviceAccountName"] = serviceAccount(s)
 	e.Add(ctx, data)
 	return data
 }
@@ -52,124 +36,73 @@ func (e Entries) Context(ctx context.Context, source Source) variable.Context {
 // commonNames is how many members every context has, with room for those of a loop.
 const commonNames = 8
 
-// Request builds the request variable: what is known of an AdmissionRequest. At a
-// deletion the object is what is deleted, as expressions of Kyverno's have it.
-func Request(s *policy.Subject, template PodTemplate) map[string]any {
-	kind := map[string]any{"group": s.Group, "version": s.Version, "kind": s.Kind}
-	resource := map[string]any{"group": s.Group, "version": s.Version, "resource": constraint.NameOf(s.Kind)}
-	request := map[string]any{
-		"kind": kind, "requestKind": kind, "resource": resource, "requestResource": resource,
-		"namespace": s.Namespace, "name": s.Name, "operation": s.Operation,
-		"subResource": s.Subresource, "requestSubResource": s.Subresource, "dryRun": s.DryRun,
-		"userInfo": userInfo(s.User),
-		"object":   nil, "oldObject": nil,
-	}
-	if s.User.RolesKnown {
-		request["roles"], request["clusterRoles"] = texts(s.User.Roles), texts(s.User.ClusterRoles)
-	}
-	if !s.OldObject.IsZero() {
-		request["oldObject"] = template.View(s.OldObject.Map())
-	}
-	switch {
-	case !s.Object.IsZero():
-		request["object"] = template.View(s.Object.Map())
-	case s.Operation == "DELETE":
-		request["object"] = request["oldObject"]
-	}
-	return request
-}
-
-// userInfo is who asks, with what the API server says and nothing else.
-func userInfo(u policy.User) map[string]any {
-	info := map[string]any{"username": u.Name, "groups": texts(u.Groups)}
-	if u.UID != "" {
-		info["uid"] = u.UID
-	}
-	var extra map[string]any
-	if len(u.Extra) > 0 && json.Unmarshal(u.Extra, &extra) == nil && len(extra) > 0 {
-		info["extra"] = extra
-	}
-	return info
-}
-
-func texts(list []string) []any {
-	values := make([]any, len(list))
-	for i, text := range list {
-		values[i] = text
-	}
-	return values
-}
-
-// imagesOf builds Kyverno's images variable: group, name of the container, and
-// the parts of the reference. Of an image that a mirror serves they are those of
-// its source, and the parts of what stands in the object are under copy.
-func imagesOf(images []policy.Image) map[string]any {
-	groups := map[string]any{}
-	for _, i := range images {
-		group, name := groupAndName(i)
-		members, ok := groups[group].(map[string]any)
-		if !ok {
-			members = map[string]any{}
-			groups[group] = members
+// Request returns the request variable: the AdmissionRequest that came, or as much of it
+// as is certain. An expression that reads another part fails. At a deletion the object is
+// the one that is deleted, as in Kyverno.
+func Request(s *policy.Subject, template PodTemplate) *variable.Deferred {
+	of := sync.OnceValues(func() (admissionrequest.Variable, error) { return admissionrequest.Of(s) })
+	return variable.DeferPartial(func() (any, error) {
+		known, err := of()
+		if err != nil {
+			return nil, unfound(err)
 		}
-		one := partsOf(i.Ref)
-		if one["jsonPointer"] = i.Pointer; !i.Copy.IsZero() {
-			one["copy"] = partsOf(i.Copy)
+		objects := map[string]any{"object": nil, "oldObject": nil}
+		if !s.OldObject.IsZero() {
+			objects["oldObject"] = template.View(s.OldObject.Map())
 		}
-		members[name] = one
-	}
-	return groups
+		switch {
+		case !s.Object.IsZero():
+			objects["object"] = template.View(s.Object.Map())
+		case s.Operation == "DELETE":
+			objects["object"] = objects["oldObject"]
+		}
+		return known.With(objects), nil
+	}, func(_ any, path []string) error {
+		known, err := of()
+		if err != nil {
+			return unfound(err)
+		}
+		return unfound(known.Unknown(path))
+	})
 }
 
-func partsOf(ref image.Ref) map[string]any {
-	path := ref.Repository().Path()
-	if ref.Registry() == "docker.io" {
-		path = strings.TrimPrefix(path, "library/")
+// serviceAccount returns the variables of the service account that asks: empty for another
+// user, and unknown where the user is.
+func serviceAccount(s *policy.Subject) (namespace, name any) {
+	if s.User.Name == "" && !s.Request.IsWhole() {
+		unknown := variable.DeferPartial(func() (any, error) { return "", nil }, func(any, []string) error {
+			return unfound(&admissionrequest.UnknownError{Member: "request.userInfo.username"})
+		})
+		return unknown, unknown
 	}
-	base := ref.Registry() + "/" + path
-	one := map[string]any{
-		"registry": ref.Registry(), "path": path, "name": path[strings.LastIndexByte(path, '/')+1:],
-		"reference": base + ":" + ref.Tag(), "referenceWithTag": base + ":" + ref.Tag(),
+	rest, ok := strings.CutPrefix(s.User.Name, "system:serviceaccount:")
+	if !ok {
+		return "", ""
 	}
-	if tag := ref.Tag(); tag != "" {
-		one["tag"] = tag
-	}
-	if digest := ref.Digest(); !digest.IsZero() {
-		one["digest"], one["reference"] = digest.String(), base+"@"+digest.String()
-	}
-	return one
-}
-
-func groupAndName(i policy.Image) (group, name string) {
-	switch i.Role {
-	case "container":
-		return "containers", i.Container
-	case "init":
-		return "initContainers", i.Container
-	case "ephemeral":
-		return "ephemeralContainers", i.Container
-	case "volume":
-		return "volumes", i.Container
-	}
-	if extractor, key, ok := strings.Cut(i.Container, "/"); ok {
-		return extractor, key
-	}
-	return i.Container, i.Pointer
+	first, second, _ := strings.Cut(rest, ":")
+	return first, second
 }
 
 // WithObject returns the request variable of a context with another object.
-func WithObject(request any, object map[string]any) (any, error) {
-	if d, ok := request.(*variable.Deferred); ok {
-		var err error
-		if request, err = d.Value(); err != nil {
-			return nil, err
-		}
+func WithObject(variableOf any, object map[string]any) (any, error) {
+	d, ok := variableOf.(*variable.Deferred)
+	if !ok {
+		return withObject(variableOf, object), nil
 	}
+	value, err := d.Value()
+	if err != nil {
+		return nil, err
+	}
+	changed := withObject(value, object)
+	return variable.DeferPartial(func() (any, error) { return changed, nil }, func(_ any, path []string) error { return d.Unknown(path) }), nil
+}
+
+func withObject(request any, object map[string]any) map[string]any {
 	members, _ := request.(map[string]any)
-	changed := make(map[string]any, len(members))
+	changed := make(map[string]any, len(members)+1)
 	for name, value := range members {
 		changed[name] = value
 	}
 	changed["object"] = object
-	return changed, nil
+	return changed
 }

@@ -303,8 +303,8 @@ func TestWithoutAWorld(t *testing.T) {
 func TestRequest(t *testing.T) {
 	s := subject()
 	s.Operation, s.OldObject, s.Object = "DELETE", s.Object, policy.Content{}
-	if request := rulecontext.Request(s, nil); !reflect.DeepEqual(request["object"], request["oldObject"]) || request["object"] == nil {
-		t.Errorf("the object of a deletion is %v", request["object"])
+	if got, err := ask(t, variable.Context{"request": rulecontext.Request(s, nil)}, "request.object.metadata.name"); got != "web" || err != nil {
+		t.Errorf("the object of a deletion is %v, %v", got, err)
 	}
 	entries := rulecontext.Entries{}
 	data := entries.Context(t.Context(), source())

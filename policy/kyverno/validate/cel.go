@@ -180,14 +180,26 @@ func (p *program) check(q *question, data variable.Context) outcome {
 	if err != nil {
 		return undecided(p.path+".paramRef", err)
 	}
-	found := passed()
-	for _, param := range list {
+	if len(list) == 0 {
+		return passed()
+	}
+	found := make([]outcome, len(list))
+	for i, param := range list {
 		variables[paramsName] = param
-		if found = p.ask(q, data, variables); found.result != policy.Pass {
-			return found
+		found[i] = p.ask(q, data, variables)
+	}
+	return gravest(found)
+}
+
+// gravest returns the outcome that decides: each parameter is a rule of its own, so a
+// condition that leaves one out leaves out no other.
+func gravest(found []outcome) outcome {
+	for _, result := range []policy.Result{policy.Fail, policy.Undecided, policy.Pass} {
+		if i := slices.IndexFunc(found, func(o outcome) bool { return o.result == result }); i >= 0 {
+			return found[i]
 		}
 	}
-	return found
+	return found[0]
 }
 
 func (p *program) ask(q *question, data variable.Context, variables map[string]any) outcome {

@@ -179,21 +179,6 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestAnUpdateOfNothing: without the object as it was nothing is excused.
-func TestAnUpdateOfNothing(t *testing.T) {
-	r, err := compile(t, options(t), "validate: {deny: {}}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want, before := range map[policy.Result]policy.Content{policy.Fail: {}, policy.Skipped: pod(t, two).Object} {
-		s := pod(t, two)
-		s.Operation, s.OldObject = "UPDATE", before
-		if got := ask(t, r, s); got.Result != want {
-			t.Errorf("%q %v, want %q", got.Result, got.Reasons, want)
-		}
-	}
-}
-
 // TestUnknownAction: that it is not known is said where it matters.
 func TestUnknownAction(t *testing.T) {
 	for body, reasons := range map[string]int{"{{request.name}}": 0, "{{request.none}}": 2} {

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/internal/waiting"
@@ -15,6 +16,8 @@ type params struct {
 	apiVersion, kind, namespace, name string
 	labels                            map[string]string
 	selects, deniesNone               bool
+	// confined: the rule is a Policy's, which reads its own namespace alone.
+	confined bool
 }
 
 func compileParams(doc *celDocument, path, namespace string) (*params, error) {
@@ -31,7 +34,7 @@ func compileParams(doc *celDocument, path, namespace string) (*params, error) {
 	case namespace != "" && ref.Namespace != "" && ref.Namespace != namespace:
 		return nil, field.Fail(path+".paramRef.namespace", "a Policy in namespace %s cannot read from namespace %s: use a ClusterPolicy", namespace, ref.Namespace)
 	}
-	p := &params{apiVersion: kind.APIVersion, kind: kind.Kind, namespace: ref.Namespace, name: ref.Name}
+	p := &params{apiVersion: kind.APIVersion, kind: kind.Kind, namespace: ref.Namespace, name: ref.Name, confined: namespace != ""}
 	if ref.Selector != nil {
 		p.labels, p.selects = ref.Selector.MatchLabels, true
 	}
@@ -58,8 +61,8 @@ func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Su
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	ref := cel.ResourceRef{Group: group, Version: version, Resource: resource, Namespace: p.namespace, Name: p.name}
-	if ref.Namespace == "" {
-		ref.Namespace = s.Namespace
+	if ref.Namespace, err = p.place(ctx, resources, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	var list []any
 	if p.selects {
@@ -81,4 +84,33 @@ func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Su
 		return nil, fmt.Errorf("%s: there is none, and the rule wants one (parameterNotFoundAction)", what)
 	}
 	return list, nil
+}
+
+// scopes knows which kinds have objects in namespaces. Resources that do not implement it
+// have no other kinds.
+type scopes interface {
+	Namespaced(ctx context.Context, apiVersion, kind string) (bool, error)
+}
+
+// place returns the namespace of the parameters: the rule's own, or the object's. An object
+// of the cluster has no parameters in namespaces unless the rule names the namespace.
+func (p *params) place(ctx context.Context, resources cel.Resources, s *policy.Subject) (string, error) {
+	namespaced := true
+	if known, ok := resources.(scopes); ok {
+		var err error
+		if namespaced, err = known.Namespaced(ctx, p.apiVersion, p.kind); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case !namespaced && p.confined:
+		return "", errors.New("its objects are in no namespace, and a Policy reads its own namespace alone; use a ClusterPolicy")
+	case !namespaced && p.namespace != "":
+		return "", fmt.Errorf("its objects are in no namespace, and paramRef.namespace is %s", p.namespace)
+	case !namespaced || p.namespace != "":
+		return p.namespace, nil
+	case s.Home() == "":
+		return "", errors.New("the object is in no namespace; set paramRef.namespace")
+	}
+	return s.Home(), nil
 }

@@ -42,7 +42,7 @@ type Rule struct {
 	head    *rule.Head
 	actions action.Actions
 	path    string
-	// strict: what was so before is a violation, too.
+	// strict: an existing violation excuses nothing.
 	strict  bool
 	message *message
 	check   checker
@@ -114,7 +114,8 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Rule{head: head, path: path, strict: v.AllowExistingViolations != nil && !*v.AllowExistingViolations}
+	// In Kyverno expressions of CEL know no existing violations.
+	r := &Rule{head: head, path: path, strict: v.CEL != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations}
 	r.actions, err = options.actionsOf(v, place)
 	errs = append(errs, err)
 	c := compiler{Options: options, rule: doc.Name}
@@ -158,9 +159,6 @@ func (r *Rule) CanEnforce() bool { return r.actions.CanEnforce() }
 // Validate judges the object of a case.
 func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated {
 	found := r.ask(ctx, about)
-	if found.result == policy.Fail && !r.strict && r.failedBefore(ctx, about) {
-		found = answered(rule.Skip("it violated the rule before this change, which does not make it worse (allowExistingViolations)"))
-	}
 	if found.result == "" {
 		return policy.Validated{}
 	}
@@ -171,6 +169,9 @@ func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 		if found.result == policy.Fail || found.result == policy.Undecided {
 			found.reasons = append(found.reasons, rule.ReasonOf(field.Below(r.path, err)))
 		}
+	}
+	if found.result == policy.Fail && err == nil && !act.Admits() && r.failedBefore(ctx, about) {
+		found = answered(rule.Skip("the object violated the rule before this update (allowExistingViolations)"))
 	}
 	return policy.Validated{
 		Result: found.result, Reasons: found.reasons, Action: act,
@@ -204,21 +205,6 @@ func (r *Rule) ask(ctx context.Context, about policy.Case) outcome {
 		return answered(answer)
 	}
 	return r.check.check(&question{ctx: ctx, rule: r, about: about}, data).where(doubt)
-}
-
-// failedBefore reports whether the object violated the rule before an update: as if it
-// were created as it was. What cannot be told is no.
-func (r *Rule) failedBefore(ctx context.Context, about policy.Case) bool {
-	s := about.Subject
-	if s.Operation != "UPDATE" || s.OldObject.IsZero() {
-		return false
-	}
-	before := *s
-	before.Object, before.OldObject, before.Operation = s.OldObject, policy.Content{}, "CREATE"
-	unknown := func([]policy.Extractor) ([]policy.Image, error) {
-		return nil, errors.New("those of the object as it was are not known")
-	}
-	return r.ask(ctx, policy.Case{Subject: &before, Find: unknown, Exempt: about.Exempt}).result == policy.Fail
 }
 
 // deletes reports whether the object of a question is deleted.

@@ -315,7 +315,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestExistingViolations: what was so before is let alone, and nothing else.
+// TestExistingViolations: an existing violation excuses an update, and nothing else does.
 func TestExistingViolations(t *testing.T) {
 	const pattern = "validate: {pattern: {spec: {hostNetwork: false}}}"
 	const bad, good = "{hostNetwork: true}", "{hostNetwork: false}"
@@ -348,6 +348,7 @@ func TestExistingViolations(t *testing.T) {
 		if labelled {
 			before.Object.Map()["metadata"].(map[string]any)["labels"] = map[string]any{"before": "yes"}
 		}
+		before.Object.Map()["metadata"].(map[string]any)["resourceVersion"] = "1"
 		s.Operation, s.OldObject = "UPDATE", before.Object
 		if got := ask(t, r, s); got.Result != c.want {
 			t.Errorf("%s: %q %v, want %q", c.reason, got.Result, got.Reasons, c.want)

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -205,8 +206,7 @@ func Words(reasons []policy.Reason) string {
 	return strings.Join(messages, "; ")
 }
 
-// finder finds the images of an object for rules that are asked beside the gate. One
-// that cannot be read is left out: it is for rules about images to deny it.
+// finder finds the images of an object for rules that are asked beside the gate.
 func finder(object workload.Object) policy.Finder {
 	return func(extractors []policy.Extractor) ([]policy.Image, error) {
 		uses, err := workload.Extract(object)
@@ -222,9 +222,11 @@ func finder(object workload.Object) policy.Finder {
 		}
 		var images []policy.Image
 		for _, use := range uses {
-			if ref, err := image.Parse(use.Image); err == nil {
-				images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
+			ref, err := image.Parse(use.Image)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", use.Pointer, err)
 			}
+			images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
 		}
 		return images, nil
 	}

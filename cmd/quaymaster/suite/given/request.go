@@ -38,8 +38,8 @@ func (v *Values) Request(policy, object string) map[string]any {
 }
 
 // Apply puts what values say of the request into one about an object. Without an
-// operation it is a CREATE; at UPDATE the object was the same before, and at DELETE it
-// is what was.
+// operation it is a CREATE. At UPDATE expressions read the object as the old one where no
+// other is given; at DELETE it is the old one.
 func Apply(request gate.Request, said map[string]any) (gate.Request, error) {
 	s := &request.Subject
 	if operation, ok := said["operation"]; ok && s.Operation == "" {
@@ -50,13 +50,20 @@ func Apply(request gate.Request, said map[string]any) (gate.Request, error) {
 	if s.Operation == "UPDATE" || s.Operation == "DELETE" {
 		old = object
 	}
+	members := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(said)) {
 		value := said[key]
-		if err := apply(s, &object, &old, key, value); err != nil {
+		if err := apply(s, &object, &old, members, key, value); err != nil {
 			return request, fmt.Errorf("request.%s: %w", key, err)
 		}
 	}
+	s.Request = policy.RequestOf(members)
 	request.Object, request.Old = object, old
+	if s.Operation == "UPDATE" && !givesOld(said) {
+		// As in Kyverno's command line expressions read the object as its own old object.
+		// It is judged as new all the same: there was none before.
+		request.Old, s.OldObject = workload.Object{}, policy.AssumedFrom(object)
+	}
 	if s.Operation == "DELETE" {
 		s.Group, s.Version, s.Kind, s.Name = object.Group(), object.Version(), object.Kind(), object.Name()
 		if s.Namespace == "" {
@@ -67,8 +74,17 @@ func Apply(request gate.Request, said map[string]any) (gate.Request, error) {
 	return request, nil
 }
 
+func givesOld(said map[string]any) bool {
+	for key := range said {
+		if key == "oldObject" || strings.HasPrefix(key, "oldObject.") {
+			return true
+		}
+	}
+	return false
+}
+
 // apply puts one value into a request.
-func apply(s *policy.Subject, object, old *workload.Object, key string, value any) error {
+func apply(s *policy.Subject, object, old *workload.Object, members map[string]any, key string, value any) error {
 	path, err := split(key)
 	if err != nil {
 		return err
@@ -81,6 +97,19 @@ func apply(s *policy.Subject, object, old *workload.Object, key string, value an
 			*old = *object
 		}
 		return change(old, path[1:], value)
+	case "dryRun", "options", "uid", "kind", "resource", "requestKind", "requestResource", "requestSubResource":
+		put(members, path, value)
+		return nil
+	case "userInfo":
+		put(members, path, value)
+		info, _ := members["userInfo"].(map[string]any)
+		if name, ok := info["username"]; ok {
+			s.User.Name = fmt.Sprint(name)
+		}
+		if groups, ok := info["groups"]; ok {
+			s.User.Groups = texts(groups)
+		}
+		return nil
 	}
 	switch key {
 	case "operation":
@@ -89,22 +118,10 @@ func apply(s *policy.Subject, object, old *workload.Object, key string, value an
 	case "name": // the object's own is what policies see
 	case "subResource":
 		s.Subresource = fmt.Sprint(value)
-	case "dryRun":
-		s.DryRun = value == true || value == "true"
 	case "roles":
 		s.User.Roles, s.User.RolesKnown = texts(value), true
 	case "clusterRoles":
 		s.User.ClusterRoles, s.User.RolesKnown = texts(value), true
-	case "userInfo.username":
-		s.User.Name = fmt.Sprint(value)
-	case "userInfo.groups":
-		s.User.Groups = texts(value)
-	case "userInfo":
-		said, _ := value.(map[string]any)
-		if name, ok := said["username"]; ok {
-			s.User.Name = fmt.Sprint(name)
-		}
-		s.User.Groups = texts(said["groups"])
 	case "serviceAccountName":
 		namespace, _ := account(s.User.Name)
 		s.User.Name = accountPrefix + namespace + ":" + fmt.Sprint(value)
@@ -112,7 +129,7 @@ func apply(s *policy.Subject, object, old *workload.Object, key string, value an
 		_, name := account(s.User.Name)
 		s.User.Name = accountPrefix + fmt.Sprint(value) + ":" + name
 	default:
-		return fmt.Errorf("a value for it is not supported: it follows from the object, the operation and the user")
+		return fmt.Errorf("an AdmissionRequest has no such member")
 	}
 	return nil
 }

@@ -1,0 +1,54 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// failedBefore reports whether the object violated the rule before an update, as if it had
+// been created as it was: as a plain object of its kind, by a user that no rule names.
+// Kyverno excuses an update then, under Enforce alone. What cannot be told is no.
+func (r *Rule) failedBefore(ctx context.Context, about policy.Case) bool {
+	s := about.Subject
+	if r.strict || !hasBefore(s) {
+		return false
+	}
+	before := *s
+	before.Object, before.OldObject, before.Operation, before.Subresource = s.OldObject, policy.Content{}, "CREATE", ""
+	anonymous := before
+	anonymous.User = policy.User{Name: "system:quaymaster:none", Groups: []string{}, RolesKnown: true}
+	if applies, err := r.head.Applies(&anonymous); err != nil || !applies {
+		return false
+	}
+	unknown := func([]policy.Extractor) ([]policy.Image, error) {
+		return nil, errors.New("the images of the old object are not known")
+	}
+	return r.ask(ctx, policy.Case{Subject: &before, Find: unknown, Exempt: about.Exempt}).result == policy.Fail
+}
+
+// hasBefore reports whether an update brings the state of the object before: of the same
+// kind and name, and another one. The options of a subresource are no such state.
+func hasBefore(s *policy.Subject) bool {
+	if s.Operation != "UPDATE" || s.Object.IsZero() || s.OldObject.IsZero() || s.OldObject.IsAssumed() {
+		return false
+	}
+	now, before := s.Object.Map(), s.OldObject.Map()
+	apiVersion, kind := s.Version, s.Kind
+	if s.Group != "" {
+		apiVersion = s.Group + "/" + s.Version
+	}
+	for _, object := range []map[string]any{now, before} {
+		if object["kind"] != kind || object["apiVersion"] != apiVersion {
+			return false
+		}
+	}
+	return nameOf(now) == nameOf(before) && !reflect.DeepEqual(now, before)
+}
+
+func nameOf(object map[string]any) [2]any {
+	meta, _ := object["metadata"].(map[string]any)
+	return [2]any{meta["namespace"], meta["name"]}
+}
