@@ -49,6 +49,7 @@ type request struct {
 	subresource string
 	user        string
 	dryRun      bool
+	options     object
 	// raw takes the place of now, and of what Mutate made of it.
 	raw string
 	// unmutated skips the mutating door, as when its webhook was down or taken away.
@@ -291,6 +292,6 @@ func (s *scene) review(q request, text []byte) []byte {
 	kind := object{"group": group, "version": version, "kind": about["kind"]}
 	return must(json.Marshal(object{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": object{
 		"uid": "4d1c9a55", "operation": q.operation, "namespace": namespace, "name": metadata["name"], "kind": kind, "subResource": q.subresource,
-		"userInfo": object{"username": q.user, "groups": []any{"system:authenticated"}}, "object": json.RawMessage(text), "oldObject": q.old, "dryRun": q.dryRun,
+		"userInfo": object{"username": q.user, "groups": []any{"system:authenticated"}}, "object": json.RawMessage(text), "oldObject": q.old, "dryRun": q.dryRun, "options": q.options,
 	}}))(s.t)
 }

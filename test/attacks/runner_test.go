@@ -62,7 +62,7 @@ func subjects() []subject {
 		{"Attestations", attestationAttacks()},
 		{"References and indexes", referenceAttacks()},
 		{"Mirrors", mirrorAttacks()},
-		{"Admission", admissionAttacks()},
+		{"Admission", append(admissionAttacks(), objectAttacks()...)},
 		{"Policies", append(policyAttacks(), callAttacks()...)},
 		{"Memory", memoryAttacks()},
 		{"Bounds", boundAttacks()},

@@ -1,0 +1,62 @@
+package attacks
+
+import (
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// about is a ClusterPolicy with one rule about objects.
+func about(rule string) string {
+	return "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: objects}, spec: {validationFailureAction: Enforce, background: false, rules: [{name: object, " + rule + "}]}}"
+}
+
+// ofTeam is a pod of a team.
+func ofTeam(team, image string) object {
+	return with(pod(image), "metadata", object{"labels": object{"team": team}})
+}
+
+func objectAttacks() []attack {
+	row := func(name, what, source string, play func(*scene)) attack {
+		return attack{name, what, source, only(admitting), play}
+	}
+	const pods = "match: {any: [{resources: {kinds: [Pod]}}]}, "
+	const image = "registry.example/app:1"
+	return []attack{
+		row("request-options-behind-a-default", "A rule reads the options of the request, with a default for none. The options that came count, and the pod is denied.", "a request that is rebuilt", func(s *scene) {
+			s.policies(about(pods + "validate: {deny: {conditions: {any: [{key: \"{{ request.options.fieldManager || 'ci' }}\", operator: NotEquals, value: ci}]}}}"))
+			s.admitted(request{now: pod(image), options: object{"fieldManager": "ci"}})
+			s.refused(request{now: pod(image), options: object{"fieldManager": "kubectl-edit"}}, policy.Violated)
+		}),
+		row("roles-behind-a-default", "A rule reads roles that were not looked up, with a default for none. Nobody knows that there are none, and the pod is denied.", "a request that is rebuilt", func(s *scene) {
+			rule := about(pods + "validate: {deny: {conditions: {any: [{key: view, operator: AnyIn, value: '{{ request.FIELD || `[]` }}'}]}}}")
+			s.policies(strings.Replace(rule, "FIELD", "userInfo.groups", 1))
+			s.admitted(pod(image))
+			s.again(ample)
+			s.policies(strings.Replace(rule, "FIELD", "clusterRoles", 1))
+			s.refused(pod(image), policy.PolicyError)
+		}),
+		row("official-image-by-another-spelling", "A rule denies the official images of Docker Hub, and one is named without registry and library/. It is denied by every spelling.", "spellings of Docker Hub", func(s *scene) {
+			s.policies(about(pods + "validate: {foreach: [{list: 'images.containers.*', deny: {conditions: {any: [{key: '{{ element.reference }}', operator: AnyIn, value: ['docker.io/library/*']}]}}}]}"))
+			s.admitted(pod(image))
+			for _, spelling := range []string{"busybox:1", "docker.io/busybox:1", "library/busybox:1", "index.docker.io/library/busybox:1"} {
+				s.refused(pod(spelling), policy.Violated)
+			}
+		}),
+		row("image-that-a-rule-cannot-read", "A rule about objects allows one registry, and an image cannot be read. It is not left out, and the pod is denied.", "images that are left out", func(s *scene) {
+			s.policies(about(pods + "validate: {foreach: [{list: 'images.containers.*', deny: {conditions: {any: [{key: '{{ element.registry }}', operator: NotEquals, value: registry.example}]}}}]}"))
+			s.admitted(pod(image))
+			s.refused(pod(" evil.example/app:1"))
+		}),
+		row("existing-violation-of-a-subresource", "A rule denies debugging containers, and the pod is there before. The excuse for existing violations is about the pod, not about a subresource, and it is denied.", "an excuse that is too wide", func(s *scene) {
+			s.policies(about("match: {any: [{resources: {kinds: [Pod/ephemeralcontainers]}}]}, validate: {deny: {}}"))
+			s.admitted(request{operation: "UPDATE", old: ofTeam("a", image), now: ofTeam("b", image)})
+			s.refused(request{operation: "UPDATE", subresource: "ephemeralcontainers", old: ofTeam("a", image), now: ofTeam("b", image)}, policy.Violated)
+		}),
+		row("existing-violation-of-an-expression", "An object violates an expression of CEL, and an update leaves it so. Expressions know no excuse, and it is denied.", "an excuse that is too wide", func(s *scene) {
+			s.policies(about(pods + "validate: {cel: {expressions: [{expression: \"object.metadata.labels.team in ['a', 'b']\"}]}}"))
+			s.admitted(request{operation: "UPDATE", old: ofTeam("a", image), now: ofTeam("b", image)})
+			s.refused(request{operation: "UPDATE", old: ofTeam("c", image), now: ofTeam("d", image)}, policy.Violated)
+		}),
+	}
+}
