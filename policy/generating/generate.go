@@ -208,6 +208,7 @@ func (m *maker) object(data variable.Context, room *int) (map[string]any, error)
 	if object == nil {
 		return nil, field.Fail(m.path+".data", "want an object")
 	}
+	toTexts(object, m.kind)
 	metadata := map[string]any{}
 	switch written := object["metadata"].(type) {
 	case nil:
