@@ -2,8 +2,6 @@ package constraint
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -15,6 +13,7 @@ import (
 
 var (
 	errNamespaceUnknown = errors.New("the policy selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE")
+	errNotText          = errors.New("the policy selects by labels, and a value in metadata.labels is not text")
 	errObjectUnknown    = errors.New("the policy selects by the object's labels, and the object is not known")
 )
 
@@ -92,10 +91,10 @@ func labelsOf(object policy.Content) (labels.Set, error) {
 		return nil, errors.New("the policy selects by labels, and metadata.labels is not an object")
 	}
 	set := make(labels.Set, len(written))
-	for _, key := range slices.Sorted(maps.Keys(written)) {
-		text, ok := written[key].(string)
+	for key, value := range written {
+		text, ok := value.(string)
 		if !ok {
-			return nil, fmt.Errorf("the policy selects by labels, and metadata.labels[%q] is not text", key)
+			return nil, errNotText
 		}
 		set[key] = text
 	}
