@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -60,7 +61,7 @@ func (f former) at(places []workload.Extractor) map[string]string {
 // leaveUnchanged drops what was planned for images that did not change, and the
 // errors of rules that speak of nothing else: an update of anything else is not
 // held up by them. A rule that also speaks of the object may forbid the update.
-func (p *planned) leaveUnchanged(standard []policy.Image) {
+func (p *planned) leaveUnchanged(ctx context.Context, standard []policy.Image) {
 	if p.former.object.IsZero() {
 		return
 	}
@@ -75,14 +76,14 @@ func (p *planned) leaveUnchanged(standard []policy.Image) {
 	p.plan.Checks = kept
 	for i := range p.plan.Results {
 		result := &p.plan.Results[i]
-		if result.Err != nil && p.isUnchanged(*result, standard) {
+		if result.Err != nil && p.isUnchanged(ctx, *result, standard) {
 			result.Err, result.Skip = nil, fmt.Sprintf("none of its images changed; it could not be asked: %v", result.Err)
 		}
 	}
 }
 
 // isUnchanged reports whether a rule speaks of images, and of none that changed.
-func (p *planned) isUnchanged(result policy.RuleResult, standard []policy.Image) bool {
+func (p *planned) isUnchanged(ctx context.Context, result policy.RuleResult, standard []policy.Image) bool {
 	i := slices.IndexFunc(result.Policy.Rules, func(r policy.Rule) bool { return r.Name() == result.Rule })
 	if i < 0 {
 		return false
@@ -90,12 +91,14 @@ func (p *planned) isUnchanged(result policy.RuleResult, standard []policy.Image)
 	if of, ok := result.Policy.Rules[i].(policy.OfObject); ok && of.SpeaksOfObject() {
 		return false
 	}
-	images := standard
-	if extractors := result.Policy.Rules[i].Extractors(p.subject); len(extractors) > 0 {
-		var err error
-		if images, err = p.find(extractors); err != nil {
-			return false
+	images, err := policy.ImagesOf(ctx, result.Policy.Rules[i], p.subject, func(extractors []policy.Extractor) ([]policy.Image, error) {
+		if len(extractors) == 0 {
+			return standard, nil
 		}
+		return p.find(extractors)
+	})
+	if err != nil {
+		return false
 	}
 	return len(images) > 0 && !slices.ContainsFunc(images, func(i policy.Image) bool { return !i.Unchanged })
 }

@@ -97,7 +97,12 @@ func (h *harbor) gateWith(t testing.TB, p *policy.Policy, options ...gate.Option
 // gateAt makes a gate that asks other registries than the harbor.
 func (h *harbor) gateAt(t testing.TB, registries gate.Registries, p *policy.Policy, options ...gate.Option) *gate.Gate {
 	t.Helper()
-	set := must(policy.NewSet(p))(t)
+	return h.gateOf(t, registries, must(policy.NewSet(p))(t), options...)
+}
+
+// gateOf makes a gate of a set of policies.
+func (h *harbor) gateOf(t testing.TB, registries gate.Registries, set *policy.Set, options ...gate.Option) *gate.Gate {
+	t.Helper()
 	notary := must(notation.New(notation.Options{}))(t)
 	state := gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot, ByFormat: verify.ByFormat{
 		attest.Cosign: cosign.New(h.snapshot), attest.Bundle: bundle.New(h.snapshot), attest.Notation: notary,

@@ -68,7 +68,7 @@ func (p *planned) judge(ctx context.Context) {
 		)
 		for i := range p.plan.Checks {
 			check := &p.plan.Checks[i]
-			if check.Judge != result.Judge || p.slipped(check) || p.spared[check.Image.Pointer] {
+			if check.Judge != result.Judge || p.spared[check.Image.Pointer] {
 				continue
 			}
 			if _, decided := policy.Decided(check); !decided {
@@ -85,7 +85,7 @@ func (p *planned) judge(ctx context.Context) {
 			p.judged = make(map[int]policy.Decision, len(p.plan.Checks))
 		}
 		for n, i := range places {
-			p.judged[i] = p.withDigest(i, judged.Decisions[n], given[n])
+			p.judged[i] = p.judgedOn(i, judged.Decisions[n], given[n])
 		}
 	}
 }
@@ -115,9 +115,9 @@ func (p *planned) given(i int) policy.Given {
 	return t.work.given(check, t.work.pinned)
 }
 
-// withDigest keeps a judge from passing an image whose digest is asked for and not
+// judgedOn keeps a judge from passing an image whose digest is asked for and not
 // known, and says where it was the index that was proved.
-func (p *planned) withDigest(i int, decision policy.Decision, given policy.Given) policy.Decision {
+func (p *planned) judgedOn(i int, decision policy.Decision, given policy.Given) policy.Decision {
 	check, t := &p.plan.Checks[i], p.tasks[i]
 	switch {
 	case decision.Result != policy.Pass:

@@ -213,7 +213,7 @@ func TestATransformedCopyIsProvedAndNotPinned(t *testing.T) {
 	must(0, q.SignBundle(app, byKey(q.key), nil))(t)
 	for made, want := range map[string]gate.Answer{copyTo(q.first, app, "app").Name: gate.Allow, copyTo(q.first, bad, "bad").Name: gate.Deny} {
 		for _, pinning := range []gate.Pinning{gate.PinHere, gate.PinDone} {
-			g := q.mirrored(t, transforming{extracting{digestRule(signedBy(q.key), true, true), "default"}})
+			g := q.mirrored(t, transforming{extracting{digestRule(signedBy(q.key), true, false), "default"}})
 			out := g.Decide(t.Context(), gate.Request{Object: task(t, "image="+made, ""), Pinning: pinning})
 			if out.Answer != want {
 				t.Errorf("%s, pinning %q: %s, want %s: %+v", made, pinning, out.Answer, want, out.Verdicts[0].Reasons)

@@ -162,7 +162,7 @@ func TestOverrides(t *testing.T) {
 		{"a repository is allowed", signed, []string{an("a", "Allow", repositories(host+"/org/bad"))}, gate.PinHere, y.bad.Name, gate.Allow, allowed, true},
 		{"and not pinned where the policy does not pin", unpinned, []string{an("a", "Allow", repositories(host+"/org/bad"))}, gate.PinHere, y.bad.Name, gate.Allow, allowed, false},
 		{"and its tag that is not there", signed, []string{an("a", "Allow", repositories(host+"/org/none"))}, gate.PinHere, host + "/org/none:v1", gate.Allow, allowed, false},
-		{"and its tag that was to be pinned", wantsDigest, []string{an("a", "Allow", repositories(host+"/org/bad"))}, gate.PinDone, y.bad.Name, gate.Allow, allowed, false},
+		{"and its tag that was to be pinned", wantsDigest, []string{an("a", "Allow", repositories(host+"/org/bad"))}, gate.PinDone, y.bad.Name, gate.Allow, allowed, true},
 		{"and not the one beside it", signed, []string{an("a", "Allow", repositories(host+"/org/ba"))}, gate.PinHere, y.bad.Name, gate.Deny, policy.Unsigned, false},
 		{"in the namespace", signed, []string{an("a", "Allow", repositories("*"), `"namespaces": ["def*"]`)}, gate.PinHere, y.bad.Name, gate.Allow, allowed, true},
 		{"and not in others", signed, []string{an("a", "Allow", repositories("*"), `"namespaces": ["team-a"]`)}, gate.PinHere, y.bad.Name, gate.Deny, policy.Unsigned, false},

@@ -70,7 +70,7 @@ func (p *planned) allowBy(v *Verdict, known *overridden) {
 		return
 	}
 	isTag := v.Image.Ref.Digest().IsZero()
-	if !said.ByName && isTag && !p.canPin(v) && p.request.Pinning != PinLater {
+	if !said.ByName && isTag && !p.canPin(v) && (p.pinning() != PinLater || v.wantsNamed()) {
 		return // the tag may stand for something else by the time it is pulled
 	}
 	v.allowance = said
@@ -121,7 +121,8 @@ func (v *Verdict) allowUnasked(unasked []policy.Reason) bool {
 
 // canPin reports whether the tag is replaced by the digest that is known.
 func (p *planned) canPin(v *Verdict) bool {
-	return p.request.Pinning == PinHere && v.Image.Ref.Digest().IsZero() && !v.Pinned.IsZero() && !p.isTransformed(v.Image)
+	here := p.pinning() == PinHere || p.request.Pinning == PinNamed && v.wantsNamed()
+	return here && !v.Image.Ambiguous && v.Image.Ref.Digest().IsZero() && !v.Pinned.IsZero() && !p.isTransformed(v.Image)
 }
 
 // fillIn fills in the digest of an image that only overrides ask about.

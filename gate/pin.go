@@ -5,36 +5,77 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 var errUnfinished = errors.New("the time for the request passed before it was looked at")
 
-// wantsPinned reports whether a check finds a tag where the digest that its policy
-// pins and wants verified should stand by now. What a transformation made of the
-// text cannot be pinned, and is proved again instead.
-func (p *planned) wantsPinned(check *policy.Check) bool {
-	return (p.request.Pinning == PinDone || p.request.Pinning == PinNever) && check.Skip == "" && check.MutateDigest && check.VerifyDigest &&
-		check.Image.Ref.Digest().IsZero() && !p.isTransformed(asWritten(check.Image))
+// pinningOf returns how the image of a check is pinned: in a template, only what a rule
+// asks for that names the template's kind itself.
+func (p *planned) pinningOf(check *policy.Check) Pinning {
+	own := p.request.Pinning
+	switch {
+	case own == PinNamed && check.Named:
+		return PinHere
+	case own == PinLater && check.Named:
+		return PinDone
+	case own == PinKept && check.Named:
+		return PinNever
+	}
+	return p.pinning()
 }
 
-// slipped reports whether a check fails by that without any proof. A policy that
-// admits failures is asked all the same, for its reports to be about signatures,
-// and so is one that admits what could not be looked at: nobody could look, and so
-// pin, a moment ago either.
-func (p *planned) slipped(check *policy.Check) bool {
-	return p.request.Pinning == PinDone && p.wantsPinned(check) && !check.Action.Admits() && (check.Policy == nil || !check.Policy.FailOpen)
+// pinning is how images are pinned of which no rule that names the object's kind says
+// anything.
+func (p *planned) pinning() Pinning {
+	if p.request.Pinning == PinNamed || p.request.Pinning == PinKept {
+		return PinLater
+	}
+	return p.request.Pinning
 }
 
-// missing is the decision on an image that was to be pinned and is not.
-func missing(check *policy.Check) policy.Decision {
-	return policy.Decision{Check: check, Result: policy.Fail, Reasons: []policy.Reason{{
-		Code: policy.MissingDigest, Path: check.Entry,
-		Message: "missing digest for " + check.Image.Ref.Written() + ": the mutating webhook did not run, or another one changed the image afterwards",
-		Hint:    "check that the mutating webhook configuration is there and matches the object, or name the image by digest",
-	}}}
+// withDigest takes back a pass where a tag stands and the policy requires a digest, and
+// adds that to a failure.
+func (p *planned) withDigest(decision policy.Decision, t task) policy.Decision {
+	decision = decision.WithDigest()
+	reason, lacks := p.lacksDigest(decision.Check, t)
+	if !lacks || decision.Result == policy.Undecided && decision.Check.Policy.FailOpen && mayFailOpen(decision) {
+		return decision // where it could not be verified a moment ago, it could not be pinned either
+	}
+	return decision.Lacking(reason)
+}
+
+// lacksDigest returns why a tag stands where the policy pins and verifies digests, and
+// will stand there; false where it is pinned here or later.
+func (p *planned) lacksDigest(check *policy.Check, t task) (policy.Reason, bool) {
+	if check.Skip != "" || !check.MutateDigest || !check.VerifyDigest || !check.Image.Ref.Digest().IsZero() {
+		return policy.Reason{}, false
+	}
+	reason := policy.Reason{Code: policy.MissingDigest, Path: check.Entry, Message: "missing digest for " + check.Image.Ref.Written()}
+	pinning := p.pinningOf(check)
+	switch {
+	case pinning == PinLater:
+		return policy.Reason{}, false
+	case check.Image.Ambiguous:
+		reason.Message += ": the same text stands at several places of the object, and which of them is the image is not known"
+		reason.Hint = "name the image by digest"
+	case p.isTransformed(asWritten(check.Image)):
+		reason.Message += ": the policy makes the reference from another text, which cannot be replaced"
+		reason.Hint = "name the image by digest, or set verifyDigest: false"
+	case pinning == PinNever:
+		reason.Message += ": the policy pins images, and the object cannot be changed here"
+		reason.Hint = "name the image by digest"
+		if t.work != nil && t.work.finished && !t.work.pinned.IsZero() {
+			reason.Hint = "write " + t.work.pinned.Written()
+		}
+	case pinning == PinDone:
+		reason.Message += ": the mutating webhook did not run, or another one changed the image afterwards"
+		reason.Hint = "check that the mutating webhook configuration is there and matches the object, or name the image by digest"
+	default:
+		return policy.Reason{}, false
+	}
+	return reason, true
 }
 
 // isTransformed reports whether the image's reference was made from another text.
@@ -54,18 +95,18 @@ func (p *planned) useOf(found policy.Image) (workload.Use, bool) {
 
 // pin fills in the patch of an object that is allowed as a whole.
 func (p *planned) pin(out *Outcome) {
-	if p.request.Pinning != PinHere || out.Answer != Allow {
+	if p.request.Pinning != PinHere && p.request.Pinning != PinNamed || out.Answer != Allow {
 		return
 	}
 	for i := range out.Verdicts {
 		v := &out.Verdicts[i]
-		text := v.text()
-		if text == "" {
+		text := v.text(p.request.Pinning == PinHere)
+		if text == "" || !p.pinsHere(v) {
 			continue
 		}
 		use, ok := p.useOf(v.Image)
-		err := fmt.Errorf("nobody knows what stands at %s", v.Image.Pointer)
-		if ok {
+		err := fmt.Errorf("which text of the object is the image at %s is not known", v.Image.Pointer)
+		if ok && !v.Image.Ambiguous {
 			var operations []workload.Operation
 			if operations, err = workload.Pin(use, text); err == nil {
 				out.Patch = append(out.Patch, operations...)
@@ -78,25 +119,29 @@ func (p *planned) pin(out *Outcome) {
 	}
 }
 
+// pinsHere reports whether the reference of an image is replaced in the object.
+func (p *planned) pinsHere(v *Verdict) bool {
+	return p.request.Pinning == PinHere || p.request.Pinning == PinNamed && v.wantsNamed()
+}
+
+// wantsNamed reports whether a rule that names the object's kind itself wants the image
+// pinned.
+func (v *Verdict) wantsNamed() bool {
+	return slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool {
+		return d.Check.Named && d.Check.MutateDigest && d.Check.Skip == ""
+	})
+}
+
 // text is what should stand in the object instead of what was written; "" keeps
-// that.
-func (v *Verdict) text() string {
+// that. Templates are not redirected.
+func (v *Verdict) text(redirects bool) string {
 	switch {
-	case v.Redirect != nil && !v.Redirect.Target.IsZero():
+	case redirects && v.Redirect != nil && !v.Redirect.Target.IsZero():
 		return v.Redirect.Target.String()
 	case v.Pin && !v.Pinned.IsZero() && v.Image.Ref.Digest().IsZero():
 		return v.Pinned.Written()
 	}
 	return ""
-}
-
-// unpinned is the decision on a proved image that nobody can pin.
-func unpinned(check *policy.Check, pinned image.Pinned) policy.Decision {
-	return policy.Decision{Check: check, Result: policy.Fail, Reasons: []policy.Reason{{
-		Code: policy.MissingDigest, Path: check.Entry,
-		Message: "missing digest for " + check.Image.Ref.Written() + ": the policy wants it pinned, and nobody can change the object here",
-		Hint:    "write " + pinned.Written(),
-	}}}
 }
 
 // notPinned adds to an image that was proved by its tag that the runtime resolves
@@ -105,7 +150,7 @@ func (p *planned) notPinned(v *Verdict) {
 	if v.Answer != Allow || v.Pinned.IsZero() || !v.Image.Ref.Digest().IsZero() || v.Redirect != nil && !v.Redirect.Target.IsZero() {
 		return
 	}
-	pins := v.Pin && p.request.Pinning != PinDone && p.request.Pinning != PinNever && !p.isTransformed(v.Image)
+	pins := v.Pin && !v.Image.Ambiguous && !p.isTransformed(v.Image) && !p.leavesTag(v)
 	proves := slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool {
 		return d.Result == policy.Pass && d.Check.NeedsProof()
 	})
@@ -115,6 +160,15 @@ func (p *planned) notPinned(v *Verdict) {
 			Hint: "name the image by digest, or let the policy pin it (mutateDigest)",
 		})
 	}
+}
+
+// leavesTag reports whether nobody pins what the checks of an image want pinned, here
+// or later.
+func (p *planned) leavesTag(v *Verdict) bool {
+	leaves := func(pinning Pinning) bool { return pinning == PinDone || pinning == PinNever }
+	return leaves(p.pinning()) || slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool {
+		return d.Result == policy.Pass && d.Check.MutateDigest && leaves(p.pinningOf(d.Check))
+	})
 }
 
 // disagree takes back an allowance that was given for two digests at once.

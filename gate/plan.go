@@ -87,14 +87,14 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 			}
 		}
 	}
-	p.leaveUnchanged(standard)
+	p.leaveUnchanged(ctx, standard)
 	defer waiting.Begin(ctx)() // for credentials
 	p.tasks = make([]task, len(p.plan.Checks))
 	who := identityKey(p.identity)
 	for i := range p.plan.Checks {
 		check := &p.plan.Checks[i]
 		p.remember(asWritten(check.Image))
-		if check.NeedsDigest() && !p.slipped(check) {
+		if check.NeedsDigest() {
 			p.tasks[i] = j.work(ctx, check, p.wayOf(check.Image), p.identity, who)
 		}
 	}
@@ -142,10 +142,17 @@ func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
 		return nil, unreadable{err}
 	}
 	old := p.former.at(places)
+	exact := make(map[string]policy.Extractor, len(extractors))
+	for _, e := range extractors {
+		if e.Ambiguous || e.Fresh {
+			exact[e.Path] = e
+		}
+	}
 	var images []policy.Image
 	for _, use := range uses {
 		text, stood := old[use.Pointer]
-		found, err := p.imageOf(use, stood && text == use.Text)
+		found, err := p.imageOf(use, stood && text == use.Text && !exact[use.Pointer].Fresh)
+		found.Ambiguous = exact[use.Pointer].Ambiguous
 		if err != nil && !found.Unchanged {
 			return nil, unreadable{fmt.Errorf("%s: %w", use.Pointer, err)}
 		}
@@ -244,6 +251,7 @@ func (p *planned) conclude(i int) Verdict {
 // verdict collects the decisions about one image.
 func (p *planned) verdict(found policy.Image) Verdict {
 	v := Verdict{Image: found, Cost: Cost{RateLimitRemaining: -1}}
+	var tasks []task          // of the decisions
 	var stale time.Time       // when the oldest was proved that is used
 	var differs *policy.Check // whose credentials see another digest
 	firm := false             // the digest is that of a check which enforces
@@ -254,6 +262,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 			continue
 		}
 		v.Decisions = append(v.Decisions, p.decide(i))
+		tasks = append(tasks, p.tasks[i])
 		w := p.tasks[i].work
 		if w == nil || !w.finished {
 			continue
@@ -270,6 +279,9 @@ func (p *planned) verdict(found policy.Image) Verdict {
 		}
 	}
 	policy.Require(v.Decisions)
+	for i := range v.Decisions {
+		v.Decisions[i] = p.withDigest(v.Decisions[i], tasks[i])
+	}
 	p.resolved(&v)
 	settle(&v)
 	p.overrule(&v)
@@ -293,10 +305,8 @@ func (p *planned) decide(i int) policy.Decision {
 		return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{reason}}
 	}
 	switch {
-	case p.slipped(check):
-		return missing(check)
 	case check.Judge != nil:
-		return p.pinnedAs(check, t, p.judgedAs(i))
+		return p.pinsLast(check, t, p.judgedAs(i))
 	case t.err != nil:
 		return undecided(errorReason(t.err, check.Entry))
 	case t.work == nil:
@@ -304,19 +314,7 @@ func (p *planned) decide(i int) policy.Decision {
 	case !t.work.finished:
 		return undecided(policy.LookReason(t.work.unfinished(), check.Entry))
 	}
-	return p.pinnedAs(check, t, t.work.decide(t.at))
-}
-
-// pinnedAs takes back a pass where a tag stands that should have been pinned.
-func (p *planned) pinnedAs(check *policy.Check, t task, decision policy.Decision) policy.Decision {
-	decision = p.pinsLast(check, t, decision)
-	if decision.Result != policy.Pass || !p.wantsPinned(check) {
-		return decision
-	}
-	if p.request.Pinning == PinNever && t.work != nil {
-		return unpinned(check, t.work.pinned)
-	}
-	return missing(check)
+	return p.pinsLast(check, t, t.work.decide(t.at))
 }
 
 // cost sums what the object's references cost, each once.

@@ -10,7 +10,7 @@ import (
 
 // lookForSecrets finds out which pull secrets the pod can be given.
 func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
-	if secrets == nil || p.request.Pinning != PinHere || p.request.Anonymous {
+	if secrets == nil || p.pinning() != PinHere || p.request.Anonymous {
 		return // whose pod it will be is not known, nor what is there a stranger's to know
 	}
 	known := map[string]*policy.Reason{}

@@ -18,7 +18,7 @@ import (
 // (a template, an object that nobody can change) is told what a pod would meet
 // where the mapping denies.
 func (p *planned) redirects(route *mirror.Route) bool {
-	switch p.request.Pinning {
+	switch p.pinning() {
 	case PinHere:
 		return true
 	case PinDone:
@@ -30,7 +30,7 @@ func (p *planned) redirects(route *mirror.Route) bool {
 // asks reports whether targets are asked anything: for the choice, or for the
 // digest that a pod would be judged by.
 func (p *planned) asks(route *mirror.Route) bool {
-	return p.redirects(route) || p.request.Pinning == PinLater && route.Resolve == mirror.Target
+	return p.redirects(route) || p.pinning() == PinLater && route.Resolve == mirror.Target
 }
 
 // planMirrors notes which targets are to be asked.
@@ -168,11 +168,11 @@ func (p *planned) seekTarget(i int) *pending {
 	v.Redirect = &Redirect{Mirror: route.Mirror}
 	unasked := w.asking == nil || route.When == mirror.Verified && !v.asksProof()
 	switch {
-	case p.request.Pinning == PinDone:
+	case p.pinning() == PinDone:
 		v.Redirect.Why = "the object is redirected before it comes here"
 	case !p.redirects(route):
 		v.Redirect.Why = "only pods are redirected, when they come"
-		if p.request.Pinning == PinNever {
+		if p.pinning() == PinNever {
 			v.Redirect.Why = "nobody can change the object here"
 		}
 	case p.isTransformed(v.Image):
@@ -262,11 +262,11 @@ func (p *planned) stay(v *Verdict, route *mirror.Route, silent bool) {
 			v.Warnings = append(v.Warnings, said)
 		}
 		return
-	case p.request.Pinning == PinLater && p.isTransformed(v.Image):
+	case p.pinning() == PinLater && p.isTransformed(v.Image):
 		return // its pods are asked about when they come
 	}
 	said.Code, said.Message = policy.NoMirror, "no mirror qualifies, and the mapping does not leave it at "+v.Image.Ref.Registry()+": "+v.Redirect.words()
-	if p.request.Pinning == PinDone {
+	if p.pinning() == PinDone {
 		said.Message = "it was not redirected: the mutating webhook did not run, or another one changed the image afterwards"
 		said.Hint = "check that the mutating webhook configuration is there and matches the object"
 	}
@@ -308,7 +308,7 @@ func (p *planned) redirected(one *pending) {
 		p.stay(v, route, r.isSilent())
 		return
 	}
-	if p.request.Pinning == PinNever {
+	if p.pinning() == PinNever {
 		v.Answer, v.Pin = Deny, false
 		v.Reasons = []policy.Reason{{
 			Code: policy.NoMirror, Path: route.Mirror, Message: "the mapping does not leave it at " + v.Image.Ref.Registry() + ", and nobody can change the object here",

@@ -16,8 +16,16 @@ type Pinning string
 const (
 	// PinHere: the caller applies Outcome.Patch, or tells what it would be.
 	PinHere Pinning = ""
-	// PinLater: the object is a template, and the pods made from it are pinned.
+	// PinNamed: the object is a template, and the pods made from it are pinned. What a
+	// rule that names the object's kind itself pins (policy.Check.Named) is pinned here.
+	PinNamed Pinning = "named"
+	// PinLater: the object is a template, and the pods made from it are pinned. Of what a
+	// rule that names the object's kind itself pins, it is as PinDone.
 	PinLater Pinning = "later"
+	// PinKept: the object is a template that nobody may change, and the pods made from it
+	// are pinned. Of what a rule that names the object's kind itself pins, it is as
+	// PinNever.
+	PinKept Pinning = "kept"
 	// PinDone: the object was pinned before, so that a tag without digest, where a
 	// policy pins and verifies digests, has slipped past.
 	PinDone Pinning = "done"

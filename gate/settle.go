@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,6 +14,7 @@ import (
 // place where could-not-look becomes a yes or a no.
 func settle(v *Verdict) {
 	v.Answer = Allow
+	var certain, open []policy.Reason
 	for _, decision := range v.Decisions {
 		switch decision.Result {
 		case policy.Pass, policy.Skipped:
@@ -22,23 +24,21 @@ func settle(v *Verdict) {
 				v.Warnings = append(v.Warnings, decision.Reasons...)
 				continue
 			}
-			if v.Answer != Deny {
-				v.Reasons = append(decision.Reasons, v.Reasons...) // a certain no stands first
-			} else {
-				v.Reasons = append(v.Reasons, decision.Reasons...)
-			}
+			certain = append(certain, decision.Reasons...)
 			v.Answer = Deny
 		default: // undecided, or a word that nobody knows
 			if decision.Check.Action.Admits() || decision.Check.Policy.FailOpen && mayFailOpen(decision) {
 				v.Warnings = append(v.Warnings, decision.Reasons...)
 				continue
 			}
-			v.Reasons = append(v.Reasons, decision.Reasons...)
+			open = append(open, decision.Reasons...)
 			if v.Answer == Allow {
 				v.Answer = Unable
 			}
 		}
 	}
+	slices.SortStableFunc(certain, func(a, b policy.Reason) int { return cmp.Compare(a.Code.Gravity(), b.Code.Gravity()) })
+	v.Reasons = slices.Concat(certain, open)
 	if v.Answer == Allow {
 		v.Reasons = agreeing(v)
 	}
@@ -123,10 +123,12 @@ func settleRules(o *Outcome) {
 		if v.Answer == Allow {
 			v.Pin, v.Reasons = false, nil
 		}
-		if v.Answer == Deny {
-			continue // its own reasons are enough
+		if answer == Deny { // the author's own words about the object come first
+			v.Reasons = slices.Concat(against, v.Reasons)
+		} else {
+			v.Reasons = slices.Concat(v.Reasons, against)
 		}
-		v.Answer, v.Reasons = worse(v.Answer, answer), append(v.Reasons, against...)
+		v.Answer = worse(v.Answer, answer)
 	}
 }
 

@@ -149,7 +149,8 @@ func (p *planned) pinsLast(check *policy.Check, t task, decision policy.Decision
 		return decision
 	}
 	written := asWritten(check.Image)
-	if p.request.Pinning == PinHere && !p.isTransformed(written) || p.request.Pinning == PinLater && !p.subject.Bare {
+	pinning := p.pinningOf(check)
+	if pinning == PinHere && !written.Ambiguous && !p.isTransformed(written) || pinning == PinLater && !p.subject.Bare {
 		return decision
 	}
 	reason := policy.LookReason(&image.Error{Kind: image.Unavailable, Op: "resolve", On: written.Ref.String(), Err: errLast}, check.Entry)

@@ -83,6 +83,9 @@ type Check struct {
 	MutateDigest bool
 	// VerifyDigest refuses an image that ends up without a digest.
 	VerifyDigest bool
+	// Named: the rule names the object's kind itself, so that the image is pinned in the
+	// object: no pod that follows is sure to be verified. Filled in by Set.Plan.
+	Named bool
 	// Required refuses an image of which nothing was proved.
 	Required  bool
 	Platforms Platforms

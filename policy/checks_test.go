@@ -34,6 +34,9 @@ func TestDecideBeforeProof(t *testing.T) {
 		{"a judge that was not asked says nothing", check(), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Undecided, policy.Internal},
 		{"nor for what was proved", check(set(1, "a")), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Undecided, policy.Internal},
 		{"a tag where only a digest will do", check(), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.MissingDigest},
+		{"and nobody signed", check(set(1, "b")), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.Unsigned},
+		{"and it is signed", check(set(1, "a")), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.MissingDigest},
+		{"and it is left alone", check(), func(c *policy.Check) { c.VerifyDigest, c.Skip = true, "left alone" }, policy.Skipped, policy.SkippedByPolicy},
 		{"a digest", check(), func(c *policy.Check) { c.VerifyDigest, c.Image.Ref = true, digest }, policy.Pass, policy.DigestPinned},
 		{"a tag that becomes one", check(), func(c *policy.Check) { c.VerifyDigest, c.MutateDigest = true, true }, policy.Pass, policy.DigestPinned},
 		{"a proof is required, and nobody could give one", check(), func(c *policy.Check) { c.Required = true }, policy.Fail, policy.PolicyError},
@@ -47,7 +50,7 @@ func TestDecideBeforeProof(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			c.change(c.check)
-			got := policy.Decide(c.check, signed.answers)
+			got := policy.Decide(c.check, signed.answers).WithDigest()
 			if got.Result != c.want || len(got.Reasons) == 0 || got.Reasons[0].Code != c.code {
 				t.Errorf("%s %+v, want %s with %s first", got.Result, got.Reasons, c.want, c.code)
 			}

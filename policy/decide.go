@@ -31,27 +31,55 @@ type Decision struct {
 	Facts []verify.Fact
 }
 
-// Decided returns the decision about a check that needs no answers: it is left
-// alone, or names an image by tag where only digests will do.
+// Lacking returns the decision with the reason why a digest that the policy requires is
+// missing, which denies whatever else is found. What the image itself lacks is the graver
+// reason and stays first; what could not be verified follows.
+func (d Decision) Lacking(digest Reason) Decision {
+	switch {
+	case d.Result == Skipped:
+		return d
+	case d.Result == Fail:
+		d.Reasons = slices.Concat(d.Reasons, []Reason{digest})
+	case d.Result == Pass:
+		d.Reasons = []Reason{digest}
+	case d.Check.Unsure != nil: // nor is it certain that the policy requires a digest
+		d.Reasons = slices.Concat(d.Reasons, []Reason{digest})
+		return d
+	default:
+		d.Reasons = slices.Concat([]Reason{digest}, d.Reasons)
+	}
+	d.Result, d.Facts = Fail, nil
+	return d.unsure()
+}
+
+// WithDigest takes back a pass of an image that is named by tag, where the policy requires
+// a digest and does not pin, and adds that to a failure.
+func (d Decision) WithDigest() Decision {
+	c := d.Check
+	if c.MutateDigest || !c.VerifyDigest || !c.Image.Ref.Digest().IsZero() {
+		return d
+	}
+	return d.Lacking(Reason{
+		Code: MissingDigest, Path: c.Entry,
+		Message: "missing digest for " + c.Image.Ref.Written(),
+		Hint:    "name the image by digest, or let the policy pin it (mutateDigest)",
+	})
+}
+
+// Decided returns the decision about a check that needs no answers: it is left alone.
 func Decided(check *Check) (Decision, bool) {
 	switch {
 	case check.Exception != nil:
 		return Decision{Check: check, Result: Skipped, Reasons: []Reason{{Code: Excepted, Path: check.Entry, Message: check.Skip}}}, true
 	case check.Skip != "":
 		return Decision{Check: check, Result: Skipped, Reasons: []Reason{{Code: SkippedByPolicy, Path: check.Entry, Message: check.Skip}}}, true
-	case check.VerifyDigest && !check.MutateDigest && check.Image.Ref.Digest().IsZero():
-		return Decision{Check: check, Result: Fail, Reasons: []Reason{{
-			Code: MissingDigest, Path: check.Entry,
-			Message: "missing digest for " + check.Image.Ref.Written(),
-			Hint:    "name the image by digest, or let the policy pin it (mutateDigest)",
-		}}}.unsure(), true
 	}
 	return Decision{}, false
 }
 
 // Decide judges a check by the answers to its questions. A check that is
 // skipped or asks for no proof needs no answers. One with a Judge is undecided:
-// its judge is to be asked.
+// its judge is to be asked. Whether a digest is missing, Decision.WithDigest finds out.
 func Decide(check *Check, answers Answers) Decision { return decide(check, answers).unsure() }
 
 // unsure makes a failure indeterminate where the rule may not apply.

@@ -93,7 +93,7 @@ func TestDecideRequirements(t *testing.T) {
 		{"a tag that will be pinned", &policy.Check{VerifyDigest: true, MutateDigest: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Pass, policy.DigestPinned},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			got := policy.Decide(c.check, c.world.answers)
+			got := policy.Decide(c.check, c.world.answers).WithDigest()
 			if got.Result != c.want {
 				t.Fatalf("result %s, want %s: %+v", got.Result, c.want, got.Reasons)
 			}

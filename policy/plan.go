@@ -80,7 +80,7 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 	if subject.Document && !OnlyDocuments(m.rule) {
 		return skipped("it is about Kubernetes objects")
 	}
-	images, unreadable := find(m.rule.Extractors(subject))
+	images, unreadable := ImagesOf(ctx, m.rule, subject, find)
 	failed := func(err error) ([]Check, []RuleResult) {
 		if e := s.excepted(ctx, m.policy, m.rule.Name(), subject, images); e != nil {
 			return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: e.words(), Exception: e}}
@@ -109,16 +109,30 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 	default:
 		return skipped(unchanged)
 	}
+	named := !isPod(subject) && PinsNamed(m.rule)
 	for i := range checks {
 		check := &checks[i]
 		check.Policy, check.Rule = m.policy, m.rule.Name()
 		check.Action = m.policy.action(check.Action)
+		check.Named = named
 		if err := check.Validate(); err != nil {
 			return failed(err)
 		}
 	}
 	s.except(ctx, checks, subject)
 	return checks, s.ruled(ctx, m, subject, images, judges)
+}
+
+// ImagesOf returns the images that a rule finds in a subject.
+func ImagesOf(ctx context.Context, rule Rule, subject *Subject, find Finder) ([]Image, error) {
+	extractors := rule.Extractors(subject)
+	if of, ok := rule.(Locating); ok && len(extractors) > 0 {
+		var err error
+		if extractors, err = of.Locate(ctx, subject); err != nil || len(extractors) == 0 {
+			return nil, err
+		}
+	}
+	return find(extractors)
 }
 
 // ruled returns a result for each judge of a rule, unless an exception leaves the

@@ -70,6 +70,9 @@ type Policy struct {
 	Broken error
 	// Unserved are resources that it names and that are not there.
 	Unserved []Unserved
+	// Warnings are what its author should know of a policy that is active, a sentence each:
+	// shown when it is written, in its condition, in the log and on the command line.
+	Warnings []string
 }
 
 // IsEmpty reports whether the policy has no rule that this product knows.
@@ -150,6 +153,20 @@ type Extractor struct {
 	Key string
 	// Transform makes a reference of the value; nil leaves it.
 	Transform func(string) (string, error)
+	// Ambiguous: the same text stands elsewhere, too, and which of them is the image is
+	// not known, so that it is not replaced.
+	Ambiguous bool
+	// Fresh: the value was no image of the rule before the update, whatever stood there.
+	Fresh bool
+}
+
+// Locating is a Rule whose expressions decide which of the values at its extractors are
+// images.
+type Locating interface {
+	Rule
+	// Locate returns extractors of the images alone, each of one place. None means that
+	// the object has no image for the rule. An error means that nobody knows.
+	Locate(ctx context.Context, subject *Subject) ([]Extractor, error)
 }
 
 // RulePlan is what one rule asks of one subject.
@@ -175,6 +192,7 @@ type Set struct {
 	// policies alone.
 	hash, rulesHash, policiesHash string
 	index                         *index
+	pinning                       []*Policy // with a rule that PinsNamed
 	mutations                     objectIndex[Mutation]
 	validations                   objectIndex[Validation]
 	generations                   objectIndex[Generation]
@@ -206,6 +224,9 @@ func NewSet(policies ...*Policy) (*Set, error) {
 	hash := hex.EncodeToString(h.Sum(nil))
 	set := &Set{policies: sorted, hash: hash, rulesHash: hash, policiesHash: hash, index: newIndex(sorted)}
 	for _, p := range sorted {
+		if slices.ContainsFunc(p.Rules, PinsNamed) {
+			set.pinning = append(set.pinning, p)
+		}
 		set.mutations.add(p, p.Mutations)
 		set.validations.add(p, p.Validations)
 		set.generations.add(p, p.Generations)

@@ -49,6 +49,21 @@ const (
 	Malformed       Code = "malformed-reference"  // the reference cannot be read
 )
 
+// Gravity orders the reasons of a denial, the gravest first: what the image or the object
+// lacks, that the policy requires a verification which no policy has, that the digest is
+// missing, and what could not be verified.
+func (c Code) Gravity() int {
+	switch c {
+	case Unverified:
+		return 1
+	case MissingDigest:
+		return 2
+	case ImageNotFound, AccessRefused, Unavailable, TooMuch, Contradiction, PolicyError, CannotProve, TimedOut, Internal:
+		return 3
+	}
+	return 0
+}
+
 // Reason is one thing that speaks for or against an image, for a person.
 type Reason struct {
 	Code Code `json:"code"`

@@ -94,6 +94,9 @@ type Image struct {
 	// Copy is what stands in the object where Ref is a source's name and Copy lies
 	// inside a mirror that serves it; zero where Ref itself stands there.
 	Copy image.Ref
+	// Ambiguous: the same text stands at other places of the object, and which of them is
+	// the image is not known, so that it cannot be pinned.
+	Ambiguous bool
 	// Unchanged: the object ran the very same text before this update, so nothing
 	// is asked about it.
 	Unchanged bool

@@ -336,7 +336,7 @@ func isNamespace(kind Kind) bool { return kind.Group == "" && kind.Kind == "Name
 // request asks about an object as if it came now. Nobody asks for it, nothing of it is
 // changed, and a tag that would be pinned on its way in is held against nobody.
 func (r *round) request(ctx context.Context, kind Kind, object workload.Object) gate.Request {
-	request := gate.Request{Object: object, Stage: gate.StageValidate, Pinning: gate.PinLater}
+	request := gate.Request{Object: object, Stage: gate.StageValidate, Pinning: gate.PinNamed}
 	if kind.Group == "" && kind.Kind == "Pod" && annotation(object, mirrorAnnotation) == "" {
 		request.Pinning = gate.PinHere
 	}

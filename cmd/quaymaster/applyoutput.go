@@ -75,6 +75,15 @@ type (
 		Exception string   `json:"exception,omitempty"`
 		Changed   bool     `json:"changed,omitempty"`
 		Generates []string `json:"generates,omitempty"`
+		// Images are those that a rule about images found.
+		Images []applyImage `json:"images,omitempty"`
+	}
+	applyImage struct {
+		Image     string          `json:"image"`
+		Container string          `json:"container"`
+		Path      string          `json:"path"`
+		Result    string          `json:"result"`
+		Reasons   []policy.Reason `json:"reasons"`
 	}
 )
 
@@ -145,6 +154,9 @@ func (f *applyOutput) rule(policies []bench.Policy, s *bench.Said) applyRule {
 	}
 	if s.Exception != nil {
 		rule.Exception = s.Exception.ID()
+	}
+	for _, found := range s.Images {
+		rule.Images = append(rule.Images, applyImage(found))
 	}
 	for _, content := range s.Made {
 		rule.Generates = append(rule.Generates, nameOf(content))

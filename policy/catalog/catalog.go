@@ -79,7 +79,7 @@ type Entry struct {
 	Key, Source string
 	State       State
 	// Why says it for a state other than Ours, and of one of ours which resources that it
-	// names are not there; of a broken document it is Err's text.
+	// names are not there, and its warnings; of a broken document it is Err's text.
 	Why string
 	Err error
 	// Policy is set for a policy that is ours or broken, Override for an override that
@@ -119,6 +119,9 @@ type Options struct {
 	// images and not policies, nor about a TrustRoot, which asks for nothing by
 	// itself.
 	Selects func(labels map[string]string) bool
+	// Notes returns what the settings here make of an active policy, a sentence each, as
+	// Policy.Warnings are; nil means nothing.
+	Notes func(*policy.Policy) []string
 	// TrustRoots is told what the TrustRoots among the documents trust, before the
 	// policies that name them become active; nil means that a TrustRoot is no
 	// document.
@@ -243,6 +246,29 @@ func (c *Catalog) Check(text []byte) error {
 	return errors.Join(errs...)
 }
 
+// noted adds what the author of an active policy should know.
+func (c *Catalog) noted(entry Entry) Entry {
+	if warnings := c.warningsOf(entry); len(warnings) > 0 {
+		entry.Why = strings.TrimPrefix(entry.Why+"; "+strings.Join(warnings, "; "), "; ")
+	}
+	return entry
+}
+
+func (c *Catalog) warningsOf(entry Entry) []string {
+	if entry.State != Ours || entry.Policy == nil {
+		return nil
+	}
+	if c.options.Notes == nil {
+		return entry.Policy.Warnings
+	}
+	return slices.Concat(entry.Policy.Warnings, c.options.Notes(entry.Policy))
+}
+
+// Warnings returns what the author of a document that is ours is warned of.
+func (c *Catalog) Warnings(text []byte) []string {
+	return c.warningsOf(c.compile(Document{Text: text, Source: "the request"}))
+}
+
 // Compile says what would become of a document, which is not kept.
 func (c *Catalog) Compile(d Document) Entry { return c.compile(d) }
 
@@ -293,7 +319,7 @@ func (c *Catalog) compile(d Document) Entry {
 	}
 	for _, dialect := range c.options.Dialects {
 		if dialect.Recognises(h.APIVersion, h.Kind) {
-			return compilePolicy(entry, dialect, d)
+			return c.noted(compilePolicy(entry, dialect, d))
 		}
 	}
 	for _, exceptions := range c.options.Exceptions {

@@ -71,7 +71,7 @@ func TestManyImages(t *testing.T) {
 	}
 	steps := edit(with("images.steps.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), "spec:\n", "spec:\n  images: [{name: steps, expression: object.spec.steps}]\n")
 	asks := object{images: []string{good}, spec: map[string]any{"steps": slices.Repeat([]string{good}, 20_000)}}
-	expect(t, h.decide(t, asks.request(t), steps), "elsewhere", gate.Unable, "more than 500")
+	expect(t, h.decide(t, asks.request(t), steps), "elsewhere", gate.Unable, "more than 200")
 }
 
 // TestGlobs that are large are refused at once.

@@ -1,10 +1,20 @@
 package imagevalidating
 
 import (
+	"slices"
+
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
+
+// createsPods reports whether a constraint about pods means their creation.
+func createsPods(match *admission.MatchResources) bool {
+	return slices.ContainsFunc(match.ResourceRules[0].Operations, func(o admission.OperationType) bool {
+		return o == admission.Create || o == admission.OperationAll
+	})
+}
 
 // followers returns the rules that follow from one about pods.
 func (b *builder) followers(r *rule) ([]*rule, error) {
@@ -24,6 +34,7 @@ func (b *builder) followers(r *rule) ([]*rule, error) {
 	for _, f := range list {
 		follower := *r
 		follower.name, follower.match, follower.template = f.Name, f.Match, f.Template
+		follower.named = !createsPods(match)
 		rules = append(rules, &follower)
 	}
 	return rules, nil

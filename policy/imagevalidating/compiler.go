@@ -1,6 +1,7 @@
 package imagevalidating
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ type Options struct {
 	Resources     cel.Resources
 	HTTP          cel.HTTP
 	GlobalContext cel.GlobalContext
+	// Images answers what images are that the gate does not look at: those that
+	// spec.matchImageReferences leave out, and those of no object.
+	Images Images
 	// Kinds knows the kinds of the cluster beside Kubernetes' own; nil means that a
 	// policy which names others is refused; of constraint.Later it is not, and speaks of
 	// none of them.
@@ -39,6 +43,12 @@ type Options struct {
 	// Now is the clock of time.now, and Random the source of random.
 	Now    func() time.Time
 	Random io.Reader
+}
+
+// Images asks registries about images.
+type Images interface {
+	// ImageData returns what image.GetMetadata yields.
+	ImageData(ctx context.Context, reference string, credentials policy.Credentials) (map[string]any, error)
 }
 
 // Compiler compiles policies and exceptions. It is immutable and safe for concurrent
@@ -113,6 +123,7 @@ func (b *builder) build() error {
 		name: b.out.Name, program: program, action: action, compiler: b.Compiler, namespace: b.out.Namespace, json: b.json,
 		quiet: !b.spec.AdmissionEnabled(), mutate: isTrue(b.spec.ValidationConfigurations.MutateDigest),
 		verify: isTrue(b.spec.ValidationConfigurations.VerifyDigest), required: isTrue(b.spec.ValidationConfigurations.Required),
+		named: true,
 	}
 	if r.references, err = b.compileReferences(b.spec.MatchImageReferences, "spec.matchImageReferences"); err != nil {
 		return err
@@ -129,6 +140,7 @@ func (b *builder) build() error {
 	if r.credentials, err = b.credentials(); err != nil {
 		return err
 	}
+	b.out.Warnings = append(b.out.Warnings, r.warnings()...)
 	followers, err := b.followers(r)
 	if err != nil {
 		return err

@@ -1,12 +1,49 @@
 package imagevalidating
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
+
+// otherData is what an image says of itself that the gate does not look at.
+type otherData struct {
+	data map[string]any
+	err  error
+}
+
+// otherData asks for an image that spec.matchImageReferences leave out, or of no object,
+// once for all evaluations. Its registry is asked with the policy's credentials.
+func (h *hearing) otherData(ctx context.Context, text string) (map[string]any, error) {
+	if known, ok := h.others[text]; ok {
+		return known.data, known.err
+	}
+	var found otherData
+	switch images := h.rule.compiler.options.Images; {
+	case images == nil:
+		found.err = errors.New("no registry can be asked about an image that the policy does not verify")
+	case len(h.others) >= maxOthers:
+		found.err = &image.Error{Kind: image.Bound, Op: "read metadata", On: celpolicy.Shorten(text), Err: fmt.Errorf("more than %d images that the policy does not verify", maxOthers)}
+	default:
+		found.data, found.err = images.ImageData(ctx, text, h.rule.credentials)
+	}
+	if found.err != nil {
+		found.err = &cel.UnknownError{Gaps: []error{unproved{found.err}}}
+	}
+	if h.others == nil {
+		h.others = map[string]otherData{}
+	}
+	if len(h.others) < maxOthers {
+		h.others[text] = found
+	}
+	return found.data, found.err
+}
 
 // imageData returns what getImageData yields, with the fields that Kyverno's has: the
 // parts of the reference, the index if there is one, and the manifest and the

@@ -291,10 +291,10 @@ func (e *evaluation) getImageData(ctx context.Context, arguments []ref.Val) (any
 }
 
 // Metadata implements cel.ImageData.
-func (e *evaluation) Metadata(_ context.Context, text string) (map[string]any, error) {
+func (e *evaluation) Metadata(ctx context.Context, text string) (map[string]any, error) {
 	places, _, err := e.named(text)
-	if err == nil && len(places) == 0 {
-		err = errors.New("spec.matchImageReferences do not mean the image, so it is not looked at")
+	if err == nil && len(places) == 0 || errors.Is(err, errElsewhere) {
+		return e.otherData(ctx, text)
 	}
 	if err != nil {
 		return nil, about(text, err)

@@ -26,6 +26,8 @@ type hearing struct {
 	pinned map[string]string
 	// data are what images say of themselves, by place in given.
 	data map[int]map[string]any
+	// others are what other images say of themselves, by the text that names them.
+	others map[string]otherData
 	// alone are the outcomes of images alone.
 	alone map[int]*outcome
 	// unresolved is why an image that is to be pinned has no digest; nil for none.
@@ -132,7 +134,7 @@ func (h *hearing) lists(of []int) map[string]any {
 // aboutNobody are the ways in which a text names none of the given images.
 var (
 	errLeftOut   = errors.New("the image is not looked at, for it ran before this update, or an exception leaves it alone: let the expression ask about images.containers, which leaves it out")
-	errElsewhere = errors.New("the text names no image of the object, and no other one is looked at")
+	errElsewhere = errors.New("the text names no image of the object, and no other one is verified")
 )
 
 // named returns the given images that a text names. Others that are meant are left

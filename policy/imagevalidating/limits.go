@@ -13,4 +13,7 @@ const (
 	// it agrees with. Each was made by a trusted signer, so more than a handful for one
 	// image is no attack but a mistake.
 	maxChoices = 256
+	// maxOthers bounds the images of which the gate looks at nothing and an expression reads
+	// the metadata: each is a series of requests to a registry, and the object names them.
+	maxOthers = 32
 )

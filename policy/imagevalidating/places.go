@@ -13,10 +13,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
-// placesOf returns where the images stand that an expression names, by reading the
-// expression: paths from the object, map() over a list, optional fields, filters
-// (which may leave some out), joined lists. None means that this cannot be seen. The
-// expression has been compiled before.
+// placesOf returns where the images may stand that an expression names, by reading the
+// expression: paths from the object, map() over a list, optional fields, filters, joined
+// lists. Which of the values there are images, Locate finds out. None means that this
+// cannot be seen. The expression has been compiled before.
 func placesOf(name, expression string) ([]policy.Extractor, error) {
 	made, err := parser.NewParser(parser.Macros(), parser.EnableOptionalSyntax(true), parser.MaxRecursionDepth(100))
 	if err != nil {
@@ -60,6 +60,8 @@ func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 			return both(call.Args()[1], call.Args()[2], bound, pathsOf)
 		case call.IsMemberFunction() && call.FunctionName() == operators.Filter && len(call.Args()) == 2:
 			return pathsOf(call.Target(), bound)
+		case call.IsMemberFunction() && call.FunctionName() == "flatten" && len(call.Args()) == 0:
+			return flattened(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
 			return mapped(call, bound)
 		}
@@ -73,6 +75,15 @@ func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 		all = append(all, list+"/*")
 	}
 	return all, true
+}
+
+// flattened returns the elements of a list's lists, and those that are no lists.
+func flattened(of ast.Expr, bound map[string][]string) ([]string, bool) {
+	elements, ok := pathsOf(of, bound)
+	for _, path := range slices.Clone(elements) {
+		elements = append(elements, path+"/*")
+	}
+	return elements, ok
 }
 
 // mapped reads list.map(x, value) and list.map(x, condition, value).

@@ -32,11 +32,14 @@ type rule struct {
 	quiet bool
 	// digests says what is asked beside the expressions.
 	mutate, verify, required bool
+	// named: no rule is sure to match the pods that come of its objects.
+	named bool
 }
 
 var (
 	_ policy.Selective = (*rule)(nil)
 	_ policy.OfObject  = (*rule)(nil)
+	_ policy.Pinner    = (*rule)(nil)
 
 	_ policy.OfDocuments = (*rule)(nil)
 )
@@ -64,6 +67,10 @@ func (r *rule) ImagePatterns() ([]string, bool) {
 // SpeaksOfObject reports whether a validation may fail although no image is asked
 // about.
 func (r *rule) SpeaksOfObject() bool { return r.program.ofObject || r.program.mixed }
+
+// PinsNamed reports whether images are pinned in objects that no rule about pods
+// follows up.
+func (r *rule) PinsNamed() bool { return r.named && r.mutate && !r.json && !r.quiet }
 
 // OnlyDocuments reports whether the policy's evaluation.mode is JSON.
 func (r *rule) OnlyDocuments() bool { return r.json }
@@ -101,8 +108,8 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 		return policy.RulePlan{Skip: "the policy's matchConditions do not hold"}, nil
 	}
 	concerned, unclear := r.concerned(ctx, images)
-	// Where no image is found in a document, an expression may have failed to find it.
-	evaluates := r.program.ofObject || r.json && len(r.program.extractors) > 0
+	// Where no image is found, an expression may have failed to find it.
+	evaluates := r.program.ofObject || !s.Bare && len(r.program.extractors) > 0
 	if len(concerned) == 0 && unclear == nil && !evaluates {
 		return policy.RulePlan{}, nil
 	}
@@ -150,18 +157,15 @@ func (r *rule) plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	var inputs cel.Inputs
 	var activation *cel.Activation
 	if !r.program.fixed || len(r.program.extractors) > 0 {
-		inputs = r.compiler.inputs(r.namespace)
-		inputs.More = &celpolicy.Seen{Subject: s, Template: r.template}
-		inputs.Variables = map[string]any{attestorsName: r.program.attestorValues, attestationName: r.program.attestationValues}
+		inputs = r.inputs(s)
 		activation = r.program.scope.NewActivation(inputs)
 	}
 	filed, err := r.program.filed(ctx, images, activation)
 	if err != nil {
 		return policy.RulePlan{}, err
 	}
-	if r.json { // what stands where expressions look, and none of them names, is no image
-		concerned = slices.DeleteFunc(concerned, func(i int) bool { return len(filed[i]) == 0 })
-	}
+	// What stands where expressions look, and none of them names, is no image.
+	concerned = slices.DeleteFunc(concerned, func(i int) bool { return len(filed[i]) == 0 })
 	for i := range images {
 		j.members[i] = member{image: images[i], categories: filed[i], meant: slices.Contains(concerned, i)}
 	}
@@ -186,6 +190,14 @@ func (r *rule) plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 		}
 	}
 	return out, nil
+}
+
+// inputs are what an expression reads that names images.
+func (r *rule) inputs(s *policy.Subject) cel.Inputs {
+	inputs := r.compiler.inputs(r.namespace)
+	inputs.More = &celpolicy.Seen{Subject: s, Template: r.template}
+	inputs.Variables = map[string]any{attestorsName: r.program.attestorValues, attestationName: r.program.attestationValues}
+	return inputs
 }
 
 func withVariable(variables map[string]any, name string, value any) map[string]any {

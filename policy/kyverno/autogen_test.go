@@ -1,6 +1,7 @@
 package kyverno_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy"
@@ -50,5 +51,54 @@ func TestATemplatesNamespaceIsNotBelieved(t *testing.T) {
 				t.Errorf("%s: %s: %s, want %s", k.kind, c.reason, got, c.want)
 			}
 		}
+	}
+}
+
+// TestPinsNamed: a rule about controllers themselves pins in them; one that follows from
+// pods does not, unless its match leaves out the pods that a controller makes.
+func TestPinsNamed(t *testing.T) {
+	const match, pods = "match:\n      any:\n      - resources:\n          kinds: [Pod]", "resources: {kinds: [Pod]}"
+	for _, c := range []struct {
+		reason, now string
+		want        string // kinds in whose objects images are pinned
+	}{
+		{"pods, whose controllers follow", pods, ""},
+		{"a controller", "resources: {kinds: [Deployment]}", "Deployment"},
+		{"controllers by their group", "resources: {kinds: [apps/v1/StatefulSet, batch/*/CronJob]}", "StatefulSet CronJob"},
+		{"pods and a controller", "resources: {kinds: [Pod, Deployment]}", "Deployment"},
+		{"pods by a label, which no controller follows from", "resources: {kinds: [Pod], selector: {matchLabels: {a: b}}}", ""},
+		{"pods of a user, who makes no pods of controllers", pods + ", subjects: [{kind: User, name: jane}]", "DaemonSet Deployment Job StatefulSet ReplicaSet ReplicationController CronJob"},
+		{"pods that are updated", "resources: {kinds: [Pod], operations: [UPDATE]}", "DaemonSet Deployment Job StatefulSet ReplicaSet ReplicationController CronJob"},
+		{"pods that are created, too", "resources: {kinds: [Pod], operations: [CREATE, UPDATE]}", ""},
+	} {
+		p := compile(t, nil, match, "match: {any: [{"+c.now+"}]}")
+		if got := strings.Join(p.NamedKinds(), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+	}
+	const all = "DaemonSet Deployment Job StatefulSet ReplicaSet ReplicationController CronJob"
+	for exclude, want := range map[string]string{
+		"subjects: [{kind: User, name: jane}]":                                                      "",
+		"subjects: [{kind: ServiceAccount, namespace: ci, name: deployer}]":                         "",
+		"clusterRoles: [cluster-admin]":                                                             "",
+		"subjects: [{kind: ServiceAccount, namespace: kube-system, name: replicaset-controller}]":   all,
+		"subjects: [{kind: ServiceAccount, namespace: kube-system, name: 'job-*'}]":                 all,
+		"subjects: [{kind: Group, name: 'system:serviceaccounts:kube-system'}]":                     all,
+		"subjects: [{kind: User, name: 'system:serviceaccount:kube-system:daemon-set-controller'}]": all,
+		"clusterRoles: ['system:controller:*']":                                                     all,
+	} {
+		p := compile(t, nil, match, "exclude: {any: [{"+exclude+"}]}\n    "+match)
+		if got := strings.Join(p.NamedKinds(), " "); got != want {
+			t.Errorf("without %s: %q, want %q", exclude, got, want)
+		}
+	}
+	keeps := compile(t, nil, match, "match: {any: [{resources: {kinds: [Deployment]}}]}").Rules[0].(policy.Pinner)
+	if !keeps.PinsNamed() {
+		t.Error("an entry pins by default")
+	}
+	text := strings.NewReplacer(match, "match: {any: [{resources: {kinds: [Deployment]}}]}", "imageReferences:", "mutateDigest: false\n      imageReferences:").Replace(minimal)
+	p, err := newCompiler(t, nil).Compile([]byte(text), "test.yaml")
+	if err != nil || !strings.Contains(text, "mutateDigest: false") || len(p.NamedKinds()) != 0 {
+		t.Errorf("an entry that pins nothing: %v, %v", p.NamedKinds(), err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -39,12 +40,17 @@ type compiledRule struct {
 	namespaced bool
 	// targets are what match may speak of.
 	targets []policy.Target
+	// named: no rule is sure to match the pods that come of its objects.
+	named bool
 }
 
-var _ policy.Selective = (*compiledRule)(nil)
+var (
+	_ policy.Selective = (*compiledRule)(nil)
+	_ policy.Pinner    = (*compiledRule)(nil)
+)
 
 func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule, error) {
-	r := &compiledRule{name: doc.Name, path: path, actions: p.actions, reads: readingOf(doc), namespaced: p.out.Namespace != ""}
+	r := &compiledRule{name: doc.Name, path: path, actions: p.actions, reads: readingOf(doc), namespaced: p.out.Namespace != "", named: true}
 	var errs []error
 	var err error
 	r.selection, err = match.CompileSelection(doc.Match, doc.Exclude, path, p.out.Namespace)
@@ -161,6 +167,12 @@ func (r *compiledRule) ask(base verifyimages.Lazy) (condition.Result, error) {
 
 // Targets returns the kinds that the rule matches.
 func (r *compiledRule) Targets() []policy.Target { return r.targets }
+
+// PinsNamed reports whether an entry pins images in objects that no rule about pods
+// follows up.
+func (r *compiledRule) PinsNamed() bool {
+	return r.named && slices.ContainsFunc(r.entries, (*verifyimages.Entry).Pins)
+}
 
 // ImagePatterns returns what the entries speak of, unless that depends on a
 // variable or on what an extractor finds.

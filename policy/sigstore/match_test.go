@@ -212,3 +212,24 @@ func TestBroken(t *testing.T) {
 		}
 	}
 }
+
+// TestPinsNamed: images are pinned in controllers where the policy is not sure to match the
+// pods that follow.
+func TestPinsNamed(t *testing.T) {
+	const deployments = "{resource: deployments, group: apps, version: v1}"
+	for _, c := range []struct{ reason, match, want string }{
+		{"every resource", "", ""},
+		{"pods and controllers", "[{resource: pods, version: v1}, " + deployments + "]", ""},
+		{"controllers alone", "[" + deployments + ", {resource: cronjobs, group: batch, version: v1}]", "Deployment CronJob"},
+		{"pods by their labels", "[{resource: pods, version: v1, selector: {matchLabels: {app: web}}}, " + deployments + "]", "Deployment"},
+		{"pods by a selector that selects all", "[{resource: pods, version: v1, selector: {}}, " + deployments + "]", ""},
+	} {
+		match := ""
+		if c.match != "" {
+			match = "  match: " + c.match + "\n"
+		}
+		if got := strings.Join(compile(t, sigstore.Options{}, head+match+signedByKey).NamedKinds(), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+	}
+}

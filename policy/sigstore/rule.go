@@ -41,7 +41,10 @@ type rule struct {
 	made atomic.Pointer[made]
 }
 
-var _ policy.Selective = (*rule)(nil)
+var (
+	_ policy.Selective = (*rule)(nil)
+	_ policy.Pinner    = (*rule)(nil)
+)
 
 // shape finds what the authorities mean together: any of them suffices. A check can
 // say that of signatures, and of statements of one type and condition; of different
@@ -88,6 +91,14 @@ func (r *rule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
 // Targets returns the kinds that the rule matches.
 func (r *rule) Targets() []policy.Target { return r.targets }
+
+// PinsNamed reports whether images are pinned in objects whose pods the policy is not
+// sure to match.
+func (r *rule) PinsNamed() bool {
+	return !slices.ContainsFunc(r.match, func(s selected) bool {
+		return s.kind == "Pod" && (s.labels == nil || s.labels.empty())
+	})
+}
 
 // ImagePatterns returns the globs, unless one has a wildcard for the registry,
 // which may stand for a name that references do not have. Whether a digest is one that a

@@ -2,6 +2,7 @@ package result
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
@@ -124,10 +125,16 @@ func newResult(p *policy.Policy, rule string) Result {
 	}
 }
 
-// explain takes the most telling reason's words.
+// explain takes the code of the gravest reason, and the words of all of them, each once.
 func (r *Result) explain(reasons []policy.Reason) {
+	var words []string
+	for _, reason := range reasons {
+		if !slices.Contains(words, reason.Message) {
+			words = append(words, reason.Message)
+		}
+	}
 	if len(reasons) > 0 {
-		r.Code, r.Message = reasons[0].Code, reasons[0].Message
+		r.Code, r.Message = reasons[0].Code, strings.Join(words, "; ")
 	}
 }
 

@@ -175,3 +175,16 @@ func TestKey(t *testing.T) {
 		t.Errorf("names %s", one.Policy)
 	}
 }
+
+// TestAllReasonsAreTold: a result has the code of the gravest reason, and the words of all,
+// each once.
+func TestAllReasonsAreTold(t *testing.T) {
+	unsigned := policy.Reason{Code: policy.Unsigned, Message: "no signature found"}
+	own := policy.Reason{Code: policy.Denied, Message: "ask the build team for a signature"}
+	check := &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}, Rule: "signed", Action: policy.Audit}
+	decision := policy.Decision{Check: check, Result: policy.Fail, Reasons: []policy.Reason{unsigned, own, unsigned}}
+	got := result.Of(report.Decided{Outcome: gate.Outcome{Verdicts: []gate.Verdict{{Decisions: []policy.Decision{decision}}}}})
+	if len(got) != 1 || got[0].Code != policy.Unsigned || got[0].Message != "no signature found; ask the build team for a signature" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -215,12 +215,28 @@ func (w *wired) FailOpen(subject *policy.Subject) bool {
 	return err == nil && now.FailOpen(subject)
 }
 
+// MayMutate, MayValidate and MayPin implement admission.ObjectRules as the gateway does.
+func (w *wired) MayMutate(subject *policy.Subject) bool {
+	return w.may(subject, (*policy.Set).MayMutate)
+}
+
+func (w *wired) MayValidate(subject *policy.Subject) bool {
+	return w.may(subject, (*policy.Set).MayValidate)
+}
+
+func (w *wired) MayPin(subject *policy.Subject) bool { return w.may(subject, (*policy.Set).MayPin) }
+
+func (w *wired) may(subject *policy.Subject, ask func(*policy.Set, *policy.Subject) bool) bool {
+	now, err := w.state.Snapshot(context.Background())
+	return err != nil || now.Policies == nil || ask(now.Policies, subject)
+}
+
 // open opens both doors.
 func (w *wired) open(s *scene) string {
 	if w.doors == nil {
 		mux := http.NewServeMux()
 		for _, d := range []admission.Door{admission.Mutate, admission.Validate} {
-			mux.Handle("/"+string(d), must(admission.New(admission.Config{Door: d, Decider: w.gate, Namespaces: labelled{s}, Failure: w}))(s.t))
+			mux.Handle("/"+string(d), must(admission.New(admission.Config{Door: d, Decider: w.gate, Namespaces: labelled{s}, Failure: w}, admission.WithObjectRules(w)))(s.t))
 		}
 		w.doors = httptest.NewServer(mux)
 		s.t.Cleanup(w.doors.Close)

@@ -96,12 +96,43 @@ func (h *Handler) restore(q *question) ([]workload.Operation, error) {
 // pinning says who replaces tags in the object.
 func (h *Handler) pinning(q *question) gate.Pinning {
 	switch {
-	case !h.mutated[q.kind()] || q.mirror: // a mirror pod is reported as it is, and never changed
+	case q.mirror: // it is reported as it is, and never changed
 		return gate.PinLater
+	case isMadeReplicaSet(q.kind(), q.object):
+		return gate.PinKept
+	case h.mutated[q.kind()]:
+	case h.onlyPods:
+		return gate.PinKept
 	case h.config.Door == Mutate:
+		return gate.PinNamed
+	default:
+		return gate.PinLater
+	}
+	if h.config.Door == Mutate {
 		return gate.PinHere
 	}
 	return gate.PinDone
+}
+
+// isMadeReplicaSet reports whether an object is a ReplicaSet that a controller made. A
+// Deployment compares it with its own template: if they differed, it would make another
+// one each time.
+func isMadeReplicaSet(kind Kind, object workload.Object) bool {
+	if kind != (Kind{Group: "apps", Kind: "ReplicaSet"}) {
+		return false
+	}
+	for _, owner := range metadata(object).Member("ownerReferences").Elements() {
+		if owner.Member("controller").IsTrue() {
+			return true
+		}
+	}
+	return false
+}
+
+// pins reports whether images in the object of a request are changed at the mutating
+// door.
+func (h *Handler) pins(q *question) bool {
+	return h.mutated[q.kind()] || !h.onlyPods && h.rules != nil && h.rules.MayPin(&q.subject)
 }
 
 // speaksOfNothing reports whether no rule can speak of a request that brings no
@@ -111,7 +142,7 @@ func (h *Handler) speaksOfNothing(q *question) bool {
 	switch {
 	case h.config.Door == Mutate && leaves:
 		return true
-	case h.config.Door == Mutate && !h.mutated[q.kind()], leaves, q.request.subresource == "status", q.request.subresource == "scale":
+	case h.config.Door == Mutate && !h.pins(q), leaves, q.request.subresource == "status", q.request.subresource == "scale":
 		return !h.maySpeak(q)
 	}
 	return false
@@ -134,7 +165,7 @@ func (h *Handler) stage(q *question) gate.Stage {
 	switch {
 	case h.config.Door != Mutate:
 		return gate.StageValidate
-	case h.mutated[q.kind()]:
+	case h.pins(q):
 		return gate.StageMutate
 	}
 	return gate.StageMutateObject

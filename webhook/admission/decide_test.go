@@ -221,6 +221,62 @@ func TestPinning(t *testing.T) {
 	}
 }
 
+// ruling knows a kind in which a rule pins.
+type ruling string
+
+func (ruling) MayMutate(*policy.Subject) bool   { return false }
+func (ruling) MayValidate(*policy.Subject) bool { return false }
+func (r ruling) MayPin(s *policy.Subject) bool  { return s.Kind == string(r) }
+
+// TestPinsNamed: what rules name is pinned at the mutating door, unless only pods may be
+// changed, or a Deployment compares what it made with its own template.
+func TestPinsNamed(t *testing.T) {
+	made := func(kind string, owners ...any) object {
+		o := deployment("nginx")
+		o["kind"] = kind
+		o["metadata"].(object)["ownerReferences"] = owners
+		return o
+	}
+	owner := func(controller bool) object {
+		return object{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1", "controller": controller}
+	}
+	only := []admission.Option{admission.WithOnlyPods()}
+	for _, row := range []struct {
+		reason  string
+		door    admission.Door
+		now     object
+		named   string
+		options []admission.Option
+		want    gate.Pinning // empty with silent
+		silent  bool
+	}{
+		{"it is named", admission.Mutate, deployment("nginx"), "Deployment", nil, gate.PinNamed, false},
+		{"it was pinned", admission.Validate, deployment("nginx"), "Deployment", nil, gate.PinLater, false},
+		{"another kind is named", admission.Mutate, deployment("nginx"), "StatefulSet", nil, "", true},
+		{"only pods may be changed", admission.Mutate, deployment("nginx"), "Deployment", only, "", true},
+		{"which is checked", admission.Validate, deployment("nginx"), "Deployment", only, gate.PinKept, false},
+		{"pods are changed as ever", admission.Mutate, pod("nginx"), "Deployment", only, gate.PinHere, false},
+		{"a ReplicaSet that stands alone", admission.Mutate, made("ReplicaSet"), "ReplicaSet", nil, gate.PinNamed, false},
+		{"one that a Deployment made", admission.Mutate, made("ReplicaSet", owner(true)), "ReplicaSet", nil, gate.PinKept, false},
+		{"which is checked", admission.Validate, made("ReplicaSet", owner(true)), "ReplicaSet", nil, gate.PinKept, false},
+		{"one that belongs to something else", admission.Mutate, made("ReplicaSet", owner(false)), "ReplicaSet", nil, gate.PinNamed, false},
+		{"a StatefulSet that something made", admission.Mutate, made("StatefulSet", owner(true)), "StatefulSet", nil, gate.PinNamed, false},
+	} {
+		decider := &pinner{}
+		send(t, door(t, row.door, decider, append(row.options, admission.WithObjectRules(ruling(row.named)))...), review(t, "CREATE", row.now, nil, nil))
+		asked := decider.asked()
+		if row.silent {
+			if len(asked) > 0 {
+				t.Errorf("%s: asked %+v", row.reason, asked)
+			}
+			continue
+		}
+		if len(asked) != 1 || asked[0].Pinning != row.want {
+			t.Errorf("%s: asked %+v, want %s", row.reason, asked, row.want)
+		}
+	}
+}
+
 func TestMirrorPods(t *testing.T) {
 	mirror := with(t, pod("evil"), func(o object) {
 		annotate(o, map[string]string{"kubernetes.io/config.mirror": "hash"})

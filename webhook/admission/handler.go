@@ -55,6 +55,9 @@ type ObjectRules interface {
 	// is done to it.
 	MayMutate(subject *policy.Subject) bool
 	MayValidate(subject *policy.Subject) bool
+	// MayPin reports whether a rule about images pins them in objects of the kind, which
+	// is no pod, because it names the kind itself.
+	MayPin(subject *policy.Subject) bool
 }
 
 // Config is what a Handler cannot do without.
@@ -73,6 +76,7 @@ type options struct {
 	recorder   Recorder
 	queue      *Queue
 	mutated    map[Kind]bool
+	onlyPods   bool
 	reproduce  Reproduce
 	copies     Copies
 	rules      ObjectRules
@@ -164,6 +168,15 @@ func WithMutateControllers(kinds ...Kind) Option {
 			}
 			o.mutated[kind] = true
 		}
+		return nil
+	}
+}
+
+// WithOnlyPods changes no image in objects other than pods: a tag that a rule which names
+// their kind itself would pin is denied.
+func WithOnlyPods() Option {
+	return func(o *options) error {
+		o.onlyPods = true
 		return nil
 	}
 }

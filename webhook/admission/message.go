@@ -53,14 +53,14 @@ func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) strin
 		if whole := "the object as a whole: " + word; !p.begins(whole) {
 			p.line(1, "%s", whole)
 		}
-		p.reason("", "", reason)
+		p.reason(ruleAgainst(o, reason), "", reason)
 	}
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
 		if v.Answer == gate.Allow {
 			continue
 		}
-		p.verdict(v)
+		p.verdict(o, v)
 		if reproduce != nil {
 			if command := reproduce(namespace, v.Image); command != "" {
 				p.line(2, "run: %s", plain(command, maxField))
@@ -141,7 +141,7 @@ func (p *page) rule(o *gate.Outcome, r *policy.RuleResult, told map[policy.Reaso
 	}
 }
 
-func (p *page) verdict(v *gate.Verdict) {
+func (p *page) verdict(o *gate.Outcome, v *gate.Verdict) {
 	word := wordDenied
 	if v.Answer == gate.Unable {
 		word = wordUnable
@@ -149,20 +149,32 @@ func (p *page) verdict(v *gate.Verdict) {
 	p.line(1, "%s %s, %s: %s", v.Image.Role, plain(v.Image.Container, maxField), plain(v.Image.Ref.Written(), maxField), word)
 	p.advise = true
 	told := map[policy.Reason]bool{}
-	for i := range v.Decisions {
-		d := &v.Decisions[i]
-		for _, reason := range d.Reasons {
-			if slices.Contains(v.Reasons, reason) && !admitted(d) {
+	for _, reason := range v.Reasons {
+		if told[reason] {
+			continue
+		}
+		for i := range v.Decisions {
+			if d := &v.Decisions[i]; slices.Contains(d.Reasons, reason) && !admitted(d) {
 				p.reason(ruleOf(d)+judged(d), d.Check.Entry, reason)
 				told[reason] = true
 			}
 		}
-	}
-	for _, reason := range v.Reasons {
 		if !told[reason] {
-			p.reason("", "", reason)
+			p.reason(ruleAgainst(o, reason), "", reason)
+			told[reason] = true
 		}
 	}
+}
+
+// ruleAgainst names the policy and the rule that hold a reason against the object as a
+// whole; empty where none does, or the reason names it.
+func ruleAgainst(o *gate.Outcome, reason policy.Reason) string {
+	for i := range o.Rules {
+		if r := &o.Rules[i]; r.Policy != nil && slices.Contains(r.Ruling.Reasons, reason) {
+			return plain(r.Policy.ID(), maxField) + ", rule " + plain(r.Rule, maxField)
+		}
+	}
+	return ""
 }
 
 // admitted reports whether a decision denies nothing.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/patch"
 	"github.com/quaymaster/quaymaster/webhook/admission"
@@ -18,6 +19,7 @@ type speaking bool
 
 func (s speaking) MayMutate(*policy.Subject) bool   { return bool(s) }
 func (s speaking) MayValidate(*policy.Subject) bool { return bool(s) }
+func (s speaking) MayPin(*policy.Subject) bool      { return false }
 
 // TestStages: what is asked of the gate at which door, and what brings no image
 // only where a rule about objects may speak of it.
@@ -275,5 +277,33 @@ func TestRequester(t *testing.T) {
 	annotations, _ := patched(t, forged, got)["metadata"].(object)["annotations"].(object)
 	if _, is := annotations["example.com/requester"]; !got.Response.Allowed || is || annotations["team"] != "a" {
 		t.Errorf("one that cannot be written, in the place of a forged one: %v", annotations)
+	}
+}
+
+// ofImages denies by what a rule about images holds against the object as a whole.
+type ofImages struct{ images bool }
+
+func (j ofImages) Decide(_ context.Context, request gate.Request) gate.Outcome {
+	reason := policy.Reason{Code: policy.Denied, Path: "spec.validations[0]", Message: "architecture arm64"}
+	rule := policy.RuleResult{
+		Policy: &policy.Policy{Kind: "ImageValidatingPolicy", Name: "amd64-only"}, Rule: "amd64-only",
+		Ruling: policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{reason}},
+	}
+	out := gate.Outcome{Answer: gate.Deny, Rules: []policy.RuleResult{rule}}
+	if !j.images {
+		out.Reasons = []policy.Reason{reason}
+		return out
+	}
+	out.Verdicts = []gate.Verdict{{Image: policy.Image{Container: "c0", Role: "container", Ref: image.MustParse("registry.test/a:1")}, Answer: gate.Deny, Reasons: []policy.Reason{reason}}}
+	return out
+}
+
+// TestADenialNamesItsPolicy, also where no decision about an image carries the reason.
+func TestADenialNamesItsPolicy(t *testing.T) {
+	for _, images := range []bool{true, false} {
+		got := send(t, door(t, admission.Validate, ofImages{images}), review(t, "CREATE", pod("a"), nil, nil))
+		if want := "ImageValidatingPolicy/amd64-only, rule amd64-only, spec.validations[0]: architecture arm64 [denied-by-condition]"; got.Response.Allowed || !strings.Contains(got.Response.Status.Message, want) {
+			t.Errorf("images %t: %s, want %q", images, got.Response.Status.Message, want)
+		}
 	}
 }

@@ -19,6 +19,8 @@ type Checker interface {
 	// that is broken here and is admitted all the same. The bytes are
 	// the checker's until it returns.
 	Check(raw []byte) error
+	// Warnings returns what the author of a document that compiles is warned of.
+	Warnings(raw []byte) []string
 }
 
 // Advice is an error of a Checker for a document that is admitted with a warning: another
@@ -115,15 +117,19 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 		return denied(broken(q, err))
 	}
 	q.cause = Decided
+	var notes []string
+	for _, text := range h.checker.Warnings(q.request.object) {
+		notes = append(notes, warning(text))
+	}
 	if h.options.trial == nil {
-		return response{allowed: true}
+		return response{allowed: true, warnings: notes}
 	}
 	warnings, err := h.options.trial.Try(ctx, q.request.object)
 	if err != nil {
 		q.err = err
 		return denied(listed(q.title()+": the guard refuses the policy", err))
 	}
-	return response{allowed: true, warnings: warnings}
+	return response{allowed: true, warnings: append(notes, warnings...)}
 }
 
 // document is what people call a document of the request's kind.

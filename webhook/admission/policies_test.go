@@ -29,6 +29,15 @@ func (advice) Check(raw []byte) error {
 	return nil
 }
 
+func (advice) Warnings([]byte) []string { return nil }
+
+func (checker) Warnings(raw []byte) []string {
+	if bytes.Contains(raw, []byte(`"doubtful"`)) {
+		return []string{"spec.rules: it can admit nothing"}
+	}
+	return nil
+}
+
 func clusterPolicy(word string) object {
 	return object{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": object{"name": "signed"}, "spec": object{"rules": word}}
 }
@@ -128,5 +137,19 @@ func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPolicyWarnings: what a policy that compiles can never admit its author is told.
+func TestPolicyWarnings(t *testing.T) {
+	door, err := admission.NewPolicies(checker{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word, want := range map[string]int{"fine": 0, "doubtful": 1} {
+		got := send(t, door, review(t, "CREATE", clusterPolicy(word), nil, nil))
+		if !got.Response.Allowed || len(got.Response.Warnings) != want {
+			t.Errorf("%s: %+v", word, got.Response)
+		}
 	}
 }

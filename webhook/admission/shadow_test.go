@@ -337,7 +337,8 @@ func TestPolicyShadow(t *testing.T) {
 // judging is a Checker that always says the same.
 type judging struct{ err error }
 
-func (j judging) Check([]byte) error { return j.err }
+func (j judging) Check([]byte) error     { return j.err }
+func (judging) Warnings([]byte) []string { return nil }
 
 // TestShadowOfNobody: without doors everything is admitted.
 func TestShadowOfNobody(t *testing.T) {

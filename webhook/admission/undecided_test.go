@@ -195,6 +195,7 @@ func (broken) Labels(context.Context, string) (map[string]string, error) { panic
 func (broken) FailOpen(*policy.Subject) bool                             { panic("failure") }
 func (broken) Record(context.Context, admission.Review)                  { panic("record") }
 func (broken) Check([]byte) error                                        { panic("check") }
+func (broken) Warnings([]byte) []string                                  { panic("warnings") }
 
 func TestNobodyElsesPanicGoesFurther(t *testing.T) {
 	handler := doorThat(t, admission.Config{Door: admission.Validate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}, admission.WithRecorder(broken{}))

@@ -44,8 +44,8 @@ const (
 // questions collects what policies ask for at one door.
 type questions struct {
 	phase     phase
-	halved    bool                // see bounds
-	mutates   func(Resource) bool // whether images in its objects are changed
+	halved    bool                                // see bounds
+	mutates   func(*policy.Policy, Resource) bool // whether images in its objects are changed
 	resources []Resource
 	excluded  []string
 	labelled  func(*policy.Policy) bool // may be nil
@@ -62,7 +62,7 @@ type questions struct {
 // ask works through the policies for one door.
 func (in Input) ask(at phase) *questions {
 	q := &questions{
-		phase: at, halved: in.Shadow, mutates: in.mutates, resources: in.Resources, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
+		phase: at, halved: in.Shadow, mutates: func(p *policy.Policy, r Resource) bool { return in.mutates(r) || in.pinsNamed(p, r) }, resources: in.Resources, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
 		kinds: make(map[string][]Resource), known: make(map[[3]string]Resource),
 	}
 	for _, r := range in.Resources {
@@ -198,7 +198,7 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 		if !isPattern(t.Kind) {
 			found = true
 		}
-		if confined && !r.Namespaced || !t.objects && (isPattern(t.Kind) && !carriesImages(p, r) || q.phase == mutatingDoor && !q.mutates(r)) {
+		if confined && !r.Namespaced || !t.objects && (isPattern(t.Kind) && !carriesImages(p, r) || q.phase == mutatingDoor && !q.mutates(p, r)) {
 			continue
 		}
 		if why := t.leftOut(r, everywhere, namespaces); why != "" {

@@ -10,6 +10,8 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 // What the configurations and their webhooks are called.
@@ -144,6 +146,12 @@ func (in Input) mutates(r Resource) bool {
 	}
 	w, ok := r.workload()
 	return ok && slices.Contains(in.MutateControllers, w.kind)
+}
+
+// pinsNamed reports whether a policy pins images in the objects of a resource because one
+// of its rules names the kind itself.
+func (in Input) pinsNamed(p *policy.Policy, r Resource) bool {
+	return !in.OnlyPods && p.PinsIn(&policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind, Bare: true})
 }
 
 // group is the parts that share a webhook.

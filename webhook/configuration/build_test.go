@@ -115,6 +115,19 @@ func within(n ...string) edit      { return each(func(t *policy.Target) { t.Name
 func subresource(name string) edit { return each(func(t *policy.Target) { t.Subresource = name }) }
 func version(name string) edit     { return each(func(t *policy.Target) { t.Version = name }) }
 
+func pins(kind string) edit {
+	return func(p *policy.Policy) { p.Rules = append(p.Rules, pinning{looking{kind, "/spec/image"}}) }
+}
+
+// pinning is a rule that pins in the objects of the kind that it names.
+type pinning struct{ looking }
+
+func (pinning) PinsNamed() bool                 { return true }
+func (pinning) ImagePatterns() ([]string, bool) { return nil, false }
+func (p pinning) Targets() []policy.Target {
+	return []policy.Target{{Group: "*", Version: "*", Kind: p.kind}}
+}
+
 // looking is a rule with an extractor.
 type looking struct{ kind, path string }
 
@@ -295,18 +308,23 @@ func TestValidating(t *testing.T) {
 
 func TestMutating(t *testing.T) {
 	everything := []string{"Pod", "Deployment", "CronJob", "Task"}
+	const pods = "CREATE pods, UPDATE pods, UPDATE pods/ephemeralcontainers"
 	tests := []struct {
 		reason      string
 		controllers []string
+		edits       []edit
+		onlyPods    bool
 		want        string
 	}{
-		{"pods alone are changed", nil, "CREATE pods, UPDATE pods, UPDATE pods/ephemeralcontainers"},
-		{"and the controllers that are asked for", []string{"Deployment"}, "CREATE deployments, CREATE pods, UPDATE deployments, UPDATE pods, UPDATE pods/ephemeralcontainers"},
+		{"pods alone are changed", nil, nil, false, pods},
+		{"and the controllers that are asked for", []string{"Deployment"}, nil, false, "CREATE deployments, CREATE pods, UPDATE deployments, UPDATE pods, UPDATE pods/ephemeralcontainers"},
+		{"and what a rule names that pins", nil, []edit{pins("Task")}, false, "CREATE pods, CREATE tasks, UPDATE pods, UPDATE pods/ephemeralcontainers"},
+		{"unless nothing else may be changed", nil, []edit{pins("Task")}, true, pods},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
-			in := input(t, about(everything))
-			in.MutateControllers = test.controllers
+			in := input(t, about(everything, test.edits...))
+			in.MutateControllers, in.OnlyPods = test.controllers, test.onlyPods
 			c, err := Build(in)
 			if err != nil {
 				t.Fatal(err)

@@ -43,6 +43,8 @@ type Input struct {
 	// MutateControllers are the kinds of pod controllers that are pinned like
 	// Pods, as in Deployment.
 	MutateControllers []string
+	// OnlyPods: images in other objects than pods are never changed, whatever rules name.
+	OnlyPods bool
 	// Mirrors says what mirrors ask for; unless set, there are none.
 	Mirrors Mirrors
 	// Labelled are the policies that hold only in namespaces with a label. Resources

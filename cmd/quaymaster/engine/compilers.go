@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -80,10 +81,14 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 	if c.Kyverno, err = kyverno.New(rules); err != nil {
 		return Compilers{}, err
 	}
-	c.Images = imagevalidating.New(imagevalidating.Options{
+	images := imagevalidating.Options{
 		Resources: o.Resources, HTTP: o.HTTP, GlobalContext: outside.GlobalContext, Kinds: o.Kinds, Roots: c.Attestors,
 		SecretNamespace: o.KyvernoSecrets, Now: o.Now, Random: rand.Reader,
-	})
+	}
+	if o.Images != nil {
+		images.Images = metadata{o.Images}
+	}
+	c.Images = imagevalidating.New(images)
 	c.Validating = validating.New(validating.Options{Outside: outside, Kinds: o.Kinds, Now: o.Now, Random: rand.Reader})
 	c.Mutating = mutating.New(mutating.Options{Outside: outside, Kinds: o.Kinds, Now: o.Now, Random: rand.Reader})
 	sigstoreOptions := sigstore.Options{
@@ -103,6 +108,19 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 type ImageReader interface {
 	rulecontext.Images
 	cel.ImageData
+}
+
+// metadata is what image.GetMetadata yields: what a context reads, with the names that
+// expressions know as well.
+type metadata struct{ rulecontext.Images }
+
+// ImageData implements imagevalidating.Images.
+func (m metadata) ImageData(ctx context.Context, reference string, credentials policy.Credentials) (map[string]any, error) {
+	data, err := m.Images.ImageData(ctx, reference, credentials)
+	if err != nil {
+		return nil, err
+	}
+	return withNames(data), nil
 }
 
 // contexts are what answers the contexts of rules, and expressions. What nobody

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync/atomic"
 
 	"github.com/quaymaster/quaymaster/gate"
@@ -86,7 +88,21 @@ func (r *RuleImages) Metadata(ctx context.Context, reference string) (map[string
 	if err != nil {
 		return nil, &cel.UnknownError{Gaps: []error{err}}
 	}
-	return data, nil
+	return withNames(data), nil
+}
+
+// withNames adds the names that image.GetMetadata has in Kyverno beside those of a context.
+func withNames(data map[string]any) map[string]any {
+	named := maps.Clone(data)
+	if _, ok := named["config"]; !ok {
+		named["config"] = named["configData"]
+	}
+	if resolved, ok := named["resolvedImage"].(string); ok {
+		if _, digest, found := strings.Cut(resolved, "@"); found {
+			named["digest"] = digest
+		}
+	}
+	return named
 }
 
 func identifier(ref image.Ref) string {

@@ -129,7 +129,7 @@ func (objectImages) Finder(object map[string]any) policy.Finder {
 func imagePlaces(extractors []policy.Extractor) []workload.Extractor {
 	list := make([]workload.Extractor, len(extractors))
 	for i, e := range extractors {
-		list[i] = workload.Extractor(e)
+		list[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}
 	}
 	return list
 }

@@ -94,6 +94,7 @@ func (w Webhooks) check(found *complaints) {
 	w.checkFailurePolicy(found)
 	found.refuse(w.URL != "" && (!strings.HasPrefix(w.URL, "https://") || hostOf(w.URL) == ""), "webhooks.url: want https://host[:port]")
 	found.refuse(w.Port < 1 || w.Port > 65535, "webhooks.port: %d: want 1 to 65535", w.Port)
+	found.refuse(w.OnlyPods && len(w.MutateControllers) > 0, "webhooks.onlyPods: contradicts webhooks.mutateControllers")
 	for _, kind := range w.MutateControllers {
 		_, known := controllers()[kind]
 		found.refuse(!known, "webhooks.mutateControllers: %q: want some of %s", kind, controllerKinds())

@@ -119,8 +119,12 @@ type Webhooks struct {
 	ExcludedNamespaces *[]string `json:"excludedNamespaces,omitempty"`
 	// Kinds of pod controllers that are pinned like Pods: DaemonSet, Deployment,
 	// ReplicaSet, StatefulSet, CronJob, Job, PodTemplate, ReplicationController.
-	// Default: none; Pods are pinned when they come.
+	// Default: none; Pods are pinned when they come, and other objects where a policy
+	// names their kind itself.
 	MutateControllers []string `json:"mutateControllers,omitempty"`
+	// Change no image in objects other than Pods. A tag that a policy would pin in them,
+	// because it names their kind itself, is then denied (missing-digest).
+	OnlyPods bool `json:"onlyPods,omitempty"`
 	// The ClusterRole that owns the configurations, so that they go away with the
 	// release. Default quaymaster. It must be there, unless url is set.
 	Owner string `json:"owner,omitempty"`

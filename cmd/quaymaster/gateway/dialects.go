@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -93,7 +94,7 @@ func newCatalog(c Configuration, compilers engine.Compilers, now *inForce) (*cat
 	}
 	options := catalog.Options{
 		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.besides(unmatched.policies, unmatched.choice != ""),
-		Overrides: carefulOverrides{compilers.Overrides()}, InForce: now.of,
+		Overrides: carefulOverrides{compilers.Overrides()}, InForce: now.of, Notes: c.Webhooks.notes,
 	}
 	for _, dialect := range compilers.Dialects() {
 		options.Dialects = append(options.Dialects, carefulDialect{dialect})
@@ -113,6 +114,19 @@ func newCatalog(c Configuration, compilers engine.Compilers, now *inForce) (*cat
 		now.compile = made.Compile
 	}
 	return made, err
+}
+
+// notes returns what the settings make of a policy that pins images in the objects which it
+// names itself.
+func (w Webhooks) notes(p *policy.Policy) []string {
+	kinds := strings.Join(p.NamedKinds(), ", ")
+	switch {
+	case kinds == "":
+		return nil
+	case w.OnlyPods:
+		return []string{"it names " + kinds + ", and images are pinned in pods alone (webhooks.onlyPods): a tag in such an object is denied where the policy verifies digests"}
+	}
+	return []string{"it names " + kinds + ", and so pins images in such objects, which GitOps tools see as a drift: a rule about Pod pins in the pods"}
 }
 
 // unmatched makes the policy about images that no ClusterImagePolicy names.

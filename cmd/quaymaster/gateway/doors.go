@@ -63,6 +63,12 @@ func (f failure) MayValidate(subject *policy.Subject) bool {
 	return err != nil || now.Policies == nil || now.Policies.MayValidate(subject)
 }
 
+// MayPin implements admission.ObjectRules.
+func (f failure) MayPin(subject *policy.Subject) bool {
+	now, err := f.state.Snapshot(context.Background())
+	return err != nil || now.Policies == nil || now.Policies.MayPin(subject)
+}
+
 // doorParts are what the doors are made of.
 type doorParts struct {
 	decider    admission.Decider
@@ -84,6 +90,9 @@ func newDoors(c Configuration, p doorParts) (doors map[string]http.Handler, err 
 	shared := []admission.Option{admission.WithRecorder(p.recorder), admission.WithQueue(p.queue)}
 	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...),
 		admission.WithCopies(p.copies), admission.WithReproduce(p.reproduce), admission.WithObjectRules(p.rules), admission.WithRequesters(p.requesters))
+	if c.Webhooks.OnlyPods {
+		objects = append(objects, admission.WithOnlyPods())
+	}
 	if p.roles != nil {
 		objects = append(objects, admission.WithRoles(p.roles))
 	}

@@ -180,11 +180,14 @@ func everyPlace(t *testing.T, r *road) {
 			request["kind"], request["requestKind"], request["resource"], request["requestResource"] = kind, kind, resource, resource
 		})
 	}
-	if a := task("/validate", r.signed.Name); !a.Allowed || len(a.operations) != 0 {
+	if a := task("/validate", pinned(r.signed)); !a.Allowed || len(a.operations) != 0 {
 		t.Errorf("a custom resource: allowed %t, %v, %s", a.Allowed, a.operations, a.says())
 	}
-	if a := task("/mutate", r.signed.Name); !a.Allowed || len(a.operations) != 0 {
-		t.Errorf("a custom resource is changed: allowed %t, %v", a.Allowed, a.operations)
+	if a := task("/mutate", r.signed.Name); !a.Allowed || !strings.Contains(string(a.Patch), pinned(r.signed)) {
+		t.Errorf("a custom resource is pinned, and not redirected: allowed %t, %s", a.Allowed, a.Patch)
+	}
+	if a := task("/validate", r.signed.Name); a.Allowed || !strings.Contains(a.says(), "missing-digest") {
+		t.Errorf("a custom resource that was not pinned: allowed %t, %s", a.Allowed, a.says())
 	}
 	if a := task("/validate", r.unsigned.Name); a.Allowed || !strings.Contains(a.says(), "unsigned") {
 		t.Errorf("a custom resource of what is not signed: allowed %t, %s", a.Allowed, a.says())

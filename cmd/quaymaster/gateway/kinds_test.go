@@ -43,7 +43,8 @@ func TestKindsLeftAlone(t *testing.T) {
 // backgroundCheck returns the same error for each document.
 type backgroundCheck struct{ err error }
 
-func (b backgroundCheck) Check([]byte) error { return b.err }
+func (b backgroundCheck) Check([]byte) error     { return b.err }
+func (backgroundCheck) Warnings([]byte) []string { return nil }
 
 // TestCheckerWithKyverno: a document that only Kyverno would run is admitted with a warning
 // where Kyverno is installed, and every other broken one is refused.

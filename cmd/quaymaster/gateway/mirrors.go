@@ -252,11 +252,22 @@ func compileMirror(text []byte, source string) (made *mirror.Document, err error
 // checker refuses broken mirrors and global context entries, and broken policies as
 // another one does.
 type checker struct {
-	policies interface{ Check(raw []byte) error }
-	entries  *globals // nil: their documents are nobody's here
+	policies interface {
+		Check(raw []byte) error
+		Warnings(raw []byte) []string
+	}
+	entries *globals // nil: their documents are nobody's here
 	// kyverno reports whether Kyverno is installed, which runs rules about other objects
 	// that are broken here. Nil: it is not.
 	kyverno func() bool
+}
+
+// Warnings implements admission.Checker.
+func (c checker) Warnings(raw []byte) []string {
+	if c.entries != nil && isEntry(raw) || isMirror(raw) {
+		return nil
+	}
+	return c.policies.Warnings(raw)
 }
 
 // Check implements admission.Checker.

@@ -267,6 +267,8 @@ type policyCheck struct{}
 
 func (policyCheck) Check([]byte) error { return errors.New("a policy") }
 
+func (policyCheck) Warnings([]byte) []string { return []string{"of a policy"} }
+
 func TestChecker(t *testing.T) {
 	entries, _, _ := newGlobalBench(t)
 	entry := func(spec string) string { return string(globalDocument("list", spec).Raw) }

@@ -24,6 +24,7 @@ func (refuser) Decide(context.Context, gate.Request) gate.Outcome {
 func (refuser) Labels(context.Context, string) (map[string]string, error) { return nil, nil }
 func (refuser) FailOpen(*policy.Subject) bool                             { return false }
 func (refuser) Check([]byte) error                                        { return context.Canceled }
+func (refuser) Warnings([]byte) []string                                  { return nil }
 
 // TestModeOfDoors: what is refused at which path, in which mode.
 func TestModeOfDoors(t *testing.T) {

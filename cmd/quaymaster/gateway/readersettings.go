@@ -52,7 +52,7 @@ type Given struct{ Policies, Mirrors, TrustedRoot bool }
 func (c Configuration) Carried(given Given) (Configuration, []string) {
 	settings := Configuration{
 		APIVersion: APIVersion, Kind: Kind, Namespace: c.Namespace,
-		Webhooks: Webhooks{ExcludedNamespaces: c.Webhooks.ExcludedNamespaces, MutateControllers: c.Webhooks.MutateControllers},
+		Webhooks: Webhooks{ExcludedNamespaces: c.Webhooks.ExcludedNamespaces, MutateControllers: c.Webhooks.MutateControllers, OnlyPods: c.Webhooks.OnlyPods},
 		Policies: c.Policies, Exceptions: c.Exceptions,
 		Mirrors: Mirrors{ConfigMaps: c.Mirrors.ConfigMaps, OpenShift: c.Mirrors.OpenShift},
 		Trust:   Trust{RetiredKeys: c.Trust.RetiredKeys},
@@ -75,11 +75,13 @@ func (c Configuration) Carried(given Given) (Configuration, []string) {
 }
 
 // AsAdmitted gives a request the form that it has when the API server asks: pods made
-// from templates are pinned, and not the templates.
+// from templates are pinned, and the templates where a rule names their kind itself.
 func (c Configuration) AsAdmitted(request *gate.Request) {
 	kind := request.Object.Kind()
 	if request.Pinning == gate.PinHere && kind != "Pod" && !request.Object.IsDocument() && !slices.Contains(c.Webhooks.MutateControllers, kind) {
-		request.Pinning = gate.PinLater
+		if request.Pinning = gate.PinNamed; c.Webhooks.OnlyPods {
+			request.Pinning = gate.PinKept
+		}
 	}
 }
 

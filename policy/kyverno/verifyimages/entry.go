@@ -39,6 +39,8 @@ type Entry struct {
 	short string // in the rule, for verdicts
 	// action is what the entry itself says; empty leaves it to the policy.
 	action policy.Action
+	// pins is mutateDigest.
+	pins bool
 	// template is the entry without its late parts, which are evaluated on
 	// statements. static is what it means, if it has no variables.
 	template *variable.Template
@@ -72,6 +74,7 @@ func Compile(options Options, raw any, rulePath, short string) (*Entry, error) {
 	if err := v.fold(e.path); err != nil {
 		return nil, err
 	}
+	e.pins = isTrue(v.MutateDigest)
 	errs := []error{emptyLists(raw, e.path)}
 	if len(v.Attestors)+len(v.Attestations) == 0 && isTrue(v.Required) && !document.WrittenEmpty(raw, "attestors") {
 		errs = append(errs, field.Fail(e.path, "requires a proof and names nobody who could give one: say required: false if only the digest matters, or name attestors"))
@@ -177,6 +180,9 @@ func (e *Entry) prepare(base Lazy) (*prepared, error) {
 // Action returns what the entry itself says that a failure does; empty leaves it to
 // the policy.
 func (e *Entry) Action() policy.Action { return e.action }
+
+// Pins reports whether the entry pins images.
+func (e *Entry) Pins() bool { return e.pins }
 
 // Patterns returns what the entry speaks of; false if that depends on a variable.
 func (e *Entry) Patterns() ([]string, bool) {

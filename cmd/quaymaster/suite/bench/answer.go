@@ -32,14 +32,33 @@ type Answer struct {
 	Err error
 }
 
-// Said is what one rule said. One about images speaks once, with the worst that it says
-// of one of them.
+// ImageSaid is what one rule found about one image.
+type ImageSaid struct {
+	// Image is the reference as it is written, Container where it is used, with its role,
+	// and Path where it is written, as a JSON pointer.
+	Image, Container, Path string
+	Result                 string
+	Reasons                []policy.Reason
+}
+
+// String returns the image, where it is, and the reasons with their codes.
+func (s *ImageSaid) String() string {
+	words := make([]string, len(s.Reasons))
+	for i, r := range s.Reasons {
+		words[i] = r.Message + " [" + string(r.Code) + "]"
+	}
+	return s.Container + " (" + s.Path + "), " + s.Image + ": " + strings.Join(words, "; ")
+}
+
+// Said is what one rule said. One about images has one result, the worst, and Images.
 type Said struct {
 	Policy  *policy.Policy
 	Rule    string
 	Kind    policy.RuleKind
 	Result  string
 	Message string
+	// Images are those that a rule about images found, in the order of the object.
+	Images []ImageSaid
 	// Action is what a failure does.
 	Action policy.Action
 	// Exception is why Result is Skip, where it is one.
@@ -133,10 +152,14 @@ func (a *Answer) ofImages(outcome *gate.Outcome) {
 			if d.Check == nil || d.Check.Policy == nil {
 				continue
 			}
-			one := Said{Policy: d.Check.Policy, Rule: d.Check.Rule, Result: resultOf(d.Result), Message: Words(d.Reasons), Action: d.Check.Action}
-			if d.Check.Exception != nil && d.Check.Exception.AsPass {
-				one.Result = Pass
+			found := ImageSaid{
+				Image: verdict.Image.Ref.Written(), Container: verdict.Image.Role + " " + verdict.Image.Container, Path: verdict.Image.Pointer,
+				Result: resultOf(d.Result), Reasons: d.Reasons,
 			}
+			if d.Check.Exception != nil && d.Check.Exception.AsPass {
+				found.Result = Pass
+			}
+			one := Said{Policy: d.Check.Policy, Rule: d.Check.Rule, Result: found.Result, Action: d.Check.Action, Images: []ImageSaid{found}}
 			at := slices.IndexFunc(a.Rules, func(r Said) bool {
 				return r.Policy == one.Policy && r.Rule == one.Rule && r.Kind == policy.ImageRule
 			})
@@ -144,10 +167,37 @@ func (a *Answer) ofImages(outcome *gate.Outcome) {
 			case at < 0:
 				a.Rules = append(a.Rules, one)
 			case Worse(one.Result, a.Rules[at].Result):
+				one.Images, one.Message = append(a.Rules[at].Images, found), a.Rules[at].Message
 				a.Rules[at] = one
+			default:
+				a.Rules[at].Images = append(a.Rules[at].Images, found)
 			}
 		}
 	}
+	for i := range a.Rules {
+		a.Rules[i].explain()
+	}
+}
+
+// explain names in the message each image that a rule about images does not pass, behind
+// what the rule holds against the object.
+func (s *Said) explain() {
+	if len(s.Images) == 0 {
+		return
+	}
+	var lines []string
+	if s.Message != "" {
+		lines = append(lines, s.Message)
+	}
+	for i := range s.Images {
+		if found := &s.Images[i]; Worse(found.Result, Pass) {
+			lines = append(lines, found.String())
+		}
+	}
+	if len(lines) == 0 {
+		lines = append(lines, Words(s.Images[0].Reasons))
+	}
+	s.Message = strings.Join(lines, "\n")
 }
 
 func saidBy(r *policy.RuleResult) Said {

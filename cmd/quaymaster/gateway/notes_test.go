@@ -1,0 +1,39 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// named is a rule that pins in objects of a kind, which it names itself.
+type named struct{ policy.Rule }
+
+func (named) PinsNamed() bool { return true }
+func (named) Targets() []policy.Target {
+	return []policy.Target{{Group: "apps", Version: "*", Kind: "Deployment"}}
+}
+func (named) ImagePatterns() ([]string, bool) { return nil, false }
+
+// TestNotes: the condition of a policy that pins in other objects than pods says so, or that
+// the settings keep it from that.
+func TestNotes(t *testing.T) {
+	pins, follows := &policy.Policy{Rules: []policy.Rule{named{}}}, &policy.Policy{}
+	for _, c := range []struct {
+		reason   string
+		settings Webhooks
+		policy   *policy.Policy
+		want     string
+	}{
+		{"it pins", Webhooks{}, pins, "names Deployment, and so pins"},
+		{"it may not", Webhooks{OnlyPods: true}, pins, "webhooks.onlyPods"},
+		{"it does not", Webhooks{}, follows, ""},
+		{"it does not and may not", Webhooks{OnlyPods: true}, follows, ""},
+	} {
+		got := strings.Join(c.settings.notes(c.policy), " ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+	}
+}

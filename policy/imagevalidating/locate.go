@@ -1,0 +1,149 @@
+package imagevalidating
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+)
+
+var _ policy.Locating = (*rule)(nil)
+
+// Locate evaluates spec.images on the subject, and returns where the values stand that
+// remain. What a filter leaves out is no image, whatever it is.
+func (r *rule) Locate(ctx context.Context, s *policy.Subject) ([]policy.Extractor, error) {
+	all := r.Extractors(s)
+	if s.Bare || s.Object.IsZero() || r.skips(s) != "" {
+		return all, nil
+	}
+	if r.match != nil {
+		if matched, err := r.match.Matches(s); err == nil && !matched {
+			return all, nil
+		}
+	}
+	found, err := r.located(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if !s.OldObject.IsZero() {
+		r.markFresh(ctx, s, found)
+	}
+	if spec, ok := podSpec(s.Group, s.Kind); ok {
+		return append(standardPlaces(spec), found...), nil
+	}
+	return found, nil
+}
+
+// markFresh marks what the expressions did not name in the object before the update: who
+// wrote it there unseen could make an image of it else. Where they cannot be evaluated on
+// that, all is marked.
+func (r *rule) markFresh(ctx context.Context, s *policy.Subject, found []policy.Extractor) {
+	before := *s
+	before.Object, before.OldObject, before.Operation = s.OldObject, policy.Content{}, "CREATE"
+	former, err := r.located(ctx, &before)
+	for i := range found {
+		found[i].Fresh = err != nil || !slices.ContainsFunc(former, func(e policy.Extractor) bool { return e.Path == found[i].Path })
+	}
+}
+
+// located returns where the images stand that the expressions name, beside those of a pod
+// specification. A text that stands more often than it is named has no certain place.
+func (r *rule) located(ctx context.Context, s *policy.Subject) ([]policy.Extractor, error) {
+	spec, _ := podSpec(s.Group, s.Kind)
+	activation := r.program.scope.NewActivation(r.inputs(s))
+	content := s.Object.Map()
+	var found []policy.Extractor
+	for n := range r.program.extractors {
+		e := &r.program.extractors[n]
+		stands := e.stands(content, spec, r.template)
+		if len(stands.pointers) == 0 {
+			continue // Plan refuses what it names
+		}
+		named, err := e.counts(ctx, activation)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range slices.Sorted(maps.Keys(named)) {
+			pointers := stands.pointers[text]
+			ambiguous := len(pointers) > named[text]
+			if ambiguous {
+				pointers = pointers[:1]
+			}
+			for _, pointer := range pointers {
+				found = join(found, policy.Extractor{Name: e.name, Path: pointer, Ambiguous: ambiguous})
+			}
+		}
+	}
+	return found, nil
+}
+
+// join adds a place; one that is certain once is certain.
+func join(found []policy.Extractor, one policy.Extractor) []policy.Extractor {
+	at := slices.IndexFunc(found, func(e policy.Extractor) bool { return e.Path == one.Path })
+	if at < 0 {
+		return append(found, one)
+	}
+	found[at].Ambiguous = found[at].Ambiguous && one.Ambiguous
+	return found
+}
+
+// counts returns how often the expression names each text.
+func (e *extractor) counts(ctx context.Context, activation *cel.Activation) (map[string]int, error) {
+	texts, err := e.texts(ctx, activation)
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[string]int, len(texts))
+	for _, text := range texts {
+		named[text]++
+	}
+	return named, nil
+}
+
+// standing are the pointers at which each text stands, in the order of the object.
+type standing struct{ pointers map[string][]string }
+
+// stands returns the texts at the extractor's places, but for those of a pod
+// specification.
+func (e *extractor) stands(content map[string]any, spec string, t celpolicy.Template) standing {
+	s := standing{pointers: map[string][]string{}}
+	for _, place := range e.places {
+		if place.Path = t.Pointer(place.Path); !isStandard(place, spec) {
+			s.follow(content, strings.Split(place.Path, "/")[1:], "")
+		}
+	}
+	return s
+}
+
+// follow walks the places of a path. What leads elsewhere than it is written has no
+// texts: the expression, which reads the same, names none there either.
+func (s *standing) follow(value any, path []string, at string) {
+	if len(path) == 0 {
+		if text, ok := value.(string); ok && !slices.Contains(s.pointers[text], at) {
+			s.pointers[text] = append(s.pointers[text], at)
+		}
+		return
+	}
+	step, rest := path[0], path[1:]
+	switch value := value.(type) {
+	case map[string]any:
+		if step != "*" {
+			s.follow(value[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)], rest, at+"/"+step)
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			s.follow(value[name], rest, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		}
+	case []any:
+		for i, element := range value {
+			if step == "*" || step == strconv.Itoa(i) {
+				s.follow(element, rest, at+"/"+strconv.Itoa(i))
+			}
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package policy
+
+import "slices"
+
+// Pinner is a Rule that may pin images.
+type Pinner interface {
+	Rule
+	// PinsNamed reports whether the rule pins images in objects of the kinds that it
+	// names itself, pods apart. A rule that follows from one about pods does not: the
+	// pods that come of its objects are verified and pinned.
+	PinsNamed() bool
+}
+
+// PinsNamed reports whether a rule pins images in objects, other than pods, of the
+// kinds that it names itself.
+func PinsNamed(rule Rule) bool {
+	of, ok := rule.(Pinner)
+	return ok && of.PinsNamed()
+}
+
+// PinsIn reports whether a rule of the policy that pins in the objects which it names
+// may match a subject, by its kind and namespace.
+func (p *Policy) PinsIn(subject *Subject) bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return PinsNamed(r) && matchesSubject(r, subject) })
+}
+
+// NamedKinds returns the kinds, other than pods, that such rules of the policy name, in
+// the order of the document.
+func (p *Policy) NamedKinds() []string {
+	var kinds []string
+	for _, r := range p.Rules {
+		selective, ok := r.(Selective)
+		if !ok || !PinsNamed(r) {
+			continue
+		}
+		for _, t := range selective.Targets() {
+			if isPod := t.Kind == "Pod" && t.Group == ""; !isPod && t.Subresource == "" && !slices.Contains(kinds, t.Kind) {
+				kinds = append(kinds, t.Kind)
+			}
+		}
+	}
+	return kinds
+}
+
+func matchesSubject(r Rule, subject *Subject) bool {
+	selective, ok := r.(Selective)
+	return !ok || slices.ContainsFunc(selective.Targets(), func(t Target) bool { return t.Means(subject) })
+}
+
+// MayPin reports whether a rule may pin images in a subject that is no pod, by its
+// kind, its namespace and the operation.
+func (s *Set) MayPin(subject *Subject) bool {
+	if isPod(subject) || subject.Operation != "CREATE" && subject.Operation != "UPDATE" {
+		return false
+	}
+	return slices.ContainsFunc(s.pinning, func(p *Policy) bool {
+		return (p.Namespace == "" || p.Namespace == subject.Home()) && p.PinsIn(subject)
+	})
+}
+
+func isPod(subject *Subject) bool { return subject.Kind == "Pod" && subject.Group == "" }
