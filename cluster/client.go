@@ -74,7 +74,15 @@ type Client struct {
 	// first needed and remembers; Reset makes it ask again.
 	Mapper meta.ResettableRESTMapper
 
-	raw rest.Interface
+	raw    rest.Interface
+	config *rest.Config
+}
+
+// Config returns the configuration of the clients, without their rate limits.
+func (c *Client) Config() *rest.Config {
+	config := rest.CopyConfig(c.config)
+	config.RateLimiter, config.QPS, config.Burst = nil, 0, 0
+	return config
 }
 
 // NewClient makes a Client. It asks the API server nothing.
@@ -90,7 +98,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	config.RateLimiter = nil
 	config.QPS, config.Burst = leaseQPS, leaseBurst
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	c := &Client{}
+	c := &Client{config: config}
 	if c.Leases, err = coordination.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}

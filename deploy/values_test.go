@@ -117,6 +117,7 @@ func fragments() map[string]string {
 		"image.digest":          `{"type": "string", "pattern": "^(sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128})?$"}`,
 		"image.pullPolicy":      `{"type": "string", "enum": ["Always", "IfNotPresent", "Never"]}`,
 		"imagePullSecrets":      names,
+		"policies.writeStatus":  `{"type": ["string", "boolean"], "enum": ["auto", "always", "never", true, false]}`,
 		"replicas":              `{"type": "integer", "minimum": 1}`,
 		"ownNamespace.images":   `{"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:/@\\[\\]-]*$", "maxLength": 512}, "maxItems": 100}`,
 		"ownNamespace.previous": `{"type": "integer", "minimum": 0, "maximum": 10}`,

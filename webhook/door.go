@@ -16,7 +16,11 @@ import (
 func (s *Server) entrance() http.Handler {
 	mux := http.NewServeMux()
 	for path, door := range s.config.Doors {
-		mux.Handle(path, &threshold{server: s, door: door, name: strings.TrimPrefix(path, "/")})
+		entered := &threshold{server: s, door: door, name: strings.TrimPrefix(path, "/")}
+		mux.Handle(path, entered)
+		if door.Below {
+			mux.Handle(path+"/", entered)
+		}
 	}
 	return s.parting(mux)
 }

@@ -39,6 +39,8 @@ type Door struct {
 	Handler http.Handler
 	// Callers are those who may enter; nil means everybody.
 	Callers *Callers
+	// Below has the handler answer at all paths below its own, too.
+	Below bool
 }
 
 // Config is what a Server cannot do without.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -232,6 +233,48 @@ func TestStatus(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStatusOfMany: of many conditions that are set at once, the last one of each object is
+// written, once, in the order in which the objects came.
+func TestStatusOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 50
+		var list []runtime.Object
+		for i := range many {
+			p := newPolicy()
+			p.SetName(fmt.Sprint("p", i))
+			list = append(list, p)
+		}
+		client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), list...)
+		var written []string
+		client.PrependReactor("patch", "*", func(action kubetesting.Action) (bool, runtime.Object, error) {
+			patch, _ := action.(kubetesting.PatchAction)
+			if !strings.Contains(string(patch.GetPatch()), "Active") {
+				t.Errorf("written is %s", patch.GetPatch())
+			}
+			written = append(written, patch.GetName())
+			return false, nil, nil
+		})
+		s, err := record.NewStatus(record.StatusOptions{Client: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for i := range many {
+			s.Set(record.Object{Resource: policies, Name: fmt.Sprint("p", i), UID: "u1"}, metav1.Condition{Type: "Ready", Status: "Unknown", Reason: "WebhookNotObserved"})
+			want = append(want, fmt.Sprint("p", i))
+		}
+		for i := range many {
+			s.Set(record.Object{Resource: policies, Name: fmt.Sprint("p", many-1-i), UID: "u1"}, metav1.Condition{Type: "Ready", Status: "True", Reason: "Active"})
+		}
+		stop := run(t, s.Run)
+		wait(time.Minute)
+		stop()
+		if !slices.Equal(written, want) {
+			t.Errorf("written are %d: %v", len(written), written)
+		}
+	})
 }
 
 // TestStatusWithin: where a kind keeps its conditions in a field of the status, they

@@ -24,8 +24,8 @@ import (
 const (
 	// DefaultStatusQPS is how many policies get their condition written in a
 	// second; statusBurst how many at once.
-	DefaultStatusQPS = 5
-	statusBurst      = 10
+	DefaultStatusQPS = 10
+	statusBurst      = 20
 	// maxPending bounds the policies that wait; more are dropped and counted.
 	maxPending = 10_000
 	// maxTries is how often one condition is tried; statusPause the time between.
@@ -68,6 +68,7 @@ type Status struct {
 
 	mu      sync.Mutex
 	pending map[Object]attempt
+	order   []Object // of those in pending, the longest waiting first
 }
 
 type attempt struct {
@@ -98,6 +99,9 @@ func (s *Status) Set(object Object, condition metav1.Condition) {
 	if room {
 		s.pending[object] = attempt{condition: condition}
 	}
+	if room && !known {
+		s.order = append(s.order, object)
+	}
 	s.mu.Unlock()
 	if !room {
 		s.dropped.Add(1)
@@ -127,24 +131,48 @@ func (s *Status) Run(ctx context.Context) {
 		case <-later:
 		}
 		later = nil
-		s.mu.Lock()
-		batch := s.pending
-		s.pending = make(map[Object]attempt)
-		s.mu.Unlock()
-		for object, a := range batch {
-			if !s.try(ctx, object, a) {
-				later = time.After(statusPause)
+		for _, again := range s.round(ctx) {
+			later = time.After(statusPause)
+			s.mu.Lock()
+			if _, newer := s.pending[again.object]; !newer {
+				s.pending[again.object] = again.attempt
+				s.order = append(s.order, again.object)
 			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+type failedAttempt struct {
+	object Object
+	attempt
+}
+
+// round writes what is pending, each as it is when its turn comes, and returns what is to
+// be tried again.
+func (s *Status) round(ctx context.Context) (again []failedAttempt) {
+	for {
+		s.mu.Lock()
+		left := len(s.order)
+		s.mu.Unlock()
+		if left == 0 || s.limiter.Wait(ctx) != nil {
+			return again
+		}
+		s.mu.Lock()
+		object := s.order[0]
+		a := s.pending[object]
+		s.order = s.order[1:]
+		delete(s.pending, object)
+		s.mu.Unlock()
+		if !s.try(ctx, object, &a) {
+			again = append(again, failedAttempt{object, a})
 		}
 	}
 }
 
 // try writes one condition, and reports false when it is to be tried again.
-func (s *Status) try(ctx context.Context, object Object, a attempt) bool {
-	err := s.limiter.Wait(ctx)
-	if err == nil {
-		err = s.write(ctx, object, a.condition)
-	}
+func (s *Status) try(ctx context.Context, object Object, a *attempt) bool {
+	err := s.write(ctx, object, a.condition)
 	if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
 		return true
 	}
@@ -155,11 +183,6 @@ func (s *Status) try(ctx context.Context, object Object, a attempt) bool {
 	if a.tries >= maxTries || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		s.dropped.Add(1)
 		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, newer := s.pending[object]; !newer {
-		s.pending[object] = a
 	}
 	return false
 }

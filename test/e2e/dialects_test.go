@@ -25,7 +25,6 @@ import (
 func TestDialects(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Exceptions.Namespaces = []string{"dialects-office"}
-	c.Policies.WriteStatus = true
 	s := guard(t, "dialects", c)
 	s.in(t, "dialects-office")
 

@@ -23,7 +23,6 @@ func TestBrokenIgnored(t *testing.T) {
 	must(t, s.plane.ApplyYAML(t.Context(), strings.Replace(misspelt, "spec:\n", "spec:\n  failurePolicy: Ignore\n", 1)))
 	t.Cleanup(func() { s.remove(t, "misspelt") })
 	c := gateway.Configuration{}
-	c.Policies.WriteStatus = true
 	s.gateway = s.start(t, c)
 	must(t, s.gateway.Ready(t.Context()))
 	s.checkStates(t, 0, 0, 1)

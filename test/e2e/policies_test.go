@@ -277,7 +277,6 @@ func TestBroken(t *testing.T) {
 	must(t, err)
 	bare := s.harbour.Unsigned("shop/bare", "1.0")
 	c := gateway.Configuration{}
-	c.Policies.WriteStatus = true
 	s.gateway = s.start(t, c)
 	must(t, s.gateway.Ready(t.Context()))
 	eventually(t, func(ctx context.Context) error {

@@ -227,6 +227,7 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 	case left != "" && (!asks && t.objects || !isPattern(t.Kind)):
 		q.warn(p, "%s: the API server never asks about it, for %s", written(t.Target), left)
 	case isPattern(t.Kind):
+	case isSent(t.Target): // its object is another target
 	case !found:
 		q.warn(p, "the API server serves no kind %s: correct the policy if that is a mistake; if its definition is yet to be installed, it is asked about from then on", written(t.Target))
 	case !t.objects && t.Subresource != "" && !wildcard.Match(t.Subresource, ephemeralContainers):

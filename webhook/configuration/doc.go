@@ -121,6 +121,13 @@
 // service account: it makes no Pods, so that nothing would be exempt, and a stolen token
 // would admit unverified images.
 //
+// # Probe
+//
+// A Reconciler adds one webhook to each configuration, for labelled ConfigMaps of the
+// gateway's namespace, at a path that ends with the configuration's mark: a hash of its
+// webhooks and a salt that is new with each write. An API server that calls the path has
+// loaded the configuration whole. See cluster/probe.
+//
 // # How they go away
 //
 // The configurations outlive every pod of the gateway: no window opens in which

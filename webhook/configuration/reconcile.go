@@ -52,15 +52,26 @@ type Options struct {
 	// Warned is told what of the policies is not asked about, each time that it
 	// changes. May be nil.
 	Warned func([]Warning)
-	// Kept is told of a round after which the configurations are as they should be. May
-	// be nil.
-	Kept func()
+	// Kept is called after a round that found or wrote the configurations as they should
+	// be, and read them back. May be nil.
+	Kept func(Round)
 	// Wrote is told of a configuration, mutating or validating, that was written, and
 	// why. May be nil.
 	Wrote func(configuration string, why Why)
 	// Failed is told of a round that failed; the configurations are as they were.
 	// May be nil.
 	Failed func(error)
+}
+
+// Round is what the API server stores after a round.
+type Round struct {
+	// Mutating and Validating are the marks of the two configurations: the probe webhook
+	// of each is called at ProbePath/mark. Equal marks mean the same webhooks.
+	Mutating, Validating string
+	// Resources are those that the configurations were built from, and Warnings what
+	// Build returned.
+	Resources []Resource
+	Warnings  []Warning
 }
 
 // Why says why a configuration was written.
@@ -98,7 +109,7 @@ func New(o Options) (*Reconciler, error) {
 		o.Warned = func([]Warning) {}
 	}
 	if o.Kept == nil {
-		o.Kept = func() {}
+		o.Kept = func(Round) {}
 	}
 	if o.Wrote == nil {
 		o.Wrote = func(string, Why) {}
@@ -148,32 +159,42 @@ func (r *Reconciler) Reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := wanted.addProbes(in); err != nil {
+		return err
+	}
 	if !r.told || !slices.Equal(r.warned, wanted.Warnings) {
 		r.told, r.warned = true, wanted.Warnings
 		r.options.Warned(wanted.Warnings)
 	}
-	mutating := keeper[admission.MutatingWebhookConfiguration]{
-		what: "mutating", store: r.options.Mutating, last: &r.mutating, wrote: r.options.Wrote, wanted: wanted.Mutating,
+	// Validation first: it is what keeps an unsigned image out.
+	validating, failed := r.keepValidating(ctx, wanted.Validating)
+	mutating, err := r.keepMutating(ctx, wanted.Mutating)
+	if err = errors.Join(failed, err); err == nil {
+		r.options.Kept(Round{Mutating: mutating, Validating: validating, Resources: in.Resources, Warnings: wanted.Warnings})
+	}
+	return err
+}
+
+func (r *Reconciler) keepMutating(ctx context.Context, wanted *admission.MutatingWebhookConfiguration) (mark string, err error) {
+	return keeper[admission.MutatingWebhookConfiguration]{
+		what: "mutating", store: r.options.Mutating, last: &r.mutating, wrote: r.options.Wrote, wanted: wanted, probe: mutatingProbe,
 		meta: func(c *admission.MutatingWebhookConfiguration) metav1.ObjectMeta { return c.ObjectMeta },
 		merge: func(current, wanted *admission.MutatingWebhookConfiguration) {
 			mergeMeta(&current.ObjectMeta, wanted.ObjectMeta)
-			current.Webhooks = wanted.Webhooks
+			current.Webhooks = slices.Clone(wanted.Webhooks)
 		},
-	}
-	validating := keeper[admission.ValidatingWebhookConfiguration]{
-		what: "validating", store: r.options.Validating, last: &r.validating, wrote: r.options.Wrote, wanted: wanted.Validating,
+	}.keep(ctx)
+}
+
+func (r *Reconciler) keepValidating(ctx context.Context, wanted *admission.ValidatingWebhookConfiguration) (mark string, err error) {
+	return keeper[admission.ValidatingWebhookConfiguration]{
+		what: "validating", store: r.options.Validating, last: &r.validating, wrote: r.options.Wrote, wanted: wanted, probe: validatingProbe,
 		meta: func(c *admission.ValidatingWebhookConfiguration) metav1.ObjectMeta { return c.ObjectMeta },
 		merge: func(current, wanted *admission.ValidatingWebhookConfiguration) {
 			mergeMeta(&current.ObjectMeta, wanted.ObjectMeta)
-			current.Webhooks = wanted.Webhooks
+			current.Webhooks = slices.Clone(wanted.Webhooks)
 		},
-	}
-	// Validation first: it is what keeps an unsigned image out.
-	err = errors.Join(validating.keep(ctx), mutating.keep(ctx))
-	if err == nil {
-		r.options.Kept()
-	}
-	return err
+	}.keep(ctx)
 }
 
 // keeper keeps one configuration.
@@ -185,74 +206,94 @@ type keeper[T any] struct {
 	wanted *T
 	last   **T
 	meta   func(*T) metav1.ObjectMeta
+	// probe returns the client configuration of the probe webhook; nil where there is none.
+	probe func(*T) *admission.WebhookClientConfig
 	// merge sets in a configuration what is ours.
 	merge func(current, wanted *T)
 	wrote func(configuration string, why Why)
 }
 
-func (k keeper[T]) keep(ctx context.Context) error {
-	var err error
+// keep returns the mark of the configuration that is there.
+func (k keeper[T]) keep(ctx context.Context) (mark string, err error) {
 	for range maxTries {
-		err = k.try(ctx)
+		mark, err = k.try(ctx)
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			break
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s webhook configuration %s: %w", k.what, Name, err)
+		return "", fmt.Errorf("%s webhook configuration %s: %w", k.what, Name, err)
 	}
-	return nil
+	return mark, nil
 }
 
-func (k keeper[T]) try(ctx context.Context) error {
+func (k keeper[T]) try(ctx context.Context) (mark string, err error) {
 	current, err := k.store.Get(ctx, Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		created, why := new(T), Wanted
+		why := Wanted
 		if *k.last != nil {
 			why = Missing
 		}
-		k.merge(created, k.wanted)
-		_, err = k.store.Create(ctx, created, metav1.CreateOptions{})
-		return k.left(err, why)
+		stored, err := k.store.Create(ctx, k.fresh(new(T)), metav1.CreateOptions{})
+		return k.left(stored, err, why)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := rival(k.meta(current), k.meta(k.wanted)); err != nil {
-		return err
+		return "", err
 	}
-	merged, same := k.merged(current, k.wanted)
-	if same {
+	if k.holds(current, k.wanted) {
 		*k.last = k.wanted
-		return nil
+		return markOf(*k.probe(current)), nil
 	}
 	why := Wanted
-	if *k.last != nil {
-		if _, same := k.merged(current, *k.last); !same {
-			why = Foreign
-		}
+	if *k.last != nil && !k.holds(current, *k.last) {
+		why = Foreign
 	}
-	_, err = k.store.Update(ctx, merged, metav1.UpdateOptions{})
-	return k.left(err, why)
+	stored, err := k.store.Update(ctx, k.fresh(current), metav1.UpdateOptions{})
+	return k.left(stored, err, why)
 }
 
-// merged returns a configuration with what is ours in it, and whether it had it
-// before. What the API server fills in is set by Build too, so that equal is equal;
-// what a shared client or a fake hands out is not changed in place.
-func (k keeper[T]) merged(current, ours *T) (merged *T, same bool) {
-	merged = new(T)
+// merged returns a configuration with what is ours in it, and the salt of a mark. What a
+// shared client or a fake hands out is not changed in place.
+func (k keeper[T]) merged(current, ours *T, mark string) *T {
+	merged := new(T)
 	*merged = *current
 	k.merge(merged, ours)
-	return merged, equality.Semantic.DeepEqual(current, merged)
+	at := k.probe(merged)
+	*at = marked(*at, mark)
+	return merged
 }
 
-// left notes that the configuration was written, unless it was not.
-func (k keeper[T]) left(err error, why Why) error {
-	if err == nil {
-		*k.last = k.wanted
-		k.wrote(k.what, why)
+// holds reports whether a configuration has what is ours. What the API server fills in
+// is set by Build too, so that equal is equal. One without a salt was not written here.
+func (k keeper[T]) holds(current, ours *T) bool {
+	at := k.probe(current)
+	if at == nil {
+		return false
 	}
-	return err
+	mark := markOf(*at)
+	return len(mark) == hashLength+1+saltLength && equality.Semantic.DeepEqual(current, k.merged(current, ours, mark))
+}
+
+// fresh returns a configuration with what is wanted, under a mark that no other has.
+func (k keeper[T]) fresh(current *T) *T {
+	return k.merged(current, k.wanted, markOf(*k.probe(k.wanted))+"-"+newSalt())
+}
+
+// left notes that the configuration was written, unless it was not, or the API server
+// stored another one.
+func (k keeper[T]) left(stored *T, err error, why Why) (mark string, _ error) {
+	if err != nil {
+		return "", err
+	}
+	*k.last = k.wanted
+	k.wrote(k.what, why)
+	if !k.holds(stored, k.wanted) {
+		return "", errors.New("the API server stored it otherwise than it was written")
+	}
+	return markOf(*k.probe(stored)), nil
 }
 
 // mergeMeta sets what is ours and leaves labels, annotations and owners of

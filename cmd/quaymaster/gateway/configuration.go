@@ -94,8 +94,8 @@ type Listen struct {
 	// authorities signed.
 	ClientNames []string `json:"clientNames,omitempty"`
 	// Doors that ask for a client certificate: /mutate, /validate, /policies, /shadow,
-	// /shadow/policies, and those of doors that are turned on. Default: all of them. The door of the
-	// replicas asks for their key.
+	// /shadow/policies, /probe, and those of doors that are turned on. Default: all of them.
+	// The door of the replicas asks for their key.
 	ClientDoors []string `json:"clientDoors,omitempty"`
 	// Path of a unix socket, made with mode 0600, at which /api/v1/verify is
 	// answered without a token: who may open the file may ask. Default: none.
@@ -170,9 +170,11 @@ type Policies struct {
 	// Where Secrets are that a ClusterPolicy names without a namespace. Default
 	// kyverno, as in Kyverno.
 	SecretNamespace string `json:"secretNamespace,omitempty"`
-	// Write the state of policies into their status. Only where no other engine
-	// does.
-	WriteStatus bool `json:"writeStatus,omitempty"`
+	// Whether the condition Ready is written into the status of Kyverno's and
+	// policy-controller's kinds: always, never, or auto, which writes it where that engine
+	// has neither a Deployment nor a webhook configuration in the cluster. Default auto. Our
+	// own kinds always have it.
+	WriteStatus StatusWriting `json:"writeStatus,omitempty"`
 	// Sources whose policies only audit, whatever they say: cluster, folders, or one of
 	// the folders by its path. Default: none.
 	Audit []string `json:"audit,omitempty"`

@@ -210,6 +210,8 @@ func typeOf(e ast.Expr) (kind, inner string) {
 			return "text", ""
 		case "Duration":
 			return "duration", ""
+		case "StatusWriting":
+			return "auto, always or never", ""
 		}
 		return "section", e.Name
 	case *ast.StarExpr:

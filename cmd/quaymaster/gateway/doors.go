@@ -29,7 +29,7 @@ const (
 // paths are the doors that are open: those that the API server calls, and those
 // that are turned on.
 func (d Doors) paths() []string {
-	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath, configuration.ShadowPath, configuration.ShadowDocumentsPath}
+	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath, configuration.ShadowPath, configuration.ShadowDocumentsPath, configuration.ProbePath}
 	if d.ImageReview {
 		list = append(list, imageReviewPath)
 	}

@@ -71,9 +71,16 @@ func globalCondition(generation int64, err error) metav1.Condition {
 	return c
 }
 
-// tellStatus writes the status of the entries until ctx ends.
-func (g *globals) tellStatus(ctx context.Context, client dynamic.Interface, failed func(error)) {
-	(&globalStatus{client: client, reports: g.reports, changed: &g.status, failed: failed}).run(ctx)
+// tellStatus writes the status of the entries until ctx ends, while it is the gateway's to
+// write.
+func (g *globals) tellStatus(ctx context.Context, in *inTheCluster, failed func(error)) {
+	reports := func() []globalReport {
+		if !in.owners.writes(policyGroup) {
+			return nil
+		}
+		return g.reports()
+	}
+	(&globalStatus{client: in.client.Dynamic, reports: reports, changed: &g.status, failed: failed}).run(ctx)
 }
 
 // globalStatus writes the status of GlobalContextEntries. The replica that leads

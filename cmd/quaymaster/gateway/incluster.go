@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/lease"
+	"github.com/quaymaster/quaymaster/cluster/probe"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -23,6 +24,7 @@ type inTheCluster struct {
 	members *lease.Members // nil where other replicas are not asked
 	held    cluster.Held   // what registries are asked with
 	defined signal         // a CustomResourceDefinition came, changed or went
+	owners  *statusOwners  // of the status of policies
 }
 
 // leaderTask is what a gateway without doors leaves out.
@@ -97,7 +99,10 @@ func (g *gateway) watch() error {
 	if err != nil {
 		return err
 	}
-	p.teller.status, p.teller.writes = status, g.configuration.Policies.WriteStatus
+	g.cluster.owners = &statusOwners{setting: g.configuration.Policies.WriteStatus, client: client.Metadata, log: g.log}
+	p.teller.conditions, p.teller.writes = status, g.cluster.owners.writes
+	p.teller.readiness = newReadiness(g.log, p.writeStatus)
+	p.teller.controllers = &controllerWatch{own: g.configuration.has(RoleBackground), leases: client.Leases, namespace: g.configuration.Namespace}
 	g.tasks = append(g.tasks, forever("status", status.Run))
 	watcher, err := document.New(document.Options{
 		Kinds:   append(append(documentKinds(), globalKind()), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
@@ -152,7 +157,7 @@ type duty struct {
 // duties are what one replica does for all.
 func (g *gateway) duties() []duty {
 	return []duty{
-		{g.tellAll, RoleAdmission}, {g.sweep, RoleAdmission}, {g.tellMirrors, RoleAdmission}, {g.tellGlobals, RoleAdmission}, {g.configure, RoleAdmission}, {g.tryPolicies, RoleAdmission}, {g.keepGlass, RoleAdmission},
+		{g.tellAll, RoleAdmission}, {g.sweep, RoleAdmission}, {g.followOwners, RoleAdmission}, {g.tellMirrors, RoleAdmission}, {g.tellGlobals, RoleAdmission}, {g.configure, RoleAdmission}, {g.tryPolicies, RoleAdmission}, {g.keepGlass, RoleAdmission},
 		{g.scan, RoleScan}, {g.keepReports, RoleReport}, {g.tend, RoleBackground},
 	}
 }
@@ -183,6 +188,17 @@ func (g *gateway) tellAll(context.Context) {
 	g.mirrors.tellAll()
 }
 
+// followOwners finds out whose the status of policies is, and whether a controller runs.
+func (g *gateway) followOwners(ctx context.Context) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { g.policies.teller.controllers.follow(ctx, g.policies.writeStatus) })
+	g.cluster.owners.follow(ctx, func() {
+		g.policies.writeStatus()
+		g.globals.status.tell()
+	})
+}
+
 // sweep clears away what replicas that are gone left behind.
 func (g *gateway) sweep(ctx context.Context) {
 	if g.cluster.members != nil {
@@ -201,11 +217,14 @@ func (g *gateway) tellMirrors(ctx context.Context) {
 
 // tellGlobals writes the status of global context entries.
 func (g *gateway) tellGlobals(ctx context.Context) {
-	g.globals.tellStatus(ctx, g.cluster.client.Dynamic, g.failed("the status of a global context entry was not written"))
+	g.globals.tellStatus(ctx, g.cluster, g.failed("the status of a global context entry was not written"))
 }
 
 // configure keeps the webhook configurations until ctx ends.
 func (g *gateway) configure(ctx context.Context) {
+	ready := g.policies.teller.readiness
+	ready.begin(!g.configuration.Webhooks.Disabled)
+	g.policies.writeStatus()
 	if g.configuration.Webhooks.Disabled {
 		return
 	}
@@ -214,9 +233,14 @@ func (g *gateway) configure(ctx context.Context) {
 	kept := &webhooks{
 		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
 		shadow: g.configuration.shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
+		readiness: ready, sequence: g.policies.sequence.Load,
 	}
 	changed := make(chan struct{}, 1)
 	reconciler, err := kept.reconciler(changed)
+	var asks *probe.Prober
+	if err == nil {
+		asks, err = probe.New(probe.Options{Config: g.cluster.client.Config(), Slices: g.cluster.client.Typed.DiscoveryV1(), Namespace: g.configuration.Namespace})
+	}
 	if err != nil {
 		g.log.Error("the webhook configurations cannot be kept", slog.String("error", err.Error()))
 		return
@@ -230,6 +254,12 @@ func (g *gateway) configure(ctx context.Context) {
 	beside.Go(func() { notice(ctx, changed, &g.policies.changed, g.certificates) })
 	beside.Go(func() { g.watchConfigurations(ctx, tell) })
 	beside.Go(func() { watchDefinitions(ctx, &g.cluster.defined, tell) })
+	beside.Go(func() { ready.run(ctx, asks) })
+	beside.Go(func() { // what is not seen in force by then is not ready
+		if idle(ctx, graceTime); ctx.Err() == nil {
+			g.policies.writeStatus()
+		}
+	})
 	reconciler.Run(ctx)
 }
 

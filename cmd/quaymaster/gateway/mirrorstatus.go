@@ -110,13 +110,7 @@ func (m *mirrors) reports(states []health.State) []mirrorReport {
 
 // condition says whether the document is used.
 func (d *mirrorDocument) condition() metav1.Condition {
-	var head struct {
-		Metadata struct {
-			Generation int64 `json:"generation"`
-		} `json:"metadata"`
-	}
-	_ = json.Unmarshal(d.text, &head) // without it nobody knows which version this is about
-	c := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active", Message: "the mirror is active", ObservedGeneration: head.Metadata.Generation}
+	c := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active", Message: "the mirror is active", ObservedGeneration: generationOf(d.text)}
 	if why := d.why(); why != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Broken", why.Error()
 		if d.state() == metrics.MirrorOutdated {

@@ -11,8 +11,10 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
 	"github.com/quaymaster/quaymaster/webhook"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/webhook/peers"
+	"github.com/quaymaster/quaymaster/webhook/probe"
 )
 
 // need is something that must be known before a door is opened.
@@ -84,7 +86,7 @@ func (g *gateway) build() (map[string]webhook.Door, error) {
 	}
 	places := map[string]webhook.Door{}
 	for path, entrance := range g.entrances {
-		places[path] = webhook.Door{Handler: entrance}
+		places[path] = webhook.Door{Handler: entrance, Below: path == configuration.ProbePath}
 	}
 	return places, g.configuration.Listen.guard(open, places)
 }
@@ -180,6 +182,7 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 		return nil, err
 	}
 	maps.Copy(doors, others)
+	doors[configuration.ProbePath] = probe.New(configuration.ProbePath)
 	if g.cluster == nil {
 		return doors, nil
 	}

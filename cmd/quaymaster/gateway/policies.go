@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -45,13 +46,26 @@ type policies struct {
 	// awaited are the sources that have not told all that they have.
 	awaited map[string]bool
 	said    map[string]string        // what was told of each document, by its key
-	objects map[string]record.Object // of the cluster's documents
+	objects map[string]clusterObject // of the cluster's documents
+	// sequence counts the sets that were published. It is stored after the set, so that a
+	// set that is read after it is not older.
+	sequence atomic.Int64
 }
+
+// clusterObject is the resource that a document of the cluster was read from.
+type clusterObject struct {
+	record.Object
+	generation int64 // metadata.generation
+	// since is the first set that holds the document as it is now; unpublished: none yet.
+	since int64
+}
+
+const unpublished = -1
 
 func newPolicies(found *catalog.Catalog, state *gate.Current, to *metrics.Metrics, log *slog.Logger) *policies {
 	return &policies{
 		catalog: found, state: state, metrics: to, log: log, teller: teller{log: log}, known: make(chan struct{}),
-		awaited: map[string]bool{}, said: map[string]string{}, objects: map[string]record.Object{},
+		awaited: map[string]bool{}, said: map[string]string{}, objects: map[string]clusterObject{},
 	}
 }
 
@@ -67,16 +81,24 @@ func (p *policies) publish(source string) {
 	now := p.catalog.Snapshot()
 	p.state.ReplacePolicies(now.Set)
 	p.count(now.Entries)
+	sequence := p.sequence.Load() + 1
 	said := make(map[string]string, len(now.Entries))
 	for _, entry := range now.Entries {
 		object := p.objects[entry.Key]
 		said[entry.Key] = fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why, " ", p.inForce.why(entry))
-		if p.said[entry.Key] != said[entry.Key] {
+		changed := p.said[entry.Key] != said[entry.Key]
+		if object.Name != "" && (changed || object.since == unpublished) {
+			object.since = sequence
+			p.objects[entry.Key] = object
+			p.teller.status(entry, object)
+		}
+		if changed {
 			p.teller.write(entry)
-			p.teller.announce(entry, object)
+			p.teller.announce(entry, object.Object)
 		}
 	}
 	p.said = said
+	p.sequence.Store(sequence)
 	p.list()
 	select {
 	case <-p.known:
@@ -135,7 +157,17 @@ func (p *policies) tellAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, entry := range p.catalog.Snapshot().Entries {
-		p.teller.announce(entry, p.objects[entry.Key])
+		p.teller.announce(entry, p.objects[entry.Key].Object)
+	}
+}
+
+// writeStatus has the status of policies written again, where it differs from what this
+// replica wrote.
+func (p *policies) writeStatus() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, entry := range p.catalog.Snapshot().Entries {
+		p.teller.status(entry, p.objects[entry.Key])
 	}
 }
 
@@ -156,7 +188,7 @@ func (p *policies) tellRoot(name string) {
 	defer p.mu.Unlock()
 	for _, entry := range p.catalog.Snapshot().Entries {
 		if entry.Root != nil && entry.Root.Name == name {
-			p.teller.announce(entry, p.objects[entry.Key])
+			p.teller.status(entry, p.objects[entry.Key])
 		}
 	}
 }
@@ -178,10 +210,10 @@ func (p *policies) Changed(_ context.Context, upserts []document.Document, delet
 	for i, d := range upserts {
 		key := clusterKey(d.Key)
 		documents[i] = catalog.Document{Key: key, Text: d.Raw, Source: "the cluster: " + d.Key.String()}
-		p.objects[key] = record.Object{
+		p.objects[key] = clusterObject{since: unpublished, generation: generationOf(d.Raw), Object: record.Object{
 			Resource:  schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
 			Namespace: d.Key.Namespace, Name: d.Key.Name, UID: types.UID(d.UID),
-		}
+		}}
 	}
 	keys := make([]string, len(deletes))
 	for i, key := range deletes {
@@ -191,6 +223,17 @@ func (p *policies) Changed(_ context.Context, upserts []document.Document, delet
 	p.catalog.Put(documents...)
 	p.catalog.Remove(keys...)
 	p.publish(fromCluster)
+}
+
+// generationOf reads metadata.generation; 0 where there is none.
+func generationOf(text []byte) int64 {
+	var head struct {
+		Metadata struct {
+			Generation int64 `json:"generation"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(text, &head) // the condition then names no generation
+	return head.Metadata.Generation
 }
 
 // clusterKey keeps the cluster's documents from a folder's. Of two that say the

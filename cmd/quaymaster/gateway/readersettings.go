@@ -57,7 +57,7 @@ func (c Configuration) Carried(given Given) (Configuration, []string) {
 		Mirrors: Mirrors{ConfigMaps: c.Mirrors.ConfigMaps, OpenShift: c.Mirrors.OpenShift},
 		Trust:   Trust{RetiredKeys: c.Trust.RetiredKeys},
 	}
-	settings.Policies.Folders, settings.Policies.WriteStatus = nil, false
+	settings.Policies.Folders, settings.Policies.WriteStatus = nil, ""
 	settings.Policies.Audit = slices.DeleteFunc(slices.Clone(c.Policies.Audit), func(source string) bool { return source != auditCluster && source != auditFolders })
 	var lost []string
 	note := func(is bool, format string, args ...any) {

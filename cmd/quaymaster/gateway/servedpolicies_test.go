@@ -251,7 +251,7 @@ func TestConditionOfWhatIsNotThere(t *testing.T) {
 		{"tasks are not", catalog.Entry{State: catalog.Ours, Why: "tasks are not there"}, "True Active: it is active, but tasks are not there"},
 		{"it is broken", catalog.Entry{State: catalog.Broken, Why: "no field"}, "False Broken: no field"},
 	} {
-		got := teller{}.condition(c.entry)
+		got, _ := teller{}.condition(c.entry, clusterObject{})
 		if text := fmt.Sprintf("%s %s: %s", got.Status, got.Reason, got.Message); text != c.message {
 			t.Errorf("%s: %s", c.reason, text)
 		}

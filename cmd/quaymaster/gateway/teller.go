@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"strings"
 
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +12,6 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
-	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 // teller says what became of documents: each replica in its log, and the one that
@@ -22,8 +20,13 @@ type teller struct {
 	log    *slog.Logger
 	leads  func() bool // nil without a cluster
 	events eventWriter // may be nil
-	status statusWriter
-	writes bool // the status of kinds that are other engines', too
+	// conditions may be nil; writes reports whether the status of a group's kinds, which
+	// are another engine's as well, is written.
+	conditions statusWriter
+	writes     func(group string) bool
+	// readiness tracks what the API servers have in force; it may be nil without a leader.
+	readiness   *readiness
+	controllers *controllerWatch // may be nil
 	// roots says why nobody knows what a TrustRoot trusts; nil: all are known.
 	roots func(*trustroot.TrustRoot) string
 	// withheld says why a policy does not deny by what it says now; empty: it does. May
@@ -81,14 +84,26 @@ func (t teller) announce(entry catalog.Entry, object record.Object) {
 	if about := regarding(entry, object); t.events != nil && entry.State == catalog.Broken && about.Name != "" {
 		t.events.Record(record.Event{Type: core.EventTypeWarning, Reason: "PolicyError", Action: "Compile", Regarding: about, Note: entry.Why})
 	}
-	form := ofResource(object.Resource.GroupResource()).status
-	if t.status == nil || object.Name == "" || entry.State == catalog.NotOurs || form == noStatus || form != ownStatus && !t.writes {
+}
+
+// status has the status of a document of the cluster written, if it differs from what was
+// written before.
+func (t teller) status(entry catalog.Entry, object clusterObject) {
+	if t.leads == nil || !t.leads() || t.conditions == nil || object.Name == "" || entry.State == catalog.NotOurs {
 		return
 	}
-	if form == conditionStatus {
+	kind := ofResource(object.Resource.GroupResource())
+	if kind.status == noStatus || kind.status != ownStatus && !t.writes(kind.Group) {
+		return
+	}
+	condition, settled := t.condition(entry, object)
+	if !settled || !t.readiness.differs(entry.Key, object, condition) {
+		return
+	}
+	if kind.status == conditionStatus {
 		object.Within = "conditionStatus"
 	}
-	t.status.Set(object, t.condition(entry))
+	t.conditions.Set(object.Object, condition)
 }
 
 // regarding is what an event about a document is on.
@@ -100,35 +115,6 @@ func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
 		APIVersion: object.Resource.GroupVersion().String(), Kind: ofResource(object.Resource.GroupResource()).kind,
 		Namespace: object.Namespace, Name: object.Name,
 	}
-}
-
-func (t teller) condition(entry catalog.Entry) metav1.Condition {
-	condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active", Message: "it is active"}
-	var limits []string
-	if entry.Why != "" {
-		limits = append(limits, entry.Why)
-	}
-	if entry.Policy != nil {
-		limits = append(limits, configuration.Stated(entry.Policy)...)
-	}
-	if len(limits) > 0 {
-		condition.Message = cut(condition.Message+", but "+strings.Join(limits, "; "), maxStatusMessage)
-	}
-	not := func(reason, why string) {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, cut(why, maxStatusMessage)
-	}
-	if entry.Root != nil && t.roots != nil {
-		if why := t.roots(entry.Root); why != "" {
-			not("NotRead", why)
-		}
-	}
-	if why := t.why(entry); why != "" {
-		not("Withheld", why)
-	}
-	if entry.State == catalog.Broken {
-		not("Broken", entry.Why)
-	}
-	return condition
 }
 
 // documentLog is the document.Observer of the log.

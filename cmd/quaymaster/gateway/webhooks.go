@@ -34,10 +34,17 @@ type webhooks struct {
 	orphans   bool                     // it was said that nothing owns the configurations
 	account   string                   // the user that the gateway acts as; empty until it is known
 	keeping   *keeping
+	readiness *readiness
+	// sequence returns the number of the set that is published; asked is that of set, which
+	// the last Input was made of.
+	sequence func() int64
+	asked    int64
+	set      *policy.Set
 }
 
 // Input implements configuration.Source.
 func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
+	w.asked = w.sequence() // before the set: see policies.sequence
 	set, mirrors := w.policies(), w.mirrors()
 	if set == nil || mirrors == nil {
 		return configuration.Input{}, errors.New("the policies and mirrors are not known yet")
@@ -46,6 +53,7 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	if err != nil {
 		return configuration.Input{}, fmt.Errorf("which resources does the API server serve: %w", err)
 	}
+	w.set = set
 	w.served = configuration.Served(lists, failed, w.served)
 	owner, err := w.owner(ctx)
 	if err != nil {
@@ -147,8 +155,13 @@ func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconcile
 				w.log.Warn("the API server is not asked in the way that policies say", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
 			}
 		},
-		Kept: w.keeping.kept, Wrote: w.wrote,
+		Kept: func(round configuration.Round) {
+			w.keeping.kept()
+			w.readiness.kept(round, w.asked, w.set.Policies())
+		},
+		Wrote: w.wrote,
 		Failed: func(err error) {
+			w.readiness.broke(err)
 			w.log.Error("the webhook configurations could not be brought up to date", slog.String("error", err.Error()))
 		},
 	})
@@ -159,6 +172,7 @@ func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconcile
 func (w *webhooks) wrote(which string, why configuration.Why) {
 	w.keeping.metrics.ConfigurationWritten(which, string(why))
 	if why != configuration.Wanted {
+		w.readiness.lost()
 		w.log.Warn("somebody else had changed or deleted a webhook configuration; it was made again as it should be",
 			slog.String("configuration", which), slog.String("name", configuration.Name), slog.String("what", string(why)))
 	}

@@ -20,7 +20,7 @@ type Configuration struct {
 	Policies    struct {
 		Folders     []string `json:"folders,omitempty"`
 		Selector    string   `json:"selector,omitempty"`
-		WriteStatus bool     `json:"writeStatus,omitempty"`
+		WriteStatus string   `json:"writeStatus,omitempty"`
 		Audit       []string `json:"audit,omitempty"`
 		Expressions struct {
 			HTTPHosts []string `json:"httpHosts,omitempty"`

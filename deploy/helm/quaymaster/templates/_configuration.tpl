@@ -39,8 +39,8 @@ it.
 {{- with .Values.policies.selector -}}
 {{- $_ := set $policies "selector" . -}}
 {{- end -}}
-{{- if .Values.policies.writeStatus -}}
-{{- $_ := set $policies "writeStatus" true -}}
+{{- if ne (toString .Values.policies.writeStatus) "auto" -}}
+{{- $_ := set $policies "writeStatus" .Values.policies.writeStatus -}}
 {{- end -}}
 {{- if .Values.policies.configMaps -}}
 {{- $folders := list -}}

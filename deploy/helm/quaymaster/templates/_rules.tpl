@@ -56,7 +56,11 @@
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [rolebindings, clusterrolebindings]
   verbs: [list, watch]
-# The state of policies, where policies.writeStatus is on.
+# The condition Ready of policies (policies.writeStatus), and whether Kyverno or
+# policy-controller runs, which writes it itself.
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [list]
 - apiGroups: [kyverno.io]
   resources: [clusterpolicies/status, policies/status, globalcontextentries/status]
   verbs: [patch]

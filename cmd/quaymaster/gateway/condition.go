@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+)
+
+// The condition of a policy, an override or a TrustRoot, and its reasons, which
+// docs/gateway.md lists.
+const (
+	readyCondition = "Ready"
+
+	// reasonActive (True): it is in force.
+	reasonActive = "Active"
+	// reasonBroken (False): the document cannot be used.
+	reasonBroken = "Broken"
+	// reasonWithheld (False): a setting or the guard keeps it from denying.
+	reasonWithheld = "Withheld"
+	// reasonNotRead (False): the keys of a TrustRoot cannot be read.
+	reasonNotRead = "NotRead"
+	// reasonKindNotServed (False): the API server serves no kind that it names.
+	reasonKindNotServed = "KindNotServed"
+	// reasonNotConfigured (Unknown): the webhook configurations do not hold it yet.
+	reasonNotConfigured = "WebhookNotConfigured"
+	// reasonNotObserved (Unknown): they do, and an API server has not been seen to use them.
+	reasonNotObserved = "WebhookNotObserved"
+	// reasonProbeForbidden (Unknown): the gateway may not find out whether they are used.
+	reasonProbeForbidden = "ProbeForbidden"
+	// reasonNoController (Unknown): no process runs its rules about other objects.
+	reasonNoController = "ControllerNotRunning"
+	// reasonNotManaged (Unknown): the gateway does not keep the configurations.
+	reasonNotManaged = "WebhookNotManaged"
+)
+
+// condition returns the condition Ready of a document of the cluster. It is not settled
+// while a new leader has yet to find out what is in force.
+func (t teller) condition(entry catalog.Entry, object clusterObject) (condition metav1.Condition, settled bool) {
+	condition = metav1.Condition{Type: readyCondition, ObservedGeneration: object.generation}
+	settled = true
+	set := func(status metav1.ConditionStatus, reason, message string) {
+		condition.Status, condition.Reason, condition.Message = status, reason, cut(message, maxStatusMessage)
+	}
+	var round policyRound
+	var now effect
+	if t.readiness != nil && entry.Policy != nil {
+		round = t.readiness.about(entry.Policy.ID())
+	}
+	if t.readiness != nil && isAdmitted(entry) {
+		now = t.readiness.of(object.since, round.renewed)
+	}
+	root := ""
+	if entry.Root != nil && t.roots != nil {
+		root = t.roots(entry.Root)
+	}
+	switch {
+	case entry.State == catalog.Broken:
+		set(metav1.ConditionFalse, reasonBroken, entry.Why)
+	case t.why(entry) != "":
+		set(metav1.ConditionFalse, reasonWithheld, t.why(entry))
+	case root != "":
+		set(metav1.ConditionFalse, reasonNotRead, root)
+	case round.absent.All:
+		set(metav1.ConditionFalse, reasonKindNotServed, "the API server serves none of the kinds that it names: "+strings.Join(round.absent.Kinds, ", ")+
+			"; correct the policy if that is a mistake; if a definition is yet to be installed, the policy is in force from then on")
+	case entry.Policy != nil && !isAdmitted(entry) && t.controllers != nil && !t.controllers.runs():
+		set(metav1.ConditionUnknown, reasonNoController, "its rules about other objects are not run: no process with the role background leads")
+	case now.reason != "":
+		settled = now.settled
+		set(metav1.ConditionUnknown, now.reason, now.why)
+	default:
+		settled = now.settled || !isAdmitted(entry) || t.readiness == nil
+		message := "it is active"
+		if limits := round.limits(entry); len(limits) > 0 {
+			message += ", but " + strings.Join(limits, "; ")
+		}
+		set(metav1.ConditionTrue, reasonActive, message)
+	}
+	return condition, settled
+}
+
+// limits are the reasons for which an active policy does not hold for all that it names.
+func (r policyRound) limits(entry catalog.Entry) []string {
+	var list []string
+	if entry.Why != "" {
+		list = append(list, entry.Why)
+	}
+	if entry.Policy != nil {
+		list = append(list, configuration.Stated(entry.Policy)...)
+	}
+	if len(r.warnings) == 0 && len(r.absent.Kinds) > 0 && entry.Why == "" {
+		list = append(list, "the API server does not serve "+strings.Join(r.absent.Kinds, ", "))
+	}
+	return append(list, r.warnings...)
+}
+
+// isAdmitted reports whether a document has effect at admission, and so only once the API
+// server calls the gateway for what it names. Rules about other objects are run by the
+// background controller.
+func isAdmitted(entry catalog.Entry) bool {
+	switch p := entry.Policy; {
+	case p != nil:
+		return len(p.Rules)+len(p.Validations)+len(p.Mutations) > 0
+	case entry.Override != nil:
+		return entry.Override.Effect == policy.OverrideDeny
+	}
+	return false
+}

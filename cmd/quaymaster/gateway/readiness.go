@@ -1,0 +1,310 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quaymaster/quaymaster/cluster/probe"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+)
+
+const (
+	// graceTime is how long a new leader leaves the status of policies as it is while it
+	// has not seen the configurations in force: they were, for the leader before it.
+	graceTime = 15 * time.Second
+	// soonestProbe and latestProbe are between two probes of the same configurations; an
+	// API server takes some milliseconds to load one.
+	soonestProbe, latestProbe = 100 * time.Millisecond, 10 * time.Second
+	// forbiddenPause is how soon a probe is tried again that was not permitted.
+	forbiddenPause = 30 * time.Second
+)
+
+// readiness tracks, on the leader, up to which set of policies the webhook configurations
+// are in force: stored by the API server and seen in use. A policy that was in force stays
+// so while the configurations change for others. It is safe for concurrent use.
+type readiness struct {
+	log     *slog.Logger
+	changed func() // what a condition rests on has changed
+	now     func() time.Time
+
+	mu    sync.Mutex
+	began time.Time // of the lead
+	// managed is false where the gateway does not keep the configurations.
+	managed bool
+	// round is the latest that left the configurations as they should be, for the set
+	// configured; failed is why one after it did not.
+	round      configuration.Round
+	configured int64
+	failed     error
+	// observed is the latest set whose configurations were seen in use, under the marks
+	// seen; probed is why those of round were not, yet.
+	observed int64
+	seen     [2]string
+	probed   error
+	wake     signal
+	// policies are what the latest round found out about single ones, by ID.
+	policies map[string]policyRound
+	// written are the conditions that this leader had written, by the document's key.
+	written map[string]writtenCondition
+}
+
+// policyRound is what a round found out about a policy.
+type policyRound struct {
+	absent   configuration.Absent
+	warnings []string
+	// renewed: kinds that it names came since the configurations were last seen in use.
+	renewed bool
+}
+
+type writtenCondition struct {
+	uid       types.UID
+	condition metav1.Condition
+}
+
+func newReadiness(log *slog.Logger, changed func()) *readiness {
+	return &readiness{log: log, changed: changed, now: time.Now, managed: true, written: map[string]writtenCondition{}}
+}
+
+// begin starts over: another replica may have led since.
+func (r *readiness) begin(managed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.began, r.managed = r.now(), managed
+	r.round, r.configured, r.failed = configuration.Round{}, 0, nil
+	r.observed, r.seen, r.probed = 0, [2]string{}, nil
+	r.policies, r.written = nil, map[string]writtenCondition{}
+}
+
+// kept notes a round that was made for a set of policies.
+func (r *readiness) kept(round configuration.Round, sequence int64, policies []*policy.Policy) {
+	found := policyRounds(round, policies)
+	r.mu.Lock()
+	before := r.observed
+	r.round, r.configured, r.failed = round, sequence, nil
+	isSeen := [2]string{round.Mutating, round.Validating} == r.seen
+	for id, was := range r.policies {
+		now := found[id]
+		now.renewed = !isSeen && (was.renewed || len(now.absent.Kinds) < len(was.absent.Kinds))
+		if now.renewed || len(now.absent.Kinds)+len(now.warnings) > 0 {
+			found[id] = now
+		}
+	}
+	changed := !maps.EqualFunc(r.policies, found, policyRound.equal)
+	r.policies = found
+	if isSeen {
+		r.observed = sequence
+	} else {
+		r.probed = nil
+	}
+	changed = changed || r.observed != before
+	r.mu.Unlock()
+	r.wake.tell()
+	if changed {
+		r.changed()
+	}
+}
+
+// policyRounds returns what a round found out about those policies of which it found
+// something.
+func policyRounds(round configuration.Round, policies []*policy.Policy) map[string]policyRound {
+	found := map[string]policyRound{}
+	for _, w := range round.Warnings {
+		if w.Policy != "" {
+			one := found[w.Policy]
+			one.warnings = append(one.warnings, w.Message)
+			found[w.Policy] = one
+		}
+	}
+	kinds := configuration.KindsOf(round.Resources)
+	for _, p := range policies {
+		if absent := kinds.Absent(p); len(absent.Kinds) > 0 {
+			one := found[p.ID()]
+			one.absent = absent
+			found[p.ID()] = one
+		}
+	}
+	return found
+}
+
+func (r policyRound) equal(other policyRound) bool {
+	return r.renewed == other.renewed && r.absent.All == other.absent.All && slices.Equal(r.absent.Kinds, other.absent.Kinds) && slices.Equal(r.warnings, other.warnings)
+}
+
+// about returns what the latest round found out about a policy.
+func (r *readiness) about(id string) policyRound {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.policies[id]
+}
+
+// broke notes a round that failed.
+func (r *readiness) broke(err error) {
+	r.mu.Lock()
+	changed := r.failed == nil || r.failed.Error() != err.Error()
+	r.failed = err
+	r.mu.Unlock()
+	if changed {
+		r.changed()
+	}
+}
+
+// lost notes that another client changed or deleted a configuration: it was not in force.
+func (r *readiness) lost() {
+	r.mu.Lock()
+	changed := r.observed != 0
+	r.observed, r.seen = 0, [2]string{}
+	r.mu.Unlock()
+	if changed {
+		r.changed()
+	}
+}
+
+// pending returns the marks that are to be seen; false: there are none.
+func (r *readiness) pending() (marks [2]string, is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	marks = [2]string{r.round.Mutating, r.round.Validating}
+	return marks, marks != [2]string{} && marks != r.seen
+}
+
+// result notes what came of a probe.
+func (r *readiness) result(marks [2]string, err error) {
+	r.mu.Lock()
+	if marks != [2]string{r.round.Mutating, r.round.Validating} {
+		r.mu.Unlock()
+		return // newer ones are there
+	}
+	changed := err == nil || r.probed == nil || r.probed.Error() != err.Error()
+	if r.probed = err; err == nil {
+		r.seen, r.observed = marks, r.configured
+		for id, one := range r.policies {
+			one.renewed = false
+			r.policies[id] = one
+		}
+	}
+	r.mu.Unlock()
+	if !changed {
+		return
+	}
+	switch _, forbidden := errors.AsType[*probe.ForbiddenError](err); {
+	case err == nil:
+		r.log.Info("the API servers use the webhook configurations")
+	case forbidden:
+		r.log.Warn("the gateway may not find out whether the API servers use the webhook configurations; policies are not Ready (create on configmaps in its namespace)", slog.String("error", err.Error()))
+	default:
+		r.log.Info("an API server does not use the webhook configurations yet", slog.String("error", err.Error()))
+	}
+	r.changed()
+}
+
+// effect is what readiness contributes to a condition; without a reason it is in force.
+type effect struct {
+	reason, why string
+	settled     bool
+}
+
+// of returns the effect of a document that is in the sets since one. Renewed says that kinds
+// which it names came since.
+func (r *readiness) of(since int64, renewed bool) effect {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, forbidden := errors.AsType[*probe.ForbiddenError](r.probed)
+	settled := r.observed > 0 || r.now().Sub(r.began) >= graceTime
+	switch {
+	case !r.managed:
+		return effect{reasonNotManaged, "it is active, and the gateway does not keep the webhook configurations (webhooks.disabled), so that it cannot find out for which requests it is called", true}
+	case since != unpublished && since <= r.observed && !renewed:
+		return effect{settled: true}
+	case r.failed != nil:
+		return effect{reasonNotConfigured, "the webhook configurations could not be updated: " + r.failed.Error(), settled}
+	case since == unpublished || since > r.configured:
+		return effect{reasonNotConfigured, "the webhook configurations are being updated", settled}
+	case forbidden:
+		return effect{reasonProbeForbidden, "the webhook configurations hold it; whether the API servers use them cannot be found out: grant the gateway create on configmaps in its namespace: " + r.probed.Error(), true}
+	case r.probed != nil:
+		return effect{reasonNotObserved, "the webhook configurations hold it, and not every API server uses them yet: " + r.probed.Error(), settled}
+	}
+	return effect{reasonNotObserved, "the webhook configurations hold it; the API servers are being asked whether they use them", settled}
+}
+
+// differs reports whether a condition is not the one that was written last, and notes it.
+func (r *readiness) differs(key string, object clusterObject, condition metav1.Condition) bool {
+	if r == nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := writtenCondition{object.UID, condition}
+	if r.written[key] == now {
+		return false
+	}
+	r.written[key] = now
+	return true
+}
+
+// prober asks the API servers whether they use configurations of some marks.
+type prober interface {
+	Probe(ctx context.Context, marks ...string) error
+}
+
+// run probes each new pair of configurations until they are in use, while ctx lasts.
+func (r *readiness) run(ctx context.Context, by prober) {
+	var last [2]string
+	pause := soonestProbe
+	for ctx.Err() == nil {
+		woken := r.wake.Changed()
+		marks, is := r.pending()
+		if !is {
+			select {
+			case <-ctx.Done():
+			case <-woken:
+			}
+			continue
+		}
+		if marks != last {
+			last, pause = marks, soonestProbe
+		}
+		err := by.Probe(ctx, marks[:]...)
+		if ctx.Err() != nil {
+			return
+		}
+		r.result(marks, err)
+		if err == nil {
+			continue
+		}
+		wait := pause
+		if _, forbidden := errors.AsType[*probe.ForbiddenError](err); forbidden {
+			wait = forbiddenPause
+		}
+		pause = min(2*pause, latestProbe)
+		r.pause(ctx, wait, marks)
+	}
+}
+
+// pause waits, or until there are other marks.
+func (r *readiness) pause(ctx context.Context, wait time.Duration, marks [2]string) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		woken := r.wake.Changed()
+		if now, _ := r.pending(); now != marks {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case <-woken:
+		}
+	}
+}

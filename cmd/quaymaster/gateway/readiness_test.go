@@ -1,0 +1,234 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster/probe"
+	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+)
+
+// scripted is a prober that returns what a test sets.
+type scripted struct {
+	err   error
+	asked [][]string
+}
+
+func (s *scripted) Probe(_ context.Context, marks ...string) error {
+	s.asked = append(s.asked, marks)
+	return s.err
+}
+
+func keptRound(mark string, warnings ...configuration.Warning) configuration.Round {
+	return configuration.Round{
+		Mutating: "m" + mark, Validating: "v" + mark, Warnings: warnings,
+		Resources: []configuration.Resource{{Version: "v1", Name: "pods", Kind: "Pod", Namespaced: true}},
+	}
+}
+
+func podPolicy(name, kind string) *policy.Policy {
+	targets := []policy.Target{{Group: "*", Version: "*", Kind: kind}}
+	return &policy.Policy{Kind: "ClusterPolicy", Name: name, Targets: targets, Validations: []policy.Validation{validation{targets}}}
+}
+
+// validation is a rule that is never evaluated.
+type validation struct{ targets []policy.Target }
+
+func (validation) Name() string                                               { return "r" }
+func (v validation) Targets() []policy.Target                                 { return v.targets }
+func (validation) Validate(context.Context, policy.Case) (_ policy.Validated) { return }
+
+// conditions are the conditions that a teller sets.
+type conditions struct{ list []string }
+
+func (c *conditions) Set(object record.Object, condition metav1.Condition) {
+	c.list = append(c.list, fmt.Sprintf("%s %s %s %d", object.Name, condition.Status, condition.Reason, condition.ObservedGeneration))
+}
+
+func (c *conditions) take() string {
+	defer func() { c.list = nil }()
+	return strings.Join(c.list, "; ")
+}
+
+// lead makes a leader with two policies: a is in the first set, and b in the second.
+func lead(t *testing.T) (*teller, *readiness, *conditions, func()) {
+	t.Helper()
+	var written conditions
+	r := newReadiness(slog.New(slog.DiscardHandler), func() {})
+	tells := &teller{leads: func() bool { return true }, conditions: &written, writes: func(string) bool { return true }, readiness: r}
+	r.begin(true)
+	resource := schema.GroupVersionResource{Group: policyGroup, Version: "v1", Resource: "clusterpolicies"}
+	announce := func() {
+		for i, name := range []string{"a", "b"} {
+			entry := catalog.Entry{Key: name, State: catalog.Ours, Policy: podPolicy(name, "Pod")}
+			tells.status(entry, clusterObject{Object: record.Object{Resource: resource, Name: name, UID: "u"}, generation: int64(i + 5), since: int64(i + 1)})
+		}
+	}
+	return tells, r, &written, announce
+}
+
+// TestReadiness: a policy is ready once the configurations of a set that holds it were seen in
+// use, stays so while they change for another, and each condition is written once.
+func TestReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, r, written, announce := lead(t)
+		marks := func(mark string) [2]string { return [2]string{"m" + mark, "v" + mark} }
+		for _, step := range []struct {
+			reason string
+			happen func()
+			want   string
+		}{
+			{"a new leader has seen nothing yet, and leaves what is there", func() {}, ""},
+			{"the first set is configured", func() { r.kept(keptRound("1"), 1, nil) }, ""},
+			{"one API server is late", func() { r.result(marks("1"), errors.New("late")) }, ""},
+			{"it is seen: b is in no configuration yet", func() { r.result(marks("1"), nil) }, "a True Active 5; b Unknown WebhookNotConfigured 6"},
+			{"nothing new", func() {}, ""},
+			{"b is configured", func() { r.kept(keptRound("2"), 2, nil) }, "b Unknown WebhookNotObserved 6"},
+			{"what comes of the probe before is late", func() { r.result(marks("1"), nil) }, ""},
+			{"an API server is late", func() { r.result(marks("2"), errors.New("late")) }, "b Unknown WebhookNotObserved 6"},
+			{"it is seen", func() { r.result(marks("2"), nil) }, "b True Active 6"},
+			{"a round that changes nothing", func() { r.kept(keptRound("2"), 2, nil) }, ""},
+			{"a round that fails leaves both", func() { r.broke(errors.New("no")) }, ""},
+			{"another client changed a configuration", func() { r.lost(); r.kept(keptRound("3"), 2, nil) }, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
+			{"it is seen again", func() { r.result(marks("3"), nil) }, "a True Active 5; b True Active 6"},
+			{"another set with the same configurations", func() { r.kept(keptRound("3"), 3, nil) }, ""},
+		} {
+			step.happen()
+			time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
+			announce()
+			if got := written.take(); got != step.want {
+				t.Errorf("%s: %q, want %q", step.reason, got, step.want)
+			}
+		}
+	})
+}
+
+// TestReadinessFails: what keeps a policy from being seen in force is its reason.
+func TestReadinessFails(t *testing.T) {
+	forbidden := fmt.Errorf("probe: %w", &probe.ForbiddenError{})
+	for _, row := range []struct {
+		reason string
+		happen func(*readiness)
+		after  time.Duration
+		want   string
+	}{
+		{"no round, within the grace time", func(*readiness) {}, graceTime - time.Second, ""},
+		{"no round, after it", func(*readiness) {}, graceTime, "a Unknown WebhookNotConfigured 5; b Unknown WebhookNotConfigured 6"},
+		{"rounds fail", func(r *readiness) { r.broke(errors.New("discovery")) }, graceTime, "a Unknown WebhookNotConfigured 5; b Unknown WebhookNotConfigured 6"},
+		{"probes fail", func(r *readiness) {
+			r.kept(keptRound("1"), 2, nil)
+			r.result([2]string{"m1", "v1"}, errors.New("late"))
+		}, graceTime, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
+		{"probes are not permitted", func(r *readiness) {
+			r.kept(keptRound("1"), 2, nil)
+			r.result([2]string{"m1", "v1"}, forbidden)
+		}, 0, "a Unknown ProbeForbidden 5; b Unknown ProbeForbidden 6"},
+		{"others keep the configurations", func(r *readiness) { r.begin(false) }, 0, "a Unknown WebhookNotManaged 5; b Unknown WebhookNotManaged 6"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, r, written, announce := lead(t)
+				row.happen(r)
+				time.Sleep(row.after) //nolint:forbidigo // the clock of the bubble
+				announce()
+				if got := written.take(); got != row.want {
+					t.Errorf("%q, want %q", got, row.want)
+				}
+			})
+		})
+	}
+}
+
+// TestProbesUntilSeen counts the probes: each pair of configurations is probed until it was
+// seen, ever more slowly, and not again.
+func TestProbesUntilSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, r, _, _ := lead(t)
+		by := &scripted{}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.run(ctx, by)
+		}()
+		expect := func(reason string, after time.Duration, least, most int) {
+			t.Helper()
+			time.Sleep(after) //nolint:forbidigo // the clock of the bubble
+			synctest.Wait()
+			if n := len(by.asked); n < least || n > most {
+				t.Errorf("%s: %d probes, want %d to %d", reason, n, least, most)
+			}
+			by.asked = nil
+		}
+		expect("nothing is configured", time.Hour, 0, 0)
+		r.kept(keptRound("1"), 1, nil)
+		expect("it is seen at once", time.Hour, 1, 1)
+		r.kept(keptRound("1"), 2, nil)
+		expect("another set with the same configurations", time.Hour, 0, 0)
+		by.err = errors.New("late")
+		r.kept(keptRound("2"), 3, nil)
+		expect("an API server is late", time.Second, 4, 5)
+		expect("it stays late", 10*time.Minute, 60, 70)
+		r.kept(keptRound("3"), 4, nil)
+		expect("others come, and are probed at once", time.Millisecond, 1, 1)
+		by.err = nil
+		expect("they are seen", time.Hour, 1, 1)
+		by.err = &probe.ForbiddenError{}
+		r.kept(keptRound("4"), 5, nil)
+		expect("not permitted", 5*time.Minute, 10, 11)
+		stop()
+		<-done
+	})
+}
+
+// TestKindNotServed: a policy none of whose kinds is served is not ready, until the
+// configurations that ask about them were seen in use.
+func TestKindNotServed(t *testing.T) {
+	sail := podPolicy("a", "Sail")
+	both := podPolicy("a", "Sail")
+	both.Validations = append(both.Validations, validation{[]policy.Target{{Group: "*", Version: "*", Kind: "Pod"}}})
+	warning := configuration.Warning{Policy: "ClusterPolicy/a", Message: "the API server serves no kind Sail: install it"}
+	served := keptRound("2")
+	served.Resources = append(served.Resources, configuration.Resource{Group: "boats.example", Version: "v1", Name: "sails", Kind: "Sail"})
+	for _, row := range []struct {
+		reason  string
+		policy  *policy.Policy
+		rounds  []configuration.Round
+		seen    string
+		status  metav1.ConditionStatus
+		why     string
+		message string
+	}{
+		{"no kind is served", sail, []configuration.Round{keptRound("1", warning)}, "1", metav1.ConditionFalse, reasonKindNotServed, "none of the kinds that it names: Sail;"},
+		{"one of two is served", both, []configuration.Round{keptRound("1", warning)}, "1", metav1.ConditionTrue, reasonActive, "it is active, but the API server serves no kind Sail: install it"},
+		{"the definition comes", sail, []configuration.Round{keptRound("1", warning), served}, "1", metav1.ConditionUnknown, reasonNotObserved, ""},
+		{"and a round more", sail, []configuration.Round{keptRound("1", warning), served, served}, "1", metav1.ConditionUnknown, reasonNotObserved, ""},
+		{"and is seen", sail, []configuration.Round{keptRound("1", warning), served}, "2", metav1.ConditionTrue, reasonActive, "it is active"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			tells, r, _, _ := lead(t)
+			for i, round := range row.rounds {
+				r.kept(round, 1, []*policy.Policy{row.policy})
+				if i == 0 || row.seen == "2" {
+					r.result([2]string{round.Mutating, round.Validating}, nil)
+				}
+			}
+			got, _ := tells.condition(catalog.Entry{State: catalog.Ours, Policy: row.policy}, clusterObject{since: 1})
+			if got.Status != row.status || got.Reason != row.why || !strings.Contains(got.Message, row.message) {
+				t.Errorf("%s %s: %s", got.Status, got.Reason, got.Message)
+			}
+		})
+	}
+}

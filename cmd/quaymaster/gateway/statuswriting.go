@@ -1,0 +1,182 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+)
+
+// StatusWriting selects the kinds of policies whose status is written, of those that
+// another engine writes as well.
+type StatusWriting string
+
+// The choices; the empty one is auto.
+const (
+	statusAuto   StatusWriting = "auto"
+	statusAlways StatusWriting = "always"
+	statusNever  StatusWriting = "never"
+)
+
+// UnmarshalJSON implements json.Unmarshaler: true is always, and false never.
+func (s *StatusWriting) UnmarshalJSON(text []byte) error {
+	choices := map[string]StatusWriting{
+		`"auto"`: statusAuto, `"always"`: statusAlways, `"never"`: statusNever, "true": statusAlways, "false": statusNever,
+	}
+	choice, known := choices[string(text)]
+	if !known {
+		return fmt.Errorf("%s: want auto, always or never", text)
+	}
+	*s = choice
+	return nil
+}
+
+// enginesInterval is how often other engines are looked for.
+const enginesInterval = time.Minute
+
+// otherEngine is one that writes the status of its kinds.
+type otherEngine struct {
+	name   string
+	groups []string
+	// configurations are what the names of its webhook configurations begin with.
+	configurations []string
+	// deployments selects Deployments by labels; those whose labels hold the word in a
+	// value are its own.
+	deployments, word string
+}
+
+func otherEngines() []otherEngine {
+	return []otherEngine{
+		{
+			name: "Kyverno", groups: []string{policyGroup, celGroup}, configurations: []string{"kyverno-"},
+			deployments: "app.kubernetes.io/component=admission-controller", word: "kyverno",
+		},
+		{
+			name: "policy-controller", groups: []string{sigstoreGroup},
+			configurations: []string{"policy.sigstore.dev", "validating.clusterimagepolicy.sigstore.dev", "defaulting.clusterimagepolicy.sigstore.dev"},
+			deployments:    "app.kubernetes.io/name=policy-controller", word: "policy-controller",
+		},
+	}
+}
+
+// statusOwners finds out which engines of a cluster write the status of policies. What
+// is not known counts as theirs: two engines would overwrite one another. It is safe for
+// concurrent use.
+type statusOwners struct {
+	setting StatusWriting
+	client  metadata.Interface
+	log     *slog.Logger
+
+	mu    sync.Mutex
+	ours  map[string]bool   // groups whose status is written
+	noted map[string]string // what the log has of each engine
+}
+
+// writes reports whether the status of a group's kinds is written.
+func (o *statusOwners) writes(group string) bool {
+	switch {
+	case group == ownGroup || o.setting == statusAlways:
+		return true
+	case o.setting == statusNever:
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ours[group]
+}
+
+// follow looks until ctx ends, and calls changed when something else is written.
+func (o *statusOwners) follow(ctx context.Context, changed func()) {
+	if o.setting == statusAlways || o.setting == statusNever {
+		return
+	}
+	for ctx.Err() == nil {
+		if o.look(ctx) {
+			changed()
+		}
+		idle(ctx, enginesInterval)
+	}
+}
+
+// look reports whether there are other engines than before.
+func (o *statusOwners) look(ctx context.Context) (changed bool) {
+	names, unknown := o.configurations(ctx)
+	for _, engine := range otherEngines() {
+		there, why := false, unknown
+		if slices.ContainsFunc(names, func(name string) bool {
+			return slices.ContainsFunc(engine.configurations, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		}) {
+			there, why = true, nil
+		} else if why == nil {
+			there, why = o.deployed(ctx, engine)
+		}
+		if ctx.Err() != nil {
+			return changed
+		}
+		changed = o.note(engine, there, why) || changed
+	}
+	return changed
+}
+
+// note takes what was found. An error leaves what was known.
+func (o *statusOwners) note(engine otherEngine, there bool, why error) (changed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ours == nil {
+		o.ours, o.noted = map[string]bool{}, map[string]string{}
+	}
+	found := "absent"
+	switch {
+	case why != nil:
+		found = why.Error()
+	case there:
+		found = "present"
+	}
+	if o.noted[engine.name] != found {
+		o.noted[engine.name] = found
+		o.log.Info("status of policies (policies.writeStatus: auto)", slog.String("engine", engine.name), slog.String("found", found), slog.Bool("written", why == nil && !there || why != nil && o.ours[engine.groups[0]]))
+	}
+	for _, group := range engine.groups {
+		if why == nil && o.ours[group] == there {
+			o.ours[group], changed = !there, true
+		}
+	}
+	return changed
+}
+
+// configurations returns the names of all webhook configurations.
+func (o *statusOwners) configurations(ctx context.Context) (names []string, err error) {
+	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
+		list, err := o.client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", resource, err)
+		}
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// deployed reports whether an engine has a Deployment.
+func (o *statusOwners) deployed(ctx context.Context, engine otherEngine) (bool, error) {
+	list, err := o.client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).List(ctx, metav1.ListOptions{LabelSelector: engine.deployments})
+	if err != nil {
+		return false, fmt.Errorf("list deployments: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(d metav1.PartialObjectMetadata) bool {
+		for _, value := range d.Labels {
+			if strings.Contains(value, engine.word) {
+				return true
+			}
+		}
+		return false
+	}), nil
+}

@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func metadataOf(apiVersion, kind, name string, labels map[string]string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+// TestStatusOwners: auto writes the status of an engine's kinds where that engine is absent,
+// and not where this cannot be found out; our own kinds always have theirs.
+func TestStatusOwners(t *testing.T) {
+	configuration := func(kind, name string) runtime.Object {
+		return metadataOf("admissionregistration.k8s.io/v1", kind, name, nil)
+	}
+	deployment := func(labels map[string]string) runtime.Object { return metadataOf("apps/v1", "Deployment", "x", labels) }
+	component := "app.kubernetes.io/component"
+	for _, row := range []struct {
+		reason            string
+		setting           StatusWriting
+		there             []runtime.Object
+		refuse            string // the resource that may not be listed
+		kyverno, sigstore bool
+	}{
+		{"no other engine", "", []runtime.Object{configuration("ValidatingWebhookConfiguration", "quaymaster"), deployment(map[string]string{component: "web"})}, "", true, true},
+		{"the same, by name", statusAuto, nil, "", true, true},
+		{"a webhook configuration of Kyverno's", statusAuto, []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-policy-validating-webhook-cfg")}, "", false, true},
+		{"a mutating one", statusAuto, []runtime.Object{configuration("MutatingWebhookConfiguration", "kyverno-verify-mutating-webhook-cfg")}, "", false, true},
+		{"Kyverno's Deployment", statusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "kyverno"})}, "", false, true},
+		{"its Deployment of a release with another name", statusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "x", "helm.sh/chart": "kyverno-3.4.0"})}, "", false, true},
+		{"another product's admission controller", statusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "ingress"})}, "", true, true},
+		{"a webhook configuration of policy-controller's", statusAuto, []runtime.Object{configuration("MutatingWebhookConfiguration", "policy.sigstore.dev")}, "", true, false},
+		{"its Deployment", statusAuto, []runtime.Object{deployment(map[string]string{"app.kubernetes.io/name": "policy-controller"})}, "", true, false},
+		{"Deployments may not be listed", statusAuto, nil, "deployments", false, false},
+		{"webhook configurations may not be listed", statusAuto, nil, "validatingwebhookconfigurations", false, false},
+		{"always", statusAlways, []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-x")}, "", true, true},
+		{"never", statusNever, nil, "", false, false},
+	} {
+		scheme := fake.NewTestScheme()
+		if err := metav1.AddMetaToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		client := fake.NewSimpleMetadataClient(scheme, row.there...)
+		if row.refuse != "" {
+			client.PrependReactor("list", row.refuse, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })
+		}
+		o := &statusOwners{setting: row.setting, client: client, log: slog.New(slog.DiscardHandler)}
+		if o.writes(policyGroup) != (row.setting == statusAlways) || o.writes(sigstoreGroup) != (row.setting == statusAlways) {
+			t.Errorf("%s: written before it is known", row.reason)
+		}
+		o.look(t.Context())
+		if o.writes(policyGroup) != row.kyverno || o.writes(celGroup) != row.kyverno || o.writes(sigstoreGroup) != row.sigstore || !o.writes(ownGroup) {
+			t.Errorf("%s: written are Kyverno's: %t, policy-controller's: %t, ours: %t", row.reason, o.writes(policyGroup), o.writes(sigstoreGroup), o.writes(ownGroup))
+		}
+	}
+}
+
+// TestStatusOwnersFollow: an engine that comes takes its status over, one that goes leaves it,
+// and what cannot be found out changes nothing.
+func TestStatusOwnersFollow(t *testing.T) {
+	scheme := fake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	client := fake.NewSimpleMetadataClient(scheme)
+	o := &statusOwners{client: client, log: slog.New(slog.DiscardHandler)}
+	var there []metav1.PartialObjectMetadata
+	var failed error
+	client.PrependReactor("list", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &metav1.PartialObjectMetadataList{Items: there}, failed
+	})
+	kyverno := []metav1.PartialObjectMetadata{*metadataOf("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "kyverno-x", nil)}
+	for _, step := range []struct {
+		reason           string
+		there            []metav1.PartialObjectMetadata
+		failed           error
+		changed, written bool
+	}{
+		{"none", nil, nil, true, true},
+		{"none still", nil, nil, false, true},
+		{"it comes", kyverno, nil, true, false},
+		{"nothing can be found out", nil, errors.New("away"), false, false},
+		{"it went", nil, nil, true, true},
+		{"nothing can be found out", kyverno, errors.New("away"), false, true},
+	} {
+		there, failed = step.there, step.failed
+		if changed := o.look(t.Context()); changed != step.changed || o.writes(policyGroup) != step.written {
+			t.Errorf("%s: changed %t, written %t", step.reason, changed, o.writes(policyGroup))
+		}
+	}
+}
+
+// TestStatusWritingSetting: a setting is one of the choices, or true or false.
+func TestStatusWritingSetting(t *testing.T) {
+	for text, want := range map[string]StatusWriting{
+		"auto": statusAuto, "always": statusAlways, "never": statusNever, "true": statusAlways, "false": statusNever,
+		`"true"`: "", "Auto": "", "1": "", `""`: "", "[]": "",
+	} {
+		c, err := Parse([]byte("apiVersion: " + APIVersion + "\nkind: " + Kind + "\npolicies: {writeStatus: " + text + "}\n"))
+		if (err != nil) != (want == "") || err == nil && c.Policies.WriteStatus != want {
+			t.Errorf("%s: %q, %v", text, c.Policies.WriteStatus, err)
+		}
+	}
+}
