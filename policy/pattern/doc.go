@@ -38,11 +38,17 @@
 // # Variables
 //
 // All `{{ }}` are evaluated before anything is matched, each once, and one that is
-// undefined is an error even in a part that would not be reached. As in Kyverno,
-// what a variable brings is read as a pattern: "a* | b*" in a ConfigMap means
-// what it would mean in the policy. So does a `*` in a label or an annotation: a
-// policy must not compare with a value that the one who is judged can write. What
-// a variable brings has no anchors, no references and no further variables.
+// undefined is an error even in a part that would not be reached. What a variable brings
+// is plain text: operators, ranges and wildcards count where the policy spells them out,
+// as in "{{ team }}-*", and in no ConfigMap, label or annotation. Its lists and objects
+// have the shape of a pattern, without anchors, references and further variables. Where
+// the other reading, Kyverno's, decides otherwise, the comparison is indeterminate.
+//
+// # Three values
+//
+// A comparison is indeterminate if it depends on the reading of what a variable brings, or
+// orders what has no order. As a value of a key it does not hold: the object fails in one
+// reading. In a condition it is an error: the rest must not be left out in doubt.
 //
 // # Where it differs from Kyverno
 //
@@ -55,8 +61,11 @@
 //     it judged, in any order; in Kyverno that depends on the names of the keys.
 //   - Where a key with an anchor is nowhere in the object, Kyverno makes a failure an
 //     error without a path; here it is a failure with one.
-//   - A variable brings keys as names. In Kyverno a key "(x)" of an object's own
-//     data would be a condition.
+//   - A variable brings keys as names and texts as texts. In Kyverno a key "(x)" of an
+//     object's own data would be a condition, and "!x" a negation.
+//   - A text without an order does not leave out a rule by its condition, nor does the
+//     text "true" where the pattern has the boolean.
+//   - An order over text that is written out is refused when the policy is read.
 //   - Numbers are compared with text in decimal; Kyverno writes 1.5 as 1.5E+00, so
 //     that `!1.5*` would hold for it.
 //   - Text is compared as text: what reads like an error message of Kyverno's is
