@@ -206,7 +206,7 @@ func (r *run) keyedItems(name string, given []any, times int) ([]keyed, error) {
 	if err := r.meter.take(cost * times); err != nil {
 		return nil, err
 	}
-	return pairs, r.sortable(textsOf(keys))
+	return pairs, r.sortable(keys)
 }
 
 // sortedByKeys does the work of sort_by. The library's would find each key again

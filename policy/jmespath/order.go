@@ -198,11 +198,11 @@ func isFalse(value any) bool {
 
 // sortable refuses foreign texts whose order as text is not the order of the amounts,
 // versions or times that they write: "9.8" comes after "10.0".
-func (r *run) sortable(texts []string) error {
-	if !r.foreign || len(texts) < 2 {
+func (r *run) sortable(list []any) error {
+	if !r.foreign {
 		return nil
 	}
-	sorted := slices.Clone(texts)
+	sorted := textsOf(list)
 	slices.Sort(sorted)
 	for i := 1; i < len(sorted); i++ {
 		if order, known, same := written(sorted[i-1], sorted[i]); !same || known && order > 0 {
@@ -250,7 +250,7 @@ func textsOf(list []any) []string {
 // sorting makes a function of one that orders a list of texts.
 func (r *run) sorting(call func(arguments) (any, error)) func(arguments) (any, error) {
 	return func(a arguments) (any, error) {
-		if err := r.sortable(textsOf(a.list(0))); err != nil {
+		if err := r.sortable(a.list(0)); err != nil {
 			return nil, err
 		}
 		return call(a)
