@@ -110,8 +110,8 @@ func TestImageData(t *testing.T) {
 		deny("data.list[?size > `5`] | length(@)"):             policy.Undecided,
 		deny("request.object.spec.size"):                       policy.Pass,
 		deny("request.object.spec.list[?x > `5`] | length(@)"): policy.Pass,
-		context + "validate: {foreach: [{list: data.list, deny: {conditions: {any: [{key: '{{ element.size }}', operator: GreaterThan, value: 5}]}}}]}":                                              policy.Undecided,
-		context + "validate: {foreach: [{list: request.object.spec.list, deny: {conditions: {any: [{key: '{{ element.x }}', operator: GreaterThan, value: 5}]}}}]}":                                  policy.Pass,
+		context + "validate: {foreach: [{list: data.list, deny: {conditions: {any: [{key: '{{ element.size }}', operator: GreaterThan, value: 5}]}}}]}":                                                      policy.Undecided,
+		context + "validate: {foreach: [{list: request.object.spec.list, deny: {conditions: {any: [{key: '{{ element.x }}', operator: GreaterThan, value: 5}]}}}]}":                                          policy.Pass,
 		"context: [{name: found, imageRegistry: {reference: x, jmesPath: 'list[?size > `5`] | length(@)'}}], validate: {deny: {conditions: {any: [{key: '{{ found }}', operator: GreaterThan, value: 0}]}}}": policy.Undecided,
 	} {
 		o := options(t)
