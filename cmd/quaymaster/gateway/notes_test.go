@@ -7,19 +7,19 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// named is a rule that pins in objects of a kind, which it names itself.
-type named struct{ policy.Rule }
+// namedRule is a rule that pins in objects of a kind, which it names itself.
+type namedRule struct{ policy.Rule }
 
-func (named) PinsNamed() bool { return true }
-func (named) Targets() []policy.Target {
+func (namedRule) PinsNamed() bool { return true }
+func (namedRule) Targets() []policy.Target {
 	return []policy.Target{{Group: "apps", Version: "*", Kind: "Deployment"}}
 }
-func (named) ImagePatterns() ([]string, bool) { return nil, false }
+func (namedRule) ImagePatterns() ([]string, bool) { return nil, false }
 
 // TestNotes: the condition of a policy that pins in other objects than pods says so, or that
 // the settings keep it from that.
 func TestNotes(t *testing.T) {
-	pins, follows := &policy.Policy{Rules: []policy.Rule{named{}}}, &policy.Policy{}
+	pins, follows := &policy.Policy{Rules: []policy.Rule{namedRule{}}}, &policy.Policy{}
 	for _, c := range []struct {
 		reason   string
 		settings Webhooks
