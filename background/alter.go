@@ -30,11 +30,11 @@ func (l *look) alter(ctx context.Context, set *policy.Set) {
 		about := Work{Policy: id.policy, Rule: id.rule}
 		switch {
 		case !l.calls(r, id) || r.Skip != "":
-		case r.Ruling.Result != policy.Pass:
-			about.Err = why(r.Ruling)
-			l.failed(about)
 		case r.NeedsRequester && l.unknown != nil:
 			about.Err, about.Final = l.noRequester(), true
+			l.failed(about)
+		case r.Ruling.Result != policy.Pass:
+			about.Err = why(r.Ruling)
 			l.failed(about)
 		default:
 			for _, by := range r.Selections {

@@ -231,15 +231,16 @@ func (l *look) bringAbout(ctx context.Context, results map[ruleID]*generated) ma
 		switch {
 		case r.Skip != "":
 			continue
-		case r.Ruling.Result != policy.Pass:
-			about.Err = why(r.Ruling)
-			l.failed(about)
-			continue
 		case r.NeedsRequester && l.unknown != nil:
-			if len(r.Objects) > 0 && r.entitled {
+			// Without the requester the rule itself is indeterminate where it reads them.
+			if (len(r.Objects) > 0 || r.Ruling.Result != policy.Pass) && r.entitled {
 				about.Err, about.Final = l.noRequester(), true
 				l.failed(about)
 			}
+			continue
+		case r.Ruling.Result != policy.Pass:
+			about.Err = why(r.Ruling)
+			l.failed(about)
 			continue
 		case l.depth >= maxDepth:
 			if len(r.Objects) > 0 && r.entitled {

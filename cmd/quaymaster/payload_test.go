@@ -47,7 +47,7 @@ spec:
 		{"unsigned", ofDocuments, stages(unsigned.ByDigest()), nil, exitDenied, "no signature found"},
 		{"signed by a stranger", ofDocuments, stages(foreign.ByDigest()), nil, exitDenied, "another key"},
 		{"YAML", ofDocuments, "stages:\n- from: " + signed.ByDigest() + "\n---\nstages:\n- from: " + unsigned.ByDigest() + "\n", nil, exitDenied, "document 2"},
-		{"a tag that nobody pins", ofDocuments, stages(signed.Name), nil, exitDenied, "nobody can change the object here"},
+		{"a tag that nobody pins", ofDocuments, stages(signed.Name), nil, exitDenied, "the object cannot be changed here"},
 		{"an expression that fails", ofDocuments, `{"stage":"x"}`, nil, exitUnable, "no such key"},
 		{"a registry that is down", ofDocuments, stages(nowhere + "@" + signed.Manifest.Digest), nil, exitUnable, "could not be verified"},
 		{"no image that is meant", ofDocuments, stages("other.example/a:1"), nil, exitAllowed, "no policy speaks of this document"},

@@ -22,6 +22,14 @@ func claimed(metadata object) func(*scene) {
 	}
 }
 
+// deployment is a Deployment of the pod's containers.
+func deployment(images ...string) object {
+	return object{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": namespace},
+		"spec": object{"template": object{"spec": pod(images...)["spec"]}},
+	}
+}
+
 // updated changes the one container of a pod; the control leaves the unsigned image as
 // it was.
 func updated(metadata object) func(*scene) {
@@ -96,6 +104,24 @@ func admissionAttacks() []attack {
 			s.policies(signedBy(ofKey))
 			s.admitted(request{unmutated: true, now: pod(image.ByDigest())})
 			s.refused(request{unmutated: true, now: pod(image.Name)})
+		}),
+		row("tag-in-a-controller", "A policy names Deployments themselves, and no rule covers the pods that follow, which would run what the tag stands for later. The Deployment is pinned, and a tag that passed the mutating webhook by is denied.", "kyverno: images of controllers are pinned", func(s *scene) {
+			image := s.signed("signed")
+			s.policies(strings.Replace(signedBy(ofKey), "kinds: [Pod]", "kinds: [Deployment]", 1))
+			s.runs(request{now: deployment(image.Name)}, image)
+			s.refused(request{unmutated: true, now: deployment(image.Name)}, policy.MissingDigest)
+			s.refused(request{now: deployment(s.built("unsigned").Name)}, policy.Unsigned)
+		}),
+		row("value-that-becomes-an-image", "An expression names images by the names of parameters. An unsigned image comes in under another name, and an update renames it. It is denied, though the text did not change.", "kyverno 16260: typed parameters", func(s *scene) {
+			s.policies(strings.Replace(validating("  validations: [{expression: 'images.bundle.all(i, verifyImageSignatures(i, [attestors.key]) > 0)'}]\n"), "spec:\n",
+				"spec:\n  validationConfigurations: {required: false}\n  images: [{name: bundle, expression: \"object.spec.params.filter(p, p.name == 'bundle').map(p, p.value)\"}]\n", 1))
+			of := func(name, value string) object {
+				return with(pod(), "spec", object{"params": []any{object{"name": name, "value": value}}})
+			}
+			good, evil := s.signed("signed").ByDigest(), s.built("unsigned").ByDigest()
+			s.admitted(of("base", evil))
+			s.admitted(request{operation: "UPDATE", old: of("base", good), now: of("bundle", good)})
+			s.refused(request{operation: "UPDATE", old: of("base", evil), now: of("bundle", evil)}, policy.Unsigned)
 		}),
 		row("tag-that-moves-between-webhooks", "The tag moves to an unsigned image after the mutating webhook and before the validating one. What was pinned runs; asked anew, it is denied.", "GHSA-m3cq-xcx9-3gvm, CVE-2022-47633", func(s *scene) {
 			evil, image := s.Build("shop/web", "1", "evil"), s.Build("shop/web", "1", "good")
