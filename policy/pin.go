@@ -34,7 +34,7 @@ func (p *Policy) NamedKinds() []string {
 			continue
 		}
 		for _, t := range selective.Targets() {
-			if isPod := t.Kind == "Pod" && t.Group == ""; !isPod && t.Subresource == "" && !slices.Contains(kinds, t.Kind) {
+			if isPod := t.Kind == "Pod" && (t.Group == "" || t.Group == "*"); !isPod && t.Subresource == "" && !slices.Contains(kinds, t.Kind) {
 				kinds = append(kinds, t.Kind)
 			}
 		}

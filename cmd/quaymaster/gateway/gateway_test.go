@@ -149,7 +149,8 @@ metadata: {name: red, labels: {team: red}}
 		{"selected and signed", "blue", d.signed.Name, true, ""},
 		{"selected and unsigned", "blue", d.unsigned.Name, false, "no signature found"},
 		{"not selected", "red", d.unsigned.Name, true, ""},
-		{"a namespace that nobody described", "green", d.signed.Name, false, "labels"},
+		{"of an unknown namespace and unsigned", "green", d.unsigned.Name, false, "labels"},
+		{"of an unknown namespace and signed, which passes in either reading", "green", d.signed.Name, true, ""},
 	} {
 		if got := r.mustAsk(t, "/mutate", "Pod", c.namespace, c.image); got.Allowed != c.allowed || !strings.Contains(got.Status.Message, c.says) {
 			t.Errorf("%s: allowed %t: %s", c.reason, got.Allowed, got.Status.Message)

@@ -198,6 +198,8 @@ func (s seed) agrees(t *testing.T, reviews string, files ...string) {
 			switch {
 			case outcome.Answer == gate.Unable && len(gaps) > 0:
 				t.Logf("no bundle has what it asks for, which is said when one is made: %q", gaps)
+			case outcome.Answer == gate.Unable && len(outcome.Reasons) > 0 && strings.Contains(outcome.Reasons[0].Message, "request.userInfo"):
+				t.Log("a manifest has no requester, so a rule that writes them down is indeterminate")
 			case (outcome.Answer == gate.Allow) != allowed:
 				t.Errorf("the bundle says %s, and the gateway allows: %t: %s\n%+v", outcome.Answer, allowed, why, outcome.Reasons)
 			}

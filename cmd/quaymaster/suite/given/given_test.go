@@ -140,7 +140,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s: %s", c.reason, s.User.Name)
 		}
 	}
-	if _, err := given.Apply(gate.Request{Object: pod}, map[string]any{"requestResource.resource": "pods"}); err == nil || !strings.Contains(err.Error(), "request.requestResource.resource") {
+	if _, err := given.Apply(gate.Request{Object: pod}, map[string]any{"requestResources.resource": "pods"}); err == nil || !strings.Contains(err.Error(), "request.requestResources.resource") {
 		t.Errorf("a value that means nothing: %v", err)
 	}
 	if got := pod.Content()["spec"].(map[string]any); len(got) > 0 {
