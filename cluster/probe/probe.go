@@ -55,10 +55,13 @@ const (
 func Warning(mark string) string { return Label + " " + mark }
 
 // ForbiddenError means that the creates are not permitted.
-type ForbiddenError struct{ error }
+type ForbiddenError struct{ Err error }
+
+// Error implements error.
+func (e *ForbiddenError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the response of the API server.
-func (e *ForbiddenError) Unwrap() error { return e.error }
+func (e *ForbiddenError) Unwrap() error { return e.Err }
 
 // Options are the dependencies of a Prober; all are required but Requested.
 type Options struct {

@@ -50,7 +50,9 @@ type readiness struct {
 	observed int64
 	seen     [2]string
 	probed   error
-	wake     signal
+	// known: this leader has seen configurations in use, so that Unknown is news.
+	known bool
+	wake  signal
 	// policies are what the latest round found out about single ones, by ID.
 	policies map[string]policyRound
 	// written are the conditions that this leader had written, by the document's key.
@@ -80,7 +82,7 @@ func (r *readiness) begin(managed bool) {
 	defer r.mu.Unlock()
 	r.began, r.managed = r.now(), managed
 	r.round, r.configured, r.failed = configuration.Round{}, 0, nil
-	r.observed, r.seen, r.probed = 0, [2]string{}, nil
+	r.observed, r.seen, r.probed, r.known = 0, [2]string{}, nil, false
 	r.policies, r.written = nil, map[string]writtenCondition{}
 }
 
@@ -185,7 +187,7 @@ func (r *readiness) result(marks [2]string, err error) {
 	}
 	changed := err == nil || r.probed == nil || r.probed.Error() != err.Error()
 	if r.probed = err; err == nil {
-		r.seen, r.observed = marks, r.configured
+		r.seen, r.observed, r.known = marks, r.configured, true
 		for id, one := range r.policies {
 			one.renewed = false
 			r.policies[id] = one
@@ -218,7 +220,7 @@ func (r *readiness) of(since int64, renewed bool) effect {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, forbidden := errors.AsType[*probe.ForbiddenError](r.probed)
-	settled := r.observed > 0 || r.now().Sub(r.began) >= graceTime
+	settled := r.known || r.now().Sub(r.began) >= graceTime
 	switch {
 	case !r.managed:
 		return effect{reasonNotManaged, "it is active, and the gateway does not keep the webhook configurations (webhooks.disabled), so that it cannot find out for which requests it is called", true}

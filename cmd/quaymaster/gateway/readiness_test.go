@@ -117,7 +117,7 @@ func TestReadiness(t *testing.T) {
 
 // TestReadinessFails: what keeps a policy from being seen in force is its reason.
 func TestReadinessFails(t *testing.T) {
-	forbidden := fmt.Errorf("probe: %w", &probe.ForbiddenError{})
+	forbidden := fmt.Errorf("probe: %w", &probe.ForbiddenError{Err: errors.New("no")})
 	for _, row := range []struct {
 		reason string
 		happen func(*readiness)
@@ -185,7 +185,7 @@ func TestProbesUntilSeen(t *testing.T) {
 		expect("others come, and are probed at once", time.Millisecond, 1, 1)
 		by.err = nil
 		expect("they are seen", time.Hour, 1, 1)
-		by.err = &probe.ForbiddenError{}
+		by.err = &probe.ForbiddenError{Err: errors.New("no")}
 		r.kept(keptRound("4"), 5, nil)
 		expect("not permitted", 5*time.Minute, 10, 11)
 		stop()

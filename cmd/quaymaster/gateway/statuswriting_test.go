@@ -75,7 +75,14 @@ func TestStatusOwnersFollow(t *testing.T) {
 	var there []metav1.PartialObjectMetadata
 	var failed error
 	client.PrependReactor("list", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, &metav1.PartialObjectMetadataList{Items: there}, failed
+		if failed != nil {
+			return true, nil, failed
+		}
+		list := &metav1.List{}
+		for i := range there {
+			list.Items = append(list.Items, runtime.RawExtension{Object: &there[i]})
+		}
+		return true, list, nil
 	})
 	kyverno := []metav1.PartialObjectMetadata{*metadataOf("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "kyverno-x", nil)}
 	for _, step := range []struct {

@@ -114,6 +114,7 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 				settings:  Webhooks{Service: "quaymaster", Owner: "quaymaster", ExcludedNamespaces: &[]string{}},
 				namespace: "quaymaster", client: g.cluster.client, log: g.log, bundle: own.Bundle,
 				policies: func() *policy.Set { return policies }, mirrors: func() *mirror.Set { return mirrors },
+				sequence: func() int64 { return 1 }, readiness: newReadiness(g.log, func() {}),
 			}
 			changed := make(chan struct{}, 1)
 			reconciler, err := kept.reconciler(changed)
