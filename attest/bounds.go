@@ -64,6 +64,10 @@ const (
 	// parallel is how many requests a search has under way. Eight signatures must
 	// not take more rounds than one; limits for each host are the fetcher's.
 	parallel = 16
+	// maxEarly and maxEarlyBytes bound the requests that are made before all places
+	// have answered. An image has some tens of small documents; what is beyond waits.
+	maxEarly      = 64
+	maxEarlyBytes = 8 << 20
 	// maxTag is the length of a tag, by the OCI Distribution Specification.
 	maxTag = 128
 )

@@ -17,18 +17,26 @@ import (
 // source at once. It fetches in rounds, whose number does not grow with the
 // number of signatures: tags and lists of referrers; the referrers' manifests;
 // the documents. So a legacy cosign signature takes two rounds, a bundle or a
-// notation signature three, a signed artifact four.
+// notation signature three, a signed artifact four. Evidence of one kind does not
+// wait for the rounds of another.
 //
 // What could not be looked at is in Found.Gaps, also when ctx ended; Find itself
 // cannot fail. The result is the same, in the same order, for the same answers.
 func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want) Found {
-	s := &search{fetcher: fetcher, subject: subject.Digest(), asked: newAsked(want)}
+	ctx, cancel := context.WithCancel(ctx)
+	started := newEarly(fetcher)
+	defer started.running.Wait()
+	defer cancel() // what was started and is past a bound
+	s := &search{fetcher: started, early: started, subject: subject.Digest(), asked: newAsked(want)}
 	if subject.IsZero() {
 		s.gap("evidence", errors.New("find evidence: no image was given"))
 		return s.found
 	}
 	places := s.places(subject.Repository())
-	s.together(len(places), func(i int) { places[i].look(ctx, s) })
+	s.together(len(places), func(i int) {
+		places[i].look(ctx, s)
+		s.ahead(ctx, places[i])
+	})
 	referrers := s.sift(places)
 	s.open(ctx, referrers)
 	signatures := s.artifacts(referrers)
@@ -44,6 +52,7 @@ func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want)
 // and each writes only what is its own.
 type search struct {
 	fetcher Fetcher
+	early   *early // fetcher, too
 	subject image.Digest
 	asked   asked
 	papers  []*paper

@@ -94,7 +94,8 @@ func (p pier) state(t testing.TB) gate.Fixed {
 	return gate.Fixed{Policies: set, Prover: proverOf(p.harbor)}
 }
 
-// coldRedirections are first proofs by tag, of an image with one mirror or two.
+// coldRedirections are first proofs by tag, of an image with one mirror or two. The host is
+// not known yet, so that one request is for its referrers tag.
 var coldRedirections = []struct {
 	reason           string
 	mirrored         bool
@@ -102,10 +103,10 @@ var coldRedirections = []struct {
 	rounds, requests int
 	redirected       string // the mirror, empty for none
 }{
-	{"no mirrors: tag, signature manifest and referrers, payload", false, nil, 3, 4, ""},
-	{"the mirror serves it: its tag beside the source's", true, []string{"app"}, 3, 5, "/one/"},
-	{"the first lags: asked for the digest, then the second", true, []string{"older", "app"}, 3, 7, "/two/"},
-	{"the only one lags: asked for the digest", true, []string{"older"}, 3, 6, ""},
+	{"no mirrors: tag, signature manifest and referrers, payload", false, nil, 3, 5, ""},
+	{"the mirror serves it: its tag beside the source's", true, []string{"app"}, 3, 6, "/one/"},
+	{"the first lags: asked for the digest, then the second", true, []string{"older", "app"}, 3, 8, "/two/"},
+	{"the only one lags: asked for the digest", true, []string{"older"}, 3, 7, ""},
 }
 
 // targetsOf are as many mirrors as there are contents.

@@ -354,6 +354,7 @@ func TestRedirectionCosts(t *testing.T) {
 	app := q.Build("app", "v1", "app")
 	must(0, q.SignBundle(app, byKey(q.key), nil))(t)
 	copyTo(q.first, app, "app")
+	q.gate(t, signedBy(q.key)).Decide(t.Context(), pod(t, app.Name)) // the host is known from here on
 	plain := q.gate(t, signedBy(q.key)).Decide(t.Context(), pod(t, app.Name)).Cost.Requests
 	g := q.mirrored(t, signedBy(q.key))
 	if cold := g.Decide(t.Context(), pod(t, app.Name)).Cost.Requests; cold != plain+1 {

@@ -52,11 +52,14 @@ const (
 	hostConcurrency = 16
 	// totalConcurrency bounds sockets and memory: 64 bodies in flight.
 	totalConcurrency = 64
-	// maxMissing and missingAge bound the memory of repositories whose registry
-	// has no referrers API, and of loopback hosts that speak TLS. A registry
+	// maxMissing and missingAge bound the cache of repositories and hosts with and
+	// without the referrers API, and of loopback hosts that use TLS. A registry
 	// changes either by an upgrade.
 	maxMissing = 4096
 	missingAge = 10 * time.Minute
+	// tagGrace is how long the answer of the API waits for that of the referrers tag,
+	// once a host: several round trips, and no time that a user would notice.
+	tagGrace = 500 * time.Millisecond
 	// maxIndex is the size of a layout's index.json.
 	maxIndex = 4 << 20
 	// maxLayoutManifests bounds how many manifests of a layout are looked at

@@ -153,7 +153,7 @@ type Client struct {
 	caller      Caller
 	tokens      *login.Tokens
 	turns       *memory.Map[int]  // whose credential does for a repository, where it is not the first
-	missing     *memory.Map[bool] // repositories without referrers API, by apiOf
+	apis        *memory.Map[bool] // whether the referrers API is there, by apiOf and hostOf
 	meter       *Meter
 	seen        func(host string, status int, took time.Duration) // may be nil
 	from        Provenance
@@ -182,9 +182,9 @@ func New(config Config, options ...Option) (*Client, error) {
 		timeout:  tryTimeout,
 		backoff:  firstBackoff,
 		lanes:    lanes, allowance: allowance.New(),
-		tokens:  login.NewTokens(),
-		turns:   newTurns(),
-		missing: newMissing(),
+		tokens: login.NewTokens(),
+		turns:  newTurns(),
+		apis:   newAPIs(),
 	}
 	if client.userAgent == "" {
 		client.userAgent = "quaymaster"
@@ -246,7 +246,7 @@ func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 	other := *c
 	other.credentials = slices.Clone(sources)
 	other.from = Provenance{}
-	other.tokens, other.turns, other.missing = login.NewTokens(), newTurns(), newMissing()
+	other.tokens, other.turns, other.apis = login.NewTokens(), newTurns(), newAPIs()
 	return &other, nil
 }
 
@@ -259,11 +259,11 @@ func (c *Client) Insecure() *Client {
 	other := *c
 	other.roads = c.roads.insecure()
 	other.schemes.bare = memory.New[bool](maxMissing, missingAge)
-	other.tokens, other.turns, other.missing = login.NewTokens(), newTurns(), newMissing()
+	other.tokens, other.turns, other.apis = login.NewTokens(), newTurns(), newAPIs()
 	return &other
 }
 
-func newMissing() *memory.Map[bool] { return memory.New[bool](maxMissing, missingAge) }
+func newAPIs() *memory.Map[bool] { return memory.New[bool](maxMissing, missingAge) }
 
 func newTurns() *memory.Map[int] { return memory.New[int](maxMissing, missingAge) }
 

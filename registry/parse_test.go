@@ -195,16 +195,16 @@ func TestLacksReferrers(t *testing.T) {
 		{http.StatusForbidden, "", false, false},
 		{http.StatusInternalServerError, errcode.ErrorCodeUnsupported, false, false},
 	} {
-		client, q := &Client{missing: newMissing()}, question{repository: image.MustParse("reg.example/app").Repository(), reference: "sha256:0"}
+		client, q := &Client{apis: newAPIs()}, question{repository: image.MustParse("reg.example/app").Repository(), reference: "sha256:0"}
 		failure := &Error{Status: test.status}
 		if test.code != "" {
 			failure.Err = errcode.Errors{{Code: test.code}}
 		}
 		lacks := client.lacksReferrers(q, failure)
-		if remembered, _ := client.missing.Get("reg.example/app@sha256"); lacks != test.lacks || remembered != test.remembered {
+		if remembered := client.knownAPI(q) == apiMissing; lacks != test.lacks || remembered != test.remembered {
 			t.Errorf("%d %s: lacks it %t, remembered %t", test.status, test.code, lacks, remembered)
 		}
-		if remembered, _ := client.missing.Get("reg.example/app@sha512"); remembered {
+		if q.reference = "sha512:0"; client.knownAPI(q) != apiUnknown {
 			t.Errorf("%d %s: it is remembered for another algorithm", test.status, test.code)
 		}
 	}

@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"oras.land/oras-go/v2/registry/remote/errcode"
-
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
@@ -34,8 +32,13 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 	if repository.IsZero() || digest.IsZero() {
 		return nil, q.fail(image.Corrupt, errors.New("the repository or the digest is empty"))
 	}
-	if missing, _ := c.missing.Get(apiOf(q)); missing {
-		return c.referrersTag(ctx, q, digest, artifactTypes)
+	var tag *pendingTag
+	switch c.knownAPI(q) {
+	case apiMissing:
+		return c.referrersTag(ctx, q, digest, nil, artifactTypes)
+	case apiUnknown:
+		tag = c.requestTag(ctx, q, digest)
+		defer tag.end()
 	}
 	if len(artifactTypes) == 1 {
 		q.query = url.Values{"artifactType": artifactTypes}
@@ -43,15 +46,12 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 	found, err := c.referrerPages(ctx, q, artifactTypes)
 	switch {
 	case errors.Is(err, errNoReferrersAPI):
-		return c.referrersTag(ctx, q, digest, artifactTypes)
+		return c.referrersTag(ctx, q, digest, tag, artifactTypes)
 	case len(artifactTypes) > 1 && kindIs(err, image.Bound) && !errors.Is(err, errTooManyReferrers):
 		return c.referrersByType(ctx, q, artifactTypes, found.list)
 	}
 	return found.list, err
 }
-
-// errNoReferrersAPI says that the registry does not know the endpoint.
-var errNoReferrersAPI = errors.New("the registry has no referrers API")
 
 // referrerPages walks the pages of one list, and reads each as a stream: whoever
 // may push referrers chooses how large its entries are.
@@ -84,6 +84,9 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 		if !isIndex {
 			return found, q.fail(image.Corrupt, errors.New("a later page is no index"))
 		}
+		if len(seen) == 0 {
+			c.learnAPI(q, true)
+		}
 		q.most -= got.read
 		next, err := nextPage(got.url, got.header.Values("Link"))
 		if err != nil {
@@ -101,36 +104,6 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 		}
 		q.url, q.query = next, nil
 	}
-}
-
-// lacksReferrers reports whether a failure means that the API is not there, as the
-// distribution specification has it, and remembers that where the path meant nothing to the
-// registry. An answer with a code about the repository or the digest is one of the API's:
-// registries with it answer 404 for what was never pushed, and whoever asks about such a
-// digest must not have the next one's referrers overlooked.
-func (c *Client) lacksReferrers(q question, err error) bool {
-	code := ""
-	if first, _ := errors.AsType[errcode.Errors](err); len(first) > 0 {
-		code = first[0].Code
-	}
-	lacks := false
-	switch statusOf(err) {
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
-		lacks = true
-		if code == "" || code == errcode.ErrorCodeUnsupported {
-			c.missing.Set(apiOf(q), true)
-		}
-	case http.StatusBadRequest:
-		lacks = code == errcode.ErrorCodeUnsupported || code == ""
-	}
-	return lacks
-}
-
-// apiOf names the API that a question is for: a registry may know it for one algorithm of
-// digests alone.
-func apiOf(q question) string {
-	algorithm, _, _ := strings.Cut(q.reference, ":")
-	return q.repository.String() + "@" + algorithm
 }
 
 // filters reports whether a list holds the type alone that was asked for, which a registry
@@ -168,31 +141,6 @@ func (c *Client) referrersByType(ctx context.Context, q question, artifactTypes 
 		}
 	}
 	return all, errors.Join(failures...)
-}
-
-// referrersTag reads the index that clients keep where the API is missing.
-func (c *Client) referrersTag(ctx context.Context, q question, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
-	descriptor, body, err := c.fetch(ctx, q.op, q.repository, referrersTag(digest))
-	switch {
-	case kindIs(err, image.NotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case !descriptor.IsIndex():
-		return nil, q.fail(image.Corrupt, fmt.Errorf("the referrers tag holds %s, not an index", descriptor.MediaType))
-	}
-	found := newCollection(artifactTypes)
-	if err := found.add(bytes.NewReader(body)); err != nil {
-		return found.list, q.fail(image.Corrupt, err)
-	}
-	return found.list, found.end(q)
-}
-
-// referrersTag is <algorithm>-<hex>, cut as the distribution specification has
-// it: 32 and 64 characters.
-func referrersTag(digest image.Digest) string {
-	encoded := digest.Hex()
-	return digest.Algorithm() + "-" + encoded[:min(len(encoded), 64)]
 }
 
 // collection gathers referrers of the wanted types, each once, and of each type

@@ -73,6 +73,8 @@ func TestReferrers(t *testing.T) {
 			}
 			slices.Sort(pushed)
 			client := newClient(t, registry.Config{})
+			askOnce(t, client, server.Host()+"/seen") // whether the host has the API is known then
+			server.Reset()
 			list, err := client.Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), test.types)
 			if err != nil {
 				t.Fatal(err)
@@ -428,7 +430,7 @@ func TestReferrersBehindACrowd(t *testing.T) {
 		if image.KindOf(err) != test.kind || len(list) != test.found {
 			t.Errorf("%s: %d referrers, want %d, of kind %q: %v", test.reason, len(list), test.found, test.kind, err)
 		}
-		if n := server.Count(""); n != test.requests {
+		if n := server.Count("", registrytest.Referrers); n != test.requests {
 			t.Errorf("%s: %d requests, want %d", test.reason, n, test.requests)
 		}
 	}
@@ -468,7 +470,7 @@ func TestReferrerPages(t *testing.T) {
 		if image.KindOf(err) != test.kind || len(list) != test.found {
 			t.Errorf("%s: %d referrers, want %d, of kind %q: %v", test.reason, len(list), test.found, test.kind, err)
 		}
-		if n := server.Count(""); n != test.requests {
+		if n := server.Count("", registrytest.Referrers); n != test.requests {
 			t.Errorf("%s: %d requests, want %d", test.reason, n, test.requests)
 		}
 	}

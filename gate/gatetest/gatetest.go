@@ -174,7 +174,11 @@ type manifest struct {
 func (y *Yard) refer(image Image, m manifest) error {
 	m.Subject = &registrytest.Descriptor{MediaType: image.Manifest.MediaType, Digest: image.Manifest.Digest, Size: image.Manifest.Size}
 	m.MediaType = ocispec.MediaTypeImageManifest
-	return y.put(image.Repository, "", m)
+	if err := y.put(image.Repository, "", m); err != nil {
+		return err
+	}
+	y.Registry.KeepReferrersTag(image.Repository, image.Manifest.Digest)
+	return nil
 }
 
 func (y *Yard) put(repository, reference string, m manifest) error {

@@ -57,10 +57,16 @@ func (r *Registry) PutReferrer(repository string, subject Descriptor, artifactTy
 	})
 	descriptor := r.PutManifest(repository, DigestOf(body), mediaTypeManifest, body)
 	descriptor.ArtifactType = artifactType
-	if r.options.NoReferrers {
-		r.PutIndex(repository, referrersTag(subject.Digest), r.store.referrers(repository, subject.Digest)...)
-	}
+	r.KeepReferrersTag(repository, subject.Digest)
 	return descriptor
+}
+
+// KeepReferrersTag writes the referrers tag of a manifest as a client would after a push,
+// where the registry has no referrers API; else it does nothing.
+func (r *Registry) KeepReferrersTag(repository, subject string) {
+	if r.options.NoReferrers {
+		r.PutIndex(repository, referrersTag(subject), r.store.referrers(repository, subject)...)
+	}
 }
 
 // Retag points a tag at a manifest that is stored, without a request.
