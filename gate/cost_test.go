@@ -53,21 +53,26 @@ func TestEightContainersOfOneImageCostOneProof(t *testing.T) {
 	}
 }
 
+// TestEightImagesTakeNoMoreRoundsThanOne: at a host that is known to have the referrers API.
+// The first eight of a host make eight requests more, for referrers tags, which is more than
+// run at once to one host: one round more.
 func TestEightImagesTakeNoMoreRoundsThanOne(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{Delay: settleTime})
-	var names []string
-	for i := range 8 {
-		image := h.Build(fmt.Sprintf("app%d", i), "v1", fmt.Sprint(i))
-		must(0, legacy(h, image))(t)
-		names = append(names, image.Name)
-	}
-	h.Registry.Reset()
-	outcome := h.gate(t, signedBy(h.key)).Decide(t.Context(), pod(t, names...))
-	if outcome.Answer != gate.Allow {
-		t.Fatalf("%s: %+v", outcome.Answer, outcome.Verdicts)
-	}
-	if got := h.Registry.Rounds(); got > 3 {
-		t.Errorf("%d serial rounds for eight images, one takes 3:\n%s", got, requests(h))
+	for i, most := range []int{4, 3} {
+		var names []string
+		for n := range 8 {
+			image := h.Build(fmt.Sprintf("app%d", n+8*i), "v1", fmt.Sprint(n, i))
+			must(0, legacy(h, image))(t)
+			names = append(names, image.Name)
+		}
+		h.Registry.Reset()
+		outcome := h.gate(t, signedBy(h.key)).Decide(t.Context(), pod(t, names...))
+		if outcome.Answer != gate.Allow {
+			t.Fatalf("%s: %+v", outcome.Answer, outcome.Verdicts)
+		}
+		if got := h.Registry.Rounds(); got > most {
+			t.Errorf("%d serial rounds for eight images, want at most %d:\n%s", got, most, requests(h))
+		}
 	}
 }
 

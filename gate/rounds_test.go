@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/gate"
@@ -91,7 +92,7 @@ func TestTheReferrersTagCountsOnlyWithoutTheAPI(t *testing.T) {
 		{"an empty list of the API: unsigned", registrytest.ForgeReferrers(), gate.Deny},
 		{"the API fails: could not be verified", registrytest.Status(500), gate.Unable},
 		{"the API refuses: could not be verified", registrytest.Status(403), gate.Unable},
-		{"the API ends in the middle: could not be verified", registrytest.Half(), gate.Unable},
+		{"the API ends in the middle: could not be verified", halfAList, gate.Unable},
 	} {
 		h := newHarbor(t, registrytest.Options{NoReferrers: true})
 		image := h.Build("app", "v1", "app")
@@ -105,6 +106,11 @@ func TestTheReferrersTagCountsOnlyWithoutTheAPI(t *testing.T) {
 			}
 		}
 	}
+}
+
+// halfAList is the first half of a list.
+func halfAList(next http.Handler) http.Handler {
+	return registrytest.Half()(registrytest.ForgeReferrers()(next))
 }
 
 func unsigned(*harbor, gatetest.Image) error { return nil }
