@@ -200,7 +200,13 @@ func (x *objectIndex[R]) add(p *Policy, rules []R) {
 // of returns the positions of the rules that may speak of a subject, in order.
 func (x *objectIndex[R]) of(subject *Subject) []int {
 	list := x.byKind[subject.Kind]
-	if len(x.any) > 0 {
+	switch {
+	case subject.IsBody(): // its kind is not the one that rules name
+		list = make([]int, len(x.all))
+		for i := range list {
+			list[i] = i
+		}
+	case len(x.any) > 0:
 		list = slices.Concat(list, x.any)
 		slices.Sort(list)
 	}

@@ -39,9 +39,16 @@ type Unserved struct {
 // namespace where it names none.
 func (t Target) Means(s *Subject) bool {
 	const added = "ephemeralcontainers"
+	if s.IsBody() {
+		of, known := s.Resource()
+		return t.Subresource != "" && wildcard.Match(t.Subresource, s.Subresource) && (!known || wildcard.Match(t.Group, of.Group)) && t.inNamespaceOf(s)
+	}
 	return wildcard.Match(t.Kind, s.Kind) && wildcard.Match(t.Group, s.Group) && wildcard.Match(t.Version, s.Version) &&
-		(wildcard.Match(t.Subresource, s.Subresource) || t.Subresource == "" && s.Subresource == added || t.Subresource == added && s.Bare) &&
-		(len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace) || s.Bare && s.Namespace == "")
+		(wildcard.Match(t.Subresource, s.Subresource) || t.Subresource == "" && s.Subresource == added || t.Subresource == added && s.Bare) && t.inNamespaceOf(s)
+}
+
+func (t Target) inNamespaceOf(s *Subject) bool {
+	return len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace) || s.Bare && s.Namespace == ""
 }
 
 // isAt reports whether a target is about an operation; one of a subresource that names

@@ -46,6 +46,7 @@ type rule struct {
 // kind is a resource in the words of objects; name, kind and subresource may be *.
 type kind struct {
 	group, name, subresource string // group may be *
+	resource                 string // empty for name *
 	cluster                  bool
 	unserved                 bool // name is the resource's, and it matches nothing
 	guessed                  bool // name is the resource's, of a kind that is guessed
@@ -209,7 +210,7 @@ func kindsOf(text string, groups []string, resources Resources) ([]kind, error) 
 		if err := checkSubresource(r, sub); err != nil {
 			return nil, err
 		}
-		list = append(list, kind{group: r.Group, name: r.Kind, subresource: sub, cluster: r.Cluster})
+		list = append(list, kind{group: r.Group, name: r.Kind, subresource: sub, resource: r.Name, cluster: r.Cluster})
 	}
 	if len(list) == 0 {
 		return nil, unserved{name: name, groups: groups}

@@ -121,7 +121,13 @@ func has[T ~string](list []T, item T) bool {
 }
 
 func (c *Constraint) matchesKind(k *kind, scope admission.ScopeType, s *policy.Subject, subresource string) logic.Value {
-	if k.unserved || k.name != "*" && !k.names(s.Kind) || k.subresource != "*" && k.subresource != subresource {
+	if k.unserved || k.subresource != "*" && k.subresource != subresource {
+		return logic.Is(false)
+	}
+	if subresource != "" && s.IsBody() {
+		return logic.All(func() logic.Value { return k.matchesParent(s) }, func() logic.Value { return c.inScope(k, scope, s) })
+	}
+	if k.name != "*" && !k.names(s.Kind) {
 		return logic.Is(false)
 	}
 	inScope := c.inScope(k, scope, s)
@@ -134,6 +140,19 @@ func (c *Constraint) matchesKind(k *kind, scope admission.ScopeType, s *policy.S
 		})
 	}
 	return logic.Is(false)
+}
+
+// matchesParent compares the resource of a request whose body is of another kind than the
+// object. Without the resource only a rule for every kind matches for certain.
+func (k *kind) matchesParent(s *policy.Subject) logic.Value {
+	of, known := s.Resource()
+	switch {
+	case known:
+		return logic.Is((k.group == "*" || k.group == of.Group) && (k.name == "*" || k.resource == of.Name))
+	case k.group == "*" && k.name == "*":
+		return logic.Is(true)
+	}
+	return logic.Indeterminate(fmt.Errorf("the policy selects the %s of certain resources, and the request does not name the resource whose %s it is", s.Subresource, s.Subresource))
 }
 
 // oneStorage: the API server stores events of both groups in one place, so that under
@@ -181,13 +200,20 @@ func (c *Constraint) clusterScoped(s *policy.Subject) (cluster, known bool) {
 // matchesVersion: under matchPolicy Equivalent a rule covers other versions of its
 // resources, as long as a version that it names is served, which is not known here.
 func (c *Constraint) matchesVersion(r *rule, s *policy.Subject, excluding bool) logic.Value {
+	version, known := s.Version, true
+	if s.IsBody() {
+		of, _ := s.Resource()
+		version, known = of.Version, of.Version != ""
+	}
 	switch {
-	case has(r.versions, s.Version):
+	case has(r.versions, version):
 		return logic.Is(true)
+	case !known:
+		return logic.Indeterminate(errors.New("the policy selects by version, and the version of the resource is not known"))
 	case c.exact:
 		return logic.Is(false)
 	case excluding:
-		return logic.Indeterminate(fmt.Errorf("the policy excludes the versions %s, and whether one of them is equivalent to %s is not known", strings.Join(r.versions, ", "), s.Version))
+		return logic.Indeterminate(fmt.Errorf("the policy excludes the versions %s, and whether one of them is equivalent to %s is not known", strings.Join(r.versions, ", "), version))
 	}
 	return logic.Is(true)
 }

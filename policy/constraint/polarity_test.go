@@ -88,6 +88,24 @@ func TestPolarity(t *testing.T) {
 		{"or which alone is not excluded", rule("resources: ['pods', 'pods/*']") + excluding(rule("resources: [pods]")), request("", "Pod", bare), "only images"},
 		{"all of it is excluded", rule("resources: [pods]") + excluding(rule("resources: ['pods', 'pods/*']")), request("", "Pod", bare), "no"},
 
+		// The body of a subresource may be of another kind than the object.
+		{"a Scale of the resource", rule("resources: [widgets/scale]"), scaled("example.com", "widgets"), "yes"},
+		{"of another resource", rule("resources: [widgets/scale]"), scaled("example.com", "gadgets"), "no"},
+		{"of another group", strings.Replace(rule("resources: [widgets/scale]"), "apiGroups: ['*']", "apiGroups: [example.com]", 1), scaled("example.net", "widgets"), "no"},
+		{"of a resource that is not known", rule("resources: [widgets/scale]"), scaled("", ""), "does not name the resource"},
+		{"of any subresource", rule("resources: ['*/scale']"), scaled("", ""), "yes"},
+		{"of any in a group", strings.Replace(rule("resources: ['*/*']"), "apiGroups: ['*']", "apiGroups: [example.com]", 1), scaled("example.com", "gadgets"), "yes"},
+		{"the object is not its Scale", rule("resources: [widgets]"), scaled("example.com", "widgets"), "no"},
+		{"nor is its status", rule("resources: [widgets/status]"), scaled("example.com", "widgets"), "no"},
+		{"an excluded Scale", except("resources: [widgets/scale]"), scaled("example.com", "widgets"), "no"},
+		{"that of another resource is not excluded", except("resources: [widgets/scale]"), scaled("example.com", "gadgets"), "yes"},
+		{"nor is one for certain whose resource is not known", except("resources: [widgets/scale]"), scaled("", ""), "does not name the resource"},
+		{"the version is the resource's", strings.Replace(rule("resources: [widgets/scale]"), "apiVersions: ['*']", "apiVersions: [v1beta2]", 1) + "matchPolicy: Exact\n", scaled("example.com", "widgets"), "yes"},
+		{"not the body's", strings.Replace(rule("resources: [widgets/scale]"), "apiVersions: ['*']", "apiVersions: [v1]", 1) + "matchPolicy: Exact\n", scaled("example.com", "widgets"), "no"},
+		{"a resource of which no kind is known", strings.Replace(rule("resources: [things/scale]"), "apiGroups: ['*']", "apiGroups: [example.org]", 1), scaled("example.org", "things"), "yes"},
+		{"another of its group", strings.Replace(rule("resources: [things/scale]"), "apiGroups: ['*']", "apiGroups: [example.org]", 1), scaled("example.org", "others"), "no"},
+		{"a label on the Scale does not deselect the object", rule("resources: ['*/scale']") + freeObject, scaled("example.com", "widgets", sent("Scale", on)), "yes"},
+
 		// Names.
 		{"a generated name may follow", rule("resources: [pods], resourceNames: [web-x]"), generated(), "yes"},
 		{"and is not excluded", except("resources: [pods], resourceNames: [web, web-, web-x]"), generated(), "yes"},
@@ -149,6 +167,16 @@ func TestPolarity(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
 		}
 	}
+}
+
+// scaled is a request for the scale of a resource, which brings a Scale.
+func scaled(group, resource string, change ...func(*policy.Subject)) *policy.Subject {
+	return request("autoscaling", "Scale", append(change, func(s *policy.Subject) {
+		s.Subresource = "scale"
+		if resource != "" {
+			s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": group, "version": "v1beta2", "resource": resource}})
+		}
+	})...)
 }
 
 // generated is a pod whose name is yet to be generated.

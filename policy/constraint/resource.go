@@ -64,7 +64,7 @@ func (u unserved) guesses(subresource string) []kind {
 	}
 	var list []kind
 	for _, group := range groups {
-		list = append(list, kind{group: group, name: u.name, subresource: subresource, guessed: true})
+		list = append(list, kind{group: group, name: u.name, subresource: subresource, resource: u.name, guessed: true})
 	}
 	return list
 }

@@ -75,7 +75,7 @@ func matchesEither(selector labels.Selector, s *policy.Subject) logic.Value {
 // subresource has, as an Eviction of a pod.
 func isOwn(s *policy.Subject, object policy.Content) bool {
 	kind, ok := object.Map()["kind"].(string)
-	return !ok || kind == s.Kind
+	return !s.IsBody() && (!ok || kind == s.Kind)
 }
 
 func metadataOf(object policy.Content) map[string]any {

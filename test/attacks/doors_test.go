@@ -47,6 +47,7 @@ type request struct {
 	operation   string // CREATE if empty
 	now, old    object
 	subresource string
+	resource    object // without a subresource the doors need none
 	user        string
 	dryRun      bool
 	options     object
@@ -231,12 +232,17 @@ func (w *wired) may(subject *policy.Subject, ask func(*policy.Set, *policy.Subje
 	return err != nil || now.Policies == nil || ask(now.Policies, subject)
 }
 
+// KindOf implements admission.Kinds: the definition of widgets is known.
+func (*wired) KindOf(group, version, resource string) (kind string, known bool) {
+	return "Widget", group == "example.com" && version == "v1" && resource == "widgets"
+}
+
 // open opens both doors.
 func (w *wired) open(s *scene) string {
 	if w.doors == nil {
 		mux := http.NewServeMux()
 		for _, d := range []admission.Door{admission.Mutate, admission.Validate} {
-			mux.Handle("/"+string(d), must(admission.New(admission.Config{Door: d, Decider: w.gate, Namespaces: labelled{s}, Failure: w}, admission.WithObjectRules(w)))(s.t))
+			mux.Handle("/"+string(d), must(admission.New(admission.Config{Door: d, Decider: w.gate, Namespaces: labelled{s}, Failure: w}, admission.WithObjectRules(w), admission.WithKinds(w)))(s.t))
 		}
 		w.doors = httptest.NewServer(mux)
 		s.t.Cleanup(w.doors.Close)
@@ -307,7 +313,7 @@ func (s *scene) review(q request, text []byte) []byte {
 	}
 	kind := object{"group": group, "version": version, "kind": about["kind"]}
 	return must(json.Marshal(object{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": object{
-		"uid": "4d1c9a55", "operation": q.operation, "namespace": namespace, "name": metadata["name"], "kind": kind, "subResource": q.subresource,
+		"uid": "4d1c9a55", "operation": q.operation, "namespace": namespace, "name": metadata["name"], "kind": kind, "subResource": q.subresource, "resource": q.resource,
 		"userInfo": object{"username": q.user, "groups": []any{"system:authenticated"}}, "object": json.RawMessage(text), "oldObject": q.old, "dryRun": q.dryRun, "options": q.options,
 	}}))(s.t)
 }

@@ -6,9 +6,24 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// about is a ClusterPolicy with one rule about objects.
-func about(rule string) string {
+// objectPolicy is a ClusterPolicy with one rule about objects.
+func objectPolicy(rule string) string {
 	return "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: objects}, spec: {validationFailureAction: Enforce, background: false, rules: [{name: object, " + rule + "}]}}"
+}
+
+// scaling is a request to scale a resource of example.com, to no more than half as much.
+func scaling(resource string) request {
+	scale := object{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": object{"name": "web", "namespace": namespace}, "spec": object{"replicas": 4}}
+	return request{
+		operation: "UPDATE", subresource: "scale", resource: object{"group": "example.com", "version": "v1", "resource": resource},
+		old: scale, now: with(scale, "spec", object{"replicas": 2}),
+	}
+}
+
+// scales denies the scaling of resources.
+func scales(resources string) string {
+	return "{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: scales}, spec: {validationActions: [Deny], " +
+		"matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [UPDATE], resources: [" + resources + "]}]}, validations: [{expression: 'false'}]}}"
 }
 
 // ofTeam is a pod of a team.
@@ -24,12 +39,12 @@ func objectAttacks() []attack {
 	const image = "registry.example/app:1"
 	return []attack{
 		row("request-options-behind-a-default", "A rule reads the options of the request, with a default for none. The options that came count, and the pod is denied.", "a request that is rebuilt", func(s *scene) {
-			s.policies(about(pods + "validate: {deny: {conditions: {any: [{key: \"{{ request.options.fieldManager || 'ci' }}\", operator: NotEquals, value: ci}]}}}"))
+			s.policies(objectPolicy(pods + "validate: {deny: {conditions: {any: [{key: \"{{ request.options.fieldManager || 'ci' }}\", operator: NotEquals, value: ci}]}}}"))
 			s.admitted(request{now: pod(image), options: object{"fieldManager": "ci"}})
 			s.refused(request{now: pod(image), options: object{"fieldManager": "kubectl-edit"}}, policy.Violated)
 		}),
 		row("roles-behind-a-default", "A rule reads roles that were not looked up, with a default for none. Nobody knows that there are none, and the pod is denied.", "a request that is rebuilt", func(s *scene) {
-			rule := about(pods + "validate: {deny: {conditions: {any: [{key: view, operator: AnyIn, value: '{{ request.FIELD || `[]` }}'}]}}}")
+			rule := objectPolicy(pods + "validate: {deny: {conditions: {any: [{key: view, operator: AnyIn, value: '{{ request.FIELD || `[]` }}'}]}}}")
 			s.policies(strings.Replace(rule, "FIELD", "userInfo.groups", 1))
 			s.admitted(pod(image))
 			s.again(ample)
@@ -37,24 +52,42 @@ func objectAttacks() []attack {
 			s.refused(pod(image), policy.PolicyError)
 		}),
 		row("official-image-by-another-spelling", "A rule denies the official images of Docker Hub, and one is named without registry and library/. It is denied by every spelling.", "spellings of Docker Hub", func(s *scene) {
-			s.policies(about(pods + "validate: {foreach: [{list: 'images.containers.*', deny: {conditions: {any: [{key: '{{ element.reference }}', operator: AnyIn, value: ['docker.io/library/*']}]}}}]}"))
+			s.policies(objectPolicy(pods + "validate: {foreach: [{list: 'images.containers.*', deny: {conditions: {any: [{key: '{{ element.reference }}', operator: AnyIn, value: ['docker.io/library/*']}]}}}]}"))
 			s.admitted(pod(image))
 			for _, spelling := range []string{"busybox:1", "docker.io/busybox:1", "library/busybox:1", "index.docker.io/library/busybox:1"} {
 				s.refused(pod(spelling), policy.Violated)
 			}
 		}),
 		row("image-that-a-rule-cannot-read", "A rule about objects allows one registry, and an image cannot be read. It is not left out, and the pod is denied.", "images that are left out", func(s *scene) {
-			s.policies(about(pods + "validate: {foreach: [{list: 'images.containers.*', deny: {conditions: {any: [{key: '{{ element.registry }}', operator: NotEquals, value: registry.example}]}}}]}"))
+			s.policies(objectPolicy(pods + "validate: {foreach: [{list: 'images.containers.*', deny: {conditions: {any: [{key: '{{ element.registry }}', operator: NotEquals, value: registry.example}]}}}]}"))
 			s.admitted(pod(image))
 			s.refused(pod(" evil.example/app:1"))
 		}),
 		row("existing-violation-of-a-subresource", "A rule denies debugging containers, and the pod is there before. The excuse for existing violations is about the pod, not about a subresource, and it is denied.", "an excuse that is too wide", func(s *scene) {
-			s.policies(about("match: {any: [{resources: {kinds: [Pod/ephemeralcontainers]}}]}, validate: {deny: {}}"))
+			s.policies(objectPolicy("match: {any: [{resources: {kinds: [Pod/ephemeralcontainers]}}]}, validate: {deny: {}}"))
 			s.admitted(request{operation: "UPDATE", old: ofTeam("a", image), now: ofTeam("b", image)})
 			s.refused(request{operation: "UPDATE", subresource: "ephemeralcontainers", old: ofTeam("a", image), now: ofTeam("b", image)}, policy.Violated)
 		}),
+		row("scale-of-a-custom-resource", "A rule denies to scale a custom resource, and the request brings a Scale, which is of another kind. It is denied; the scale of another resource is admitted.", "a subresource whose body is of another kind", func(s *scene) {
+			for _, rule := range []string{objectPolicy("match: {any: [{resources: {kinds: [Widget/scale]}}]}, validate: {deny: {}}"), scales("widgets/scale")} {
+				s.policies(strings.Replace(rule, "Widget", "Gadget", 1), scales("gadgets/scale"))
+				s.admitted(scaling("widgets"))
+				s.again(ample)
+				s.policies(rule)
+				s.refused(scaling("widgets"), policy.Violated)
+				s.again(ample)
+			}
+		}),
+		row("scale-of-a-resource-that-is-not-known", "As before, and the definition is not known yet. A rule that names the resource holds; one that names a kind could not be verified, and the request is denied.", "a subresource whose body is of another kind", func(s *scene) {
+			s.policies(scales("gadgets/scale"))
+			s.admitted(scaling("widgets"))
+			s.refused(scaling("gadgets"), policy.Violated)
+			s.again(ample)
+			s.policies(objectPolicy("match: {any: [{resources: {kinds: [Widget/scale]}}]}, validate: {deny: {}}"))
+			s.refused(scaling("gadgets"))
+		}),
 		row("existing-violation-of-an-expression", "An object violates an expression of CEL, and an update leaves it so. Expressions know no excuse, and it is denied.", "an excuse that is too wide", func(s *scene) {
-			s.policies(about(pods + "validate: {cel: {expressions: [{expression: \"object.metadata.labels.team in ['a', 'b']\"}]}}"))
+			s.policies(objectPolicy(pods + "validate: {cel: {expressions: [{expression: \"object.metadata.labels.team in ['a', 'b']\"}]}}"))
 			s.admitted(request{operation: "UPDATE", old: ofTeam("a", image), now: ofTeam("b", image)})
 			s.refused(request{operation: "UPDATE", old: ofTeam("c", image), now: ofTeam("d", image)}, policy.Violated)
 		}),

@@ -51,14 +51,14 @@ func concerns(validate string, honest func(object) object, forged ...func(object
 	}
 }
 
-// annotated sets annotations, and named the service account of a pod.
-func annotated(annotations object) func(object) object {
+// annotatedWith sets annotations, and named the service account of a pod.
+func annotatedWith(annotations object) func(object) object {
 	return func(of object) object { return with(of, "metadata", object{"annotations": annotations}) }
 }
 
 func owned(team, account string) func(object) object {
 	return func(of object) object {
-		return annotated(object{"team": team})(with(of, "spec", object{"serviceAccountName": account}))
+		return annotatedWith(object{"team": team})(with(of, "spec", object{"serviceAccountName": account}))
 	}
 }
 
@@ -152,10 +152,10 @@ func policyAttacks() []attack {
 				owned("shop", "shop-a"), owned("shop", "admin-a"), owned("!x", "admin-a"), owned("admin-a | shop", "admin-a"), owned("*", "admin-a"), owned("?dmin", "admin-a"))),
 		row("text-in-place-of-a-boolean", "A rule denies what is true, and an object says it as text. It is denied; false is admitted, and so is an object without it.", "Kyverno: values of two kinds are never equal",
 			concerns("deny: {conditions: {any: [{key: '{{ request.object.metadata.annotations.debug || `false` }}', operator: Equals, value: true}]}}",
-				annotated(object{"other": "x"}), annotated(object{"debug": "true"}), annotated(object{"debug": " True"}))),
+				annotatedWith(object{"other": "x"}), annotatedWith(object{"debug": "true"}), annotatedWith(object{"debug": " True"}))),
 		row("order-without-an-order", "A rule denies a value that is too large, and an object brings a text that has no order. It is denied; a small number is admitted.", "Kyverno: what has no order is not held",
 			concerns("deny: {conditions: {any: [{key: '{{ request.object.metadata.annotations.size || `0` }}', operator: GreaterThan, value: 5}]}}",
-				annotated(object{"size": "3"}), annotated(object{"size": "9"}), annotated(object{"size": "many"}), annotated(object{"size": ""}))),
+				annotatedWith(object{"size": "3"}), annotatedWith(object{"size": "9"}), annotatedWith(object{"size": "many"}), annotatedWith(object{"size": ""}))),
 		row("expression-that-asks-the-metadata-service", "An expression asks the cloud's metadata service. Nobody does, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
 		row("expression-that-asks-this-machine", "An expression asks a service on loopback, with the gateway's token as some attach it. Nobody does, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
 		row("expression-that-reads-secrets", "An expression reads a Secret of another namespace with the gateway's rights. Nobody does, and the image is denied.", "CVE-2026-22039, GHSA-8p9x-46gm-qfx2", asks(`resource.Get("v1", "secrets", "kube-system", "token").data.token != ""`)),

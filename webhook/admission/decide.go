@@ -187,7 +187,9 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	}
 	ctx = waiting.With(ctx)
 	request := gate.Request{Object: q.object, Old: q.old, Pinning: h.pinning(q), Stage: h.stage(q), Subject: q.subject}
-	request.Subject.Request = policy.RequestFrom(q.request.copied())
+	if !request.Subject.Request.IsWhole() {
+		request.Subject.Request = policy.RequestFrom(q.request.copied())
+	}
 	result := make(chan decided, 1)
 	go func() {
 		deepen(0)

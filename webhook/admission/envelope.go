@@ -30,12 +30,12 @@ type request struct {
 	operation, subresource string
 	group, version, kind   string
 	// resource is that of the URL, without its subresource.
-	resourceGroup, resource string
-	user, userUID           string
-	extra                   []byte // nil for null
-	groups                  []string
-	dryRun                  bool
-	object, oldObject       []byte // nil for null
+	resourceGroup, resourceVersion, resource string
+	user, userUID                            string
+	extra                                    []byte // nil for null
+	groups                                   []string
+	dryRun                                   bool
+	object, oldObject                        []byte // nil for null
 	// text is the request without its objects; parts of the body.
 	text [][]byte
 }
@@ -115,6 +115,7 @@ var kindFields = []field[request]{
 
 var resourceFields = []field[request]{
 	{"group", func(d *decoder, r *request) error { return d.text(&r.resourceGroup) }},
+	{"version", func(d *decoder, r *request) error { return d.text(&r.resourceVersion) }},
 	{"resource", func(d *decoder, r *request) error { return d.text(&r.resource) }},
 }
 

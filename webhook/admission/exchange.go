@@ -132,7 +132,7 @@ func (x *exchange) unread(front []byte) (response, error) {
 		return response{}, q.err
 	}
 	if q.cause == QueueFull {
-		q.describe()
+		q.describe(x.options.kinds)
 		return q.sign(x.judge.undecided(q, QueueFull)), nil
 	}
 	return q.sign(malformed(plain(q.err.Error(), maxField))), nil
@@ -141,7 +141,7 @@ func (x *exchange) unread(front []byte) (response, error) {
 // settle decides. What panics here was asked of somebody else's code.
 func (x *exchange) settle(ctx context.Context) (answer response) {
 	q := &x.question
-	q.describe()
+	q.describe(x.options.kinds)
 	defer func() {
 		if p := recover(); p != nil {
 			q.cause, q.err = Panicked, fmt.Errorf("panic: %v\n%s", p, debug.Stack())

@@ -82,6 +82,7 @@ type options struct {
 	rules      ObjectRules
 	requesters Requesters
 	trial      Trial
+	kinds      Kinds // may be nil
 }
 
 // Option changes a default of a Handler.

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -71,6 +72,68 @@ func TestStages(t *testing.T) {
 		}
 	}
 }
+
+// kindsOf are kinds by "group/version/resource".
+type kindsOf map[string]string
+
+func (k kindsOf) KindOf(group, version, resource string) (string, bool) {
+	kind, known := k[group+"/"+version+"/"+resource]
+	return kind, known
+}
+
+// TestKindOfSubresources: rules see the kind of the object that has the subresource, and
+// the resource of the request before they are asked.
+func TestKindOfSubresources(t *testing.T) {
+	scale := object{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": object{"name": "web", "namespace": "shop"}, "spec": object{"replicas": 3}}
+	kinds := kindsOf{"example.com/v1/foos": "Foo", "example.com/v1/bars": "Bar"}
+	for _, row := range []struct {
+		reason, group, version, resource string
+		kinds                            admission.Kinds
+		want                             string
+	}{
+		{"a custom resource", "example.com", "v1", "foos", kinds, "example.com/v1/Foo"},
+		{"another one", "example.com", "v1", "bars", kinds, "example.com/v1/Bar"},
+		{"of a version that is not known", "example.com", "v2", "foos", kinds, "autoscaling/v1/Scale"},
+		{"of a group that is not known", "example.net", "v1", "foos", kinds, "autoscaling/v1/Scale"},
+		{"without kinds", "example.com", "v1", "foos", nil, "autoscaling/v1/Scale"},
+		{"a resource of Kubernetes", "apps", "v1", "deployments", nil, "apps/v1/Deployment"},
+		{"which no definition renames", "apps", "v1", "deployments", kindsOf{"apps/v1/deployments": "Foo"}, "apps/v1/Deployment"},
+	} {
+		p, rules := &pinner{}, &remembering{}
+		with := []admission.Option{admission.WithObjectRules(rules)}
+		if row.kinds != nil {
+			with = append(with, admission.WithKinds(row.kinds))
+		}
+		send(t, door(t, admission.Validate, p, with...), review(t, "UPDATE", scale, with0(scale), func(request object) {
+			request["subResource"], request["resource"] = "scale", object{"group": row.group, "version": row.version, "resource": row.resource}
+		}))
+		asked := p.asked()
+		if len(asked) != 1 {
+			t.Fatalf("%s: %d requests", row.reason, len(asked))
+		}
+		for _, s := range []policy.Subject{asked[0].Subject, rules.last} {
+			if got := s.Group + "/" + s.Version + "/" + s.Kind; got != row.want {
+				t.Errorf("%s: %s, want %s", row.reason, got, row.want)
+			}
+			if of, known := s.Resource(); !known || of != (policy.APIResource{Group: row.group, Version: row.version, Name: row.resource}) {
+				t.Errorf("%s: the resource is %+v, %t", row.reason, of, known)
+			}
+		}
+	}
+}
+
+// with0 is a Scale to zero.
+func with0(scale object) object {
+	changed := maps.Clone(scale)
+	changed["spec"] = object{"replicas": 0}
+	return changed
+}
+
+// remembering keeps the subject that it is asked about.
+type remembering struct{ last policy.Subject }
+
+func (r *remembering) MayMutate(s *policy.Subject) bool   { r.last = *s; return true }
+func (r *remembering) MayValidate(s *policy.Subject) bool { r.last = *s; return true }
 
 // objecting is a gate whose one rule about objects has changed the pod, or refuses
 // it.

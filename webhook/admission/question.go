@@ -45,13 +45,13 @@ type question struct {
 }
 
 // describe fills in the subject.
-func (q *question) describe() {
+func (q *question) describe(kinds Kinds) {
 	r := &q.request
 	q.subject = policy.Subject{
 		Subresource: r.subresource, Namespace: r.namespace, Name: r.name, Operation: r.operation,
 		User: policy.User{Name: r.user, UID: r.userUID, Groups: r.groups, Extra: bytes.Clone(r.extra)}, Time: time.Now(),
 	}
-	q.about()
+	q.about(kinds)
 }
 
 // sign makes a response the answer to this request and no other.

@@ -136,7 +136,7 @@ func (s *objectShade) decide(ctx context.Context, q *question) response {
 		s.at++
 		s.exchange.door = s.stages[s.at].config.Door
 		*q = question{request: next}
-		q.describe()
+		q.describe(s.exchange.options.kinds)
 	}
 }
 

@@ -1,5 +1,11 @@
 package admission
 
+import (
+	"errors"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
 // parent is the kind that a subresource belongs to.
 type parent struct{ group, version, kind string }
 
@@ -35,14 +41,40 @@ func parentOf(group, resource string) (parent, bool) {
 	return parent{}, false
 }
 
+// Kinds has the kinds of resources that are not Kubernetes' own.
+type Kinds interface {
+	// KindOf returns the kind of a resource in a version of its group; false means that it
+	// is not known.
+	KindOf(group, version, resource string) (kind string, known bool)
+}
+
+// WithKinds matches a request for the subresource of a custom resource by the kind of that
+// resource. Unless set, and for a resource that is not known, such a request counts by the
+// resource that it names.
+func WithKinds(kinds Kinds) Option {
+	return func(o *options) error {
+		if kinds == nil {
+			return errors.New("kinds must not be nil")
+		}
+		o.kinds = kinds
+		return nil
+	}
+}
+
 // about fills in of which kind the subject is.
-func (q *question) about() {
+func (q *question) about(kinds Kinds) {
 	r := &q.request
 	q.subject.Group, q.subject.Version, q.subject.Kind = r.group, r.version, r.kind
 	if r.subresource == "" {
 		return
 	}
-	if of, ok := parentOf(r.resourceGroup, r.resource); ok && (of.kind != r.kind || of.group != r.group) {
+	q.subject.Request = policy.RequestFrom(r.copied()) // it names the resource
+	of, ok := parentOf(r.resourceGroup, r.resource)
+	if !ok && kinds != nil {
+		of = parent{group: r.resourceGroup, version: r.resourceVersion}
+		of.kind, ok = kinds.KindOf(of.group, of.version, r.resource)
+	}
+	if ok && (of.kind != r.kind || of.group != r.group) {
 		q.subject.Group, q.subject.Version, q.subject.Kind = of.group, of.version, of.kind
 	}
 }

@@ -83,6 +83,7 @@ type doorParts struct {
 	requesters admission.Requesters
 	reproduce  admission.Reproduce
 	trial      admission.Trial // nil without the guard
+	kinds      admission.Kinds // nil without a cluster
 }
 
 // newDoors makes the doors by their paths.
@@ -92,6 +93,9 @@ func newDoors(c Configuration, p doorParts) (doors map[string]http.Handler, err 
 		admission.WithCopies(p.copies), admission.WithReproduce(p.reproduce), admission.WithObjectRules(p.rules), admission.WithRequesters(p.requesters))
 	if c.Webhooks.OnlyPods {
 		objects = append(objects, admission.WithOnlyPods())
+	}
+	if p.kinds != nil {
+		objects = append(objects, admission.WithKinds(p.kinds))
 	}
 	if p.roles != nil {
 		objects = append(objects, admission.WithRoles(p.roles))

@@ -169,11 +169,15 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	if err != nil {
 		return nil, err
 	}
-	doors, err := newDoors(g.configuration, doorParts{
+	parts := doorParts{
 		decider: engine, namespaces: g.around.namespaces, roles: g.around.roles, failure: failure{g.state},
 		checker: checker{policies: g.policies.catalog, entries: g.globals, kyverno: g.kyverno()}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state},
 		requesters: requesters{g.state, records}, reproduce: g.reproduce(), trial: tries,
-	})
+	}
+	if g.kinds != nil {
+		parts.kinds = g.kinds
+	}
+	doors, err := newDoors(g.configuration, parts)
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,21 @@ func (s *served) Named(group, name string) []constraint.Resource {
 	return resourcesNamed(*list, group, name)
 }
 
+// KindOf implements admission.Kinds. A definition that came since the last look is not known
+// yet, and requests for its subresources count by the resource.
+func (s *served) KindOf(group, version, resource string) (kind string, known bool) {
+	list := s.current.Load()
+	if list == nil {
+		return "", false
+	}
+	for _, r := range *list {
+		if r.Group == group && r.Version == version && r.Name == resource {
+			return r.Kind, true
+		}
+	}
+	return "", false
+}
+
 // resourcesNamed picks the resources of a name.
 func resourcesNamed(list []configuration.Resource, group, name string) []constraint.Resource {
 	var found []constraint.Resource

@@ -120,10 +120,15 @@ func (s *kindSelector) matches(subject *policy.Subject, exact bool) logic.Value 
 			return logic.Is(true)
 		}
 	}
-	if subject.Subresource == "" || s.subresource == "" {
+	switch {
+	case subject.Subresource == "" || s.subresource == "" || !wildcard.Match(s.subresource, subject.Subresource):
 		return logic.Is(false)
+	case s.matchesSent(subject):
+		return logic.Is(true)
+	case subject.IsBody():
+		return s.matchesParent(subject)
 	}
-	return s.matchesSent(subject)
+	return logic.Is(false)
 }
 
 // isPod reports whether the selector selects pods and nothing else.

@@ -39,6 +39,15 @@ func clusterScoped(s *policy.Subject) {
 	s.Kind, s.Group, s.Namespace, s.NamespaceKnown, s.NamespaceLabels = "ClusterRole", "rbac.authorization.k8s.io", "", false, nil
 }
 
+// scaleOf makes the subject a Scale that is sent to foos/scale of a group, as long as it is
+// not known which kind foos are of.
+func scaleOf(group string) func(*policy.Subject) {
+	return func(s *policy.Subject) {
+		s.Group, s.Version, s.Kind, s.Subresource = "autoscaling", "v1", "Scale", "scale"
+		s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": group, "version": "v1", "resource": "foos"}})
+	}
+}
+
 func deleted(s *policy.Subject) {
 	s.Operation, s.Object, s.OldObject = "DELETE", policy.Content{}, s.Object
 }
@@ -67,6 +76,13 @@ func TestPolarity(t *testing.T) {
 		{"kinds: later containers that are named", one("kinds: [Pod/ephemeralcontainers]"), at("ephemeralcontainers", "Pod"), "yes", "yes", "yes"},
 		{"kinds: the object of a Scale is not known", one("kinds: [Deployment/scale]"), func(s *policy.Subject) { s.Group, s.Kind, s.Subresource = "autoscaling", "Scale", "scale" }, "unknown", "unknown", "unknown"},
 		{"kinds: the scale of every kind", one("kinds: ['*/scale']"), func(s *policy.Subject) { s.Group, s.Kind, s.Subresource = "autoscaling", "Scale", "scale" }, "yes", "yes", "yes"},
+		{"kinds: the scale of a custom kind whose resource alone is known", one("kinds: [Foo/scale]"), scaleOf("example.com"), "unknown", "unknown", "unknown"},
+		{"kinds: in its group and version", one("kinds: [example.com/v1/Foo/scale]"), scaleOf("example.com"), "unknown", "unknown", "unknown"},
+		{"kinds: in another group", one("kinds: [example.net/v1/Foo/scale]"), scaleOf("example.com"), "no", "no", "no"},
+		{"kinds: in another version", one("kinds: [example.com/v2/Foo/scale]"), scaleOf("example.com"), "no", "no", "no"},
+		{"kinds: of every kind of the group", one("kinds: ['example.com/*/*/scale']"), scaleOf("example.com"), "yes", "yes", "yes"},
+		{"kinds: another subresource", one("kinds: [Foo/status]"), scaleOf("example.com"), "no", "no", "no"},
+		{"kinds: without a subresource", one("kinds: [Foo]"), scaleOf("example.com"), "no", "no", "no"},
 		{"kinds: the scale of another kind", one("kinds: [Deployment/scale]"), func(s *policy.Subject) { s.Group, s.Kind, s.Subresource = "apps", "StatefulSet", "scale" }, "no", "no", "no"},
 		{"kinds: a deletion", one("kinds: [Pod]"), deleted, "yes", "yes", "yes"},
 

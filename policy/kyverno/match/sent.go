@@ -15,9 +15,6 @@ import (
 // sent is the kind of the body for a subresource of the core group's kinds.
 type sent struct{ subresource, group, kind, of string }
 
-// anything is the kind of objects that have a subresource, where many have it.
-const anything = "*"
-
 func allSent() []sent {
 	return []sent{
 		{"exec", "", "PodExecOptions", podKind},
@@ -29,29 +26,29 @@ func allSent() []sent {
 		{"binding", "", "Binding", podKind},
 		{"eviction", "policy", "Eviction", podKind},
 		{"token", "authentication.k8s.io", "TokenRequest", "ServiceAccount"},
-		{"scale", "autoscaling", "Scale", anything},
 	}
 }
 
 // matchesSent reports whether the selector selects the object to whose subresource a
-// subject is sent. The object of a Scale may be of many kinds, so that a selector which
-// names one is indeterminate.
-func (s *kindSelector) matchesSent(subject *policy.Subject) logic.Value {
-	if !wildcard.Match(s.subresource, subject.Subresource) {
+// subject is sent, by the kind of what is sent.
+func (s *kindSelector) matchesSent(subject *policy.Subject) bool {
+	return slices.ContainsFunc(allSent(), func(one sent) bool {
+		return one.subresource == subject.Subresource && one.kind == subject.Kind && one.group == subject.Group &&
+			wildcard.Match(s.kind, one.of) && wildcard.Match(s.group, "") && wildcard.Match(s.version, "v1")
+	})
+}
+
+// matchesParent is for a subject whose kind is that of the body, as a Scale, which may
+// belong to objects of many kinds: a selector that names a kind is indeterminate.
+func (s *kindSelector) matchesParent(subject *policy.Subject) logic.Value {
+	of, known := subject.Resource()
+	switch {
+	case known && (!wildcard.Match(s.group, of.Group) || !wildcard.Match(s.version, of.Version)):
 		return logic.Is(false)
+	case s.kind == "*" && (known || s.group == "*" && s.version == "*"):
+		return logic.Is(true)
 	}
-	for _, one := range allSent() {
-		if one.subresource != subject.Subresource || one.kind != subject.Kind || one.group != subject.Group {
-			continue
-		}
-		if one.of == anything {
-			return logic.Indeterminate(fmt.Errorf("the rule selects %s of the kind %s, and the request does not name the kind of the object whose %s it is", one.subresource, s.kind, one.subresource))
-		}
-		if wildcard.Match(s.kind, one.of) && wildcard.Match(s.group, "") && wildcard.Match(s.version, "v1") {
-			return logic.Is(true)
-		}
-	}
-	return logic.Is(false)
+	return logic.Indeterminate(fmt.Errorf("the rule selects %s of the kind %s, and the kind of the object whose %s the request changes is not known", subject.Subresource, s.kind, subject.Subresource))
 }
 
 // WithSent adds to targets the kinds of the bodies for the subresources among them, to
@@ -63,7 +60,7 @@ func WithSent(targets []policy.Target) []policy.Target {
 			continue
 		}
 		for _, one := range allSent() {
-			if wildcard.Match(t.Subresource, one.subresource) && (one.of == anything || wildcard.Match(t.Kind, one.of)) {
+			if wildcard.Match(t.Subresource, one.subresource) && wildcard.Match(t.Kind, one.of) {
 				more := t
 				more.Group, more.Version, more.Kind, more.Subresource = one.group, "*", one.kind, one.subresource
 				list = JoinTargets(list[:len(list):len(list)], []policy.Target{more})
