@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -57,6 +59,7 @@ func (s *scene) tryReady(t *testing.T, prefix string, rounds int) {
 	kinds := []string{"ConfigMap", "Secret", "Service"}
 	for i := range rounds {
 		kind, name := kinds[i%len(kinds)], fmt.Sprintf("ready-%s-%d", prefix, i)
+		s.awaitUnnamed(t, kind)
 		must(t, s.plane.ApplyYAML(t.Context(), fmt.Sprintf(denying, name, kind, s.namespace)))
 		s.awaitReady(t, name)
 		for n := range 5 {
@@ -67,6 +70,30 @@ func (s *scene) tryReady(t *testing.T, prefix string, rounds int) {
 		s.dropPolicy(t, name)
 		eventually(t, func(ctx context.Context) error { return s.tryCreate(ctx, kind, name) })
 	}
+}
+
+// awaitUnnamed waits until the configurations no longer name a kind: they do for some
+// seconds after the last policy, and one that they name is in force without a change.
+func (s *scene) awaitUnnamed(t *testing.T, kind string) {
+	t.Helper()
+	resource := strings.ToLower(kind) + "s"
+	eventually(t, func(ctx context.Context) error {
+		configuration, err := s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "quaymaster", meta.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, webhook := range configuration.Webhooks {
+			for _, rule := range webhook.Rules {
+				if webhook.Name != "probe.quaymaster.dev" && slices.Contains(rule.Resources, resource) {
+					return fmt.Errorf("the webhook %s names %s", webhook.Name, resource)
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // tryCreate creates an object of a kind, as a dry run.
@@ -88,7 +115,7 @@ func (s *scene) tryCreate(ctx context.Context, kind, name string) error {
 func (s *scene) dropPolicy(t *testing.T, name string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(s.plane.Admin())
-	must(t, err, client.Resource(clusterPolicies).Delete(t.Context(), name, meta.DeleteOptions{}))
+	must(t, err, client.Resource(clusterPolicies).Delete(context.WithoutCancel(t.Context()), name, meta.DeleteOptions{}))
 }
 
 // condition returns a policy's condition Ready, and the version of the policy.
@@ -129,6 +156,7 @@ func (s *scene) awaitReason(t *testing.T, name, status, reason string) {
 // tryReadyWrites: a policy's status is not written when another policy comes and changes the
 // configurations, and its condition keeps its time.
 func (s *scene) tryReadyWrites(t *testing.T) {
+	s.awaitUnnamed(t, "Secret")
 	must(t, s.plane.ApplyYAML(t.Context(), fmt.Sprintf(denying, "ready-first", "ConfigMap", s.namespace)))
 	s.awaitReady(t, "ready-first")
 	before, version, err := s.condition(t.Context(), "ready-first")
@@ -162,6 +190,15 @@ func (s *scene) tryProbeForbidden(t *testing.T) {
 	}
 	_, err = roles.Update(t.Context(), role, meta.UpdateOptions{})
 	must(t, err)
+	restore := func() {
+		ctx := context.WithoutCancel(t.Context())
+		current, err := roles.Get(ctx, ownName, meta.GetOptions{})
+		must(t, err)
+		current.Rules = whole.Rules
+		_, err = roles.Update(ctx, current, meta.UpdateOptions{})
+		must(t, err)
+	}
+	t.Cleanup(restore)
 	eventually(t, func(ctx context.Context) error { // the API server has taken it in
 		_, err := clientset(t, s.identity).CoreV1().ConfigMaps(releaseNamespace).Create(ctx, &core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: "x"}}, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
 		if err == nil {
@@ -169,7 +206,9 @@ func (s *scene) tryProbeForbidden(t *testing.T) {
 		}
 		return nil
 	})
+	s.awaitUnnamed(t, "Service")
 	must(t, s.plane.ApplyYAML(t.Context(), fmt.Sprintf(denying, "ready-forbidden", "Service", s.namespace)))
+	t.Cleanup(func() { s.dropPolicy(t, "ready-forbidden") })
 	s.awaitReason(t, "ready-forbidden", "Unknown", "ProbeForbidden")
 	eventually(t, func(ctx context.Context) error {
 		if err := s.tryCreate(ctx, "Service", "x"); err == nil {
@@ -177,11 +216,6 @@ func (s *scene) tryProbeForbidden(t *testing.T) {
 		}
 		return nil
 	})
-	current, err := roles.Get(t.Context(), ownName, meta.GetOptions{})
-	must(t, err)
-	current.Rules = whole.Rules
-	_, err = roles.Update(t.Context(), current, meta.UpdateOptions{})
-	must(t, err)
+	restore()
 	s.awaitReady(t, "ready-forbidden")
-	s.dropPolicy(t, "ready-forbidden")
 }
