@@ -91,8 +91,9 @@ func (r *readiness) kept(round configuration.Round, sequence int64, policies []*
 	found := policyRounds(round, policies)
 	r.mu.Lock()
 	before := r.observed
+	marks := [2]string{round.Mutating, round.Validating}
+	isSeen, isNew := marks == r.seen, marks != [2]string{r.round.Mutating, r.round.Validating}
 	r.round, r.configured, r.failed = round, sequence, nil
-	isSeen := [2]string{round.Mutating, round.Validating} == r.seen
 	for id, was := range r.policies {
 		now := found[id]
 		now.renewed = !isSeen && (was.renewed || len(now.absent.Kinds) < len(was.absent.Kinds))
@@ -102,9 +103,10 @@ func (r *readiness) kept(round configuration.Round, sequence int64, policies []*
 	}
 	changed := !maps.EqualFunc(r.policies, found, policyRound.equal)
 	r.policies = found
-	if isSeen {
+	switch {
+	case isSeen:
 		r.observed = sequence
-	} else {
+	case isNew: // the result of a probe of the same marks stays: the condition does not alternate
 		r.probed = nil
 	}
 	changed = changed || r.observed != before

@@ -135,6 +135,16 @@ func TestReadinessFails(t *testing.T) {
 			r.kept(keptRound("1"), 2, nil)
 			r.result([2]string{"m1", "v1"}, forbidden)
 		}, 0, "a Unknown ProbeForbidden 5; b Unknown ProbeForbidden 6"},
+		{"probes are not permitted, and a round changes nothing", func(r *readiness) {
+			r.kept(keptRound("1"), 2, nil)
+			r.result([2]string{"m1", "v1"}, forbidden)
+			r.kept(keptRound("1"), 2, nil)
+		}, 0, "a Unknown ProbeForbidden 5; b Unknown ProbeForbidden 6"},
+		{"probes were not permitted, and the configurations are new", func(r *readiness) {
+			r.kept(keptRound("1"), 2, nil)
+			r.result([2]string{"m1", "v1"}, forbidden)
+			r.kept(keptRound("2"), 2, nil)
+		}, graceTime, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
 		{"others keep the configurations", func(r *readiness) { r.begin(false) }, 0, "a Unknown WebhookNotManaged 5; b Unknown WebhookNotManaged 6"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
