@@ -40,8 +40,16 @@ func (p *planned) pinning() Pinning {
 func (p *planned) withDigest(decision policy.Decision, t task) policy.Decision {
 	decision = decision.WithDigest()
 	reason, lacks := p.lacksDigest(decision.Check, t)
-	if !lacks || decision.Result == policy.Undecided && decision.Check.Policy.FailOpen && mayFailOpen(decision) {
-		return decision // where it could not be verified a moment ago, it could not be pinned either
+	if !lacks {
+		return decision
+	}
+	if decision.Result == policy.Undecided {
+		switch {
+		case decision.Check.Policy.FailOpen && mayFailOpen(decision):
+			return decision // where it could not be verified a moment ago, it could not be pinned either
+		case p.pinningOf(decision.Check) == PinNever && !t.isResolved():
+			return decision // there is no digest to write: that is the cause to report
+		}
 	}
 	return decision.Lacking(reason)
 }
@@ -66,7 +74,7 @@ func (p *planned) lacksDigest(check *policy.Check, t task) (policy.Reason, bool)
 	case pinning == PinNever:
 		reason.Message += ": the policy pins images, and the object cannot be changed here"
 		reason.Hint = "name the image by digest"
-		if t.work != nil && t.work.finished && !t.work.pinned.IsZero() {
+		if t.isResolved() {
 			reason.Hint = "write " + t.work.pinned.Written()
 		}
 	case pinning == PinDone:
@@ -76,6 +84,11 @@ func (p *planned) lacksDigest(check *policy.Check, t task) (policy.Reason, bool)
 		return policy.Reason{}, false
 	}
 	return reason, true
+}
+
+// isResolved reports whether the digest that a task's reference resolves to is known.
+func (t task) isResolved() bool {
+	return t.work != nil && t.work.finished && !t.work.pinned.IsZero()
 }
 
 // isTransformed reports whether the image's reference was made from another text.

@@ -80,7 +80,7 @@ func TestDoubtIsNoExcuse(t *testing.T) {
 		want        policy.Result
 	}{
 		{"{debug: 'true'}", "{debug: true}", policy.Fail}, {"{debug: true}", "{debug: 'true'}", policy.Undecided},
-		{"{debug: 'true'}", "{debug: 'true'}", policy.Undecided}, {"{debug: true}", "{debug: true}", policy.Skipped}, {"{debug: true}", "{debug: false}", policy.Pass},
+		{"{debug: 'true'}", "{debug: 'true'}", policy.Undecided}, {"{debug: true, size: 1}", "{debug: true}", policy.Skipped}, {"{debug: true}", "{debug: false}", policy.Pass},
 	} {
 		s := pod(t, c.now)
 		s.Operation, s.OldObject = "UPDATE", pod(t, c.before).Object
