@@ -154,7 +154,7 @@ func policyAttacks() []attack {
 			concerns("deny: {conditions: {any: [{key: '{{ request.object.metadata.annotations.debug || `false` }}', operator: Equals, value: true}]}}",
 				annotatedWith(object{"other": "x"}), annotatedWith(object{"debug": "true"}), annotatedWith(object{"debug": " True"}))),
 		row("order-without-an-order", "A rule denies a value that is too large, and an object brings a text that has no order. It is denied; a small number is admitted.", "Kyverno: what has no order is not held",
-			concerns("deny: {conditions: {any: [{key: '{{ request.object.metadata.annotations.size || `0` }}', operator: GreaterThan, value: 5}]}}",
+			concerns("deny: {conditions: {any: [{key: '{{ request.object.metadata.annotations.size }}', operator: GreaterThan, value: 5}]}}",
 				annotatedWith(object{"size": "3"}), annotatedWith(object{"size": "9"}), annotatedWith(object{"size": "many"}), annotatedWith(object{"size": ""}))),
 		row("expression-that-asks-the-metadata-service", "An expression asks the cloud's metadata service. Nobody does, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
 		row("expression-that-asks-this-machine", "An expression asks a service on loopback, with the gateway's token as some attach it. Nobody does, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
