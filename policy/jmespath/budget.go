@@ -103,11 +103,12 @@ func tolls() map[string]func(m *meter, list any, weight int) (any, error) {
 
 func inserted() map[string]func(r *run, given []any) (any, error) {
 	return map[string]func(*run, []any) (any, error){
-		payList:     func(r *run, given []any) (any, error) { return listPaid(&r.meter, given) },
-		payCompared: func(r *run, given []any) (any, error) { return comparedPaid(&r.meter, given) },
-		sortKeys:    sortedByKeys,
-		maxKeys:     func(r *run, given []any) (any, error) { return bestByKeys(r, "max_by", given, 1) },
-		minKeys:     func(r *run, given []any) (any, error) { return bestByKeys(r, "min_by", given, -1) },
+		payList:      func(r *run, given []any) (any, error) { return listPaid(&r.meter, given) },
+		optionalCall: (*run).callOptional,
+		payCompared:  func(r *run, given []any) (any, error) { return comparedPaid(&r.meter, given) },
+		sortKeys:     sortedByKeys,
+		maxKeys:      func(r *run, given []any) (any, error) { return bestByKeys(r, "max_by", given, 1) },
+		minKeys:      func(r *run, given []any) (any, error) { return bestByKeys(r, "min_by", given, -1) },
 	}
 }
 

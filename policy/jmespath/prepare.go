@@ -42,7 +42,7 @@ func (e *Engine) prepare(node jp.ASTNode, depth int) (jp.ASTNode, error) {
 		node.Children[2] = condition(node.Children[2])
 	}
 	node, err := e.order(node)
-	return pay(node), err
+	return e.pay(node), err
 }
 
 // checkCall returns which argument of a call is an expression, or -1.
@@ -66,18 +66,24 @@ func (e *Engine) checkCall(node jp.ASTNode) (int, error) {
 }
 
 // pay puts payments into a node whose children have theirs.
-func pay(node jp.ASTNode) jp.ASTNode {
+func (e *Engine) pay(node jp.ASTNode) jp.ASTNode {
 	c := node.Children
 	switch node.NodeType {
 	case jp.ASTProjection:
 		if c[0].NodeType == jp.ASTFlatten {
 			flat := c[0].Children
-			flat[0] = paid(payFlat, flat[0], 2+weigh(c[1]))
+			return e.settled(flat[0], func(left jp.ASTNode) jp.ASTNode {
+				flat[0] = paid(payFlat, left, 2+weigh(c[1]))
+				return node
+			})
 		} else {
 			c[0] = paid(payItems, c[0], 1+weigh(c[1]))
 		}
 	case jp.ASTFilterProjection:
-		c[0] = paid(payItems, c[0], 1+weigh(c[1])+weigh(c[2]))
+		return e.settled(c[0], func(left jp.ASTNode) jp.ASTNode {
+			c[0] = paid(payItems, left, 1+weigh(c[1])+weigh(c[2]))
+			return node
+		})
 	case jp.ASTValueProjection:
 		c[0] = paid(memberValues, c[0], 1+weigh(c[1]))
 		node.NodeType = jp.ASTProjection
