@@ -134,6 +134,7 @@ type remembering struct{ last policy.Subject }
 
 func (r *remembering) MayMutate(s *policy.Subject) bool   { r.last = *s; return true }
 func (r *remembering) MayValidate(s *policy.Subject) bool { r.last = *s; return true }
+func (r *remembering) MayPin(*policy.Subject) bool        { return false }
 
 // objecting is a gate whose one rule about objects has changed the pod, or refuses
 // it.
