@@ -227,6 +227,7 @@ func TestPeers(t *testing.T) {
 		err = s.admitBetween(ctx, pod(fmt.Sprint("cold-", built), image.Name), s.caller(t, mutate), s.caller(t, validate))
 		return s.harbour.Registry.Count(""), err
 	}
+	s.introduce(t, slices.Concat(strangers, replicas)...)
 	alone, err := cost(t.Context(), replicas[0], replicas[0])
 	must(t, err)
 	if alone == 0 {
@@ -273,6 +274,7 @@ func TestPeersBehindBalancer(t *testing.T) {
 		}
 		return s.harbour.Registry.Count(""), err
 	}
+	s.introduce(t, single)
 	alone, err := cost(t.Context(), "alone")
 	must(t, err)
 	single.Kill()
@@ -285,10 +287,23 @@ func TestPeersBehindBalancer(t *testing.T) {
 		_, err := cost(ctx, fmt.Sprint("probe-", probe))
 		return err
 	})
+	s.introduce(t, replicas...)
 	for i := range 12 {
 		if n, err := cost(t.Context(), fmt.Sprint(i)); err != nil || n != alone {
 			t.Errorf("pod %d: %d requests to the registry, %v; one replica costs %d", i, n, err, alone)
 		}
+	}
+}
+
+// introduce has each replica verify an image: the first at a registry costs one request more,
+// which finds out whether the registry has the referrers API.
+func (s *scene) introduce(t *testing.T, replicas ...*gateway.Gateway) {
+	t.Helper()
+	for i, replica := range replicas {
+		image, err := s.harbour.Signed("shop/first", fmt.Sprint(len(replicas), "-", i))
+		must(t, err)
+		at := s.caller(t, replica)
+		must(t, s.admitBetween(t.Context(), pod("first", image.Name), at, at))
 	}
 }
 
