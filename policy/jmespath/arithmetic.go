@@ -50,7 +50,8 @@ func parseOperand(value any) (operand, error) {
 }
 
 // ParseQuantity is resource.ParseQuantity with a bound on length and exponent,
-// for it writes out what the exponent says.
+// for it writes out what the exponent says. It refuses a number without a digit, such as
+// "-" or "Ki", which Kubernetes takes for zero.
 func ParseQuantity(text string) (resource.Quantity, error) {
 	if len(text) > maxQuantity {
 		return resource.Quantity{}, tooLarge("a quantity", len(text), maxQuantity)
@@ -60,7 +61,15 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 			return resource.Quantity{}, tooLarge("an exponent", exponent, maxExponent)
 		}
 	}
-	return resource.ParseQuantity(text)
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return resource.Quantity{}, err
+	}
+	// A digit of an exponent is none of the number: "E5".
+	if number := strings.TrimLeft(text, "+-."); number == "" || number[0] < '0' || number[0] > '9' {
+		return resource.Quantity{}, fmt.Errorf("the quantity %q has no digit", text)
+	}
+	return quantity, nil
 }
 
 func parsePair(a arguments) (x, y operand, err error) {
