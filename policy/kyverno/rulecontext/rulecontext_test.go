@@ -143,6 +143,7 @@ func TestEntries(t *testing.T) {
 		{"[{name: v, variable: {jmesPath: request.object.spec.none, default: 3}}]", "v", 3.0, "", "", "a default"},
 		{"[{name: v, variable: {jmesPath: request.object.spec.none, default: '{{request.name}}'}}]", "v", "web", "", "", "a computed default"},
 		{"[{name: v, variable: {jmesPath: to_upper(request.object), default: d}}]", "v", "d", "", "", "a default for what cannot be made of what is there"},
+		{"[{name: v, variable: {jmesPath: request.name > `1`, default: d}}]", "v", nil, "", "have no order", "no default for an order of values that have none"},
 		{"[{name: m, configMap: {name: gone}}, {name: v, variable: {jmesPath: m.data.key, default: d}}]", "v", nil, "configMap default/gone", "not found", "no default for a ConfigMap that is gone"},
 		{"[{name: m, configMap: {name: keys}}, {name: v, variable: {jmesPath: m.data.none, default: d}}]", "v", "d", "configMap default/keys", "", "a default for what a ConfigMap does not have"},
 		{"[{name: c, apiCall: {urlPath: /api/v1/forbidden}}, {name: v, variable: {jmesPath: 'length(c.items)', default: 0}}]", "v", nil, "GET /api/v1/forbidden null", "forbidden", "no default for a call that fails"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
@@ -39,12 +40,13 @@ func (m *made) reads(r *reads) {
 }
 
 // load makes the value. The default stands for what is not there, or cannot be made
-// of what is; not for what an entry before could not find out.
+// of what is; not for what an entry before could not find out, a bound, or an order of
+// values that have none.
 func (m *made) load(_ context.Context, data variable.Context) (any, error) {
 	loaded, err := m.evaluate(data)
 	_, unknown := errors.AsType[*unfoundError](err)
 	switch {
-	case unknown:
+	case unknown || errors.Is(err, jmespath.ErrTooLarge) || errors.Is(err, jmespath.ErrNoOrder):
 		return nil, err
 	case err == nil && loaded != nil:
 		return loaded, nil
