@@ -85,7 +85,9 @@ func (s *Set) Validate(ctx context.Context, subject *Subject, find Finder) []Rul
 		if e != nil {
 			result.Skip, result.Exception, result.Ruling = e.words(), e, Ruling{}
 		}
-		first.applied(v.policy, &result)
+		if !validated.Doubtful {
+			first.applied(v.policy, &result)
+		}
 		results = append(results, result)
 	}
 	return results
@@ -131,8 +133,9 @@ type firstOnly struct{ over []*Policy }
 
 func (f *firstOnly) done(p *Policy) bool { return p.FirstRuleOnly && slices.Contains(f.over, p) }
 
-// applied notes a rule that said something. One that could not be asked has not: who
-// writes the object may bring that about, and would choose the policy's rule by it.
+// applied notes a rule that has a result. One that could not be asked has none, and one that
+// passes and may not apply is not noted either: the author of the object may bring that
+// about, and would choose the policy's rule by it.
 func (f *firstOnly) applied(p *Policy, r *RuleResult) {
 	if p.FirstRuleOnly && r.Skip == "" && r.Ruling.Result != Undecided {
 		f.over = append(f.over, p)

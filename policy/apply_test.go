@@ -85,6 +85,9 @@ func TestValidate(t *testing.T) {
 		{"or the first that applies", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Skipped}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
 		}}, "shop", []policy.Result{policy.Skipped, policy.Pass}},
+		{"one that may not apply has not, and the next has", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
+			ruling{name: "a", says: policy.Validated{Result: policy.Pass, Doubtful: true}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
+		}}, "shop", []policy.Result{policy.Pass, policy.Pass}},
 		{"one that could not be asked has not applied", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Undecided, Action: policy.Audit}}, ruling{name: "b", says: violated("no")},
 		}}, "shop", []policy.Result{policy.Undecided, policy.Fail}},

@@ -59,6 +59,8 @@ type Validated struct {
 	Result Result
 	// Reasons for the result; of a pass there need be none.
 	Reasons []Reason
+	// Doubtful, of a pass: it is indeterminate whether the rule applies.
+	Doubtful bool
 	// Action is what a failure does. Of a failure that Admits nothing is denied.
 	Action Action
 	// AuditAnnotations are the author's words for the audit log, by key.

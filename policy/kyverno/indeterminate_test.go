@@ -90,3 +90,41 @@ func TestBrokenSelection(t *testing.T) {
 		}
 	}
 }
+
+// TestOneInDoubt: under applyRules One a rule that passes ends its policy only where it is
+// certain that it applies; else the author of the object would choose the policy's rule.
+func TestOneInDoubt(t *testing.T) {
+	const (
+		pods  = "match: {any: [{resources: {kinds: [Pod]}}]}"
+		holds = "validate: {pattern: {kind: Pod}}"
+		many  = "all: [{key: '{{ %.spec.size }}', operator: GreaterThan, value: 5}]"
+		deny  = ", {name: b, " + pods + ", validate: {deny: {}}}"
+	)
+	object := strings.ReplaceAll(many, "%", "request.object")
+	loop := func(list, body string) string {
+		return "{list: '" + list + "', preconditions: {" + strings.ReplaceAll(many, "%.spec", "element") + "}, " + body + "}"
+	}
+	const element = "pattern: {name: '*'}"
+	for _, c := range []struct{ reason, rule, spec, want string }{
+		{"certain", pods + ", " + holds, "{}", "a=pass"},
+		{"certain, and fails", pods + ", validate: {pattern: {kind: Node}}", "{}", "a=fail"},
+		{"preconditions that hold", pods + ", preconditions: {" + object + "}, " + holds, "{size: 9}", "a=pass"},
+		{"preconditions in doubt", pods + ", preconditions: {" + object + "}, " + holds, "{size: many}", "a=pass b=fail"},
+		{"preconditions in doubt, and fails", pods + ", preconditions: {" + object + "}, validate: {deny: {}}", "{size: many}", "a=undecided b=fail"},
+		{"an exclusion in doubt", pods + ", exclude: {any: [{resources: {namespaceSelector: {matchLabels: {free: 'yes'}}}}]}, " + holds, "{}", "a=pass b=fail"},
+		{"an exclusion that does not cover it", pods + ", exclude: {any: [{resources: {namespaces: [other]}}]}, " + holds, "{}", "a=pass"},
+		{"a match in doubt", "match: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {free: 'yes'}}}}]}, " + holds, "{}", "a=pass b=fail"},
+		{"an element that is concerned", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + "]}", "{list: [{name: a, size: 9}]}", "a=pass"},
+		{"an element in doubt", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + "]}", "{list: [{name: a, size: many}]}", "a=pass b=fail"},
+		{"an element in doubt beside one that is concerned", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + "]}", "{list: [{name: a, size: many}, {name: b, size: 9}]}", "a=pass"},
+		{"a list in doubt beside one that is concerned", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + ", {list: request.object.spec.more, " + element + "}]}", "{list: [{name: a, size: many}], more: [{name: b}]}", "a=pass"},
+		{"a list in doubt beside an empty one", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + ", {list: request.object.spec.more, " + element + "}]}", "{list: [{name: a, size: many}], more: []}", "a=pass b=fail"},
+		{"a list in a list in doubt", pods + ", validate: {foreach: [{list: request.object.spec.list, foreach: [" + loop("element.list", element) + "]}]}", "{list: [{list: [{name: a, size: many}]}]}", "a=pass b=fail"},
+	} {
+		pod := subjectFrom(t, strings.Replace(podOf, "%s", c.spec, 1))
+		pod.NamespaceKnown = false
+		if got := results(t, about(t, nil, "{name: a, "+c.rule+"}"+deny, "applyRules: One, "), pod); got != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}

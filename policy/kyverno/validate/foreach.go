@@ -78,12 +78,12 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 // the first that could not be asked.
 func (l *loops) check(q *question, data variable.Context) outcome {
 	var unsure *outcome
-	applied := 0
+	applied, certain := 0, false
 	for i := range l.list {
 		found, count := l.list[i].elements(q, data)
 		switch found.result {
 		case policy.Pass:
-			applied += count
+			applied, certain = applied+count, certain || count > 0 && !found.doubtful
 		case policy.Undecided:
 			if unsure == nil {
 				unsure = &found
@@ -98,10 +98,11 @@ func (l *loops) check(q *question, data variable.Context) outcome {
 	case applied == 0:
 		return answered(rule.Skip("no element of a foreach is concerned"))
 	}
-	return passed()
+	return outcome{result: policy.Pass, doubtful: !certain}
 }
 
-// elements asks about the elements of one list, and returns how many of them passed.
+// elements asks about the elements of one list, and returns how many of them passed. The pass
+// is doubtful unless one of them is certain.
 func (l *loop) elements(q *question, data variable.Context) (outcome, int) {
 	list, err := rulecontext.List(l.list, data)
 	if _, undefined := errors.AsType[*jmespath.UndefinedError](err); undefined {
@@ -111,7 +112,7 @@ func (l *loop) elements(q *question, data variable.Context) (outcome, int) {
 		return undecided(l.path+".list", err), 0
 	}
 	var unsure *outcome
-	applied := 0
+	applied, certain := 0, false
 	inner := variable.Context{}
 	for i, element := range list {
 		if element == nil {
@@ -123,7 +124,7 @@ func (l *loop) elements(q *question, data variable.Context) (outcome, int) {
 		}
 		switch found.result {
 		case policy.Pass:
-			applied++
+			applied, certain = applied+1, certain || !found.doubtful
 		case policy.Undecided:
 			if unsure == nil {
 				unsure = &found
@@ -139,7 +140,7 @@ func (l *loop) elements(q *question, data variable.Context) (outcome, int) {
 	if unsure != nil {
 		return *unsure, applied
 	}
-	return passed(), applied
+	return outcome{result: policy.Pass, doubtful: !certain}, applied
 }
 
 // element asks about one element. Inner is used again for each.

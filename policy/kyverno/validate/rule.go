@@ -70,7 +70,8 @@ type question struct {
 type outcome struct {
 	result  policy.Result
 	reasons []policy.Reason
-	// annotations and properties are as in policy.Validated.
+	// doubtful, annotations and properties are as in policy.Validated.
+	doubtful                bool
 	annotations, properties map[string]string
 }
 
@@ -86,10 +87,15 @@ func undecided(path string, err error) outcome {
 	return answered(rule.Undecided(field.Below(path, err)))
 }
 
-// where returns the outcome of a check whose preconditions are indeterminate for the reason
-// that doubt is; nil for none. A failure is then indeterminate, too.
+// where returns the outcome of a check of which it is indeterminate whether it applies, for
+// the reason that doubt is; nil for none. A failure is then indeterminate, too, and a pass
+// stays one that may not apply.
 func (o outcome) where(doubt error) outcome {
-	if doubt != nil && o.result == policy.Fail {
+	switch {
+	case doubt == nil:
+	case o.result == policy.Pass:
+		o.doubtful = true
+	case o.result == policy.Fail:
 		o.result, o.reasons = policy.Undecided, append([]policy.Reason{rule.ReasonOf(doubt)}, o.reasons...)
 	}
 	return o
@@ -174,7 +180,7 @@ func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 		found = answered(rule.Skip("the object violated the rule before this update (allowExistingViolations)"))
 	}
 	return policy.Validated{
-		Result: found.result, Reasons: found.reasons, Action: act,
+		Result: found.result, Reasons: found.reasons, Doubtful: found.doubtful, Action: act,
 		AuditAnnotations: found.annotations, Properties: r.properties(found),
 	}
 }
