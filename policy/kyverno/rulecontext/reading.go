@@ -16,6 +16,19 @@ type Reading struct {
 	beyond string
 	// namespace: the object's namespace is read.
 	namespace bool
+	// request: the request is read beyond its object and the identity of that.
+	request bool
+}
+
+// BeyondObject reports whether a value depends on the request: who sends it, with which
+// operation and options, and what the object was before. What cannot be read does.
+func (r Reading) BeyondObject() bool { return r.request }
+
+// Expression looks through an expression that stands without braces.
+func (r *Reading) Expression(source string) {
+	if source != "" {
+		r.text("{{ " + source + " }}")
+	}
 }
 
 // Of returns what of a bare subject is asked for in vain.
@@ -153,6 +166,7 @@ func (r *Reading) variable(s string) int {
 func (r *Reading) expression(source string) {
 	node, err := parseExpression(source)
 	if err != nil {
+		r.request = true
 		r.note("what the expression {{" + strings.TrimSpace(source) + "}} names")
 		return
 	}
@@ -184,6 +198,7 @@ const (
 // whole says that the value of a node is used as it is.
 func (r *Reading) whole(node jp.ASTNode, at part) {
 	if value := r.read(node, at); value != known {
+		r.request = r.request || value == root || value == request
 		r.note(string(value))
 	}
 }
@@ -227,10 +242,14 @@ func (r *Reading) member(at part, name string) part {
 		switch name {
 		case "request":
 			return request
-		case "images", "serviceAccountName", "serviceAccountNamespace":
+		case "images":
+			r.note(name)
+		case "serviceAccountName", "serviceAccountNamespace":
+			r.request = true
 			r.note(name)
 		}
 		if strings.Contains(name, hole) {
+			r.request = true
 			r.note(string(root))
 		}
 		return known // the policy's own variable, or a statement's member
@@ -238,8 +257,14 @@ func (r *Reading) member(at part, name string) part {
 		switch name {
 		case "object":
 			return object
-		case "kind", "operation":
+		case "kind":
 			return known
+		case "operation":
+			r.request = true
+			return known
+		case "name", "namespace":
+		default:
+			r.request = true
 		}
 	case object:
 		switch name {

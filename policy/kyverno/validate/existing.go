@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
 )
 
 // failedBefore reports whether the object violated the rule before an update, as if it had
@@ -51,4 +52,33 @@ func hasBefore(s *policy.Subject) bool {
 func nameOf(object map[string]any) [2]any {
 	meta, _ := object["metadata"].(map[string]any)
 	return [2]any{meta["namespace"], meta["name"]}
+}
+
+// aboutRequest reports whether the rule depends on the request, by its users or by its
+// expressions: then a failure is no property of the object that was there before.
+func (doc *Document) aboutRequest() bool {
+	if doc.Match.SelectsUsers() || doc.Exclude != nil && doc.Exclude.SelectsUsers() {
+		return true
+	}
+	var r rulecontext.Reading
+	r.Entries(doc.Context)
+	r.Value(doc.Preconditions)
+	v := doc.Validate
+	readBody(&r, body{Pattern: v.Pattern, AnyPattern: v.AnyPattern, Deny: v.Deny, ForEach: v.ForEach})
+	return r.BeyondObject()
+}
+
+func readBody(r *rulecontext.Reading, b body) {
+	r.Value(b.Pattern)
+	r.Value(b.AnyPattern)
+	if b.Deny != nil {
+		r.Value(b.Deny.Conditions)
+	}
+	for i := range b.ForEach {
+		l := &b.ForEach[i]
+		r.Expression(l.List)
+		r.Entries(l.Context)
+		r.Value(l.Preconditions)
+		readBody(r, body{Pattern: l.Pattern, AnyPattern: l.AnyPattern, Deny: l.Deny, ForEach: l.ForEach})
+	}
 }

@@ -49,6 +49,13 @@ func TestNoExcuse(t *testing.T) {
 		s.Object = policy.ContentOf(object(t, "{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web, namespace: prod}, spec: {replicas: 2}}"))
 		s.OldObject = policy.ContentOf(object(t, "{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web, namespace: prod}, spec: {replicas: 1}}"))
 	}
+	denies := func(key string) string {
+		return "validate: {deny: {conditions: {all: [{key: \"" + key + "\", operator: NotEquals, value: other}]}}}"
+	}
+	user := func(s *policy.Subject) {
+		s.User = policy.User{Name: "system:serviceaccount:prod:ann", Groups: []string{"all"}, Roles: []string{"a"}, ClusterRoles: []string{"b"}, RolesKnown: true}
+		s.Request = policy.RequestFrom([]byte(`{"operation": "UPDATE", "userInfo": {"username": "system:serviceaccount:prod:ann", "groups": ["all"]}, "options": {"fieldManager": "x"}}`))
+	}
 	old := func(text string) func(s *policy.Subject) {
 		return func(s *policy.Subject) { s.OldObject = policy.ContentOf(object(t, text)) }
 	}
@@ -66,6 +73,35 @@ func TestNoExcuse(t *testing.T) {
 		{"a rule about updates alone", "match: {any: [{resources: {kinds: [Pod], operations: [UPDATE]}}]}, " + deny, nil, policy.Fail},
 		{"one about creations, too", "match: {any: [{resources: {kinds: [Pod], operations: [CREATE, UPDATE]}}]}, " + deny, nil, policy.Skipped},
 		{"a precondition of updates", pods + "preconditions: {all: [{key: '{{request.operation}}', operator: Equals, value: UPDATE}]}, " + deny, nil, policy.Fail},
+		{"a precondition of the object", pods + "preconditions: {all: [{key: '{{request.object.kind}}', operator: Equals, value: Pod}]}, " + deny, nil, policy.Skipped},
+		{"of its name and namespace", pods + "preconditions: {all: [{key: '{{request.namespace}}/{{request.name}}', operator: Equals, value: prod/web}]}, " + deny, nil, policy.Skipped},
+		{"a precondition of creations and updates", pods + "preconditions: {all: [{key: '{{request.operation}}', operator: NotEquals, value: DELETE}]}, " + deny, nil, policy.Fail},
+		{"a text that only looks like one", pods + "preconditions: {all: [{key: 'request.operation', operator: Equals, value: request.operation}]}, " + deny, nil, policy.Skipped},
+		{"a rule about the user", pods + denies("{{ request.userInfo.username || 'none' }}"), user, policy.Fail},
+		{"about the user's groups", pods + denies("{{ request.userInfo.groups || 'none' }}"), user, policy.Fail},
+		{"about roles", pods + denies("{{ request.roles || 'none' }}"), user, policy.Fail},
+		{"about cluster roles", pods + denies("{{ request.clusterRoles || 'none' }}"), user, policy.Fail},
+		{"about the service account", pods + denies("{{ serviceAccountName }}{{ serviceAccountNamespace }}"), user, policy.Fail},
+		{"about options", pods + denies("{{ request.options.fieldManager || 'none' }}"), user, policy.Fail},
+		{"about the object before", pods + denies("{{ request.oldObject.spec.priority || `0` }}"), user, policy.Fail},
+		{"in quotes", pods + denies("{{ \\\"request\\\".\\\"oldObject\\\".spec.priority || `0` }}"), user, policy.Fail},
+		{"in a pipe", pods + denies("{{ request | oldObject.spec.priority || `0` }}"), user, policy.Fail},
+		{"about the whole request", pods + denies("{{ to_string(request) }}"), user, policy.Fail},
+		{"about the whole context", pods + denies("{{ @.request.dryRun || `false` }}"), user, policy.Fail},
+		{"about the object", pods + denies("{{ request.object.spec.priority || `0` }}"), user, policy.Skipped},
+		{"about a field of that name in the object", pods + denies("{{ request.object.spec.oldObject || `0` }}"), user, policy.Skipped},
+		{"by a variable", pods + "context: [{name: who, variable: {jmesPath: request.userInfo.username}}], " + denies("{{ who }}"), user, policy.Fail},
+		{"by a variable of the object", pods + "context: [{name: who, variable: {jmesPath: request.object.metadata.name}}], " + denies("{{ who }}"), user, policy.Skipped},
+		{"by a list", pods + "validate: {foreach: [{list: '[request.oldObject]', deny: {}}]}", user, policy.Fail},
+		{"by a list of the object", pods + "validate: {foreach: [{list: '[request.object]', deny: {}}]}", user, policy.Skipped},
+		{"in a list", pods + "validate: {foreach: [{list: '[request.object]', preconditions: {all: [{key: '{{ request.operation }}', operator: NotEquals, value: DELETE}]}, deny: {}}]}", user, policy.Fail},
+		{"in a list of a list", pods + "validate: {foreach: [{list: '[request.object]', foreach: [{list: '[element]', pattern: {metadata: {name: '{{ request.userInfo.username }}'}}}]}]}", user, policy.Fail},
+		{"in a pattern", pods + "validate: {pattern: {metadata: {name: '{{ request.userInfo.username }}'}}}", user, policy.Fail},
+		{"in one of several patterns", pods + "validate: {anyPattern: [{metadata: {name: '{{ request.userInfo.username }}'}}]}", user, policy.Fail},
+		{"an exclusion of users", pods + "exclude: {any: [{subjects: [{kind: User, name: eve}]}]}, " + deny, user, policy.Fail},
+		{"an exclusion of roles", pods + "exclude: {any: [{clusterRoles: [eve]}]}, " + deny, user, policy.Fail},
+		{"an exclusion of objects", pods + "exclude: {any: [{resources: {names: [eve]}}]}, " + deny, user, policy.Skipped},
+		{"the message alone", pods + "validate: {message: '{{ request.userInfo.username }}', deny: {}}", user, policy.Skipped},
 		{"the same, of the request that came", pods + "preconditions: {all: [{key: '{{request.operation}}', operator: Equals, value: UPDATE}]}, " + deny,
 			func(s *policy.Subject) {
 				s.Request = policy.RequestFrom([]byte(`{"operation": "UPDATE", "userInfo": {"username": "ann"}}`))

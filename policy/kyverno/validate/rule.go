@@ -121,7 +121,7 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 		return nil, err
 	}
 	// In Kyverno expressions of CEL know no existing violations.
-	r := &Rule{head: head, path: path, strict: v.CEL != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations}
+	r := &Rule{head: head, path: path, strict: v.CEL != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations || doc.aboutRequest()}
 	r.actions, err = options.actionsOf(v, place)
 	errs = append(errs, err)
 	c := compiler{Options: options, rule: doc.Name}
