@@ -143,7 +143,7 @@ func globalContextGet(c contact, arguments []ref.Val) ref.Val {
 		if c.activation.inputs.Outside.GlobalContext == nil {
 			return nil, errNotSupplied(globalContextName)
 		}
-		return c.activation.inputs.Outside.GlobalContext.Get(c.activation.ctx, query[0], query[1])
+		return inDoubles(c.activation.inputs.Outside.GlobalContext.Get(c.activation.ctx, query[0], query[1]))
 	})
 }
 
@@ -153,8 +153,16 @@ func imageMetadata(c contact, arguments []ref.Val) ref.Val {
 		if c.activation.inputs.Outside.Images == nil {
 			return nil, errNotSupplied("image.GetMetadata")
 		}
-		return c.activation.inputs.Outside.Images.Metadata(c.activation.ctx, string(text))
+		return inDoubles(c.activation.inputs.Outside.Images.Metadata(c.activation.ctx, string(text)))
 	})
+}
+
+// inDoubles is an answer that no decoder of Kubernetes read.
+func inDoubles[T any](answer T, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return Doubles(answer), nil
 }
 
 // ConvertToNative implements ref.Val.

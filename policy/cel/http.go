@@ -44,7 +44,7 @@ func httpCall(method string) func(contact, []ref.Val) ref.Val {
 			if c.activation.inputs.Outside.HTTP == nil {
 				return nil, errNotSupplied(httpName)
 			}
-			return c.activation.inputs.Outside.HTTP.Do(c.activation.ctx, request)
+			return inDoubles(c.activation.inputs.Outside.HTTP.Do(c.activation.ctx, request))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/google/cel-go/common/types"
@@ -20,11 +21,41 @@ func (a adapter) NativeToValue(native any) ref.Val {
 		return object(v)
 	case []any:
 		return list(v)
+	case float64:
+		return number(v)
 	}
 	return a.Adapter.NativeToValue(native)
 }
 
 func toValue(native any) ref.Val { return adapter{types.DefaultTypeAdapter}.NativeToValue(native) }
+
+// Members makes a map of CEL of the members of an object: decoded JSON or ref.Val.
+func Members(of map[string]any) traits.Mapper { return object(of) }
+
+// Bounds of the integers that a float64 holds: from the first on, two integers share one,
+// and from the second on, Kubernetes itself decodes a float64.
+const (
+	exactBelow    = 1 << 53
+	integersBelow = 1 << 63
+)
+
+// number is a number of decoded JSON as Kubernetes has it: an integer where it is whole.
+// One of which only the float64 next to it is left is indeterminate, since another integer
+// may have been written.
+func number(v float64) ref.Val {
+	switch size := math.Abs(v); {
+	case v != math.Trunc(v) || size >= integersBelow:
+		return types.Double(v)
+	case size < exactBelow:
+		return types.Int(v)
+	}
+	return types.WrapErr(&UnknownError{Gaps: []error{fmt.Errorf("an integer near %.0f is too large to be read exactly", v)}})
+}
+
+// Doubles makes a value of decoded JSON in which every number is a double, as Kyverno has
+// where no decoder of Kubernetes read it: answers over HTTP, global contexts, what an image
+// holds and what was attested.
+func Doubles(native any) ref.Val { return types.DefaultTypeAdapter.NativeToValue(native) }
 
 // object is a decoded object as a map of CEL, which it takes no memory to make.
 type object map[string]any

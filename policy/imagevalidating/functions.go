@@ -270,7 +270,11 @@ func (e *evaluation) extractPayload(_ context.Context, arguments []ref.Val) (any
 		for _, a := range asked {
 			answer, err := e.answer(t.image, ask{a, kind})
 			if err == nil && slices.ContainsFunc(answer.Facts, chosen.is) {
-				return chosen.decode(e.rule.program.attestations[kind].Artifact)
+				payload, err := chosen.decode(e.rule.program.attestations[kind].Artifact)
+				if err != nil {
+					return nil, err
+				}
+				return cel.Doubles(payload), nil
 			}
 		}
 	}
@@ -287,7 +291,11 @@ func (e *evaluation) extractPayload(_ context.Context, arguments []ref.Val) (any
 
 // getImageData returns what an image says of itself.
 func (e *evaluation) getImageData(ctx context.Context, arguments []ref.Val) (any, error) {
-	return e.Metadata(ctx, textOfValue(arguments[0]))
+	data, err := e.Metadata(ctx, textOfValue(arguments[0]))
+	if err != nil {
+		return nil, err
+	}
+	return cel.Doubles(data), nil
 }
 
 // Metadata implements cel.ImageData.

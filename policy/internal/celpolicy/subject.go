@@ -155,7 +155,7 @@ type partial struct {
 }
 
 func partialOf(name string, members map[string]any) partial {
-	return partial{Mapper: types.NewStringInterfaceMap(types.DefaultTypeAdapter, members), name: name}
+	return partial{Mapper: cel.Members(members), name: name}
 }
 
 func (p partial) unknown(key ref.Val) ref.Val {
