@@ -9,11 +9,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
-// createsPods reports whether a constraint about pods means their creation.
-func createsPods(match *admission.MatchResources) bool {
-	return slices.ContainsFunc(match.ResourceRules[0].Operations, func(o admission.OperationType) bool {
+// coversPods reports whether the policy is certain to verify the pods of a controller that it
+// verifies. A pod shares only the namespace with its controller: user, name, labels and
+// annotations differ, and the pod is created whenever the controller is updated.
+func (b *builder) coversPods(p *program) bool {
+	creates := slices.ContainsFunc(b.spec.MatchConstraints.ResourceRules[0].Operations, func(o admission.OperationType) bool {
 		return o == admission.Create || o == admission.OperationAll
 	})
+	return creates && len(b.spec.MatchConditions)+len(p.extractors) == 0 && p.fixed && !p.mixed
 }
 
 // followers returns the rules that follow from one about pods.
@@ -34,7 +37,7 @@ func (b *builder) followers(r *rule) ([]*rule, error) {
 	for _, f := range list {
 		follower := *r
 		follower.name, follower.match, follower.template = f.Name, f.Match, f.Template
-		follower.named = !createsPods(match)
+		follower.named = !b.coversPods(r.program)
 		rules = append(rules, &follower)
 	}
 	return rules, nil

@@ -196,13 +196,18 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestPinsNamed: a policy about controllers themselves pins in them, and one that follows
-// from pods leaves it to the pods.
+// TestPinsNamed: a policy that names controllers pins in them, and one that follows from pods
+// does so only if it may leave out the pods that a controller creates.
 func TestPinsNamed(t *testing.T) {
 	h := newHarbor(t)
 	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
 	named := edit(with(allSigned), `apiGroups: [""]`, "apiGroups: [apps]", "resources: [pods]", "resources: [deployments]")
 	updates := edit(with(allSigned), "operations: [CREATE, UPDATE]", "operations: [UPDATE]")
+	condition := func(text string) string {
+		return edit(with(allSigned), "spec:\n", "spec:\n  matchConditions: [{name: one, expression: '"+text+"'}]\n")
+	}
+	users, owners := condition(`!request.userInfo.username.startsWith("system:")`), condition(`!has(object.metadata.ownerReferences)`)
+	mixed := with("has(object.metadata.ownerReferences) || " + allSigned)
 	keeps := func(text string) string {
 		return edit(text, "spec:\n", "spec:\n  validationConfigurations: {mutateDigest: false, verifyDigest: false}\n")
 	}
@@ -222,6 +227,10 @@ func TestPinsNamed(t *testing.T) {
 		{"it follows", with(allSigned), good, "CREATE", gate.PinNamed, gate.Allow, "", false},
 		{"it follows, and its pods are pinned", with(allSigned), good, "CREATE", gate.PinLater, gate.Allow, "", false},
 		{"it follows, and may not be changed", with(allSigned), good, "CREATE", gate.PinKept, gate.Allow, "", false},
+		{"it follows from a condition on the user", users, good, "CREATE", gate.PinNamed, gate.Allow, "", true},
+		{"it follows from a condition on the user, and was not pinned", users, good, "CREATE", gate.PinLater, gate.Deny, "missing-digest", false},
+		{"it follows from a condition on owners", owners, good, "CREATE", gate.PinNamed, gate.Allow, "", true},
+		{"it follows from a validation that reads owners", mixed, good, "CREATE", gate.PinNamed, gate.Allow, "", true},
 		{"it follows from updates, and its pods are created", updates, good, "UPDATE", gate.PinNamed, gate.Allow, "", true},
 	} {
 		request := object{kind: "Deployment", images: []string{c.image}}.request(t)

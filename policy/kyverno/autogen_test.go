@@ -54,8 +54,8 @@ func TestATemplatesNamespaceIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestPinsNamed: a rule about controllers themselves pins in them; one that follows from
-// pods does not, unless its match leaves out the pods that a controller makes.
+// TestPinsNamed: a rule that names controllers pins in them; one that follows from pods does
+// so only if it may leave out the pods that a controller creates.
 func TestPinsNamed(t *testing.T) {
 	const match, pods = "match:\n      any:\n      - resources:\n          kinds: [Pod]", "resources: {kinds: [Pod]}"
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestPinsNamed(t *testing.T) {
 		{"controllers by their group", "resources: {kinds: [apps/v1/StatefulSet, batch/*/CronJob]}", "StatefulSet CronJob"},
 		{"pods and a controller", "resources: {kinds: [Pod, Deployment]}", "Deployment"},
 		{"pods by a label, which no controller follows from", "resources: {kinds: [Pod], selector: {matchLabels: {a: b}}}", ""},
-		{"pods of a user, who makes no pods of controllers", pods + ", subjects: [{kind: User, name: jane}]", "DaemonSet Deployment Job StatefulSet ReplicaSet ReplicationController CronJob"},
+		{"pods of a user", pods + ", subjects: [{kind: User, name: jane}]", "DaemonSet Deployment Job StatefulSet ReplicaSet ReplicationController CronJob"},
 		{"pods that are updated", "resources: {kinds: [Pod], operations: [UPDATE]}", "DaemonSet Deployment Job StatefulSet ReplicaSet ReplicationController CronJob"},
 		{"pods that are created, too", "resources: {kinds: [Pod], operations: [CREATE, UPDATE]}", ""},
 	} {
@@ -77,19 +77,25 @@ func TestPinsNamed(t *testing.T) {
 		}
 	}
 	const all = "DaemonSet Deployment Job StatefulSet ReplicaSet ReplicationController CronJob"
-	for exclude, want := range map[string]string{
-		"subjects: [{kind: User, name: jane}]":                                                      "",
-		"subjects: [{kind: ServiceAccount, namespace: ci, name: deployer}]":                         "",
-		"clusterRoles: [cluster-admin]":                                                             "",
-		"subjects: [{kind: ServiceAccount, namespace: kube-system, name: replicaset-controller}]":   all,
-		"subjects: [{kind: ServiceAccount, namespace: kube-system, name: 'job-*'}]":                 all,
-		"subjects: [{kind: Group, name: 'system:serviceaccounts:kube-system'}]":                     all,
-		"subjects: [{kind: User, name: 'system:serviceaccount:kube-system:daemon-set-controller'}]": all,
-		"clusterRoles: ['system:controller:*']":                                                     all,
+	for _, c := range []struct{ reason, before, want string }{
+		{"an exclusion of a namespace", "exclude: {any: [{resources: {namespaces: [dev]}}]}", ""},
+		{"of a namespace's labels", "exclude: {any: [{resources: {namespaceSelector: {matchLabels: {a: b}}}}]}", ""},
+		{"of creations", "exclude: {any: [{resources: {kinds: [Pod], operations: [CREATE]}}]}", all},
+		{"of a user", "exclude: {any: [{subjects: [{kind: User, name: 'system:*'}]}]}", all},
+		{"of an account", "exclude: {any: [{subjects: [{kind: ServiceAccount, namespace: kube-system, name: 'replica*'}]}]}", all},
+		{"of a group", "exclude: {all: [{subjects: [{kind: Group, name: 'system:serviceaccounts:kube-system'}]}]}", all},
+		{"of a cluster role, which any account may have", "exclude: {any: [{clusterRoles: [cluster-admin]}]}", all},
+		{"of a role", "exclude: {any: [{roles: ['kube-system:a']}]}", all},
+		{"in the old form", "exclude: {subjects: [{kind: User, name: 'system:kube-controller-manager'}]}", all},
+		{"a precondition on the user", "preconditions: {all: [{key: '{{ request.userInfo.username }}', operator: NotEquals, value: 'system:serviceaccount:kube-system:replicaset-controller'}]}", all},
+		{"on owners", "preconditions: {any: [{key: '{{ request.object.metadata.ownerReferences || `[]` | length(@) }}', operator: Equals, value: 0}]}", all},
+		{"on the operation", "preconditions: {all: [{key: '{{ request.operation }}', operator: NotEquals, value: CREATE}]}", all},
+		{"a variable of the object that nothing reads", "context: [{name: owner, variable: {jmesPath: request.object.metadata.name}}]", all},
+		{"a variable of the namespace", "context: [{name: team, variable: {jmesPath: request.namespace}}]", ""},
 	} {
-		p := compile(t, nil, match, "exclude: {any: [{"+exclude+"}]}\n    "+match)
-		if got := strings.Join(p.NamedKinds(), " "); got != want {
-			t.Errorf("without %s: %q, want %q", exclude, got, want)
+		p := compile(t, nil, match, c.before+"\n    "+match)
+		if got := strings.Join(p.NamedKinds(), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}
 	}
 	keeps := compile(t, nil, match, "match: {any: [{resources: {kinds: [Deployment]}}]}").Rules[0].(policy.Pinner)

@@ -38,3 +38,9 @@ func readingOf(doc imagesRule) rulecontext.Reading {
 	}
 	return r
 }
+
+// coversPods reports whether the rule is certain to verify the pods of a controller that it
+// verifies: no selection, precondition or variable may have another result for them.
+func (r *compiledRule) coversPods(doc imagesRule) bool {
+	return !r.hasPreconditions && !r.reads.OfObject() && match.SameForPodsOfControllers(doc.Match, doc.Exclude)
+}

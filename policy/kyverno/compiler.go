@@ -315,7 +315,7 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 		follower.name, follower.template = g.Name, g.Template
 		follower.selection = compiled.selection.ForKinds(g.Kinds)
 		follower.targets = follower.selection.Match.Targets()
-		follower.named = !doc.Match.MeansPodsOfControllers() || doc.Exclude != nil && doc.Exclude.LeavesOutControllers()
+		follower.named = !compiled.coversPods(doc)
 		addRule(p.out, &follower)
 	}
 	return nil

@@ -120,13 +120,14 @@ func newCatalog(c Configuration, compilers engine.Compilers, now *inForce) (*cat
 // names itself.
 func (w Webhooks) notes(p *policy.Policy) []string {
 	kinds := strings.Join(p.NamedKinds(), ", ")
+	pins := "it names " + kinds + " or may leave out the pods that such objects create"
 	switch {
 	case kinds == "":
 		return nil
 	case w.OnlyPods:
-		return []string{"it names " + kinds + ", and images are pinned in pods alone (webhooks.onlyPods): a tag in such an object is denied where the policy verifies digests"}
+		return []string{pins + ", and images are pinned in pods alone (webhooks.onlyPods): a tag in such an object is denied where the policy verifies digests"}
 	}
-	return []string{"it names " + kinds + ", and so pins images in such objects, which GitOps tools see as a drift: a rule about Pod pins in the pods"}
+	return []string{pins + ", and so pins images in such objects, which GitOps tools see as a drift: a rule about Pod that selects by namespace alone pins in the pods"}
 }
 
 // unmatched makes the policy about images that no ClusterImagePolicy names.

@@ -26,7 +26,7 @@ func TestNotes(t *testing.T) {
 		policy   *policy.Policy
 		want     string
 	}{
-		{"it pins", Webhooks{}, pins, "names Deployment, and so pins"},
+		{"it pins", Webhooks{}, pins, "and so pins"},
 		{"it may not", Webhooks{OnlyPods: true}, pins, "webhooks.onlyPods"},
 		{"it does not", Webhooks{}, follows, ""},
 		{"it does not and may not", Webhooks{OnlyPods: true}, follows, ""},

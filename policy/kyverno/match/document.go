@@ -1,10 +1,6 @@
 package match
 
-import (
-	"slices"
-
-	"github.com/quaymaster/quaymaster/policy/wildcard"
-)
+import "slices"
 
 // Document is a match or exclude block as it is written: any, all, or the old form
 // without either.
@@ -54,43 +50,31 @@ type requirement struct {
 // SelectsUsers reports whether the block selects by the user.
 func (m Document) SelectsUsers() bool {
 	users := func(f resourceFilter) bool { return len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) > 0 }
-	return users(m.resourceFilter) || slices.ContainsFunc(m.Any, users) || slices.ContainsFunc(m.All, users)
+	return slices.ContainsFunc(m.filters(), users)
 }
 
-// MeansPodsOfControllers reports whether a block that names pods means those that a
-// controller makes: they are created, and not by the user who wrote the controller.
-func (m Document) MeansPodsOfControllers() bool {
-	creates := func(f resourceFilter) bool {
-		return len(f.Resources.Operations) == 0 || slices.Contains(f.Resources.Operations, "CREATE")
+// SameForPodsOfControllers reports whether a rule that selects a controller selects the pods
+// which the controller creates as well. A pod shares only the namespace with its controller:
+// its user, name, labels and annotations differ, and it is created whenever the controller
+// is updated. Exclude may be nil.
+func SameForPodsOfControllers(match Document, exclude *Document) bool {
+	differs := func(f resourceFilter) bool {
+		d := &f.Resources
+		return d.Name != nil || len(d.Names)+len(d.Annotations) > 0 || d.Selector != nil
 	}
-	every := creates(m.resourceFilter) && !slices.ContainsFunc(slices.Concat(m.Any, m.All), func(f resourceFilter) bool { return !creates(f) })
-	return every && !m.SelectsUsers()
-}
-
-// podMakers are the controllers of Kubernetes that create pods, by their accounts.
-func podMakers() []string {
-	return []string{"daemon-set-controller", "job-controller", "replicaset-controller", "replication-controller", "statefulset-controller"}
-}
-
-// LeavesOutControllers reports whether an exclude may match, by its users, the pods that a
-// controller of Kubernetes creates.
-func (m Document) LeavesOutControllers() bool {
-	const namespace = "kube-system"
-	account := func(s subject, name string) bool {
-		switch s.Kind {
-		case "ServiceAccount":
-			return wildcard.Match(s.Namespace, namespace) && wildcard.Match(s.Name, name)
-		case "Group":
-			return wildcard.Match(s.Name, "system:serviceaccounts") || wildcard.Match(s.Name, "system:serviceaccounts:"+namespace) || wildcard.Match(s.Name, "system:authenticated")
-		}
-		return wildcard.Match(s.Name, "system:serviceaccount:"+namespace+":"+name)
+	isPartial := func(f resourceFilter) bool {
+		return differs(f) || len(f.Resources.Operations) > 0 && !slices.Contains(f.Resources.Operations, "CREATE")
 	}
-	return slices.ContainsFunc(slices.Concat([]resourceFilter{m.resourceFilter}, m.Any, m.All), func(f resourceFilter) bool {
-		return slices.ContainsFunc(podMakers(), func(name string) bool {
-			return slices.ContainsFunc(f.Subjects, func(s subject) bool { return account(s, name) }) ||
-				slices.ContainsFunc(f.ClusterRoles, func(role string) bool { return wildcard.Match(role, "system:controller:"+name) })
-		})
-	})
+	if match.SelectsUsers() || slices.ContainsFunc(match.filters(), isPartial) {
+		return false
+	}
+	byOperation := func(f resourceFilter) bool { return differs(f) || len(f.Resources.Operations) > 0 }
+	return exclude == nil || !exclude.SelectsUsers() && !slices.ContainsFunc(exclude.filters(), byOperation)
+}
+
+// filters returns the filters of every form.
+func (m Document) filters() []resourceFilter {
+	return slices.Concat([]resourceFilter{m.resourceFilter}, m.Any, m.All)
 }
 
 // OldForm reports whether the block is written without any and all.

@@ -42,6 +42,9 @@ func (r Reading) Of(s *policy.Subject) error {
 	return nil
 }
 
+// OfObject reports whether more is read than the images and the namespace.
+func (r Reading) OfObject() bool { return r.beyond != "" }
+
 // Entries looks through the entries of a context.
 func (r *Reading) Entries(list []Document) {
 	for _, entry := range list {
