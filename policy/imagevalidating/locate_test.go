@@ -235,6 +235,7 @@ func TestPinsNamed(t *testing.T) {
 	} {
 		request := object{kind: "Deployment", images: []string{c.image}}.request(t)
 		request.Pinning, request.Subject.Operation = c.pinning, c.operation
+		request.Subject.User = policy.User{Name: "jane"}
 		out := h.decide(t, request, c.text)
 		if expect(t, out, c.reason, c.answer, c.word); (len(out.Patch) > 0) != c.pins {
 			t.Errorf("%s: patch %v", c.reason, out.Patch)
