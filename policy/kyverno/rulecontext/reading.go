@@ -20,8 +20,8 @@ type Reading struct {
 	request bool
 }
 
-// BeyondObject reports whether a value depends on the request: who sends it, with which
-// operation and options, and what the object was before. What cannot be read does.
+// BeyondObject reports whether a value depends on more of the request than the object and
+// the operation: the user, the options, the old object. An unreadable expression does.
 func (r Reading) BeyondObject() bool { return r.request }
 
 // Expression looks through an expression that stands without braces.
@@ -260,10 +260,7 @@ func (r *Reading) member(at part, name string) part {
 		switch name {
 		case "object":
 			return object
-		case "kind":
-			return known
-		case "operation":
-			r.request = true
+		case "kind", "operation":
 			return known
 		case "name", "namespace":
 		default:

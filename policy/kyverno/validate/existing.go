@@ -27,7 +27,13 @@ func (r *Rule) failedBefore(ctx context.Context, about policy.Case) bool {
 	unknown := func([]policy.Extractor) ([]policy.Image, error) {
 		return nil, errors.New("the images of the old object are not known")
 	}
-	return r.ask(ctx, policy.Case{Subject: &before, Find: unknown, Exempt: about.Exempt}).result == policy.Fail
+	// A rule may read the operation, and then a failure of one operation says nothing of the other.
+	for _, before.Operation = range []string{"CREATE", "UPDATE"} {
+		if r.ask(ctx, policy.Case{Subject: &before, Find: unknown, Exempt: about.Exempt}).result != policy.Fail {
+			return false
+		}
+	}
+	return true
 }
 
 // hasBefore reports whether an update brings the state of the object before: of the same

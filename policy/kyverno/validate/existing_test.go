@@ -75,7 +75,10 @@ func TestNoExcuse(t *testing.T) {
 		{"a precondition of updates", pods + "preconditions: {all: [{key: '{{request.operation}}', operator: Equals, value: UPDATE}]}, " + deny, nil, policy.Fail},
 		{"a precondition of the object", pods + "preconditions: {all: [{key: '{{request.object.kind}}', operator: Equals, value: Pod}]}, " + deny, nil, policy.Skipped},
 		{"of its name and namespace", pods + "preconditions: {all: [{key: '{{request.namespace}}/{{request.name}}', operator: Equals, value: prod/web}]}, " + deny, nil, policy.Skipped},
-		{"a precondition of creations and updates", pods + "preconditions: {all: [{key: '{{request.operation}}', operator: NotEquals, value: DELETE}]}, " + deny, nil, policy.Fail},
+		{"a precondition of creations and updates", pods + "preconditions: {all: [{key: '{{request.operation}}', operator: NotEquals, value: DELETE}]}, " + deny, nil, policy.Skipped},
+		{"a condition that creations alone meet", pods + "validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: CREATE}, {key: '{{request.object.spec.hostNetwork}}{{request.operation}}', operator: Equals, value: trueUPDATE}]}}}", func(s *policy.Subject) {
+			s.OldObject = policy.ContentOf(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": s.OldObject.Map()["metadata"], "spec": map[string]any{"hostNetwork": false}})
+		}, policy.Fail},
 		{"a text that only looks like one", pods + "preconditions: {all: [{key: 'request.operation', operator: Equals, value: request.operation}]}, " + deny, nil, policy.Skipped},
 		{"a rule about the user", pods + denies("{{ request.userInfo.username || 'none' }}"), user, policy.Fail},
 		{"about the user's groups", pods + denies("{{ request.userInfo.groups || 'none' }}"), user, policy.Fail},
@@ -94,7 +97,7 @@ func TestNoExcuse(t *testing.T) {
 		{"by a variable of the object", pods + "context: [{name: who, variable: {jmesPath: request.object.metadata.name}}], " + denies("{{ who }}"), user, policy.Skipped},
 		{"by a list", pods + "validate: {foreach: [{list: '[request.oldObject]', deny: {}}]}", user, policy.Fail},
 		{"by a list of the object", pods + "validate: {foreach: [{list: '[request.object]', deny: {}}]}", user, policy.Skipped},
-		{"in a list", pods + "validate: {foreach: [{list: '[request.object]', preconditions: {all: [{key: '{{ request.operation }}', operator: NotEquals, value: DELETE}]}, deny: {}}]}", user, policy.Fail},
+		{"in a list", pods + "validate: {foreach: [{list: '[request.object]', preconditions: {all: [{key: '{{ request.operation }}', operator: NotEquals, value: DELETE}]}, deny: {}}]}", user, policy.Skipped},
 		{"in a list of a list", pods + "validate: {foreach: [{list: '[request.object]', foreach: [{list: '[element]', pattern: {metadata: {name: '{{ request.userInfo.username }}'}}}]}]}", user, policy.Fail},
 		{"in a pattern", pods + "validate: {pattern: {metadata: {name: '{{ request.userInfo.username }}'}}}", user, policy.Fail},
 		{"in one of several patterns", pods + "validate: {anyPattern: [{metadata: {name: '{{ request.userInfo.username }}'}}]}", user, policy.Fail},
