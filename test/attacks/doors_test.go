@@ -312,8 +312,12 @@ func (s *scene) review(q request, text []byte) []byte {
 		q.user = "jane"
 	}
 	kind := object{"group": group, "version": version, "kind": about["kind"]}
+	resource := q.resource
+	if resource == nil {
+		resource = object{} // an API server sends an object
+	}
 	return must(json.Marshal(object{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": object{
-		"uid": "4d1c9a55", "operation": q.operation, "namespace": namespace, "name": metadata["name"], "kind": kind, "subResource": q.subresource, "resource": q.resource,
+		"uid": "4d1c9a55", "operation": q.operation, "namespace": namespace, "name": metadata["name"], "kind": kind, "subResource": q.subresource, "resource": resource,
 		"userInfo": object{"username": q.user, "groups": []any{"system:authenticated"}}, "object": json.RawMessage(text), "oldObject": q.old, "dryRun": q.dryRun, "options": q.options,
 	}}))(s.t)
 }

@@ -70,7 +70,7 @@ func objectAttacks() []attack {
 		}),
 		row("scale-of-a-custom-resource", "A rule denies to scale a custom resource, and the request brings a Scale, which is of another kind. It is denied; the scale of another resource is admitted.", "a subresource whose body is of another kind", func(s *scene) {
 			for _, rule := range []string{objectPolicy("match: {any: [{resources: {kinds: [Widget/scale]}}]}, validate: {deny: {}}"), scales("widgets/scale")} {
-				s.policies(strings.Replace(rule, "Widget", "Gadget", 1), scales("gadgets/scale"))
+				s.policies(strings.NewReplacer("Widget", "Gadget", "widgets", "gadgets").Replace(rule))
 				s.admitted(scaling("widgets"))
 				s.again(ample)
 				s.policies(rule)
