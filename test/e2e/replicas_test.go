@@ -295,12 +295,12 @@ func TestPeersBehindBalancer(t *testing.T) {
 	}
 }
 
-// introduce has each replica verify an image: the first at a registry costs one request more,
+// introduce has each replica verify an image: the first of a repository costs one request more,
 // which finds out whether the registry has the referrers API.
 func (s *scene) introduce(t *testing.T, replicas ...*gateway.Gateway) {
 	t.Helper()
 	for i, replica := range replicas {
-		image, err := s.harbour.Signed("shop/first", fmt.Sprint(len(replicas), "-", i))
+		image, err := s.harbour.Signed("shop/cold", fmt.Sprint("first-", len(replicas), "-", i))
 		must(t, err)
 		at := s.caller(t, replica)
 		must(t, s.admitBetween(t.Context(), pod("first", image.Name), at, at))
