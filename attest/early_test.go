@@ -84,7 +84,7 @@ func TestEarlyRequestsDecideNothing(t *testing.T) {
 	var first attest.Found
 	for i, order := range []slow{{s, 0, 0}, {s, time.Minute, 0}, {s, 0, time.Minute}} {
 		synctest.Test(t, func(t *testing.T) {
-			order.store.delay = time.Second
+			order.delay = time.Second
 			found := attest.Find(t.Context(), order, pinned(t), attest.Want{Signatures: true})
 			if i == 0 {
 				first = found

@@ -27,7 +27,7 @@ func (c *Constraint) matchesNamespace(s *policy.Subject) logic.Value {
 	}
 	isNamespace := s.Group == "" && s.Kind == "Namespace"
 	switch {
-	case isNamespace && !(s.Object.IsZero() && s.OldObject.IsZero()):
+	case isNamespace && (!s.Object.IsZero() || !s.OldObject.IsZero()):
 		return matchesEither(c.namespace, s)
 	case s.Bare && s.Namespace == "":
 		return logic.Indeterminate(lacking("the object's namespace"))

@@ -12,7 +12,7 @@ func TestAskable(t *testing.T) {
 		deny   = "validate: {failureAction: Enforce, deny: {}}"
 		change = "mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}"
 		images = "verifyImages: [{imageReferences: ['*'], required: false}]"
-		make   = "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {data: {a: b}}}"
+		makes  = "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {data: {a: b}}}"
 		names  = "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {data: {a: '{{request.userInfo.username}}'}}}"
 		alter  = "mutate: {targets: [{apiVersion: v1, kind: Secret, name: a, namespace: b}], patchStrategicMerge: {metadata: {labels: {a: b}}}}"
 	)
@@ -37,9 +37,9 @@ func TestAskable(t *testing.T) {
 		{"images", "TokenReview", images, "", "TokenReview could not hold"},
 		{"a scan finds configurations", "ValidatingWebhookConfiguration", deny, "admission: false, ", ""},
 		{"and no reviews", "TokenReview", deny, "admission: false, ", "TokenReview could not hold"},
-		{"a trigger is watched", "ValidatingWebhookConfiguration", make, "", ""},
+		{"a trigger is watched", "ValidatingWebhookConfiguration", makes, "", ""},
 		{"unless the rule reads the requester", "ValidatingWebhookConfiguration", names, "", "calls no webhook"},
-		{"no review is watched", "TokenReview", make, "", "TokenReview could not hold"},
+		{"no review is watched", "TokenReview", makes, "", "TokenReview could not hold"},
 		{"nor for existing objects", "LocalSubjectAccessReview", alter, "", "LocalSubjectAccessReview could not hold"},
 	} {
 		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {" + row.spec + "rules: [{name: r, match: {any: [{resources: {kinds: [" + row.kinds + "]}}]}, " + row.does + "}]}}"

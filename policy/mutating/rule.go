@@ -62,7 +62,7 @@ func unmatched(err error) policy.Mutated {
 
 // concerns reports whether the rule evaluates subjects of this sort at all.
 func (r *rule) concerns(s *policy.Subject) bool {
-	return s.Kind != "" && !s.Object.IsZero() && !(r.quiet && celpolicy.AskedAtAdmission(s))
+	return s.Kind != "" && !s.Object.IsZero() && (!r.quiet || !celpolicy.AskedAtAdmission(s))
 }
 
 // evaluate makes the mutations where all conditions hold.

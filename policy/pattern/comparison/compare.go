@@ -36,9 +36,9 @@ func (t *text) holds(b *Budget, value any) (bool, error) {
 
 // compareAny is `|` in three-valued logic: an error that is ErrIndeterminate counts if no
 // alternative holds.
-func (o *operand) compareAny(b *Budget, any [][]comparison) (bool, error) {
+func (o *operand) compareAny(b *Budget, alternatives [][]comparison) (bool, error) {
 	var doubt error
-	for _, all := range any {
+	for _, all := range alternatives {
 		ok, err := o.compareAll(b, all)
 		if ok || err != nil && !errors.Is(err, ErrIndeterminate) {
 			return ok, err

@@ -77,7 +77,7 @@ func (c comparison) same(other comparison) bool {
 }
 
 func alternatives(s string) ([][]comparison, error) {
-	var any [][]comparison
+	var list [][]comparison
 	count := 0
 	for alternative := range strings.SplitSeq(s, "|") {
 		var all []comparison
@@ -87,9 +87,9 @@ func alternatives(s string) ([][]comparison, error) {
 			}
 			all = append(all, parseComparisons(strings.Trim(part, " "))...)
 		}
-		any = append(any, all)
+		list = append(list, all)
 	}
-	return any, nil
+	return list, nil
 }
 
 // parseComparisons reads an operator and its operand, or a range.
@@ -125,7 +125,7 @@ func parseComparisons(s string) []comparison {
 
 func newComparison(o operator, operand string) comparison {
 	c := comparison{operator: o, operand: revealAll(strings.TrimSpace(operand), 2)}
-	c.hidden = strings.ContainsAny(c.operand, string(hiding[:2]))
+	c.hidden = strings.IndexByte(c.operand, hiding[0]) >= 0 || strings.IndexByte(c.operand, hiding[1]) >= 0
 	if !startsAmount(c.operand) {
 		return c
 	}
