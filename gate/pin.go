@@ -175,8 +175,8 @@ func (p *planned) notPinned(v *Verdict) {
 	}
 }
 
-// leavesTag reports whether nobody pins what the checks of an image want pinned, here
-// or later.
+// leavesTag reports whether an image that its checks require pinned is pinned neither here
+// nor later.
 func (p *planned) leavesTag(v *Verdict) bool {
 	leaves := func(pinning Pinning) bool { return pinning == PinDone || pinning == PinNever }
 	return leaves(p.pinning()) || slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool {

@@ -60,7 +60,7 @@ func ofEveryKind(text string) (kindSelector, bool) {
 	return s, !slices.ContainsFunc(parts[:len(parts)-1], func(part string) bool { return part != "*" })
 }
 
-// splitKind tells by the number of parts, and by where a version is, what they are.
+// splitKind assigns the parts by their number and by the place of a version.
 func splitKind(parts []string) (s kindSelector, ok bool) {
 	s = kindSelector{group: "*", version: "*"}
 	switch {
