@@ -106,7 +106,7 @@ func compileRule(doc *admission.NamedRuleWithOperations, path string, resources 
 		}
 	}
 	for i, o := range doc.Operations {
-		if !slices.Contains([]admission.OperationType{"*", admission.Create, admission.Update, admission.Delete, admission.Connect}, o) {
+		if !isOperation(o) {
 			errs = append(errs, field.Fail(path+".operations["+strconv.Itoa(i)+"]", "unknown operation %q: want CREATE, UPDATE, DELETE, CONNECT or *", o))
 		}
 	}
@@ -121,6 +121,10 @@ func compileRule(doc *admission.NamedRuleWithOperations, path string, resources 
 	}
 	errs = append(errs, r.compileResources(doc, path, resources))
 	return r, errors.Join(errs...)
+}
+
+func isOperation(o admission.OperationType) bool {
+	return slices.Contains([]admission.OperationType{"*", admission.Create, admission.Update, admission.Delete, admission.Connect}, o)
 }
 
 // compileResources reads the product of groups and resources. A pair that does not exist is

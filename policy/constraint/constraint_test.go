@@ -345,14 +345,25 @@ func TestTargets(t *testing.T) {
 		t.Errorf("what can be read of a broken one: %v %t", list, ok)
 	}
 	for reason, doc := range map[string]*admission.MatchResources{
-		"an unknown scope":                 read(t, rules("pods", ", scope: All")),
-		"an unknown scope, and an unknown": read(t, rules("gadgets", ", scope: All")),
-		"nothing":                          nil,
-		"no rules":                         {},
-		"more rules than are compared":     read(t, many(201)),
+		"no resource":                  read(t, rules("pods/", "")),
+		"no resources":                 read(t, rules("", "")),
+		"nothing":                      nil,
+		"no rules":                     {},
+		"more rules than are compared": read(t, many(201)),
 	} {
 		if list, ok := constraint.Rough(doc, nil); ok || list != nil {
 			t.Errorf("%s: a broken one that says nothing certain: %d", reason, len(list))
+		}
+	}
+	for _, c := range []struct{ reason, text, want string }{
+		{"an unknown scope", rules("secrets", ", scope: All"), "/*/Secret//"},
+		{"an unknown operation may be any", strings.Replace(rules("secrets", ""), "CREATE, UPDATE", "DELET", 1), "/*/Secret//CREATE+UPDATE+DELETE+CONNECT"},
+		{"a known one is that one", strings.Replace(rules("secrets", ", scope: All"), "CREATE, UPDATE", "DELETE", 1), "/*/Secret//DELETE"},
+		{"a resource in upper case", rules("Secrets", ""), "/*/Secret//"},
+	} {
+		list, ok := constraint.RoughOfAll(read(t, c.text), nil)
+		if got := kinds(list); !ok || got != c.want {
+			t.Errorf("%s: %t %q, want %q", c.reason, ok, got, c.want)
 		}
 	}
 	if list, ok := constraint.Rough(read(t, many(200)), nil); !ok || len(list) != 400 {

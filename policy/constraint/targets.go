@@ -115,9 +115,8 @@ func roughly(doc *admission.MatchResources, resources Resources, asked func(*rul
 	}
 	var list []policy.Target
 	for i := range doc.ResourceRules {
-		d := doc.ResourceRules[i]
-		r, err := compileRule(&d, "", resources)
-		if err != nil && !onlyUnknown(err) {
+		r, err := compileRule(readable(doc.ResourceRules[i]), "", resources)
+		if err != nil && !onlyUnknown(err) || len(r.kinds) == 0 {
 			return nil, false
 		}
 		for i := range r.kinds { // a guess would widen a policy that is broken to all kinds
@@ -127,6 +126,19 @@ func roughly(doc *admission.MatchResources, resources Resources, asked func(*rul
 		list = append(list, targetsOf([]rule{r}, false, asked)...)
 	}
 	return list, true
+}
+
+// readable returns a rule in which what is misspelt means most.
+func readable(doc admission.NamedRuleWithOperations) *admission.NamedRuleWithOperations {
+	doc.Resources = slices.Clone(doc.Resources)
+	for i, text := range doc.Resources {
+		doc.Resources[i] = strings.ToLower(text)
+	}
+	if slices.ContainsFunc(doc.Operations, func(o admission.OperationType) bool { return !isOperation(o) }) || len(doc.Operations) == 0 {
+		doc.Operations = []admission.OperationType{admission.OperationAll}
+	}
+	doc.Scope = nil
+	return &doc
 }
 
 // onlyUnknown reports whether all that is wrong is that kinds are not known.

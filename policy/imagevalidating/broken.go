@@ -17,9 +17,9 @@ import (
 // otherwise; never of Namespaces, Nodes, Leases, Events, reviews and webhook
 // configurations, without which a cluster could not be mended.
 func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
-	p, rough := celpolicy.ReadBroken(text, source, why, func(doc *admission.MatchResources) ([]policy.Target, bool) {
+	p, rough := celpolicy.ReadBroken(text, source, why, celpolicy.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) {
 		return constraint.Rough(doc, c.options.Kinds)
-	})
+	}})
 	if p != nil {
 		p.Rules = []policy.Rule{&brokenRule{Broken: rough, name: p.Name}}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/autogen"
 	"github.com/quaymaster/quaymaster/policy/kyverno/match"
 	"github.com/quaymaster/quaymaster/policy/kyverno/rule"
+	"github.com/quaymaster/quaymaster/policy/kyverno/validate"
 )
 
 // roughRule is what is read of a rule in a document that does not compile.
@@ -23,6 +24,8 @@ type roughRule struct {
 	// images and object are set for a rule about these, and others for one about other
 	// objects than the one under admission (generate, mutate with targets).
 	images, object, others bool
+	// operations are those that the part about the object evaluates where match names none.
+	operations []string
 }
 
 // Broken returns a policy that replaces a document which does not compile, so that its
@@ -58,14 +61,14 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 	}
 	rules, readable := roughRules(d.Spec)
 	if !readable {
-		addRule(p, &brokenRule{name: "unreadable", why: why, targets: match.PodTargets()})
+		rules = []roughRule{{name: "unreadable", images: true, object: true, operations: validate.Operations()}}
 	}
 	for _, r := range rules {
-		broken := brokenRule{name: r.name, why: why, targets: r.targets(meta.Annotations)}
 		if r.images {
-			addRule(p, &broken)
+			addRule(p, &brokenRule{name: r.name, why: why, targets: r.targets(meta.Annotations, nil)})
 		}
 		if r.object {
+			broken := brokenRule{name: r.name, why: why, targets: match.WithSent(r.targets(meta.Annotations, r.operations))}
 			p.Validations = append(p.Validations, &brokenValidation{broken})
 			addTargets(p, broken.targets)
 		}
@@ -111,13 +114,16 @@ func roughRules(text json.RawMessage) ([]roughRule, bool) {
 			case "verifyImages":
 				r.images = true
 			case "validate":
-				r.object = true
+				r.object, r.operations = true, validate.RoughOperations(value)
 			case "mutate":
 				r.others = changesOthers(value)
 				r.object = r.object || !r.others
 			case "generate":
 				r.others = true
 			}
+		}
+		if !r.images && !r.object && !r.others { // of no kind that can be told: it may be any
+			r.object, r.operations = true, validate.Operations()
 		}
 		rules = append(rules, r)
 	}
@@ -133,24 +139,29 @@ func changesOthers(mutate json.RawMessage) bool {
 	return len(m.Targets) > 0
 }
 
-// targets returns the kinds that the rule names, its followers' included.
-func (r roughRule) targets(annotations map[string]string) []policy.Target {
+// targets returns the kinds that the rule names, its followers' included, at operations
+// where it names none; nil means those that bring images, and no deletion.
+func (r roughRule) targets(annotations map[string]string, operations []string) []policy.Target {
+	targetsOf := match.Block.Targets
+	if operations != nil {
+		targetsOf = func(b match.Block) []policy.Target { return b.TargetsAt(operations) }
+	}
 	var doc match.Document
 	if err := json.Unmarshal(r.match, &doc); err != nil {
-		return match.PodTargets()
+		return match.PodTargets(operations)
 	}
 	block, err := match.Compile(doc, "match")
 	if err != nil && !block.ReadsKinds() || block.Empty() {
-		return match.PodTargets()
+		return match.PodTargets(operations)
 	}
-	targets := block.Targets()
+	targets := targetsOf(block)
 	kinds, err := autogen.Controllers(annotations)
 	if err != nil {
 		kinds = match.PodControllers()
 	}
 	if match.OnlyPods(block, match.Block{}) {
 		for _, g := range autogen.Followers(r.name, kinds) {
-			targets = match.JoinTargets(targets, block.ForKinds(g.Kinds).Targets())
+			targets = match.JoinTargets(targets, targetsOf(block.ForKinds(g.Kinds)))
 		}
 	}
 	var kept []policy.Target

@@ -2,6 +2,7 @@ package kyverno
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -48,6 +49,22 @@ func (p *policyCompiler) compileGate() (rule.Gate, error) {
 func (g *gate) Opens(ctx context.Context, s *policy.Subject) (bool, error) {
 	held, err := g.conditions.Hold(ctx, g.scope.NewActivation(cel.Inputs{Variables: celpolicy.Variables(s, nil, nil)}))
 	return held, field.Below(matchConditions, err)
+}
+
+// BeyondObject reports whether a condition reads the requester, the options, the old object
+// or another part of the request that an object does not have by itself.
+func (g *gate) BeyondObject() bool {
+	return slices.ContainsFunc(g.conditions, func(p *cel.Program) bool { return slices.ContainsFunc(p.Reads(), beyondObject) })
+}
+
+func beyondObject(read cel.Read) bool {
+	switch read.Variable {
+	case celpolicy.OldObjectName:
+		return true
+	case celpolicy.RequestName:
+		return !slices.Contains([]string{"operation", "kind", "name", "namespace"}, read.Field)
+	}
+	return false
 }
 
 // onlyForObjects refuses settings that rules about images cannot honour.

@@ -273,6 +273,77 @@ func TestBrokenObjectRules(t *testing.T) {
 	}
 }
 
+// TestBrokenOperations: a broken rule holds at the operations of its kind of rule, or at
+// those that it names.
+func TestBrokenOperations(t *testing.T) {
+	for _, c := range []struct{ reason, match, rule, want string }{
+		{"deny", "", "validate: {deny: {}, x: y}", "CREATE UPDATE DELETE CONNECT"},
+		{"foreach", "", "validate: {foreach: [{x: y}]}", "CREATE UPDATE DELETE CONNECT"},
+		{"CEL", "", "validate: {cel: {x: y}}", "CREATE UPDATE DELETE CONNECT"},
+		{"misspelt", "", "validate: {patern: {}}", "CREATE UPDATE DELETE CONNECT"},
+		{"unreadable", "", "validate: 7", "CREATE UPDATE DELETE CONNECT"},
+		{"of no kind", "", "other: {deny: {}}", "CREATE UPDATE DELETE CONNECT"},
+		{"a pattern", ", x: y", "validate: {message: a, pattern: {}}", "CREATE UPDATE CONNECT"},
+		{"a standard", "", "validate: {podSecurity: {x: y}}", "CREATE UPDATE CONNECT"},
+		{"a mutation", "", "mutate: {x: y}", "CREATE UPDATE"},
+		{"a generation", "", "generate: {x: y}", ""},
+		{"deny at named operations", ", operations: [DELETE]", "validate: {deny: {x: y}}", "DELETE"},
+		{"at misspelt ones", ", operations: [DELET]", "validate: {deny: {}}", "CREATE UPDATE DELETE CONNECT"},
+		{"in a namespace", ", namespaces: [a]", "validate: {deny: {x: y}}", "CREATE UPDATE DELETE CONNECT"},
+		{"in another one", ", namespaces: [b]", "validate: {deny: {x: y}}", ""},
+		{"in one that is misspelt", ", namespaces: [A]", "validate: {deny: {}}", "CREATE UPDATE DELETE CONNECT"},
+	} {
+		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Service/proxy, Service]" + c.match + "}}]}, " + c.rule + "}]}}"
+		p := kyverno.Broken([]byte(text), "test", errors.New("broken"))
+		set, err := policy.NewSet(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, operation := range []string{"CREATE", "UPDATE", "DELETE", "CONNECT"} {
+			s := subjectFrom(t, "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: a}}")
+			if s.Operation = operation; operation == "CONNECT" {
+				s.Subresource = "proxy"
+			}
+			if may := set.MayValidate(s); may && results(t, p, s) == "r=undecided" {
+				got = append(got, operation)
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", c.reason, got, c.want)
+		}
+	}
+	p := kyverno.Broken([]byte("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: 7}}"), "test", errors.New("broken"))
+	s := subjectFrom(t, fmt.Sprintf(podOf, "{}"))
+	s.Operation = "DELETE"
+	equal(t, "the deletion of a pod, if no rule can be read", results(t, p, s), "unreadable=undecided")
+	service := subjectFrom(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}")
+	service.Operation = "DELETE"
+	equal(t, "the deletion of another kind", results(t, p, service), "")
+}
+
+// TestConditionsOfRequests: an existing violation is no excuse where a matchCondition reads
+// the requester or the change.
+func TestConditionsOfRequests(t *testing.T) {
+	const rules = "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {deny: {}}}"
+	for _, c := range []struct{ reason, expression, want string }{
+		{"the object", "object.spec.priority >= 0", "r=skip"},
+		{"the operation and the name", "request.operation != 'DELETE' && request.name != 'x'", "r=skip"},
+		{"the user", "request.userInfo.username != 'eve'", "r=fail"},
+		{"the user, in a list", "[request].all(r, r.userInfo.username != 'eve')", "r=fail"},
+		{"the options", "!has(request.options) || !has(request.options.none)", "r=fail"},
+		{"a dry run", "!request.dryRun", "r=fail"},
+		{"the old object", "oldObject == null || oldObject.spec.priority >= 0", "r=fail"},
+	} {
+		p := about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: \""+c.expression+"\"}]}, ")
+		s := subjectFrom(t, fmt.Sprintf(podOf, "{priority: 2}"))
+		s.Operation, s.OldObject = "UPDATE", subjectFrom(t, fmt.Sprintf(podOf, "{priority: 1}")).Object
+		s.User = policy.User{Name: "ann", Groups: []string{"all"}, RolesKnown: true}
+		s.Request = policy.RequestFrom([]byte(`{"operation": "UPDATE", "name": "a", "userInfo": {"username": "ann", "groups": ["all"]}}`))
+		equal(t, c.reason, results(t, p, s), c.want)
+	}
+}
+
 // TestBrokenValidation: the rule itself, asked about what it does not speak of.
 func TestBrokenValidation(t *testing.T) {
 	for _, c := range []struct {

@@ -14,9 +14,9 @@ import (
 // what it means to protect is undecided and not admitted; nil for what is no document
 // at all. It speaks of what celpolicy.Broken says.
 func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
-	p, rough := celpolicy.ReadBroken(text, source, why, func(doc *admission.MatchResources) ([]policy.Target, bool) {
+	p, rough := celpolicy.ReadBroken(text, source, why, celpolicy.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) {
 		return constraint.Rough(doc, c.options.Kinds)
-	})
+	}})
 	if p != nil {
 		p.Mutations = []policy.Mutation{&brokenRule{Broken: rough, name: p.Name}}
 	}

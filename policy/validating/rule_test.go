@@ -387,6 +387,10 @@ func TestBroken(t *testing.T) {
 		{"no deletion, if it does not name it", asks("not CEL"), subject(t, pod(onePod), deleted), "nothing"},
 		{"a deletion, if it names it", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, pod(onePod), deleted), "undecided"},
 		{"what cannot be read", "spec: {matchConstraints: 7}", subject(t, pod(onePod)), "undecided"},
+		{"and its deletion", "spec: {matchConstraints: 7}", subject(t, pod(onePod), deleted), "undecided"},
+		{"a deletion, if what it names is misspelt", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELET", 1), subject(t, pod(onePod), deleted), "undecided"},
+		{"the deletion of a controller that follows", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, deployment(onePod), deleted), "undecided"},
+		{"and not its creation", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, deployment(onePod)), "nothing"},
 		{"never what mends a cluster", strings.Replace(asks("not CEL"), "pods", "'*'", 1), subject(t, "{apiVersion: v1, kind: Node, metadata: {name: a}}"), "nothing"},
 	} {
 		p := compiler.Broken([]byte(head+c.text), "test.yaml", why)

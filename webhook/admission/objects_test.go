@@ -73,6 +73,30 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// TestDeletionsWithoutObjects: the deletion of a collection is asked about object by
+// object; one with a name could not be verified without the object.
+func TestDeletionsWithoutObjects(t *testing.T) {
+	for _, row := range []struct {
+		reason, name   string
+		old            object
+		rules, allowed bool
+		asked          int
+	}{
+		{"an object", "web", pod("a"), true, true, 1},
+		{"a collection", "", nil, true, true, 0},
+		{"a name without its object", "web", nil, true, false, 0},
+		{"which no rule matches", "web", nil, false, true, 0},
+	} {
+		p := &pinner{}
+		a := send(t, door(t, admission.Validate, p, admission.WithObjectRules(speaking(row.rules))), review(t, "DELETE", nil, row.old, func(request object) {
+			request["kind"], request["namespace"], request["name"] = object{"group": "", "version": "v1", "kind": "Pod"}, "shop", row.name
+		}))
+		if a.Response.Allowed != row.allowed || len(p.asked()) != row.asked {
+			t.Errorf("%s: allowed %t, %d asked: %s", row.reason, a.Response.Allowed, len(p.asked()), a.Response.Status.Message)
+		}
+	}
+}
+
 // kindsOf are kinds by "group/version/resource".
 type kindsOf map[string]string
 

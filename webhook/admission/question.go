@@ -91,7 +91,9 @@ func (q *question) title() string {
 func (q *question) passes() bool {
 	switch {
 	case q.request.object == nil && q.request.oldObject == nil:
-		return true // a collection's deletion asks about each of its objects
+		// The deletion of a collection, in which each object is asked about. A deletion with
+		// a name brings the object; without it a rule cannot be evaluated.
+		return q.request.operation == opDelete && q.request.name == ""
 	}
 	return q.request.operation == opUpdate && q.request.object != nil && identical(q.request.object, q.request.oldObject)
 }
@@ -123,6 +125,9 @@ func (q *question) check() error {
 func (q *question) parse() error {
 	var err error
 	if q.request.operation == opDelete {
+		if q.request.oldObject == nil {
+			return errors.New("a DELETE with a name has an oldObject, and it is missing")
+		}
 		if q.old, err = workload.ParseValue(q.request.oldObject); err != nil {
 			return err
 		}

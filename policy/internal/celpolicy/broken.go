@@ -27,7 +27,11 @@ type Broken struct {
 
 // Roughly reads the targets of matchConstraints that may not compile; it is
 // constraint.Rough or constraint.RoughOfAll with the kinds of a cluster.
-type Roughly func(*admission.MatchResources) ([]policy.Target, bool)
+type Roughly struct {
+	Targets func(*admission.MatchResources) ([]policy.Target, bool)
+	// Operations are those of what cannot be read; none means CREATE and UPDATE.
+	Operations []string
+}
 
 // ReadBroken returns a policy without rules that stands for a document which does not
 // compile, so that what it means to protect is undecided and not admitted, and what its
@@ -95,12 +99,12 @@ func (s *rough) read(text json.RawMessage) {
 
 // targets returns the kinds that a document names, its followers' included.
 func (s *rough) targets(roughly Roughly) []policy.Target {
-	targets, ok := roughly(s.match)
+	targets, ok := roughly.Targets(s.match)
 	if !ok {
-		return usualTargets()
+		return usualTargets(roughly.Operations)
 	}
-	if canGenerate(s.match) {
-		targets = append(targets, usualTargets()...)
+	if canGenerate(s.match) && len(targets) > 0 { // of one rule, and so of the same operations
+		targets = append(targets, usualTargets(targets[0].Operations)...)
 	}
 	var kept []policy.Target
 	for _, t := range targets {
@@ -111,12 +115,12 @@ func (s *rough) targets(roughly Roughly) []policy.Target {
 	return kept
 }
 
-// usualTargets are pods and their controllers.
-func usualTargets() []policy.Target {
-	targets := []policy.Target{{Version: "*", Kind: "Pod"}, {Version: "*", Kind: "Pod", Subresource: "ephemeralcontainers"}}
+// usualTargets are pods and their controllers, at some operations.
+func usualTargets(operations []string) []policy.Target {
+	targets := []policy.Target{{Version: "*", Kind: "Pod", Operations: operations}, {Version: "*", Kind: "Pod", Subresource: "ephemeralcontainers", Operations: operations}}
 	for _, r := range constraint.Known() {
 		if slices.ContainsFunc(controllers(), func(c controller) bool { return c.resource == r.Name && c.group == r.Group }) {
-			targets = append(targets, policy.Target{Group: r.Group, Version: "*", Kind: r.Kind})
+			targets = append(targets, policy.Target{Group: r.Group, Version: "*", Kind: r.Kind, Operations: operations})
 		}
 	}
 	return targets

@@ -121,7 +121,7 @@ func TestFollowers(t *testing.T) {
 
 // TestReadBroken reads what can be read.
 func TestReadBroken(t *testing.T) {
-	roughly := func(doc *admission.MatchResources) ([]policy.Target, bool) { return constraint.Rough(doc, nil) }
+	roughly := celpolicy.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) { return constraint.Rough(doc, nil) }}
 	const spec = "spec:\n  matchConstraints: " + aboutPods + "\n"
 	pod := policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Operation: "CREATE"}
 	asked := pod
@@ -161,7 +161,7 @@ func TestReadBroken(t *testing.T) {
 // TestBrokenPolicy says what becomes of a policy that does not compile: what cannot be
 // read is what is strictest.
 func TestBrokenPolicy(t *testing.T) {
-	roughly := func(doc *admission.MatchResources) ([]policy.Target, bool) { return constraint.Rough(doc, nil) }
+	roughly := celpolicy.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) { return constraint.Rough(doc, nil) }}
 	const usual = " Pod Pod/ephemeralcontainers Deployment StatefulSet DaemonSet ReplicaSet Job CronJob"
 	about := func(resources string) string {
 		return "{matchConstraints: {objectSelector: {matchLabels: {a: b}}, resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [" + resources + "]}]}}"
@@ -244,9 +244,9 @@ func TestSpeaks(t *testing.T) {
 		s := policy.Subject{Group: "apps", Version: "v1", Kind: "Deployment", Operation: "CREATE", Namespace: "shop"}
 		c.target(&about)
 		c.subject(&s)
-		_, broken := celpolicy.ReadBroken([]byte("spec: {}"), "", errors.New("broken"), func(*admission.MatchResources) ([]policy.Target, bool) {
+		_, broken := celpolicy.ReadBroken([]byte("spec: {}"), "", errors.New("broken"), celpolicy.Roughly{Targets: func(*admission.MatchResources) ([]policy.Target, bool) {
 			return []policy.Target{about}, true
-		})
+		}})
 		if got, skip := broken.Speaks(&s); got != c.want || got == (skip != "") {
 			t.Errorf("%s: %v %s", c.reason, got, skip)
 		}

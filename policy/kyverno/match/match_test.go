@@ -184,7 +184,7 @@ func TestTargets(t *testing.T) {
 	if !match.Speaks(block.Targets(), subject("Service", func(s *policy.Subject) { s.Namespace = "a" })) || match.Speaks(block.Targets(), subject("Service", nil)) {
 		t.Error("targets and subjects disagree")
 	}
-	if !match.Speaks(match.PodTargets(), subject("Pod", nil)) || match.Speaks(match.PodTargets(), subject("Service", nil)) {
+	if !match.Speaks(match.PodTargets(nil), subject("Pod", nil)) || match.Speaks(match.PodTargets(nil), subject("Service", nil)) {
 		t.Error("pods are not what pods and their controllers are")
 	}
 }

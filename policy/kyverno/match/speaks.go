@@ -5,11 +5,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// PodTargets are pods and their controllers.
-func PodTargets() []policy.Target {
-	targets := filter{kinds: []kindSelector{{group: "", version: "*", kind: "Pod"}}}.targets(looks{never: "DELETE"})
+// PodTargets are pods and their controllers, at operations of which none means CREATE and
+// UPDATE.
+func PodTargets(operations []string) []policy.Target {
+	targets := filter{kinds: []kindSelector{{group: "", version: "*", kind: "Pod"}}}.targets(looks{usual: operations})
 	for _, kind := range PodControllers() {
-		targets = append(targets, policy.Target{Group: GroupOf(kind), Version: "*", Kind: kind})
+		targets = append(targets, policy.Target{Group: GroupOf(kind), Version: "*", Kind: kind, Operations: operations})
 	}
 	return targets
 }

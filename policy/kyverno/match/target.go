@@ -65,7 +65,8 @@ func (f filter) targets(at looks) []policy.Target {
 		kinds = []kindSelector{{group: "*", version: "*", kind: "*", subresource: "*"}}
 	}
 	operations := at.usual
-	if named := f.Resources.Operations; len(named) > 0 {
+	// One that is misspelt, in a rule that is broken, may be any.
+	if named := f.Resources.Operations; len(named) > 0 && !slices.ContainsFunc(named, func(o string) bool { return !isOperation(o) }) {
 		operations = slices.DeleteFunc(slices.Clone(named), func(o string) bool { return o == at.never })
 		if len(operations) == 0 {
 			return nil // deletions alone, of which the rule sees none
@@ -86,7 +87,8 @@ func (f filter) targets(at looks) []policy.Target {
 // confined keeps a target in namespaces, unless its kind may be Namespace: those
 // are matched by their own names; or a pattern fits what is in none.
 func confined(t policy.Target, namespaces []string) policy.Target {
-	if len(namespaces) > 0 && !wildcard.Match(t.Kind, "Namespace") && !wildcard.Any(namespaces, "") {
+	misspelt := func(n string) bool { return checkNamespace(n, "") != nil } // in a rule that is broken
+	if len(namespaces) > 0 && !wildcard.Match(t.Kind, "Namespace") && !wildcard.Any(namespaces, "") && !slices.ContainsFunc(namespaces, misspelt) {
 		t.Namespaces = namespaces
 	}
 	return t

@@ -43,7 +43,7 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 		errs = append(errs, checkNamespace(namespace, at(resources+".namespaces", i)))
 	}
 	for i, operation := range d.Operations {
-		if !slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, operation) {
+		if !isOperation(operation) {
 			errs = append(errs, field.Fail(at(resources+".operations", i), "unknown operation %q: want CREATE, UPDATE, DELETE or CONNECT", operation))
 		}
 	}
@@ -58,6 +58,10 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 }
 
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+func isOperation(text string) bool {
+	return slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, text)
+}
 
 // checkName refuses a pattern that no name of an object matches.
 func checkName(name, path string) error {

@@ -54,6 +54,9 @@ type Gate interface {
 	// Opens reports whether the policy is to be asked. An error means that it is
 	// indeterminate.
 	Opens(ctx context.Context, s *policy.Subject) (bool, error)
+	// BeyondObject reports whether the condition reads more of a request than the object,
+	// its identity and the operation.
+	BeyondObject() bool
 }
 
 // Head is what rules of all kinds have in common, compiled. It is immutable and safe

@@ -45,6 +45,8 @@ type gate struct {
 
 func (g gate) Opens(context.Context, *policy.Subject) (bool, error) { return g.open, g.err }
 
+func (gate) BeyondObject() bool { return false }
+
 func TestAsk(t *testing.T) {
 	const pods = "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}"
 	pod := func(change func(*policy.Subject)) *policy.Subject {

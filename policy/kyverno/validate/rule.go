@@ -121,7 +121,9 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 		return nil, err
 	}
 	// In Kyverno expressions of CEL know no existing violations.
-	r := &Rule{head: head, path: path, strict: v.CEL != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations || doc.aboutRequest()}
+	strict := v.CEL != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations
+	gate := options.Rule.Gate
+	r := &Rule{head: head, path: path, strict: strict || doc.aboutRequest() || gate != nil && gate.BeyondObject()}
 	r.actions, err = options.actionsOf(v, place)
 	errs = append(errs, err)
 	c := compiler{Options: options, rule: doc.Name}
@@ -140,9 +142,35 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 // patterns no deletions.
 func (v *validation) operations() []string {
 	if v.Pattern != nil || v.AnyPattern != nil || v.PodSecurity != nil {
-		return []string{"CREATE", "UPDATE", "CONNECT"}
+		return withoutDeletions()
 	}
-	return []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
+	return Operations()
+}
+
+// Operations are those of a rule without a pattern.
+func Operations() []string { return []string{"CREATE", "UPDATE", "DELETE", "CONNECT"} }
+
+func withoutDeletions() []string { return []string{"CREATE", "UPDATE", "CONNECT"} }
+
+// RoughOperations is operations for the text of `validate` that may not compile: what is not
+// a pattern for certain evaluates deletions as well.
+func RoughOperations(text json.RawMessage) []string {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(text, &fields) // what cannot be read has none
+	found := false
+	for name := range fields {
+		switch name {
+		case "pattern", "anyPattern", "podSecurity":
+			found = true
+		case "message", "failureAction", "failureActionOverrides", "allowExistingViolations":
+		default:
+			return Operations()
+		}
+	}
+	if found {
+		return withoutDeletions()
+	}
+	return Operations()
 }
 
 // actionsOf returns the rule's own actions, or the policy's.
