@@ -60,6 +60,10 @@ func (s *Set) Mutate(ctx context.Context, subject *Subject, find func(*Subject) 
 	return changed, results
 }
 
+// roomForResults bounds the room that is made beforehand for the results of one object: of
+// a thousand rules, few may apply.
+const roomForResults = 32
+
 // Validate asks the validations about a subject, in the order of policies and
 // rules, and returns what became of each that speaks of it.
 func (s *Set) Validate(ctx context.Context, subject *Subject, find Finder) []RuleResult {
@@ -70,7 +74,8 @@ func (s *Set) Validate(ctx context.Context, subject *Subject, find Finder) []Rul
 		results []RuleResult
 		first   firstOnly
 	)
-	for _, i := range s.validations.of(subject) {
+	rules := s.validations.of(subject)
+	for n, i := range rules {
 		v := &s.validations.all[i]
 		if first.done(v.policy) {
 			continue
@@ -87,6 +92,9 @@ func (s *Set) Validate(ctx context.Context, subject *Subject, find Finder) []Rul
 		}
 		if !validated.Doubtful {
 			first.applied(v.policy, &result)
+		}
+		if results == nil {
+			results = make([]RuleResult, 0, min(len(rules)-n, roomForResults))
 		}
 		results = append(results, result)
 	}

@@ -90,6 +90,7 @@ type Query struct {
 	foreign bool
 	roots   roots
 	paths   [][]string // as readPaths has them
+	members map[string][]string
 	simple  simple
 }
 

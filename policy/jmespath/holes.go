@@ -80,7 +80,7 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 		engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast),
 		roots: reads, paths: readPaths(ast), simple: simpleOf(ast),
 	}
-	query.foreign = e.reads(reads)
+	query.foreign, query.members = e.reads(reads), readMembers(query.paths)
 	return query, nil
 }
 

@@ -1,6 +1,7 @@
 package jmespath
 
 import (
+	"slices"
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
@@ -77,6 +78,26 @@ func (r *reads) member(node jp.ASTNode, at place) place {
 		return place{}
 	}
 	return place{path: append(at.path[:len(at.path):len(at.path)], name), inside: true}
+}
+
+// readMembers returns, of each member of the data of which not the whole is read, the
+// members that are.
+func readMembers(paths [][]string) map[string][]string {
+	members := map[string][]string{}
+	for _, path := range paths {
+		if len(path) == 0 {
+			return nil
+		}
+		if len(path) > 1 && !slices.Contains(members[path[0]], path[1]) {
+			members[path[0]] = append(members[path[0]], path[1])
+		}
+	}
+	for _, path := range paths {
+		if len(path) == 1 {
+			delete(members, path[0])
+		}
+	}
+	return members
 }
 
 // unknown returns why a query cannot read a member that is not known as a whole.

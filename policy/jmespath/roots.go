@@ -27,6 +27,15 @@ type Partial interface {
 	Unknown(path []string) error
 }
 
+// Selective is a Partial whose members are read one by one: a query that names the members
+// that it reads does not pay for the others.
+type Selective interface {
+	Partial
+	// Member returns a member of the value; false where it is absent. Where Unknown has an
+	// error for it, the result is not used.
+	Member(name string) (any, bool)
+}
+
 // Roots returns which members of its data a query reads, sorted; false if it may
 // read any, as one that names them by a hole does.
 func (q *Query) Roots() ([]string, bool) { return q.roots.names, !q.roots.any }
@@ -160,13 +169,27 @@ func plainPath(node jp.ASTNode) []string {
 // walk evaluates a simple expression without the library. False means that the library has
 // the last word: something is missing or is no object.
 func (q *Query) walk(data any) (any, bool, error) {
+	var one Selective // the member of the data, where the next name selects of it
 	for i, name := range q.simple.path {
 		object, ok := data.(map[string]any)
-		if !ok {
+		switch {
+		case one != nil:
+			data, ok = one.Member(name)
+			one = nil
+		case !ok:
 			return nil, false, nil
+		default:
+			data, ok = object[name]
 		}
-		if data, ok = object[name]; !ok {
+		if !ok {
 			return q.simple.fallback, q.simple.or, nil
+		}
+		if selective, is := data.(Selective); is && i+1 < len(q.simple.path) {
+			if err := unknown(selective, q.simple.path[i+1:]); err != nil {
+				return nil, false, q.failed(err)
+			}
+			one = selective
+			continue
 		}
 		if d, late := data.(Deferred); late {
 			value, err := d.Value()
@@ -219,7 +242,7 @@ func (q *Query) settle(data any) (any, error, error) {
 			settled[name] = value
 			return nil
 		}
-		value, err := d.Value()
+		value, err := q.valueOf(name, d)
 		switch {
 		case err == nil:
 			if err := q.unknown(name, d); err != nil {
@@ -249,6 +272,22 @@ func (q *Query) settle(data any) (any, error, error) {
 		}
 	}
 	return settled, absent, nil
+}
+
+// valueOf returns the value of a Deferred, or of a Selective the members that are read.
+func (q *Query) valueOf(name string, d Deferred) (any, error) {
+	members := q.members[name]
+	selective, is := d.(Selective)
+	if !is || members == nil {
+		return d.Value()
+	}
+	value := make(map[string]any, len(members))
+	for _, member := range members {
+		if of, ok := selective.Member(member); ok {
+			value[member] = of
+		}
+	}
+	return value, nil
 }
 
 // late reports whether the query reads a member that is Deferred.

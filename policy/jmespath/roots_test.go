@@ -3,6 +3,7 @@ package jmespath_test
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,6 +169,76 @@ func TestSimpleExpressionsMeanTheSame(t *testing.T) {
 			if !reflect.DeepEqual(got, want) || (err == nil) != (wanted == nil) {
 				t.Errorf("%s%s = %v, %v; the library says %v, %v", path, fallback, got, err, want, wanted)
 			}
+		}
+	}
+}
+
+// selective is a member of the data that notes what is read of it.
+type selective struct{ read []string }
+
+func (s *selective) members() map[string]any {
+	return map[string]any{"a": map[string]any{"b": "c"}, "list": []any{"x"}, "none": nil}
+}
+
+func (s *selective) Value() (any, error) {
+	s.read = append(s.read, "whole")
+	return s.members(), nil
+}
+
+func (s *selective) Member(name string) (any, bool) {
+	s.read = append(s.read, name)
+	value, ok := s.members()[name]
+	return value, ok
+}
+
+func (s *selective) Unknown(path []string) error {
+	if len(path) == 0 || path[0] == "hidden" {
+		return errHidden
+	}
+	return nil
+}
+
+var errHidden = errors.New("hidden is not known")
+
+// TestSelective: a query reads the members that it names and no others, and has the result
+// that the whole value gives.
+func TestSelective(t *testing.T) {
+	for _, c := range []struct {
+		expression string
+		want       any
+		read       []string
+		err        error
+	}{
+		{"m.a.b", "c", []string{"a"}, nil},
+		{"m.a.b || 'd'", "c", []string{"a"}, nil},
+		{"m.a.x || 'd'", "d", []string{"a"}, nil},
+		{"m.x || 'd'", "d", []string{"x"}, nil},
+		{"m.none || 'd'", "d", []string{"none"}, nil},
+		{"m | a.b", "c", []string{"a"}, nil},
+		{"m.list[0]", "x", []string{"list"}, nil},
+		{"m.list[] | [0]", "x", []string{"list"}, nil},
+		{"[m.a.b, m.list[0], m.a]", []any{"c", "x", map[string]any{"b": "c"}}, []string{"a", "list"}, nil},
+		{"{x: m.a.b}", map[string]any{"x": "c"}, []string{"a"}, nil},
+		{"length(m.list[?@ == 'x'])", 1.0, []string{"list"}, nil},
+		{"n", 1.0, nil, nil},
+		{"m.hidden || 'd'", nil, nil, errHidden},
+		{"m.hidden[0] || 'd'", nil, nil, errHidden},
+		{"m", nil, nil, errHidden},
+		{"length(m.*)", nil, nil, errHidden},
+		{"@ | length(@)", nil, nil, errHidden},
+	} {
+		s := &selective{}
+		query, err := newEngine(t).Compile(c.expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := query.Search(map[string]any{"m": s, "n": 1.0})
+		if !reflect.DeepEqual(got, c.want) || !errors.Is(err, c.err) {
+			t.Errorf("%s = %v, %v", c.expression, got, err)
+		}
+		slices.Sort(s.read)
+		if read := slices.Compact(s.read); c.err == nil && !slices.Equal(read, c.read) {
+			t.Errorf("%s reads %v, want %v", c.expression, read, c.read)
 		}
 	}
 }

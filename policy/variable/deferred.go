@@ -53,6 +53,15 @@ func (d *Deferred) Value() (any, error) {
 	return d.value, d.err
 }
 
+// Settle finds the value out.
+func (d *Deferred) Settle() error {
+	_, err := d.Value()
+	return err
+}
+
+// settler is a member of a context that is found out later.
+type settler interface{ Settle() error }
+
 var errUnfound = errors.New("internal error, which is a defect: finding it out ended in a panic")
 
 // With returns a context in which a name means something else.
@@ -65,15 +74,15 @@ func (c Context) With(name string, value any) Context {
 	return changed
 }
 
-// Settle finds every Deferred out, so that the context can be used where nothing may
+// Settle finds every member out, so that the context can be used where nothing may
 // fail later. It returns the first error by name; that a member is not there is none.
 func (c Context) Settle() error {
 	for _, name := range slices.Sorted(maps.Keys(c)) {
-		d, ok := c[name].(*Deferred)
+		d, ok := c[name].(settler)
 		if !ok {
 			continue
 		}
-		_, err := d.Value()
+		err := d.Settle()
 		if _, absent := errors.AsType[*jmespath.UndefinedError](err); err != nil && !absent {
 			return err
 		}

@@ -1,5 +1,5 @@
-// Package admissionrequest builds the variable request of expressions: the AdmissionRequest as it
-// came, or as much of it as is certain about an object that no API server asks about.
+// Package admissionrequest gives expressions the variable request: the AdmissionRequest as
+// it came, or the members that follow with certainty from an object without a request.
 package admissionrequest
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 )
 
-// Variable is the request without its objects.
+// Variable is the request without its objects. Each member is made when it is read, since
+// most rules read none of them. It is safe for concurrent use.
 type Variable struct {
-	// Members are its known members, decoded JSON.
-	Members map[string]any
-	// Whole: a member that is missing is absent; else it is unknown.
-	Whole bool
+	subject *policy.Subject
+	came    map[string]any // nil where nothing came
+	whole   bool
 }
 
 // UnknownError reports that a part of the request is read and not known. It is neither
@@ -30,76 +30,104 @@ type UnknownError struct {
 // Error implements error.
 func (e *UnknownError) Error() string { return e.Member + " is not known here" }
 
-// Of returns the request about a subject. An error means that the request that came
-// cannot be read.
+// Of returns the request about a subject, which must not be modified afterwards. An error
+// means that the request that came cannot be read.
 func Of(s *policy.Subject) (Variable, error) {
-	given, err := s.Request.Members()
-	if err != nil {
-		return Variable{}, err
-	}
-	v := Variable{Members: derived(s), Whole: s.Request.IsWhole()}
-	if v.Whole {
-		// The API server omits empty texts, which is how expressions see them.
-		for _, name := range []string{"subResource", "requestSubResource", "name", "namespace"} {
-			v.Members[name] = ""
-		}
-		v.Members["dryRun"], v.Members["userInfo"] = false, map[string]any{}
-	}
-	for name, value := range given {
-		if name == "object" || name == "oldObject" || v.Whole && value == nil {
-			continue
-		}
-		v.Members[name] = joined(v.Members[name], value, v.Whole)
-	}
-	if s.Operation != "" { // an old object is judged as if it were created
-		v.Members["operation"] = s.Operation
-	}
-	if v.Whole && given["requestKind"] == nil {
-		v.Members["requestKind"], v.Members["requestResource"] = v.Members["kind"], v.Members["resource"]
-	}
-	if s.User.RolesKnown && (v.Whole || s.User.Name != "" || len(s.User.Roles)+len(s.User.ClusterRoles) > 0) {
-		v.Members["roles"], v.Members["clusterRoles"] = list(s.User.Roles), list(s.User.ClusterRoles)
-	}
-	return v, nil
+	came, err := s.Request.Members()
+	return Variable{subject: s, came: came, whole: s.Request.IsWhole()}, err
 }
 
-// joined returns a member that came, or one of which some parts are given beside those
-// that follow.
-func joined(follows, given any, whole bool) any {
+// Whole reports whether a member that is not known is absent; else it is unknown.
+func (v Variable) Whole() bool { return v.whole }
+
+// Member returns a member that is known, decoded JSON, which must not be modified. The
+// objects are no members.
+func (v Variable) Member(name string) (any, bool) {
+	came, is := v.came[name]
+	switch {
+	case isObject(name):
+		return nil, false
+	case name == "operation" && v.subject.Operation != "": // an old object is judged as if it were created
+		return v.subject.Operation, true
+	case name == "roles" && v.knowsRoles():
+		return list(v.subject.User.Roles), true
+	case name == "clusterRoles" && v.knowsRoles():
+		return list(v.subject.User.ClusterRoles), true
+	case v.whole && came != nil:
+		return came, true
+	case v.whole:
+		return v.omitted(name)
+	}
+	follows, known := derived(v.subject, name)
+	if !is {
+		return follows, known
+	}
+	return joined(follows, came), true
+}
+
+func isObject(name string) bool { return name == "object" || name == "oldObject" }
+
+// knowsRoles reports whether the roles were looked up: those of no user are none.
+func (v Variable) knowsRoles() bool {
+	u := &v.subject.User
+	return u.RolesKnown && (v.whole || u.Name != "" || len(u.Roles)+len(u.ClusterRoles) > 0)
+}
+
+// omitted returns a member that the API server omits where it is empty, or as it is where
+// the request is about the resource that the client named.
+func (v Variable) omitted(name string) (any, bool) {
+	switch name {
+	case "subResource", "requestSubResource", "name", "namespace":
+		return "", true
+	case "dryRun":
+		return false, true
+	case "userInfo":
+		return map[string]any{}, true
+	case "requestKind":
+		return v.Member("kind")
+	case "requestResource":
+		return v.Member("resource")
+	}
+	return derived(v.subject, name)
+}
+
+// joined returns a member of which some parts came, and others follow.
+func joined(follows, came any) any {
 	parts, ok := follows.(map[string]any)
-	some, is := given.(map[string]any)
-	if whole || !ok || !is {
-		return given
+	some, is := came.(map[string]any)
+	if !ok || !is {
+		return came
 	}
 	all := maps.Clone(parts)
 	maps.Copy(all, some)
 	return all
 }
 
-// derived returns the members that follow from the subject with certainty.
-func derived(s *policy.Subject) map[string]any {
-	members := map[string]any{"subResource": s.Subresource, "requestSubResource": s.Subresource}
-	if s.Operation != "" {
-		members["operation"] = s.Operation
+// derived returns a member that follows from the subject with certainty.
+func derived(s *policy.Subject, name string) (any, bool) {
+	switch name {
+	case "subResource", "requestSubResource":
+		return s.Subresource, true
+	case "operation":
+		return s.Operation, s.Operation != ""
+	case "namespace":
+		return s.Namespace, !s.Bare || s.Namespace != ""
+	case "name":
+		return s.Name, !s.Bare
+	case "kind", "requestKind":
+		kind := kindOf(s)
+		return kind, kind != nil
+	case "resource", "requestResource":
+		resource := map[string]any{"group": s.Group, "version": s.Version}
+		if name := resourceOf(s); name != "" {
+			resource["resource"] = name
+		}
+		return resource, true
+	case "userInfo":
+		info := userInfo(&s.User)
+		return info, info != nil
 	}
-	if !s.Bare || s.Namespace != "" {
-		members["namespace"] = s.Namespace
-	}
-	if !s.Bare {
-		members["name"] = s.Name
-	}
-	if kind := kindOf(s); kind != nil {
-		members["kind"], members["requestKind"] = kind, kind
-	}
-	resource := map[string]any{"group": s.Group, "version": s.Version}
-	if name := resourceOf(s); name != "" {
-		resource["resource"] = name
-	}
-	members["resource"], members["requestResource"] = resource, resource
-	if info := userInfo(s.User); len(info) > 0 {
-		members["userInfo"] = info
-	}
-	return members
+	return nil, false
 }
 
 // kindOf returns the kind of the object in the request. The object of a subresource is of
@@ -134,8 +162,15 @@ func resourceOf(s *policy.Subject) string {
 	return constraint.NameOf(s.Kind)
 }
 
-// userInfo returns what is known of the user where no request came.
-func userInfo(u policy.User) map[string]any {
+// userInfo returns the known parts of the user where no request came; nil for none.
+func userInfo(u *policy.User) map[string]any {
+	var extra map[string]any
+	if len(u.Extra) > 0 && json.Unmarshal(u.Extra, &extra) != nil {
+		extra = nil // a part of it may have been read
+	}
+	if u.Name == "" && u.Groups == nil && u.UID == "" && extra == nil {
+		return nil
+	}
 	info := map[string]any{}
 	if u.Name != "" {
 		info["username"] = u.Name
@@ -146,8 +181,7 @@ func userInfo(u policy.User) map[string]any {
 	if u.UID != "" {
 		info["uid"] = u.UID
 	}
-	var extra map[string]any
-	if len(u.Extra) > 0 && json.Unmarshal(u.Extra, &extra) == nil {
+	if extra != nil {
 		info["extra"] = extra
 	}
 	return info
@@ -173,21 +207,34 @@ func (v Variable) Unknown(path []string) error {
 		return nil
 	}
 	name := path[0]
-	value, known := v.Members[name]
-	switch {
-	case name == "object" || name == "oldObject":
+	if isObject(name) || v.whole && name != "roles" && name != "clusterRoles" {
 		return nil
-	case !known && slices.Contains(members(), name) && (!v.Whole || name == "roles" || name == "clusterRoles"):
+	}
+	value, known := v.Member(name)
+	switch {
+	case !known && slices.Contains(members(), name):
 		return &UnknownError{"request." + name}
-	case v.Whole || !known:
+	case v.whole || !known:
 		return nil
 	}
 	return partial(value, name, path[1:])
 }
 
-// partial returns which member of a part of a request is unknown.
+// Parts returns the names of the parts of a member that may be unknown although the member
+// is known; none for a member that is known as a whole or not at all.
+func Parts(name string) []string {
+	switch name {
+	case "userInfo":
+		return []string{"username", "uid", "groups", "extra"}
+	case "resource", "requestResource":
+		return []string{"resource"}
+	}
+	return nil
+}
+
+// partial returns which part of a member is unknown.
 func partial(value any, name string, path []string) error {
-	parts := map[string][]string{"userInfo": {"username", "uid", "groups", "extra"}, "resource": {"resource"}, "requestResource": {"resource"}}[name]
+	parts := Parts(name)
 	if parts == nil {
 		return nil
 	}
@@ -212,9 +259,15 @@ func members() []string {
 	}
 }
 
-// With returns the members with others, which replace them.
-func (v Variable) With(others map[string]any) map[string]any {
-	all := maps.Clone(v.Members)
-	maps.Copy(all, others)
+// Members returns all members that are known.
+func (v Variable) Members() map[string]any {
+	all := make(map[string]any, len(v.came)+len(members()))
+	for _, names := range [][]string{members(), slices.Collect(maps.Keys(v.came))} {
+		for _, name := range names {
+			if value, known := v.Member(name); known {
+				all[name] = value
+			}
+		}
+	}
 	return all
 }

@@ -108,10 +108,10 @@ func requestOf(s *policy.Subject) any {
 	switch {
 	case err != nil:
 		return types.WrapErr(&cel.UnknownError{Gaps: []error{err}})
-	case known.Whole:
-		return known.Members
+	case known.Whole():
+		return known.Members()
 	}
-	members := known.With(nil)
+	members := known.Members()
 	if s.Bare { // the role of an image in its object is unknown, and so is the rest of the request
 		for _, name := range []string{"operation", "subResource", "requestSubResource", "userInfo"} {
 			delete(members, name)

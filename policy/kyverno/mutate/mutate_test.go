@@ -253,25 +253,26 @@ func TestElementsShareTheirRoom(t *testing.T) {
 	}
 }
 
-// TestWithoutARequest: a second loop that does not see what the first has made is none.
-func TestWithoutARequest(t *testing.T) {
+// TestRequestOfLoops: a second loop sees what the first has made, and fails where the
+// request that it reads cannot be read.
+func TestRequestOfLoops(t *testing.T) {
 	changes, err := mutate.CompileChanges(options(t).Context, json.RawMessage(`{"foreach":[
 		{"list":"['a']","patchesJson6902":"[{op: add, path: /data/a, value: x}]"},
-		{"list":"['b']","patchesJson6902":"[{op: add, path: /data/b, value: x}]"}]}`), "mutate", nil)
+		{"list":"['b']","patchesJson6902":"[{op: add, path: /data/b, value: '{{request.object.data.a}}'}]"}]}`), "mutate", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknown := errors.New("unknown")
+	unread := &policy.Subject{Request: policy.RequestFrom([]byte("[]"))}
 	for _, c := range []struct {
 		reason, want string
-		err          error
+		request      any
 	}{
-		{"a request that is known", "{data: {a: x, b: x}}", nil},
-		{"one that is not", "null", unknown},
+		{"a request without an object", "{data: {a: x, b: x}}", map[string]any{}},
+		{"one of which the members are read one by one", "{data: {a: x, b: x}}", rulecontext.Request(&policy.Subject{}, nil)},
+		{"one that cannot be read", "null", rulecontext.Request(unread, nil)},
 	} {
-		request := variable.Defer(func() (any, error) { return map[string]any{}, c.err })
-		got, err := changes.Apply(t.Context(), variable.Context{"request": request}, object(t, "{data: {}}"))
-		if !reflect.DeepEqual(got, object(t, c.want)) || !errors.Is(err, c.err) {
+		got, err := changes.Apply(t.Context(), variable.Context{"request": c.request}, object(t, "{data: {}}"))
+		if !reflect.DeepEqual(got, object(t, c.want)) || (err != nil) != (got == nil) {
 			t.Errorf("%s: %v, %v", c.reason, got, err)
 		}
 	}

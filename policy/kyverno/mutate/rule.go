@@ -276,9 +276,7 @@ func applyLoops(ctx context.Context, list []loop, data variable.Context, object 
 			return nil, err
 		}
 		if i+1 < len(list) && !same(object, changed) {
-			if data, err = withObject(data, changed); err != nil {
-				return nil, err
-			}
+			data = withObject(data, changed)
 		}
 		object = changed
 	}
@@ -287,15 +285,11 @@ func applyLoops(ctx context.Context, list []loop, data variable.Context, object 
 
 // withObject returns a context in which the object of the request, or the target of a
 // rule that changes others, is another one.
-func withObject(data variable.Context, object map[string]any) (variable.Context, error) {
+func withObject(data variable.Context, object map[string]any) variable.Context {
 	if _, ok := data["target"]; ok {
-		return data.With("target", object), nil
+		return data.With("target", object)
 	}
-	request, err := rulecontext.WithObject(data["request"], object)
-	if err != nil {
-		return nil, err
-	}
-	return data.With("request", request), nil
+	return data.With("request", rulecontext.WithObject(data["request"], object))
 }
 
 // apply applies the patch for each element. All of them see the object as it was, and

@@ -134,27 +134,27 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestWithObject: the object is replaced, and what is unknown of the request stays so.
 func TestWithObject(t *testing.T) {
 	object := map[string]any{"kind": "Other"}
 	plain := map[string]any{"name": "web", "object": nil}
-	for _, c := range []struct {
-		reason  string
-		request any
-	}{
-		{"a request", plain},
-		{"one that is found out now", variable.Defer(func() (any, error) { return plain, nil })},
-	} {
-		got, err := rulecontext.WithObject(c.request, object)
-		if d, late := got.(*variable.Deferred); late && err == nil {
-			got, err = d.Value()
-		}
-		if !reflect.DeepEqual(got, map[string]any{"name": "web", "object": object}) || err != nil {
-			t.Errorf("%s: %v, %v", c.reason, got, err)
+	if got := rulecontext.WithObject(plain, object); !reflect.DeepEqual(got, map[string]any{"name": "web", "object": object}) || plain["object"] != nil {
+		t.Errorf("%v, and the request before is %v", got, plain)
+	}
+	data := variable.Context{"request": rulecontext.WithObject(rulecontext.Request(subject(), nil), object)}
+	for expression, want := range map[string]any{"request.object": object, "request.name": "web", "request.operation": "CREATE"} {
+		if got, err := ask(t, data, expression); !reflect.DeepEqual(got, want) || err != nil {
+			t.Errorf("%s = %v, %v", expression, got, err)
 		}
 	}
-	broken := variable.Defer(func() (any, error) { return nil, errors.New("unknown") })
-	if got, err := rulecontext.WithObject(broken, object); got != nil || err == nil {
-		t.Errorf("one that cannot be found out: %v, %v", got, err)
+	for _, expression := range []string{"request.options || 'none'", "request"} {
+		if got, err := ask(t, data, expression); err == nil {
+			t.Errorf("%s = %v", expression, got)
+		}
+	}
+	data["request"] = rulecontext.WithObject(rulecontext.Request(subject(), nil), nil)
+	if got, err := ask(t, data, "request.object || 'none'"); got != "none" || err != nil {
+		t.Errorf("an object that is taken away: %v, %v", got, err)
 	}
 }
 

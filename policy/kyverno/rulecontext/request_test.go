@@ -139,8 +139,8 @@ func TestWhoAsks(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.want), &want); err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(known.Members["userInfo"], want) || err != nil {
-			t.Errorf("%s: %v, %v", c.reason, known.Members["userInfo"], err)
+		if info, _ := known.Member("userInfo"); !reflect.DeepEqual(info, any(want)) || err != nil {
+			t.Errorf("%s: %v, %v", c.reason, info, err)
 		}
 	}
 }

@@ -309,10 +309,7 @@ func TestRequest(t *testing.T) {
 	}
 	entries := rulecontext.Entries{}
 	data := entries.Context(t.Context(), source())
-	request, err := rulecontext.WithObject(data["request"], map[string]any{"kind": "Other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := rulecontext.WithObject(data["request"], map[string]any{"kind": "Other"})
 	if got, err := ask(t, data.With("request", request), "request.object.kind"); got != "Other" || err != nil {
 		t.Error(got, err)
 	}
