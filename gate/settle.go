@@ -69,7 +69,7 @@ func isSilence(err error) bool {
 		return true
 	}
 	_, fetched := errors.AsType[image.Failure](err)
-	return fetched && image.KindOf(err) == image.Unavailable
+	return fetched && image.KindOf(err) == image.Unavailable && !image.ByCredential(err)
 }
 
 // agreeing collects the reasons of an allowed image.

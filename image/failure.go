@@ -41,6 +41,21 @@ func KindOf(err error) Kind {
 	return Unavailable
 }
 
+// Attributed is implemented by a Failure that may be due to a credential that the author of
+// a workload chose: with it the registry gave no usable answer, and without it there is no
+// failure that shows the registry to be down.
+type Attributed interface {
+	error
+	ByCredential() bool
+}
+
+// ByCredential reports whether err may be due to a credential that the author of a workload
+// chose. No failure setting may admit it: the author would choose the verdict.
+func ByCredential(err error) bool {
+	failure, ok := errors.AsType[Attributed](err)
+	return ok && failure.ByCredential()
+}
+
 // Error is the plain Failure: an operation, what it was done to, and why it
 // did not work.
 type Error struct {

@@ -99,7 +99,11 @@ func LookReason(err error, path string) Reason {
 		}
 		return reason
 	}
-	switch image.KindOf(err) {
+	kind := image.KindOf(err)
+	if kind == image.Unavailable && image.ByCredential(err) {
+		kind = image.Refused // no silence: see image.Attributed
+	}
+	switch kind {
 	case image.NotFound:
 		reason.Code, reason.Hint = ImageNotFound, "check the name and the tag"
 	case image.Refused:

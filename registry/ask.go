@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,7 +15,6 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
@@ -33,7 +31,8 @@ type question struct {
 	query      url.Values
 	accept     []string
 	most       int64 // bytes of body
-	turn       int   // whose credential; 0: the first source that has one, else its index + 1
+	turn       int   // whose credential; 0: the first source that has one, else its index + 1, or anonymous
+	trail      *trail
 	// take reads the body in place of answer.body. It may be called again for
 	// another try, and its own error is an image.Corrupt.
 	take func(header http.Header, body io.Reader) error
@@ -92,7 +91,7 @@ func (q question) address(origin *url.URL) *url.URL {
 // it, and the whole body. Its errors are *Error.
 func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	origin := c.schemes.origin(q.repository)
-	ticket, leave, err := c.enter(ctx, origin.Host)
+	ticket, leave, err := c.enter(ctx, c.account(q, origin.Host))
 	if err != nil {
 		return nil, notAsked(q, err)
 	}
@@ -126,7 +125,7 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	if !q.answers(response.StatusCode) {
 		failure := c.refusal(ctx, q, response)
 		if c.schemes.learn(origin, response) {
-			failure.final = false // the next try is over TLS
+			failure.Kind, failure.denied, failure.final = image.Unavailable, false, false // the next try is over TLS
 		}
 		return nil, failure
 	}
@@ -136,13 +135,13 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 // sender is the auth client of one call; it shares the memory of tokens.
 func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *auth.Client {
 	owner := q.repository.Path()
-	if q.turn > 0 {
+	if q.turn != 0 {
 		owner += "\n" + strconv.Itoa(q.turn) // no path has a line end
 	}
 	return &auth.Client{
 		Client: &http.Client{
 			Transport: &guard.Transport{
-				Base: sent{client: c, home: origin, ticket: ticket},
+				Base: sent{client: c, home: origin, ticket: ticket, trail: q.trail},
 				Home: origin, Realms: c.realms, Loopback: c.loopback,
 			},
 			CheckRedirect: guard.Redirect,
@@ -154,10 +153,10 @@ func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *
 			if host != origin.Host {
 				return auth.EmptyCredential, nil
 			}
-			if q.turn > 0 {
-				return c.credentials.at(ctx, q.turn-1, q.repository)
+			credential, _, err := c.credentialOf(ctx, q)
+			if err == nil {
+				err = q.trail.fits(credential)
 			}
-			credential, _, err := c.credentials.find(ctx, q.repository)
 			return credential, err
 		},
 	}
@@ -233,6 +232,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 // refusal is the Error of an answer that is no 200.
 func (c *Client) refusal(ctx context.Context, q question, response *http.Response) *Error {
 	failure := q.fail(kindOfStatus(response.StatusCode), nil)
+	if !q.writes() && response.Request.Header.Get("Authorization") != "" && blamesCredential(response.StatusCode) {
+		failure.Kind = image.Refused
+	}
 	failure.Status = response.StatusCode
 	failure.final = !isTemporaryStatus(response.StatusCode)
 	failure.away = !guard.SameOrigin(c.schemes.origin(q.repository), response.Request.URL)
@@ -262,69 +264,6 @@ func parseCodes(body []byte) errcode.Errors {
 		code.Code, code.Message, code.Detail = shorten(code.Code), shorten(code.Message), nil
 	}
 	return parsed.Errors[:min(len(parsed.Errors), 3)]
-}
-
-// explain is the Error of a question that got no answer.
-func (c *Client) explain(ctx context.Context, q question, err error) *Error {
-	if nested, ok := errors.AsType[*url.Error](err); ok {
-		err = nested.Err // without the address: it may be a signed one
-	}
-	failure := q.fail(image.Unavailable, err)
-	if realm, ok := errors.AsType[*guard.RealmError](err); ok {
-		failure.Kind, failure.Err = image.Refused, realm
-		failure.Hint = "if that token service is trusted, list it as a realm of " + realm.Home
-		return failure
-	}
-	if stray, ok := errors.AsType[*guard.StrayError](err); ok {
-		failure.Err, failure.final = stray, true
-		return failure
-	}
-	if refused, ok := errors.AsType[*dial.RefusedError](err); ok {
-		failure.Err, failure.final = refused, true
-		return failure
-	}
-	if broken, ok := errors.AsType[*credentialError](err); ok {
-		failure.Err, failure.final = broken, true
-		failure.Hint = "check " + broken.source
-		if kindIs(broken, image.Bound) {
-			failure.Kind = image.Bound
-		}
-		return failure
-	}
-	if token, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
-		failure.Kind, failure.Status = kindOfStatus(token.StatusCode), token.StatusCode
-		failure.final = !isTemporaryStatus(token.StatusCode)
-		failure.Err = errors.New("no token from " + token.URL.Host)
-		switch token.StatusCode {
-		case http.StatusBadRequest:
-			failure.Kind = image.Refused // of OAuth 2: an invalid credential or scope (RFC 6749, section 5.2)
-		case http.StatusNotFound:
-			failure.Kind = image.Unavailable // the token service does not exist, which tells nothing of the image
-		}
-		c.hint(ctx, q, failure)
-		return failure
-	}
-	switch {
-	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		failure.Kind, failure.Status, failure.Err = image.Refused, http.StatusUnauthorized, nil
-		c.hint(ctx, q, failure)
-	case errors.Is(err, guard.ErrTooManyRedirects):
-		failure.Kind = image.Bound
-	case errors.Is(err, context.DeadlineExceeded):
-		failure.Err = fmt.Errorf("no answer in time: %w", err)
-	case isCertificateError(err):
-		failure.final = true
-		failure.Hint = "trust its certificate authority with --registry-ca"
-	case isCertificateWanted(err):
-		failure.final = true
-		failure.Hint = "it wants a client certificate that it trusts: configure one for this host"
-	case errors.Is(err, http.ErrSchemeMismatch):
-		failure.final = true
-		failure.Hint = "it has no TLS: name the host under --plain-http if that is meant"
-	default:
-		failure.Hint = "check that " + q.repository.Registry() + " is the right name, is up and can be reached from here"
-	}
-	return failure
 }
 
 // shorten keeps foreign text in a message readable.

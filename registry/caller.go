@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/fair"
@@ -18,6 +19,9 @@ type Caller struct {
 	Account string
 }
 
+// Anonymous is the Account of callers without credentials, who share a limit.
+const Anonymous = "anonymous"
+
 // For returns a Client that is With(meter) and asks in the name of caller.
 func (c *Client) For(caller Caller, meter *Meter) *Client {
 	named := c.With(meter)
@@ -27,16 +31,16 @@ func (c *Client) For(caller Caller, meter *Meter) *Client {
 
 // enter waits until the host may be asked, then for a place among those who ask at
 // once: who waits for the former holds none of the latter.
-func (c *Client) enter(ctx context.Context, host string) (ticket *allowance.Ticket, leave func(), err error) {
+func (c *Client) enter(ctx context.Context, account allowance.Account) (ticket *allowance.Ticket, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
 	for {
-		ticket, err = c.allowance.Enter(ctx, c.account(host), c.background)
+		ticket, err = c.allowance.Enter(ctx, account, c.background)
 		if err != nil {
 			return nil, nil, err
 		}
-		hold, err := c.lanes.Enter(ctx, fair.Claim{Tenant: c.caller.Tenant, Host: host, Alone: c.caller.Tenant == ""})
+		hold, err := c.lanes.Enter(ctx, fair.Claim{Tenant: c.caller.Tenant, Host: account.Host, Alone: c.caller.Tenant == ""})
 		if err != nil {
 			ticket.Leave()
 			return nil, nil, err
@@ -61,6 +65,15 @@ func (c *Client) Apart(repository image.Repository) string {
 	return c.caller.Tenant
 }
 
-func (c *Client) account(host string) allowance.Account {
-	return allowance.Account{Host: host, Name: c.caller.Account}
+// account is whose requests a registry counts together: a credential that has reached its
+// limit keeps neither the others nor anonymous requests from being sent.
+func (c *Client) account(q question, host string) allowance.Account {
+	name := c.caller.Account
+	switch {
+	case q.turn == anonymous:
+		name = Anonymous
+	case q.turn > 0:
+		name += "\n" + strconv.Itoa(q.turn)
+	}
+	return allowance.Account{Host: host, Name: name}
 }

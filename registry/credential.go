@@ -20,6 +20,9 @@ type Source struct {
 	Name string
 	// Keychain gives the credential of a repository, or authn.Anonymous.
 	Keychain authn.Keychain
+	// Foreign: the author of a workload writes the credentials, and can choose ones
+	// that make a registry fail. See image.Attributed.
+	Foreign bool
 }
 
 // Entries is implemented by a Keychain that has its credentials from entries for
@@ -44,6 +47,19 @@ func (c credentials) find(ctx context.Context, repository image.Repository) (aut
 		}
 	}
 	return auth.EmptyCredential, -1, nil
+}
+
+// credentialOf returns the credential that a question is asked with, and the index of its
+// source.
+func (c *Client) credentialOf(ctx context.Context, q question) (auth.Credential, int, error) {
+	switch {
+	case q.turn == anonymous:
+		return auth.EmptyCredential, -1, nil
+	case q.turn > 0:
+		credential, err := c.credentials.at(ctx, q.turn-1, q.repository)
+		return credential, q.turn - 1, err
+	}
+	return c.credentials.find(ctx, q.repository)
 }
 
 // at returns the credential that one source has for a repository, or the empty

@@ -28,6 +28,12 @@ type Error struct {
 	away bool
 	// denied says that the credential did not do.
 	denied bool
+	// missing says that the registry has nothing there that the credential may see.
+	missing bool
+	// rests says that it was not asked, since the credential has reached its limit.
+	rests bool
+	// byCredential is as in ByCredential.
+	byCredential bool
 }
 
 // Error returns one sentence, without secrets of URLs.
@@ -78,6 +84,9 @@ func (e *Error) FailureKind() image.Kind { return e.Kind }
 
 // Temporary reports whether asking again could help.
 func (e *Error) Temporary() bool { return e.Kind == image.Unavailable && !e.final }
+
+// ByCredential implements image.Attributed.
+func (e *Error) ByCredential() bool { return e.byCredential }
 
 // kindOfStatus is the kind of an HTTP status that is no success.
 func kindOfStatus(status int) image.Kind {

@@ -45,6 +45,7 @@ type sent struct {
 	client *Client
 	home   *url.URL // the registry that the call is for
 	ticket *allowance.Ticket
+	trail  *trail // may be nil
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -54,6 +55,7 @@ func (s sent) RoundTrip(q *http.Request) (*http.Response, error) {
 	started := time.Now()
 	answer, err := c.roads.to(s.home, q.URL, c.realms).RoundTrip(q)
 	status := 0
+	s.trail.note(s.home, q, answer)
 	if err == nil {
 		status = answer.StatusCode
 		isHome := guard.SameOrigin(s.home, q.URL)

@@ -47,7 +47,7 @@ const opPing = "ping"
 // have, TLS, and can be asked so now.
 func (c *Client) pingOnce(ctx context.Context, q question) (again bool, err error) {
 	origin := c.schemes.origin(q.repository)
-	ticket, leave, err := c.enter(ctx, origin.Host)
+	ticket, leave, err := c.enter(ctx, c.account(q, origin.Host))
 	if err != nil {
 		return false, notAsked(q, err)
 	}
@@ -145,6 +145,9 @@ func (e *Error) IsSilence() bool {
 	}
 	if _, waited := errors.AsType[*fair.WaitError](e.Err); waited {
 		return false
+	}
+	if e.byCredential && e.Status == 0 {
+		return false // the registry answered others
 	}
 	return e.Status < http.StatusBadRequest || e.Status >= http.StatusInternalServerError || isTemporaryStatus(e.Status)
 }

@@ -44,7 +44,7 @@ func (c *Client) From(p Provenance) *Client {
 
 // hint says what to do about a refusal: by source, never by value.
 func (c *Client) hint(ctx context.Context, q question, failure *Error) {
-	failure.denied = failure.Kind == image.Refused
+	failure.denied, failure.missing = failure.Kind == image.Refused, failure.Kind == image.NotFound
 	switch doubted := c.doubt(q, failure); {
 	case doubted || failure.Kind == image.Refused:
 		failure.Hint = c.blame(ctx, q.repository)

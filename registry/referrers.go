@@ -26,7 +26,7 @@ import (
 // in its manifest.
 func (c *Client) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	q := question{
-		op: "list referrers", method: http.MethodGet, repository: repository, endpoint: "referrers", reference: digest.String(),
+		op: "list referrers", method: http.MethodGet, repository: repository, endpoint: endpointReferrers, reference: digest.String(),
 		accept: []string{image.MediaTypeIndex}, most: maxReferrersList,
 	}
 	if repository.IsZero() || digest.IsZero() {

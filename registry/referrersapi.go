@@ -23,6 +23,9 @@ const (
 	apiMissing     // only the referrers tag is requested
 )
 
+// endpointReferrers is the API.
+const endpointReferrers = "referrers"
+
 // errNoReferrersAPI is the result of a registry that lacks the endpoint.
 var errNoReferrersAPI = errors.New("the registry has no referrers API")
 
@@ -82,7 +85,7 @@ func (c *Client) lacksReferrers(q question, err error) bool {
 	}
 	lacks := false
 	switch statusOf(err) {
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
+	case http.StatusNotFound, http.StatusGone, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
 		lacks = true
 		if code == "" || code == errcode.ErrorCodeUnsupported {
 			c.learnAPI(q, false)

@@ -8,76 +8,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
-
-	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/allowance"
 )
-
-// ask asks with the credential that did last time, else with those of all
-// sources that have one, in order and each once, until one is not refused: a person
-// with two deploy tokens for one host cannot say which is for which repository.
-func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
-	name := q.repository.String()
-	q.turn, _ = c.turns.Get(name)
-	got, err := c.persist(ctx, q)
-	if !isDenied(err) || len(c.credentials) < 2 {
-		return got, err
-	}
-	first := q.turn - 1
-	if q.turn == 0 {
-		_, first, _ = c.credentials.find(ctx, q.repository)
-	}
-	var sent []auth.Credential
-	if first >= 0 {
-		credential, _ := c.credentials.at(ctx, first, q.repository)
-		sent = append(sent, credential)
-	}
-	for i := range c.credentials {
-		credential, unread := c.credentials.at(ctx, i, q.repository)
-		switch {
-		case kindIs(unread, image.Bound):
-			return nil, c.explain(ctx, q, unread) // the credentials beyond a bound may do
-		case i == first || unread != nil || credential == auth.EmptyCredential || slices.Contains(sent, credential):
-			continue
-		}
-		sent = append(sent, credential)
-		other := q
-		other.turn = i + 1
-		if got, again := c.persist(ctx, other); !isDenied(again) {
-			c.turns.Set(name, other.turn)
-			return got, again
-		}
-	}
-	return nil, err
-}
-
-func isDenied(err error) bool {
-	failure, ok := errors.AsType[*Error](err)
-	return ok && failure.denied
-}
-
-// persist tries until there is an answer, a failure that asking again would not
-// change, or no time left.
-func (c *Client) persist(ctx context.Context, q question) (*answer, error) {
-	for attempt := 1; ; attempt++ {
-		got, err := c.try(ctx, q)
-		if err == nil {
-			return got, nil
-		}
-		failure, ok := errors.AsType[*Error](err)
-		if !ok || !failure.Temporary() || attempt == maxAttempts || ctx.Err() != nil {
-			return nil, err
-		}
-		if err := c.pause(ctx, attempt, q, failure); err != nil {
-			return nil, err
-		}
-	}
-}
 
 // pause waits before the next try, as long as the registry asks for. A wait
 // that would end after the deadline is not begun.
@@ -86,7 +22,7 @@ func (c *Client) pause(ctx context.Context, attempt int, q question, failure *Er
 	if asked, ok := errors.AsType[*retryAfterError](failure.Err); ok && (failure.away || failure.Status != http.StatusTooManyRequests) {
 		wait = max(wait, allowance.RetryAfter(asked.value, time.Now()))
 	}
-	if rest := c.allowance.Rest(c.account(c.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's
+	if rest := c.allowance.Rest(c.account(q, c.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's
 		wait = rest
 	}
 	deadline, limited := ctx.Deadline()
@@ -133,7 +69,8 @@ func (r *retryAfterError) Unwrap() error { return r.err }
 // notAsked is the Error of a question that was never sent.
 func notAsked(q question, err error) *Error {
 	failure := q.fail(image.Unavailable, err)
-	_, failure.final = errors.AsType[*allowance.LimitedError](err)
+	_, failure.rests = errors.AsType[*allowance.LimitedError](err)
+	failure.final = failure.rests
 	return failure
 }
 

@@ -105,7 +105,8 @@ func TestEachCredentialIsSentOnce(t *testing.T) {
 		{"the second does", []authn.Keychain{known("a"), known("user"), known("c")}, nil, "", 2, 4},
 		{"the second cannot be had, and the third does", []authn.Keychain{known("a"), brokenKeychain{}, known("user")}, nil, "", 2, 4},
 		{"the only one is refused", []authn.Keychain{known("a")}, nil, image.Refused, 1, 2},
-		{"it is not there, whoever asks", []authn.Keychain{known("user"), known("b")}, registrytest.Status(http.StatusNotFound), image.NotFound, 1, 2},
+		{"it is not there for the first, and the second is refused", []authn.Keychain{known("user"), known("b")}, registrytest.Status(http.StatusNotFound), image.NotFound, 2, 4},
+		{"it is not there for the only one", []authn.Keychain{known("user")}, registrytest.Status(http.StatusNotFound), image.NotFound, 1, 2},
 	} {
 		server := start(t, registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Basic, Username: "user", Password: password}})
 		server.PutImage("app", "v1", "content")
@@ -166,12 +167,12 @@ func TestATokenIsOfItsCredential(t *testing.T) {
 	}
 }
 
-// TestATokenServiceThatRefuses leads to the next credential; one that fails does not, for
-// the next would meet the same.
+// TestATokenServiceThatRefuses leads to the next credential, whichever the failure: it may be
+// due to this credential.
 func TestATokenServiceThatRefuses(t *testing.T) {
 	for status, kind := range map[int]image.Kind{
 		http.StatusBadRequest: "", http.StatusUnauthorized: "", http.StatusForbidden: "",
-		http.StatusNotFound: image.Unavailable, http.StatusInternalServerError: image.Unavailable,
+		http.StatusNotFound: "", http.StatusMethodNotAllowed: "", http.StatusInternalServerError: "",
 	} {
 		second := 0
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

@@ -83,6 +83,7 @@ type Keychain struct {
 type clientKey struct {
 	scope      string
 	repository image.Repository
+	foreign    bool // the workload's, and not the same one of the gateway's
 }
 
 // New returns a Keychain, or an error for a configuration that means nothing.
@@ -168,7 +169,7 @@ func (k *Keychain) Open(ctx context.Context, request Request, repository image.R
 		return nil, "", failure
 	}
 	scope := k.scope(&s, request)
-	client, err := k.client(clientKey{scope: scope, repository: repository}, &s, request, policy)
+	client, err := k.client(clientKey{scope: scope, repository: repository, foreign: s.isForeign()}, &s, request, policy)
 	if err != nil {
 		return nil, "", fail(repository, err)
 	}
@@ -196,7 +197,7 @@ func doubtOf(unlooked []error) image.Kind {
 }
 
 // anonymous is the scope without credential.
-const anonymous = "anonymous"
+const anonymous = registry.Anonymous
 
 // scope names the credential that was found, what else the policy names for
 // evidence in other repositories, and whether TLS is given up. A provider is
@@ -255,7 +256,7 @@ func (k *Keychain) client(key clientKey, s *search, request Request, policy []pl
 func (k *Keychain) sources(s *search, request Request, policy []place) []registry.Source {
 	var sources []registry.Source
 	for _, f := range s.choices() {
-		sources = append(sources, registry.Source{Name: f.place.String(), Keychain: choice{of: f.bound, rank: f.rank}})
+		sources = append(sources, registry.Source{Name: f.place.String(), Keychain: choice{of: f.bound, rank: f.rank}, Foreign: f.place.isForeign()})
 	}
 	if s.provider != "" {
 		sources = append(sources, k.providers.sources[s.provider])

@@ -44,6 +44,9 @@ func (p place) String() string {
 	}
 }
 
+// isForeign reports whether the author of the workload writes the Secret.
+func (p place) isForeign() bool { return p.owner == ofPod || p.owner == ofAccount }
+
 // search is what was found on the way through the places for one repository.
 type search struct {
 	repository image.Repository
@@ -87,6 +90,11 @@ func (s *search) bounds() []*bound {
 		}
 	}
 	return all
+}
+
+// isForeign reports whether the credentials are the workload's.
+func (s *search) isForeign() bool {
+	return slices.ContainsFunc(s.finds, func(f find) bool { return f.place.isForeign() })
 }
 
 // found reports whether a place has a credential.

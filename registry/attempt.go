@@ -1,0 +1,256 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// anonymous is the turn without credential.
+const anonymous = -1
+
+// attempt is one with one credential.
+type attempt struct {
+	turn    int
+	failure *Error
+	// foreign: the author of a workload wrote the credential.
+	foreign bool
+	// leads: another credential may do.
+	leads bool
+}
+
+// isClean reports whether the registry answered: it does not let this credential see the
+// image, or has nothing there that this credential may see.
+func (a *attempt) isClean() bool { return a.failure.denied || a.failure.missing }
+
+// attempts are those that one question takes. The credential that did before comes first,
+// else that of the first source; after a failure that a credential can cause come the
+// others, each once, as with the kubelet. The author of a workload writes credentials, so
+// no failure with one of them shows that the registry is down: that takes a failure
+// without credential, which is why the registry is asked anonymously at the first doubt.
+type attempts struct {
+	client   *Client
+	question question
+	settled  bool // the first turn did before
+	isAgain  bool // this is not the first pass
+	next     int  // source
+	sent     []auth.Credential
+	made     []attempt
+	answers  bool   // without credential, the registry refuses
+	bound    *Error // there are more sources than are tried
+}
+
+// ask returns the first answer that one of the credentials brings.
+func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
+	a := &attempts{client: c, question: q}
+	a.question.turn, a.settled = c.turns.Get(q.repository.String())
+	for n := 1; ; n++ {
+		if got := a.pass(ctx); got != nil {
+			return got, nil
+		}
+		m := a.decisive()
+		if !m.failure.Temporary() || n == maxAttempts || ctx.Err() != nil {
+			return nil, a.failure(m)
+		}
+		q.turn, a.isAgain = m.turn, true
+		if c.pause(ctx, n, q, m.failure) != nil {
+			return nil, a.failure(m)
+		}
+	}
+}
+
+// pass makes again what failed for the moment, and then what was not made yet. One pass
+// comes before any pause, so that the deadline does not hide what the next credential can
+// see.
+func (a *attempts) pass(ctx context.Context) *answer {
+	for i := range a.made {
+		if !a.made[i].failure.Temporary() {
+			continue
+		}
+		if got := a.make(ctx, i); got != nil {
+			return got
+		}
+	}
+	for len(a.made) == 0 || ctx.Err() == nil {
+		turn, ok := a.choose(ctx)
+		if !ok {
+			break
+		}
+		a.made = append(a.made, attempt{turn: turn})
+		if got := a.make(ctx, len(a.made)-1); got != nil {
+			return got
+		}
+	}
+	return nil
+}
+
+// choose returns the turn that comes next, and whether there is one.
+func (a *attempts) choose(ctx context.Context) (turn int, ok bool) {
+	has := func(f func(*attempt) bool) bool {
+		return slices.ContainsFunc(a.made, func(m attempt) bool { return f(&m) })
+	}
+	if len(a.made) == 0 {
+		return a.question.turn, true
+	}
+	if has(func(m *attempt) bool { return !m.leads }) {
+		return 0, false
+	}
+	bare := !a.answers && !a.question.writes() && !has(func(m *attempt) bool { return m.turn == anonymous })
+	if bare && has(func(m *attempt) bool { return !m.isClean() }) {
+		return anonymous, true
+	}
+	for a.next < len(a.client.credentials) {
+		i := a.next
+		a.next++
+		credential, err := a.client.credentials.at(ctx, i, a.question.repository)
+		switch {
+		case kindIs(err, image.Bound):
+			a.bound, a.next = a.client.explain(ctx, a.question, err), len(a.client.credentials)
+		case err != nil || credential == auth.EmptyCredential || slices.Contains(a.sent, credential):
+		default:
+			return i + 1, true
+		}
+	}
+	return anonymous, bare && (a.aboutImage() || !has(func(m *attempt) bool { return m.failure.missing }))
+}
+
+// make makes an attempt, and remembers which credential did.
+func (a *attempts) make(ctx context.Context, i int) *answer {
+	c, m, q := a.client, &a.made[i], a.question
+	q.turn, q.trail = m.turn, &trail{}
+	limited, cancel := a.limit(ctx, m.turn)
+	defer cancel()
+	got, err := c.try(limited, q)
+	if err == nil {
+		if len(c.credentials) > 0 && (!a.settled || m.turn != a.question.turn) {
+			c.turns.Set(q.repository.String(), m.turn)
+		}
+		return got
+	}
+	m.failure, _ = errors.AsType[*Error](err)
+	a.answers = a.answers || q.trail.refusesBare
+	if m.turn == anonymous {
+		m.leads = i > 0 || m.failure.denied
+		return nil
+	}
+	credential, source, _ := c.credentialOf(ctx, q)
+	if credential == auth.EmptyCredential {
+		m.leads = false
+		return nil
+	}
+	if !slices.Contains(a.sent, credential) {
+		a.sent = append(a.sent, credential)
+	}
+	m.foreign = c.credentials[source].Foreign
+	m.leads = a.mayLead(m, i, q)
+	return nil
+}
+
+// mayLead reports whether the credential may be why an attempt failed.
+func (a *attempts) mayLead(m *attempt, i int, q question) bool {
+	failure := m.failure
+	settled := i == 0 && a.settled // it may see the repository
+	switch {
+	case failure.denied:
+		return !q.lacks(failure.Status) || !settled && q.method != http.MethodHead
+	case q.writes():
+		return false
+	case failure.missing:
+		return !settled && q.trail.mattered
+	case failure.Kind != image.Unavailable || isUnread(failure):
+		return false
+	case q.lacks(failure.Status) && (settled || q.method == http.MethodHead):
+		return false // what is asked instead finds out
+	}
+	return q.trail.mattered || failure.rests
+}
+
+// lacks reports whether a status may mean that the registry does not have what is asked
+// for, whichever the credential: the method, or the referrers API.
+func (q question) lacks(status int) bool {
+	switch status {
+	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return q.method == http.MethodHead || q.endpoint == endpointReferrers
+	case http.StatusBadRequest, http.StatusNotAcceptable:
+		return q.endpoint == endpointReferrers
+	}
+	return false
+}
+
+// isUnread reports whether a credential could not be had.
+func isUnread(failure *Error) bool {
+	_, ok := errors.AsType[*credentialError](failure.Err)
+	return ok
+}
+
+// fairTime is how long the others wait for one credential of a workload's, which may make
+// a registry hang: slow registries take less. Where no other does, it has the whole time.
+const fairTime = 2 * time.Second
+
+// limit keeps time for the other credentials.
+func (a *attempts) limit(ctx context.Context, turn int) (context.Context, context.CancelFunc) {
+	isForeign := slices.ContainsFunc(a.client.credentials, func(s Source) bool { return s.Foreign })
+	if !isForeign || turn == anonymous || a.isAgain {
+		return ctx, func() {}
+	}
+	most := fairTime
+	if deadline, bounded := ctx.Deadline(); bounded {
+		most = min(most, time.Until(deadline)/2)
+	}
+	return context.WithTimeout(ctx, most)
+}
+
+func (a *attempts) aboutImage() bool {
+	return a.question.op == opResolve || a.question.op == opDescribe
+}
+
+// decisive is the attempt that says most: one that ended the others, else that something
+// is not there, then that it could not be looked at, then a refusal.
+func (a *attempts) decisive() *attempt {
+	var missing, open, bareMissing *attempt
+	isRefused := false
+	for i := range a.made {
+		m := &a.made[i]
+		isBare := m.turn == anonymous
+		switch {
+		case !m.leads:
+			return m
+		case m.failure.missing && isBare:
+			bareMissing = m
+		case m.failure.missing && missing == nil:
+			missing = m
+		case m.failure.denied:
+			isRefused = isRefused || !isBare
+		case !m.failure.missing && !isBare && open == nil:
+			open = m
+		}
+	}
+	switch {
+	case missing != nil:
+		return missing
+	case bareMissing != nil && !(a.aboutImage() && isRefused):
+		return bareMissing
+	case open != nil:
+		return open
+	}
+	return &a.made[0]
+}
+
+// failure is what the decisive attempt comes to.
+func (a *attempts) failure(m *attempt) *Error {
+	isDown := slices.ContainsFunc(a.made, func(m attempt) bool { return m.turn == anonymous && !m.isClean() })
+	switch {
+	case m.leads && a.bound != nil:
+		return a.bound
+	case m.leads && m.foreign && !m.isClean() && !isDown:
+		m.failure.byCredential = true
+		m.failure.Hint = "the credential may be the cause: " + a.client.blame(context.Background(), a.question.repository)
+	}
+	return m.failure
+}

@@ -1,0 +1,113 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/dial"
+	"github.com/quaymaster/quaymaster/registry/internal/guard"
+)
+
+// explain is the Error of a question that got no answer.
+func (c *Client) explain(ctx context.Context, q question, err error) *Error {
+	if nested, ok := errors.AsType[*url.Error](err); ok {
+		err = nested.Err // without the address: it may be a signed one
+	}
+	failure := q.fail(image.Unavailable, err)
+	if c.explainGuard(failure, err) || c.explainCredential(ctx, q, failure, err) {
+		return failure
+	}
+	switch {
+	case errors.Is(err, guard.ErrTooManyRedirects):
+		failure.Kind = image.Bound
+	case errors.Is(err, context.DeadlineExceeded):
+		failure.Err = fmt.Errorf("no answer in time: %w", err)
+	case isCertificateError(err):
+		failure.final = true
+		failure.Hint = "trust its certificate authority with --registry-ca"
+	case isCertificateWanted(err):
+		failure.final = true
+		failure.Hint = "it wants a client certificate that it trusts: configure one for this host"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		failure.final = true
+		failure.Hint = "it has no TLS: name the host under --plain-http if that is meant"
+	default:
+		failure.Hint = "check that " + q.repository.Registry() + " is the right name, is up and can be reached from here"
+	}
+	return failure
+}
+
+// explainGuard reports whether a request was kept from leaving.
+func (c *Client) explainGuard(failure *Error, err error) bool {
+	if realm, ok := errors.AsType[*guard.RealmError](err); ok {
+		failure.Kind, failure.Err = image.Refused, realm
+		failure.Hint = "if that token service is trusted, list it as a realm of " + realm.Home
+		return true
+	}
+	if stray, ok := errors.AsType[*guard.StrayError](err); ok {
+		failure.Err, failure.final = stray, true
+		return true
+	}
+	if refused, ok := errors.AsType[*dial.RefusedError](err); ok {
+		failure.Err, failure.final = refused, true
+		return true
+	}
+	return false
+}
+
+// explainCredential reports whether the credential could not be had, is of a form that the
+// registry has no use for, or gets no token.
+func (c *Client) explainCredential(ctx context.Context, q question, failure *Error, err error) bool {
+	if broken, ok := errors.AsType[*credentialError](err); ok {
+		failure.Err, failure.final = broken, true
+		failure.Hint = "check " + broken.source
+		if kindIs(broken, image.Bound) {
+			failure.Kind = image.Bound
+		}
+		return true
+	}
+	if unfit, ok := errors.AsType[*unfitError](err); ok {
+		failure.Kind, failure.Err = image.Refused, unfit
+		c.hint(ctx, q, failure)
+		return true
+	}
+	if token, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		failure.Kind, failure.Status = kindOfToken(token.StatusCode, q.turn == anonymous), token.StatusCode
+		failure.final = !isTemporaryStatus(token.StatusCode)
+		failure.Err = errors.New("no token from " + token.URL.Host)
+		c.hint(ctx, q, failure)
+		return true
+	}
+	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
+		failure.Kind, failure.Status, failure.Err = image.Refused, http.StatusUnauthorized, nil
+		c.hint(ctx, q, failure)
+		return true
+	}
+	return false
+}
+
+// kindOfToken is the kind of a token service's status, which tells nothing of the image. Of
+// OAuth 2, 400 is an invalid credential or scope (RFC 6749, section 5.2).
+func kindOfToken(status int, isBare bool) image.Kind {
+	if blamesCredential(status) && (!isBare || kindOfStatus(status) == image.Refused || status == http.StatusBadRequest) {
+		return image.Refused
+	}
+	return image.Unavailable
+}
+
+// blamesCredential reports whether a status means that a request with this credential is
+// refused: all of 4xx that speak neither of the resource nor of the time.
+func blamesCredential(status int) bool {
+	switch status {
+	case http.StatusNotFound, http.StatusGone, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
+}
