@@ -54,8 +54,10 @@ type Document struct {
 	Kind schema.GroupVersionKind
 	// UID and ResourceVersion are those of the state that is told.
 	UID, ResourceVersion string
-	// Raw is the object as JSON, without managedFields and status. It belongs to
-	// whoever is told; the Watcher keeps only its hash.
+	// Raw is the object as JSON, without managedFields, resourceVersion and status,
+	// so that it is the same text after a write of the status, and so is the hash of
+	// a policy that is compiled from it. It belongs to the Consumer; the Watcher keeps
+	// only its hash.
 	Raw []byte
 }
 
@@ -96,21 +98,26 @@ func strip(object runtime.Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// keep returns the hash of what a document says. The resourceVersion is no part
-// of it: it moves with every write of the status.
+// keep returns the hash of a document's Raw.
 func keep(object runtime.Object) (sum, error) {
 	u, err := strip(object)
 	if err != nil {
 		return sum{}, err
 	}
-	version := u.GetResourceVersion()
-	u.SetResourceVersion("")
-	raw, err := u.MarshalJSON()
-	u.SetResourceVersion(version)
+	raw, err := encode(u)
 	if err != nil {
 		return sum{}, err
 	}
 	return sha256.Sum256(raw), nil
+}
+
+// encode writes an object without its resourceVersion, which moves with every write of
+// the status.
+func encode(u *unstructured.Unstructured) ([]byte, error) {
+	version := u.GetResourceVersion()
+	u.SetResourceVersion("")
+	defer u.SetResourceVersion(version)
+	return u.MarshalJSON()
 }
 
 // read returns the document in an object that keep has seen.
@@ -119,7 +126,7 @@ func read(kind Kind, object runtime.Object) (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
-	raw, err := u.MarshalJSON()
+	raw, err := encode(u)
 	if err != nil {
 		return Document{}, err
 	}
