@@ -70,7 +70,7 @@ func (a *Activation) search(p *Program, known func(error) bool) (ref.Val, error)
 
 // hidden evaluates one program and keeps what each of its parts came to.
 func (a *Activation) hidden(p *Program, known func(error) bool) (ref.Val, error) {
-	prog, err := p.scope.cel.Program(p.ast, append(p.scope.env.programOptions(), celgo.EvalOptions(celgo.OptTrackState))...)
+	prog, err := p.scope.cel.Program(p.ast, append(p.scope.env.programOptions(p.ast), celgo.EvalOptions(celgo.OptTrackState))...)
 	if err != nil {
 		return nil, &EvalError{Path: p.path, Err: err}
 	}

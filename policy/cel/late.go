@@ -4,6 +4,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/quaymaster/quaymaster/policy/cel/internal/partial"
 )
 
 // lateCall is a call of a function that each Activation implements. It finds the
@@ -23,6 +25,9 @@ func (c *lateCall) Eval(vars interpreter.Activation) ref.Val {
 		arguments[i] = argument.Eval(vars)
 		if types.IsUnknownOrError(arguments[i]) {
 			return arguments[i]
+		}
+		if err := partial.Unknown(arguments[i]); err != nil {
+			return types.WrapErr(err)
 		}
 	}
 	if !c.takes(arguments) {

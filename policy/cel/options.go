@@ -47,11 +47,19 @@ func baseOptions() []celgo.EnvOption {
 }
 
 // programOptions are how every expression is evaluated.
-func (e *Env) programOptions() []celgo.ProgramOption {
+func (e *Env) programOptions(of *celgo.Ast) []celgo.ProgramOption {
+	ranges := map[int64]bool{}
+	rangesOf(of.NativeRep().Expr(), ranges)
 	return []celgo.ProgramOption{
 		celgo.EvalOptions(celgo.OptOptimize),
 		celgo.InterruptCheckFrequency(checkEvery),
-		celgo.CustomDecorator(e.decorate),
+		celgo.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+			decorated, err := e.decorate(i)
+			if err == nil && ranges[i.ID()] {
+				return knownRange{decorated}, nil
+			}
+			return decorated, err
+		}),
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *Scope) compile(path, expression string, wants []*celgo.Type) (p *Progra
 	if err := wanted(ast.OutputType(), wants); err != nil {
 		return nil, err
 	}
-	prog, err := s.cel.Program(ast, s.env.programOptions()...)
+	prog, err := s.cel.Program(ast, s.env.programOptions(ast)...)
 	if err != nil {
 		return nil, err
 	}

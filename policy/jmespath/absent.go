@@ -1,11 +1,51 @@
 package jmespath
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
 )
+
+// AbsentError reports that a function does not take the null of an absent value. It is never
+// of an element of a list, or of data that a statement or an image brings: its author would
+// choose that the value of all elements is absent.
+type AbsentError struct {
+	Expression string
+	Err        error // names the function and the argument
+}
+
+// Error implements error.
+func (e *AbsentError) Error() string {
+	return fmt.Sprintf("expression %q: %v", shorten(e.Expression), e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *AbsentError) Unwrap() error { return e.Err }
+
+var errNull = errors.New("null")
+
+// callsInside reports whether a call is evaluated on the elements of a list or a map.
+func callsInside(node jp.ASTNode, inside bool) bool {
+	if inside && node.NodeType == jp.ASTFunctionExpression {
+		return true
+	}
+	for i, child := range node.Children {
+		within := inside
+		switch node.NodeType {
+		case jp.ASTProjection, jp.ASTValueProjection, jp.ASTFilterProjection:
+			within = inside || i > 0
+		case jp.ASTExpRef:
+			within = true
+		}
+		if callsInside(child, within) {
+			return true
+		}
+	}
+	return false
+}
 
 // optionalCall calls a function, unless what it works on is absent.
 const optionalCall = "(optional)"

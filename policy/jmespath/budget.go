@@ -121,6 +121,9 @@ func itemsPaid(m *meter, list any, weight int) (any, error) {
 // listPaid is itemsPaid for a function, which its second argument names, that takes
 // nothing but a list; the third is the weight.
 func listPaid(m *meter, given []any) (any, error) {
+	if given[0] == nil {
+		return nil, fmt.Errorf("%s: want an array, got %w", given[1], errNull)
+	}
 	if kindOf(given[0]) != anArray {
 		return nil, fmt.Errorf("%s: want an array, got %s", given[1], kindOf(given[0]))
 	}

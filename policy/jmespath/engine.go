@@ -92,6 +92,8 @@ type Query struct {
 	paths   [][]string // as readPaths has them
 	members map[string][]string
 	simple  simple
+	// callsInside: a call is evaluated on the elements of a list or a map.
+	callsInside bool
 }
 
 // SyntaxError says that an expression cannot be compiled.
@@ -173,6 +175,9 @@ func (q *Query) Search(data any, holes ...any) (result any, err error) {
 			err = fmt.Errorf("%w: %w", err, absent)
 		}
 		return nil, &UndefinedError{Expression: q.source, Err: err}
+	}
+	if errors.Is(err, errNull) && !q.foreign && !q.callsInside {
+		return nil, &AbsentError{Expression: q.source, Err: err}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", shorten(q.source), err)

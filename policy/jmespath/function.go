@@ -85,6 +85,9 @@ func (f function) entry(name string, m *meter) jp.FunctionEntry {
 func (f function) check(i int, given any, m *meter) error {
 	want := f.arguments[min(i, len(f.arguments)-1)]
 	if got := kindOf(given); got&want == 0 {
+		if got == aNull {
+			return fmt.Errorf("want %s, got %w", want, errNull)
+		}
 		return fmt.Errorf("want %s, got %s", want, got)
 	}
 	text, ok := given.(string)

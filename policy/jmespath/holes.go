@@ -72,13 +72,14 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	if err != nil {
 		return fail(err)
 	}
+	inside := callsInside(ast, false)
 	reads := rootsOf(ast) // before calls of ours are put in, which take the data itself
 	if ast, err = e.prepare(ast, 0); err != nil {
 		return fail(err)
 	}
 	query := &Query{
 		engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast),
-		roots: reads, paths: readPaths(ast), simple: simpleOf(ast),
+		roots: reads, paths: readPaths(ast), simple: simpleOf(ast), callsInside: inside,
 	}
 	query.foreign, query.members = e.reads(reads), readMembers(query.paths)
 	return query, nil

@@ -1,6 +1,7 @@
 package kyverno_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,6 +126,29 @@ func TestOneInDoubt(t *testing.T) {
 		pod.NamespaceKnown = false
 		if got := results(t, about(t, nil, "{name: a, "+c.rule+"}"+deny, "applyRules: One, "), pod); got != c.want {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestDefaults: the default of a variable replaces an absent value, and no failed evaluation,
+// in a rule that denies the default as in one that denies all else.
+func TestDefaults(t *testing.T) {
+	const deny = ", context: [{name: v, variable: {jmesPath: %s, default: d}}], validate: {deny: {conditions: {any: [{key: '{{ v }}', operator: %s, value: d}]}}}"
+	for _, c := range []struct{ reason, metadata, path, equals, notEquals string }{
+		{"an absent label", "{name: web}", "request.object.metadata.labels.team", "r=fail", "r=pass"},
+		{"a label", "{name: web, labels: {team: a}}", "request.object.metadata.labels.team", "r=pass", "r=fail"},
+		{"a function of an absent label", "{name: web}", "to_upper(request.object.metadata.labels.team)", "r=fail", "r=pass"},
+		{"a function of a label", "{name: web, labels: {team: d}}", "to_lower(request.object.metadata.labels.team)", "r=fail", "r=pass"},
+		{"a function of a label of another type", "{name: web, labels: {team: 1}}", "to_upper(request.object.metadata.labels.team)", "r=undecided", "r=undecided"},
+		{"a number that is none", "{name: web, labels: {team: a}}", "parse_json(request.object.metadata.labels.team)", "r=undecided", "r=undecided"},
+		{"a part of one element", "{name: web, finalizers: [a, null]}", "request.object.metadata.finalizers[].to_upper(@)", "r=undecided", "r=undecided"},
+	} {
+		pod := subjectFrom(t, "{apiVersion: v1, kind: Pod, metadata: "+c.metadata+", spec: {containers: []}}")
+		for operator, want := range map[string]string{"Equals": c.equals, "NotEquals": c.notEquals} {
+			rule := "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}" + fmt.Sprintf(deny, "'"+c.path+"'", operator) + "}"
+			if got := results(t, about(t, nil, rule, "background: false, "), pod); got != want {
+				t.Errorf("%s: %s: %s, want %s", c.reason, operator, got, want)
+			}
 		}
 	}
 }

@@ -93,24 +93,6 @@ func result(v verdict) Result {
 	return Result{Skip: true, Path: v.why.path(), Why: v.why.String()}
 }
 
-// MatchValue compares one value with one pattern as a field is compared with
-// the value of its key: operators, ranges, `|`, `&` and wildcards in a string;
-// a number, a boolean or null as itself. Of an object only that the value is
-// one is asked, a list is no such pattern and never holds. What cannot be judged
-// does not hold.
-func MatchValue(pattern, value any) bool {
-	if _, ok := pattern.(map[string]any); ok {
-		_, ok := value.(map[string]any)
-		return ok
-	}
-	c, err := comparison.Compile(pattern)
-	if err != nil {
-		return false
-	}
-	ok, err := c.Holds(&comparison.Budget{}, value)
-	return ok && err == nil
-}
-
 // run is one match.
 type run struct {
 	filled []node // by slot

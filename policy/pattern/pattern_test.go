@@ -1,7 +1,6 @@
 package pattern_test
 
 import (
-	"strings"
 	"sync"
 	"testing"
 
@@ -299,28 +298,6 @@ func TestWildcardsInKeys(t *testing.T) {
 		{`{"spec": {"labels": {"a*": "v"}}}`, `{"spec": {"labels": {"a1": "v"}}}`, "fail", "/spec/labels/a*/", "only in metadata"},
 		{`{"metadata": {"finalizers": {"a*": "v"}}}`, `{"metadata": {"finalizers": {"a1": "v"}}}`, "fail", "/metadata/finalizers/a*/", "only labels and annotations"},
 	})
-}
-
-func TestMatchValue(t *testing.T) {
-	for _, test := range []struct {
-		pattern, value string
-		want           bool
-		reason         string
-	}{
-		{`"a* | 1-5"`, `3`, true, "operators"},
-		{`"a* | 1-5"`, `6`, false, "operators"},
-		{`{"a": 1}`, `{}`, true, "an object for an object"},
-		{`{"a": 1}`, `[]`, false, "a list for an object"},
-		{`{}`, `null`, false, "nothing for an object"},
-		{`["a"]`, `"a"`, false, "a list is no pattern of a value"},
-		{`[]`, `[]`, false, "not even of a list"},
-		{`"!5"`, `"` + strings.Repeat("4", 65) + `"`, false, "a number that nobody writes"},
-		{`"!5"`, `"4"`, true, "a number"},
-	} {
-		if got := pattern.MatchValue(decode(t, test.pattern), decode(t, test.value)); got != test.want {
-			t.Errorf("%s with %s: %v, want %v: %s", test.pattern, test.value, got, test.want, test.reason)
-		}
-	}
 }
 
 // TestConcurrent is for the race detector.

@@ -116,6 +116,13 @@ func (e *Expression) Evaluate(ctx Context) (any, error) { return e.variable.exec
 // context.
 func (e *Expression) EvaluateOn(data any, ctx Context) (any, error) { return e.variable.on(data, ctx) }
 
+// Failed reports whether an error of Evaluate or EvaluateOn is of the expression itself, and
+// not of a variable in it.
+func (e *Expression) Failed(err error) bool {
+	failed, ok := errors.AsType[*Error](err)
+	return ok && failed.Variable == e.variable.source
+}
+
 // Reads returns which members of the context a template reads, sorted; false if it
 // may read any.
 func (t *Template) Reads() ([]string, bool) {

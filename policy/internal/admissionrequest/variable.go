@@ -115,8 +115,10 @@ func derived(s *policy.Subject, name string) (any, bool) {
 	case "name":
 		return s.Name, !s.Bare
 	case "kind", "requestKind":
-		kind := kindOf(s)
-		return kind, kind != nil
+		if kind := kindOf(s); kind != nil {
+			return kind, true
+		}
+		return nil, false
 	case "resource", "requestResource":
 		resource := map[string]any{"group": s.Group, "version": s.Version}
 		if name := resourceOf(s); name != "" {
@@ -124,8 +126,10 @@ func derived(s *policy.Subject, name string) (any, bool) {
 		}
 		return resource, true
 	case "userInfo":
-		info := userInfo(&s.User)
-		return info, info != nil
+		if info := userInfo(&s.User); info != nil {
+			return info, true
+		}
+		return nil, false
 	}
 	return nil, false
 }

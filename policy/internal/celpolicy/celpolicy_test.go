@@ -649,6 +649,86 @@ func TestSeen(t *testing.T) {
 	}
 }
 
+// TestPartialRequest: an expression over a request of which some members are unknown is
+// indeterminate where it depends on one of them, in either polarity.
+func TestPartialRequest(t *testing.T) {
+	scope, err := celpolicy.NewScope(func() (*cel.Env, error) { return cel.NewEnv(cel.Options{Variables: celpolicy.OfObject()}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := policy.Subject{
+		Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Operation: "CREATE", NamespaceKnown: true,
+		User: policy.User{Name: "ann", Groups: []string{"dev"}}, Object: policy.ContentOf(map[string]any{"large": []any{9007199254740993.0}}),
+	}
+	whole := part
+	whole.Request = policy.RequestFrom([]byte(`{"userInfo": {"username": "ann", "groups": ["dev"], "extra": {"k": ["v"]}}, "options": {"a": "b"}}`))
+	const known = "{'username': dyn('ann'), 'groups': dyn(['dev']), 'extra': dyn({'k': ['v']})}"
+	for _, c := range []struct {
+		reason, expression string
+		part, whole        string // unknown, true or false
+	}{
+		{"a request equal to a map", "dyn(request) == dyn({'uid': 'u'})", "unknown", "false"},
+		{"a map equal to a request", "dyn({'uid': 'u'}) == dyn(request)", "unknown", "false"},
+		{"unequal", "dyn({'uid': 'u'}) != dyn(request)", "unknown", "true"},
+		{"a request equal to itself", "request == request", "unknown", "true"},
+		{"a known member that differs", "dyn(request) == dyn({'operation': 'DELETE'})", "false", "false"},
+		{"the same unequal", "dyn(request) != dyn({'operation': 'DELETE'})", "true", "true"},
+		{"a request equal to a text", "dyn(request) == dyn('a')", "false", "false"},
+		{"the user equal to a map", "dyn(request.userInfo) == dyn(" + known + ")", "unknown", "true"},
+		{"the user unequal to a map", "dyn(request.userInfo) != dyn(" + known + ")", "unknown", "false"},
+		{"the user in a list", "dyn(request.userInfo) in [dyn(" + known + ")]", "unknown", "true"},
+		{"no such user in a list", "!(dyn(request.userInfo) in [dyn({'username': 'ann'})])", "unknown", "true"},
+		{"lists of users", "[dyn(request.userInfo)] == [dyn(" + known + ")]", "unknown", "true"},
+		{"maps of users", "{'a': dyn(request.userInfo)} != {'a': dyn(" + known + ")}", "unknown", "false"},
+		{"optional users", "optional.of(dyn(request.userInfo)) == optional.of(dyn(" + known + "))", "unknown", "true"},
+		{"a set of users", "sets.contains([dyn(request.userInfo)], [dyn(" + known + ")])", "unknown", "true"},
+		{"its size", "size(dyn(request.userInfo)) == 3", "unknown", "true"},
+		{"the size as a method", "dyn(request.userInfo).size() < 9", "unknown", "true"},
+		{"each member of the user", "dyn(request.userInfo).all(k, k != 'uid')", "unknown", "true"},
+		{"some member of the user", "dyn(request.userInfo).exists(k, k == 'uid')", "unknown", "false"},
+		{"one member of the user", "dyn(request.userInfo).exists_one(k, true)", "unknown", "false"},
+		{"filtered members", "size(dyn(request.userInfo).filter(k, true)) == 3", "unknown", "true"},
+		{"mapped members", "dyn(request).map(k, 1).size() > 0", "unknown", "true"},
+		{"members with values", "dyn(request.userInfo).all(k, v, v != 'root')", "unknown", "true"},
+		{"members that are bound", "cel.bind(u, dyn(request.userInfo), u.exists(k, k == 'uid'))", "unknown", "false"},
+		{"members of an element", "[dyn(request.userInfo)].all(u, u.all(k, k != 'uid'))", "unknown", "true"},
+		{"members where they do not decide", "true || dyn(request).all(k, false)", "true", "true"},
+		{"groups that are known", "request.userInfo.groups.all(g, g == 'dev') && size(request.userInfo.groups) == 1", "true", "true"},
+		{"extra", "'k' in request.userInfo.extra", "unknown", "true"},
+		{"no extra", "!('z' in request.userInfo.extra)", "unknown", "true"},
+		{"each extra", "request.userInfo.extra.all(k, k == 'k')", "unknown", "true"},
+		{"options", "has(request.options)", "unknown", "true"},
+		{"optional options", "request.?options.hasValue()", "unknown", "true"},
+		{"a name of no member", "'foo' in dyn(request)", "unknown", "false"},
+		{"a resource of which all is known", "dyn(request.resource) == dyn({'group': '', 'version': 'v1', 'resource': 'pods'})", "true", "true"},
+		{"its members", "size(dyn(request.resource)) == 3 && dyn(request.resource).all(k, k != 'kind')", "true", "true"},
+		{"what is known of a namespace", "dyn(namespaceObject) == dyn({'metadata': {'name': 'shop'}})", "unknown", "unknown"},
+		{"the members of a namespace", "dyn(namespaceObject).all(k, k == 'metadata')", "unknown", "unknown"},
+		{"an inexact number in a list", "object.large == [1]", "unknown", "unknown"},
+		{"unequal to one", "object.large != [1]", "unknown", "unknown"},
+		{"in a list with one", "1 in object.large", "unknown", "unknown"},
+		{"lists of different sizes", "object.large == [1, 2]", "false", "false"},
+	} {
+		p, err := scope.Compile("at", c.expression, celgo.BoolType)
+		if err != nil {
+			t.Error(c.reason, err)
+			continue
+		}
+		for subject, want := range map[*policy.Subject]string{&part: c.part, &whole: c.whole} {
+			held, err := p.Bool(t.Context(), scope.NewActivation(cel.Inputs{More: &celpolicy.Seen{Subject: subject}}))
+			got := fmt.Sprint(held)
+			if _, unknown := errors.AsType[*cel.UnknownError](err); unknown {
+				got = "unknown"
+			} else if err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("%s (whole %t): %s is %s, want %s", c.reason, subject == &whole, c.expression, got, want)
+			}
+		}
+	}
+}
+
 // TestIsOfObject tells what is read of the object or its request.
 func TestIsOfObject(t *testing.T) {
 	for variable, want := range map[string]bool{"object": true, "oldObject": true, "request": true, "namespaceObject": true, "images": false} {

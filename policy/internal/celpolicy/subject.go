@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
@@ -105,26 +104,50 @@ func native(object map[string]any) any {
 // another part of it is to read what is unknown.
 func requestOf(s *policy.Subject) any {
 	known, err := admissionrequest.Of(s)
-	switch {
-	case err != nil:
+	if err != nil {
 		return types.WrapErr(&cel.UnknownError{Gaps: []error{err}})
-	case known.Whole():
-		return known.Members()
 	}
-	members := known.Members()
-	if s.Bare { // the role of an image in its object is unknown, and so is the rest of the request
-		for _, name := range []string{"operation", "subResource", "requestSubResource", "userInfo"} {
-			delete(members, name)
+	return cel.Partial(request{known, s.Bare})
+}
+
+// request is the request without its objects.
+type request struct {
+	known admissionrequest.Variable
+	bare  bool
+}
+
+// Member implements cel.PartialObject.
+func (r request) Member(name string) (any, bool) {
+	if r.bare && !r.known.Whole() {
+		switch name {
+		case "operation", "subResource", "requestSubResource", "userInfo":
+			return nil, false // the role of an image in its object is unknown
 		}
 	}
-	for _, name := range []string{"userInfo", "resource", "requestResource"} {
-		if part, ok := members[name].(map[string]any); ok {
-			members[name] = partialOf(RequestName+"."+name, part)
-		} else if !s.Bare {
-			members[name] = partialOf(RequestName+"."+name, map[string]any{})
-		}
+	value, known := r.known.Member(name)
+	if admissionrequest.Parts(name) == nil || r.known.Unknown([]string{name}) == nil {
+		return value, known
 	}
-	return partialOf(RequestName, members)
+	if part, ok := value.(map[string]any); ok || !known {
+		return partialOf(RequestName+"."+name, part), true
+	}
+	return value, true
+}
+
+// Unknown implements cel.PartialObject.
+func (r request) Unknown(name string) error {
+	if r.known.Whole() {
+		return nil
+	}
+	return unknownMember{RequestName, name}
+}
+
+// Members implements cel.PartialObject.
+func (r request) Members() (map[string]any, error) {
+	if !r.known.Whole() {
+		return nil, &admissionrequest.UnknownError{Member: "a part of " + RequestName}
+	}
+	return r.known.Members(), nil
 }
 
 // NamespaceObject is the object's namespace, of which the name and the labels are
@@ -147,53 +170,36 @@ func NamespaceObject(s *policy.Subject) any {
 	return partialOf(NamespaceName, map[string]any{"metadata": partialOf(NamespaceName+".metadata", meta)})
 }
 
-// partial is an object of which only some members are known. To read another one is
-// to ask for what nobody looked at, which is not to find that it is absent.
+// partial is an object of which some members are known: the others are unknown, and not
+// absent.
 type partial struct {
-	traits.Mapper
-	name string
+	name    string
+	members map[string]any
 }
 
-func partialOf(name string, members map[string]any) partial {
-	return partial{Mapper: cel.Members(members), name: name}
+func partialOf(name string, members map[string]any) ref.Val {
+	return cel.Partial(partial{name, members})
 }
 
-func (p partial) unknown(key ref.Val) ref.Val {
-	return types.WrapErr(&cel.UnknownError{Gaps: []error{unknownMember{p.name, key}}})
+// Member implements cel.PartialObject.
+func (p partial) Member(name string) (any, bool) {
+	value, known := p.members[name]
+	return value, known
 }
 
-// Find implements traits.Mapper.
-func (p partial) Find(key ref.Val) (ref.Val, bool) {
-	if value, ok := p.Mapper.Find(key); ok {
-		return value, true
-	}
-	return p.unknown(key), true
+// Unknown implements cel.PartialObject.
+func (p partial) Unknown(name string) error { return unknownMember{p.name, name} }
+
+// Members implements cel.PartialObject.
+func (p partial) Members() (map[string]any, error) {
+	return nil, &admissionrequest.UnknownError{Member: "a part of " + p.name}
 }
 
-// Get implements traits.Mapper.
-func (p partial) Get(key ref.Val) ref.Val {
-	value, _ := p.Find(key)
-	return value
-}
+// unknownMember is the error for a member that is unknown.
+type unknownMember struct{ of, name string }
 
-// Contains implements traits.Mapper.
-func (p partial) Contains(key ref.Val) ref.Val {
-	if value, ok := p.Mapper.Find(key); ok {
-		return types.Bool(value != nil)
-	}
-	return p.unknown(key)
-}
-
-// unknownMember says which member of an object nobody knows.
-type unknownMember struct {
-	of  string
-	key ref.Val
-}
-
-func (u unknownMember) Error() string {
-	key, _ := u.key.Value().(string)
-	return u.of + "." + key + " is not known here"
-}
+// Error implements error.
+func (u unknownMember) Error() string { return u.of + "." + u.name + " is not known here" }
 
 // withTexts returns the object with other texts at some pointers (RFC 6901).
 func withTexts(object map[string]any, texts map[string]string) map[string]any {

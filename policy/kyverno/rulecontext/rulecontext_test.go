@@ -101,7 +101,7 @@ func subject() *policy.Subject {
 	return &policy.Subject{
 		Version: "v1", Kind: "Pod", Namespace: "prod", Name: "web", Operation: "CREATE",
 		User:   policy.User{Name: "system:serviceaccount:ci:deployer", Groups: []string{"a"}},
-		Object: policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "web"}, "spec": map[string]any{"replicas": 2.0}}),
+		Object: policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "web"}, "spec": map[string]any{"replicas": 2.0, "nothing": nil}}),
 	}
 }
 
@@ -142,7 +142,20 @@ func TestEntries(t *testing.T) {
 		{"[{name: v, variable: {jmesPath: request.object.spec.replicas}}]", "v", 2.0, "", "", "a jmesPath"},
 		{"[{name: v, variable: {jmesPath: request.object.spec.none, default: 3}}]", "v", 3.0, "", "", "a default"},
 		{"[{name: v, variable: {jmesPath: request.object.spec.none, default: '{{request.name}}'}}]", "v", "web", "", "", "a computed default"},
-		{"[{name: v, variable: {jmesPath: to_upper(request.object), default: d}}]", "v", "d", "", "", "a default for what cannot be made of what is there"},
+		{"[{name: v, variable: {jmesPath: request.object.spec.nothing, default: d}}]", "v", "d", "", "", "a default for null"},
+		{"[{name: v, variable: {jmesPath: to_upper(request.object), default: d}}]", "v", nil, "", "want a string", "no default for a value of another type"},
+		{"[{name: v, variable: {jmesPath: to_upper(request.object) || 'x', default: d}}]", "v || 'y'", nil, "", "want a string", "nor beside other defaults"},
+		{"[{name: v, variable: {jmesPath: \"divide(`1`, `0`)\", default: 1}}]", "v", nil, "", "zero", "no default for an argument that a function does not take"},
+		{"[{name: v, variable: {jmesPath: to_upper(request.object.spec.none), default: d}}]", "v", "d", "", "", "a default where an argument is absent"},
+		{"[{name: v, variable: {jmesPath: 'length(request.object.spec.none)', default: 0}}]", "v", 0.0, "", "", "a default where a list is absent"},
+		{"[{name: v, variable: {jmesPath: 'max_by(request.object.spec.none, &a)', default: 0}}]", "v", 0.0, "", "", "a default where a list to sort is absent"},
+		{"[{name: v, variable: {value: [{a: x}, {b: y}], jmesPath: '[].to_upper(a)', default: d}}]", "v", nil, "", "want a string, got null", "no default where a part of one element is absent"},
+		{"[{name: v, variable: {value: [{a: x}, {b: y}], jmesPath: 'map(&to_upper(a), @)', default: d}}]", "v", nil, "", "want a string, got null", "nor in a map of elements"},
+		{"[{name: v, variable: {jmesPath: 'request.object.spec.{{request.object.none}}', default: d}}]", "v", nil, "", "Unknown key", "no default for a name that is absent"},
+		{"[{name: v, variable: {value: '{{request.object.none}}', default: d}}]", "v", nil, "", "Unknown key", "no default for a value that is absent"},
+		{"[{name: v, variable: {value: {a: b}, jmesPath: c, default: d}}]", "v", "d", "", "", "a default for what a value does not have"},
+		{"[{name: v, variable: {value: {a: b}, jmesPath: to_upper(@), default: d}}]", "v", nil, "", "want a string", "no default for a value that is of another type"},
+		{"[{name: v, variable: {value: {a: null}, jmesPath: a, default: d}}]", "v", nil, "", "is null", "no default for null in a value"},
 		{"[{name: v, variable: {jmesPath: request.name > `1`, default: d}}]", "v", nil, "", "have no order", "no default for an order of values that have none"},
 		{"[{name: m, configMap: {name: gone}}, {name: v, variable: {jmesPath: m.data.key, default: d}}]", "v", nil, "configMap default/gone", "not found", "no default for a ConfigMap that is gone"},
 		{"[{name: m, configMap: {name: keys}}, {name: v, variable: {jmesPath: m.data.none, default: d}}]", "v", "d", "configMap default/keys", "", "a default for what a ConfigMap does not have"},

@@ -39,23 +39,34 @@ func (m *made) reads(r *reads) {
 	r.expression(m.expression, m.literal != nil)
 }
 
-// load makes the value. The default stands for what is not there, or cannot be made
-// of what is; not for what an entry before could not find out, a bound, or an order of
-// values that have none.
+// load makes the value. The default replaces what the jmesPath finds absent, and nothing
+// else: where an evaluation fails, the author of the object would choose the default.
 func (m *made) load(_ context.Context, data variable.Context) (any, error) {
 	loaded, err := m.evaluate(data)
-	_, unknown := errors.AsType[*unfoundError](err)
 	switch {
-	case unknown || errors.Is(err, jmespath.ErrTooLarge) || errors.Is(err, jmespath.ErrNoOrder):
-		return nil, err
 	case err == nil && loaded != nil:
 		return loaded, nil
-	case m.fallback != nil:
+	case m.fallback != nil && m.isAbsent(err):
 		return m.fallback.Execute(data)
 	case err == nil:
 		err = absent("the variable")
 	}
 	return nil, err
+}
+
+// isAbsent reports whether the value is absent where Kyverno takes the default, too: not
+// where a variable within the entry, or the value that is written, is absent.
+func (m *made) isAbsent(err error) bool {
+	_, unknown := errors.AsType[*unfoundError](err)
+	_, undefined := errors.AsType[*jmespath.UndefinedError](err)
+	_, absent := errors.AsType[*jmespath.AbsentError](err)
+	switch {
+	case err == nil:
+		return m.literal == nil
+	case unknown || m.expression == nil:
+		return false
+	}
+	return (undefined || absent) && m.expression.Failed(err)
 }
 
 func (m *made) evaluate(data variable.Context) (any, error) {

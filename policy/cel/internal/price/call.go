@@ -11,6 +11,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/quaymaster/quaymaster/policy/cel/internal/partial"
 )
 
 // Meter is what an evaluation pays from.
@@ -67,6 +69,7 @@ type pricedCall struct {
 	price     price
 	meter     string
 	trait     int
+	partial   bool // run takes values of which a part is unknown
 	run       functions.FunctionOp
 }
 
@@ -87,6 +90,14 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	for _, value := range arguments {
 		if types.IsUnknownOrError(value) {
 			return value
+		}
+	}
+	for _, value := range arguments {
+		if c.partial {
+			break
+		}
+		if err := partial.Unknown(value); err != nil {
+			return types.WrapErr(err)
 		}
 	}
 	if c.trait != 0 && !arguments[0].Type().HasTrait(c.trait) {
@@ -125,10 +136,13 @@ func (l *List) implement(c *pricedCall) (bool, error) {
 	function := c.InterpretableCall.Function()
 	switch function {
 	case operators.Equals:
-		c.run = func(v ...ref.Val) ref.Val { return types.Equal(v[0], v[1]) }
+		c.partial, c.run = true, func(v ...ref.Val) ref.Val { return partial.Equal(v[0], v[1]) }
 		return true, nil
 	case operators.NotEquals:
-		c.run = func(v ...ref.Val) ref.Val { return types.Bool(types.Equal(v[0], v[1]) != types.True) }
+		c.partial, c.run = true, func(v ...ref.Val) ref.Val { return partial.NotEqual(v[0], v[1]) }
+		return true, nil
+	case operators.In:
+		c.partial, c.run = true, func(v ...ref.Val) ref.Val { return partial.Contains(v[1], v[0]) }
 		return true, nil
 	case overloads.Matches, findName, findAllName:
 		compiled, err := constantPattern(c.arguments)

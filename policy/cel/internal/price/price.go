@@ -46,8 +46,8 @@ func priceOf(call interpreter.InterpretableCall) price {
 		}
 		return nil
 	case operators.In:
-		if isConstant(call.Args()[1]) {
-			return nil // a look into a set
+		if isSet(call.Args()[1]) {
+			return nil
 		}
 		return linear
 	case overloads.Matches, findName, findAllName:
@@ -69,6 +69,26 @@ func priceOf(call interpreter.InterpretableCall) price {
 		return quadratic
 	}
 	return linear
+}
+
+// isSet reports whether a container is a constant list of scalars, which the library looks
+// into by a hash.
+func isSet(i interpreter.Interpretable) bool {
+	constant, ok := i.(interpreter.InterpretableConst)
+	if !ok {
+		return false
+	}
+	list, ok := constant.Value().(traits.Lister)
+	if !ok {
+		return false
+	}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		switch it.Next().(type) {
+		case traits.Lister, traits.Mapper, *types.Optional:
+			return false
+		}
+	}
+	return true
 }
 
 func isConstant(i interpreter.Interpretable) bool {

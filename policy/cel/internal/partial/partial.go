@@ -1,0 +1,185 @@
+// Package partial compares values of CEL of which a part may be unknown. The library takes
+// an error inside of a list or a map for an element that is equal, or for one that is not.
+package partial
+
+import (
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// Map is a map of which some members may be unknown. Find returns an error as the value of
+// an unknown member.
+type Map interface {
+	traits.Mapper
+	// Unknown returns why the members are not all known; nil where they are.
+	Unknown() error
+}
+
+// Unknown returns why a value, or a part of it, is unknown; nil where all of it is known.
+func Unknown(value ref.Val) error {
+	switch v := value.(type) {
+	case types.String, types.Int, types.Bool, types.Double:
+		return nil
+	case Map:
+		return v.Unknown()
+	case *types.Optional:
+		if v.HasValue() {
+			return Unknown(v.GetValue())
+		}
+	case traits.Lister:
+		return ofList(v)
+	case traits.Mapper:
+		return ofMap(v)
+	}
+	return nil
+}
+
+func ofList(list traits.Lister) error {
+	items, native := list.Value().([]any)
+	if !native {
+		return ofItems(list)
+	}
+	for _, item := range items { // decoded JSON is known
+		if value, ok := item.(ref.Val); ok {
+			if err := Unknown(value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func ofItems(list traits.Lister) error {
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		if err := Unknown(it.Next()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ofMap(of traits.Mapper) error {
+	if _, native := of.Value().(map[string]any); native {
+		return nil
+	}
+	for it := of.Iterator(); it.HasNext() == types.True; {
+		if value, found := of.Find(it.Next()); found {
+			if err := Unknown(value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Equal reports whether two values are equal. It is false where a known part differs, else
+// an error where a part is unknown or is an error itself.
+func Equal(a, b ref.Val) ref.Val {
+	switch a := a.(type) {
+	case traits.Mapper:
+		// An object of another type, such as Object{...}, compares its type as well.
+		if b, ok := b.(traits.Mapper); ok && a.Type() == types.MapType && b.Type() == types.MapType {
+			return equalMaps(a, b)
+		}
+	case traits.Lister:
+		if b, ok := b.(traits.Lister); ok {
+			return equalLists(a, b)
+		}
+	case *types.Optional:
+		if b, ok := b.(*types.Optional); ok && a.HasValue() && b.HasValue() {
+			return Equal(a.GetValue(), b.GetValue())
+		}
+	}
+	for _, value := range []ref.Val{a, b} {
+		if types.IsUnknownOrError(value) {
+			return value
+		}
+	}
+	return types.Equal(a, b)
+}
+
+// NotEqual is the negation of Equal.
+func NotEqual(a, b ref.Val) ref.Val {
+	equal := Equal(a, b)
+	if types.IsUnknownOrError(equal) {
+		return equal
+	}
+	return types.Bool(equal != types.True)
+}
+
+func equalLists(a, b traits.Lister) ref.Val {
+	size, ok := a.Size().(types.Int)
+	if other, is := b.Size().(types.Int); !ok || !is || size != other {
+		return types.Bool(false)
+	}
+	var result ref.Val = types.True
+	for i := range size {
+		switch equal := Equal(a.Get(i), b.Get(i)); {
+		case equal == types.False:
+			return types.False
+		case equal != types.True:
+			result = equal
+		}
+	}
+	return result
+}
+
+func equalMaps(a, b traits.Mapper) ref.Val {
+	first, second := unknown(a), unknown(b)
+	var result ref.Val = types.True
+	switch {
+	case first != nil && second != nil:
+		return types.WrapErr(first)
+	case second != nil:
+		return equalMaps(b, a)
+	case first != nil:
+		result = types.WrapErr(first)
+	case a.Size() != b.Size():
+		return types.False
+	}
+	for it := b.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		other, _ := b.Find(key)
+		value, found := a.Find(key)
+		if !found {
+			return types.False
+		}
+		switch equal := Equal(value, other); {
+		case equal == types.False:
+			return types.False
+		case equal != types.True && result == types.True:
+			result = equal
+		}
+	}
+	return result
+}
+
+func unknown(of traits.Mapper) error {
+	if partial, ok := of.(Map); ok {
+		return partial.Unknown()
+	}
+	return nil
+}
+
+// Contains reports whether a container has an item: a list an element, a map a key.
+func Contains(container, item ref.Val) ref.Val {
+	list, ok := container.(traits.Lister)
+	if !ok {
+		in, ok := container.(traits.Container)
+		if !ok {
+			return types.MaybeNoSuchOverloadErr(container)
+		}
+		return in.Contains(item)
+	}
+	var result ref.Val = types.False
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		switch equal := Equal(it.Next(), item); {
+		case equal == types.True:
+			return types.True
+		case equal != types.False:
+			result = equal
+		}
+	}
+	return result
+}
