@@ -77,8 +77,25 @@ func (f *Flight[K, V]) join(ctx context.Context, key K, work func(context.Contex
 	}
 	c = &call[V]{began: time.Now(), done: make(chan struct{})}
 	f.calls[key] = c
-	go f.run(context.WithoutCancel(ctx), key, c, work)
+	detached := context.WithoutCancel(ctx)
+	if deadline, bounded := CallerDeadline(ctx); bounded {
+		detached = context.WithValue(detached, callerKey{}, deadline)
+	}
+	go f.run(detached, key, c, work)
 	return c, 0
+}
+
+// callerKey is the context key of the deadline of the call that began shared work.
+type callerKey struct{}
+
+// CallerDeadline returns when the call ends that ctx is of: for shared work, which goes on
+// after it, that of the call that began it. Work that only waits need not go on so long.
+func CallerDeadline(ctx context.Context) (time.Time, bool) {
+	deadline, bounded := ctx.Deadline()
+	if caller, ok := ctx.Value(callerKey{}).(time.Time); ok && (!bounded || caller.Before(deadline)) {
+		return caller, true
+	}
+	return deadline, bounded
 }
 
 // await reports whether work ended before ctx, and before it was old.

@@ -234,7 +234,7 @@ func (a *attempts) decisive() *attempt {
 	switch {
 	case missing != nil:
 		return missing
-	case bareMissing != nil && !(a.aboutImage() && isRefused):
+	case bareMissing != nil && (!isRefused || !a.aboutImage()):
 		return bareMissing
 	case open != nil:
 		return open

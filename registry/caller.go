@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/fair"
 	"github.com/quaymaster/quaymaster/registry/allowance"
@@ -35,8 +36,14 @@ func (c *Client) enter(ctx context.Context, account allowance.Account) (ticket *
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
+	waiting := ctx
+	if deadline, bounded := cache.CallerDeadline(ctx); bounded { // shared work has more time, and no caller waits so long
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
 	for {
-		ticket, err = c.allowance.Enter(ctx, account, c.background)
+		ticket, err = c.allowance.Enter(waiting, account, c.background)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/allowance"
 )
@@ -25,7 +26,7 @@ func (c *Client) pause(ctx context.Context, attempt int, q question, failure *Er
 	if rest := c.allowance.Rest(c.account(q, c.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's
 		wait = rest
 	}
-	deadline, limited := ctx.Deadline()
+	deadline, limited := cache.CallerDeadline(ctx)
 	switch {
 	case wait > maxRetryWait:
 		failure.Hint = fmt.Sprintf("the registry wants to be asked again in %v; try then", wait.Round(time.Second))
