@@ -8,9 +8,9 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// MissingAnnotation decides whether the signed annotations include all that are
-// wanted, with exactly these values. It returns nil, or the first that is
-// missing in alphabetical order, without its origin.
+// MissingAnnotation decides whether the signed annotations include all wanted ones, with exactly
+// these values. It returns nil, or the first missing annotation in alphabetical order, without
+// its origin.
 func MissingAnnotation(wanted, signed map[string]string) *Rejection {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		value, ok := signed[name]
@@ -26,8 +26,8 @@ func MissingAnnotation(wanted, signed map[string]string) *Rejection {
 	return nil
 }
 
-// SubjectAnnotations returns the annotations of the subject that is the digest,
-// where cosign puts a signature's. Only text counts; cosign writes nothing else.
+// SubjectAnnotations returns the annotations of the subject with the digest, where cosign puts a
+// signature's. Only string values count; cosign writes nothing else.
 func SubjectAnnotations(statement attest.Statement, digest image.Digest) map[string]string {
 	var kept map[string]string
 	for _, subject := range statement.Subjects {

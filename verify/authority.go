@@ -11,12 +11,10 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 )
 
-// Authority is somebody whom a policy would believe, and on what terms. Exactly
-// one of Key, Keyless, Certificate and Notation is set. Every term must be met
-// by the same signature.
+// Authority is a signer that a policy trusts, and the terms of that trust. Exactly one of Key,
+// Keyless, Certificate and Notation is set. One signature must meet every term.
 type Authority struct {
-	// Name says where the policy names the authority, for messages; it is not
-	// part of the hash.
+	// Name is the authority's location in the policy, for messages; it is not part of the hash.
 	Name string `json:"-"`
 
 	Key         *Key         `json:"key,omitempty"`
@@ -24,111 +22,106 @@ type Authority struct {
 	Certificate *Certificate `json:"certificate,omitempty"`
 	Notation    *Notation    `json:"notation,omitempty"`
 
-	// Formats that are accepted; none means every format the kind of authority
-	// can be proved in.
+	// Formats are the accepted formats; empty accepts every format that supports this kind of
+	// authority.
 	Formats []attest.Format `json:"formats,omitempty"`
-	// Annotations that the signature must carry in its signed payload.
+	// Annotations are required in the signed payload.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Log says what is asked of a transparency log.
+	// Log holds the requirements on transparency log entries.
 	Log Log `json:"log"`
-	// Timestamp says what is asked of timestamp authorities.
+	// Timestamp holds the requirements on RFC 3161 timestamps.
 	Timestamp Timestamp `json:"timestamp"`
-	// TrustedRoot is a trusted_root.json to use in place of the gateway's own.
+	// TrustedRoot is a trusted_root.json that replaces the gateway's own.
 	TrustedRoot []byte `json:"trustedRoot,omitempty"`
-	// NotBefore and NotAfter bound the trusted signing time (the log's or a
-	// timestamp authority's); zero means unbounded. A signature without trusted
-	// time never meets a bound.
+	// NotBefore and NotAfter bound the trusted signing time (from the log or a timestamp
+	// authority); zero means unbounded. A signature without trusted time never meets a bound.
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	NotAfter  time.Time `json:"notAfter,omitzero"`
-	// Retired are the ends of keys that somebody's certificate may be for, by the
-	// fingerprint: what such a key signed later is not believed. trust.Snapshot.Resolve
-	// fills them in where the authority names no key.
+	// Retired maps the fingerprints of retired keys to the end of their validity, for authorities
+	// that certificates identify. A signature by such a key after that time is rejected.
+	// trust.Snapshot.Resolve fills it in where the authority names no key.
 	Retired map[string]time.Time `json:"retired,omitempty"`
-	// MaxAge is how long a fact may be believed without looking again, so that a
-	// deleted signature stops counting; zero means the gate's default, negative
-	// that it is never taken from memory.
+	// MaxAge bounds the reuse of a cached fact, so that a deleted signature stops counting. Zero
+	// means the gate's default; a negative value disables the cache.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
 }
 
-// Key is a public key, given or to be looked up.
+// Key is a public key, inline or by reference.
 type Key struct {
-	// Ref is what the policy says: PEM, a KMS URI (awskms://, azurekms://,
-	// gcpkms://, hashivault://) or k8s://namespace/secret.
+	// Ref is the key as the policy gives it: PEM, a KMS URI (awskms://, azurekms://, gcpkms://,
+	// hashivault://) or k8s://namespace/secret.
 	Ref string `json:"-"`
-	// PEM is the key that Ref stands for now, in PKIX form. The verifiers read
-	// only this; trust.Snapshot.Resolve fills it in.
+	// PEM is the key that Ref currently resolves to, in PKIX form. The verifiers read only this
+	// field; trust.Snapshot.Resolve fills it in.
 	PEM []byte `json:"pem"`
 	// Hash is the digest algorithm of the signature: sha224, sha256, sha384 or
 	// sha512; empty means sha256.
 	Hash string `json:"hash,omitempty"`
 }
 
-// Keyless is a certificate from a certificate authority of short-lived
-// certificates (Fulcio), by the identity in it.
+// Keyless is the identity in a certificate from an authority of short-lived certificates
+// (Fulcio).
 type Keyless struct {
-	// Identities of which one must match; never empty, for "anybody whom the
-	// certificate authority knows" is not an authority.
+	// Identities of which one must match. Empty is invalid: it would trust every identity that
+	// the certificate authority has certified.
 	Identities []Identity `json:"identities"`
-	// Extensions that must all match, by Fulcio's object identifiers.
+	// Extensions must all match, by Fulcio's object identifiers.
 	Extensions []Extension `json:"extensions,omitempty"`
-	// Roots are PEM certificates in place of the trusted root's authorities.
+	// Roots are PEM certificates that replace the trusted root's authorities.
 	Roots []byte `json:"roots,omitempty"`
 	CT    CT     `json:"ct"`
 }
 
-// Certificate is a signing certificate that the policy gives, or the chain that
-// a signing certificate must lead to.
+// Certificate is a signing certificate, or the chain that a signing certificate must lead to.
 type Certificate struct {
-	// Leaf is the PEM certificate that must have signed; empty means any that
-	// leads to Chain.
+	// Leaf is the required signing certificate in PEM; empty accepts any that leads to Chain.
 	Leaf []byte `json:"leaf,omitempty"`
-	// Chain is PEM: intermediates and the root, in any order. With Leaf it must
-	// verify it; empty with Leaf means that the leaf alone is trusted.
+	// Chain is the intermediates and the root in PEM, in any order. With Leaf, the chain must
+	// verify the leaf. An empty Chain with Leaf trusts the leaf alone.
 	Chain []byte `json:"chain,omitempty"`
-	// Hash as in Key.
+	// Hash has the meaning of Key.Hash.
 	Hash string `json:"hash,omitempty"`
 	CT   CT     `json:"ct"`
 }
 
-// CT says what is asked of certificate transparency logs.
+// CT holds the requirements on certificate transparency.
 type CT struct {
 	// Ignore accepts certificates without a signed certificate timestamp.
 	Ignore bool `json:"ignore,omitempty"`
-	// Keys are PEM public keys in place of the trusted root's logs.
+	// Keys are PEM public keys that replace the trusted root's logs.
 	Keys []byte `json:"keys,omitempty"`
 }
 
-// Log says what is asked of a transparency log. Nothing is ever asked online:
-// the entry must travel with the signature.
+// Log holds the requirements on a transparency log. Verification is offline: the entry must be
+// stored with the signature.
 type Log struct {
 	// Ignore accepts signatures without an entry.
 	Ignore bool `json:"ignore,omitempty"`
-	// Keys are PEM public keys in place of the trusted root's logs.
+	// Keys are PEM public keys that replace the trusted root's logs.
 	Keys []byte `json:"keys,omitempty"`
-	// URL selects one log of the trusted root; empty means any of them. It is
-	// never contacted.
+	// URL selects one log of the trusted root; empty means any of them. It is never contacted.
 	URL string `json:"url,omitempty"`
 }
 
-// Timestamp says what is asked of timestamp authorities (RFC 3161).
+// Timestamp holds the requirements on timestamps (RFC 3161).
 type Timestamp struct {
 	// Required refuses signatures without a timestamp.
 	Required bool `json:"required,omitempty"`
-	// Chain is PEM: the timestamp authority's certificates in place of the
-	// trusted root's.
+	// Chain is the timestamp authority's certificates in PEM; it replaces the trusted root's
+	// authorities.
 	Chain []byte `json:"chain,omitempty"`
 }
 
-// Notation is what the Notary Project's trust policy says of one scope.
+// Notation is one scope of a Notary Project trust policy.
 type Notation struct {
 	// CA, SigningAuthority and TSA are the trust stores, in PEM.
 	CA               []byte `json:"ca,omitempty"`
 	SigningAuthority []byte `json:"signingAuthority,omitempty"`
 	TSA              []byte `json:"tsa,omitempty"`
-	// Identities are trusted identities ("x509.subject: C=..., O=..."), or "*".
-	// None means "*": whoever the stores vouch for.
+	// Identities are trusted identities ("x509.subject: C=..., O=..."), or "*". Empty means "*":
+	// every signer whose chain leads to the trust stores.
 	Identities []string `json:"identities,omitempty"`
-	// Level is the table of check to action; the zero value is strict.
+	// Level maps each check to an action; the zero value is strict.
 	Level Level `json:"level"`
 }
 
@@ -148,7 +141,7 @@ func (a Authority) Kind() string {
 	}
 }
 
-// Validate refuses authorities that mean nothing, or more than was said.
+// Validate refuses authorities without meaning, and fields that contradict one another.
 func (a Authority) Validate() error {
 	set := 0
 	for _, is := range []bool{a.Key != nil, a.Keyless != nil, a.Certificate != nil, a.Notation != nil} {
@@ -187,9 +180,9 @@ func (a Authority) validateKeyless() error {
 	return nil
 }
 
-// Hash names the authority by its content: resolved key bytes and every term,
-// but neither its name nor the reference a key was looked up by. An unresolved
-// key has no hash, since two versions of it would share one.
+// Hash identifies the authority by its content: resolved key bytes and every term, without its
+// name and the reference of the key. An unresolved key has no hash, since two versions of it
+// would share one.
 func (a Authority) Hash() (string, error) {
 	if a.Key != nil && len(a.Key.PEM) == 0 {
 		return "", errors.New("hash of authority " + a.Name + ": its key is not resolved yet")

@@ -1,13 +1,11 @@
-// Package verify answers: which claims are proved, and by whom?
+// Package verify defines the model of signature verification: claims, authorities, facts and
+// rejections. It contains no cryptography.
 //
-// It holds the words of proof and no cryptography: an Authority is somebody
-// whom a policy would believe and on what terms; a Fact is one claim proved for
-// one authority, by one signature that met all of its terms; a Rejection says
-// why a piece of evidence proved nothing. The packages below it (cosign,
-// bundle, notation) turn evidence into facts, one format each; verify/trust
-// holds what they trust.
+// An Authority is a signer that a policy trusts, with the terms of that trust. A Fact is one
+// verified claim for one authority, from one signature that met all terms. A Rejection is the
+// reason why evidence was not accepted. The packages cosign, bundle and notation verify evidence
+// of one format each; verify/trust supplies the keys and roots.
 //
-// A Verifier answers in three ways, which are never mixed: a Fact (proved), a
-// *Rejection (disproved: this evidence is no proof for this authority), or any
-// other error (could not look).
+// A Verifier has three distinct results: a Fact (verified), a *Rejection (this evidence does not
+// verify for this authority), or any other error (could not be verified).
 package verify

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// FulcioArc is where Fulcio's certificate extensions stand (its oid-info.md).
+// FulcioArc is the object identifier arc of Fulcio's certificate extensions (its oid-info.md).
 const FulcioArc = "1.3.6.1.4.1.57264.1."
 
-// FulcioExtension returns the object identifier of one of Fulcio's extensions, by
-// that identifier or by a name: Fulcio's own, or one of cosign's older names.
+// FulcioExtension returns the object identifier of a Fulcio extension. The name is that
+// identifier, Fulcio's own name, or one of cosign's older names.
 func FulcioExtension(name string) (string, bool) {
 	if number, ok := strings.CutPrefix(name, FulcioArc); ok {
 		n, err := strconv.Atoi(number)
-		// 7 is no extension but the identifier of a subject alternative name.
+		// 7 is not an extension but the identifier of a subject alternative name.
 		return name, err == nil && n >= 1 && n != 7 && strconv.Itoa(n) == number
 	}
 	for n, names := range fulcioNames() {
@@ -26,7 +26,7 @@ func FulcioExtension(name string) (string, bool) {
 	return "", false
 }
 
-// fulcioNames are the names by the last number of the identifier.
+// fulcioNames returns the names by the last number of the identifier.
 func fulcioNames() map[int][]string {
 	return map[int][]string{
 		1: {"oidcIssuer", "issuerV1"}, 2: {"githubWorkflowTrigger"}, 3: {"githubWorkflowSha"},

@@ -9,35 +9,35 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Fact is a claim about a digest, proved for one authority by one signature
-// that met all of the authority's terms.
+// Fact is a verified claim about a digest, for one authority, by one signature that met all of
+// the authority's terms.
 type Fact struct {
-	// Subject is the digest that the claim is about.
+	// Subject is the digest of the claim.
 	Subject image.Digest
 	Format  attest.Format
 	Role    attest.Role
 	Signer  Signer
-	// Statement is what an attestation says; nil for a signature.
+	// Statement is the in-toto statement of an attestation; nil for a signature.
 	Statement *attest.Statement
 	// Annotations are those in the signed payload.
 	Annotations map[string]string
-	// Entries are the transparency log entries that were proved.
+	// Entries are the verified transparency log entries.
 	Entries []LogEntry
 	// SignedAt is the earliest trusted time of signing; zero if there is none.
 	SignedAt time.Time
-	// Expires is when the fact stops being one, because a certificate,
-	// revocation answer or signature expires that it rests on for its life, and
-	// not only for the moment of signing; zero if nothing does.
+	// Expires bounds the validity of the fact; zero means unbounded. It is the earliest end of
+	// the certificates, revocation answers and signature that must stay valid after the time of
+	// signing.
 	Expires time.Time
-	// Notes are checks that failed and were only to be noted.
+	// Notes are failed checks that do not reject the signature.
 	Notes  []string
 	Origin attest.Origin
 }
 
-// Signer is who signed: a key or the identity of a certificate.
+// Signer identifies the signer: a key or the identity of a certificate.
 type Signer struct {
-	// ID is the same for every signature of one signer, whatever term of an
-	// authority it met; thresholds count it once. Empty: the other fields tell.
+	// ID is equal for all signatures of one signer, whatever term of an authority they met;
+	// thresholds count it once. If it is empty, the other fields identify the signer.
 	ID string `json:"-"`
 	// KeyFingerprint is the SHA-256 of the PKIX public key in hexadecimal, for
 	// keys.
@@ -65,51 +65,50 @@ func (s Signer) String() string {
 	}
 }
 
-// LogEntry names an entry of a transparency log.
+// LogEntry identifies an entry of a transparency log.
 type LogEntry struct {
 	// LogID is the hexadecimal key identifier of the log.
 	LogID string `json:"logID,omitempty"`
 	Index int64  `json:"index"`
-	// Time is when the log says it took the entry in; zero for logs that do not
-	// say (Rekor v2).
+	// Time is the log's integration time; zero for logs without one (Rekor v2).
 	Time time.Time `json:"time,omitzero"`
 }
 
-// Code says why evidence is no proof. Codes are a contract: documented, and
-// never reused for another meaning.
+// Code is the reason of a rejection. Codes are a contract: documented, and never reused for
+// another meaning.
 type Code string
 
-// Why evidence is no proof for an authority.
+// The reasons of a rejection.
 const (
 	WrongKey           Code = "wrong-key"           // signed, but not by this key
-	WrongIdentity      Code = "wrong-identity"      // certificate of somebody else
+	WrongIdentity      Code = "wrong-identity"      // certificate of another identity
 	WrongExtension     Code = "wrong-extension"     // the right identity, from another workflow
 	WrongAnnotation    Code = "wrong-annotation"    // the signed payload lacks an annotation
-	WrongDigest        Code = "wrong-digest"        // a good signature of another image
-	WrongPredicate     Code = "wrong-predicate"     // a good statement of another type
-	WrongFormat        Code = "wrong-format"        // this authority cannot be proved in this format
-	BadSignature       Code = "bad-signature"       // the signature does not fit the bytes
-	Malformed          Code = "malformed"           // it cannot be read
-	UntrustedChain     Code = "untrusted-chain"     // the certificate leads to no trusted root
+	WrongDigest        Code = "wrong-digest"        // a valid signature of another image
+	WrongPredicate     Code = "wrong-predicate"     // a valid statement of another type
+	WrongFormat        Code = "wrong-format"        // the format does not support this authority
+	BadSignature       Code = "bad-signature"       // the signature does not match the signed bytes
+	Malformed          Code = "malformed"           // the evidence cannot be parsed
+	UntrustedChain     Code = "untrusted-chain"     // the certificate does not lead to a trusted root
 	ExpiredCertificate Code = "expired-certificate" // not valid at the time of signing
-	NoLogEntry         Code = "no-log-entry"        // a log entry is asked for, and none travels along
-	BadLogEntry        Code = "bad-log-entry"       // the entry is not of a trusted log, or of another signature
+	NoLogEntry         Code = "no-log-entry"        // a log entry is required, and there is none
+	BadLogEntry        Code = "bad-log-entry"       // the entry is not from a trusted log, or is for another signature
 	NoSCT              Code = "no-sct"              // the certificate lacks a certificate timestamp
-	BadSCT             Code = "bad-sct"             // the certificate timestamp is not of a trusted log
-	NoTimestamp        Code = "no-timestamp"        // a trusted time is asked for, and there is none
-	BadTimestamp       Code = "bad-timestamp"       // the timestamp is of no trusted authority, or of other bytes
+	BadSCT             Code = "bad-sct"             // the certificate timestamp is not from a trusted log
+	NoTimestamp        Code = "no-timestamp"        // a trusted time is required, and there is none
+	BadTimestamp       Code = "bad-timestamp"       // the timestamp is not from a trusted authority, or is for other bytes
 	OutsideValidity    Code = "outside-validity"    // signed outside the authority's notBefore and notAfter
-	Expired            Code = "expired"             // the signature says that it has expired
-	Revoked            Code = "revoked"             // a certificate of the chain was revoked
+	Expired            Code = "expired"             // the signature's expiry time has passed
+	Revoked            Code = "revoked"             // a certificate of the chain is revoked
 )
 
-// Rejection says why a piece of evidence proves nothing for an authority.
+// Rejection is the reason why a piece of evidence does not verify for an authority.
 type Rejection struct {
 	Code Code
 	// Authority is the name of the authority that was tried.
 	Authority string
 	Origin    attest.Origin
-	// Expected and Found are the nearest miss, where there is one to show.
+	// Expected and Found describe the nearest miss, where there is one.
 	Expected, Found string
 	// Err is the cause; may be nil.
 	Err error
@@ -137,12 +136,11 @@ func orNothing(s string) string {
 // Unwrap returns the cause.
 func (r *Rejection) Unwrap() error { return r.Err }
 
-// Verifier proves evidence of one format. It returns a Fact, or a *Rejection
-// when the evidence is no proof for the authority, or any other error when it
-// could not look. It never panics on foreign bytes, and is safe for concurrent
-// use. The subject's digest is what the claim must be about; verifiers that
-// need the media type and size too (notation) refuse an incomplete descriptor
-// as could-not-look.
+// Verifier verifies evidence of one format. It returns a Fact, a *Rejection if the evidence does
+// not verify for the authority, or any other error if it could not be verified. It never panics
+// on untrusted bytes, and is safe for concurrent use. The claim must be about the subject's
+// digest. Verifiers that also need the media type and size (notation) return an error, not a
+// Rejection, for an incomplete descriptor.
 type Verifier interface {
 	Verify(ctx context.Context, subject image.Pinned, evidence attest.Evidence, authority Authority) (Fact, error)
 }
@@ -150,8 +148,7 @@ type Verifier interface {
 // ByFormat dispatches evidence to the verifier of its format.
 type ByFormat map[attest.Format]Verifier
 
-// Verify implements Verifier. A format without a verifier is a Rejection: such
-// evidence proves nothing here.
+// Verify implements Verifier. A format without a verifier is a Rejection.
 func (b ByFormat) Verify(ctx context.Context, subject image.Pinned, evidence attest.Evidence, authority Authority) (Fact, error) {
 	verifier, ok := b[evidence.Format]
 	if !ok {

@@ -15,7 +15,7 @@ type Matcher struct {
 	re      *regexp.Regexp
 }
 
-// Exactly matches the text itself.
+// Exactly matches the identical text.
 func Exactly(text string) Matcher { return Matcher{mode: "exact", pattern: text} }
 
 // Wildcard matches with `*` (any run of characters) and `?` (any one), as
@@ -29,14 +29,13 @@ func Wildcard(pattern string) Matcher {
 	return Matcher{mode: "wildcard", pattern: pattern, re: regexp.MustCompile(`(?s)\A(?:` + quoted + `)\z`)}
 }
 
-// Expression matches the whole text with a regular expression (RE2). It is
-// anchored at both ends whether or not the pattern says so: an expression that
-// was meant for a prefix says so with `.*`.
+// Expression matches the whole text with a regular expression (RE2). It is always anchored at
+// both ends; to match a prefix, the expression must end with `.*`.
 func Expression(pattern string) (Matcher, error) {
 	if pattern == "" {
 		return Matcher{}, fmt.Errorf("the expression is empty")
 	}
-	if _, err := regexp.Compile(pattern); err != nil { // alone, so that `a)|(b` is refused
+	if _, err := regexp.Compile(pattern); err != nil { // compiled alone, so that `a)|(b` is refused
 		return Matcher{}, fmt.Errorf("expression %q: %w", pattern, err)
 	}
 	re, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
@@ -57,10 +56,10 @@ func (m Matcher) Match(text string) bool {
 	return m.re.MatchString(text)
 }
 
-// IsZero reports whether m expects nothing and so matches nothing.
+// IsZero reports whether m has no pattern and so matches nothing.
 func (m Matcher) IsZero() bool { return m.mode == "" || m.pattern == "" }
 
-// String returns the pattern, marked where it is not the text itself.
+// String returns the pattern, marked unless it is an exact text.
 func (m Matcher) String() string {
 	switch m.mode {
 	case "regexp":
@@ -75,8 +74,8 @@ func (m Matcher) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]string{m.mode, m.pattern})
 }
 
-// Identity is whom a short-lived certificate must have been issued to (one of
-// its subject alternative names) and by which OpenID Connect issuer.
+// Identity is the required subject of a short-lived certificate (one of its subject alternative
+// names) and its OpenID Connect issuer.
 type Identity struct {
 	Issuer  Matcher `json:"issuer"`
 	Subject Matcher `json:"subject"`
@@ -108,11 +107,11 @@ func (k Keyless) String() string {
 	return strings.Join(identities, " or ")
 }
 
-// Extension is a certificate extension of Fulcio's that must have a value.
+// Extension is a Fulcio certificate extension and its required value.
 type Extension struct {
 	// OID is the object identifier in dotted form, under 1.3.6.1.4.1.57264.1.
 	OID string `json:"oid"`
-	// Name is what the policy called it, for messages.
+	// Name is the extension's name in the policy, for messages.
 	Name  string  `json:"-"`
 	Value Matcher `json:"value"`
 }

@@ -20,8 +20,8 @@ type Level struct {
 	Revocation         Action `json:"revocation,omitempty"`
 }
 
-// Strict enforces every check. Of the named levels "skip" has no function here,
-// because a policy that proves nothing names no authority.
+// Strict enforces every check. The named level "skip" has no function here, because a policy that
+// verifies nothing names no authority.
 func Strict() Level { return Level{} }
 
 // Permissive enforces authenticity, and notes the rest.

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Admits decides whether a signature of the given trusted time lies within
-// NotBefore and NotAfter, and before the end of its signer's key where that is
-// retired; signer is its certificate, nil for a key. The zero time means that no trusted
-// time is known, which meets no bound. It returns nil, or the reason without its origin.
+// Admits decides whether a signature with the given trusted time lies within NotBefore and
+// NotAfter, and before the end of the signer's key if that is retired. signer is the certificate,
+// nil for a key. The zero time means that no trusted time is available, which meets no bound.
+// Admits returns nil, or the reason without its origin.
 func (a Authority) Admits(signedAt time.Time, signer *x509.Certificate) *Rejection {
 	if end := a.endOf(signer); !end.IsZero() && (a.NotAfter.IsZero() || end.Before(a.NotAfter)) {
 		a.NotAfter = end
@@ -42,8 +42,8 @@ func (a Authority) endOf(signer *x509.Certificate) time.Time {
 	return a.Retired[Fingerprint(signer.PublicKey, signer.RawSubjectPublicKeyInfo)]
 }
 
-// Fingerprint is the SHA-256 of a public key in PKIX form, in hexadecimal. One key can be
-// written in more than one way; written is how it was, for keys that Go cannot write.
+// Fingerprint is the SHA-256 of a public key in PKIX form, in hexadecimal. written is the
+// original encoding, because one key can have several and Go cannot encode every key.
 func Fingerprint(key crypto.PublicKey, written []byte) string {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {

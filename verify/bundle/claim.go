@@ -11,19 +11,18 @@ import (
 // payloadTypeInToto is the DSSE payload type of in-toto statements.
 const payloadTypeInToto = "application/vnd.in-toto+json"
 
-// claim decides what the proved signature says: that somebody signed, or a
-// statement with a predicate.
+// claim adds the signed claim to the fact: a plain signature, or a statement with a predicate.
 func (p *proof) claim(fact *verify.Fact) *verify.Rejection {
 	if p.isMessage() {
-		fact.Role = attest.Signature // over the artifact itself; it can say no more
+		fact.Role = attest.Signature // over the artifact itself, without a statement
 		return nil
 	}
 	statement, err := p.statement()
 	if err != nil {
 		return &verify.Rejection{Code: verify.Malformed, Err: err}
 	}
-	// Where the artifact's bytes are at hand, sigstore-go has hashed them with the
-	// statement's own algorithms, which may not be the digest's.
+	// Where the artifact's bytes are available, sigstore-go has hashed them with the statement's
+	// own algorithms, which may differ from the digest's.
 	if p.artifact.Content == nil && !statement.Covers(p.artifact.Digest) {
 		return p.otherDigest(statement)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// diagnose says why sigstore-go refused a bundle. It decides nothing but the
-// reason: first whether the signature is one at all and of what, then whose,
-// then when. cause is sigstore-go's own reason.
+// diagnose finds the reason why sigstore-go refused a bundle; it never accepts one. It checks the
+// signature and the artifact first, then the signer, then the times. cause is sigstore-go's own
+// error.
 func (p *proof) diagnose(cause error, useNow bool) *verify.Rejection {
 	looks := []func() *verify.Rejection{
 		p.badSignature, p.wrongArtifact,
@@ -37,7 +37,7 @@ func (p *proof) diagnose(cause error, useNow bool) *verify.Rejection {
 	return &verify.Rejection{Code: verify.Malformed, Err: cause}
 }
 
-// badSignature checks the signature over what the bundle itself shows.
+// badSignature checks the signature over the bundle's own content.
 func (p *proof) badSignature() *verify.Rejection {
 	err := p.checkSignature()
 	switch {
@@ -89,7 +89,8 @@ func (p *proof) wrongArtifact() *verify.Rejection {
 	return nil
 }
 
-// badCertificate tells a foreign chain from one that was not valid in time.
+// badCertificate distinguishes an untrusted chain from one that was not valid at the time of
+// signing.
 func (p *proof) badCertificate(useNow bool) *verify.Rejection {
 	leaf := p.signer.Certificate()
 	if leaf == nil {
@@ -118,7 +119,7 @@ func (p *proof) badCertificate(useNow bool) *verify.Rejection {
 	return nil
 }
 
-// times are the times of signing that trusted parties vouch for, or now.
+// times are the trusted times of signing, or now.
 func (p *proof) times(useNow bool) []time.Time {
 	if useNow {
 		return []time.Time{time.Now()}
@@ -178,7 +179,7 @@ func (p *proof) badSCT() *verify.Rejection {
 	}
 	leaf = trust.Checkable(leaf)
 	chains, err := sgverify.VerifyLeafCertificate(leaf.NotBefore, leaf, p.material)
-	if err == nil { // else badCertificate has said so
+	if err == nil { // otherwise badCertificate has reported it
 		err = sgverify.VerifySignedCertificateTimestamp(chains, 1, p.material)
 	}
 	if err == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// proof is one bundle on its way to a fact. It belongs to one call: sigstore-go
-// edits the certificate that it verifies.
+// proof is the verification of one bundle. It belongs to one call: sigstore-go edits the
+// certificate that it verifies.
 type proof struct {
 	entity    *sgbundle.Bundle
 	material  *trust.Material
@@ -51,9 +51,8 @@ func newProof(entity *sgbundle.Bundle, material *trust.Material, artifact Artifa
 	return p, nil
 }
 
-// intermediates are the certificates that a bundle of v0.1 or v0.2 carries
-// beside the leaf. They lend no trust; they help to find a chain where a policy
-// gives a root alone.
+// intermediates are the certificates in a v0.1 or v0.2 bundle next to the leaf. They are not
+// trusted; they help to build a chain where a policy gives only a root.
 func intermediates(entity *sgbundle.Bundle) ([]*x509.Certificate, error) {
 	chain := entity.GetVerificationMaterial().GetX509CertificateChain().GetCertificates()
 	if len(chain) > trust.MaxChain {
@@ -88,8 +87,8 @@ func (p *proof) prove() (verify.Fact, error) {
 	if err != nil {
 		return verify.Fact{}, fmt.Errorf("verify bundle: %w", err)
 	}
-	// Whose certificate it is, is decided below over all of its names; sigstore-go
-	// looks at one name, and at expressions without anchors.
+	// The identity is checked below over all names of the certificate; sigstore-go checks one
+	// name, and expressions without anchors.
 	identity := sgverify.WithoutIdentitiesUnsafe()
 	if p.byKey() {
 		identity = sgverify.WithKey()
@@ -123,15 +122,14 @@ func (p *proof) unfit() *verify.Rejection {
 	}
 }
 
-// otherHash reports whether the authority names another digest algorithm than a
-// bundle can have.
+// otherHash reports whether the authority names a digest algorithm that a bundle cannot have.
 func (p *proof) otherHash(leaf *x509.Certificate) bool {
 	given := p.authority.Certificate
 	return given != nil && given.Hash != "" && given.Hash != trust.UsualHash(leaf.PublicKey)
 }
 
-// options say what sigstore-go must find. useNow tells that the certificate is
-// judged by the present time, for want of a trusted one that is asked for.
+// options are sigstore-go's checks for the authority. useNow means that the certificate must be
+// valid now, because no trusted time is required.
 func (p *proof) options() (options []sgverify.VerifierOption, useNow bool) {
 	options = append(options, sgverify.WithoutStatementPredicate())
 	if p.wantsLog() {
@@ -175,13 +173,13 @@ func (p *proof) wantsSCT() bool {
 	}
 }
 
-// wantsTimestamp: a timestamp that is there must hold, where an authority for
-// timestamps is known.
+// wantsTimestamp reports whether a timestamp must verify: it is required, or one is present and
+// the material has timestamp authorities.
 func (p *proof) wantsTimestamp() bool {
 	return p.authority.Timestamp.Required || (len(p.timestamps) > 0 && len(p.material.TimestampingAuthorities()) > 0)
 }
 
-// hasPromise reports whether a known log promises an entry, and so gives a time.
+// hasPromise reports whether a known log promises an entry, which gives a trusted time.
 func (p *proof) hasPromise() bool {
 	for _, entry := range p.entries {
 		if p.isKnown(entry) && entry.HasInclusionPromise() {
@@ -196,7 +194,7 @@ func (p *proof) isKnown(entry *tlog.Entry) bool {
 	return known
 }
 
-// fact adds to a proved bundle what sigstore-go was not asked.
+// fact checks the terms that sigstore-go does not, and returns the fact.
 func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.Fact, error) {
 	fact := verify.Fact{
 		Subject: p.artifact.Digest, Format: attest.Bundle, Role: attest.Signature,
@@ -223,13 +221,13 @@ func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.F
 	return fact, nil
 }
 
-// until is when the chain ends that holds now.
+// until is the end of the chain that is valid now.
 func (p *proof) until() (time.Time, error) {
 	chains, err := sgverify.VerifyLeafCertificate(time.Now(), trust.Checkable(p.signer.Certificate()), p.material)
 	return trust.Until(chains), err
 }
 
-// identify decides whether the signer is the one whom the authority believes.
+// identify checks the signer against the authority.
 func (p *proof) identify(fact *verify.Fact) *verify.Rejection {
 	if p.byKey() {
 		fact.Signer = verify.Signer{KeyFingerprint: p.material.Key().Fingerprint}
@@ -250,9 +248,8 @@ func (p *proof) identify(fact *verify.Fact) *verify.Rejection {
 	return nil
 }
 
-// provedEntries lists the entries of known logs. sigstore-go has refused the
-// bundle if one of them fails, but for a promise that does not hold, which it
-// passes over where another entry does.
+// provedEntries lists the entries of known logs. sigstore-go has refused the bundle if one of
+// them fails. The exception is an invalid promise, which it ignores where another entry verifies.
 func (p *proof) provedEntries() []verify.LogEntry {
 	if !p.wantsLog() {
 		return nil
@@ -299,7 +296,7 @@ func (p *proof) hint() string {
 	return ""
 }
 
-// expected names the signer that the authority believes.
+// expected describes the signer that the authority requires.
 func (p *proof) expected() string {
 	switch {
 	case p.authority.Keyless != nil:

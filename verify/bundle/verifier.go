@@ -20,12 +20,11 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// MaxBundle is the greatest size of a bundle in bytes: what package attest
-// fetches.
+// MaxBundle is the greatest size of a bundle in bytes, equal to the limit of package attest.
 const MaxBundle = attest.MaxAttestation
 
-// Verifier proves Sigstore bundles with one snapshot of trust. It is immutable
-// and safe for concurrent use; making one costs nothing.
+// Verifier verifies Sigstore bundles with one snapshot of trust. It is immutable and safe for
+// concurrent use; creating one is cheap.
 type Verifier struct {
 	snapshot *trust.Snapshot
 }
@@ -40,13 +39,12 @@ func New(snapshot *trust.Snapshot) *Verifier {
 	return &Verifier{snapshot: snapshot}
 }
 
-// Artifact is what a bundle must be about.
+// Artifact is the required subject of a bundle.
 type Artifact struct {
-	// Digest names the artifact; for an image it is the manifest's digest.
+	// Digest identifies the artifact; for an image it is the manifest's digest.
 	Digest image.Digest
-	// Content are the artifact's bytes, where they are at hand. They allow
-	// statements that name another algorithm than Digest's, and message
-	// signatures by Ed25519 keys.
+	// Content is the artifact's bytes, if available. It allows statements with another algorithm
+	// than Digest's, and message signatures by Ed25519 keys.
 	Content []byte
 }
 
@@ -70,8 +68,7 @@ func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence at
 	return fact, nil
 }
 
-// contradicts refuses a statement of another type than the one it was found
-// as: what was asked for by its type must be of that type.
+// contradicts refuses a statement of another type than the evidence was found under.
 func contradicts(evidence attest.Evidence, fact verify.Fact) error {
 	if evidence.PredicateType == "" || fact.Statement == nil || fact.Statement.PredicateType == evidence.PredicateType {
 		return nil
@@ -82,9 +79,9 @@ func contradicts(evidence attest.Evidence, fact verify.Fact) error {
 	}
 }
 
-// Prove proves a bundle about any artifact. It is what Verify does, without an
-// image. The error is a *verify.Rejection, without authority and origin, if the
-// bundle is no proof; any other error means that it could not be looked at.
+// Prove verifies a bundle about any artifact, in the same way as Verify for an image. The error
+// is a *verify.Rejection, without authority and origin, if the bundle does not verify; any other
+// error means that it could not be verified.
 func (v *Verifier) Prove(ctx context.Context, artifact Artifact, payload []byte, authority verify.Authority) (fact verify.Fact, err error) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
@@ -115,14 +112,13 @@ func (v *Verifier) Prove(ctx context.Context, artifact Artifact, payload []byte,
 	return p.prove()
 }
 
-// panicError is a panic in a library that read foreign bytes: the bundle is
-// what is wrong, and it proves nothing.
+// panicError is a panic of a library on untrusted bytes. The bundle is malformed and is rejected.
 type panicError struct{ value any }
 
 // Error implements error.
 func (p *panicError) Error() string { return fmt.Sprintf("the bundle cannot be read: %v", p.value) }
 
-// accepts refuses authorities that bundles cannot prove.
+// accepts refuses authorities that bundles do not support.
 func accepts(authority verify.Authority) *verify.Rejection {
 	reject := func(err error) *verify.Rejection {
 		return &verify.Rejection{Code: verify.WrongFormat, Expected: fmt.Sprint(authority.Formats), Found: string(attest.Bundle), Err: err}
@@ -151,8 +147,8 @@ func parse(payload []byte) (*sgbundle.Bundle, error) {
 	return sgbundle.NewBundle(content)
 }
 
-// measure refuses what would take long to compute with, which sigstore-go begins as it
-// reads a bundle.
+// measure refuses material that is expensive to process. It runs before sigstore-go reads the
+// bundle.
 func measure(material *protobundle.VerificationMaterial) error {
 	certificates := append(material.GetX509CertificateChain().GetCertificates(), material.GetCertificate())
 	for _, c := range certificates {

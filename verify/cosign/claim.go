@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// simpleSigning is what a simple signing payload claims.
+// simpleSigning is the content of a simple signing payload.
 type simpleSigning struct {
 	digest      string
 	annotations map[string]string
@@ -45,8 +45,8 @@ func parseSimpleSigning(text []byte) (simpleSigning, error) {
 	return claim, nil
 }
 
-// check decides whether the claim is about the digest. It is what cosign's
-// library calls once the signature over the payload holds.
+// check decides whether the claim is about the digest. cosign's library calls it once the
+// signature over the payload is verified.
 func (l *layer) check(digest image.Digest) *verify.Rejection {
 	if l.envelope == nil {
 		if l.simple.digest == digest.String() {
@@ -67,8 +67,8 @@ func (l *layer) check(digest image.Digest) *verify.Rejection {
 	return rejection
 }
 
-// claim adds to a fact what was signed. A statement is an attestation, but for
-// cosign's own signing statement.
+// claim adds the signed claim to a fact. A statement is an attestation, except cosign's own
+// signing statement.
 func (l *layer) claim(fact *verify.Fact) {
 	if l.envelope == nil {
 		fact.Role, fact.Annotations = attest.Signature, l.simple.annotations

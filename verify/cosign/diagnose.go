@@ -17,9 +17,9 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// diagnose says why a signature was refused. It decides nothing but the reason:
-// first whether the signature is one at all and of what, then whose, then when.
-// refused is the reason that ended the proof.
+// diagnose finds the reason why a signature was refused; it never accepts one. It checks the
+// signature and the claim first, then the signer, then the times. refused is the rejection that
+// ended the verification.
 func (p *proof) diagnose(refused *verify.Rejection) *verify.Rejection {
 	looks := []func() *verify.Rejection{
 		p.badSignature,
@@ -59,8 +59,8 @@ func (p *proof) badSignature() *verify.Rejection {
 	return &verify.Rejection{Code: verify.BadSignature, Err: err}
 }
 
-// saysOurKey reports whether the layer says that the authority's key signed:
-// then the signature is broken, and else most likely another's.
+// saysOurKey reports whether the layer names the authority's key as the signer. Then the
+// signature is broken; otherwise it is most likely by another key.
 func (p *proof) saysOurKey() bool {
 	ours, err := p.material.Key().PublicKey()
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *proof) noName() *verify.Rejection {
 	return &verify.Rejection{Code: verify.WrongIdentity, Expected: p.expected(), Found: p.summary.String()}
 }
 
-// untrusted tells a chain that leads elsewhere, whatever the time.
+// untrusted reports a chain without a trusted root, independently of the time.
 func (p *proof) untrusted() *verify.Rejection {
 	if p.leaf == nil {
 		return nil
@@ -152,8 +152,8 @@ func (p *proof) expired() *verify.Rejection {
 	return p.badChain()
 }
 
-// expiredBeside is the case of a key whose signature carries a certificate:
-// cosign wants it to be valid, too.
+// expiredBeside covers a certificate that accompanies a signature by a key: cosign requires it to
+// be valid, too.
 func (p *proof) expiredBeside() *verify.Rejection {
 	if p.layer.certificate == nil {
 		return nil
@@ -227,7 +227,7 @@ func checkEnvelope(verifier signature.Verifier, envelope *attest.Envelope) error
 	return errors.Join(errs...)
 }
 
-// expected names the signer that the authority believes.
+// expected describes the signer that the authority requires.
 func (p *proof) expected() string {
 	switch {
 	case p.authority.Keyless != nil:

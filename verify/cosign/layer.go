@@ -17,8 +17,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// layer is a signature with what its annotations carry, parsed once and within
-// bounds, so that cosign's own parsing meets nothing unexpected.
+// layer is a signature with its annotations, parsed once and within bounds, so that cosign's own
+// parser reads only expected input.
 type layer struct {
 	payload []byte
 	// envelope and statement are those of an attestation.
@@ -30,7 +30,7 @@ type layer struct {
 	encoded     string // the signature in base64; empty for an attestation
 	signature   []byte
 	certificate *x509.Certificate   // nil if there is none
-	chain       []*x509.Certificate // intermediates that travel along
+	chain       []*x509.Certificate // intermediates in the annotations
 	entry       *bundle.RekorBundle // nil if there is none
 	body        []byte              // of the entry
 	timestamp   *bundle.RFC3161Timestamp
@@ -88,8 +88,8 @@ func (l *layer) readSignature(encoded string) error {
 	return err
 }
 
-// readEnvelope ignores the signature annotation: an attestation's signatures
-// stand in its envelope, and cosign leaves the annotation empty.
+// readEnvelope ignores the signature annotation: an attestation's signatures are in its envelope,
+// and cosign leaves the annotation empty.
 func (l *layer) readEnvelope(string) error {
 	if len(l.payload) > MaxEnvelope {
 		return fmt.Errorf("the envelope has %d bytes, more than the bound of %d", len(l.payload), MaxEnvelope)
@@ -112,8 +112,7 @@ func (l *layer) readCertificate(text string) error {
 	return nil
 }
 
-// readChain keeps the certificates of authorities; a root that travels along
-// lends no trust.
+// readChain keeps the certificates of authorities. A root in the annotation is not trusted.
 func (l *layer) readChain(text string) error {
 	certificates, err := trust.ParseCertificates([]byte(text), trust.MaxChain)
 	if err != nil {
@@ -165,8 +164,8 @@ func (l *layer) readTimestamp(text string) error {
 	return nil
 }
 
-// stamped are the bytes that a timestamp of the layer is over: the signature,
-// or for an attestation the whole envelope, as cosign 2 has it.
+// stamped returns the bytes that a timestamp of the layer covers: the signature, or for an
+// attestation the whole envelope, as in cosign 2.
 func (l *layer) stamped() []byte {
 	if l.envelope != nil {
 		return l.payload
@@ -174,7 +173,7 @@ func (l *layer) stamped() []byte {
 	return l.signature
 }
 
-// object is the layer as cosign's library takes it.
+// object converts the layer for cosign's library.
 func (l *layer) object() (oci.Signature, error) {
 	var options []static.Option
 	if l.certificate != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// proof is one layer on its way to a fact. It belongs to one call.
+// proof is the verification of one layer. It belongs to one call.
 type proof struct {
 	layer     *layer
 	material  *trust.Material
@@ -37,7 +37,7 @@ type proof struct {
 	summary trust.Summary
 	// logged and stamped are the trusted times of signing; zero if unknown.
 	logged, stamped time.Time
-	// notes are what was wrong and did not matter.
+	// notes are failed checks that do not reject the signature.
 	notes []string
 }
 
@@ -56,8 +56,8 @@ func (p *proof) prove(ctx context.Context) (verify.Fact, error) {
 	if err != nil {
 		return verify.Fact{}, &verify.Rejection{Code: verify.Malformed, Err: err}
 	}
-	// The singular functions check one signature, fetch nothing, and run on this
-	// goroutine, where a panic can be caught.
+	// The singular functions check one signature, fetch nothing, and run on this goroutine, where
+	// a panic can be recovered.
 	check := cosign.VerifyImageSignature
 	if p.layer.envelope != nil {
 		check = cosign.VerifyBlobAttestation // of any subject; the claim decides which
@@ -75,7 +75,7 @@ func (p *proof) prove(ctx context.Context) (verify.Fact, error) {
 	return p.fact()
 }
 
-// asRejection keeps the reason that the claim gave, and wraps any other.
+// asRejection returns the rejection of the claim, and wraps any other error.
 func asRejection(err error) *verify.Rejection {
 	if rejection, ok := errors.AsType[*verify.Rejection](err); ok {
 		return rejection
@@ -83,8 +83,8 @@ func asRejection(err error) *verify.Rejection {
 	return &verify.Rejection{Code: verify.Malformed, Err: err}
 }
 
-// chooseSigner finds the certificate that the signature is checked with, where
-// the authority is known by certificates.
+// chooseSigner selects the certificate for the signature check, for authorities that certificates
+// identify.
 func (p *proof) chooseSigner() *verify.Rejection {
 	if p.byKey() {
 		return nil
@@ -108,8 +108,8 @@ func (p *proof) chooseSigner() *verify.Rejection {
 	return nil
 }
 
-// readTimestamp proves the timestamp before cosign sees it: its library reads
-// the first of the proved ones without looking whether there is any.
+// readTimestamp verifies the timestamp before cosign reads it: the library takes the first
+// verified timestamp without a check that there is any.
 func (p *proof) readTimestamp() *verify.Rejection {
 	required := p.authority.Timestamp.Required
 	if p.layer.timestamp == nil {
@@ -119,7 +119,7 @@ func (p *proof) readTimestamp() *verify.Rejection {
 		return nil
 	}
 	if !required && len(p.material.TimestampingAuthorities()) == 0 {
-		p.layer.timestamp = nil // nobody asks for it, and nobody could check it
+		p.layer.timestamp = nil // not required, and no authority to verify it
 		return nil
 	}
 	entity := stampedEntity{timestamp: p.layer.timestamp.SignedRFC3161Timestamp, signature: p.layer.stamped()}
@@ -129,15 +129,15 @@ func (p *proof) readTimestamp() *verify.Rejection {
 		p.stamped = stamps[0].Time.UTC()
 	case p.needsTimestamp():
 		return &verify.Rejection{Code: verify.BadTimestamp, Expected: "a timestamp of a trusted authority for this signature", Err: err}
-	default: // as cosign, which looks at timestamps where it is told to
+	default: // as cosign, which verifies timestamps only on request
 		p.layer.timestamp = nil
 		p.notes = append(p.notes, "the timestamp was not used: "+err.Error())
 	}
 	return nil
 }
 
-// needsTimestamp: the log gives the time of signing as well, so a timestamp is
-// needed where it is asked for, or where there is no log.
+// needsTimestamp reports whether the timestamp must verify: it is required, or no log gives the
+// time of signing.
 func (p *proof) needsTimestamp() bool {
 	return p.authority.Timestamp.Required || !p.wantsLog()
 }
@@ -162,7 +162,7 @@ func (r rawSignature) Signature() []byte                                        
 func (r rawSignature) EnvelopeContent() sgverify.EnvelopeContent                 { return nil }
 func (r rawSignature) MessageSignatureContent() sgverify.MessageSignatureContent { return nil }
 
-// options are one authority's terms in cosign's words.
+// options translates the authority's terms for cosign's library.
 func (p *proof) options() (*cosign.CheckOpts, error) {
 	o := &cosign.CheckOpts{
 		TrustedMaterial:     p.material,
@@ -178,19 +178,19 @@ func (p *proof) options() (*cosign.CheckOpts, error) {
 		},
 	}
 	if p.authority.Keyless != nil {
-		return o, nil // cosign takes the key of the certificate that travels along
+		return o, nil // cosign takes the key of the certificate in the layer
 	}
 	var err error
 	o.SigVerifier, err = p.verifier()
 	return o, err
 }
 
-// verifier checks with the key of the signer.
+// verifier checks with the signer's key.
 func (p *proof) verifier() (signature.Verifier, error) {
 	if p.byKey() {
 		return p.material.Key(), nil
 	}
-	hash := "sha256" // as cosign has it for every certificate
+	hash := "sha256" // cosign's default for every certificate
 	if p.authority.Certificate != nil && p.authority.Certificate.Hash != "" {
 		hash = p.authority.Certificate.Hash
 	}
@@ -211,7 +211,7 @@ func (p *proof) wantsSCT() bool {
 	}
 }
 
-// fact adds to a proved signature what cosign was not asked.
+// fact checks the terms that cosign does not, and returns the fact.
 func (p *proof) fact() (verify.Fact, error) {
 	fact := verify.Fact{Subject: p.digest, Format: attest.Cosign, SignedAt: p.signedAt(), Notes: p.notes}
 	if p.wantsLog() {
@@ -234,10 +234,9 @@ func (p *proof) fact() (verify.Fact, error) {
 	return fact, nil
 }
 
-// certify checks the chain at each trusted time, or now where there is none:
-// cosign checks it at the start of the leaf's validity, when an intermediate
-// may have been valid that was not when the signature was made
-// (GHSA-wfqv-66vq-46rm).
+// certify checks the chain at each trusted time, or now where there is none. cosign checks it at
+// the start of the leaf's validity, when an intermediate may have been valid that was not when
+// the signature was made (GHSA-wfqv-66vq-46rm).
 func (p *proof) certify(fact *verify.Fact) *verify.Rejection {
 	if p.byKey() {
 		return nil
@@ -256,7 +255,7 @@ func (p *proof) certify(fact *verify.Fact) *verify.Rejection {
 		fact.Expires = trust.Until(chains)
 	}
 	if p.authority.Keyless != nil {
-		return nil // cosign has checked the certificate timestamp
+		return nil // cosign has verified the certificate timestamp
 	}
 	return p.badSCT()
 }
@@ -285,7 +284,7 @@ func (p *proof) signedAt() time.Time {
 	return p.logged
 }
 
-// logEntry reads the entry as sigstore-go does.
+// logEntry parses the entry as sigstore-go does.
 func (p *proof) logEntry() (*tlog.Entry, error) {
 	payload := p.layer.entry.Payload
 	id, err := hex.DecodeString(payload.LogID)
@@ -307,7 +306,7 @@ func (p *proof) logEntry() (*tlog.Entry, error) {
 	})
 }
 
-// checkSignature checks the signature alone, over what the layer shows.
+// checkSignature checks the signature alone, over the layer's own content.
 func (p *proof) checkSignature() error {
 	verifier, err := p.verifier()
 	if err != nil {

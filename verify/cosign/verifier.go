@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// Verifier proves cosign's signatures and attestations with one snapshot of
-// trust. It is immutable and safe for concurrent use; making one costs nothing.
+// Verifier verifies cosign's signatures and attestations with one snapshot of trust. It is
+// immutable and safe for concurrent use; creating one is cheap.
 type Verifier struct {
 	snapshot *trust.Snapshot
 }
@@ -46,8 +46,8 @@ func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence at
 }
 
 func (v *Verifier) prove(ctx context.Context, digest image.Digest, evidence attest.Evidence, authority verify.Authority) (fact verify.Fact, err error) {
-	// cosign and rekor take foreign JSON apart with type assertions and pointers
-	// that they do not check; such a layer proves nothing.
+	// cosign and rekor parse untrusted JSON with unchecked type assertions and pointers. A layer
+	// that makes them panic is rejected.
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			err = &verify.Rejection{Code: verify.Malformed, Err: &panicError{recovered}}
@@ -80,13 +80,13 @@ func (v *Verifier) prove(ctx context.Context, digest image.Digest, evidence atte
 	return fact, nil
 }
 
-// panicError is a panic in a library that read foreign bytes.
+// panicError is a panic of a library on untrusted bytes.
 type panicError struct{ value any }
 
 // Error implements error.
 func (p *panicError) Error() string { return fmt.Sprintf("the layer cannot be read: %v", p.value) }
 
-// accepts refuses authorities that cosign's format cannot prove.
+// accepts refuses authorities that cosign's format does not support.
 func accepts(authority verify.Authority) *verify.Rejection {
 	switch {
 	case authority.Notation != nil:

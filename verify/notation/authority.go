@@ -16,16 +16,16 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// storeName names the trust stores that are made from the authority.
+// storeName names the trust stores made from the authority.
 const storeName = "authority"
 
-// identityPrefix is the only kind of trusted identity that notation can check
-// without a plugin; it passes over any other in silence, so we refuse them.
+// identityPrefix is the only kind of trusted identity that notation can check without a plugin.
+// It silently ignores any other, so this package refuses them.
 const identityPrefix = "x509.subject:"
 
-// CheckAuthority refuses authorities that this package could not honour, so
-// that a policy fails when it is loaded and not when it is used: unreadable
-// certificates, identities of an unknown kind, impossible levels.
+// CheckAuthority refuses authorities that this package does not support: unreadable certificates,
+// identities of an unknown kind, impossible levels. So a policy fails when it is loaded and not
+// when it is used.
 func CheckAuthority(authority verify.Authority) error {
 	if authority.Notation == nil {
 		return fmt.Errorf("authority %s: it has no notation part", authority.Name)
@@ -40,7 +40,7 @@ func CheckAuthority(authority verify.Authority) error {
 	return nil
 }
 
-// terms are an authority's terms in notation's own words.
+// terms are an authority's terms as notation's types.
 type terms struct {
 	document *trustpolicy.Document
 	stores   stores
@@ -96,9 +96,8 @@ func newTerms(authority verify.Authority) (*terms, error) {
 	return t, nil
 }
 
-// signatureVerification says a level in notation's words, as overrides of its
-// level "strict". A timestamp is always verified where there is a tsa store,
-// which is notation's default.
+// signatureVerification translates a level into overrides of notation's level "strict". A
+// timestamp is always verified where there is a tsa store, which is notation's default.
 func signatureVerification(level verify.Level) (trustpolicy.SignatureVerification, error) {
 	override := map[trustpolicy.ValidationType]trustpolicy.ValidationAction{}
 	for _, check := range []struct {
@@ -141,15 +140,15 @@ func trustedIdentities(given []string) ([]string, error) {
 	return slices.Clone(given), nil
 }
 
-// CheckStore checks the PEM certificates of a trust store of certificate authorities, as
-// New does when it is asked.
+// CheckStore checks the PEM certificates of a trust store of certificate authorities, as the
+// verifier does when it uses them.
 func CheckStore(text []byte) error {
 	_, err := trustedCertificates(truststore.TypeCA, [][]byte{text})
 	return err
 }
 
-// trustedCertificates reads a trust store and holds it to the rules of the
-// trust store specification.
+// trustedCertificates parses a trust store and enforces the rules of the trust store
+// specification.
 func trustedCertificates(kind truststore.Type, given [][]byte) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for _, text := range given {

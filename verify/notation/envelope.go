@@ -14,17 +14,16 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// pluginPrefix starts the attributes by which a signature asks for a
-// verification plugin.
+// pluginPrefix starts the attributes by which a signature requests a verification plugin.
 const pluginPrefix = "io.cncf.notary.verificationPlugin"
 
-// envelope is what a signature envelope says, before anything is proved.
+// envelope is the unverified content of a signature envelope.
 type envelope struct {
 	info   signature.SignerInfo
 	target ocispec.Descriptor
 }
 
-// store says which trust store vouches for the signature's scheme.
+// store returns the kind of trust store for the signature's scheme.
 func (e *envelope) store() truststore.Type {
 	if e.info.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority {
 		return truststore.TypeSigningAuthority
@@ -32,8 +31,7 @@ func (e *envelope) store() truststore.Type {
 	return truststore.TypeCA
 }
 
-// open reads the envelope and refuses what notation-go would read too
-// generously: it passes over critical attributes that it does not know.
+// open parses the envelope. It refuses unknown critical attributes, which notation-go ignores.
 func (p *proof) open() error {
 	if len(p.evidence.Payload) > maxEnvelope {
 		return p.bound(fmt.Errorf("the envelope has %d bytes, more than %d are not read", len(p.evidence.Payload), maxEnvelope))
@@ -73,8 +71,8 @@ func (p *proof) bound(err error) error {
 	return &image.Error{Kind: image.Bound, Op: "verify notation signature", On: p.evidence.Origin.String(), Err: err}
 }
 
-// integrityCode tells signatures that do not fit and chains that do not hold
-// together from envelopes that cannot be read.
+// integrityCode distinguishes signatures that do not match and broken chains from envelopes that
+// cannot be parsed.
 func integrityCode(err error) verify.Code {
 	if _, ok := errors.AsType[*signature.SignatureIntegrityError](err); ok {
 		return verify.BadSignature
@@ -82,8 +80,8 @@ func integrityCode(err error) verify.Code {
 	if _, ok := errors.AsType[*signature.UnsupportedSignatureAlgoError](err); ok {
 		return verify.BadSignature
 	}
-	// notation-core-go has one type for everything else, so only its words tell
-	// a broken chain; another wording would make it Malformed.
+	// notation-core-go has one error type for all other failures, so only the text identifies a
+	// broken chain. A different text would make it Malformed.
 	if strings.Contains(err.Error(), "certificate-chain is invalid") {
 		return verify.UntrustedChain
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/quaymaster/quaymaster/verify/internal/effort"
 )
 
-// timestampHeader is where an envelope has its RFC 3161 timestamp.
+// timestampHeader is the envelope's header with the RFC 3161 timestamp.
 const timestampHeader = "io.cncf.notary.timestampSignature"
 
-// measure refuses what would take long to compute with, which notation-core-go begins as
-// it reads a chain, and before it asks whom to trust.
+// measure refuses envelopes that are expensive to process. It runs first, because
+// notation-core-go computes while it reads a chain, before it checks trust.
 func (p *proof) measure() error {
 	chain, timestamp := carriedByJWS(p.evidence.Payload)
 	if p.evidence.MediaType == cose.MediaTypeEnvelope {
@@ -39,7 +39,7 @@ func (p *proof) measure() error {
 	}
 	token, err := tspclient.ParseSignedToken(timestamp)
 	if err != nil {
-		return nil //nolint:nilerr // there is none, or whoever reads it next says what is wrong
+		return nil //nolint:nilerr // there is none, or the next parser reports the error
 	}
 	if err := effort.Signers(token.Certificates, len(token.SignerInfos)); err != nil {
 		return p.reject(verify.Malformed, fmt.Errorf("read envelope: %w", err))
@@ -47,12 +47,12 @@ func (p *proof) measure() error {
 	return nil
 }
 
-// vouched refuses a chain that no trusted certificate leads down, where that is asked for:
-// notation-core-go begins at the other end, with each key that the chain brings.
+// vouched refuses a chain that no trusted certificate leads to, if authenticity is enforced.
+// notation-core-go starts at the other end and computes with each key of the chain.
 func (p *proof) vouched(chain [][]byte) error {
 	certificates, _ := x509.ParseCertificates(bytes.Join(chain, nil))
 	if len(certificates) == 0 || p.terms.level.Authenticity != verify.Enforce {
-		return nil // of none that can be read, whoever reads it next says what is wrong
+		return nil // the next parser reports a chain that cannot be parsed
 	}
 	signer := certificates[0]
 	trusted := slices.Concat(p.terms.stores[truststore.TypeCA], p.terms.stores[truststore.TypeSigningAuthority])

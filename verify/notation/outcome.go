@@ -18,8 +18,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// judge turns notation's outcome into a rejection, an error or nil. notation
-// merges its errors, so that the results of its checks are read one by one.
+// judge turns notation's outcome into a rejection, an error or nil. notation merges its errors,
+// so the results of its checks are read one by one.
 func (p *proof) judge(ctx context.Context, failure error) error {
 	if p.outcome == nil || p.outcome.EnvelopeContent == nil && failure == nil {
 		return fmt.Errorf("verify notation signature %s: no outcome: %w", p.evidence.Origin, failure)
@@ -45,7 +45,7 @@ func (p *proof) judge(ctx context.Context, failure error) error {
 	return p.compareAnnotations()
 }
 
-// failed says what a failed check means.
+// failed translates a failed check.
 func (p *proof) failed(ctx context.Context, result *notation.ValidationResult) error {
 	switch result.Type {
 	case trustpolicy.TypeIntegrity:
@@ -77,14 +77,13 @@ func (p *proof) notAuthentic(err error) error {
 	}
 	identities := p.terms.document.TrustPolicies[0].TrustedIdentities
 	r := p.miss(verify.WrongIdentity, strings.Join(identities, " or "), identityPrefix+" "+chain[0].Subject.String())
-	if !strings.Contains(err.Error(), "does not match the X.509 trusted identities") { // Expected and Found say it better
+	if !strings.Contains(err.Error(), "does not match the X.509 trusted identities") { // Expected and Found are more precise
 		r.Err = err
 	}
 	return r
 }
 
-// notCleared tells revoked certificates from those that nobody could be asked
-// about.
+// notCleared distinguishes revoked certificates from those without a revocation status.
 func (p *proof) notCleared(asked *asking, err error) error {
 	if asked.revoked != "" {
 		r := p.miss(verify.Revoked, "a certificate that was not revoked", asked.revoked)
@@ -98,7 +97,7 @@ func (p *proof) notCleared(asked *asking, err error) error {
 	return &image.Error{Kind: image.Unavailable, Op: "look up revocation for notation signature", On: p.evidence.Origin.String(), Err: cause}
 }
 
-// compareTarget repeats notation's comparison, to say what differs.
+// compareTarget repeats notation's comparison to find the difference.
 func (p *proof) compareTarget() error {
 	found := p.signed.target
 	if found.Digest.String() == p.target.Digest.String() && found.MediaType == p.target.MediaType && found.Size == p.target.Size {
@@ -116,7 +115,7 @@ func (p *proof) compareAnnotations() error {
 	return p.placed(verify.MissingAnnotation(p.authority.Annotations, p.signed.target.Annotations))
 }
 
-// placed completes a rejection by whose it is and of what; nil stays nil.
+// placed adds the authority and the origin to a rejection; nil stays nil.
 func (p *proof) placed(r *verify.Rejection) error {
 	if r == nil {
 		return nil
@@ -125,7 +124,7 @@ func (p *proof) placed(r *verify.Rejection) error {
 	return r
 }
 
-// conclude states the fact that was proved.
+// conclude returns the verified fact.
 func (p *proof) conclude(ctx context.Context) (verify.Fact, error) {
 	signedAt, err := p.signingTime(ctx)
 	if err != nil {
@@ -153,8 +152,8 @@ func (p *proof) conclude(ctx context.Context) (verify.Fact, error) {
 	return fact, nil
 }
 
-// statement puts a signed document into the words of in-toto. It has no
-// statement type, since it is none.
+// statement converts a signed document to an in-toto statement, without a statement type because
+// it is none.
 func (p *proof) statement() *attest.Statement {
 	digest := p.subject.Digest()
 	s := &attest.Statement{
@@ -167,8 +166,8 @@ func (p *proof) statement() *attest.Statement {
 	return s
 }
 
-// expires is the earliest end of what the fact rests on for its life. Checks
-// that are only noted do not end it.
+// expires is the earliest end of the elements that must stay valid after signing. Checks with the
+// action "log" do not count.
 func (p *proof) expires() time.Time {
 	var ends []time.Time
 	info := p.signed.info

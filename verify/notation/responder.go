@@ -14,12 +14,12 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// What an answer must be beyond what the library asks of it. Answers travel in the clear,
-// and whoever stole a signing key would answer for it.
+// This file checks responses more strictly than the library. Responses are not encrypted, and an
+// attacker with a stolen signing key could forge them.
 
-// about returns the certificate that is asked about by OCSP, and its issuer. The question
-// stands at the path's end (RFC 6960, A.1): only a serial number of more than a hundred bytes, where
-// twenty are allowed, would make it too long for that.
+// about returns the certificate of an OCSP request, and its issuer. The request is the end of the
+// path (RFC 6960, A.1). Only a serial number of more than a hundred bytes, where twenty are
+// allowed, would make it too long for that.
 func (k *asking) about(path string) (certificate, issuer *x509.Certificate, err error) {
 	for i := range len(k.chain) - 1 {
 		sent, err := ocsp.CreateRequest(k.chain[i], k.chain[i+1], nil)
@@ -33,10 +33,9 @@ func (k *asking) about(path string) (certificate, issuer *x509.Certificate, err 
 	return nil, nil, errors.New("it is not known which certificate is asked about")
 }
 
-// vouched reads an OCSP answer about a certificate. It refuses one that is not signed in the
-// issuer's name, and one that is signed by a certificate which is no responder's (RFC 6960,
-// 4.2.2.2): the issuer's own key may answer, and whom the issuer made a responder. What is
-// not proved here must not reach notation, which may read it in another way.
+// vouched parses and verifies an OCSP response about a certificate. The signer must be the
+// issuer's own key or a responder that the issuer has certified (RFC 6960, 4.2.2.2). Unverified
+// responses must not reach notation, which may parse them differently.
 func vouched(body []byte, certificate, issuer *x509.Certificate, now time.Time) (*ocsp.Response, error) {
 	answer, err := ocsp.ParseResponseForCert(body, certificate, issuer)
 	if err != nil {
@@ -53,7 +52,7 @@ func vouched(body []byte, certificate, issuer *x509.Certificate, now time.Time) 
 	return answer, nil
 }
 
-// issuingDistributionPoint says for whom a list speaks (RFC 5280, 5.2.5).
+// issuingDistributionPoint is the scope of a revocation list (RFC 5280, 5.2.5).
 type issuingDistributionPoint struct {
 	Point struct {
 		Raw      asn1.RawContent // empty: none is named
@@ -66,8 +65,8 @@ type issuingDistributionPoint struct {
 	OnlyAttribute bool           `asn1:"optional,tag:5"`
 }
 
-// speaksOf refuses a list that does not speak of all certificates of the chain that are
-// looked up at its address, so that their absence from it says nothing.
+// speaksOf refuses a list with a scope that does not cover all certificates of the chain with its
+// address: their absence from such a list is not significant.
 func speaksOf(list *x509.RevocationList, url string, chain []*x509.Certificate) error {
 	for _, extension := range list.Extensions {
 		switch {

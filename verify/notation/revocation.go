@@ -26,20 +26,20 @@ var (
 	errUntrusted = errors.New("not asked, since nobody who is trusted vouches for the certificates that name the servers")
 )
 
-// revocationClient asks about revocation, within bounds, and remembers what it
-// was told until the answer's nextUpdate.
+// revocationClient requests revocation status within bounds, and caches responses until their
+// nextUpdate.
 type revocationClient struct {
-	transport http.RoundTripper // nil: nobody is asked
+	transport http.RoundTripper // nil: no requests (offline)
 	loopback  bool              // whether servers may be on this machine
 	timeout   time.Duration
 	memory    *cache.Cache[question, *answer]
 }
 
-// question names what was asked: a method and a URL, which says all.
+// question is the cache key of a request: a method and a URL, which identify it.
 type question struct{ method, url string }
 
-// answer is what a server said, to be kept until next. Exactly one of body
-// (OCSP) and list (CRL) is set.
+// answer is a server's response, cached until next. Exactly one of body (OCSP) and list (CRL) is
+// set.
 type answer struct {
 	body []byte
 	list *crl.Bundle
@@ -69,12 +69,12 @@ func newRevocationClient(o Options) (*revocationClient, error) {
 	return &revocationClient{transport: o.Transport, loopback: o.InsecureLoopback, timeout: o.Timeout, memory: memory}, nil
 }
 
-// inquiry is everything that is asked for one signature: about the signer's
-// chain and about the timestamp authority's.
+// inquiry is all revocation requests for one signature: about the signer's chain and about the
+// timestamp authority's.
 type inquiry struct{ signer, timestamper *asking }
 
-// newInquiry returns an inquiry about a signer for whom one of the trusted
-// certificates must vouch.
+// newInquiry returns an inquiry about a signer. Its chain must lead to one of the trusted
+// certificates.
 func (c *revocationClient) newInquiry(trusted []*x509.Certificate) *inquiry {
 	return &inquiry{
 		signer:      &asking{client: c, purpose: purpose.CodeSigning, trusted: trusted, heard: make(map[question]*answer)},
@@ -82,7 +82,7 @@ func (c *revocationClient) newInquiry(trusted []*x509.Certificate) *inquiry {
 	}
 }
 
-// until returns when the first of the answers ends; zero if there were none.
+// until returns the earliest end of the responses; zero if there were none.
 func (q *inquiry) until() time.Time {
 	var first time.Time
 	for _, chain := range []*asking{q.signer, q.timestamper} {
@@ -97,38 +97,36 @@ func (q *inquiry) until() time.Time {
 	return first
 }
 
-// asking is what is asked about one chain. It is notation's validator for it,
-// and carries the questions too (http.RoundTripper for OCSP, crl.Fetcher), so
-// that afterwards it knows which certificate failed, why, and how long the
-// answers hold.
+// asking is the revocation check of one chain. It implements notation's validator and the
+// transports (http.RoundTripper for OCSP, crl.Fetcher). It records which certificate failed, why,
+// and how long the responses are valid.
 type asking struct {
 	client  *revocationClient
 	purpose purpose.Purpose
-	// A level may let an untrusted chain pass. It must not choose whom we
-	// connect to, so only chains that were verified or lead to one of the
-	// trusted certificates are asked about.
+	// A level may accept an untrusted chain. Such a chain must not choose the hosts of outgoing
+	// requests, so only chains that were verified or lead to one of the trusted certificates are
+	// checked.
 	verified bool
 	trusted  []*x509.Certificate
 
-	chain   []*x509.Certificate // what is asked about
-	asked   bool                // whether notation came as far as to ask
-	revoked string              // which certificate was revoked, if one was
-	failure error               // why a certificate could not be looked up, if one could not
+	chain   []*x509.Certificate // the certificates under check
+	asked   bool                // whether notation got to this check
+	revoked string              // name of the revoked certificate, if there is one
+	failure error               // why the status of a certificate could not be looked up
 
 	mu    sync.Mutex
 	heard map[question]*answer
 }
 
-// hear takes note of an answer that the result rests on.
+// hear records a response that the result depends on.
 func (k *asking) hear(asked question, a *answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.heard[asked] = a
 }
 
-// remember keeps the answers for later inquiries. Only answers that were proved
-// come here: they travel in the clear, and one that somebody put in between must
-// not be kept.
+// remember caches the responses for later inquiries. Only verified responses are cached: they are
+// not encrypted, and an injected one must not persist.
 func (k *asking) remember() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -212,11 +210,11 @@ func (k *asking) httpClient(transport http.RoundTripper) *http.Client {
 	}
 }
 
-// RoundTrip implements http.RoundTripper for OCSP: it answers from memory or
-// asks, and takes note of the answer.
+// RoundTrip implements http.RoundTripper for OCSP: it responds from the cache or sends a request,
+// and records the response.
 func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 	first := request
-	for first.Response != nil { // redirected: whoever does that must not choose which question it answers
+	for first.Response != nil { // redirected: the redirecting server must not choose the cache key
 		first = first.Response.Request
 	}
 	asked := question{method: first.Method, url: first.URL.String()}
@@ -246,7 +244,7 @@ func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	proved, err := vouched(body, certificate, issuer, time.Now())
-	if err != nil { // notation may ask for a list in its place
+	if err != nil { // notation may request a list instead
 		return nil, err
 	}
 	heard := &answer{body: body, next: time.Now().Add(unknownLife)}
@@ -286,8 +284,8 @@ func (k *asking) Fetch(ctx context.Context, url string) (*crl.Bundle, error) {
 	return list, nil
 }
 
-// RoundTrip implements http.RoundTripper: it asks, if that is allowed, and
-// bounds the answer.
+// RoundTrip implements http.RoundTripper: it sends the request if that is allowed, and bounds the
+// response.
 func (c *revocationClient) RoundTrip(request *http.Request) (*http.Response, error) {
 	if c.transport == nil {
 		return nil, errOffline
@@ -303,8 +301,7 @@ func (c *revocationClient) RoundTrip(request *http.Request) (*http.Response, err
 	return response, nil
 }
 
-// boundedBody fails past its bound, where io.LimitReader would end as if all
-// had been read.
+// boundedBody fails beyond its bound, where io.LimitReader would report a regular end.
 type boundedBody struct {
 	io.ReadCloser
 	most, left int64
@@ -316,7 +313,7 @@ func bounded(body io.ReadCloser, most int64) *boundedBody {
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
-	p = p[:min(int64(len(p)), max(b.left, 0)+1)] // one more shows that there is more
+	p = p[:min(int64(len(p)), max(b.left, 0)+1)] // one more byte detects an excess
 	n, err := b.ReadCloser.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// badTime says why notation's check of the authentic timestamp failed. It
-// reports a text only, so the steps are repeated up to the one that fails.
+// badTime returns the reason why notation's check of the authentic timestamp failed. notation
+// reports only a text, so the steps are repeated up to the one that fails.
 func (p *proof) badTime(ctx context.Context, err error) error {
 	info := p.signed.info
 	if !p.wantsToken() {
@@ -40,8 +40,7 @@ func (p *proof) badTime(ctx context.Context, err error) error {
 	return p.reject(verify.BadTimestamp, err)
 }
 
-// wantsToken reports whether the time of signing must be proved by a
-// timestamp authority.
+// wantsToken reports whether a timestamp authority must prove the time of signing.
 func (p *proof) wantsToken() bool {
 	return p.signed.info.SignedAttributes.SigningScheme == signature.SigningSchemeX509 && len(p.terms.stores[truststore.TypeTSA]) > 0
 }
@@ -68,8 +67,8 @@ func (p *proof) timestamp(ctx context.Context) (*tspclient.Timestamp, error) {
 	return stamp, err
 }
 
-// signingTime returns the trusted time of signing, zero if there is none, and
-// holds it to the authority's terms.
+// signingTime returns the trusted time of signing, zero if there is none, after checking it
+// against the authority's terms.
 func (p *proof) signingTime(ctx context.Context) (time.Time, error) {
 	at := p.provedTime(ctx)
 	if p.authority.Timestamp.Required && (at.IsZero() || !p.wantsToken()) {
@@ -78,8 +77,8 @@ func (p *proof) signingTime(ctx context.Context) (time.Time, error) {
 	return at, p.placed(p.authority.Admits(at, p.signed.info.CertificateChain[0]))
 }
 
-// provedTime returns the time that a timestamp authority or a signing
-// authority vouches for; zero if nobody does or the check failed and was noted.
+// provedTime returns the time from a timestamp authority or a signing authority; zero if there is
+// none, or if the check failed and was noted.
 func (p *proof) provedTime(ctx context.Context) time.Time {
 	for _, result := range p.outcome.VerificationResults {
 		if result.Error == nil {
@@ -103,7 +102,7 @@ func (p *proof) provedTime(ctx context.Context) time.Time {
 	return at
 }
 
-// subjects names certificates in a message, the first few of them.
+// subjects lists certificates in a message, the first few of them.
 func subjects(certificates []*x509.Certificate) string {
 	const most = 3
 	if len(certificates) == 0 {

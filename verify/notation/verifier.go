@@ -20,22 +20,20 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Options are what a Verifier needs of its surroundings.
+// Options are the dependencies of a Verifier.
 type Options struct {
-	// Transport carries questions to the revocation servers (OCSP, CRL) that
-	// certificates name, so it must dial through the guarded dialer. nil means
-	// that nobody is ever asked: a certificate that names a server then could
-	// not be looked up.
+	// Transport sends requests to the revocation servers (OCSP, CRL) that certificates name, so
+	// it must dial through the guarded dialer. nil disables revocation requests: the status of a
+	// certificate that names a server is then not available.
 	Transport http.RoundTripper
-	// InsecureLoopback lets certificates name servers on this machine, which
-	// the guarded dialer takes for asked for. Only for tests and
-	// demonstrations.
+	// InsecureLoopback lets certificates name servers on this machine, which the guarded dialer
+	// permits. Only for tests and demonstrations.
 	InsecureLoopback bool
-	// Timeout is for all questions about one signature together; 0 means 5 s.
+	// Timeout covers all revocation requests for one signature together; 0 means 5 s.
 	Timeout time.Duration
 }
 
-// Verifier proves notation signatures. It implements verify.Verifier.
+// Verifier verifies notation signatures. It implements verify.Verifier.
 type Verifier struct {
 	revocation *revocationClient
 }
@@ -57,13 +55,13 @@ func New(o Options) (*Verifier, error) {
 	return &Verifier{revocation: client}, nil
 }
 
-// Verify implements verify.Verifier. Beside the authority's Notation it heeds
-// Formats, Annotations (user metadata of the signature), Timestamp, NotBefore
-// and NotAfter; logs and trusted roots are no part of notation.
+// Verify implements verify.Verifier. In addition to the authority's Notation it uses Formats,
+// Annotations (user metadata of the signature), Timestamp, NotBefore and NotAfter. notation has
+// no logs and trusted roots.
 func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence attest.Evidence, authority verify.Authority) (fact verify.Fact, err error) {
 	p := &proof{subject: subject, evidence: evidence, authority: authority}
 	defer func() {
-		if r := recover(); r != nil { // foreign bytes pass through ASN.1, CBOR and JSON readers
+		if r := recover(); r != nil { // ASN.1, CBOR and JSON parsers read untrusted bytes
 			fact, err = verify.Fact{}, p.reject(verify.Malformed, fmt.Errorf("reading it panicked: %v", r))
 		}
 	}()
@@ -88,7 +86,7 @@ func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence at
 	return p.conclude(ctx)
 }
 
-// check has notation-go make its checks, and says which one failed.
+// check runs notation-go's checks and returns the one that failed.
 func (v *Verifier) check(ctx context.Context, p *proof) error {
 	p.inquiry = v.revocation.newInquiry(p.terms.stores[p.signed.store()])
 	checker, err := verifier.NewWithOptions(p.terms.document, p.terms.stores, nil, verifier.VerifierOptions{
@@ -103,7 +101,7 @@ func (v *Verifier) check(ctx context.Context, p *proof) error {
 		Digest:    godigest.Digest(p.target.Digest.String()),
 		Size:      p.target.Size,
 	}, p.evidence.Payload, notation.VerifierVerifyOptions{
-		// Only its form matters, since the one statement's scope is "*".
+		// Only the form of the reference matters, since the one statement's scope is "*".
 		ArtifactReference:  "local/image@" + p.target.Digest.String(),
 		SignatureMediaType: p.evidence.MediaType,
 	})
@@ -113,14 +111,14 @@ func (v *Verifier) check(ctx context.Context, p *proof) error {
 	return p.judge(ctx, err)
 }
 
-// proof is one attempt to prove one piece of evidence for one authority.
+// proof is the verification of one piece of evidence for one authority.
 type proof struct {
 	subject   image.Pinned
 	evidence  attest.Evidence
 	authority verify.Authority
 
 	terms   *terms
-	target  image.Descriptor // what the signature must be over
+	target  image.Descriptor // the required target of the signature
 	signed  *envelope
 	inquiry *inquiry
 	outcome *notation.VerificationOutcome
@@ -141,8 +139,8 @@ func (p *proof) formatAllowed() bool {
 	return len(p.authority.Formats) == 0 || slices.Contains(p.authority.Formats, attest.Notation)
 }
 
-// aim finds out what the signature must be over: the image's manifest, or the
-// manifest of a document about it.
+// aim sets the required target of the signature: the image's manifest, or the manifest of a
+// document about it.
 func (p *proof) aim() error {
 	p.target = p.subject.Descriptor()
 	what := "image"

@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// Certified returns those of the carried certificates that the trusted ones certify, or
-// that those do. It begins at the trusted ones, so that nobody computes by a key before
-// somebody vouches for it; a search for a chain begins at the other end, where strangers
-// make it as wide as they like.
+// Certified returns the carried certificates that the trusted ones certify, directly or through
+// other carried ones. It starts at the trusted certificates, so that it uses only keys that are
+// already certified. A search from the other end can be made arbitrarily wide by an attacker.
 func Certified(carried, trusted []*x509.Certificate) []*x509.Certificate {
 	parents, carried := slices.Clone(trusted), slices.Clone(carried)
 	for i := 0; i < len(parents); i++ {

@@ -11,31 +11,31 @@ import (
 	"strings"
 )
 
-// maxEntry is the greatest size of a log entry's body, without a payload. They have some
+// maxEntry is the greatest size of a log entry's body, without a payload. Bodies have some
 // kilobytes: hashes, signatures and the signers' certificates.
 const maxEntry = 64 << 10
 
-// maxCheckpoint is the greatest size of a log's checkpoint: a head, and the signatures of
-// the log and of witnesses.
+// maxCheckpoint is the greatest size of a log's checkpoint: a head, and the signatures of the log
+// and of witnesses.
 const maxCheckpoint = 16 << 10
 
-// maxBlocks is how many keys or certificates one text of an entry may have: Rekor builds
-// chains of them. A signer, an intermediate and a root are common.
+// maxBlocks bounds the keys or certificates in one text of an entry, because Rekor builds chains
+// of them. A signer, an intermediate and a root are common.
 const maxBlocks = 3
 
-// Entry measures the body of a log entry. It refuses the content of a proposal, which no log
-// keeps, and long keys. The one exception is the payload of an intoto entry, which some logs
-// keep: Rekor verifies the entry's signatures over it while parsing, each with each key, so an
-// entry with a payload has one signature. Every name and text counts at any depth, because JSON
-// parsers differ about repeated names.
+// Entry measures the body of a log entry. It refuses the content of a proposal, which logs do not
+// store, and long keys. The one exception is the payload of an intoto entry, which some logs
+// store. While parsing, Rekor verifies each of the entry's signatures over it with each key, so
+// an entry with a payload may have only one signature. Every name and text counts at any depth,
+// because JSON parsers differ about repeated names.
 func Entry(body []byte) error {
 	m := measured{size: len(body)}
 	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber() // as Rekor does: no number ends the reading by its size
+	decoder.UseNumber() // as Rekor does: a large number does not end the parsing
 	for {
 		token, err := decoder.Token()
 		if err != nil {
-			return m.end() // its end, or an error that its parser reports
+			return m.end() // the end of the body, or an error that its parser reports
 		}
 		from := m.offset
 		m.offset = int(decoder.InputOffset())
@@ -45,11 +45,11 @@ func Entry(body []byte) error {
 	}
 }
 
-// measured is an entry that is being read.
+// measured is the state of measuring one entry.
 type measured struct {
-	size, offset int // of the body, and where the latest token ends
+	size, offset int // of the body; end of the latest token
 	open         []json.Delim
-	name         string // of the member whose value comes next
+	name         string // of the member of the next value
 	named        bool
 
 	payloads, carried int // number of payloads, and their size
@@ -109,7 +109,7 @@ func (m *measured) text(text string) error {
 }
 
 // bounded checks the size up to an offset, without payloads. It precedes the search for keys,
-// whose cost grows with the text.
+// because the cost of that search grows with the text.
 func (m *measured) bounded(offset int) error {
 	if offset-m.carried > maxEntry {
 		return fmt.Errorf("the log entry has %d bytes without its payload, more than the bound of %d", m.size-m.carried, maxEntry)
@@ -117,7 +117,7 @@ func (m *measured) bounded(offset int) error {
 	return nil
 }
 
-// end checks what only the whole entry shows.
+// end makes the checks that need the whole entry.
 func (m *measured) end() error {
 	switch {
 	case m.payloads > 1:
@@ -129,8 +129,8 @@ func (m *measured) end() error {
 	}
 }
 
-// Checkpoint measures a log's signed checkpoint. A genuine signature may stand in it again
-// and again, and each is proved.
+// Checkpoint measures a log's signed checkpoint. Repetitions of a genuine signature are possible,
+// and each is verified.
 func Checkpoint(note string) error {
 	if len(note) > maxCheckpoint {
 		return fmt.Errorf("the checkpoint has %d bytes, more than the bound of %d", len(note), maxCheckpoint)
@@ -138,7 +138,7 @@ func Checkpoint(note string) error {
 	return nil
 }
 
-// encodedKeys looks at the keys and certificates of a text: PEM in base64, or DER in base64.
+// encodedKeys measures the keys and certificates of a text: PEM in base64, or DER in base64.
 func encodedKeys(text string) error {
 	if len(text) < leastRefused {
 		return nil

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// MaxRSA is the greatest length of an RSA modulus in bits, as crypto/tls has it
-	// (CVE-2023-29409). Such a key takes 1 ms a signature, as one on P-521 does.
+	// MaxRSA is the greatest length of an RSA modulus in bits, as in crypto/tls (CVE-2023-29409).
+	// Such a key takes 1 ms per signature, as does one on P-521.
 	MaxRSA = 8192
 	// maxExponent is the greatest public exponent of a key of more than longRSA bits; Go's
 	// greatest takes three times as long. OpenSSL, too, bounds it for long keys alone
-	// (OPENSSL_RSA_MAX_PUBEXP_BITS), and whoever makes such keys takes 65537.
+	// (OPENSSL_RSA_MAX_PUBEXP_BITS), and such keys usually have the exponent 65537.
 	maxExponent = 1<<16 + 1
 	longRSA     = 4096
-	// MaxCertificates is how many certificates one timestamp may bring.
+	// MaxCertificates bounds the certificates in one timestamp.
 	MaxCertificates = 10
-	// MaxTimestamps is how many timestamps one signature may bring: one is usual, and
-	// each of them is proved, and again to say what is wrong.
+	// MaxTimestamps bounds the timestamps of one signature. One is usual. Each is verified once,
+	// and again to find the reason of a failure.
 	MaxTimestamps = 4
-	// maxSearch is how many signatures a search for a chain may prove among the
-	// certificates of a timestamp: fewer than there are certificates, where each is of one
-	// issuer, and 14 where a root and three others that certify it travel along.
+	// maxSearch bounds the signature checks of a chain search among a timestamp's certificates.
+	// With one issuer per certificate, there are fewer checks than certificates. A root and three
+	// certificates that cross-certify it need 14.
 	maxSearch = 16
 
-	// leastRefused is fewer bytes than a key has that is refused.
+	// leastRefused is less than the size in bytes of any refused key.
 	leastRefused = longRSA / 8
 )
 
@@ -45,21 +45,21 @@ func Key(key crypto.PublicKey) error {
 	return nil
 }
 
-// Certificate refuses a certificate, in DER, of such a key.
+// Certificate refuses a DER certificate with such a key.
 func Certificate(der []byte) error {
 	if len(der) < leastRefused {
 		return nil
 	}
 	certificate, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil //nolint:nilerr // whoever reads it next says so
+		return nil //nolint:nilerr // the next parser reports the error
 	}
 	return Key(certificate.PublicKey)
 }
 
-// Signers refuses what a timestamp brings: more certificates than MaxCertificates, ones
-// that have issued one another to and fro, one of too long a key, or more than the one
-// signer that RFC 3161, 2.4.2, allows.
+// Signers refuses timestamps with more certificates than MaxCertificates, with cycles of
+// certificates that have issued one another, with a key that is too long, or with more than the
+// one signer that RFC 3161, 2.4.2, allows.
 func Signers(certificates []*x509.Certificate, signers int) error {
 	switch {
 	case signers > 1:
@@ -78,9 +78,9 @@ func Signers(certificates []*x509.Certificate, signers int) error {
 	return nil
 }
 
-// search counts the signatures that a search for a chain may prove, little beyond
-// maxSearch: crypto/x509 tries each certificate of the issuer's name and goes on from
-// there, until it has tried a hundred.
+// search counts the signature checks of a chain search, up to little more than maxSearch:
+// crypto/x509 tries each certificate with the issuer's name and continues from there, until it
+// has tried a hundred.
 func search(from *x509.Certificate, among []*x509.Certificate) int {
 	others := make([]*x509.Certificate, 0, len(among))
 	for _, c := range among {

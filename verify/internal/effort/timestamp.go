@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// maxTimestamp is the greatest size of a timestamp response. They have some
-	// kilobytes: the authority's certificates and a signature.
+	// maxTimestamp is the greatest size of a timestamp response. Responses have some kilobytes:
+	// the authority's certificates and a signature.
 	maxTimestamp = 64 << 10
-	// maxNesting is how deep the elements of a token may nest. Those of a certificate's
-	// name, in a token, are about twelve deep.
+	// maxNesting is the greatest depth of elements in a token. Those of a certificate's name, in
+	// a token, are about twelve deep.
 	maxNesting = 32
 )
 
@@ -23,8 +23,8 @@ func Timestamp(response []byte) error {
 	return err
 }
 
-// Token is the token of a timestamp response that Timestamp has measured; nil where it
-// cannot be read.
+// Token returns the token of a timestamp response that Timestamp has measured; nil if it cannot
+// be parsed.
 func Token(response []byte) (*pkcs7.PKCS7, error) {
 	if len(response) > maxTimestamp {
 		return nil, fmt.Errorf("the timestamp has %d bytes, more than the bound of %d", len(response), maxTimestamp)
@@ -34,21 +34,21 @@ func Token(response []byte) (*pkcs7.PKCS7, error) {
 		Token  asn1.RawValue `asn1:"optional"`
 	}
 	if _, err := asn1.Unmarshal(response, &parts); err != nil {
-		return nil, nil //nolint:nilerr,nilnil // whoever reads it next says so
+		return nil, nil //nolint:nilerr,nilnil // the next parser reports the error
 	}
-	// pkcs7 reads BER: elements within others, and what exceeds them, again for each of
-	// them. So 200 bytes would take it years, and deep nesting all of the stack.
+	// pkcs7 parses BER: nested elements, and the bytes after their end again for each level. So
+	// 200 bytes would take it years, and deep nesting would exhaust the stack.
 	if err := nested(parts.Token.FullBytes, maxNesting); err != nil {
 		return nil, fmt.Errorf("the timestamp: %w", err)
 	}
 	token, err := pkcs7.Parse(parts.Token.FullBytes)
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // whoever reads it next says so
+		return nil, nil //nolint:nilerr,nilnil // the next parser reports the error
 	}
 	return token, Signers(token.Certificates, len(token.Signers))
 }
 
-// nested refuses what is not elements in DER, each within its own, at most depth deep.
+// nested refuses anything but DER elements, each within its parent and nested at most depth deep.
 func nested(der []byte, depth int) error {
 	if len(der) > 0 && depth == 0 {
 		return fmt.Errorf("its elements are more than %d deep", maxNesting)
