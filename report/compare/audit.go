@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// auditEvent is what is read of an event of audit.k8s.io/v1. The denial stands in it at
-// every level; the object's own metadata only from level Request on.
+// auditEvent holds the fields that are read of an event of audit.k8s.io/v1. Every level of the
+// log records the denial; only level Request and above record the object's metadata.
 type auditEvent struct {
 	Kind      string    `json:"kind"`
 	Stage     string    `json:"stage"`
@@ -37,9 +37,9 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Audit takes in an audit log (JSON lines, audit.k8s.io/v1): which requests a webhook of
-// another engine denied or gave no answer to, and which about pods and what makes them came
-// through. A line that cannot be read is counted; an error means that the reader failed.
+// Audit adds an audit log (JSON lines, audit.k8s.io/v1): requests that a webhook of another
+// engine denied or failed to answer, and admitted requests for pods and their controllers. An
+// unreadable line is counted. An error means that the reader failed.
 func (c *Collector) Audit(from io.Reader) error {
 	return lines(from, maxLine, func(line []byte, long bool) {
 		var e auditEvent
@@ -51,7 +51,7 @@ func (c *Collector) Audit(from io.Reader) error {
 	})
 }
 
-// lines calls do with each line that is not empty; one that is too long is passed over.
+// lines calls do with each line that is not empty. Lines that exceed the bound are skipped.
 func lines(from io.Reader, most int, do func(line []byte, long bool)) error {
 	reader := bufio.NewReaderSize(from, 64<<10)
 	var line []byte
@@ -103,7 +103,7 @@ func (c *Collector) audited(e *auditEvent) {
 	}
 }
 
-// resource is the object, as far as the level of the log tells.
+// resource returns the object, as far as the level of the log records it.
 func (e *auditEvent) resource() report.Resource {
 	ref := &e.ObjectRef
 	r := report.Resource{Kind: workloads()[ref.Resource], Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID, APIVersion: ref.APIVersion}
@@ -134,7 +134,7 @@ func (e *auditEvent) resource() report.Resource {
 	return r
 }
 
-// workloads are the resources of pods and of what makes them, and their kinds.
+// workloads maps the resources of pods and their controllers to kinds.
 func workloads() map[string]string {
 	return map[string]string{
 		"pods": "Pod", "replicasets": "ReplicaSet", "deployments": "Deployment", "statefulsets": "StatefulSet", "daemonsets": "DaemonSet",

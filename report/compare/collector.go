@@ -13,12 +13,12 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// Collector keeps what both engines said. It is not for use by several goroutines at once.
-// Make one with New.
+// Collector collects the verdicts of both engines. It is not safe for concurrent use. Create one
+// with New.
 type Collector struct {
 	ours, theirs map[id]*said
-	// owners are the controllers of objects, by UID and by name; changed is when a policy
-	// was changed last, by kind, namespace and name.
+	// owners are the controllers of objects, by UID and by name. changed is the time of a
+	// policy's last change, by kind, namespace and name.
 	owners  map[string]report.Owner
 	changed map[policyName]time.Time
 
@@ -31,7 +31,7 @@ type Collector struct {
 	metrics     map[timingKey]timing
 }
 
-// New returns a Collector that knows nothing.
+// New returns an empty Collector.
 func New() *Collector {
 	return &Collector{
 		ours: map[id]*said{}, theirs: map[id]*said{}, owners: map[string]report.Owner{}, changed: map[policyName]time.Time{},
@@ -39,14 +39,14 @@ func New() *Collector {
 	}
 }
 
-// Unreadable counts what was handed over and could not be read; Unread adds one that
-// somebody else could not read.
+// Unreadable counts the inputs that could not be read. Unread adds one that the caller could not
+// read.
 func (c *Collector) Unreadable() int { return c.unreadable }
 
-// Unread counts something that could not be read.
+// Unread counts an input that could not be read.
 func (c *Collector) Unread() { c.unreadable++ }
 
-// take keeps a verdict, if it is the newest of its kind.
+// take stores a verdict if it is the newest of its kind.
 func (c *Collector) take(s said) {
 	s.message = cut(strings.TrimSpace(s.message), maxMessage)
 	for _, text := range []*string{
@@ -71,7 +71,7 @@ func (c *Collector) take(s said) {
 	}
 }
 
-// object is what is read of any object.
+// object holds the fields that are read of any object.
 type object struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -116,9 +116,9 @@ func (o *object) controller() *report.Owner {
 	return nil
 }
 
-// Object takes in an object of the cluster as JSON: a report, an event, a policy, or
-// anything else, of which its controller counts. An error means that it is none that can
-// be read; it is counted.
+// Object adds an object of the cluster as JSON: a report, an event, a policy, or any other
+// object, of which the controller is recorded. An error means that the object is unreadable; it
+// is counted.
 func (c *Collector) Object(text []byte) error {
 	err := c.read(text)
 	if err != nil {
@@ -172,7 +172,7 @@ func isPolicies(group string) bool {
 	return group == "kyverno.io" || group == "policies.kyverno.io" || group == "policy.sigstore.dev"
 }
 
-// policyChange keeps when somebody changed a policy last. A status is no change.
+// policyChange records the time of a policy's last change. Status updates are not changes.
 func (c *Collector) policyChange(o *object) {
 	at := o.Metadata.Created
 	for _, field := range o.Metadata.Managed {
@@ -185,7 +185,7 @@ func (c *Collector) policyChange(o *object) {
 	}
 }
 
-// isStale reports whether a verdict is older than its policy is.
+// isStale reports whether a verdict is older than the last change of its policy.
 func (c *Collector) isStale(s *said) bool {
 	if s.policy.name == "" || s.at.IsZero() {
 		return false
@@ -198,10 +198,10 @@ func (c *Collector) isStale(s *said) bool {
 			}
 		}
 	}
-	return s.at.Before(at.Truncate(time.Second)) // reports tell times to the second
+	return s.at.Before(at.Truncate(time.Second)) // reports have times in seconds
 }
 
-// policyKinds are the kinds of policies that both engines know.
+// policyKinds are the kinds of policies that both engines support.
 func policyKinds() []string {
 	return []string{
 		"ClusterPolicy", "Policy", "ImageValidatingPolicy", "NamespacedImageValidatingPolicy", "ValidatingPolicy", "NamespacedValidatingPolicy",
@@ -209,8 +209,8 @@ func policyKinds() []string {
 	}
 }
 
-// places are the names that an object is known by beside its own: its controller's, and
-// those behind it.
+// places are the further names under which an object is matched: its controller's and those of
+// the controllers above.
 func (c *Collector) places(of report.Resource) []string {
 	var names []string
 	owner := of.Owner

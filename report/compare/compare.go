@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Compare compares what was taken in.
+// Compare compares the collected verdicts.
 func (c *Collector) Compare(at time.Time) Comparison {
 	for _, side := range []map[id]*said{c.ours, c.theirs} {
 		for _, s := range side {
@@ -33,7 +33,7 @@ func (c *Collector) Compare(at time.Time) Comparison {
 	}
 }
 
-// sorted brings verdicts into an order, so that what is found does not hang on that of maps.
+// sorted orders verdicts, so that the result does not depend on map order.
 func sorted(side map[id]*said) []*said {
 	return slices.SortedFunc(maps.Values(side), func(a, b *said) int {
 		return cmp.Or(cmp.Compare(identity(a.object), identity(b.object)), cmp.Compare(a.policy.String(), b.policy.String()), cmp.Compare(a.rule, b.rule),
@@ -41,28 +41,29 @@ func sorted(side map[id]*said) []*said {
 	})
 }
 
-// run is one comparison on its way.
+// run is one comparison in progress.
 type run struct {
 	*Collector
 	images images
 	theirs *index
 	ours   []*said
-	// heard are their verdicts that speak of one of ours, and taken those that were weighed.
+	// heard are the other engine's verdicts that match one of ours, and taken those that were
+	// compared.
 	heard, taken map[*said]bool
 	named        map[*said][]imageName
 	rows         map[row]*Difference
 	summary      Summary
 }
 
-// pair is one of our verdicts and the one of theirs that speaks of it most.
+// pair is one of our verdicts and its best match of the other engine.
 type pair struct {
 	ours, theirs *said
 	by           string
 }
 
-// judge looks for the counterpart of each verdict. A denial of theirs that names no image
-// is about one of the images of its rule, nobody knows which: it is compared with all that
-// we said under that rule together.
+// judge finds the counterpart of each verdict. A denial of the other engine that names no image
+// applies to an unknown image of its rule. It is compared with all of our verdicts of that rule
+// together.
 func (r *run) judge() {
 	whole := map[*said][]pair{}
 	var order []*said
@@ -89,8 +90,8 @@ func (r *run) judge() {
 	r.judgeRest()
 }
 
-// judgeRest looks at what they said that was taken for nothing of ours: it stands against
-// what we said of the same workload, or alone.
+// judgeRest compares the remaining verdicts of the other engine: with our verdict on the same
+// workload, or as a difference without counterpart.
 func (r *run) judgeRest() {
 	ours := r.indexed(r.ours)
 	for _, theirs := range sorted(r.Collector.theirs) {
@@ -100,7 +101,7 @@ func (r *run) judgeRest() {
 		all, by := ours.of(theirs.object, r.places(theirs.object))
 		pairs := r.alike(theirs, all, by)
 		switch {
-		case r.heard[theirs] && by != byWorkload: // something newer was taken
+		case r.heard[theirs] && by != byWorkload: // replaced by a newer verdict
 		case len(pairs) == 0 && !r.heard[theirs]:
 			r.differ(OnlyThere, pair{theirs: theirs})
 		case len(pairs) == 0:
@@ -114,7 +115,7 @@ func (r *run) judgeRest() {
 	}
 }
 
-// alike pairs a verdict with those of ours that it speaks of, of one object of ours.
+// alike pairs a verdict of the other engine with our matching verdicts on one object.
 func (r *run) alike(theirs *said, all []*said, by string) []pair {
 	var pairs []pair
 	for _, ours := range all {
@@ -128,7 +129,7 @@ func (r *run) alike(theirs *said, all []*said, by string) []pair {
 	return pairs
 }
 
-// nameOf is the name of our verdict's image; nil where it is about the object.
+// nameOf is the name of our verdict's image; nil for a verdict on the object.
 func (r *run) nameOf(ours *said) *imageName {
 	if ours.written == "" {
 		return nil
@@ -136,8 +137,8 @@ func (r *run) nameOf(ours *said) *imageName {
 	return r.images.of(ours.written, ours.digest)
 }
 
-// weighWhole weighs a denial that names no image, against the verdict of ours that is
-// nearest to it; the others say nothing else.
+// weighWhole compares a denial that names no image with our nearest verdict. The other pairs add
+// nothing.
 func (r *run) weighWhole(pairs []pair) {
 	nearest := slices.MaxFunc(pairs, func(a, b pair) int { return cmp.Compare(a.ours.word.severity(), b.ours.word.severity()) })
 	if nearest.ours.word != Admit {
@@ -151,8 +152,8 @@ func (r *run) weighWhole(pairs []pair) {
 	r.weigh(nearest)
 }
 
-// counterpart returns the verdict of theirs that says most about one of ours; of several
-// the newest. nil: they said nothing of it.
+// counterpart returns the other engine's best match for one of our verdicts; of equal matches the
+// newest. nil: there is none.
 func (r *run) counterpart(ours *said) (*said, string) {
 	all, by := r.theirs.of(ours.object, r.places(ours.object))
 	name := r.nameOf(ours)
@@ -160,7 +161,8 @@ func (r *run) counterpart(ours *said) (*said, string) {
 	score := 0
 	for _, theirs := range all {
 		if ours.policy.name == "" {
-			// Of no policy: it is about the object, and so is the worst that they say.
+			// A verdict without a policy applies to the whole object, and so does the most severe
+			// counterpart.
 			if best == nil || theirs.word.severity() > best.word.severity() {
 				best = theirs
 			}
@@ -170,7 +172,7 @@ func (r *run) counterpart(ours *said) (*said, string) {
 		s := speaks(theirs, r.imagesOf(theirs), ours, name)
 		if s < 0 {
 			if theirs.word == Admit && theirs.policy.name != "" && speaks(theirs, nil, ours, nil) >= 0 {
-				passes = theirs // a rule that passes does so for all images, whichever its message names
+				passes = theirs // a passing rule passes for all images, whichever its message names
 			}
 			continue
 		}
@@ -185,8 +187,8 @@ func (r *run) counterpart(ours *said) (*said, string) {
 	return best, by
 }
 
-// isNearer reports whether a verdict counts more than another: one of the very rule more
-// than one of the policy or the request; then the newer one; then one of the very image.
+// isNearer reports whether a verdict is a better match than another. A match of the rule outranks
+// a match of the policy or the request, then the newer verdict, then a match of the image.
 func isNearer(a *said, score int, b *said, than int) bool {
 	at, before := a.at.Truncate(time.Second), b.at.Truncate(time.Second)
 	switch {
@@ -200,7 +202,7 @@ func isNearer(a *said, score int, b *said, than int) bool {
 	return a.word.severity() > b.word.severity()
 }
 
-// imagesOf are the images that one of their verdicts names.
+// imagesOf are the images that a verdict of the other engine names.
 func (r *run) imagesOf(theirs *said) []imageName {
 	known, ok := r.named[theirs]
 	if !ok {
@@ -223,7 +225,7 @@ func (r *run) readImages(theirs *said) []imageName {
 	return mentioned(theirs.message)
 }
 
-// weigh compares two words.
+// weigh compares the verdicts of a pair.
 func (r *run) weigh(p pair) {
 	theirs, ours := p.theirs.word, p.ours.word
 	switch {
@@ -242,7 +244,7 @@ func (r *run) weigh(p pair) {
 	}
 }
 
-// row joins what is the same for all objects of one workload.
+// row joins equal differences of all objects of one workload.
 type row struct {
 	class                                Class
 	workload, policy, rule               string
@@ -314,8 +316,8 @@ func sideOf(s *said) *Side {
 	}
 }
 
-// differences are the rows, the most dangerous first: by class, then what denies before
-// what is told, then by place.
+// differences are the rows, the most dangerous first: by class, then enforced before audited,
+// then by object.
 func (r *run) differences() []Difference {
 	all := make([]Difference, 0, len(r.rows))
 	for _, d := range r.rows {

@@ -2,67 +2,70 @@ package compare
 
 import "time"
 
-// Class says how two verdicts differ.
+// Class is how two verdicts differ.
 type Class string
 
 // The classes, the most dangerous first.
 const (
-	// WronglyAdmitted: the other engine admits what we deny, with a proof of why.
+	// WronglyAdmitted: the other engine admits an image that we deny after a conclusive
+	// verification.
 	WronglyAdmitted Class = "wrongly-admitted"
-	// CouldNotLook: we could not look, so that nothing is proved; to be denied is not to be
+	// CouldNotLook: we could not verify the image. Such a denial does not mean that the image is
 	// unsigned.
 	CouldNotLook Class = "could-not-look"
-	// DeniedOnlyThere: the other engine denies what we admit.
+	// DeniedOnlyThere: the other engine denies an image that we admit.
 	DeniedOnlyThere Class = "denied-only-there"
-	// CouldNotLookThere: the other engine could not look, and we could.
+	// CouldNotLookThere: the other engine could not verify the image, and we could.
 	CouldNotLookThere Class = "could-not-look-there"
-	// OnlyHere and OnlyThere: one engine alone spoke of it.
+	// OnlyHere and OnlyThere: only one engine has a verdict.
 	OnlyHere  Class = "only-here"
 	OnlyThere Class = "only-there"
 )
 
-// Classes are all of them, in their order.
+// Classes returns all classes in order.
 func Classes() []Class {
 	return []Class{WronglyAdmitted, CouldNotLook, DeniedOnlyThere, CouldNotLookThere, OnlyHere, OnlyThere}
 }
 
-// Comparison is what two engines differ in. Its JSON is documented in docs/compare.md:
-// fields are added within a version, and never removed or given another meaning.
+// Comparison holds the differences between two engines. docs/compare.md documents its JSON:
+// fields are added within a version, and never removed or redefined.
 type Comparison struct {
 	Time    time.Time `json:"time"`
 	Summary Summary   `json:"summary"`
-	// Costs are what calls cost, by engine and who measured; Saved is what moving saves.
+	// Costs are the costs of calls, by engine and source of the measurement. Saved is the saving
+	// of a migration.
 	Costs []Cost `json:"costs"`
 	Saved Saved  `json:"saved"`
-	// Differences, the most dangerous first; More counts those beyond the bound.
+	// Differences, the most dangerous first. More counts those beyond the bound.
 	Differences []Difference `json:"differences"`
 	More        int          `json:"differencesMore,omitempty"`
 }
 
-// Summary counts verdicts: one is a rule on an image of an object, or on the object.
+// Summary counts verdicts. A verdict is the result of a rule for an image of an object, or for
+// the object.
 type Summary struct {
 	Ours   int `json:"ours"`
 	Theirs int `json:"theirs"`
 	Agree  int `json:"agree"`
-	// NeitherLooked: both could not look.
+	// NeitherLooked counts the verdicts where both engines failed to verify.
 	NeitherLooked int           `json:"neitherLooked"`
 	Differ        map[Class]int `json:"differ"`
-	// Stale counts differences of which a side is older than the policy.
+	// Stale counts differences with a side that is older than the policy.
 	Stale int `json:"stale"`
-	// Newly counts what we would deny that the other engine is not known to deny, and
-	// NewlyUnable what we could not look at; both without what would only be told.
+	// Newly counts our denials without a known denial of the other engine, and NewlyUnable our
+	// verification errors. Both leave out audited rules.
 	Newly       int `json:"newlyDenied"`
 	NewlyUnable int `json:"newlyUnable"`
-	// Unreadable counts what could not be read, LeftOut what was beyond the bound.
+	// Unreadable counts unreadable inputs, and LeftOut those beyond the bound.
 	Unreadable int `json:"unreadable"`
 	LeftOut    int `json:"leftOut"`
 }
 
-// Difference is one row: the same difference of all objects of one workload.
+// Difference is one row: an equal difference of all objects of one workload.
 type Difference struct {
 	Class Class `json:"class"`
-	// Kind, Namespace and Name are the workload's; Objects counts the objects, and Example
-	// is one of them where they have a controller.
+	// Kind, Namespace and Name are the workload's. Objects counts its objects, and Example is one
+	// of them where they have a controller.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -74,44 +77,44 @@ type Difference struct {
 	// Policy is kind/name or kind/namespace/name.
 	Policy string `json:"policy,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// MatchedBy says how the two were found to be about the same: uid, name, or workload
-	// (another object of the same controller).
+	// MatchedBy is the criterion that matched the two verdicts: uid, name, or workload (another
+	// object of the same controller).
 	MatchedBy string `json:"matchedBy,omitempty"`
-	// Theirs and Ours are nil where that side said nothing.
+	// Theirs and Ours are nil where that side has no verdict.
 	Theirs *Side `json:"theirs,omitempty"`
 	Ours   *Side `json:"ours,omitempty"`
 }
 
-// Side is what one engine said.
+// Side is the verdict of one engine.
 type Side struct {
 	Engine Engine `json:"engine"`
 	Word   Word   `json:"word"`
-	// OnlyTold: a failure denies nobody.
+	// OnlyTold: the rule is audited, and a failure denies no request.
 	OnlyTold bool `json:"onlyTold,omitempty"`
-	// Code is a reason code of ours; others have none.
+	// Code is our reason code; other engines have none.
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Where   Place     `json:"where"`
 	Time    time.Time `json:"time,omitzero"`
-	// Stale: it is older than the policy's last change.
+	// Stale: the verdict is older than the policy's last change.
 	Stale bool `json:"stale,omitempty"`
 }
 
-// Cost is what calls of one engine cost.
+// Cost is the cost of calls of one engine.
 type Cost struct {
 	Engine Engine  `json:"engine"`
 	By     Account `json:"by"`
 	Calls  int64   `json:"calls"`
-	// Milliseconds is the mean of a call.
+	// Milliseconds is the mean duration of a call.
 	Milliseconds float64 `json:"milliseconds"`
-	// Requests is how many registries were asked in all; nil where nobody tells.
+	// Requests counts all requests to registries; nil where the engine does not report them.
 	Requests *int64 `json:"requests,omitempty"`
 }
 
-// Saved is what moving saves. What nobody tells is nil, and Untold says why.
+// Saved is the saving of a migration. Unreported values are nil, and Untold lists the reasons.
 type Saved struct {
-	// Milliseconds is how much less a call takes in the mean, by whoever measured both;
-	// negative where ours takes longer.
+	// Milliseconds is the mean saving of a call, measured for both engines by the same source. It
+	// is negative where our calls take longer.
 	Milliseconds *float64 `json:"milliseconds,omitempty"`
 	By           Account  `json:"by,omitempty"`
 	Untold       []string `json:"untold,omitempty"`

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// costs says what calls cost, as far as anybody tells: the API server, which measures all
-// webhooks alike, or each engine itself.
+// costs returns the costs of calls as far as they are reported: by the API server, which measures
+// all webhooks alike, or by each engine.
 func (c *Collector) costs() ([]Cost, Saved) {
 	measured := maps.Clone(c.metrics)
 	if c.own.calls > 0 {
@@ -31,7 +31,7 @@ func (c *Collector) costs() ([]Cost, Saved) {
 	return costs, saved(mean)
 }
 
-// saved compares what one and the same account says of both; the API server's counts most.
+// saved compares two measurements of the same source. The API server's take precedence.
 func saved(mean map[timingKey]float64) Saved {
 	s := Saved{Untold: []string{"requests: no other engine counts what it asks registries"}}
 	for _, by := range []Account{ByAPIServer, ByItself} {

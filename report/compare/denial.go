@@ -7,14 +7,14 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// claim is what a denial says of one policy.
+// claim is the part of a denial for one policy.
 type claim struct {
 	policy, rule, image, message string
 	word                         Word
 }
 
-// denial takes in the words with which the API server passes a webhook's denial on, or says
-// that it gave no answer; whose webhook it was, and false where that is nobody's we know.
+// denial parses the text in which the API server reports a webhook's denial or failure. It
+// returns false for the webhooks of unknown engines.
 func (c *Collector) denial(text string, of report.Resource, at time.Time, where Place) bool {
 	text = cut(text, maxDenial)
 	about := said{object: of, at: at, where: where}
@@ -34,7 +34,7 @@ func (c *Collector) denial(text string, of report.Resource, at time.Time, where 
 	return c.claims(about, name, claimsOf(message))
 }
 
-// claims takes in each policy that a denial names, or the denial as it is.
+// claims adds each policy that a denial names, or the denial itself where it names none.
 func (c *Collector) claims(about said, webhook string, claims []claim) bool {
 	engine, known := engineOf(webhook)
 	if !known || engine == Quaymaster {
@@ -55,7 +55,7 @@ func (c *Collector) claims(about said, webhook string, claims []claim) bool {
 	return true
 }
 
-// claimsOf reads the texts of the engines: a list of policies and rules of Kyverno's
+// claimsOf parses the messages of the engines: a list of policies and rules of Kyverno's
 // policies, "Policy NAME failed: ..." of its newer ones, and policy-controller's.
 func claimsOf(message string) []claim {
 	switch {
@@ -70,8 +70,8 @@ func claimsOf(message string) []claim {
 	return nil
 }
 
-// ruleClaims reads a YAML mapping of policies to rules to messages, which an event may have
-// cut off: line by line, by how far each is indented.
+// ruleClaims parses a YAML mapping of policies to rules to messages. An event may truncate it, so
+// each line is parsed by its indentation.
 func ruleClaims(list string) []claim {
 	var all []claim
 	policy := ""
@@ -98,7 +98,7 @@ func ruleClaims(list string) []claim {
 
 func unquoted(text string) string { return strings.Trim(strings.TrimSpace(text), `'"`) }
 
-// policyClaims reads "Policy NAME failed: message", several of which "; " joins.
+// policyClaims parses "Policy NAME failed: message", joined by "; ".
 func policyClaims(message string) []claim {
 	var all []claim
 	for part := range strings.SplitSeq(message, "; Policy ") {
@@ -113,9 +113,9 @@ func policyClaims(message string) []claim {
 	return all
 }
 
-// imageClaims reads policy-controller's errors: "failed policy: NAME: paths", with the image
-// and what is wrong with it on the next line; "invalid value: IMAGE must be an image digest:
-// paths"; and "no matching policies: paths", with the image on the next line.
+// imageClaims parses policy-controller's errors: "failed policy: NAME: paths", with the image and
+// its error on the next line; "invalid value: IMAGE must be an image digest: paths"; and "no
+// matching policies: paths", with the image on the next line.
 func imageClaims(errors string) []claim {
 	var all []claim
 	for line := range strings.Lines(errors) {
@@ -144,8 +144,8 @@ func imageClaims(errors string) []claim {
 	return all
 }
 
-// wordOfCosign tells apart what cosign's library says of a registry that gave no answer: it
-// has no other word for it.
+// wordOfCosign recognizes registry failures by their message: cosign's library has no other
+// marker for them.
 func wordOfCosign(message string) Word {
 	for _, sign := range []string{
 		"unexpected status code", "dial tcp", "i/o timeout", "context deadline exceeded", "connection refused", "no such host", "UNAUTHORIZED",

@@ -1,7 +1,7 @@
-// Package compare answers: where do we and another engine differ about the same cluster,
-// and which of the differences is dangerous?
+// Package compare reports where Quaymaster and another policy engine differ on the same cluster,
+// and ranks the differences by danger.
 //
-// A Collector is fed with what both left behind, in any order, and compares it:
+// A Collector accepts the records of both engines in any order and compares them:
 //
 //	c := compare.New()
 //	c.Object(text)          // a report, an event, a policy, an object's metadata (JSON)
@@ -10,14 +10,15 @@
 //	c.Metrics(reader)       // a scrape
 //	comparison := c.Compare(time.Now())
 //
-// What is read of others: PolicyReport v1alpha2 of wgpolicyk8s.io and Report v1alpha1 of
-// openreports.io as Kyverno 1.13 to 1.19 writes them; Events v1 and events.k8s.io/v1, of
-// Kyverno on policies and resources, and of controllers whose pods were denied; the
-// denials of Kyverno, Sigstore's policy-controller and Connaisseur as the API server
-// passes them on in such events and in audit.k8s.io/v1; the text format of Prometheus,
-// version 0.0.4. All of that is text that strangers may have written: it is bounded, what
-// makes no sense is counted and left out, and nothing follows from it but a table.
+// It reads these formats of other engines: PolicyReport v1alpha2 of wgpolicyk8s.io and Report
+// v1alpha1 of openreports.io as written by Kyverno 1.13 to 1.19; Events v1 and events.k8s.io/v1,
+// of Kyverno on policies and resources, and of controllers with denied pods; the denials of
+// Kyverno, Sigstore's policy-controller and Connaisseur as the API server passes them on in such
+// events and in audit.k8s.io/v1; the text format of Prometheus, version 0.0.4. All of it is
+// untrusted text: it is bounded, unreadable input is counted and left out, and it affects only
+// the resulting table.
 //
-// A verdict is what one rule says of one image of one object, or of the object. It is one
-// of three: admit, deny, and could not look. What cannot be known is not guessed.
+// A verdict is the result of one rule for one image of one object, or for the object. It is
+// admit, deny, or an error (the image could not be verified). Unknown values are left out, not
+// guessed.
 package compare

@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// event is an Event of v1 or of events.k8s.io/v1, which call the same by other names.
+// event is an Event of v1 or of events.k8s.io/v1, which name the same fields differently.
 type event struct {
 	Metadata   metadata  `json:"metadata"`
 	Involved   reference `json:"involvedObject"`
@@ -32,8 +32,8 @@ type event struct {
 	} `json:"series"`
 }
 
-// Reasons are those of events that Object understands: a reader of a cluster asks for no
-// others.
+// Reasons are the reasons of events that Object supports, so that a client can request only
+// those.
 func Reasons() []string {
 	return []string{reasonViolation, reasonError, reasonSkipped, reasonApplied, reasonFailedCreate}
 }
@@ -46,9 +46,8 @@ const (
 	reasonFailedCreate = "FailedCreate"
 )
 
-// event takes in an event of Kyverno, or of a controller whose pod was denied. It speaks of
-// its own namespace; one about a policy of the cluster, which lies in the namespace
-// default, of any.
+// event adds an event of Kyverno, or of a controller with a denied pod. It applies to its own
+// namespace. An event on a cluster policy, which is in the namespace default, applies to all.
 func (c *Collector) event(text []byte) error {
 	var e event
 	if err := json.Unmarshal(text, &e); err != nil {
@@ -95,8 +94,8 @@ func latest(times ...time.Time) time.Time {
 	return last
 }
 
-// kyvernoSaid reads an event's words. On a policy they are "Pod ns/name: [rule] fail
-// (blocked); message" or "Pod ns/name: pass", with the object beside them; on an object
+// kyvernoSaid parses an event's note. On a policy it is "Pod ns/name: [rule] fail (blocked);
+// message" or "Pod ns/name: pass", with the object in the related field. On an object it is
 // "policy name/rule fail: message".
 func kyvernoSaid(reason string, about, related reference, note string) (said, bool) {
 	group, _, _ := strings.Cut(about.APIVersion, "/")
@@ -139,7 +138,7 @@ func onObject(about reference, note string) (said, bool) {
 	return s, s.means(status)
 }
 
-// means takes a rule's status in; false for one that is none.
+// means sets a rule's status and returns false for an unknown one.
 func (s *said) means(status string) bool {
 	switch status {
 	case "pass":
@@ -158,7 +157,7 @@ func (s *said) means(status string) bool {
 	return true
 }
 
-// failedCreate takes in that a controller was denied a pod, whose name nobody knows.
+// failedCreate adds the denial of a controller's pod. The event does not name the pod.
 func (c *Collector) failedCreate(by reference, note string, at time.Time) {
 	pod := report.Resource{
 		APIVersion: "v1", Kind: "Pod", Namespace: by.Namespace,

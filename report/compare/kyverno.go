@@ -23,8 +23,8 @@ func (r reference) resource() report.Resource {
 	return report.Resource{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
 }
 
-// foreignEntry is a result of either API: what one calls message and resources, the other
-// calls description and subjects.
+// foreignEntry is a result of either API: message and resources of one are description and
+// subjects of the other.
 type foreignEntry struct {
 	Source      string            `json:"source"`
 	Policy      string            `json:"policy"`
@@ -41,8 +41,8 @@ type foreignEntry struct {
 	} `json:"timestamp"`
 }
 
-// sources are the names under which Kyverno writes results, and the kinds of their
-// policies; of the first one a namespace tells which.
+// sources are the sources of Kyverno's results, and the kinds of their policies. The first source
+// has two kinds, which the namespace distinguishes.
 func sources() map[string]string {
 	return map[string]string{
 		"kyverno": "", "KyvernoImageValidatingPolicy": "ImageValidatingPolicy", "KyvernoValidatingPolicy": "ValidatingPolicy",
@@ -50,8 +50,8 @@ func sources() map[string]string {
 	}
 }
 
-// foreignReport takes in what Kyverno says in a report; who else writes reports is left
-// out. As of ours, what is about another namespace than the report's does not count.
+// foreignReport adds the results of Kyverno in a report; those of other sources are left out. As
+// in our reports, results for another namespace than the report's are ignored.
 func (c *Collector) foreignReport(text []byte) error {
 	var r struct {
 		Metadata metadata       `json:"metadata"`
@@ -84,8 +84,7 @@ func (c *Collector) foreignReport(text []byte) error {
 	return nil
 }
 
-// word is the verdict of an entry, without what it is about; false for a status that is
-// none.
+// word returns the verdict of an entry without its object, and false for an unknown status.
 func (e *foreignEntry) word() (said, bool) {
 	s := said{engine: Kyverno, where: InReport, at: time.Unix(e.Timestamp.Seconds, e.Timestamp.Nanos).UTC()}
 	status := result.Status(e.Result)
@@ -98,7 +97,7 @@ func (e *foreignEntry) word() (said, bool) {
 	return s, true
 }
 
-// kyvernoPolicy reads a policy as Kyverno's reports name it: namespace/name, or the name.
+// kyvernoPolicy parses a policy name of Kyverno's reports: namespace/name, or the name.
 func kyvernoPolicy(kind, name string) policyName {
 	namespace, bare, namespaced := strings.Cut(name, "/")
 	if !namespaced {

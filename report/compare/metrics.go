@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// The histograms that are read: the API server's own, which measures all webhooks alike,
-// and Kyverno's. Each has a sum in seconds and a count.
+// The supported histograms: the API server's own, which measures all webhooks alike, and
+// Kyverno's. Each has a sum in seconds and a count.
 const (
 	apiServerHistogram = "apiserver_admission_webhook_admission_duration_seconds"
 	kyvernoHistogram   = "kyverno_admission_review_duration_seconds"
 )
 
-// Account says who measured.
+// Account is the source of a measurement.
 type Account string
 
-// The accounts.
+// The sources.
 const (
 	ByAPIServer Account = "the API server"
 	ByItself    Account = "itself"
@@ -27,14 +27,14 @@ type timingKey struct {
 	by     Account
 }
 
-// timing is how long calls took.
+// timing is the number and the total duration of calls.
 type timing struct {
 	calls        int64
 	milliseconds float64
 }
 
-// Metrics takes in a scrape in the text format of Prometheus: of an API server, or of
-// Kyverno. What several scrapes say is added up.
+// Metrics adds a scrape in the text format of Prometheus, of an API server or of Kyverno. The
+// values of several scrapes are added up.
 func (c *Collector) Metrics(from io.Reader) error {
 	read := 0
 	return lines(from, maxMetric, func(line []byte, long bool) {
@@ -86,7 +86,7 @@ func (c *Collector) sample(line string) {
 	c.metrics[key] = t
 }
 
-// label returns the value of a label that has nothing to escape.
+// label returns the value of a label without escapes.
 func label(labels, name string) string {
 	for _, before := range []string{"{", ","} {
 		if _, rest, ok := strings.Cut(labels, before+name+`="`); ok {

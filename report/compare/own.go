@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// ownReport takes in what one of our reports says, which does not say which failures deny.
+// ownReport adds the results of one of our reports. It does not record which failures deny.
 func (c *Collector) ownReport(text []byte) error {
 	results, err := policyreport.Results(text)
 	if err != nil {
@@ -33,8 +33,8 @@ func (c *Collector) ownReport(text []byte) error {
 	return nil
 }
 
-// wordOfStatus returns what a report's status means. A failure that does not count is one
-// all the same, which denies nobody.
+// wordOfStatus maps a report's status. A failure that is not enforced is still a failure, but
+// denies no request.
 func wordOfStatus(status result.Status) (word Word, skipped, onlyTold bool) {
 	switch status {
 	case result.Fail:
@@ -49,8 +49,8 @@ func wordOfStatus(status result.Status) (word Word, skipped, onlyTold bool) {
 	return Admit, false, false
 }
 
-// Decision takes in a line of the decision log: what each rule said, whatever who asked was
-// told. Lines that are no decision, and those about what is deleted, are left out.
+// Decision adds a line of the decision log: the result of each rule, independent of the response.
+// Other kinds of lines and decisions on deletions are left out.
 func (c *Collector) Decision(line decisionlog.Entry) {
 	d := line.Decision
 	if d == nil || d.Operation == "DELETE" {
@@ -76,7 +76,7 @@ func (c *Collector) Decision(line decisionlog.Entry) {
 	if d.Answer == gate.Allow || held {
 		return
 	}
-	// No rule says it: an override does, or nobody could ask.
+	// No rule decided: an override did, or the evaluation failed.
 	about.word = Unable
 	if len(d.Reasons) > 0 {
 		about.code, about.message = string(d.Reasons[0].Code), d.Reasons[0].Message
@@ -89,7 +89,7 @@ func (c *Collector) Decision(line decisionlog.Entry) {
 
 func (c *Collector) ofRule(s *said, r *decisionlog.Rule) {
 	s.policy, s.rule = policyOf(r.Policy), r.Rule
-	// What a setting of the gateway has audited denies once that is gone.
+	// A failure that a gateway setting only audits is enforced once that setting is removed.
 	s.onlyTold = r.AuditedBy == "" && (r.Action == policy.Audit || r.Action == policy.Warn)
 	switch r.Result {
 	case policy.Pass:
@@ -119,7 +119,8 @@ func policyOf(id string) policyName {
 	return policyName{name: id}
 }
 
-// count adds up what the decisions cost, each once: it stands on each line of an object.
+// count adds up the costs of decisions, once for each object: each line of an object repeats
+// them.
 func (c *Collector) count(d *decisionlog.Decision) {
 	if d.Process != report.ProcessAdmission || d.Milliseconds <= 0 {
 		return
@@ -132,8 +133,8 @@ func (c *Collector) count(d *decisionlog.Decision) {
 	}
 }
 
-// Log takes in lines of a decision log, as its files and its sinks have them. One that
-// cannot be read is counted.
+// Log adds lines of a decision log, in the format of its files and sinks. An unreadable line is
+// counted.
 func (c *Collector) Log(from io.Reader) error {
 	return lines(from, maxLine, func(text []byte, long bool) {
 		line, err := decisionlog.ParseLine(text)

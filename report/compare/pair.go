@@ -8,20 +8,20 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// How two verdicts were found to be about the same.
+// The criteria by which two verdicts are matched.
 const (
 	byUID      = "uid"
 	byName     = "name"
 	byWorkload = "workload"
 )
 
-// index finds what one side said of an object.
+// index finds the verdicts of one side by object.
 type index struct {
 	uid, name, workload map[string][]*said
 }
 
-// indexed sorts verdicts by their objects. A verdict that was said about a workload for all
-// its pods stands by that name.
+// indexed indexes verdicts by their objects. A verdict on a workload for all its pods is indexed
+// by the workload's name.
 func (c *Collector) indexed(all []*said) *index {
 	x := &index{uid: map[string][]*said{}, name: map[string][]*said{}, workload: map[string][]*said{}}
 	for _, s := range all {
@@ -44,21 +44,21 @@ func (c *Collector) indexed(all []*said) *index {
 
 func isNamed(o report.Resource) bool { return o.Name != "" && !strings.HasSuffix(o.Name, "*") }
 
-// of returns what was said of an object, and by what it was found: by its UID, its name, or
-// by that of what made it.
+// of returns the verdicts on an object and the matching criterion: its UID, its name, or its
+// controller's name.
 func (x *index) of(o report.Resource, places []string) ([]*said, string) {
 	if found := x.uid[identity(o)]; o.UID != "" && len(found) > 0 {
 		return found, byUID
 	}
 	if isNamed(o) {
 		found := slices.DeleteFunc(slices.Clone(x.name[nameOf(o.Kind, o.Namespace, o.Name)]), func(s *said) bool {
-			return o.UID != "" && s.object.UID != "" // another object of that name
+			return o.UID != "" && s.object.UID != "" // another object with that name
 		})
 		if len(found) > 0 {
 			return found, byName
 		}
 	}
-	for _, place := range places { // from the nearest
+	for _, place := range places { // from the nearest controller
 		if found := slices.Concat(x.name[place], x.workload[place]); len(found) > 0 {
 			return found, byWorkload
 		}
@@ -69,7 +69,7 @@ func (x *index) of(o report.Resource, places []string) ([]*said, string) {
 	return nil, ""
 }
 
-// imageName is what an image's reference says.
+// imageName is a parsed image reference.
 type imageName struct {
 	repository  image.Repository
 	tag, digest string
@@ -83,8 +83,7 @@ func nameOfImage(written string) (imageName, bool) {
 	return imageName{ref.Repository(), ref.Tag(), ref.Digest().String()}, true
 }
 
-// isSame reports whether two names may mean one image: whoever names a digest means no
-// other.
+// isSame reports whether two names may refer to one image. Different digests never do.
 func (n imageName) isSame(other imageName) bool {
 	switch {
 	case n.repository != other.repository:
@@ -97,7 +96,7 @@ func (n imageName) isSame(other imageName) bool {
 	return true
 }
 
-// images remembers the names that were read.
+// images caches parsed names.
 type images map[string]*imageName
 
 func (m images) of(written, digest string) *imageName {
@@ -116,8 +115,7 @@ func (m images) of(written, digest string) *imageName {
 	return made
 }
 
-// onlyImage is the image that a message names, as it is written there; empty where it names
-// none, or several.
+// onlyImage is the image in a message, as written; empty where the message names none or several.
 func onlyImage(message string) string {
 	only := ""
 	for _, word := range mentions(message) {
@@ -129,7 +127,7 @@ func onlyImage(message string) string {
 	return only
 }
 
-// mentioned are the images that a message names.
+// mentioned are the images in a message.
 func mentioned(message string) []imageName {
 	var names []imageName
 	for _, word := range mentions(message) {
@@ -140,8 +138,8 @@ func mentioned(message string) []imageName {
 	return names
 }
 
-// mentions are the words of a message that can be read as an image with a registry and a
-// tag or a digest: no URL, and no path.
+// mentions are the words of a message that parse as an image with a registry and a tag or a
+// digest, and not as a URL or a path.
 func mentions(message string) []string {
 	var words []string
 	fields := strings.FieldsFunc(message, func(c rune) bool { return strings.ContainsRune(" \t\n\r\"'`,;()[]{}<>=", c) })
@@ -157,15 +155,15 @@ func mentions(message string) []string {
 	return words
 }
 
-// ofPolicy, ofRule and ofImage are how much a verdict is about another.
+// ofPolicy, ofRule and ofImage are the weights of a match.
 const (
 	ofPolicy = 4
 	ofRule   = 2 * ofPolicy
 	ofImage  = 2
 )
 
-// speaks says how much one of their verdicts is about one of ours: less than nothing means
-// not at all.
+// speaks returns how well a verdict of the other engine matches one of ours. A negative score is
+// no match.
 func speaks(theirs *said, named []imageName, ours *said, name *imageName) int {
 	score := 0
 	if theirs.policy.name != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Engine is who says something.
+// Engine is a policy engine or another source of verdicts.
 type Engine string
 
 // The engines.
@@ -18,11 +18,11 @@ const (
 	Kyverno          Engine = "kyverno"
 	PolicyController Engine = "policy-controller"
 	Connaisseur      Engine = "connaisseur"
-	// APIServer says that a request came through, whoever was asked about it.
+	// APIServer reports that a request was admitted, whichever webhooks were called.
 	APIServer Engine = "api-server"
 )
 
-// engineOf returns whose a webhook is, by its name.
+// engineOf returns the engine of a webhook by the webhook's name.
 func engineOf(webhook string) (Engine, bool) {
 	switch {
 	case strings.Contains(webhook, ".kyverno.svc"), strings.HasSuffix(webhook, ".kyverno.io"):
@@ -40,20 +40,20 @@ func engineOf(webhook string) (Engine, bool) {
 // Word is a verdict.
 type Word string
 
-// The words. An image that nobody could look at is neither signed nor unsigned.
+// The verdicts. An image that could not be verified is neither signed nor unsigned.
 const (
 	Admit  Word = "admit"
 	Deny   Word = "deny"
 	Unable Word = "unable"
 )
 
-// severity orders words: what asks for most attention last.
+// severity orders verdicts, the most severe last.
 func (w Word) severity() int { return slices.Index([]Word{Admit, Unable, Deny}, w) }
 
-// Place says where a verdict was read.
+// Place is the record that a verdict was read from.
 type Place string
 
-// The places.
+// The records.
 const (
 	InReport      Place = "report"
 	InEvent       Place = "event"
@@ -61,7 +61,7 @@ const (
 	InDecisionLog Place = "decision log"
 )
 
-// policyName is what a verdict says of its policy; Kind and Namespace may be unknown.
+// policyName is the policy of a verdict. Kind and Namespace may be unknown.
 type policyName struct{ kind, namespace, name string }
 
 func (p policyName) String() string {
@@ -74,25 +74,25 @@ func (p policyName) String() string {
 	return id
 }
 
-// isSame reports whether two names may be of one policy.
+// isSame reports whether two names may refer to one policy.
 func (p policyName) isSame(other policyName) bool {
 	return p.name == other.name && (p.kind == "" || other.kind == "" || p.kind == other.kind) &&
 		(p.namespace == other.namespace || p.kind == "" || other.kind == "")
 }
 
-// said is one verdict of one engine.
+// A verdict of one engine.
 type said struct {
 	engine Engine
 	object report.Resource
-	policy policyName // without a name: of no policy that is known
+	policy policyName // no name: the policy is unknown
 	rule   string
-	// written is the image, and container whose it is; empty where it is about the
-	// object, or where nobody says which image.
+	// written is the image and container its container; empty for a verdict on the object, or
+	// where the image is not recorded.
 	container, written, digest string
 	word                       Word
-	// onlyTold: a failure denies nobody.
+	// onlyTold: the rule is audited, and a failure denies no request.
 	onlyTold bool
-	// skipped: the rule leaves the object alone.
+	// skipped: the rule does not match the object.
 	skipped       bool
 	code, message string
 	at            time.Time
@@ -100,7 +100,7 @@ type said struct {
 	stale         bool
 }
 
-// id is what the newest of several verdicts counts of.
+// id identifies a verdict; only the newest verdict of an id counts.
 type id struct {
 	engine       Engine
 	object       string
@@ -112,8 +112,8 @@ func (s *said) id() id {
 	return id{engine: s.engine, object: identity(s.object), policy: s.policy.namespace + "/" + s.policy.name, rule: baseRule(s.rule), image: s.container + "\x00" + s.written}
 }
 
-// isNewer reports whether a verdict replaces another of the same id. Of two of one time
-// the one that asks for more attention counts.
+// isNewer reports whether a verdict replaces another of the same id. Of two verdicts of one time
+// the more severe one counts.
 func (s *said) isNewer(than *said) bool {
 	if !s.at.Equal(than.at) {
 		return s.at.After(than.at)
@@ -121,8 +121,8 @@ func (s *said) isNewer(than *said) bool {
 	return s.word.severity() > than.word.severity()
 }
 
-// identity is the UID in its namespace, since who may write in one may name any UID; or
-// without one the whole name.
+// identity is the UID in its namespace, or the whole name without a UID. The namespace is
+// included because a user with write access to one namespace can forge any UID there.
 func identity(of report.Resource) string {
 	if of.UID != "" {
 		return of.Namespace + "/" + of.UID
@@ -136,8 +136,7 @@ func identity(of report.Resource) string {
 
 func nameOf(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-// baseRule is the rule about pods that one about their controllers follows from, in
-// Kyverno's dialects.
+// baseRule is the rule for pods from which Kyverno generated a rule for their controllers.
 func baseRule(rule string) string {
 	for _, prefix := range []string{"autogen-cronjobs-", "autogen-cronjob-", "autogen-"} {
 		if base, ok := strings.CutPrefix(rule, prefix); ok && base != "" {
@@ -147,14 +146,15 @@ func baseRule(rule string) string {
 	return rule
 }
 
-// isSameRule reports whether two rules may be one: who names none, or its policy in place
-// of it, speaks of all.
+// isSameRule reports whether two rules may be the same. A verdict without a rule, or with the
+// policy in its place, matches all rules.
 func isSameRule(a, b *said) bool {
 	one, other := baseRule(a.rule), baseRule(b.rule)
 	return one == other || one == "" || other == "" || one == a.policy.name || other == b.policy.name
 }
 
-// wordOf returns the word for a code that says that nobody could look.
+// wordOf returns the verdict for a reason code, which is an error where the image could not be
+// verified.
 func wordOf(word Word, code string) Word {
 	unlooked := []policy.Code{
 		policy.ImageNotFound, policy.AccessRefused, policy.Unavailable, policy.TooMuch, policy.Contradiction, policy.PolicyError,
