@@ -1,15 +1,15 @@
 package decisionlog
 
-// The bounds of a line. Whoever asks writes names and groups, and registries and
-// policies write messages, so that each is cut with a count of what is missing.
+// The bounds of a line. Users choose names and groups, and registries and policies write
+// messages. Each is truncated, with a count of the omitted part.
 const (
-	// maxName bounds a name of a person's choice, in bytes; Kubernetes' own are at most
-	// 253, and references of images 4,096 where a registry takes them at all.
+	// maxName bounds a user-chosen name, in bytes. Kubernetes limits its own names to 253, and
+	// registries image references to 4,096 or fewer.
 	maxName = 1024
-	// maxMessage bounds a sentence, in bytes.
+	// maxMessage bounds a message, in bytes.
 	maxMessage = 2048
-	// maxGroups, maxRules, maxProofs and maxReasons bound the lists of a line: an
-	// account in more groups, or an object under more rules, was never seen.
+	// maxGroups, maxRules, maxProofs and maxReasons bound the lists of a line. No known account
+	// is in more groups, and no known object has more rules.
 	maxGroups  = 200
 	maxRules   = 500
 	maxProofs  = 20

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
-// Position is a place in a chain: the number and the hash of the last line. The zero
-// Position is before the first one.
+// Position is a position in a chain: the number and the hash of the last line. The zero Position
+// is before the first line.
 type Position struct {
 	Seq  uint64
 	Hash [sha256.Size]byte
@@ -24,8 +24,7 @@ func (p Position) After(line []byte) Position {
 	return Position{Seq: p.Seq + 1, Hash: sha256.Sum256(line)}
 }
 
-// Chain makes lines, each with the number and the hash that follow from the one before.
-// It is not for concurrent use.
+// Chain numbers and hashes lines, each from the line before. It is not safe for concurrent use.
 type Chain struct {
 	replica string
 	at      Position
@@ -33,7 +32,7 @@ type Chain struct {
 	encoder *json.Encoder
 }
 
-// NewChain goes on after a position.
+// NewChain continues a chain after a position.
 func NewChain(replica string, after Position) (*Chain, error) {
 	if replica == "" || len(replica) > maxName {
 		return nil, errors.New("decision log: want the name of the replica that writes it")
@@ -44,15 +43,14 @@ func NewChain(replica string, after Position) (*Chain, error) {
 	return c, nil
 }
 
-// Position is that of the last line.
+// Position is the position of the last line.
 func (c *Chain) Position() Position { return c.at }
 
-// Return goes back to an earlier position, because what was made after it was not
-// written.
+// Return goes back to an earlier position, because the lines after it were not written.
 func (c *Chain) Return(to Position) { c.at = to }
 
-// Append adds the line of an entry, with its line break, to text. The entry is given
-// what belongs to its place.
+// Append appends the line of an entry, with its line break, to text. It sets the entry's chain
+// fields.
 func (c *Chain) Append(text []byte, e *Entry) ([]byte, error) {
 	c.place(e)
 	c.text.Reset()
@@ -67,13 +65,13 @@ func (c *Chain) Append(text []byte, e *Entry) ([]byte, error) {
 	return append(text, line...), nil
 }
 
-// place writes the head of an entry.
+// place sets the chain fields of an entry.
 func (c *Chain) place(e *Entry) {
 	e.V, e.Seq, e.Prev, e.Replica = Version, c.at.Seq+1, hex.EncodeToString(c.at.Hash[:]), c.replica
 	e.Time = e.Time.UTC().Truncate(time.Microsecond)
 }
 
-// AppendCheckpoint adds a checkpoint of all before it, signed by a key.
+// AppendCheckpoint appends a checkpoint of all lines before it, signed by a key.
 func (c *Chain) AppendCheckpoint(text []byte, chain string, at time.Time, closed bool, key *Key) ([]byte, error) {
 	e := Entry{Kind: KindCheckpoint, Time: at, Checkpoint: &Checkpoint{Chain: chain, Key: key.ID(), Closed: closed}}
 	c.place(&e)
@@ -84,7 +82,7 @@ func (c *Chain) AppendCheckpoint(text []byte, chain string, at time.Time, closed
 	return c.Append(text, &e)
 }
 
-// SignedText is what the signature of a checkpoint is about.
+// SignedText is the text that the signature of a checkpoint covers.
 func SignedText(e *Entry) []byte {
 	return fmt.Appendf(nil, "quaymaster decision log checkpoint v1\n%s\n%s\n%d\n%s\n%s\n%t\n",
 		e.Checkpoint.Chain, e.Replica, e.Seq, e.Prev, e.Time.Format(time.RFC3339Nano), e.Checkpoint.Closed)

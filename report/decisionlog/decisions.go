@@ -13,9 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Decisions returns the lines of what was decided: one for each image, and one for the
-// object where it has no images, where rules speak of it, or where something speaks for
-// or against it as a whole. It reads the object.
+// Decisions returns the lines of a decision: one for each image, and one for the object where it
+// has no images, matches rules, or has reasons or an override as a whole. It reads the object.
 func Decisions(d report.Decided) []Decision {
 	about := occasion(d)
 	if d.Occasion.Undecided != "" {
@@ -36,7 +35,7 @@ func Decisions(d report.Decided) []Decision {
 	return lines
 }
 
-// occasion is what the lines of one object have in common.
+// occasion returns the common fields of all lines of one object.
 func occasion(d report.Decided) Decision {
 	on := &d.Occasion
 	made := Decision{
@@ -183,7 +182,7 @@ func newReason(r policy.Reason) Reason {
 	return Reason{Code: r.Code, Message: cut(r.Message, maxMessage), Expected: cut(r.Expected, maxMessage), Found: cut(r.Found, maxMessage)}
 }
 
-// first returns at most so many, and counts the others.
+// first returns at most so many elements, and counts the others.
 func first[T any](list []T, most int, omitted *int) []T {
 	if len(list) <= most {
 		return list
@@ -192,7 +191,7 @@ func first[T any](list []T, most int, omitted *int) []T {
 	return list[:most]
 }
 
-// cut keeps at most so many bytes of a text, and says how many are missing.
+// cut truncates a text to so many bytes, and appends the number of the omitted ones.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

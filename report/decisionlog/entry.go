@@ -8,11 +8,11 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Version is the version of the format, which each line says. Fields are added within
-// a version, and never removed or given another meaning.
+// Version is the version of the format, which each line records. Fields are added within a
+// version, and never removed or redefined.
 const Version = 1
 
-// Kind says what a line is, and under which name its content stands.
+// Kind is the kind of a line, and the name of the field with its content.
 type Kind string
 
 // The kinds.
@@ -25,7 +25,7 @@ const (
 	KindBreakGlass Kind = "break-glass"
 )
 
-// Entry is what a line says. Of the contents, the one of its kind is there.
+// Entry is a line. Only the content of its kind is set.
 type Entry struct {
 	V int `json:"v"`
 	// Seq counts the lines of a log from 1.
@@ -34,9 +34,9 @@ type Entry struct {
 	// hexadecimal; 64 zeros in the first line.
 	Prev string `json:"prev"`
 	Kind Kind   `json:"kind"`
-	// Time is when it happened, in UTC, to the microsecond.
+	// Time is the time of the event, in UTC, to the microsecond.
 	Time time.Time `json:"time"`
-	// Replica is who writes the log.
+	// Replica is the replica that writes the log.
 	Replica string `json:"replica"`
 
 	Open       *Open       `json:"open,omitempty"`
@@ -47,77 +47,75 @@ type Entry struct {
 	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
 }
 
-// Why a file begins.
+// The reasons for a new file.
 const (
 	WhyNew      = "new"
 	WhyStart    = "start"
 	WhyRotation = "rotation"
 )
 
-// Open is the first line of each file, and of each process in the file that it goes on
-// with.
+// Open is the first line of each file, and of each process that continues a file.
 type Open struct {
-	// Chain names the log, by a random number in hexadecimal.
+	// Chain identifies the log by a random number in hexadecimal.
 	Chain string `json:"chain"`
 	// Why is new, start or rotation.
 	Why     string `json:"why"`
 	Program string `json:"program,omitempty"`
-	// Key is the ID of the key that signs from here on.
+	// Key is the ID of the key for the following checkpoints.
 	Key string `json:"key,omitempty"`
-	// Torn names the file beside the log that has the unfinished line that a crash
-	// left, and its size in bytes.
+	// Torn names the file with the incomplete line that a crash left, and its size in bytes.
 	Torn *Torn `json:"torn,omitempty"`
-	// Damaged says where the file was found broken; nothing of it was changed.
+	// Damaged is the position where the chain of the file is broken; the file is left unchanged.
 	Damaged string `json:"damaged,omitempty"`
-	// Missing is how many lines the log had, by the last checkpoint that was kept
-	// beside it, and has no more.
+	// Missing counts the lines that are missing from the log, by the last checkpoint stored next
+	// to it.
 	Missing uint64 `json:"missing,omitempty"`
 }
 
-// Torn is what was set aside of a line that is not whole.
+// Torn describes the remains of an incomplete line.
 type Torn struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Lost says that something was decided of which there is no line.
+// Lost records that there are no lines for some decisions.
 type Lost struct {
 	Records uint64 `json:"records"`
 	// Why is the last cause.
 	Why string `json:"why"`
-	// Since is when the first of them was lost.
+	// Since is the time of the first lost decision.
 	Since time.Time `json:"since"`
 }
 
-// Pruned says that a file of the log is removed, because the log may not be larger or
-// older.
+// Pruned records that a file of the log is removed because of the log's maximum size or age.
 type Pruned struct {
 	Segment string `json:"segment"`
-	// Through is the number of the last line that is gone.
+	// Through is the number of the last removed line.
 	Through uint64 `json:"through"`
 	// Why is size or age.
 	Why string `json:"why"`
 }
 
-// Checkpoint is a signature of the log as it was until here.
+// Checkpoint is a signature of the log up to this line.
 type Checkpoint struct {
 	Chain string `json:"chain"`
 	// Key is the SHA-256 of the public key in PKIX form, in hexadecimal.
 	Key string `json:"key"`
-	// Closed: the process ended here in good order.
+	// Closed: the process shut down in order.
 	Closed bool `json:"closed"`
 	// Signature is that of SignedText, in ASN.1 form, in base64.
 	Signature []byte `json:"signature"`
 }
 
-// BreakGlass says that a namespace was opened to what nobody proved, or closed again.
+// BreakGlass records that break glass was opened for a namespace, changed, or closed.
 type BreakGlass struct {
-	// Event is opened, changed, or why it is closed: expired, incomplete, too-long, removed.
+	// Event is opened, changed, or the reason why it is closed: expired, incomplete, too-long,
+	// removed.
 	Event     string `json:"event"`
 	Namespace string `json:"namespace"`
 	UID       string `json:"uid"`
-	// Reason, By and Until are what was said of it; Manager is the program that it was said
-	// with, and Since when, by the API server's clock.
+	// Reason, By and Until are the values of the annotations. Manager is the field manager that
+	// set them, and Since the time of that, by the API server's clock.
 	Reason  string    `json:"reason,omitempty"`
 	By      string    `json:"by,omitempty"`
 	Manager string    `json:"manager,omitempty"`
@@ -125,7 +123,7 @@ type BreakGlass struct {
 	Until   time.Time `json:"until,omitzero"`
 }
 
-// Decision is one verdict: about an image of an object, or about the object itself.
+// Decision is one verdict: on an image of an object, or on the object itself.
 type Decision struct {
 	Process   report.Process `json:"process"`
 	Door      string         `json:"door,omitempty"`
@@ -134,50 +132,50 @@ type Decision struct {
 	User      string         `json:"user,omitempty"`
 	Groups    []string       `json:"groups,omitempty"`
 	DryRun    bool           `json:"dryRun,omitempty"`
-	// Allowed is what who asked was told about the object as a whole.
+	// Allowed is the response for the object as a whole.
 	Allowed bool `json:"allowed"`
-	// Shadow: the answer is what would have been, and nothing came of it.
+	// Shadow: the outcome is recorded but not enforced.
 	Shadow bool `json:"shadow,omitempty"`
-	// Undecided says why nobody could decide; there is no answer then.
+	// Undecided is the reason why there is no decision. There is no answer then.
 	Undecided string          `json:"undecided,omitempty"`
 	Object    report.Resource `json:"object"`
-	// Image is nil where the line is about the object itself.
+	// Image is nil where the line applies to the object itself.
 	Image *Image `json:"image,omitempty"`
-	// Answer is allow, deny or unable: that of the image, or of the object.
+	// Answer is the answer for the image, or for the object.
 	Answer gate.Answer `json:"answer,omitempty"`
-	// Reasons for the answer, the most telling first.
+	// Reasons for the answer, the most relevant first.
 	Reasons  []Reason `json:"reasons,omitempty"`
 	Warnings []Reason `json:"warnings,omitempty"`
 	// Override is the ImageOverride that decided, as kind/name.
 	Override string `json:"override,omitempty"`
-	// Rules are those that spoke of the image, or of the object.
+	// Rules are those that matched the image, or the object.
 	Rules []Rule `json:"rules,omitempty"`
-	// PolicySet, Trust and Mirrors name what it rests on, by hashes.
+	// PolicySet, Trust and Mirrors identify the configuration of the decision, by hashes.
 	PolicySet string `json:"policySet,omitempty"`
 	Trust     string `json:"trust,omitempty"`
 	Mirrors   string `json:"mirrors,omitempty"`
-	// Milliseconds is how long the decision about the object as a whole took, and Requests
-	// how many were made to registries for it. Both stand on each line of the object.
+	// Milliseconds is the duration of the decision on the object as a whole, and Requests the
+	// number of its requests to registries. Each line of the object repeats both.
 	Milliseconds float64 `json:"milliseconds,omitempty"`
 	Requests     int64   `json:"requests,omitempty"`
-	// Omitted is how many entries of the lists above did not fit into the line.
+	// Omitted counts the entries of the lists above that did not fit into the line.
 	Omitted int `json:"omitted,omitempty"`
 }
 
-// Image is the image that a Decision is about.
+// Image is the image of a Decision.
 type Image struct {
 	Container string `json:"container,omitempty"`
-	// Written is the reference as it stands in the object.
+	// Written is the reference as written in the object.
 	Written string `json:"written"`
-	// Digest is what it was resolved to; empty where nobody asked or found out.
+	// Digest is the resolved digest; empty where it was not resolved.
 	Digest string `json:"digest,omitempty"`
-	// Mirror is the mirror's entry that speaks of it, and Target the exact name that it
-	// points to now; empty where it stays where it was written.
+	// Mirror is the mirror entry that matches the image, and Target the exact name that the
+	// reference is rewritten to; empty where it is not rewritten.
 	Mirror string `json:"mirror,omitempty"`
 	Target string `json:"target,omitempty"`
 }
 
-// Reason is what speaks for or against.
+// Reason is a reason for or against an image or object.
 type Reason struct {
 	Code     policy.Code `json:"code"`
 	Message  string      `json:"message,omitempty"`
@@ -185,7 +183,7 @@ type Reason struct {
 	Found    string      `json:"found,omitempty"`
 }
 
-// Rule is what one rule of a policy said.
+// Rule is the result of one rule of a policy.
 type Rule struct {
 	// Policy is kind/name or kind/namespace/name, Hash the SHA-256 of the document in
 	// hexadecimal.
@@ -195,20 +193,21 @@ type Rule struct {
 	Entry  string `json:"entry,omitempty"`
 	// Result is pass, fail, undecided or skip.
 	Result policy.Result `json:"result"`
-	// Action is what a failure does.
+	// Action is the effect of a failure.
 	Action policy.Action `json:"action,omitempty"`
-	// AuditedBy says who has the policy audit, whatever it says itself; empty: nobody.
+	// AuditedBy is the setting that has the policy audited instead of enforced; empty where there
+	// is none.
 	AuditedBy string `json:"auditedBy,omitempty"`
-	// Reason is the most telling one, for what is no pass.
+	// Reason is the most relevant one, for every result except a pass.
 	Reason *Reason `json:"reason,omitempty"`
-	// Exception is what left the object alone, as kind/namespace/name.
+	// Exception is the exception that exempts the object, as kind/namespace/name.
 	Exception string `json:"exception,omitempty"`
-	// Changed: the rule changed the object.
+	// Changed: the rule mutated the object.
 	Changed bool    `json:"changed,omitempty"`
 	Proofs  []Proof `json:"proofs,omitempty"`
 }
 
-// Proof is the evidence of one claim that met a rule.
+// Proof is the evidence of one claim that satisfied a rule.
 type Proof struct {
 	// Role is signature or attestation, Format cosign, bundle or notation.
 	Role   string `json:"role"`
@@ -219,7 +218,7 @@ type Proof struct {
 	Subject string `json:"subject,omitempty"`
 	Issuer  string `json:"issuer,omitempty"`
 	Key     string `json:"key,omitempty"`
-	// Where is the evidence's place, as repository@digest.
+	// Where is the location of the evidence, as repository@digest.
 	Where string `json:"where,omitempty"`
 	// LogIndexes are the entries in transparency logs, as log:index.
 	LogIndexes []string `json:"logIndexes,omitempty"`

@@ -20,7 +20,7 @@ type Key struct {
 	id      string
 }
 
-// GenerateKey makes one.
+// GenerateKey generates a key.
 func GenerateKey() (*Key, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -29,7 +29,7 @@ func GenerateKey() (*Key, error) {
 	return newKey(private)
 }
 
-// ParseKey reads one from PEM (PKCS #8, as MarshalPEM writes it, or SEC 1).
+// ParseKey parses a key from PEM (PKCS #8, as written by MarshalPEM, or SEC 1).
 func ParseKey(text []byte) (*Key, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -91,10 +91,10 @@ func (k *Key) MarshalPEM() (private, public []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pkix}), nil
 }
 
-// Keys are the public keys by which checkpoints are checked, by their IDs.
+// Keys are the public keys that verify checkpoints, by their IDs.
 type Keys map[string]*ecdsa.PublicKey
 
-// ParsePublicKeys reads all public keys of a PEM text: one at least.
+// ParsePublicKeys parses all public keys of a PEM text, at least one.
 func ParsePublicKeys(text []byte) (Keys, error) {
 	keys := Keys{}
 	for {

@@ -7,19 +7,18 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
-// Line is a line as it was read.
+// Line is a line as read from a file.
 type Line struct {
 	Entry
 	// Raw is the line, without its line break.
 	Raw []byte
-	// Segment is the file's name, and Number that of the line in it, from 1; 0 where
-	// nobody counted.
+	// Segment is the file's name, and Number the line's number in it, from 1; 0 if unknown.
 	Segment string
 	Number  int
 }
 
-// ParseLine reads one line. Fields that it does not know are left alone, since they
-// may be added; a version that it does not know is an error.
+// ParseLine parses one line. Unknown fields are ignored, since later programs may add them. An
+// unknown version is an error.
 func ParseLine(raw []byte) (Line, error) {
 	line := Line{Raw: raw}
 	if len(raw) > segment.MaxLine {

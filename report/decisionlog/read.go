@@ -12,13 +12,12 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
-// Read returns the lines of a log from a number on, the oldest first; of a log that
-// begins later, all of it. It does not check the chain (Verify does). After an error
-// nothing comes.
+// Read returns the lines of a log from a number on, the oldest first. If the log begins later, it
+// returns the whole log. It does not check the chain (Verify does). It stops after an error.
 func Read(folder string, from uint64) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		tail := NewTail(folder, from)
-		defer func() { _ = tail.Close() }() // it was only read
+		defer func() { _ = tail.Close() }() // opened read-only
 		for {
 			line, ok, err := tail.Next()
 			if err != nil {
@@ -32,7 +31,7 @@ func Read(folder string, from uint64) iter.Seq2[Line, error] {
 	}
 }
 
-// Tail reads a log that is being written. It is not for concurrent use.
+// Tail reads a log while it is written. It is not safe for concurrent use.
 type Tail struct {
 	folder string
 	from   uint64
@@ -40,10 +39,10 @@ type Tail struct {
 	done   uint64 // the first line of the last file that was read to its end
 }
 
-// NewTail reads from a line on; it opens nothing yet.
+// NewTail returns a Tail that starts at a line. It opens no file yet.
 func NewTail(folder string, from uint64) *Tail { return &Tail{folder: folder, from: from} }
 
-// Close closes what is open.
+// Close closes the open file.
 func (t *Tail) Close() error {
 	if t.now == nil {
 		return nil
@@ -53,8 +52,8 @@ func (t *Tail) Close() error {
 	return err
 }
 
-// Refresh forgets what was read ahead, so that what is returned next is what is in the
-// file now. Who writes the log may have to take back what it could not write wholly.
+// Refresh discards lines that were read ahead, so that Next returns the current content of the
+// file. The writer may have truncated an incomplete write.
 func (t *Tail) Refresh() error {
 	if t.now == nil {
 		return nil
@@ -62,8 +61,8 @@ func (t *Tail) Refresh() error {
 	return t.now.Again()
 }
 
-// Next returns the next line; false if there is none yet. What is wrong with a line is
-// a *BrokenError, which names its place.
+// Next returns the next line, and false if there is none yet. An invalid line is a *BrokenError
+// with its position.
 func (t *Tail) Next() (Line, bool, error) {
 	for {
 		if t.now == nil {
@@ -98,7 +97,7 @@ func (t *Tail) broken(err error, number int) error {
 	return &BrokenError{Segment: t.now.Name, Line: number, What: err.Error()}
 }
 
-// end says what to do at the end of a file: go on with the next one, or wait.
+// end handles the end of a file: it continues with the next file, or waits for more lines.
 func (t *Tail) end(err error) (more bool, _ error) {
 	segments, listed := Segments(t.folder)
 	if listed != nil {
@@ -107,7 +106,8 @@ func (t *Tail) end(err error) (more bool, _ error) {
 	if len(segments) == 0 || segments[len(segments)-1].First <= t.now.First {
 		return false, t.now.Again()
 	}
-	// It was complete before the next one was begun, but maybe not when its end was met.
+	// The file was complete before the next one was created, but may have grown since its end was
+	// read.
 	if t.done != t.now.First {
 		t.done = t.now.First
 		return true, t.now.Again()
@@ -130,7 +130,7 @@ func (t *Tail) advance() (found bool, _ error) {
 		}
 		opened, err := s.Open()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed, being too old
+			continue // pruned
 		}
 		if err != nil {
 			return false, fmt.Errorf("decision log: %w", err)
@@ -141,8 +141,8 @@ func (t *Tail) advance() (found bool, _ error) {
 	return false, nil
 }
 
-// ReadBack returns the lines of a log, the newest first. It does not check the chain.
-// After an error nothing comes.
+// ReadBack returns the lines of a log, the newest first. It does not check the chain. It stops
+// after an error.
 func ReadBack(folder string) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		segments, err := Segments(folder)
@@ -153,7 +153,7 @@ func ReadBack(folder string) iter.Seq2[Line, error] {
 		for _, s := range slices.Backward(segments) {
 			for raw, err := range s.Back() {
 				if errors.Is(err, fs.ErrNotExist) {
-					break // it was removed, being too old
+					break // pruned
 				}
 				line, broken := Line{}, err
 				if broken == nil {

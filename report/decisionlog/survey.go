@@ -9,28 +9,28 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
-// Survey is how a file of a log was found, by whoever goes on with it.
+// Survey is the state of a log file, read before it is continued.
 type Survey struct {
-	// Lines counts the whole lines, and End is where the last of them that can be read
-	// ends, in bytes.
+	// Lines counts the whole lines, and End is the offset after the last readable one.
 	Lines int
 	End   int64
-	// Position is after that line, and Chain the log's name; both are zero without one.
+	// Position is the position after that line, and Chain the log's name; both are zero without
+	// one.
 	Position Position
 	Chain    string
-	// Damaged says where the chain is broken before that; empty where it is not.
+	// Damaged is the position where the chain is broken before that; empty for an intact chain.
 	Damaged string
 }
 
-// Look reads a file of a log from its beginning to its last whole line.
+// Look reads a log file from its beginning to its last whole line.
 func Look(s Segment) (Survey, error) {
 	var found Survey
 	opened, err := s.Open()
 	if err != nil {
 		return found, fmt.Errorf("decision log: %w", err)
 	}
-	defer func() { _ = opened.Close() }() // it was only read
-	unread := 0                           // the first line since the last good one that cannot be read
+	defer func() { _ = opened.Close() }() // opened read-only
+	unread := 0                           // the first unreadable line since the last good one
 	for {
 		raw, err := opened.Next()
 		if errors.Is(err, io.EOF) || errors.Is(err, segment.ErrTorn) {
@@ -51,7 +51,7 @@ func Look(s Segment) (Survey, error) {
 	}
 }
 
-// take goes on with a line that can be read.
+// take adds a readable line.
 func (f *Survey) take(l *Line, number, unread int) {
 	switch {
 	case f.Damaged != "":
@@ -68,8 +68,7 @@ func (f *Survey) take(l *Line, number, unread int) {
 	f.Position = Position{Seq: l.Seq - 1}.After(l.Raw)
 }
 
-// Head returns the number of the last checkpoint by the copy that is kept in the
-// folder; 0 without one.
+// Head returns the number of the last checkpoint, from the copy in the folder; 0 without one.
 func Head(folder string) (uint64, error) {
 	raw, err := segment.ReadHead(folder)
 	if err != nil || raw == nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
-// BrokenError names the first place at which a log is not what was written.
+// BrokenError reports the first position at which a log differs from what the writer wrote.
 type BrokenError struct {
-	// Segment is the file, and Line the number of the line in it, from 1; 0: it is not
-	// about one line.
+	// Segment is the file, and Line the line's number in it, from 1; 0: the error does not apply
+	// to one line.
 	Segment string
 	Line    int
-	// Seq is the number of the line in the log, as far as it is known.
+	// Seq is the number of the line in the log, if known.
 	Seq uint64
-	// What is wrong, and what was expected and found; the latter two may be empty.
+	// What is wrong, and the expected and found values; the latter two may be empty.
 	What, Expected, Found string
 }
 
@@ -46,16 +46,16 @@ func (b *BrokenError) Error() string {
 	return text.String()
 }
 
-// VerifyOptions say what a log is held against.
+// VerifyOptions configure the verification of a log.
 type VerifyOptions struct {
 	// Keys check the signatures of checkpoints; nil: they are not checked.
 	Keys Keys
-	// Anchors are lines that were seen elsewhere (by a webhook, in a collector), as
-	// they were; the log must have each of them, unless they are older than it.
+	// Anchors are lines that were stored elsewhere (by a webhook, in a collector), unchanged. The
+	// log must contain each of them, except those older than its first line.
 	Anchors [][]byte
 }
 
-// Summary is what a log was found to be.
+// Summary describes a verified log.
 type Summary struct {
 	Replica string `json:"replica"`
 	Chain   string `json:"chain"`
@@ -67,23 +67,22 @@ type Summary struct {
 	Lines       uint64 `json:"lines"`
 	Decisions   uint64 `json:"decisions"`
 	Checkpoints uint64 `json:"checkpoints"`
-	// Lost is how many decisions the log itself says that it lacks.
+	// Lost counts the decisions that the log itself records as lost.
 	Lost uint64 `json:"lost"`
-	// PrunedThrough is the last line that the log says it removed, being too old or too
-	// large; 0: none.
+	// PrunedThrough is the last line that the log records as removed by size or age; 0: none.
 	PrunedThrough uint64 `json:"prunedThrough,omitempty"`
-	// Unsigned is how many lines stand after the last checkpoint.
+	// Unsigned counts the lines after the last checkpoint.
 	Unsigned uint64 `json:"unsigned"`
-	// Closed: it ends with a checkpoint that says so.
+	// Closed: the log ends with a checkpoint that marks it as closed.
 	Closed bool `json:"closed"`
-	// Signers are the IDs of the keys of its checkpoints, in their order.
+	// Signers are the key IDs of its checkpoints, in order.
 	Signers []string `json:"signers,omitempty"`
-	// Notes are what the log says went wrong when it was written.
+	// Notes are the problems that the log records about its own writing.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Verify checks the log in a folder. The first place that is broken is a *BrokenError;
-// the Summary is then of what stands before it.
+// Verify checks the log in a folder. The first broken position is a *BrokenError; the Summary
+// then covers the lines before it.
 func Verify(folder string, o VerifyOptions) (Summary, error) {
 	segments, err := Segments(folder)
 	if err != nil {
@@ -115,7 +114,7 @@ func Verify(folder string, o VerifyOptions) (Summary, error) {
 	return v.summary, v.end()
 }
 
-// VerifyFile checks one file of a log; what stood before its first line is not looked at.
+// VerifyFile checks one file of a log, without the lines before it.
 func VerifyFile(path string, o VerifyOptions) (Summary, error) {
 	s, named := segment.Of(filepath.Dir(path), filepath.Base(path))
 	if !named {
@@ -131,11 +130,11 @@ func VerifyFile(path string, o VerifyOptions) (Summary, error) {
 	return v.summary, v.end()
 }
 
-// verification is a walk along the chain.
+// verification is one pass over the chain.
 type verification struct {
 	keys    Keys
-	anchors map[uint64][]byte // not met yet
-	pruned  uint64            // through which line it says it removed, signed or not
+	anchors map[uint64][]byte // not found yet
+	pruned  uint64            // the last line recorded as removed, signed or not
 	at      Position
 	began   bool
 	summary Summary
@@ -156,13 +155,13 @@ func newVerification(o VerifyOptions) (*verification, error) {
 	return v, nil
 }
 
-// segment follows the chain through one file.
+// segment verifies the chain through one file.
 func (v *verification) segment(s Segment, last bool) error {
 	opened, err := s.Open()
 	if err != nil {
 		return &BrokenError{Segment: s.Name, What: "it cannot be read: " + err.Error()}
 	}
-	defer func() { _ = opened.Close() }() // it was only read
+	defer func() { _ = opened.Close() }() // opened read-only
 	v.summary.Segments++
 	for {
 		raw, err := opened.Next()
@@ -187,7 +186,7 @@ func (v *verification) segment(s Segment, last bool) error {
 	}
 }
 
-// named refuses a file without lines, unless it was only just begun.
+// named rejects a file without lines, unless it is new.
 func (v *verification) named(s Segment, lines int, last bool) error {
 	if lines == 0 && (!last || !v.began) {
 		return &BrokenError{Segment: s.Name, What: "there is no line in it"}
@@ -195,7 +194,7 @@ func (v *verification) named(s Segment, lines int, last bool) error {
 	return nil
 }
 
-// place says where an error is.
+// place adds the position to an error.
 func (v *verification) place(err error, s Segment, number int) error {
 	broken, ok := errors.AsType[*BrokenError](err)
 	if !ok {
@@ -233,7 +232,7 @@ func (v *verification) line(l *Line, s Segment) error {
 	return nil
 }
 
-// begin takes the first line's word for what was before it.
+// begin accepts the first line's position, since there is no line before it.
 func (v *verification) begin(l *Line, s Segment) error {
 	if l.Seq == 0 || s.First != 0 && s.First != l.Seq {
 		return &BrokenError{What: "the number of the first line", Expected: fmt.Sprint(s.First), Found: fmt.Sprint(l.Seq)}
@@ -251,11 +250,11 @@ func (v *verification) begin(l *Line, s Segment) error {
 	return nil
 }
 
-// count takes what a line says into the summary.
+// count adds a line to the summary.
 func (v *verification) count(l *Line) error {
 	v.summary.Unsigned++
 	v.summary.Closed = false
-	if l.Kind == KindOpen { // another process may go on with it
+	if l.Kind == KindOpen { // another process may continue the log
 		v.summary.Replica = l.Replica
 	}
 	if l.Replica != v.summary.Replica {
@@ -269,7 +268,7 @@ func (v *verification) count(l *Line) error {
 		v.note(l, "%d decisions were lost since %s: %s", l.Lost.Records, l.Lost.Since.Format("2006-01-02T15:04:05Z07:00"), l.Lost.Why)
 	case KindPruned:
 		v.pruned = max(v.pruned, l.Pruned.Through)
-		if v.keys == nil { // with a key, once a checkpoint signs it: anybody can add a line
+		if v.keys == nil { // with keys, only after a signed checkpoint: an unsigned line may be forged
 			v.summary.PrunedThrough = v.pruned
 		}
 	case KindOpen:
@@ -296,7 +295,7 @@ func (v *verification) open(l *Line) error {
 	return nil
 }
 
-// same refuses a line of another log.
+// same rejects a line of another log.
 func (v *verification) same(chain string) error {
 	if v.summary.Chain == "" {
 		v.summary.Chain = chain
@@ -307,7 +306,7 @@ func (v *verification) same(chain string) error {
 	return nil
 }
 
-// maxNotes bounds what is told of one log.
+// maxNotes bounds the notes of one log.
 const maxNotes = 1000
 
 func (v *verification) note(l *Line, format string, args ...any) {
@@ -335,7 +334,8 @@ func (v *verification) checkpoint(l *Line) error {
 	return nil
 }
 
-// signed checks a checkpoint's signature, and that it says nothing beside what is signed.
+// signed checks a checkpoint's signature, and that the line has no content beyond the signed
+// fields.
 func (v *verification) signed(l *Line) error {
 	if v.keys[l.Checkpoint.Key] == nil {
 		return &BrokenError{What: "the checkpoint is signed with a key that was not given", Expected: strings.Join(v.keys.ids(), " or "), Found: l.Checkpoint.Key}
@@ -358,7 +358,7 @@ func (v *verification) signed(l *Line) error {
 	return nil
 }
 
-// end looks at what should have been met.
+// end checks for anchors that were not found.
 func (v *verification) end() error {
 	if !v.began {
 		return errors.New("decision log: there is no line in it")

@@ -2,48 +2,46 @@ package journal
 
 import "time"
 
-// What holds unless it is set.
+// Defaults of the settings.
 const (
-	// DefaultQueue bounds what waits to be written, in objects: a burst of a fifth of a
-	// second at 20,000 a second, and some 40 MB where objects have 10 kB.
+	// DefaultQueue bounds the queue, in objects: a burst of a fifth of a second at 20,000 a
+	// second, and some 40 MB at 10 kB an object.
 	DefaultQueue = 4096
-	// DefaultSegmentSize and DefaultSegmentAge are when a file is closed: large enough
-	// that there are few of them, small enough to be read at a start in under a second.
+	// DefaultSegmentSize and DefaultSegmentAge are the limits of a file: large enough for few
+	// files, small enough to read one at startup in under a second.
 	DefaultSegmentSize = 64 << 20
 	DefaultSegmentAge  = 24 * time.Hour
 	// DefaultTotalSize bounds the log, in bytes on disk.
 	DefaultTotalSize = 1 << 30
-	// DefaultSyncEvery is how long a line may be in memory only.
+	// DefaultSyncEvery bounds the time before a line is flushed to disk.
 	DefaultSyncEvery = time.Second
-	// DefaultCheckpointLines and DefaultCheckpointInterval are when a checkpoint is
-	// written: a signature costs some 30 µs and half a kB.
+	// DefaultCheckpointLines and DefaultCheckpointInterval are the distances between checkpoints.
+	// A signature costs some 30 µs and half a kB.
 	DefaultCheckpointLines    = 1000
 	DefaultCheckpointInterval = time.Minute
 )
 
 // The journal's own bounds.
 const (
-	// minSegmentSize and minTotalSize refuse settings by which the log would keep
-	// nothing; of total, the file that is written to is a part.
+	// minSegmentSize and minTotalSize reject settings under which the log would retain nothing.
+	// The total includes the current file.
 	minSegmentSize = 4 << 10
-	// maxSegmentSize bounds what is read when the log is opened, and held in memory to
-	// read a compressed file backwards.
+	// maxSegmentSize bounds the data that is read when the log is opened, and the memory to read
+	// a compressed file backwards.
 	maxSegmentSize = 1 << 30
-	// maxQueue bounds a setting that would fill memory.
+	// maxQueue rejects a setting that would exhaust memory.
 	maxQueue = 1 << 20
-	// maxHeld bounds what the queue holds, in bytes by report.Weight: the usual one, full
-	// of usual Pods, has some 150 MiB while a disk is slow.
+	// maxHeld bounds the queue in bytes, by report.Weight. The default queue holds some 150 MiB
+	// when it is full of ordinary Pods because of a slow disk.
 	maxHeld = 256 << 20
-	// maxBatch bounds the objects that are written at once: a failure costs as many.
+	// maxBatch bounds the objects of one write: a failed write loses all of them.
 	maxBatch = 512
-	// tick is how often is looked at what is due: it bounds by how much any of the
-	// times above is late.
+	// tick is the interval of checks for due work. It bounds the delay of all times above.
 	tick = 200 * time.Millisecond
-	// retryAfter is the pause between two attempts to go on with a disk that failed.
+	// retryAfter is the pause between two attempts after a disk failure.
 	retryAfter = time.Second
-	// pruneEvery is how often is looked for what is too old.
+	// pruneEvery is the interval of checks for old files.
 	pruneEvery = time.Minute
-	// maxDrain bounds what is still written at the end, in objects: what was taken
-	// before the end was told.
+	// maxDrain bounds the objects that are written during shutdown: those queued before it began.
 	maxDrain = maxQueue
 )

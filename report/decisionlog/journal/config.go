@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Sync says when lines are flushed to disk.
+// Sync is when lines are flushed to disk.
 type Sync string
 
 // The choices.
@@ -18,36 +18,36 @@ const (
 	SyncInterval Sync = "interval"
 	// SyncAlways flushes each batch before it counts as written.
 	SyncAlways Sync = "always"
-	// SyncNever leaves it to the operating system: a process that crashes loses
-	// nothing, a machine that does some 30 seconds.
+	// SyncNever leaves flushing to the operating system. A process crash loses nothing; a machine
+	// crash loses some 30 seconds.
 	SyncNever Sync = "never"
 )
 
-// Config says where and how a Journal writes.
+// Config configures a Journal.
 type Config struct {
-	// Folder is the log's own; it is made where it is missing. Empty: lines go to
+	// Folder is the log's own folder. It is created if missing. Empty: lines are written to
 	// Stream alone.
 	Folder string
 	Stream io.Writer
-	// Replica is who writes, and Program what; Replica is required.
+	// Replica and Program identify the writer. Replica is required.
 	Replica, Program string
 	// Sync is interval unless set, and SyncEvery DefaultSyncEvery.
 	Sync      Sync
 	SyncEvery time.Duration
-	// The defaults are in bounds.go. TotalAge has none: age alone removes nothing.
+	// The defaults are in bounds.go. TotalAge has none: by default no file is removed by age.
 	SegmentSize, TotalSize int64
 	SegmentAge, TotalAge   time.Duration
 	CheckpointLines        uint64
 	CheckpointInterval     time.Duration
 	Queue                  int
-	// Log is told of trouble; required.
+	// Log receives errors; required.
 	Log *slog.Logger
 }
 
-// Check refuses what New would.
+// Check returns the error that New would return.
 func (c Config) Check() error { return c.fill() }
 
-// fill sets the defaults, and refuses what means nothing.
+// fill sets the defaults, and rejects invalid settings.
 func (c *Config) fill() error {
 	c.Sync = cmp.Or(c.Sync, SyncInterval)
 	c.SyncEvery = cmp.Or(c.SyncEvery, DefaultSyncEvery)

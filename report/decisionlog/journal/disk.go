@@ -8,21 +8,21 @@ import (
 	"syscall"
 )
 
-// disk is what the journal asks of the file system for what it writes.
+// disk is the part of the file system that the journal writes through.
 type disk interface {
-	// create makes a file that must not be there yet; resume opens one that is, to go
-	// on at an offset, where it is cut off.
+	// create makes a new file and fails if it exists. resume opens an existing one and truncates
+	// it at an offset.
 	create(path string) (handle, error)
 	resume(path string, at int64) (handle, error)
 }
 
-// handle is a file that is written to at its end.
+// handle is a file open for appending.
 type handle interface {
 	io.WriteCloser
 	Sync() error
 }
 
-// realDisk is the operating system's.
+// realDisk is the operating system's file system.
 type realDisk struct{}
 
 func (realDisk) create(path string) (handle, error) {
@@ -52,7 +52,7 @@ func (realDisk) resume(path string, at int64) (handle, error) {
 	return file, nil
 }
 
-// syncFolder makes the names in a folder durable, where the file system can.
+// syncFolder makes the names in a folder durable, where the file system supports it.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func syncFolder(path string) error {
 	return errors.Join(err, folder.Close())
 }
 
-// replace writes a small file, all of it or nothing.
+// replace writes a small file atomically.
 func replace(path string, text []byte, sync bool) error {
 	next := path + temporary
 	file, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -82,10 +82,10 @@ func replace(path string, text []byte, sync bool) error {
 	return os.Rename(next, path)
 }
 
-// temporary is what the names of files end with that are not finished.
+// temporary is the suffix of incomplete files.
 const temporary = ".tmp"
 
-// sweep removes what an earlier process did not finish.
+// sweep removes the incomplete files of an earlier process.
 func sweep(folder string) error {
 	left, err := filepath.Glob(filepath.Join(folder, "*"+temporary))
 	for _, path := range left {

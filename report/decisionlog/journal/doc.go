@@ -1,12 +1,10 @@
-// Package journal answers: is what was decided on disk?
+// Package journal writes the decision log (package decisionlog) to disk.
 //
-// A Journal is the report.Sink that writes a decision log (package decisionlog) into a
-// folder: it takes what was decided without waiting, writes it in batches, goes on in
-// another file when one is large or old enough, compresses the files before and removes
-// the oldest ones. What cannot be written is counted, and the log says so itself as soon
-// as it can.
+// A Journal is the report.Sink that writes into a folder. It accepts decisions without blocking,
+// writes them in batches, rotates to another file by size or age, compresses the earlier files
+// and removes the oldest ones. Decisions that cannot be written are counted, and the log records
+// the loss as soon as it can.
 //
-// After a crash the last line may not be whole. What is there of it is set aside in a
-// file that the log names, and the log goes on after the last whole line. Nothing else is
-// ever mended.
+// After a crash the last line may be incomplete. Its remains are moved to a file that the log
+// names, and the log continues after the last whole line. No other damage is repaired.
 package journal

@@ -13,23 +13,23 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// files are the folder of a log that is written.
+// files is the folder of the log that is being written.
 type files struct {
 	folder string
 	disk   disk
-	sync   bool // not never
+	sync   bool // false for SyncNever
 	lock   *os.File
 	handle handle
 	name   string
-	// good is how many bytes of the file are what was meant to be written.
+	// good is the length of the file's valid part, in bytes.
 	good    int64
 	opened  time.Time
-	failed  bool      // nothing is written before it was gone on with
-	retryAt time.Time // when that may be tried
-	dirty   bool      // something was written since the last flush
+	failed  bool      // no write happens before the file is repaired
+	retryAt time.Time // the time of the next attempt
+	dirty   bool      // unflushed data exists
 }
 
-// found is what an earlier process left.
+// found is the state that an earlier process left.
 type found struct {
 	position decisionlog.Position
 	chain    string
@@ -39,7 +39,7 @@ type found struct {
 	missing  uint64
 }
 
-// openFiles goes on with the log in a folder, or begins one.
+// openFiles continues the log in a folder, or begins one.
 func openFiles(folder string, d disk, sync bool, now time.Time) (*files, found, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, found{}, fmt.Errorf("decision log: %w", err)
@@ -56,7 +56,7 @@ func openFiles(folder string, d disk, sync bool, now time.Time) (*files, found, 
 	return f, before, nil
 }
 
-// resume opens the last file after its last whole line, or makes one.
+// resume opens the last file after its last whole line, or creates one.
 func (f *files) resume(now time.Time) (found, error) {
 	if err := sweep(f.folder); err != nil {
 		return found{}, fmt.Errorf("decision log: %w", err)
@@ -93,7 +93,7 @@ func (f *files) resume(now time.Time) (found, error) {
 	return before, f.begin(before.position.Seq + 1)
 }
 
-// newName names a log.
+// newName returns a new random name for a log.
 func newName() string {
 	name := make([]byte, 16)
 	_, _ = rand.Read(name) // it never fails
@@ -107,7 +107,7 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// missing is how many lines a checkpoint signed that are not there any more.
+// missing counts the lines that a checkpoint signed and the log no longer has.
 func missing(folder string, last uint64) (uint64, error) {
 	head, err := decisionlog.Head(folder)
 	if err != nil {
@@ -116,7 +116,7 @@ func missing(folder string, last uint64) (uint64, error) {
 	return max(head, last) - last, nil
 }
 
-// goOn opens a file after its last whole line, and sets aside what stands after it.
+// goOn opens a file after its last whole line, and sets the rest aside.
 func (f *files) goOn(s decisionlog.Segment, seen decisionlog.Survey, now time.Time) (*decisionlog.Torn, error) {
 	info, err := os.Stat(s.Path())
 	if err != nil {
@@ -142,7 +142,7 @@ func (f *files) setAside(path string, from int64, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = source.Close() }() // it was only read
+	defer func() { _ = source.Close() }() // opened read-only
 	if _, err := source.Seek(from, io.SeekStart); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (f *files) setAside(path string, from int64, name string) (err error) {
 	return errors.Join(err, kept.Sync(), kept.Close())
 }
 
-// begin goes on in a new file, which begins with a line.
+// begin rotates to a new file, named after its first line.
 func (f *files) begin(first uint64) error {
 	name := decisionlog.SegmentName(first)
 	made, err := f.disk.create(filepath.Join(f.folder, name))
@@ -171,7 +171,7 @@ func (f *files) begin(first uint64) error {
 	return err
 }
 
-// write adds whole lines. After an error the file is as before to whoever goes on.
+// write appends whole lines. After an error the file counts as unchanged.
 func (f *files) write(text []byte) error {
 	if _, err := f.handle.Write(text); err != nil {
 		f.failed = true
@@ -182,8 +182,7 @@ func (f *files) write(text []byte) error {
 	return nil
 }
 
-// flush makes durable what was written. An error means that nobody knows what is on
-// disk of it.
+// flush makes written data durable. After an error the state on disk is unknown.
 func (f *files) flush() error {
 	if !f.dirty {
 		return nil
@@ -196,7 +195,7 @@ func (f *files) flush() error {
 	return nil
 }
 
-// mend goes on after a failure, at the end of what was written before it.
+// mend continues after a failure, at the end of the valid data.
 func (f *files) mend(to int64, now time.Time) error {
 	if now.Before(f.retryAt) {
 		return errors.New("the disk failed a moment ago")
@@ -206,7 +205,7 @@ func (f *files) mend(to int64, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	_ = f.handle.Close() // what it had to say was said by the failure
+	_ = f.handle.Close() // the failure was already reported
 	f.handle, f.good, f.failed, f.dirty = again, to, false, true
 	return nil
 }

@@ -15,18 +15,17 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// Journal writes a decision log. It is safe for concurrent use. Make one with New, and
-// Run it.
+// Journal writes a decision log. It is safe for concurrent use. Create one with New, and Run it.
 type Journal struct {
 	config Config
 	disk   disk
 	queue  chan item
 	room   *report.Room
-	ready  chan struct{} // closed once it is open
+	ready  chan struct{} // closed once the log is open
 	ended  chan struct{}
 
 	mu      sync.Mutex
-	lost    decisionlog.Lost // of which the log says nothing yet
+	lost    decisionlog.Lost // not recorded in the log yet
 	changed chan struct{}    // closed with the next commit
 
 	committed            atomic.Uint64
@@ -35,15 +34,15 @@ type Journal struct {
 	flushed, bytesOnDisk atomic.Int64
 }
 
-// item is something that was decided or, at the time of the occasion, happened to a
-// namespace, or somebody who waits until all before it is on disk.
+// item is a decision, a break-glass event at the time of the occasion, or a request to flush all
+// earlier items.
 type item struct {
 	decided report.Decided
 	glass   *decisionlog.BreakGlass
 	waiting chan<- error
 }
 
-// New makes a Journal that opens nothing yet.
+// New creates a Journal. It opens no file yet.
 func New(config Config) (*Journal, error) {
 	if err := config.fill(); err != nil {
 		return nil, err
@@ -54,11 +53,11 @@ func New(config Config) (*Journal, error) {
 	}, nil
 }
 
-// Take implements report.Sink: it never waits. What there is no room for is counted, and
-// the log says so.
+// Take implements report.Sink. It never blocks. Decisions that do not fit into the queue are
+// counted, and the log records the loss.
 func (j *Journal) Take(d report.Decided) { j.put(item{decided: d}) }
 
-// TakeBreakGlass is the same for what became of a namespace, now.
+// TakeBreakGlass records a break-glass event of a namespace, as of now.
 func (j *Journal) TakeBreakGlass(b decisionlog.BreakGlass) {
 	j.put(item{decided: report.Decided{Occasion: report.Occasion{Time: time.Now()}}, glass: &b})
 }
@@ -79,12 +78,11 @@ func (j *Journal) put(next item) {
 // Mark is a moment, for Flush.
 type Mark struct{ gone uint64 }
 
-// Mark is taken before something is decided that Flush shall answer for.
+// Mark returns the current moment. Callers take it before the decisions that Flush must cover.
 func (j *Journal) Mark() Mark { return Mark{j.gone.Load()} }
 
-// Flush waits until everything that was taken before is on disk. It fails if anything was
-// lost since the mark (also of somebody else: nobody asks whose it was), and when ctx
-// ends.
+// Flush waits until every earlier decision is on disk. It fails if any decision was lost since
+// the mark, including those of other callers, and when ctx ends.
 func (j *Journal) Flush(ctx context.Context, since Mark) error {
 	answer := make(chan error, 1)
 	select {
@@ -113,31 +111,29 @@ func (j *Journal) Ready() <-chan struct{} { return j.ready }
 // Ended is closed once the log is closed.
 func (j *Journal) Ended() <-chan struct{} { return j.ended }
 
-// Committed is the number of the last line that counts as written, and Changed is closed
-// when there are more.
+// Committed is the number of the last written line. Changed signals further ones.
 func (j *Journal) Committed() uint64 { return j.committed.Load() }
 
-// Changed is closed when more lines are written; ask for it before Committed.
+// Changed is closed when more lines are written. Call it before Committed.
 func (j *Journal) Changed() <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.changed
 }
 
-// Stats are numbers for metrics.
+// Stats are the values for metrics.
 type Stats struct {
-	// Written counts lines about decisions, Lost the objects of which there are none,
-	// and Failures what the disk refused.
+	// Written counts decision lines, Lost the objects without lines, and Failures disk errors.
 	Written, Lost, Failures uint64
-	// Queued is how many objects wait to be written.
+	// Queued counts the objects in the queue.
 	Queued int
-	// Flushed is when all that was written was last known to be on disk.
+	// Flushed is the last time at which all written lines were on disk.
 	Flushed time.Time
 	// Bytes is the size of the log's files.
 	Bytes int64
 }
 
-// Stats returns them.
+// Stats returns the current values.
 func (j *Journal) Stats() Stats {
 	s := Stats{
 		Written: j.written.Load(), Lost: j.gone.Load(), Failures: j.failures.Load(),
@@ -149,7 +145,7 @@ func (j *Journal) Stats() Stats {
 	return s
 }
 
-// lose counts what there will be no line for.
+// lose counts objects that will have no line.
 func (j *Journal) lose(objects uint64, why string) {
 	j.gone.Add(objects)
 	j.mu.Lock()
@@ -161,7 +157,7 @@ func (j *Journal) lose(objects uint64, why string) {
 	j.lost.Why = why
 }
 
-// takeLost returns what the log does not say yet, and regards it as said.
+// takeLost returns the unrecorded losses, and marks them as recorded.
 func (j *Journal) takeLost() (lost decisionlog.Lost) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -169,7 +165,7 @@ func (j *Journal) takeLost() (lost decisionlog.Lost) {
 	return lost
 }
 
-// giveBack undoes takeLost, for what was not written in the end.
+// giveBack undoes takeLost after a failed write.
 func (j *Journal) giveBack(lost decisionlog.Lost) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -183,9 +179,9 @@ func (j *Journal) giveBack(lost decisionlog.Lost) {
 	j.lost.Records += lost.Records
 }
 
-// Run opens the log and writes it until ctx ends; then it writes what was taken, signs
-// and closes it. key signs checkpoints. It fails where the log cannot be opened, or not
-// be closed in good order. It is called once.
+// Run opens the log and writes it until ctx ends. Then it drains the queue, signs the log and
+// closes it. key signs checkpoints. It fails if the log cannot be opened or cannot be closed in
+// order. It is called once.
 func (j *Journal) Run(ctx context.Context, key *decisionlog.Key) error {
 	defer close(j.ended)
 	w, err := j.open(key)
@@ -204,7 +200,7 @@ func (j *Journal) Run(ctx context.Context, key *decisionlog.Key) error {
 	return w.close()
 }
 
-// work writes until ctx ends and nothing is left.
+// work writes until ctx ends and the queue is empty.
 func (w *writer) work(ctx context.Context) {
 	ticks := time.NewTicker(tick)
 	defer ticks.Stop()
@@ -222,7 +218,7 @@ func (w *writer) work(ctx context.Context) {
 	}
 }
 
-// drain writes one more batch; false if there is none.
+// drain writes one more batch, and returns false if there is none.
 func (w *writer) drain() bool {
 	select {
 	case first := <-w.journal.queue:
@@ -233,7 +229,7 @@ func (w *writer) drain() bool {
 	}
 }
 
-// collect takes what waits beside the first one.
+// collect takes the queued items after the first one.
 func (w *writer) collect(first item) []item {
 	w.batch = append(w.batch[:0], first)
 	for len(w.batch) < maxBatch {
@@ -247,7 +243,7 @@ func (w *writer) collect(first item) []item {
 	return w.batch
 }
 
-// complaints tells of trouble, once a minute at most.
+// complaints logs errors, at most once a minute.
 type complaints struct {
 	log   *slog.Logger
 	limit *rate.Limiter

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// lock names the file only: whoever starts two processes with one folder sees it in the
-// chain.
+// lock only creates the file on this platform. Two processes with one folder break the chain
+// visibly.
 func lock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

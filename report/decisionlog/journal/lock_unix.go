@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// lock keeps a second process from writing the same log.
+// lock prevents a second process from writing the same log.
 func lock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

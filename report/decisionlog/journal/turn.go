@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// turn goes on in another file if this one is large or old enough. The file before ends
-// with a checkpoint, and is durable before there is another one.
+// turn rotates to another file if this one is large or old enough. The old file ends with a
+// checkpoint, and is durable before the new one exists.
 func (w *writer) turn() {
 	f, c := w.files, &w.journal.config
 	if f == nil || f.failed || f.good == 0 {
@@ -40,7 +40,7 @@ func (w *writer) turn() {
 		w.journal.failures.Add(1)
 		w.complaints.tell("another file cannot be begun", err)
 		if f.name == closed {
-			f.opened = time.Now() // tried again after as long, or with the next batch
+			f.opened = time.Now() // retried after the same age, or with the next batch
 			return
 		}
 	}
@@ -49,14 +49,14 @@ func (w *writer) turn() {
 	w.prune(time.Now())
 }
 
-// compressLeft compresses what an earlier process left.
+// compressLeft compresses the files that an earlier process left.
 func (w *writer) compressLeft() {
 	if w.files == nil {
 		return
 	}
 	segments, err := decisionlog.Segments(w.files.folder)
 	if err != nil {
-		return // the next one who asks says so
+		return // the next caller reports the error
 	}
 	for _, s := range segments {
 		if !s.Compressed && s.Name != w.files.name {
@@ -65,15 +65,15 @@ func (w *writer) compressLeft() {
 	}
 }
 
-// sized is a file of the log with its size and when it was last written to.
+// sized is a file of the log with its size and its modification time.
 type sized struct {
 	decisionlog.Segment
 	bytes int64
 	at    time.Time
 }
 
-// prune removes the oldest files while the log is too large, and those that are too
-// old; the log says so first.
+// prune removes the oldest files while the log is too large, and files that are too old. The log
+// records the removal first.
 func (w *writer) prune(now time.Time) {
 	w.pruned = now
 	list, total, err := w.sizes()
@@ -89,7 +89,7 @@ func (w *writer) prune(now time.Time) {
 	for i, s := range list {
 		why := ""
 		switch {
-		case i == len(list)-1 || s.Name == w.files.name: // what is written to stays
+		case i == len(list)-1 || s.Name == w.files.name: // the current file stays
 		case total > c.TotalSize:
 			why = "size"
 		case c.TotalAge > 0 && now.Sub(s.at) > c.TotalAge:
@@ -104,7 +104,7 @@ func (w *writer) prune(now time.Time) {
 			Segment: strings.TrimSuffix(s.Name, decisionlog.Compressed), Through: list[i+1].First - 1, Why: why,
 		}})
 	}
-	if len(victims) == 0 || !w.say(true, entries...) { // signed at once: who checks by key believes no other
+	if len(victims) == 0 || !w.say(true, entries...) { // signed at once: a verification with keys accepts no unsigned removal
 		return
 	}
 	for _, s := range victims {
@@ -115,8 +115,8 @@ func (w *writer) prune(now time.Time) {
 	w.journal.bytesOnDisk.Store(total)
 }
 
-// recreate goes on in another file where somebody removed the one that is written to:
-// lines would go nowhere. The chain shows what is missing.
+// recreate rotates to another file if the current one was deleted externally, since its lines
+// would be lost. The chain shows the gap.
 func (w *writer) recreate(list []sized) {
 	f := w.files
 	if f.failed || slices.ContainsFunc(list, func(s sized) bool { return s.Name == f.name }) {
@@ -140,7 +140,7 @@ func (w *writer) sizes() (list []sized, total int64, err error) {
 	for _, s := range segments {
 		info, failed := os.Stat(s.Path())
 		if failed != nil {
-			continue // it is being compressed: the next look sees it
+			continue // being compressed: the next check includes it
 		}
 		list = append(list, sized{Segment: s, bytes: info.Size(), at: info.ModTime()})
 		total += info.Size()
@@ -148,7 +148,7 @@ func (w *writer) sizes() (list []sized, total int64, err error) {
 	return list, total, err
 }
 
-// compressor compresses closed files, one after the other.
+// compressor compresses closed files sequentially.
 type compressor struct {
 	folder     string
 	sync       bool
@@ -163,7 +163,7 @@ func newCompressor(folder string, sync bool, c complaints) *compressor {
 	return &compressor{folder: folder, sync: sync, complaints: c, woken: make(chan struct{}, 1)}
 }
 
-// wake says that a file will not be written to any more.
+// wake signals that a file is closed.
 func (c *compressor) wake(name string) {
 	c.mu.Lock()
 	c.names = append(c.names, name)
@@ -174,7 +174,7 @@ func (c *compressor) wake(name string) {
 	}
 }
 
-// run compresses until ctx ends. What is left then, the next process compresses.
+// run compresses until ctx ends. The next process compresses the rest.
 func (c *compressor) run(ctx context.Context) {
 	for {
 		select {
@@ -199,16 +199,16 @@ func (c *compressor) run(ctx context.Context) {
 	}
 }
 
-// compress puts a compressed file in a file's place. There is never none of the two.
+// compress replaces a file with its compressed form. At least one of the two exists at any time.
 func (c *compressor) compress(ctx context.Context, path string) error {
 	source, err := os.Open(path)
 	if os.IsNotExist(err) {
-		return nil // it was too old
+		return nil // already pruned
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = source.Close() }() // it was only read
+	defer func() { _ = source.Close() }() // opened read-only
 	info, err := source.Stat()
 	if err != nil {
 		return err
@@ -217,13 +217,13 @@ func (c *compressor) compress(ctx context.Context, path string) error {
 	if err := packInto(next, &interruptible{ctx, source}, c.sync); err != nil {
 		return errors.Join(err, remove(next))
 	}
-	if err := os.Chtimes(next, info.ModTime(), info.ModTime()); err != nil { // by which it grows old
+	if err := os.Chtimes(next, info.ModTime(), info.ModTime()); err != nil { // the age for pruning
 		return errors.Join(err, remove(next))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, err := os.Stat(path); err != nil {
-		return remove(next) // it was removed meanwhile
+		return remove(next) // removed in the meantime
 	}
 	if err := os.Rename(next, path+decisionlog.Compressed); err != nil {
 		return err
@@ -254,7 +254,7 @@ func packInto(path string, source io.Reader, sync bool) error {
 	return errors.Join(err, file.Close())
 }
 
-// interruptible stops reading when ctx ends.
+// interruptible is a reader that stops when ctx ends.
 type interruptible struct {
 	ctx  context.Context
 	from io.Reader
@@ -267,7 +267,7 @@ func (i *interruptible) Read(p []byte) (int, error) {
 	return i.from.Read(p)
 }
 
-// remove removes a file in both its forms.
+// remove removes both forms of a file.
 func (c *compressor) remove(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

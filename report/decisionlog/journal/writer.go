@@ -11,24 +11,24 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// writer is the one goroutine that writes.
+// writer writes the log in a single goroutine.
 type writer struct {
 	journal    *Journal
 	key        *decisionlog.Key
 	chain      *decisionlog.Chain
 	name       string // of the chain
-	files      *files // nil: a stream
+	files      *files // nil for a stream
 	compressor *compressor
 	complaints complaints
 
 	batch []item
 	text  []byte
-	// unsigned counts the lines since the last checkpoint, which was at signed.
+	// unsigned counts the lines since the last checkpoint, and signed is that checkpoint's time.
 	unsigned uint64
 	signed   time.Time
 	// head is the last checkpoint, until its copy is written.
 	head []byte
-	// synced and pruned are when that was last done.
+	// synced and pruned are the times of the last flush and the last pruning.
 	synced, pruned time.Time
 }
 
@@ -66,7 +66,7 @@ func (j *Journal) open(key *decisionlog.Key) (*writer, error) {
 	return w, nil
 }
 
-// tellFound says what the log says of its own past.
+// tellFound logs the state of the existing log.
 func (w *writer) tellFound(before found) {
 	log := w.journal.config.Log
 	if before.torn != nil {
@@ -83,7 +83,7 @@ func (w *writer) opening(why string) *decisionlog.Entry {
 	}}
 }
 
-// add adds a line.
+// add appends a line to the text.
 func (w *writer) add(text []byte, e *decisionlog.Entry) ([]byte, error) {
 	text, err := w.chain.Append(text, e)
 	if err == nil {
@@ -92,7 +92,7 @@ func (w *writer) add(text []byte, e *decisionlog.Entry) ([]byte, error) {
 	return text, err
 }
 
-// write writes the text.
+// write writes the text to the file or the stream.
 func (w *writer) write() error {
 	if w.files == nil {
 		_, err := w.journal.config.Stream.Write(w.text)
@@ -101,7 +101,7 @@ func (w *writer) write() error {
 	return w.files.write(w.text)
 }
 
-// commit writes a batch. Of one that cannot be written nothing is, and it is lost.
+// commit writes a batch. A batch that cannot be written is lost as a whole.
 func (w *writer) commit(batch []item) {
 	from := w.place()
 	lost := w.journal.takeLost()
@@ -129,12 +129,12 @@ func (w *writer) commit(batch []item) {
 		} else {
 			w.journal.room.Leave(batch[i].decided)
 		}
-		batch[i] = item{} // nothing is held that nobody needs
+		batch[i] = item{} // release the memory
 	}
 	w.turn()
 }
 
-// encode makes the text of a batch. What cannot be encoded is lost by itself.
+// encode encodes a batch. Only the objects that cannot be encoded are lost.
 func (w *writer) encode(batch []item, lost decisionlog.Lost) (lines, objects uint64, waiting bool, err error) {
 	w.text = w.text[:0]
 	if w.files != nil && w.files.failed {
@@ -164,8 +164,8 @@ func (w *writer) encode(batch []item, lost decisionlog.Lost) (lines, objects uin
 	return lines, objects, waiting, err
 }
 
-// encodeOne adds the lines of one object, all or none. One that it cannot read for a
-// defect is not the end of the log.
+// encodeOne appends the lines of one object, all or none. It recovers from a panic on a malformed
+// object, so that the log continues.
 func (w *writer) encodeOne(of *item) (lines uint64, err error) {
 	at, unsigned, length := w.chain.Position(), w.unsigned, len(w.text)
 	defer func() {
@@ -192,7 +192,7 @@ func (w *writer) encodeOne(of *item) (lines uint64, err error) {
 	return uint64(len(decisions)), nil
 }
 
-// checkpoint adds one.
+// checkpoint appends a checkpoint.
 func (w *writer) checkpoint(closed bool) error {
 	start := len(w.text)
 	text, err := w.chain.AppendCheckpoint(w.text, w.name, time.Now(), closed, w.key)
@@ -204,7 +204,7 @@ func (w *writer) checkpoint(closed bool) error {
 	return nil
 }
 
-// place is where a batch begins, to go back to.
+// place is the state before a batch, for undo.
 type place struct {
 	position decisionlog.Position
 	good     int64
@@ -219,8 +219,8 @@ func (w *writer) place() place {
 	return p
 }
 
-// undo goes back to where a batch began. What a stream got of it stays there, and the
-// numbers go on, so that the gap is seen.
+// undo restores the state before a batch. A stream may have received part of it, so its numbers
+// continue and the gap stays visible.
 func (w *writer) undo(to place, why error) {
 	w.journal.failures.Add(1)
 	w.complaints.tell("it cannot be written, and decisions are lost", why)
@@ -234,7 +234,7 @@ func (w *writer) undo(to place, why error) {
 	w.files.failed = true
 }
 
-// mend goes on after a failure, where what is good ends.
+// mend continues after a failure, at the end of the valid data.
 func (w *writer) mend() error {
 	if err := w.files.mend(w.files.good, time.Now()); err != nil {
 		return err
@@ -243,7 +243,7 @@ func (w *writer) mend() error {
 	return nil
 }
 
-// flush makes durable what was written.
+// flush makes written data durable.
 func (w *writer) flush() error {
 	if w.files == nil {
 		return nil
@@ -255,8 +255,8 @@ func (w *writer) flush() error {
 	return nil
 }
 
-// settle tells that lines are written, and keeps a copy of the last checkpoint once it
-// is as durable as is asked for.
+// settle announces written lines, and stores a copy of the last checkpoint once it is as durable
+// as configured.
 func (w *writer) settle() {
 	j := w.journal
 	j.committed.Store(w.chain.Position().Seq)
@@ -285,7 +285,7 @@ func (w *writer) keepHead() {
 	w.head = w.head[:0]
 }
 
-// tend does what is due by time.
+// tend does the periodic work that is due.
 func (w *writer) tend() {
 	now := time.Now()
 	c := &w.journal.config
@@ -309,14 +309,14 @@ func (w *writer) tend() {
 	}
 }
 
-// owes reports whether the log has yet to say that something was lost.
+// owes reports whether there are losses that the log does not record yet.
 func (w *writer) owes() bool {
 	w.journal.mu.Lock()
 	defer w.journal.mu.Unlock()
 	return w.journal.lost.Records > 0
 }
 
-// say writes what nobody decided: what was lost, what is removed, a checkpoint.
+// say writes lines other than decisions: losses, removals, a checkpoint.
 func (w *writer) say(sign bool, entries ...*decisionlog.Entry) bool {
 	from := w.place()
 	lost := w.journal.takeLost()
@@ -374,7 +374,7 @@ func (w *writer) close() error {
 	return nil
 }
 
-// remove removes a file of the log in either form.
+// remove removes either form of a file.
 func remove(path string) error {
 	err := os.Remove(path)
 	if os.IsNotExist(err) {

@@ -11,9 +11,9 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// cursor is how far a Follower came.
+// cursor is the position of a Follower.
 type cursor struct {
-	// Delivered is the number of the last line that arrived.
+	// Delivered is the number of the last delivered line.
 	Delivered uint64 `json:"delivered"`
 }
 
@@ -21,8 +21,8 @@ func (f *Follower) path() string {
 	return filepath.Join(f.config.Folder, "sink-"+f.config.Name+".json")
 }
 
-// start is how far it came. Without a cursor it begins with the oldest line that there
-// is, and remembers that, since from here on a line that is missing was missed.
+// start returns the position. Without a cursor it is before the oldest line of the log, and it is
+// stored at once: a later gap then counts as dropped lines.
 func (f *Follower) start() (uint64, error) {
 	at, err := readCursor(f.path())
 	if err == nil {
@@ -43,7 +43,7 @@ func readCursor(path string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // opened read-only
 	text, err := limit.ReadAll(file, maxCursor, path)
 	if err != nil {
 		return 0, err
@@ -55,8 +55,8 @@ func readCursor(path string) (uint64, error) {
 	return c.Delivered, nil
 }
 
-// writeCursor replaces it, all or nothing. It is not flushed: what is delivered again
-// after a power cut says by its number that it is the same.
+// writeCursor replaces the cursor atomically. It is not flushed: lines that are delivered again
+// after a power failure have the same numbers.
 func writeCursor(path string, delivered uint64) error {
 	text, err := json.Marshal(cursor{delivered})
 	if err != nil {

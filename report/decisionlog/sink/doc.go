@@ -1,11 +1,9 @@
-// Package sink answers: who else is told what the decision log says?
+// Package sink forwards the lines of the decision log to other receivers.
 //
-// A Follower passes the lines of a log on, in their order, each at least once: to a
-// writer, to a webhook (HTTPS), or to a collector of OpenTelemetry logs (OTLP over HTTP).
-// The log's own files are its queue, so that nothing is kept twice: it remembers in a
-// small file how far it came, goes on there after a restart, and is bounded by what the
-// log keeps. Lines that the log removed before they were delivered are counted and told.
+// A Follower delivers the lines in order, each at least once: to a writer, to a webhook (HTTPS),
+// or to an OpenTelemetry collector (OTLP over HTTP). The log's own files are its queue. It stores
+// its position in a small file, resumes there after a restart, and is bounded by the retention of
+// the log. Lines that the log removed before their delivery are counted and reported.
 //
-// Who receives lines can check them as the log itself is checked: they are the same
-// bytes.
+// Receivers can verify the lines like the log itself, since both have the same bytes.
 package sink

@@ -14,35 +14,35 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// Receiver takes lines. Without an error all of them have arrived.
+// Receiver accepts lines. Without an error all of them have arrived.
 type Receiver interface {
 	Deliver(ctx context.Context, lines []decisionlog.Line) error
 }
 
-// Log is the log that is followed; *journal.Journal is one.
+// Log is the log to follow; *journal.Journal implements it.
 type Log interface {
-	// Committed is the number of the last line that may be read, and Changed is closed
-	// when there are more.
+	// Committed is the number of the last readable line, and Changed is closed when there are
+	// more.
 	Committed() uint64
 	Changed() <-chan struct{}
-	// Ready is closed when it is open, and Ended when it is closed.
+	// Ready is closed when the log is open, and Ended when it is closed.
 	Ready() <-chan struct{}
 	Ended() <-chan struct{}
 }
 
-// Config says what is followed and who is told. All of it is required.
+// Config configures a Follower. All fields are required.
 type Config struct {
-	// Name is the sink's, for its file, as in webhook.
+	// Name is the sink's name, for its file, as in webhook.
 	Name string
-	// Folder is the log's.
+	// Folder is the log's folder.
 	Folder string
 	Log    Log
 	To     Receiver
-	// Trouble is told of what cannot be delivered.
+	// Trouble receives delivery errors.
 	Trouble *slog.Logger
 }
 
-// Follower passes lines on. Make one with New, and Run it.
+// Follower delivers lines to a Receiver. Create one with New, and Run it.
 type Follower struct {
 	config     Config
 	complaints *rate.Limiter
@@ -51,7 +51,7 @@ type Follower struct {
 	at                           atomic.Uint64
 }
 
-// New makes a Follower that has read nothing yet.
+// New creates a Follower. It reads nothing yet.
 func New(config Config) (*Follower, error) {
 	if config.Log == nil || config.To == nil || config.Trouble == nil || config.Folder == "" {
 		return nil, errors.New("decision log's sink: want a log, its folder, a receiver and a log for trouble")
@@ -62,15 +62,15 @@ func New(config Config) (*Follower, error) {
 	return &Follower{config: config, complaints: rate.NewLimiter(rate.Every(time.Minute), 3)}, nil
 }
 
-// Stats are numbers for metrics.
+// Stats are the values for metrics.
 type Stats struct {
 	// Delivered and Dropped count lines, Failures attempts.
 	Delivered, Dropped, Failures uint64
-	// Behind is how many lines are not delivered yet.
+	// Behind counts the undelivered lines.
 	Behind uint64
 }
 
-// Stats returns them.
+// Stats returns the current values.
 func (f *Follower) Stats() Stats {
 	committed, at := f.config.Log.Committed(), f.at.Load()
 	return Stats{
@@ -79,11 +79,11 @@ func (f *Follower) Stats() Stats {
 	}
 }
 
-// Name is the sink's.
+// Name is the sink's name.
 func (f *Follower) Name() string { return f.config.Name }
 
-// Run delivers until the log is closed, or until ctx ends if it never was open; what
-// remains then is delivered within a few seconds or after the next start.
+// Run delivers until the log is closed, or until ctx ends if the log was never open. The
+// remaining lines are delivered within a few seconds, or after the next start.
 func (f *Follower) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -101,12 +101,12 @@ func (f *Follower) Run(ctx context.Context) error {
 	defer cancel()
 	go f.end(beyond, cancel)
 	tail := decisionlog.NewTail(f.config.Folder, at+1)
-	defer func() { _ = tail.Close() }() // it was only read
+	defer func() { _ = tail.Close() }() // opened read-only
 	f.follow(beyond, tail)
 	return nil
 }
 
-// end ends the work some time after the log is closed.
+// end cancels the deliveries some time after the log is closed.
 func (f *Follower) end(ctx context.Context, cancel func()) {
 	select {
 	case <-ctx.Done():
@@ -120,7 +120,7 @@ func (f *Follower) end(ctx context.Context, cancel func()) {
 	}
 }
 
-// follow delivers until ctx ends, or the log is closed and nothing remains.
+// follow delivers until ctx ends, or until the log is closed and everything is delivered.
 func (f *Follower) follow(ctx context.Context, tail *decisionlog.Tail) {
 	log := f.config.Log
 	for ctx.Err() == nil {
@@ -154,7 +154,8 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// wait waits for more lines; after an error, which no further line may follow, a while.
+// wait waits for more lines, or after an error for a pause, since the error need not be followed
+// by a further line.
 func (f *Follower) wait(ctx context.Context, changed <-chan struct{}, failed error) {
 	if failed != nil {
 		pause(ctx, minPause)
@@ -167,7 +168,7 @@ func (f *Follower) wait(ctx context.Context, changed <-chan struct{}, failed err
 	}
 }
 
-// collect reads what may be read, up to what is delivered at once.
+// collect reads the readable lines, up to the bounds of one delivery.
 func (f *Follower) collect(tail *decisionlog.Tail, committed uint64) (lines []decisionlog.Line, _ error) {
 	if err := tail.Refresh(); err != nil {
 		return nil, err
@@ -185,7 +186,7 @@ func (f *Follower) collect(tail *decisionlog.Tail, committed uint64) (lines []de
 	return lines, nil
 }
 
-// deliver tries until it arrives; false if ctx ended first.
+// deliver retries until the lines arrive, and returns false if ctx ends first.
 func (f *Follower) deliver(ctx context.Context, lines []decisionlog.Line) bool {
 	for wait := minPause; ; wait = min(2*wait, maxPause) {
 		attempt, cancel := context.WithTimeout(ctx, deliveryTimeout)
@@ -202,7 +203,7 @@ func (f *Follower) deliver(ctx context.Context, lines []decisionlog.Line) bool {
 	}
 }
 
-// pause waits; false if ctx ended first.
+// pause waits, and returns false if ctx ends first.
 func pause(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -214,7 +215,7 @@ func pause(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// arrived remembers how far it came, and counts what was no longer there.
+// arrived stores the position, and counts the lines that were pruned before delivery.
 func (f *Follower) arrived(lines []decisionlog.Line) {
 	var gone uint64
 	at := f.at.Load()
@@ -233,7 +234,7 @@ func (f *Follower) arrived(lines []decisionlog.Line) {
 	}
 }
 
-// complain tells of trouble, not too often.
+// complain logs errors at a limited rate.
 func (f *Follower) complain(what string, err error) {
 	if f.complaints.Allow() {
 		f.config.Trouble.Warn("decision log's sink: "+what, slog.String("sink", f.config.Name), slog.String("error", err.Error()))

@@ -17,21 +17,20 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// CollectorConfig says where OpenTelemetry logs go.
+// CollectorConfig configures a Collector.
 type CollectorConfig struct {
-	// Endpoint is the collector's base URL, as OTEL_EXPORTER_OTLP_ENDPOINT: records go to
+	// Endpoint is the collector's base URL, as OTEL_EXPORTER_OTLP_ENDPOINT: records are sent to
 	// v1/logs below it. In a cluster it may be http.
 	Endpoint string
 	// TLS has the certificate authorities; nil: the system's.
 	TLS *tls.Config
-	// Version is the program's.
+	// Version is the version of this program.
 	Version string
 }
 
-// Collector is a Receiver that sends each line as the body of an OpenTelemetry log
-// record (OTLP 1.x over HTTP), with its number and kind as attributes. Severity is WARN
-// where something was denied or could not be decided, or where the log itself has to say
-// that something is wrong; else INFO.
+// Collector is a Receiver that sends each line as the body of an OpenTelemetry log record (OTLP
+// 1.x over HTTP), with its number and kind as attributes. Severity is WARN for denials, for
+// undecided requests and for lines that report a problem of the log itself; else INFO.
 type Collector struct {
 	exporter *otlploghttp.Exporter
 	provider *sdk.LoggerProvider
@@ -39,7 +38,7 @@ type Collector struct {
 	records  *records
 }
 
-// NewCollector makes a Collector that connects to nobody yet.
+// NewCollector creates a Collector. It does not connect yet.
 func NewCollector(ctx context.Context, config CollectorConfig) (*Collector, error) {
 	to, err := url.Parse(config.Endpoint)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
@@ -65,12 +64,12 @@ func (c *Collector) Deliver(ctx context.Context, lines []decisionlog.Line) error
 	return c.exporter.Export(ctx, c.records.list)
 }
 
-// Close ends what it made.
+// Close shuts down the provider and the exporter.
 func (c *Collector) Close(ctx context.Context) error {
 	return errors.Join(c.provider.Shutdown(ctx), c.exporter.Shutdown(ctx))
 }
 
-// recordOf is a line as a record.
+// recordOf converts a line to a record.
 func recordOf(line *decisionlog.Line) log.Record {
 	var r log.Record
 	r.SetTimestamp(line.Time)
@@ -96,16 +95,16 @@ func isTrouble(line *decisionlog.Line) bool {
 	return line.Lost != nil
 }
 
-// records is the sdk.Processor that gathers what is emitted, to be delivered by whom
-// knows whether it arrived.
+// records is the sdk.Processor that gathers emitted records, so that Deliver can export them and
+// return the error.
 type records struct{ list []sdk.Record }
 
-// Enabled implements sdk.Processor, as what is below does.
+// Enabled implements sdk.Processor: every record is accepted.
 func (*records) Enabled(context.Context, sdk.EnabledParameters) bool { return true }
 func (*records) Shutdown(context.Context) error                      { return nil }
 func (*records) ForceFlush(context.Context) error                    { return nil }
 
-// OnEmit keeps a copy, since the record is the logger's.
+// OnEmit stores a copy, since the logger owns the record.
 func (r *records) OnEmit(_ context.Context, record *sdk.Record) error {
 	r.list = append(r.list, record.Clone())
 	return nil

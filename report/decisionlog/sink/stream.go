@@ -7,16 +7,16 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// Stream is a Receiver that writes lines as they are.
+// Stream is a Receiver that writes lines unchanged.
 type Stream struct{ To io.Writer }
 
-// Deliver implements Receiver. A writer that blocks holds up nobody else.
+// Deliver implements Receiver. A blocked writer delays no other receiver.
 func (s Stream) Deliver(_ context.Context, lines []decisionlog.Line) error {
 	_, err := s.To.Write(text(lines))
 	return err
 }
 
-// text is the lines, each with its line break.
+// text joins the lines, each with its line break.
 func text(lines []decisionlog.Line) []byte {
 	size := 0
 	for i := range lines {

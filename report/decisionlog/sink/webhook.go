@@ -17,28 +17,27 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// WebhookConfig says where lines are posted.
+// WebhookConfig configures a Webhook.
 type WebhookConfig struct {
-	// URL takes them: https, or http on this machine.
+	// URL is the address of the webhook: https, or http on this machine.
 	URL string
 	// TLS has the certificate authorities and the client certificate; nil: the system's
 	// and none.
 	TLS *tls.Config
-	// Token is asked for each request and sent as a bearer token; nil: none is sent.
+	// Token is called for each request, and its result sent as a bearer token; nil: none is sent.
 	Token func() (string, error)
 }
 
-// Webhook is a Receiver that posts lines: a body of JSON lines
-// (application/x-ndjson), with the number of the first and the last line in the headers
-// Quaymaster-First and Quaymaster-Last. A status of 200 to 299 says that all of them
-// arrived.
+// Webhook is a Receiver that posts lines: a body of JSON lines (application/x-ndjson), with the
+// number of the first and the last line in the headers Quaymaster-First and Quaymaster-Last. A
+// status of 200 to 299 acknowledges all of them.
 type Webhook struct {
 	url    string
 	token  func() (string, error)
 	client *http.Client
 }
 
-// NewWebhook makes a Webhook that connects to nobody yet.
+// NewWebhook creates a Webhook. It does not connect yet.
 func NewWebhook(config WebhookConfig) (*Webhook, error) {
 	if err := checkURL(config.URL); err != nil {
 		return nil, fmt.Errorf("decision log's webhook: %w", err)
@@ -46,7 +45,7 @@ func NewWebhook(config WebhookConfig) (*Webhook, error) {
 	return &Webhook{url: config.URL, token: config.Token, client: newClient(config.TLS)}, nil
 }
 
-// checkURL refuses what would send the log readable over a network.
+// checkURL rejects URLs that would send the log in plain text over a network.
 func checkURL(text string) error {
 	to, err := url.Parse(text)
 	switch {
@@ -60,8 +59,8 @@ func checkURL(text string) error {
 	return nil
 }
 
-// newClient connects through the guarded dialer, and follows no redirect: who answers
-// with one is not who the log is for.
+// newClient connects through the guarded dialer, and follows no redirect: a redirect could send
+// the log to another host.
 func newClient(config *tls.Config) *http.Client {
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -97,7 +96,7 @@ func (w *Webhook) Deliver(ctx context.Context, lines []decisionlog.Line) error {
 	if err != nil {
 		return redact.Error(err)
 	}
-	defer func() { _ = response.Body.Close() }() // what it says was read
+	defer func() { _ = response.Body.Close() }() // the status was read
 	said, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return fmt.Errorf("%s answered %s: %q", request.URL.Host, response.Status, said)
@@ -105,5 +104,5 @@ func (w *Webhook) Deliver(ctx context.Context, lines []decisionlog.Line) error {
 	return nil
 }
 
-// Close ends connections that nobody uses.
+// Close closes idle connections.
 func (w *Webhook) Close() { w.client.CloseIdleConnections() }

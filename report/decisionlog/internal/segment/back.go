@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// Back returns the whole lines of the file, the last one first. Each is its own.
+// Back returns the whole lines of the file, the last one first. The caller owns each line.
 func (s Segment) Back() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		opened, err := s.Open()
@@ -17,7 +17,7 @@ func (s Segment) Back() iter.Seq2[[]byte, error] {
 			yield(nil, err)
 			return
 		}
-		defer func() { _ = opened.Close() }() // it was only read
+		defer func() { _ = opened.Close() }() // opened read-only
 		if !opened.Compressed {
 			backwards(opened.file, yield)
 			return
@@ -31,8 +31,8 @@ func (s Segment) Back() iter.Seq2[[]byte, error] {
 	}
 }
 
-// backLines yields the whole lines of a text from its end, and returns what stands
-// before the first line break; false if nobody wants more.
+// backLines yields the whole lines of a text from its end, and returns the text before the first
+// line break. It returns false if the caller stops.
 func backLines(text []byte, yield func([]byte, error) bool) bool {
 	end := bytes.LastIndexByte(text, '\n')
 	for end >= 0 {
@@ -49,7 +49,7 @@ func backLines(text []byte, yield func([]byte, error) bool) bool {
 func backwards(file *os.File, yield func([]byte, error) bool) {
 	const block = 256 << 10
 	end, err := file.Seek(0, io.SeekEnd)
-	var carried []byte // begins in the middle of a line, and ends after one
+	var carried []byte // begins inside a line and ends after one
 	for err == nil && end > 0 {
 		start := max(end-block, 0)
 		text := make([]byte, int(end-start), int(end-start)+len(carried))
@@ -57,7 +57,7 @@ func backwards(file *os.File, yield func([]byte, error) bool) {
 			break
 		}
 		text, end = append(text, carried...), start
-		whole := 0 // where the first line that is whole begins
+		whole := 0 // the start of the first whole line
 		if start > 0 {
 			whole = bytes.IndexByte(text, '\n') + 1
 		}

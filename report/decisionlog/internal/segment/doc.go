@@ -1,7 +1,5 @@
-// Package segment answers: which files does a decision log have, and which lines stand
-// in them, in either direction?
+// Package segment lists the files of a decision log and reads their lines in either direction.
 //
-// A file has one text in JSON a line (JSON Lines), and may be compressed (gzip, RFC
-// 1952). What the lines say is not looked at: package decisionlog knows that, and package
-// journal writes them.
+// A file has one JSON text a line (JSON Lines), and may be compressed (gzip, RFC 1952). The
+// content of lines is opaque here: package decisionlog parses it, and package journal writes it.
 package segment

@@ -19,10 +19,10 @@ func ReadHead(folder string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decision log: %w", err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // opened read-only
 	text, err := limit.ReadAll(file, MaxLine, HeadName)
 	if text = bytes.TrimRight(text, "\n"); len(text) == 0 {
-		return nil, err // a machine lost power when it was written
+		return nil, err // a power failure during the write
 	}
 	return text, err
 }

@@ -9,18 +9,18 @@ import (
 )
 
 var (
-	// ErrTorn says that the last line has no line break.
+	// ErrTorn: the last line has no line break.
 	ErrTorn = errors.New("the last line is not whole")
-	// ErrLong says that a line was passed over.
+	// ErrLong: a line was skipped.
 	ErrLong = fmt.Errorf("a line is longer than %d bytes", MaxLine)
 )
 
-// lineReader splits at line breaks. A line is valid until the next one is asked for.
+// lineReader splits at line breaks. A line is valid until the next call.
 type lineReader struct {
 	from   io.Reader
 	buffer []byte
-	start  int   // of what was not returned yet
-	passed int64 // how many bytes were returned or passed over, line breaks included
+	start  int   // of the text that is not returned yet
+	passed int64 // bytes returned or skipped, line breaks included
 	err    error
 }
 
@@ -49,7 +49,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// skip passes over a line that is too long.
+// skip skips a line that is too long.
 func (l *lineReader) skip() error {
 	for {
 		rest := l.buffer[l.start:]
@@ -70,7 +70,7 @@ func (l *lineReader) skip() error {
 	}
 }
 
-// fill reads more, and moves what is left to the beginning.
+// fill reads more, and moves the remaining text to the beginning.
 func (l *lineReader) fill() {
 	const block = 64 << 10
 	if l.start > 0 {

@@ -16,13 +16,13 @@ import (
 const (
 	prefix = "decisions-"
 	suffix = ".jsonl"
-	// Compressed is what the name of a compressed file ends with (gzip, RFC 1952).
+	// Compressed is the suffix of a compressed file's name (gzip, RFC 1952).
 	Compressed = ".gz"
-	// HeadName is the file beside the log that has a copy of the last checkpoint.
+	// HeadName is the file in the log's folder with a copy of the last checkpoint.
 	HeadName = "head.jsonl"
 )
 
-// Pattern is what the names of files look like that are not compressed.
+// Pattern matches the names of uncompressed files.
 const Pattern = prefix + "*" + suffix
 
 // Segment is a file of a log.
@@ -33,15 +33,16 @@ type Segment struct {
 	Compressed bool
 }
 
-// Path is the file's.
+// Path is the path of the file.
 func (s Segment) Path() string { return filepath.Join(s.Folder, s.Name) }
 
-// Name is the name of the file that begins with a line; names sort as numbers do.
+// Name is the name of a file, by the number of its first line. Names sort in the order of
+// numbers.
 func Name(first uint64) string {
 	return fmt.Sprintf("%s%020d%s", prefix, first, suffix)
 }
 
-// Of reads the name of a file in a folder; false if it is no log file's.
+// Of parses the name of a file in a folder, and returns false if it is not a log file.
 func Of(folder, name string) (Segment, bool) {
 	bare, compressed := strings.CutSuffix(name, Compressed)
 	digits, isOne := strings.CutSuffix(bare, suffix)
@@ -53,8 +54,8 @@ func Of(folder, name string) (Segment, bool) {
 	return Segment{Folder: folder, Name: name, First: first, Compressed: compressed}, true
 }
 
-// List returns the files of a log, the oldest first. Of one that is there twice,
-// since it was being compressed, the one that is not compressed counts.
+// List returns the files of a log, the oldest first. While a file is being compressed both forms
+// exist; the uncompressed one is returned.
 func List(folder string) ([]Segment, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -64,7 +65,7 @@ func List(folder string) ([]Segment, error) {
 		return nil, fmt.Errorf("decision log: %s has %d files, of which at most %d are read: is it the log's own folder?", folder, len(entries), maxFiles)
 	}
 	var found []Segment
-	for _, entry := range entries { // sorted by name, the compressed one after the other
+	for _, entry := range entries { // sorted by name, the compressed one second
 		s, ok := Of(folder, entry.Name())
 		if !ok || entry.IsDir() || len(found) > 0 && found[len(found)-1].First == s.First {
 			continue
@@ -98,21 +99,21 @@ func (s Segment) Open() (*Reader, error) {
 	return r, nil
 }
 
-// Reader reads the lines of a file in their order.
+// Reader reads the lines of a file in order.
 type Reader struct {
 	Segment
 	file  *os.File
 	lines lineReader
-	// Number is that of the last line that was returned or passed over, from 1.
+	// Number is the number of the last line that was returned or skipped, from 1.
 	Number int
-	before int64 // what was read by an earlier lineReader, in bytes
+	before int64 // bytes read by an earlier lineReader
 }
 
 // Close closes the file.
 func (r *Reader) Close() error { return r.file.Close() }
 
-// Next returns the next whole line, without its line break, until the next call. At
-// the end it fails with io.EOF, or ErrTorn where the last line has no line break.
+// Next returns the next whole line, without its line break, valid until the next call. At the end
+// it fails with io.EOF, or with ErrTorn where the last line has no line break.
 func (r *Reader) Next() ([]byte, error) {
 	line, err := r.lines.next()
 	if err == nil || errors.Is(err, ErrLong) {
@@ -121,10 +122,10 @@ func (r *Reader) Next() ([]byte, error) {
 	return line, err
 }
 
-// Offset is after the last line, in what is not compressed.
+// Offset is the offset after the last line, in uncompressed bytes.
 func (r *Reader) Offset() int64 { return r.before + r.lines.passed }
 
-// Place is the number of the line that an error of Next is about.
+// Place is the number of the line that caused an error of Next.
 func (r *Reader) Place(err error) int {
 	if errors.Is(err, ErrLong) {
 		return r.Number
@@ -132,10 +133,10 @@ func (r *Reader) Place(err error) int {
 	return r.Number + 1
 }
 
-// Again goes back to the end of the last whole line, to see what was written since.
+// Again goes back to the end of the last whole line, to read lines that were appended since.
 func (r *Reader) Again() error {
 	if r.Compressed {
-		return nil // it is never written to
+		return nil // it is immutable
 	}
 	r.before = r.Offset()
 	if _, err := r.file.Seek(r.before, io.SeekStart); err != nil {
