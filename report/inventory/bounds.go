@@ -2,49 +2,49 @@ package inventory
 
 import "time"
 
-// The bounds on what is kept. Most of it is text that strangers chose.
+// The bounds on retained data. Most of it is untrusted text.
 const (
-	// Keep is how long an image or a workload is remembered that nobody saw again.
+	// Keep is the retention of an image or a workload since it was last seen.
 	Keep = 7 * 24 * time.Hour
-	// MaxImages bounds the images; those that nothing ever ran go first, then those seen
-	// longest ago. A cluster of 150,000 pods runs some 3,000.
+	// MaxImages bounds the images. Images that no workload ran are evicted first, then the least
+	// recently seen. A cluster of 150,000 pods runs some 3,000.
 	MaxImages = 20_000
-	// MaxPage is the most that one query returns.
+	// MaxPage bounds the results of one query.
 	MaxPage = 200
-	// MaxDecisions is how many of the latest decisions are kept, and as many again of
-	// those that admitted nothing, which a flood of others does not wash away.
+	// MaxDecisions bounds the latest decisions. As many denials and errors are retained
+	// separately, so that a flood of others does not evict them.
 	MaxDecisions = 1_000
 
-	// maxWaiting is how many decisions wait to be taken in; each holds its object. Who
-	// comes when it is full is left out, and counted.
+	// maxWaiting bounds the queue of decisions, each of which holds its object. Further decisions
+	// are dropped and counted.
 	maxWaiting = 512
-	// maxHeld bounds what they hold, in bytes by report.Weight: 512 usual Pods have 20 MiB.
+	// maxHeld bounds the queue in bytes, by report.Weight: 512 ordinary Pods have 20 MiB.
 	maxHeld = 32 << 20
 	// maxUses bounds the workloads of one image, and maxAllUses those of all.
 	maxUses    = 500
 	maxAllUses = 100_000
-	// maxLone bounds the pods of no workload that no scan has found, of all images: each
-	// has a name of its own, and where no scan runs nobody tells when it is gone.
+	// maxLone bounds the pods without a workload that no scan has found, over all images. Each
+	// has its own name, and without scans their deletion is never observed.
 	maxLone = 4_000
-	// maxLoneRefused is the same for those that were refused.
+	// maxLoneRefused is the same bound for denied pods.
 	maxLoneRefused = 1_000
-	// maxPods bounds the pods that are told apart in one workload, at 8 bytes each.
+	// maxPods bounds the pods that are distinguished in one workload, at 8 bytes each.
 	maxPods = 2_000
 	// maxAllEvidence bounds the compressed evidence of all images, in bytes.
 	maxAllEvidence = 64 << 20
-	// maxName bounds a name that is kept in a row, and maxMessage a message, in bytes.
+	// maxName bounds a name in a row, and maxMessage a message, in bytes.
 	maxName    = 512
 	maxMessage = 600
-	// maxReferences, maxSigners, maxContainers and maxJudgements bound what one image has
-	// of each; maxDecided the images that one decision names.
+	// maxReferences, maxSigners, maxContainers and maxJudgements bound the lists of one image,
+	// and maxDecided the images of one decision.
 	maxReferences = 8
 	maxSigners    = 8
 	maxContainers = 8
 	maxJudgements = 64
 	maxDecided    = 16
-	// maxPolicies bounds the policies that are counted, and maxRules the rules of one.
+	// maxPolicies bounds the counted policies, and maxRules the rules of one policy.
 	maxPolicies = 2_000
 	maxRules    = 100
-	// maxFacets bounds the names that filters are offered.
+	// maxFacets bounds the values of a filter.
 	maxFacets = 500
 )

@@ -6,10 +6,10 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
-// ring keeps the latest decisions. Its zero value is empty.
+// ring retains the latest decisions. Its zero value is empty.
 type ring struct {
 	kept []Decision
-	next int // where the next one goes once the ring is full
+	next int // the next index to overwrite once the ring is full
 }
 
 func (r *ring) add(d Decision) {
@@ -63,5 +63,5 @@ func cutResource(r report.Resource) report.Resource {
 	return r
 }
 
-// cut bounds a text that a stranger chose.
+// cut bounds untrusted text.
 func cut(text string, most int) string { return evidence.Cut(text, most) }

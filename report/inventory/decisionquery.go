@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// DecisionQuery asks for decisions, the latest first. Empty fields ask for nothing.
+// DecisionQuery selects decisions, the latest first. Empty fields select everything.
 type DecisionQuery struct {
-	// Text is looked for in names, images, users and messages, in any case.
+	// Text is searched in names, images, users and messages, case-insensitively.
 	Text      string
 	Verdict   Verdict
 	Namespace string
 	Page      Page
 }
 
-// DecisionPage is a part of the decisions that are kept.
+// DecisionPage is a page of the retained decisions.
 type DecisionPage struct {
 	Total    int        `json:"total"`
 	Verdicts Tally      `json:"verdicts"`
@@ -23,8 +23,8 @@ type DecisionPage struct {
 	Items    []Decision `json:"items"`
 }
 
-// Decisions returns what a query asks for; an error says what makes no sense in it.
-// Asked for those that admitted nothing, it goes further back.
+// Decisions returns the matching decisions, or an error for an invalid query. Denials and errors
+// are retained for longer.
 func (i *Inventory) Decisions(q DecisionQuery) (DecisionPage, error) {
 	if err := errors.Join(q.Page.check(), oneOf("verdict", q.Verdict, append(Verdicts(), ""))); err != nil {
 		return DecisionPage{}, err

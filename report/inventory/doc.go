@@ -1,11 +1,10 @@
-// Package inventory answers: what do we know now about the images in use?
+// Package inventory maintains the current state of the images in use.
 //
-// An Inventory is a report.Sink that keeps, in memory and within bounds, what was
-// decided last about each image: the verdict, who signed, where it runs, and the
-// chain of evidence, together with the recent decisions, how many there were of each
-// outcome over time, and what each policy came to. It is what the dashboard shows and
-// what "what stands on this key?" is answered from.
+// An Inventory is a report.Sink. In memory and within bounds, it holds the last decision on each
+// image: the verdict, the signers, the workloads, and the evidence. It also holds the recent
+// decisions, their counts by outcome over time, and the results of each policy. The dashboard
+// shows it, and it answers queries such as the images signed with a key.
 //
-// It knows what its own process decided. It is no record: what falls out of the
-// bounds, or was not seen for a week, is gone; the decision log keeps everything.
+// It covers only the decisions of its own process. It is not a record: entries beyond the bounds,
+// or not seen for a week, are evicted. The decision log is complete.
 package inventory

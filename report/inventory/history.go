@@ -7,15 +7,15 @@ const (
 	hours   = 7 * 24
 )
 
-// history counts decisions by minute, of the last day, and by hour, of the last week.
-// Its zero value is empty.
+// history counts decisions by minute for the last day, and by hour for the last week. Its zero
+// value is empty.
 type history struct {
 	byMinute [minutes]slot
 	byHour   [hours]slot
 }
 
 type slot struct {
-	start int64 // in seconds; what it counts is of another round if it differs
+	start int64 // in seconds; a different value means that the counts are of an earlier cycle
 	tally Tally
 }
 
@@ -29,15 +29,14 @@ func countIn(slots []slot, at time.Time, grain time.Duration, v Verdict) {
 	s := &slots[int(start/int64(grain.Seconds()))%len(slots)]
 	switch {
 	case s.start > start:
-		return // it is too old for the ring
+		return // too old for the ring
 	case s.start < start:
 		*s = slot{start: start}
 	}
 	s.tally.Add(v)
 }
 
-// last returns the latest n slots of a grain up to now, the oldest first; those in
-// which nothing was decided are there, too.
+// last returns the latest n slots of a grain up to now, the oldest first, including empty ones.
 func last(slots []slot, now time.Time, grain time.Duration, n int) []Moment {
 	moments := make([]Moment, n)
 	end := now.Truncate(grain)
@@ -52,7 +51,7 @@ func last(slots []slot, now time.Time, grain time.Duration, n int) []Moment {
 	return moments
 }
 
-// merged makes moments of several.
+// merged joins so many moments each into one.
 func merged(moments []Moment, several int) []Moment {
 	var out []Moment
 	for at := 0; at < len(moments); at += several {

@@ -15,21 +15,21 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
-// entry is what is kept of one image.
+// entry is the data of one image.
 type entry struct {
-	image      Image // without what is counted from uses
+	image      Image // without the counts that are computed from uses
 	at         *list.Element
-	in         *list.List // that at is of: Inventory.order, or strange until something runs it
+	in         *list.List // the list that contains at: Inventory.order, or strange until a workload runs the image
 	references []string
 	uses       map[place]*use
 	leftOut    int // uses over the bound
-	lost       int // pods of no workload that run, over theirs, until a scan tells of them
+	lost       int // running pods without a workload, over their bound, until a scan finds them
 	judgements []judgement
 	proof      evidence.Evidence
 	text       string // in lower case, for searches
 }
 
-// judgement is what one rule says of the image now.
+// judgement is the current result of one rule for the image.
 type judgement struct {
 	policy string // its ID
 	rule   string
@@ -39,11 +39,11 @@ type judgement struct {
 // place is a workload.
 type place struct{ apiVersion, kind, namespace, name string }
 
-// use is what is known of an image of a workload.
+// use is an image's use by a workload.
 type use struct {
 	containers []string
 	of         string           // apiVersion and kind of the pods, or of the object itself
-	pods       map[uint64]int64 // when each was seen, in seconds, by the hash of what tells them apart
+	pods       map[uint64]int64 // the last time of each, in seconds, by the hash of its identity
 	verdict    Verdict
 	running    bool
 	found      bool // by a scan
@@ -51,7 +51,7 @@ type use struct {
 	seen       time.Time
 }
 
-// idOf names an image by what it is: its repository and digest, or without a digest its
+// idOf returns the ID of an image, from its repository and digest, or without a digest from its
 // reference.
 func idOf(image *report.Image) string {
 	text := image.Reference
@@ -62,7 +62,7 @@ func idOf(image *report.Image) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// repositoryOf leaves the tag and the digest off a normalised reference.
+// repositoryOf strips the tag and digest of a normalised reference.
 func repositoryOf(reference string) string {
 	name, _, _ := strings.Cut(reference, "@")
 	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
@@ -71,8 +71,8 @@ func repositoryOf(reference string) string {
 	return name
 }
 
-// placeOf is the workload of an object, and what tells its pods apart; false for what
-// has no name and no controller, as when somebody asked only about an image.
+// placeOf returns the workload of an object and the identity of the pod in it. It returns false
+// for an object without name and controller, such as a query for an image alone.
 func placeOf(r report.Resource) (place, uint64, bool) {
 	r = cutResource(r)
 	pod := hashOf(cmp.Or(r.UID, r.Name))
@@ -82,8 +82,8 @@ func placeOf(r report.Resource) (place, uint64, bool) {
 	return place{r.APIVersion, r.Kind, r.Namespace, r.Name}, pod, r.Name != ""
 }
 
-// see takes in what a record says of its images. Its caller holds the lock. Who only asked
-// says nothing of what runs: neither where, nor what it came to there.
+// see adds the images of a record. The caller holds the lock. A query outside a webhook reveals
+// no running workload, and neither its location nor its verdict is recorded.
 func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resource) {
 	at, pod, placed := placeOf(about)
 	placed = placed && !o.OnlyAsked()
@@ -103,7 +103,7 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 		i.seeLone(o, at, about)
 	}
 	if placed && running {
-		for e := range i.places[at] { // what the object ran before
+		for e := range i.places[at] { // the object's earlier images
 			if u := e.uses[at]; !current[e] && u.running {
 				if delete(u.pods, pod); len(u.pods) == 0 {
 					i.remove(e, at)
@@ -117,8 +117,8 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 	}
 }
 
-// seeLone keeps to the bounds on pods of no workload that only admission told of: of those
-// the one that came first goes. Its caller holds the lock.
+// seeLone enforces the bounds on pods without a workload that only admission has seen. It evicts
+// the oldest. The caller holds the lock.
 func (i *Inventory) seeLone(o report.Occasion, at place, about report.Resource) {
 	if o.Process == report.ProcessScan {
 		i.lone.drop(at)
@@ -147,7 +147,7 @@ func (i *Inventory) seeLone(o report.Occasion, at place, about report.Resource) 
 	}
 }
 
-// entryOf returns the entry of an image, as the one that was seen last.
+// entryOf returns the entry of an image, and marks it as the most recently seen.
 func (i *Inventory) entryOf(image *report.Image, o report.Occasion) *entry {
 	id, at := idOf(image), o.Time.UTC()
 	e := i.images[id]
@@ -156,7 +156,7 @@ func (i *Inventory) entryOf(image *report.Image, o report.Occasion) *entry {
 		if image.Digest.IsZero() {
 			e.image.Digest = ""
 		} else {
-			unknown := report.Image{Reference: image.Reference} // what it was while nobody knew its digest
+			unknown := report.Image{Reference: image.Reference} // its entry without a digest
 			if was := i.images[idOf(&unknown)]; was != nil && (!o.OnlyAsked() || !was.runs()) {
 				i.drop(was)
 			}
@@ -168,10 +168,10 @@ func (i *Inventory) entryOf(image *report.Image, o report.Occasion) *entry {
 	return e
 }
 
-// runs reports whether something is known to run the image.
+// runs reports whether a known workload runs the image.
 func (e *entry) runs() bool { return e.image.Workloads > 0 || e.lost > 0 }
 
-// update takes the verdict over.
+// update sets the verdict.
 func (e *entry) update(o report.Occasion, r report.Record, image *report.Image, i *Inventory) {
 	now := verdict.OfImage(image)
 	changed := now != e.image.Verdict
@@ -217,7 +217,7 @@ func judgementsOf(image *report.Image) []judgement {
 	return judgements
 }
 
-// use notes that a workload names the image.
+// use records that a workload uses the image.
 func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now use) {
 	u := e.uses[at]
 	if u == nil {
@@ -234,7 +234,7 @@ func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now
 		i.places[at][e] = struct{}{}
 	}
 	if !now.running && u.running {
-		return // others of its pods run; that this one was refused is among the decisions
+		return // other pods of the workload run; the decision on this one is recorded separately
 	}
 	if now.running && e.in != i.order {
 		e.in.Remove(e.at)
@@ -250,8 +250,8 @@ func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now
 	}
 }
 
-// clear forgets the objects of a kind that a scan did not find. Where something was left
-// out of what it told, nobody knows what is gone.
+// clear removes the objects of a kind that a scan did not find. If decisions of the scan were
+// dropped, it removes nothing, since the result is incomplete.
 func (i *Inventory) clear(p pass) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -261,7 +261,7 @@ func (i *Inventory) clear(p pass) {
 	}
 	for _, e := range i.images {
 		if p.apiVersion+" "+p.kind == "v1 Pod" {
-			e.lost = 0 // it has told of them
+			e.lost = 0 // the scan has found them
 		}
 		for at, u := range e.uses {
 			if u.of != p.apiVersion+" "+p.kind || !u.running || p.leftOut(at.namespace) {
@@ -283,7 +283,7 @@ func (i *Inventory) clear(p pass) {
 	}
 }
 
-// remove forgets that a workload names the image.
+// remove removes a workload's use of the image.
 func (i *Inventory) remove(e *entry, at place) {
 	if _, ok := e.uses[at]; !ok {
 		return
@@ -296,7 +296,7 @@ func (i *Inventory) remove(e *entry, at place) {
 	}
 }
 
-// drop forgets an image; nil is none.
+// drop evicts an image; nil is ignored.
 func (i *Inventory) drop(e *entry) {
 	if e == nil {
 		return
@@ -309,8 +309,8 @@ func (i *Inventory) drop(e *entry) {
 	delete(i.images, e.image.ID)
 }
 
-// forget keeps to the bounds: what nothing ever ran goes first, which costs whoever asks for
-// it nothing, then what was seen longest ago.
+// forget enforces the bounds. Images that no workload ran are evicted first, since requests for
+// them are free, and then the least recently seen.
 func (i *Inventory) forget(now time.Time) {
 	full := func() bool {
 		return len(i.images) > MaxImages || i.uses > maxAllUses || i.evidence > maxAllEvidence
@@ -339,7 +339,7 @@ func (i *Inventory) forget(now time.Time) {
 	}
 }
 
-// describe counts the uses and makes the text that is searched.
+// describe computes the counts and the text for searches.
 func (e *entry) describe() {
 	e.image.Workloads, e.image.Pods, e.image.Refused = 0, 0, 0
 	namespaces := map[string]struct{}{}
@@ -377,7 +377,7 @@ func firstOf(names map[string]struct{}, n int) []string {
 	return sorted[:min(n, len(sorted))]
 }
 
-// hashOf tells pods of one workload apart in little room.
+// hashOf returns a compact identity of a pod within its workload.
 func hashOf(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text)) // it never fails

@@ -13,16 +13,15 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory/internal/evidence"
 )
 
-// Options are what an Inventory needs.
+// Options are the dependencies of an Inventory.
 type Options struct {
-	// Replica names the process; required.
+	// Replica identifies the process; required.
 	Replica string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Inventory is a report.Sink. It is safe for concurrent use. Make one with New, and
-// Run it.
+// Inventory is a report.Sink. It is safe for concurrent use. Create one with New, and Run it.
 type Inventory struct {
 	replica string
 	now     func() time.Time
@@ -33,8 +32,8 @@ type Inventory struct {
 
 	mu        sync.RWMutex
 	images    map[string]*entry // by ID
-	order     *list.List        // of *entry that something ran once, seen last first
-	strange   *list.List        // of the others
+	order     *list.List        // of *entry that a workload ran, most recently seen last
+	strange   *list.List        // of all others
 	places    map[place]map[*entry]struct{}
 	uses      int
 	lone      lone
@@ -45,11 +44,11 @@ type Inventory struct {
 	refusals  ring
 	history   history
 	scanned   time.Time
-	heard     int64     // how much was dropped when a scan last passed
-	swept     time.Time // when what is a week old was last looked for
+	heard     int64     // the number of dropped decisions at the end of the last scan
+	swept     time.Time // the time of the last eviction by age
 }
 
-// New makes an empty Inventory.
+// New creates an empty Inventory.
 func New(o Options) (*Inventory, error) {
 	if o.Replica == "" {
 		return nil, errors.New("inventory: want the name of the process")
@@ -67,22 +66,22 @@ func New(o Options) (*Inventory, error) {
 	}, nil
 }
 
-// told is what waits to be taken in: what was decided, or how far a scan came.
+// An element of the queue: a decision, or the end of a scan.
 type told struct {
 	decided report.Decided
 	pass    *pass
 }
 
-// pass is that a scan saw every object of a kind.
+// pass is a finished scan of all objects of a kind.
 type pass struct {
 	apiVersion, kind string
 	began            time.Time
 	leftOut          func(namespace string) bool
 }
 
-// Take implements report.Sink. What comes when too much is waiting is left out.
+// Take implements report.Sink. It drops decisions while the queue is full.
 func (i *Inventory) Take(d report.Decided) {
-	if d.Occasion.DryRun { // as Add; it need not wait for that
+	if d.Occasion.DryRun { // as in Add, but without the queue
 		return
 	}
 	if !i.room.Enter(d) {
@@ -97,23 +96,23 @@ func (i *Inventory) Take(d report.Decided) {
 	}
 }
 
-// Passed says that a scan, which began then, has handed over every object of a kind that
-// there is: those that were not seen since are gone. It says nothing of namespaces that
-// it left out; nil means none.
+// Passed reports that a scan with this start time has visited every object of a kind. Objects
+// that were not seen since are removed, except in the namespaces that it left out; nil means
+// none.
 func (i *Inventory) Passed(apiVersion, kind string, began time.Time, leftOut func(namespace string) bool) {
 	if leftOut == nil {
 		leftOut = func(string) bool { return false }
 	}
 	select {
-	case i.waiting <- told{pass: &pass{apiVersion, kind, began, leftOut}}: // in its turn, after what it is about
-	default: // the next one says so again
+	case i.waiting <- told{pass: &pass{apiVersion, kind, began, leftOut}}: // queued after the scan's decisions
+	default: // the next scan reports it again
 	}
 }
 
-// Dropped returns how many decisions were left out.
+// Dropped counts the dropped decisions.
 func (i *Inventory) Dropped() int64 { return i.dropped.Load() }
 
-// Run takes in what was handed over until ctx ends.
+// Run processes the queue until ctx ends.
 func (i *Inventory) Run(ctx context.Context) {
 	for {
 		select {
@@ -125,8 +124,8 @@ func (i *Inventory) Run(ctx context.Context) {
 	}
 }
 
-// take takes in what waited. What it cannot read for a defect is left out, and counted:
-// nobody but the dashboard needs it.
+// take processes one element. A record that causes a panic is dropped and counted, since only the
+// dashboard needs it.
 func (i *Inventory) take(next told) {
 	defer func() {
 		if recover() != nil {
@@ -142,7 +141,7 @@ func (i *Inventory) take(next told) {
 	i.Add(d.Occasion, recordOf(d), d.Resource())
 }
 
-// recordOf returns the record; of what nobody decided, none.
+// recordOf returns the record; an undecided request has none.
 func recordOf(d report.Decided) report.Record {
 	if d.Occasion.Undecided != "" {
 		return report.Record{}
@@ -150,10 +149,9 @@ func recordOf(d report.Decided) report.Record {
 	return report.NewRecord(d.Outcome)
 }
 
-// Add takes one record in at once: what a worker does with what was taken, and how a
-// process that begins is given what a decision log remembers. Records come in the order
-// of their times; one that is older than a week, or of a dry run, of which nothing comes,
-// is left out.
+// Add adds one record synchronously. The worker uses it for queued decisions, and the startup for
+// the records of the decision log. Records must come in the order of their times. Records older
+// than a week and those of dry runs, which persist nothing, are ignored.
 func (i *Inventory) Add(o report.Occasion, r report.Record, about report.Resource) {
 	now := i.now()
 	if o.Time.IsZero() {
@@ -185,7 +183,7 @@ func (i *Inventory) Add(o report.Occasion, r report.Record, about report.Resourc
 	i.forget(now)
 }
 
-// About says whose inventory it is.
+// About describes the inventory's origin.
 func (i *Inventory) About() About {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

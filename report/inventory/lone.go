@@ -2,17 +2,16 @@ package inventory
 
 import "container/list"
 
-// lone are the places of pods of no workload that admission told of and no scan has found.
-// Where a scan runs, it tells when one is gone; elsewhere nobody does, and each has a name
-// of its own. Those that were refused are apart: they cost whoever sends them nothing, and
-// so must not drive out what runs.
+// lone are the pods without a workload that admission has seen and no scan has found. A scan
+// detects their deletion; without scans it is never observed, and each pod has its own name.
+// Denied pods have a separate bound: creating them is free, so they must not evict running ones.
 type lone struct {
 	running, refused queue
 }
 
 func newLone() lone { return lone{running: newQueue(maxLone), refused: newQueue(maxLoneRefused)} }
 
-// add notes a pod, and returns the one that must go for it; false for none.
+// add adds a pod, and returns the pod to evict for it; false for none.
 func (l *lone) add(at place, running bool) (oldest place, full bool) {
 	if running {
 		l.refused.drop(at)
@@ -22,13 +21,13 @@ func (l *lone) add(at place, running bool) (oldest place, full bool) {
 	return l.refused.add(at)
 }
 
-// drop forgets a pod that a scan has found, or that is gone.
+// drop removes a pod that a scan has found, or that was deleted.
 func (l *lone) drop(at place) {
 	l.running.drop(at)
 	l.refused.drop(at)
 }
 
-// queue are places in the order in which they came.
+// queue holds places in the order of their arrival.
 type queue struct {
 	most  int
 	order *list.List // of place

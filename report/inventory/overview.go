@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// Span is how far back Overview looks.
+// Span is the period of an Overview.
 type Span string
 
-// The spans, with the grain that their moments have.
+// The spans, with the grain of their moments.
 const (
 	Hour Span = "1h"  // by minute
 	Day  Span = "24h" // by 15 minutes
 	Week Span = "7d"  // by 2 hours
 )
 
-// Overview is the whole at a glance.
+// Overview summarizes the inventory.
 type Overview struct {
 	About About `json:"about"`
-	// Images counts the images by verdict; Workloads and Pods what runs them.
+	// Images counts the images by verdict; Workloads and Pods count their users.
 	Images    Tally `json:"images"`
 	Workloads int   `json:"workloads"`
 	Policies  int   `json:"policies"`
-	// Moments count the requests over the span, the oldest first; GrainSeconds is how
-	// long each is.
+	// Moments count the requests over the span, the oldest first. GrainSeconds is the length of
+	// each.
 	Span         Span     `json:"span"`
 	GrainSeconds int      `json:"grainSeconds"`
 	Moments      []Moment `json:"moments"`
-	// Attention are images that are denied, could not be looked at, or are warned of:
-	// those that run come first.
+	// Attention are images that are denied, could not be verified, or have warnings; running ones
+	// come first.
 	Attention []Image `json:"attention"`
 	// Failing are policies that an image fails now, or that failed in the span.
 	Failing []Policy `json:"failing"`
-	// Latest are the last decisions that admitted nothing.
+	// Latest are the last denials and errors.
 	Latest []Decision `json:"latest"`
 }
 
-// Overview returns the whole at a glance; an error says that there is no such span.
+// Overview summarizes the inventory over a span. An unknown span is an error.
 func (i *Inventory) Overview(span Span) (Overview, error) {
 	span = cmp.Or(span, Day)
 	if err := oneOf("span", span, []Span{Hour, Day, Week}); err != nil {
@@ -80,7 +80,7 @@ func (i *Inventory) Overview(span Span) (Overview, error) {
 	return o, nil
 }
 
-// attention is how many of each an Overview lists.
+// attention bounds each list of an Overview.
 const attention = 6
 
 // over returns the moments of a span.

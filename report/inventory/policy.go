@@ -10,14 +10,14 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
-// policyCount is what one policy came to since the process began.
+// policyCount holds the results of one policy since the process started.
 type policyCount struct {
-	about     Policy // without counts of images and rules
+	about     Policy // without the counts of images and rules
 	rules     map[string]*Results
-	ruleNames []string // in the order in which they were met
+	ruleNames []string // in the order of their first occurrence
 }
 
-// countPolicies counts the results of a record. Its caller holds the lock.
+// countPolicies counts the results of a record. The caller holds the lock.
 func (i *Inventory) countPolicies(o report.Occasion, r report.Record) {
 	for n := range r.Images {
 		for k := range r.Images[n].Decisions {
@@ -70,7 +70,7 @@ func (i *Inventory) countPolicy(o report.Occasion, p report.Policy, rule string,
 	results.Add(told)
 }
 
-// forgetPolicies leaves out those that nobody asked for a week.
+// forgetPolicies evicts policies that were not evaluated for a week.
 func (i *Inventory) forgetPolicies(now time.Time) {
 	for id, known := range i.policies {
 		if now.Sub(known.about.LastSeen) > Keep {
@@ -79,7 +79,7 @@ func (i *Inventory) forgetPolicies(now time.Time) {
 	}
 }
 
-// Policies returns what each policy came to, by ID.
+// Policies returns the results of each policy, by ID.
 func (i *Inventory) Policies() []Policy {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -108,14 +108,14 @@ func (i *Inventory) Policies() []Policy {
 	return all
 }
 
-// Facets are the names that filters can be given: up to 500 of each, in order.
+// Facets are the values of the filters: up to 500 of each, in order.
 type Facets struct {
 	Namespaces []string `json:"namespaces"`
 	Signers    []string `json:"signers"`
 	Policies   []string `json:"policies"`
 }
 
-// Facets returns the names that filters can be given.
+// Facets returns the values of the filters.
 func (i *Inventory) Facets() Facets {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

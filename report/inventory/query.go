@@ -13,7 +13,7 @@ import (
 // Sort is the order of a list of images.
 type Sort string
 
-// The orders. Equals stand in the order of their references.
+// The orders. Equal images are sorted by reference.
 const (
 	ByAttention Sort = "attention" // denied first; the default
 	ByReference Sort = "reference"
@@ -22,42 +22,42 @@ const (
 	ByLastSeen  Sort = "seen" // the latest first
 )
 
-// Sorts are all of them.
+// Sorts returns all orders.
 func Sorts() []Sort { return []Sort{ByAttention, ByReference, BySigner, ByPods, ByLastSeen} }
 
-// ImageQuery asks for images. Empty fields ask for nothing.
+// ImageQuery selects images. Empty fields select everything.
 type ImageQuery struct {
-	// Text is looked for in references, digests, signers and workloads, in any case.
+	// Text is searched in references, digests, signers and workloads, case-insensitively.
 	Text string
-	// Verdict is the image's.
+	// Verdict is the image's verdict.
 	Verdict Verdict
-	// Namespace is one in which it runs, or was refused.
+	// Namespace is a namespace of a workload that runs the image, or was denied.
 	Namespace string
-	// Signer is looked for in the names, identities, issuers and key fingerprints of
-	// signers, in any case.
+	// Signer is searched in the names, identities, issuers and key fingerprints of signers,
+	// case-insensitively.
 	Signer string
-	// Key is a key's fingerprint, or the beginning of one.
+	// Key is a prefix of a key's fingerprint.
 	Key string
-	// Policy is the ID of a policy that speaks of the image; Failed asks for those that
-	// it does not pass.
+	// Policy is the ID of a policy that matches the image. Failed restricts it to images that do
+	// not pass.
 	Policy string
 	Failed bool
-	// Digest is the image's, or the beginning of it.
+	// Digest is a prefix of the image's digest.
 	Digest string
-	// Sort is the order, Reverse turns it round.
+	// Sort is the order, and Reverse inverts it.
 	Sort    Sort
 	Reverse bool
 	Page    Page
 }
 
-// Page is a part of a list.
+// Page is a page of a list.
 type Page struct {
-	// Offset is how many come before it; Limit is how many it has at most, 50 if it is
-	// 0, and MaxPage at most.
+	// Offset is the number of skipped elements. Limit is the size of the page: 50 if it is 0, and
+	// MaxPage at most.
 	Offset, Limit int
 }
 
-// check refuses what no list has.
+// check rejects invalid pages.
 func (p *Page) check() error {
 	if p.Limit == 0 {
 		p.Limit = 50
@@ -68,23 +68,23 @@ func (p *Page) check() error {
 	return nil
 }
 
-// of returns the part of a list of n that it means.
+// of returns the bounds of the page in a list of n.
 func (p Page) of(n int) (from, to int) {
 	from = min(p.Offset, n)
 	return from, min(from+p.Limit, n)
 }
 
-// ImagePage is a part of the images that a query asks for.
+// ImagePage is a page of the matching images.
 type ImagePage struct {
-	// Total is how many there are; Verdicts counts them by verdict, as they would be if
-	// the query asked for none.
+	// Total counts all matching images. Verdicts counts them by verdict, ignoring the query's
+	// verdict.
 	Total    int     `json:"total"`
 	Verdicts Tally   `json:"verdicts"`
 	Offset   int     `json:"offset"`
 	Items    []Image `json:"items"`
 }
 
-// Images returns what a query asks for; an error says what makes no sense in it.
+// Images returns the matching images, or an error for an invalid query.
 func (i *Inventory) Images(q ImageQuery) (ImagePage, error) {
 	q.Sort = cmp.Or(q.Sort, ByAttention)
 	if err := errors.Join(q.Page.check(), oneOf("verdict", q.Verdict, append(Verdicts(), "")), oneOf("sort", q.Sort, Sorts())); err != nil {
@@ -126,7 +126,7 @@ func oneOf[T ~string](name string, value T, choices []T) error {
 	return fmt.Errorf("%s: want one of %s", name, strings.Join(words, ", "))
 }
 
-// asksFor compares with everything but the verdict.
+// asksFor matches all criteria but the verdict.
 func (q *ImageQuery) asksFor(e *entry) bool {
 	if q.Text != "" && !strings.Contains(e.text, q.Text) || !strings.HasPrefix(e.image.Digest, q.Digest) && !strings.HasPrefix(e.image.Digest, "sha256:"+q.Digest) {
 		return false
@@ -178,7 +178,7 @@ func (q *ImageQuery) compare(a, b *entry) int {
 	return order
 }
 
-// firstSigner sorts what nobody signed last.
+// firstSigner sorts unsigned images last.
 func firstSigner(e *entry) string {
 	if len(e.image.Signers) == 0 {
 		return "\U0010FFFF"
@@ -186,8 +186,8 @@ func firstSigner(e *entry) string {
 	return e.image.Signers[0].Name
 }
 
-// Image returns everything about one image, by its ID or its digest; false if it is not
-// known. Of several with one digest, the one that was seen last.
+// Image returns the details of one image, by its ID or its digest, and false for an unknown one.
+// Of several images with one digest, it returns the most recently seen.
 func (i *Inventory) Image(id string) (Details, bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

@@ -2,29 +2,29 @@ package inventory
 
 import "github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 
-// Verdict is what was decided about an image or an object, in one word. The words are
-// a contract: they stand in addresses and in the API.
+// Verdict is the verdict on an image or an object. The values are a contract: URLs and the API
+// contain them.
 type Verdict = verdict.Verdict
 
 // The verdicts.
 const (
-	// Allowed: policies speak of it, and all of them are content.
+	// Allowed: policies match it, and all of them pass.
 	Allowed = verdict.Allowed
-	// Warned: it is allowed, and something is held against it: a failure under audit, a
-	// failure that an override outweighs, or a look that failed and is admitted.
+	// Warned: it is allowed with a problem: a failure under audit, a failure that an override
+	// outweighs, or an admitted verification error.
 	Warned = verdict.Warned
-	// Unchecked: no policy speaks of it.
+	// Unchecked: no policy matches it.
 	Unchecked = verdict.Unchecked
 	Denied    = verdict.Denied
-	// Unable: something could not be looked at.
+	// Unable: something could not be verified.
 	Unable = verdict.Unable
 )
 
-// Verdicts are all of them, the one that asks for most attention first.
+// Verdicts returns all verdicts, the most severe first.
 func Verdicts() []Verdict { return verdict.Verdicts() }
 
 // Tally counts by verdict.
 type Tally = verdict.Tally
 
-// Results count what rules came to, in the words of reports.
+// Results count the results of rules, with the names of reports.
 type Results = verdict.Results

@@ -7,70 +7,69 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Signer is who signed an image, or stated something about it.
+// Signer is the signer of an image or of an attestation of it.
 type Signer struct {
-	// Name is short, for tables.
+	// Name is a short name for tables.
 	Name           string `json:"name"`
 	Subject        string `json:"subject,omitempty"`
 	Issuer         string `json:"issuer,omitempty"`
 	KeyFingerprint string `json:"keyFingerprint,omitempty"`
 }
 
-// Image is what is known of one image: a repository and a digest, or a reference of
-// which no digest is known.
+// Image is the state of one image: a repository and a digest, or a reference with an unknown
+// digest.
 type Image struct {
-	// ID is made from the name and the digest: the same everywhere and always.
+	// ID is derived from the name and the digest alone, so that it is stable everywhere.
 	ID string `json:"id"`
-	// Reference is how it was named last.
+	// Reference is the most recent reference.
 	Reference string `json:"reference"`
 	Digest    string `json:"digest,omitempty"`
-	// Verdict is the last one; Code and Message are its most telling reason's.
+	// Verdict is the last verdict. Code and Message belong to its most relevant reason.
 	Verdict Verdict  `json:"verdict"`
 	Code    string   `json:"code,omitempty"`
 	Message string   `json:"message,omitempty"`
 	Signers []Signer `json:"signers,omitempty"`
-	// Workloads are those that run it and Pods the pods of them, at least; Refused are
-	// the workloads that were not let in with it.
+	// Workloads and Pods count those that run the image, at least. Refused counts the denied
+	// workloads.
 	Workloads int `json:"workloads"`
 	Pods      int `json:"pods"`
 	Refused   int `json:"refused,omitempty"`
-	// Namespaces are up to five of those of its workloads, in order, and NamespaceCount
-	// how many there are.
+	// Namespaces are up to five namespaces of its workloads, in order, and NamespaceCount is
+	// their total.
 	Namespaces     []string  `json:"namespaces,omitempty"`
 	NamespaceCount int       `json:"namespaceCount"`
 	FirstSeen      time.Time `json:"firstSeen"`
 	LastSeen       time.Time `json:"lastSeen"`
 }
 
-// Use is a workload and an image of it: the controller that made the pods, or an object
-// without one.
+// Use is the use of an image by a workload: the controller of the pods, or an object without one.
 type Use struct {
 	APIVersion string   `json:"apiVersion,omitempty"`
 	Kind       string   `json:"kind"`
 	Namespace  string   `json:"namespace,omitempty"`
 	Name       string   `json:"name"`
 	Containers []string `json:"containers,omitempty"`
-	// Pods were seen, at least; 1 for an object without a controller.
+	// Pods counts the observed pods, at least; 1 for an object without a controller.
 	Pods    int     `json:"pods"`
 	Verdict Verdict `json:"verdict"`
-	// Running: it was let in, or was there already. Otherwise it was refused.
+	// Running: the workload was admitted, or existed before. Otherwise it was denied.
 	Running bool `json:"running"`
-	// Process says what looked last.
+	// Process is the process of the last decision.
 	Process  report.Process `json:"process"`
 	LastSeen time.Time      `json:"lastSeen"`
 }
 
-// Details are an image with everything that is kept of it.
+// Details are an image with all of its data.
 type Details struct {
 	Image
 	References []string `json:"references"`
-	// Uses are sorted by namespace, kind and name; UsesLeftOut were over the bound.
+	// Uses are sorted by namespace, kind and name. UsesLeftOut counts those over the bound.
 	Uses        []Use `json:"uses"`
 	UsesLeftOut int   `json:"usesLeftOut,omitempty"`
-	// Record is the verdict as docs/record.md describes an image, with long texts and
-	// lists cut; empty where it was too large to be kept.
+	// Record is the image of docs/record.md, with truncated texts and lists; empty where it was
+	// too large.
 	Record json.RawMessage `json:"record,omitempty"`
-	// DecidedAt is when the record was made, by Process at Door.
+	// DecidedAt is the time of the record, which Process made at Door.
 	DecidedAt       time.Time      `json:"decidedAt"`
 	Process         report.Process `json:"process"`
 	Door            string         `json:"door,omitempty"`
@@ -78,7 +77,7 @@ type Details struct {
 	TrustGeneration string         `json:"trustGeneration,omitempty"`
 }
 
-// Decision is one answer to a request.
+// Decision is one response to a request.
 type Decision struct {
 	Time      time.Time       `json:"time"`
 	Door      string          `json:"door,omitempty"`
@@ -87,18 +86,18 @@ type Decision struct {
 	User      string          `json:"user,omitempty"`
 	Resource  report.Resource `json:"resource"`
 	Verdict   Verdict         `json:"verdict"`
-	// Allowed is what who asked was told, which may be more than the verdict says.
+	// Allowed is the response, which may be more permissive than the verdict.
 	Allowed bool `json:"allowed"`
-	// Shadow: the verdict is what would have been, and nothing came of it.
+	// Shadow: the verdict is recorded but not enforced.
 	Shadow bool `json:"shadow,omitempty"`
-	// Undecided says why nobody could decide; empty where somebody did.
+	// Undecided is the reason why there is no decision; empty otherwise.
 	Undecided string `json:"undecided,omitempty"`
 	Code      string `json:"code,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Images are the first sixteen; ImagesLeftOut says how many more there were.
+	// Images are the first sixteen, and ImagesLeftOut counts the others.
 	Images        []DecidedImage `json:"images,omitempty"`
 	ImagesLeftOut int            `json:"imagesLeftOut,omitempty"`
-	// DurationMilliseconds is what deciding took.
+	// DurationMilliseconds is the duration of the evaluation.
 	DurationMilliseconds float64 `json:"durationMilliseconds"`
 }
 
@@ -109,18 +108,18 @@ type DecidedImage struct {
 	Verdict Verdict `json:"verdict"`
 }
 
-// Policy is what one policy came to.
+// Policy holds the results of one policy.
 type Policy struct {
 	// ID is kind/name or kind/namespace/name.
 	ID        string `json:"id"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Hash is the SHA-256 of the document that was asked last, in hexadecimal.
+	// Hash is the SHA-256 of the last evaluated document, in hexadecimal.
 	Hash string `json:"hash,omitempty"`
-	// Images count what it says now of the images that are known.
+	// Images count its current results for the images of the inventory.
 	Images Results `json:"images"`
-	// Admission and Scan count its results since the process began.
+	// Admission and Scan count its results since the process started.
 	Admission Results    `json:"admission"`
 	Scan      Results    `json:"scan"`
 	Rules     []RuleTold `json:"rules"`
@@ -128,7 +127,7 @@ type Policy struct {
 	LastSeen  time.Time  `json:"lastSeen"`
 }
 
-// RuleTold is what one rule came to, at admission and in scans.
+// RuleTold holds the results of one rule, at admission and in scans.
 type RuleTold struct {
 	Name    string  `json:"name"`
 	Results Results `json:"results"`
@@ -140,17 +139,17 @@ type Moment struct {
 	Tally
 }
 
-// About says whose inventory it is.
+// About describes the inventory's origin.
 type About struct {
 	Replica string `json:"replica"`
-	// Since is when it began, or the oldest that a decision log told it: what was decided
-	// before is not in it.
+	// Since is the start of the inventory, or the time of the oldest decision restored from a
+	// log. Earlier decisions are missing.
 	Since time.Time `json:"since"`
-	// Dropped decisions came faster than they could be taken in.
+	// Dropped counts the decisions that exceeded the queue.
 	Dropped int64 `json:"dropped"`
-	// Scanned is when a scan last told something; zero where none did.
+	// Scanned is the time of the last scan result; zero where there is none.
 	Scanned time.Time `json:"scanned,omitzero"`
-	// Alone says why this is not the inventory of the replica that leads, which scans;
-	// empty where it is, or where replicas do not ask one another.
+	// Alone is the reason why this is not the inventory of the leader, which scans; empty where
+	// it is, or where replicas do not query each other.
 	Alone string `json:"alone,omitempty"`
 }

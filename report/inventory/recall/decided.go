@@ -13,10 +13,10 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Decided calls do with what a log says was decided at admission, in the order in which it
-// was written, until that returns an error. What a scan found is left out: the next one
-// finds it, too. A policy is asked for by its ID, since a line has nothing of it but that;
-// nil means that there is none any more, and nothing is told of what it said.
+// Decided calls do with each admission decision of a log, in the order of the log, until do
+// returns an error. Scan results are left out, since the next scan repeats them. A line
+// identifies its policy by ID alone, so policies resolves it. nil means that the policy no longer
+// exists, and its results are left out.
 func Decided(from Source, policies func(id string) *policy.Policy, do func(report.Decided) error) error {
 	if policies == nil || do == nil {
 		return errors.New("recall: want policies, and who is told")
@@ -30,7 +30,7 @@ func Decided(from Source, policies func(id string) *policy.Policy, do func(repor
 	})
 }
 
-// outcomeOf puts the lines of one object together.
+// outcomeOf joins the lines of one object to an outcome.
 func outcomeOf(lines []decisionlog.Entry, policies func(id string) *policy.Policy) gate.Outcome {
 	first := lines[0].Decision
 	o := gate.Outcome{
@@ -56,7 +56,7 @@ func outcomeOf(lines []decisionlog.Entry, policies func(id string) *policy.Polic
 	return o
 }
 
-// subjectOf is the object, of which a line has the names alone.
+// subjectOf returns the object. A line has only its names.
 func subjectOf(d *decisionlog.Decision) *policy.Subject {
 	of := &d.Object
 	group, version, grouped := strings.Cut(of.APIVersion, "/")
@@ -76,7 +76,7 @@ func subjectOf(d *decisionlog.Decision) *policy.Subject {
 	}
 }
 
-// verdictOf returns what a line says of an image; false where that has no name.
+// verdictOf returns a line's verdict on an image, and false where the image's name is invalid.
 func verdictOf(d *decisionlog.Decision, policies func(id string) *policy.Policy) (gate.Verdict, bool) {
 	ref, err := image.Parse(d.Image.Written)
 	if err != nil {
@@ -109,14 +109,14 @@ func verdictOf(d *decisionlog.Decision, policies func(id string) *policy.Policy)
 	return v, true
 }
 
-// asLogged is what reports say of a policy, by the document that was asked.
+// asLogged returns the policy as in reports, from the logged document.
 func asLogged(p *policy.Policy, r *decisionlog.Rule) *policy.Policy {
 	return &policy.Policy{
 		Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Title: p.Title, Category: p.Category, Severity: p.Severity, Unscored: p.Unscored, Hash: r.Hash,
 	}
 }
 
-// overrideOf is the override that decided; nil where none did.
+// overrideOf returns the override of the decision; nil where there is none.
 func overrideOf(d *decisionlog.Decision) *policy.Override {
 	if d.Override == "" {
 		return nil

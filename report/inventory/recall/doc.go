@@ -1,16 +1,16 @@
-// Package recall answers: what do the decision log and the reports in the cluster know
-// that a process has forgotten?
+// Package recall restores an inventory after a restart, from the decision log and the reports in
+// the cluster.
 //
-// An inventory is in memory. Where a decision log is kept, the lines of the latest
-// decisions are put together to records again, in the order in which they were written:
+// An inventory is in memory only. With a decision log, the lines of the latest decisions are
+// joined to records again, in the order of the log:
 //
-//	last, err := recall.Last(folder)       // before anything new is decided
+//	last, err := recall.Last(folder)       // before the first new decision
 //	n, err := recall.Fill(known, recall.Source{Folder: folder, Through: last})
 //
-// Decided hands the same lines over as what was decided, for who writes reports of it, and
-// Reported puts what reports say of images to records.
+// Decided returns the same lines as decisions, for the writer of reports. Reported converts the
+// image results of reports to records.
 //
-// A line has less than a record: of an exception its name, of a proof who signed and where
-// it was found. The lines' format is that of package decisionlog (docs/decision-log.md).
-// Whether the log was changed is not asked (decisionlog.Verify).
+// A line contains less than a record: of an exception only the name, of a proof only the signer
+// and the location. Package decisionlog defines the format of lines (docs/decision-log.md). This
+// package does not verify the log (decisionlog.Verify does).
 package recall

@@ -11,22 +11,21 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// MaxLines bounds the lines that are read, the latest: some 100 MB of a file, and some
-// seconds.
+// MaxLines bounds the lines that are read, the latest: some 100 MB of a file, and some seconds.
 const MaxLines = 50_000
 
 // Source is a decision log.
 type Source struct {
 	Folder string
-	// Through is the number of the last line that is read; 0 means the log's last.
+	// Through is the number of the last line to read; 0 means the log's last.
 	Through uint64
-	// Lines is how many are read at most, the latest; 0 means MaxLines.
+	// Lines bounds the lines that are read, the latest; 0 means MaxLines.
 	Lines uint64
-	// Since is when what is read was decided at the earliest; zero means whenever.
+	// Since is the time of the earliest decision; zero means no limit.
 	Since time.Time
 }
 
-// Inventory takes records in, in the order of their times; an *inventory.Inventory is one.
+// Inventory accepts records in the order of their times; *inventory.Inventory implements it.
 type Inventory interface {
 	Add(o report.Occasion, r report.Record, about report.Resource)
 }
@@ -47,8 +46,8 @@ func lastLine(folder string) (decisionlog.Line, error) {
 	return decisionlog.Line{}, nil
 }
 
-// Fill puts into an inventory what a log says, and returns how many records that were. It
-// ends with an error at a line that cannot be read, with what came before taken in.
+// Fill adds the records of a log to an inventory, and returns their number. It returns an error
+// at an unreadable line, after adding the records before it.
 func Fill(known Inventory, from Source) (records int, err error) {
 	if known == nil {
 		return 0, errors.New("recall: want an inventory")
@@ -61,8 +60,8 @@ func Fill(known Inventory, from Source) (records int, err error) {
 	return records, err
 }
 
-// each calls do with the lines of each object that have the last word on it, in the order
-// in which they were written, until it returns an error.
+// each calls do with the lines of each object that hold the final decision on it, in the order of
+// the log, until do returns an error.
 func (from Source) each(do func(lines []decisionlog.Entry) error) error {
 	if from.Lines == 0 {
 		from.Lines = MaxLines
@@ -109,16 +108,16 @@ func (from Source) each(do func(lines []decisionlog.Entry) error) error {
 	return flush()
 }
 
-// saidAgain reports whether another line has the last word: what the mutating webhook
-// admits comes to the validating one.
+// saidAgain reports whether a later line has the final decision: the validating webhook reviews
+// each request that the mutating one admits.
 func saidAgain(d *decisionlog.Decision) bool {
 	return d.Door == mutatingDoor && d.Allowed && !d.Shadow && d.Undecided == ""
 }
 
-// mutatingDoor is how the log spells it.
+// mutatingDoor is the endpoint's name in the log.
 const mutatingDoor = "mutate"
 
-// together reports whether two lines are about one object on one occasion.
+// together reports whether two lines belong to one object and occasion.
 func together(a, b *decisionlog.Entry) bool {
 	one, other := a.Decision, b.Decision
 	return a.Time.Equal(b.Time) && one.Process == other.Process && one.Door == other.Door && one.UID == other.UID &&
@@ -133,7 +132,7 @@ func occasionOf(e *decisionlog.Entry) report.Occasion {
 	}
 }
 
-// recordOf puts the lines of one object together.
+// recordOf joins the lines of one object to a record.
 func recordOf(lines []decisionlog.Entry) report.Record {
 	first := lines[0].Decision
 	if first.Undecided != "" {
@@ -158,7 +157,7 @@ func recordOf(lines []decisionlog.Entry) report.Record {
 	return r
 }
 
-// worse returns the answer that keeps more out.
+// worse returns the more severe answer.
 func worse(a, b gate.Answer) gate.Answer {
 	for _, answer := range []gate.Answer{gate.Deny, gate.Unable} {
 		if a == answer || b == answer {

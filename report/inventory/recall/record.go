@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// imageOf returns the verdict of a line about an image.
+// imageOf returns a line's verdict on an image.
 func imageOf(d *decisionlog.Decision) report.Image {
 	made := report.Image{
 		Container: d.Image.Container, Written: d.Image.Written, Reference: d.Image.Written, Answer: d.Answer, Matched: len(d.Rules) > 0,
@@ -32,7 +32,7 @@ func imageOf(d *decisionlog.Decision) report.Image {
 	return made
 }
 
-// checkOf returns what a rule said of an image of which this is the answer.
+// checkOf returns the result of a rule for an image with this answer.
 func checkOf(r *decisionlog.Rule, answer gate.Answer) report.Decision {
 	made := report.Decision{
 		Policy: policyOf(r), Rule: r.Rule, Entry: r.Entry, Action: r.Action, Result: r.Result,
@@ -44,7 +44,8 @@ func checkOf(r *decisionlog.Rule, answer gate.Answer) report.Decision {
 	return made
 }
 
-// effectOf says what a result does to the answer: what did not keep the image out warns.
+// effectOf returns the effect of a result on the answer. A failure that did not cause a denial is
+// a warning.
 func effectOf(r *decisionlog.Rule, answer gate.Answer) report.Effect {
 	switch {
 	case r.Result != policy.Fail && r.Result != policy.Undecided:
@@ -72,7 +73,7 @@ func ruleOf(r *decisionlog.Rule) report.Rule {
 	return made
 }
 
-// policyOf reads kind/name or kind/namespace/name.
+// policyOf parses kind/name or kind/namespace/name.
 func policyOf(r *decisionlog.Rule) report.Policy {
 	made := report.Policy{Hash: r.Hash}
 	parts := strings.Split(r.Policy, "/")

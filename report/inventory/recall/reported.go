@@ -14,24 +14,24 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// ReportedKey is how many characters of a key's fingerprint a report has.
+// ReportedKey is the number of characters of a key's fingerprint in a report.
 const ReportedKey = 16
 
-// Reported gathers what the reports in a cluster say of images, whose results may stand
-// in several of them. Its zero value is empty. It is not for use by several goroutines.
+// Reported gathers the image results of a cluster's reports; those of one image may be in several
+// reports. Its zero value is empty. It is not safe for concurrent use.
 type Reported struct {
 	objects map[string]*reported
 	order   []*reported
 }
 
-// reported is what is said of the images of one object.
+// reported holds the image results of one object.
 type reported struct {
 	about  report.Resource
 	images []report.Image
 }
 
-// Add takes results in. Those that are about no image are left out, and of two with the
-// same key the first holds: reports of two APIs say the same.
+// Add adds results. Results without an image are ignored. Of two results with the same key the
+// first is used, since the reports of two APIs repeat each other.
 func (r *Reported) Add(results []result.Result) {
 	for _, each := range results {
 		if each.Image == nil {
@@ -66,9 +66,9 @@ func (r *Reported) object(about report.Resource) *reported {
 	return of
 }
 
-// Fill puts what was gathered into an inventory, as what a scan found at a time: a report
-// is not written again while it says the same, so that its own times tell less. Reports
-// do not say which failures deny: all of them are warnings.
+// Fill adds the gathered results to an inventory as the result of a scan at the given time.
+// Unchanged reports are not rewritten, so their own times may be old. Reports do not record which
+// failures deny, so all failures are warnings.
 func (r *Reported) Fill(known Inventory, at time.Time) {
 	for _, of := range r.order {
 		known.Add(report.Occasion{Time: at, Process: report.ProcessScan, Allowed: true}, report.Record{
@@ -112,7 +112,7 @@ func reportedDecision(r *result.Result) report.Decision {
 	return made
 }
 
-// reportedSigner reads what verify.Signer's String wrote.
+// reportedSigner parses the output of verify.Signer's String.
 func reportedSigner(text string) verify.Signer {
 	if key, ok := strings.CutPrefix(text, "key "); ok {
 		if _, err := hex.DecodeString(key); err == nil {
@@ -125,7 +125,7 @@ func reportedSigner(text string) verify.Signer {
 	return verify.Signer{Subject: text}
 }
 
-// reportedPlace reads what report.Found's String wrote of a manifest.
+// reportedPlace parses the output of report.Found's String for a manifest.
 func reportedPlace(text string) report.Found {
 	repository, digest, _ := strings.Cut(text, "@")
 	manifest, err := image.ParseDigest(digest)

@@ -1,5 +1,5 @@
-// Package evidence answers: how is the record of an image kept in little room?
+// Package evidence stores the record of an image in compact form.
 //
-// The record is report's, version 1 (docs/record.md), as JSON with long texts and lists
-// cut, compressed (DEFLATE, RFC 1951).
+// The record is report's, version 1 (docs/record.md), as JSON with truncated texts and lists,
+// compressed (DEFLATE, RFC 1951).
 package evidence

@@ -13,44 +13,43 @@ import (
 
 // The bounds of one image's record.
 const (
-	// maxPacked bounds what is compressed, in bytes. A usual one has about 1 kB.
+	// maxPacked bounds the compressed record, in bytes. An ordinary one has about 1 kB.
 	maxPacked = 32 << 10
-	// age is how soon the record of an unchanged verdict is kept anew.
+	// age is the interval at which the record of an unchanged verdict is replaced.
 	age = time.Minute
-	// maxName bounds a name beside the record, in bytes.
+	// maxName bounds a name outside the record, in bytes.
 	maxName = 512
 	// maxText bounds a text, in bytes, and maxList a list or a map.
 	maxText = 1 << 10
 	maxList = 64
 )
 
-// Evidence is the last record of an image, packed: most of it is names that the
-// records of other images have, too, and few are ever looked at. The zero one is of an
-// image of which nothing was decided.
+// Evidence is the last record of an image, compressed: most of its names occur in the records of
+// other images, too, and few records are read. The zero value is an image without a decision.
 type Evidence struct {
-	packed []byte // JSON, compressed; none where it was too large
-	// Made is when it was decided, under which policies and trust.
+	packed []byte // compressed JSON; nil where it was too large
+	// Made is the time of the decision, with its policies and trust.
 	Made            time.Time
 	Policies, Trust string
 	Process         report.Process
 	Door            string
 }
 
-// Size is what it takes, in bytes.
+// Size is the compressed size, in bytes.
 func (e *Evidence) Size() int { return len(e.packed) }
 
-// Stale reports whether a newer record says more than that nothing changed.
+// Stale reports whether a newer record should replace this one.
 func (e *Evidence) Stale(at time.Time, r report.Record) bool {
 	return e.Policies != r.PolicySetHash || e.Trust != r.TrustGeneration || at.Sub(e.Made) >= age
 }
 
-// Packer compresses, one after the other: what it needs for that is a megabyte.
+// Packer compresses records sequentially. It needs a megabyte of memory.
 type Packer struct {
 	writer *flate.Writer
 	packed bytes.Buffer
 }
 
-// NewPacker makes one.
+// NewPacker creates a Packer.
 func NewPacker() (*Packer, error) {
 	p := &Packer{}
 	var err error
@@ -58,7 +57,7 @@ func NewPacker() (*Packer, error) {
 	return p, err
 }
 
-// Pack keeps the record of an image, as it was decided on an occasion.
+// Pack compresses the record of an image from an occasion.
 func (p *Packer) Pack(o report.Occasion, r report.Record, image *report.Image) Evidence {
 	return Evidence{
 		packed: p.pack(image), Made: o.Time, Policies: Cut(r.PolicySetHash, maxName), Trust: Cut(r.TrustGeneration, maxName),
@@ -66,8 +65,8 @@ func (p *Packer) Pack(o report.Occasion, r report.Record, image *report.Image) E
 	}
 }
 
-// pack bounds and compresses what is known of an image. The names of pull secrets are
-// left out: who may see images need not see them.
+// pack truncates and compresses an image. The names of pull secrets are left out, because read
+// access to images does not imply access to them.
 func (p *Packer) pack(image *report.Image) []byte {
 	shown := *image
 	if shown.Mirror != nil {
@@ -77,7 +76,7 @@ func (p *Packer) pack(image *report.Image) []byte {
 	}
 	text, err := json.Marshal(&shown)
 	if err != nil {
-		return nil // it is made of texts and numbers
+		return nil // it consists of texts and numbers
 	}
 	if len(text) > maxText {
 		var tree any
@@ -96,19 +95,19 @@ func (p *Packer) pack(image *report.Image) []byte {
 	return bytes.Clone(p.packed.Bytes())
 }
 
-// Record returns the JSON of the image; nil where it was too large to be kept.
+// Record returns the JSON of the image; nil where it was too large.
 func (e *Evidence) Record() json.RawMessage {
 	if len(e.packed) == 0 {
 		return nil
 	}
 	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(e.packed)))
 	if err != nil {
-		return nil // it was written here
+		return nil // it was encoded by pack
 	}
 	return text
 }
 
-// bounded cuts the texts and lists of a tree.
+// bounded truncates the texts and lists of a tree.
 func bounded(tree any) any {
 	switch tree := tree.(type) {
 	case string:
@@ -132,7 +131,7 @@ func bounded(tree any) any {
 	}
 }
 
-// Cut bounds a text that a stranger chose. The copy holds on to nothing larger.
+// Cut truncates untrusted text. It copies, so that the result does not retain a larger text.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return strings.ToValidUTF8(strings.Clone(text), "\uFFFD")

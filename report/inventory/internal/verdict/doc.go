@@ -1,6 +1,4 @@
-// Package verdict answers: what was decided about an image or an object, and what did a
-// rule come to, in one word?
+// Package verdict derives one verdict for an image or an object, and one result for a rule.
 //
-// It reads report's Record, version 1, as docs/record.md describes it, and remembers
-// nothing.
+// It reads report's Record, version 1 (docs/record.md), and is stateless.
 package verdict

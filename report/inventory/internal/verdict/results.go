@@ -5,7 +5,7 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Results count what rules came to, in the words of reports.
+// Results count the results of rules, with the names of reports.
 type Results struct {
 	Pass  int64 `json:"pass"`
 	Fail  int64 `json:"fail"`
@@ -14,7 +14,7 @@ type Results struct {
 	Skip  int64 `json:"skip"`
 }
 
-// Kind is what a rule came to.
+// Kind is the result of a rule.
 type Kind uint8
 
 // The kinds, as Results count them.
@@ -26,7 +26,7 @@ const (
 	Skip
 )
 
-// Add counts one.
+// Add counts one result.
 func (r *Results) Add(kind Kind) {
 	switch kind {
 	case Pass:
@@ -42,10 +42,10 @@ func (r *Results) Add(kind Kind) {
 	}
 }
 
-// OfRule says what an entry of a rule about images came to.
+// OfRule returns the result of an entry of a rule for images.
 func OfRule(d *report.Decision) Kind { return OfResult(d.Result, d.Action == policy.Warn) }
 
-// OfResult says what a rule came to, of which a failure may only warn.
+// OfResult returns the result of a rule; a failure may only warn.
 func OfResult(result policy.Result, warns bool) Kind {
 	switch {
 	case result == policy.Skipped:

@@ -6,25 +6,25 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Verdict is what was decided about an image or an object, in one word. The words are
-// a contract: they stand in addresses and in the API.
+// Verdict is the verdict on an image or an object. The values are a contract: URLs and the API
+// contain them.
 type Verdict string
 
 // The verdicts.
 const (
-	// Allowed: policies speak of it, and all of them are content.
+	// Allowed: policies match it, and all of them pass.
 	Allowed Verdict = "allowed"
-	// Warned: it is allowed, and something is held against it: a failure under audit, a
-	// failure that an override outweighs, or a look that failed and is admitted.
+	// Warned: it is allowed with a problem: a failure under audit, a failure that an override
+	// outweighs, or an admitted verification error.
 	Warned Verdict = "warned"
-	// Unchecked: no policy speaks of it.
+	// Unchecked: no policy matches it.
 	Unchecked Verdict = "unchecked"
 	Denied    Verdict = "denied"
-	// Unable: something could not be looked at.
+	// Unable: something could not be verified.
 	Unable Verdict = "unable"
 )
 
-// Verdicts are all of them, the one that asks for most attention first.
+// Verdicts returns all verdicts, the most severe first.
 func Verdicts() []Verdict { return []Verdict{Denied, Unable, Warned, Unchecked, Allowed} }
 
 // Tally counts by verdict.
@@ -36,7 +36,7 @@ type Tally struct {
 	Unable    int64 `json:"unable"`
 }
 
-// Add counts one.
+// Add counts one verdict.
 func (t *Tally) Add(v Verdict) {
 	switch v {
 	case Allowed:
@@ -52,7 +52,7 @@ func (t *Tally) Add(v Verdict) {
 	}
 }
 
-// Of says what was decided about the object as a whole.
+// Of returns the verdict on the object as a whole.
 func Of(o report.Occasion, r report.Record) Verdict {
 	switch {
 	case o.Undecided != "" || r.Answer == gate.Unable:
@@ -84,7 +84,7 @@ func Of(o report.Occasion, r report.Record) Verdict {
 	return Allowed
 }
 
-// OfImage says what was decided about one image.
+// OfImage returns the verdict on one image.
 func OfImage(image *report.Image) Verdict {
 	switch {
 	case image.Answer == gate.Deny:
@@ -105,7 +105,7 @@ func OfImage(image *report.Image) Verdict {
 	return Allowed
 }
 
-// Reason returns the most telling reason of the whole.
+// Reason returns the most relevant reason of the object.
 func Reason(r report.Record) (policy.Reason, bool) {
 	lists := [][]policy.Reason{r.Reasons}
 	for n := range r.Images {
@@ -128,7 +128,7 @@ func Reason(r report.Record) (policy.Reason, bool) {
 	return policy.Reason{}, false
 }
 
-// Telling are the reasons why it is not simply allowed.
+// Telling returns the reasons for any verdict other than allowed.
 func Telling(image *report.Image, verdict Verdict) []policy.Reason {
 	switch {
 	case image.Answer != gate.Allow:
