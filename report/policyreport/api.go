@@ -13,10 +13,10 @@ const (
 	OpenReports   API = "openreports.io/v1alpha1"
 )
 
-// APIs are all of them.
+// APIs returns all APIs.
 func APIs() []API { return []API{PolicyReports, OpenReports} }
 
-// Kind returns the kind of reports in a namespace, or for an empty one of the cluster's.
+// Kind returns the kind of reports in a namespace, or of cluster reports for an empty one.
 func (a API) Kind(namespace string) string {
 	kind := "Report"
 	if a == PolicyReports {
@@ -28,8 +28,8 @@ func (a API) Kind(namespace string) string {
 	return kind
 }
 
-// Resource returns the resource of reports in a namespace, or for an empty one of the
-// cluster's.
+// Resource returns the resource of reports in a namespace, or of cluster reports for an empty
+// one.
 func (a API) Resource(namespace string) schema.GroupVersionResource {
 	gv, _ := schema.ParseGroupVersion(string(a))
 	name := "reports"
@@ -42,7 +42,7 @@ func (a API) Resource(namespace string) schema.GroupVersionResource {
 	return gv.WithResource(name)
 }
 
-// apiOf returns the API of a group/version and kind; false for another.
+// apiOf returns the API of a group/version and kind, and false for another.
 func apiOf(apiVersion, kind string) (API, bool) {
 	for _, a := range APIs() {
 		if string(a) == apiVersion && (kind == a.Kind("") || kind == a.Kind("any")) {

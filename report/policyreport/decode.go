@@ -18,19 +18,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrForeign is returned for an object that has the name of a report and was made by
-// somebody else.
+// ErrForeign is returned for an object with the name of a report and another creator.
 var ErrForeign = errors.New("the report was made by somebody else")
 
 // original is a part as it was read.
 type original struct {
 	api  API
 	meta metav1.ObjectMeta
-	// essence tells apart what readers see.
+	// essence is the hash of the visible content.
 	essence [sha256.Size]byte
 }
 
-// Parts returns of how many parts a report is, by its first one.
+// Parts returns the number of parts of a report, from its first part.
 func Parts(first []byte) int {
 	var object struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -45,10 +44,10 @@ func Parts(first []byte) int {
 	return min(max(n, 1), MaxParts)
 }
 
-// Decode reads the parts of a report, which Encode made once and anybody may have
-// edited since: what makes no sense is left out, and comes back with the next look at
-// the object. An error means that a part is no report of a known API, is larger than
-// any that can be stored, or is not ours (ErrForeign).
+// Decode reads the parts of a report. Encode wrote them, and users may have edited them since:
+// invalid content is ignored, and the next evaluation of the object restores it. It fails if a
+// part is no report of a known API, exceeds the largest storable size, or was created by another
+// program (ErrForeign).
 func Decode(at Place, show Selection, parts [][]byte) (*Report, error) {
 	r := New(at, show)
 	for _, text := range parts {
@@ -58,7 +57,7 @@ func Decode(at Place, show Selection, parts [][]byte) (*Report, error) {
 		}
 		r.read = append(r.read, original{api: api, meta: kept(object.ObjectMeta), essence: essence(object)})
 		if !sameScope(object.Scope, at.Scope) {
-			continue // of an object that had the name before
+			continue // of an earlier object with the same name
 		}
 		r.said.Pods = r.said.Pods || object.Annotations[SpeakersAnnotation] == podsSpeak
 		maps.Copy(r.said.Unlisted, merge.ParseTokens(object.Annotations[UnlistedAnnotation]))
@@ -86,7 +85,7 @@ func parse(text []byte) (PolicyReport, API, error) {
 	return object, api, nil
 }
 
-// kept is what an update sends back of a part's metadata.
+// kept returns the metadata of a part that an update retains.
 func kept(of metav1.ObjectMeta) metav1.ObjectMeta {
 	annotations := maps.Clone(of.Annotations)
 	maps.DeleteFunc(annotations, func(name, _ string) bool {
@@ -98,7 +97,7 @@ func kept(of metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// keepIn adds what others have written to the metadata of a part that is updated.
+// keepIn adds the metadata of other writers to an updated part.
 func (o original) keepIn(meta *metav1.ObjectMeta) {
 	meta.UID, meta.ResourceVersion, meta.Finalizers = o.meta.UID, o.meta.ResourceVersion, o.meta.Finalizers
 	meta.Labels = joined(o.meta.Labels, meta.Labels)
@@ -119,8 +118,8 @@ func joined(theirs, ours map[string]string) map[string]string {
 	return all
 }
 
-// essence hashes what readers see of a part: everything but its version, and how and
-// when its results came about.
+// essence hashes the visible content of a part: everything but its version, and the process and
+// time of its results.
 func essence(o PolicyReport) [sha256.Size]byte {
 	o.TypeMeta = metav1.TypeMeta{}
 	o.ObjectMeta = metav1.ObjectMeta{
@@ -134,7 +133,7 @@ func essence(o PolicyReport) [sha256.Size]byte {
 		delete(each.Properties, processProperty)
 		delete(each.Properties, evidenceProperty)
 		if each.Result == "error" {
-			each.Description = "" // as alike has it
+			each.Description = "" // alike ignores it, too
 		}
 	}
 	text, err := json.Marshal(o)
@@ -144,7 +143,7 @@ func essence(o PolicyReport) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// include takes in what a part says.
+// include adds the results of a part.
 func (r *Report) include(entries []openreports.ReportResult) {
 	for _, entry := range entries {
 		if w, ok := resultOf(entry); ok {
@@ -153,11 +152,11 @@ func (r *Report) include(entries []openreports.ReportResult) {
 	}
 }
 
-// Results returns what one part of a report says, which Encode made once and anybody may
-// have edited since: what makes no sense is left out. Each result is about the object
-// that it names, which runs for the report's scope where the two differ; one that names
-// none is about the scope. What is about another namespace than the report's is left out,
-// since who may write reports in one has no say about others. An error is as Decode's.
+// Results returns the results of one part of a report. Encode wrote it, and users may have edited
+// it since: invalid content is ignored. Each result applies to the object that it names, with the
+// report's scope as its owner where the two differ, or to the scope where it names none. Results
+// for another namespace than the report's are left out, since write access to reports in one
+// namespace grants nothing in others. It fails like Decode.
 func Results(part []byte) ([]result.Result, error) {
 	object, _, err := parse(part)
 	if err != nil {

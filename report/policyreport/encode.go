@@ -8,10 +8,10 @@ import (
 
 // Limits bound the parts of a report.
 type Limits struct {
-	// Results is how many results a part has at most; 0 means DefaultResults.
+	// Results is the maximum number of results of a part; 0 means DefaultResults.
 	Results int
-	// Bytes is how large a part is at most; 0 means DefaultBytes. At least MinBytes, at
-	// most MaxBytes.
+	// Bytes is the maximum size of a part; 0 means DefaultBytes. At least MinBytes, at most
+	// MaxBytes.
 	Bytes int
 }
 
@@ -31,16 +31,16 @@ func (l Limits) orDefault() (Limits, error) {
 	return l, nil
 }
 
-// Action says what is to be done about a part.
+// Action is the operation on a part.
 type Action string
 
 // The actions.
 const (
 	Create Action = "create"
 	Update Action = "update"
-	// Delete: the report has no such part any more.
+	// Delete: the report no longer has this part.
 	Delete Action = "delete"
-	// Keep: a reader would see no difference.
+	// Keep: the visible content is unchanged.
 	Keep Action = "keep"
 )
 
@@ -48,19 +48,18 @@ const (
 type Part struct {
 	Namespace, Name string
 	Action          Action
-	// Version is the resourceVersion that the part had when it was read; empty for one
-	// that is created.
+	// Version is the resourceVersion that was read; empty for a part to create.
 	Version string
-	// JSON is the object as it is to be stored, with the resourceVersion of an update;
-	// nil for one that is deleted.
+	// JSON is the object to store, with the resourceVersion for an update; nil for a part to
+	// delete.
 	JSON []byte
 }
 
 // errTooLarge: a report has more parts than MaxParts.
 var errTooLarge = errors.New("the report is too large: choose another grouping, or have passes counted")
 
-// Encode returns the parts of the report in an API, those that it does not have any more
-// at the end. A report that says nothing has none.
+// Encode returns the parts of the report in an API. Parts to delete come last. An empty report
+// has no parts.
 func (r *Report) Encode(api API, limits Limits) ([]Part, error) {
 	limits, err := limits.orDefault()
 	if err != nil {

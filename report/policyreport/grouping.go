@@ -13,51 +13,50 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// Grouping says which results stand in one report.
+// Grouping assigns results to reports.
 type Grouping string
 
 // The groupings.
 const (
-	// ByWorkload, the default: one report for the owner of pods, and one for each
-	// object that runs for nobody.
+	// ByWorkload, the default: one report for the owner of pods, and one for each object without
+	// an owner.
 	ByWorkload Grouping = "workload"
 	// ByResource: one for each object.
 	ByResource Grouping = "resource"
 	// ByPolicy: one for each policy and namespace.
 	ByPolicy Grouping = "policy"
-	// ByNamespace: one for each namespace, and one for what is in none.
+	// ByNamespace: one for each namespace, and one for all cluster-scoped objects.
 	ByNamespace Grouping = "namespace"
 )
 
-// Groupings are all of them, the default first.
+// Groupings returns all groupings, the default first.
 func Groupings() []Grouping { return []Grouping{ByWorkload, ByResource, ByPolicy, ByNamespace} }
 
-// ofAll is the name of a report by namespace, and what those of all others begin with:
-// other writers name theirs by the bare UID of the owner, too, and an API server keeps one
-// object of a name.
+// ofAll is the name of a report by namespace, and the prefix of the names of all other such
+// reports. Other writers use the bare UID of the owner as a name, and an API server stores only
+// one object with a name.
 const ofAll = "quaymaster"
 
-// Place is a report in its cluster. It is comparable: equal places are one report.
+// Place identifies a report in its cluster. It is comparable: equal places are one report.
 type Place struct {
-	// Namespace is empty for a report of the cluster.
+	// Namespace is empty for a cluster report.
 	Namespace string
-	// Name is that of the first part; see PartName.
+	// Name is the name of the first part; see PartName.
 	Name string
-	// Scope is what the report speaks of, and its owner, so that the cluster's own
-	// garbage collection deletes the report with it; zero where it speaks of several
-	// objects. It has no owner itself.
+	// Scope is the object that the report applies to. It is also the report's owner, so that
+	// Kubernetes' garbage collection deletes the report with it. It is zero for a report on
+	// several objects. Scope has no owner itself.
 	Scope report.Resource
 }
 
-// Place returns where a result stands. The workload is the owner that an object runs
-// for, behind what stands between them (the Deployment, not the ReplicaSet); zero for
-// an object that runs for none. A node is no workload: what runs for it is a static pod,
-// and those of one node have nothing in common. False means that there is no report for
-// it: the object has no name yet.
+// Place returns the report of a result. The workload is the root owner of the object (the
+// Deployment, not the ReplicaSet); zero for an object without one. A node is not a workload: its
+// pods are static pods, which are unrelated. False means that there is no report, because the
+// object has no name yet.
 func (g Grouping) Place(r result.Result, workload report.Resource) (Place, bool) {
 	of := r.Resource
 	if of.Kind == "Namespace" && of.APIVersion == "v1" {
-		of.Namespace = "" // requests about a namespace say that they are in it
+		of.Namespace = "" // requests for a namespace have it in their namespace, too
 	}
 	if of.Name == "" || of.Kind == "" || strings.HasSuffix(of.Name, "*") {
 		return Place{}, false
@@ -82,7 +81,7 @@ func (g Grouping) Place(r result.Result, workload report.Resource) (Place, bool)
 	return Place{Namespace: of.Namespace, Name: ownName(name), Scope: of}, true
 }
 
-// ownName makes a name that no other writer uses of a text that may not be one.
+// ownName derives a name, which no other writer uses, from a text that need not be a valid name.
 func ownName(text string) string {
 	name := ofAll + "-" + text
 	if !isPart(name) && len(name) <= maxName && len(validation.IsDNS1123Subdomain(name)) == 0 {
@@ -92,17 +91,16 @@ func ownName(text string) string {
 	return ofAll + "-" + hex.EncodeToString(sum[:12])
 }
 
-// isPart reports whether a name is one that PartName makes for a later part of another
-// report.
+// isPart reports whether PartName could return the name for a later part of another report.
 func isPart(name string) bool {
 	number, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
 	return err == nil && number <= MaxParts
 }
 
-// controllers are the kinds whose pods speak for them.
+// controllers are the kinds with pods that share results.
 func controllers() []string {
 	return []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController"}
 }
 
-// hasPods reports whether an object of that kind makes pods, as far as its kind tells.
+// hasPods reports whether the kind of an object creates pods.
 func hasPods(scope report.Resource) bool { return slices.Contains(controllers(), scope.Kind) }

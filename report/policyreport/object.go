@@ -30,24 +30,24 @@ type PolicyReport struct {
 // The labels and annotations of reports.
 const (
 	ManagedByLabel = "app.kubernetes.io/managed-by"
-	// ManagedBy is that label's value.
+	// ManagedBy is the value of that label.
 	ManagedBy = result.Source
-	// PartsAnnotation says of how many parts a report is, on the first one of several.
+	// PartsAnnotation is the number of parts of a report, on the first of several.
 	PartsAnnotation = "quaymaster.dev/parts"
 	// PartOfAnnotation names the first part, on all others.
 	PartOfAnnotation = "quaymaster.dev/part-of"
-	// UnlistedAnnotation holds what is known of results that have no entry.
+	// UnlistedAnnotation holds the tokens of results without an entry.
 	UnlistedAnnotation = "quaymaster.dev/unlisted"
-	// SpeakersAnnotation says pods where results without resources are what the pods of
-	// the scope say, although its kind does not tell that it has any.
+	// SpeakersAnnotation is pods where results without resources apply to the pods of the scope,
+	// although the scope's kind does not imply pods.
 	SpeakersAnnotation = "quaymaster.dev/speakers"
 	podsSpeak          = "pods"
 )
 
-// The names of properties. Readers make labels of them, so that they are few.
+// The names of properties. They are few, because consumers use them as labels.
 const (
 	processProperty   = "process"
-	kindProperty      = "kind" // of a policy that is no ClusterPolicy or Policy
+	kindProperty      = "kind" // of a policy that is neither a ClusterPolicy nor a Policy
 	hashProperty      = "policyHash"
 	reasonProperty    = "reason"
 	exceptionProperty = "exception"
@@ -56,7 +56,7 @@ const (
 	digestProperty    = "digest"
 	signerProperty    = "signer"
 	evidenceProperty  = "evidence"
-	// idProperty tells results apart that Policy Reporter would take for one.
+	// idProperty distinguishes results that Policy Reporter would otherwise treat as one.
 	idProperty = "resultID"
 )
 
@@ -75,7 +75,7 @@ func PartName(name string, part int) string {
 	return name + "-" + strconv.Itoa(part)
 }
 
-// entryOf returns a result as it stands in a report.
+// entryOf converts a result to an entry of a report.
 func entryOf(r result.Result) openreports.ReportResult {
 	entry := openreports.ReportResult{
 		Source: result.Source, Policy: r.Policy.String(), Rule: r.Rule, Category: r.Policy.Category,
@@ -111,8 +111,8 @@ func entryOf(r result.Result) openreports.ReportResult {
 	return entry
 }
 
-// resultOf returns what an entry says; false for one that is none of ours. Anybody may
-// have edited it.
+// resultOf converts an entry to a result, and returns false for an entry of another writer. Users
+// may have edited the entry.
 func resultOf(entry openreports.ReportResult) (result.Result, bool) {
 	status := result.Status(entry.Result)
 	if entry.Source != result.Source || entry.Policy == "" || !slices.Contains(result.Statuses(), status) || len(entry.Subjects) > 1 {

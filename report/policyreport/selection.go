@@ -2,5 +2,5 @@ package policyreport
 
 import "github.com/quaymaster/quaymaster/report/policyreport/internal/merge"
 
-// Selection says which results a report shows. The zero one shows all.
+// Selection selects the results with an entry. The zero value selects all.
 type Selection = merge.Selection

@@ -17,15 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// page is what one part says.
+// page is the content of one part.
 type page struct {
 	entries  []openreports.ReportResult
 	unlisted map[merge.Token]result.Status
 }
 
-// entries returns what stands in the report. Policy Reporter knows a result by the
-// report's scope, or without one by its resource, and by what it says: where several
-// say the same, of several objects or containers, they carry an ID.
+// entries returns the entries of the report. Policy Reporter identifies a result by the report's
+// scope, or without one by its resource, and by its content. Equal results of several objects or
+// containers therefore have an ID.
 func (r *Report) entries() []openreports.ReportResult {
 	type known struct{ who, policy, rule, result, category, message string }
 	words := r.said.All()
@@ -54,7 +54,7 @@ func (r *Report) entries() []openreports.ReportResult {
 	return entries
 }
 
-// split divides what the report says into pages that the limits allow.
+// split divides the content into pages within the limits.
 func (r *Report) split(limits Limits) ([]page, error) {
 	empty, err := json.Marshal(openReport(r.object(page{}, MaxParts, MaxParts)))
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *Report) split(limits Limits) ([]page, error) {
 	return pages, nil
 }
 
-// foreign is the size of what others have added to the parts, at most.
+// foreign is the maximum size of other writers' additions to a part.
 func (r *Report) foreign() int {
 	most := 0
 	for _, each := range r.read {
@@ -110,7 +110,7 @@ func (r *Report) foreign() int {
 	return most
 }
 
-// object makes one of so many parts of a page.
+// object creates one part from a page.
 func (r *Report) object(of page, number, parts int) PolicyReport {
 	o := PolicyReport{
 		ObjectMeta: metav1.ObjectMeta{
@@ -166,7 +166,7 @@ func openReport(o PolicyReport) openreports.Report {
 	return openreports.Report{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Source: result.Source, Scope: o.Scope, Summary: o.Summary, Results: o.Results}
 }
 
-// sameScope reports whether a report speaks of what its place says.
+// sameScope reports whether a report's scope is that of its place.
 func sameScope(of *corev1.ObjectReference, scope report.Resource) bool {
 	if of == nil {
 		return scope.Name == ""

@@ -12,12 +12,12 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// hashLength is how much of a policy's hash stands in a report: enough to tell one
-// version of a policy from another.
+// hashLength is the length of a policy's hash in a report, enough to distinguish versions of a
+// policy.
 const hashLength = 12
 
-// worded returns a result as a report can hold it: bounded, and without what no report
-// says.
+// worded returns a result in the form of reports: bounded, and without the fields that reports
+// lack.
 func worded(r result.Result) result.Result {
 	r.Policy = result.Policy{
 		Kind: text(r.Policy.Kind), Namespace: text(r.Policy.Namespace), Name: text(r.Policy.Name), Category: text(r.Policy.Category),
@@ -67,8 +67,8 @@ func policiesWorded(of []result.Policy) []result.Policy {
 	return all
 }
 
-// properties returns those of a policy's author that a report shows: none that has the
-// name of one of ours, and the first of too many by name.
+// properties returns the properties of a policy's author for a report: without reserved names,
+// and the first by name if there are too many.
 func properties(of map[string]string) map[string]string {
 	var kept map[string]string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -86,7 +86,7 @@ func properties(of map[string]string) map[string]string {
 	return kept
 }
 
-// severity returns a severity that the APIs know, or none.
+// severity returns a severity that the APIs define, or none.
 func severity(of string) string {
 	of = strings.ToLower(of)
 	if slices.Contains([]string{"critical", "high", "medium", "low", "info"}, of) {
@@ -97,7 +97,7 @@ func severity(of string) string {
 
 func text(of string) string { return shorten(of, maxText) }
 
-// shorten cuts a text to a number of bytes, with an ellipsis for what is missing.
+// shorten truncates a text to a number of bytes, with an ellipsis.
 func shorten(of string, most int) string {
 	of = strings.ToValidUTF8(of, "\uFFFD")
 	if len(of) <= most {

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Write writes the results of what was decided as YAML documents of an API, one for each
-// namespace, in the order of namespaces, and in it all results in the order in which they
-// are given. What is in no namespace is in a report of the cluster, which is written
-// with no result where there is none at all. Each result names its resource, but for an
-// image that was named alone. It is what a command writes: nothing is merged.
+// Write writes the results of decisions as YAML documents of an API, one for each namespace, in
+// the order of namespaces. Within a document, results keep the given order. Results of
+// cluster-scoped objects are in a cluster report, which is also written, empty, if there are no
+// results at all. Each result names its resource, except for an image without an object. Commands
+// use it: it merges nothing.
 func Write(w io.Writer, api API, decided []report.Decided) error {
 	if !slices.Contains(APIs(), api) {
 		return fmt.Errorf("write reports of %q: want one of %v", api, APIs())

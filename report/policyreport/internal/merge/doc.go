@@ -1,9 +1,8 @@
-// Package merge answers: what does a report say after it was told one thing more?
+// Package merge merges results into the content of a report.
 //
-// Words are results that a report holds: one for each policy, rule, container and object,
-// the newest. In the report of a workload its pods share a word, as the documentation of
-// policyreport has it, and who says something else is listed. What has no entry, being
-// counted alone, is a Token of a few characters. The shapes of reports (wgpolicyk8s.io/v1alpha2,
-// openreports.io/v1alpha1) are policyreport's: here nothing is read and written, and texts
-// are bounded already.
+// A report holds the newest result for each policy, rule, container and object. In the report of
+// a workload its pods share a result, and objects with a different one are listed (see package
+// policyreport). A result that is only counted has no entry; it is stored as a Token of a few
+// characters. Package policyreport defines the formats of reports (wgpolicyk8s.io/v1alpha2,
+// openreports.io/v1alpha1). This package does no I/O, and its texts are already bounded.
 package merge

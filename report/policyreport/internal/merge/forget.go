@@ -9,9 +9,9 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// Drop removes what is said of a bounded object on other lines than those of results, and is
-// not newer than a time; of the zero time, whatever there is. What policies say that were
-// not asked stays.
+// Drop removes the results of a bounded object that results does not repeat and that are not
+// newer than a time; a zero time removes all of them. Results of unasked policies, which were not
+// evaluated, stay.
 func (r *Words) Drop(of report.Resource, at time.Time, results []result.Result, unasked ...result.Policy) bool {
 	stays := namesOf(unasked)
 	who := Identity(of)
@@ -41,8 +41,8 @@ func (r *Words) Drop(of report.Resource, at time.Time, results []result.Result, 
 	return r.dropTokens(func(t Token, _ result.Status) bool { return t.who == known && !tokens[t] && !stays.token(t) }) || changed
 }
 
-// dropFormer removes shared words of rules that a policy has no more: it has changed
-// since, and what it says of a pod now is not that.
+// dropFormer removes shared results of rules that a policy no longer has. They predate the change
+// of the policy, and its current results differ.
 func (r *Words) dropFormer(of report.Resource, at time.Time, results []result.Result, restated map[line]bool) bool {
 	if !r.shares() || !r.isPodOfScope(result.Result{Resource: of}) {
 		return false
@@ -63,7 +63,7 @@ func (r *Words) dropFormer(of report.Resource, at time.Time, results []result.Re
 	return changed
 }
 
-// of returns what somebody says, or for an empty who the shared word.
+// of returns the result of a listed object, or for an empty argument the shared one.
 func (s *said) of(who string) (result.Result, bool) {
 	if who != "" {
 		w, ok := s.listed[who]
@@ -75,8 +75,7 @@ func (s *said) of(who string) (result.Result, bool) {
 	return *s.shared, true
 }
 
-// Keep removes what policies say that are not among those there are, and reports whether
-// there was anything.
+// Keep removes results of policies that are not in the list, and reports whether there were any.
 func (r *Words) Keep(policies []result.Policy) bool {
 	there := namesOf(policies)
 	changed := false
@@ -89,7 +88,7 @@ func (r *Words) Keep(policies []result.Policy) bool {
 	return r.dropTokens(func(t Token, _ result.Status) bool { return !there.token(t) }) || changed
 }
 
-// policyNames are policies by kind and name, and by what is kept of those.
+// policyNames are policies by kind and name, and by the hashes of both in tokens.
 type policyNames struct{ names, codes map[string]bool }
 
 func namesOf(policies []result.Policy) policyNames {
@@ -116,7 +115,7 @@ func (r *Words) Resources() []report.Resource {
 	return slices.Collect(maps.Values(listed))
 }
 
-// sorted returns what is listed in the order of who said it.
+// sorted returns the listed results in the order of their objects.
 func sorted(listed map[string]result.Result) []result.Result {
 	words := make([]result.Result, 0, len(listed))
 	for _, who := range slices.Sorted(maps.Keys(listed)) {

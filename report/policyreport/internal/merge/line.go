@@ -9,18 +9,18 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// line is what results of several objects have in common that are about the same.
+// line is the key that comparable results of several objects share.
 type line struct{ kind, policy, rule, container string }
 
-// said is what is said on a line: by all whom nothing is listed of, and by those who
-// are listed, by what they are known by.
+// The results on a line: one shared by all unlisted objects, and those of listed objects, by
+// identity.
 type said struct {
 	shared *result.Result
 	listed map[string]result.Result
 }
 
-// lineOf returns the line of a result. A rule that was generated from one about pods is
-// on the line of that.
+// lineOf returns the line of a result. A rule that was generated from a rule for pods has the
+// line of that rule.
 func lineOf(r result.Result) line {
 	l := line{kind: r.Policy.Kind, policy: r.Policy.String(), rule: baseRule(r.Rule)}
 	if r.Image != nil {
@@ -29,8 +29,7 @@ func lineOf(r result.Result) line {
 	return l
 }
 
-// prefixes are what the names of rules begin with that follow from those about pods, in
-// Kyverno's dialects.
+// prefixes are the prefixes of rules generated from rules for pods, in Kyverno's dialects.
 func prefixes() []string { return []string{"autogen-cronjobs-", "autogen-cronjob-", "autogen-"} }
 
 func baseRule(rule string) string {
@@ -42,7 +41,7 @@ func baseRule(rule string) string {
 	return rule
 }
 
-// Identity is what an object is known by: its UID, or without one its whole name.
+// Identity is the UID of an object, or without one its whole name.
 func Identity(of report.Resource) string {
 	if of.UID != "" {
 		return of.UID
@@ -50,10 +49,10 @@ func Identity(of report.Resource) string {
 	return of.APIVersion + "/" + of.Kind + "/" + of.Namespace + "/" + of.Name
 }
 
-// Token is what a report keeps of a word that has no entry: hashes of the policy, of the
-// rule and container, and of who said it; the last is empty for a shared word. They
-// are as short as they can be: of a million reports of twenty rules, one takes two of
-// them for one, which miscounts a pass until that changes.
+// Token represents a result without an entry in a report: hashes of the policy, of the rule and
+// container, and of the object; the last is empty for a shared result. They are as short as
+// possible. In a million reports of twenty rules, one has a collision, which miscounts a pass
+// until that changes.
 type Token struct{ policy, rule, who string }
 
 // The lengths of a token's parts, in characters of 6 bits.

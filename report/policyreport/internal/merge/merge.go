@@ -9,12 +9,11 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// maxRounds bounds how often results that are given together are looked at: a shared
-// word that the last of them replaces makes others differ.
+// maxRounds bounds the passes over results that arrive together: when the last of them replaces a
+// shared result, others differ from it.
 const maxRounds = 4
 
-// Merge takes bounded results in, and reports whether anything changed that a reader
-// sees.
+// Merge merges bounded results, and reports whether the visible content changed.
 func (r *Words) Merge(results []result.Result) bool {
 	words := newest(results)
 	changed := false
@@ -39,8 +38,7 @@ func (r *Words) Merge(results []result.Result) bool {
 	return changed
 }
 
-// newest returns the last one of each object and line,
-// by their time.
+// newest returns the newest result of each object and line.
 func newest(results []result.Result) []result.Result {
 	type key struct {
 		line
@@ -61,7 +59,7 @@ func newest(results []result.Result) []result.Result {
 	})
 }
 
-// shares reports whether pods have a shared word.
+// shares reports whether pods have a shared result.
 func (r *Words) shares() bool { return r.Pods && r.show.tellsPasses() }
 
 func (r *Words) isScope(of report.Resource) bool {
@@ -72,8 +70,8 @@ func (r *Words) isPodOfScope(w result.Result) bool {
 	return r.scope.Name != "" && r.scope.Kind != "Pod" && w.Resource.Kind == "Pod"
 }
 
-// turn makes the report of an object one of the pods that it turns out to have: what was
-// said so far is listed as the object's own.
+// turn converts the report of an object to one with pods: its earlier results are listed as the
+// object's own.
 func (r *Words) turn() bool {
 	r.Pods = true
 	changed := false
@@ -88,15 +86,15 @@ func (r *Words) turn() bool {
 	}
 	for t := range r.Unlisted {
 		if t.who == "" {
-			delete(r.Unlisted, t) // it is said again with the next look at the object
+			delete(r.Unlisted, t) // the next evaluation of the object restores it
 			changed = true
 		}
 	}
 	return changed
 }
 
-// firsts returns, for each line that has no shared word, the one that most of the pods
-// say, or the first of those that as many say.
+// firsts returns, for each line without a shared result, the most frequent result of the pods; of
+// equally frequent ones the first.
 func (r *Words) firsts(words []result.Result) []result.Result {
 	by := map[line]map[string]result.Result{}
 	var lines []line
@@ -118,7 +116,7 @@ func (r *Words) firsts(words []result.Result) []result.Result {
 	return firsts
 }
 
-// mostSaid returns what is said most often; of equals, what was said first.
+// mostSaid returns the most frequent result; of equally frequent ones the first.
 func mostSaid(by map[string]result.Result) result.Result {
 	times := map[verdict]int{}
 	for _, w := range by {
@@ -141,7 +139,7 @@ func (r *Words) hasShared(l line) bool {
 	return unlisted
 }
 
-// take takes one word in.
+// take merges one result.
 func (r *Words) take(w result.Result) bool {
 	l, who := lineOf(w), Identity(w.Resource)
 	switch {
@@ -157,7 +155,7 @@ func (r *Words) take(w result.Result) bool {
 	return r.put(l, who, w)
 }
 
-// takePod takes in what a pod says, of which there is a shared word or will be.
+// takePod merges the result of a pod on a line with a shared result.
 func (r *Words) takePod(l line, who string, w result.Result) bool {
 	s := r.at(l)
 	if before, ok := s.listed[who]; ok && supersedes(before, w) {
@@ -172,7 +170,7 @@ func (r *Words) takePod(l line, who string, w result.Result) bool {
 		return r.confirm(l, w) || changed
 	case s.shared != nil && s.shared.Policy.Hash != w.Policy.Hash:
 		if !supersedes(w, *s.shared) {
-			return false // said under what the policy was before
+			return false // from an earlier version of the policy
 		}
 		r.share(l, w)
 		return true
@@ -183,7 +181,7 @@ func (r *Words) takePod(l line, who string, w result.Result) bool {
 	return r.put(l, who, w)
 }
 
-// agrees reports whether a word is the shared one.
+// agrees reports whether a result equals the shared one.
 func (r *Words) agrees(l line, w result.Result) bool {
 	if s := r.lines[l]; s != nil && s.shared != nil {
 		return alike(*s.shared, w)
@@ -192,7 +190,7 @@ func (r *Words) agrees(l line, w result.Result) bool {
 	return ok && status == w.Status
 }
 
-// isNowOwners reports whether the owner, which said what the pods said, now says this.
+// isNowOwners reports whether the owner's listed result equals this one, as during a rollout.
 func (r *Words) isNowOwners(l line, w result.Result) bool {
 	if s := r.lines[l]; s != nil {
 		if own, ok := s.listed[Identity(r.scope)]; ok {
@@ -202,7 +200,7 @@ func (r *Words) isNowOwners(l line, w result.Result) bool {
 	return false
 }
 
-// share makes a word the shared one; whoever is listed with it is no more.
+// share sets the shared result, and removes the listed results that equal it.
 func (r *Words) share(l line, w result.Result) {
 	s := r.at(l)
 	s.shared = nil
@@ -216,15 +214,15 @@ func (r *Words) share(l line, w result.Result) {
 	r.tidy(l)
 }
 
-// confirm notes that the shared word was said again.
+// confirm records that the shared result was repeated.
 func (r *Words) confirm(l line, w result.Result) bool {
 	s := r.at(l)
 	switch {
-	case s.shared == nil && r.show.shows(w.Status): // it was counted, and is to be shown
+	case s.shared == nil && r.show.shows(w.Status): // it was only counted, and has an entry now
 		return r.put(l, "", w)
 	case s.shared != nil && w.Time.After(s.shared.Time):
 		if s.shared.Policy != w.Policy {
-			return r.put(l, "", w) // the same under what the policy is now
+			return r.put(l, "", w) // equal under the current version of the policy
 		}
 		s.shared.Time, s.shared.Process = w.Time, w.Process
 	}
@@ -232,7 +230,7 @@ func (r *Words) confirm(l line, w result.Result) bool {
 	return false
 }
 
-// unlist removes what is listed of somebody who says something else now.
+// unlist removes the listed results of an object with a newer one.
 func (r *Words) unlist(l line, who string, w result.Result) bool {
 	changed := false
 	if s := r.lines[l]; s != nil {
@@ -245,14 +243,15 @@ func (r *Words) unlist(l line, who string, w result.Result) bool {
 	return r.dropToken(tokenOf(l, who)) || changed
 }
 
-// put makes a word that of somebody, or for an empty who the one without a resource,
-// if no newer one is there.
+// put stores the result of an object, or for an empty identity the shared one, unless a newer one
+// is there.
 func (r *Words) put(l line, who string, w result.Result) bool {
 	s, t := r.at(l), tokenOf(l, who)
 	defer r.tidy(l)
 	if !r.Pods && w.Image == nil && w.Status == result.Pass {
-		// Of what is most by far, only the shared word of pods has a use for the hash: it
-		// tells when a word is of another policy. Together they are a sixth of a report.
+		// The hash is needed only for the shared result of pods, to detect a change of the
+		// policy. These results are by far the most frequent, and without the hash a report is a
+		// sixth smaller.
 		w.Policy.Hash, w.Process = "", ""
 	}
 	before, listed := s.listed[who]
@@ -299,7 +298,7 @@ func (r *Words) at(l line) *said {
 	return s
 }
 
-// tidy forgets a line on which nothing is said.
+// tidy removes an empty line.
 func (r *Words) tidy(l line) {
 	if s := r.lines[l]; s != nil && s.shared == nil && len(s.listed) == 0 {
 		delete(r.lines, l)

@@ -6,12 +6,12 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// Selection says which results a report shows. The zero one shows all.
+// Selection selects the results with an entry. The zero value selects all.
 type Selection struct {
-	// Statuses that are shown; none means all.
+	// Statuses are the selected statuses; none means all.
 	Statuses []result.Status
-	// CountPasses: a pass is counted in the summary and has no entry, whatever Statuses
-	// says of it.
+	// CountPasses: a pass is counted in the summary and has no entry, whether Statuses contains
+	// it or not.
 	CountPasses bool
 }
 
@@ -25,6 +25,6 @@ func (s Selection) shows(status result.Status) bool {
 	return !s.counts(status) && (len(s.Statuses) == 0 || slices.Contains(s.Statuses, status))
 }
 
-// tellsPasses reports whether a report tells who passes from who was never asked, which
-// a shared word needs: otherwise the first failure would speak for all that passed.
+// tellsPasses reports whether a report distinguishes passes from missing results. A shared result
+// requires that: otherwise the first failure would apply to all objects that passed.
 func (s Selection) tellsPasses() bool { return s.CountPasses || s.shows(result.Pass) }

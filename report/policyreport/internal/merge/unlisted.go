@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// setToken notes a word that has no entry, where that is needed: it is counted, or
-// others are told apart by it. It reports whether a count changed.
+// setToken stores a result without an entry, where it is counted or distinguishes others. It
+// reports whether a count changed.
 func (r *Words) setToken(t Token, status result.Status, who string) bool {
 	before, there := r.Unlisted[t]
 	counted := there && r.show.counts(before)
@@ -21,14 +21,14 @@ func (r *Words) setToken(t Token, status result.Status, who string) bool {
 	return counted != r.show.counts(status)
 }
 
-// dropToken forgets a word that has no entry, and reports whether a count changed.
+// dropToken removes a result without an entry, and reports whether a count changed.
 func (r *Words) dropToken(t Token) bool {
 	status, there := r.Unlisted[t]
 	delete(r.Unlisted, t)
 	return there && r.show.counts(status)
 }
 
-// dropTokens forgets those of which it is said so, and reports whether a count changed.
+// dropTokens removes the tokens for which gone holds, and reports whether a count changed.
 func (r *Words) dropTokens(gone func(t Token, status result.Status) bool) bool {
 	changed := false
 	for t, status := range r.Unlisted {
@@ -44,8 +44,8 @@ func sameLine(t Token, l line) bool {
 	return t.policy == of.policy && t.rule == of.rule
 }
 
-// FormatTokens writes tokens as they stand in an annotation: by status, the shared ones
-// before those of somebody, as in pass=AAABBBBCCCDDDD.EEEFFFFGGGGGG.
+// FormatTokens encodes tokens for an annotation: by status, the shared ones first, as in
+// pass=AAABBBBCCCDDDD.EEEFFFFGGGGGG.
 func FormatTokens(of map[Token]result.Status) string {
 	var parts []string
 	for _, status := range result.Statuses() {
@@ -73,7 +73,7 @@ func FormatTokens(of map[Token]result.Status) string {
 	return strings.Join(parts, " ")
 }
 
-// ParseTokens reads them; what is none is left out.
+// ParseTokens decodes tokens and ignores invalid ones.
 func ParseTokens(text string) map[Token]result.Status {
 	of := map[Token]result.Status{}
 	for part := range strings.FieldsSeq(text) {

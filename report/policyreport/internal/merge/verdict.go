@@ -9,17 +9,16 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// verdict is what a word says: what was decided and why, and about which image.
+// verdict is the comparable content of a result: the decision, its reason and the image.
 type verdict struct {
 	status                             result.Status
 	code                               policy.Code
 	exception, digest, signer, message string
 }
 
-// verdictOf returns what a result says, as all objects of one workload may say it. How
-// an image is written is not a part of that, nor where in the object something is (a
-// pod has it at another place than its template), nor where evidence was found. Of an
-// error only the code counts: what a network says differs each time.
+// verdictOf returns the content that all objects of one workload share. It leaves out the
+// spelling of the image, the path in the object (a pod and its template differ), and the location
+// of evidence. Of an error only the code counts, since network messages vary.
 func verdictOf(r result.Result) verdict {
 	v := verdict{status: r.Status, code: r.Code, exception: r.Exception}
 	if r.Image != nil {
@@ -31,11 +30,10 @@ func verdictOf(r result.Result) verdict {
 	return v
 }
 
-// alike reports whether two objects of one workload say the same.
+// alike reports whether results of two objects of one workload are equal.
 func alike(a, b result.Result) bool { return verdictOf(a) == verdictOf(b) }
 
-// same reports whether a reader sees no difference between two words of one object but
-// in how and when they came about.
+// same reports whether two results of one object differ at most in their process and time.
 func same(a, b result.Result) bool {
 	if !alike(a, b) || a.Rule != b.Rule || a.Policy != b.Policy || !maps.Equal(a.Properties, b.Properties) {
 		return false
@@ -46,7 +44,7 @@ func same(a, b result.Result) bool {
 	return a.Status == result.Error || a.Message == b.Message
 }
 
-// plain returns a message as it would be about a pod.
+// plain returns a message in the form for pods.
 func plain(r result.Result) string {
 	message := r.Message
 	if base := baseRule(r.Rule); base != r.Rule {
@@ -61,9 +59,8 @@ func plain(r result.Result) string {
 	return message
 }
 
-// supersedes reports whether a result holds in place of another of the same object and
-// line: it is newer, or of the same time and later in the alphabet, so that all who see
-// both keep the same one.
+// supersedes reports whether a result replaces another of the same object and line: it is newer,
+// or of the same time and later in the alphabet, so that all replicas choose the same one.
 func supersedes(r, old result.Result) bool {
 	if c := r.Time.Compare(old.Time); c != 0 {
 		return c > 0
@@ -71,7 +68,7 @@ func supersedes(r, old result.Result) bool {
 	return order(r, old) > 0
 }
 
-// order compares what two results say.
+// order compares the contents of two results.
 func order(a, b result.Result) int {
 	c := cmp.Or(cmp.Compare(a.Status, b.Status), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Rule, b.Rule),
 		cmp.Compare(a.Exception, b.Exception), cmp.Compare(a.Policy.Hash, b.Policy.Hash), cmp.Compare(a.Policy.Category, b.Policy.Category),

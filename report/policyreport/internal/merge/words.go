@@ -9,37 +9,37 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// Words is what one report says: by line what its objects say, and what is kept of words
-// that have no entry. It is not for use by several goroutines at once.
+// Words is the content of one report: the results of its objects by line, and the tokens of
+// results without an entry. It is not safe for concurrent use.
 type Words struct {
 	scope report.Resource
 	show  Selection
-	// Pods: a word without a resource is that of the scope's pods, not the scope's.
+	// Pods: a result without a resource applies to the scope's pods, not to the scope.
 	Pods  bool
 	lines map[line]*said
-	// Unlisted are the words that have no entry, by what is kept of their names.
+	// Unlisted are the results without an entry, by token.
 	Unlisted map[Token]result.Status
 }
 
-// New returns what a report says of which nothing is known: about a scope, the zero
-// one where it speaks of several objects, or about the pods of a scope.
+// New returns the empty content of a report: on a scope, on several objects (a zero scope), or on
+// the pods of a scope.
 func New(scope report.Resource, pods bool, show Selection) *Words {
 	return &Words{scope: scope, show: show, Pods: pods, lines: map[line]*said{}, Unlisted: map[Token]result.Status{}}
 }
 
-// IsEmpty reports whether nothing is said.
+// IsEmpty reports whether there are no results.
 func (r *Words) IsEmpty() bool { return len(r.lines)+len(r.Unlisted) == 0 }
 
-// Counts reports whether words of the status are counted and not shown.
+// Counts reports whether results of the status are counted and have no entry.
 func (r *Words) Counts(status result.Status) bool { return r.show.counts(status) }
 
-// Tokens returns what is kept of words that have no entry, in order.
+// Tokens returns the tokens of results without an entry, in order.
 func (r *Words) Tokens() []Token {
 	return slices.SortedFunc(maps.Keys(r.Unlisted), func(a, b Token) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// All returns everything that has an entry, in the order of policies, rules,
-// containers and objects, what has no resource first.
+// All returns all results with an entry, in the order of policies, rules, containers and objects,
+// those without a resource first.
 func (r *Words) All() []result.Result {
 	lines := slices.SortedFunc(maps.Keys(r.lines), func(a, b line) int {
 		return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.kind, b.kind), cmp.Compare(a.rule, b.rule), cmp.Compare(a.container, b.container))
@@ -59,7 +59,7 @@ func (r *Words) All() []result.Result {
 	return words
 }
 
-// Include takes in a word that a report has, as it stands there.
+// Include adds a result as stored in a report.
 func (r *Words) Include(w result.Result) {
 	switch {
 	case w.Resource.Name == "" && r.scope.Name == "":
@@ -70,8 +70,8 @@ func (r *Words) Include(w result.Result) {
 	}
 }
 
-// ForgetUseless forgets what was written under another Selection and has no use under
-// this one: it comes back as this one has it with the next look at the objects.
+// ForgetUseless removes results that another Selection stored and this one does not need. The
+// next evaluation of the objects restores them in the form of this one.
 func (r *Words) ForgetUseless() {
 	for l, s := range r.lines {
 		if r.Pods && !r.shares() {
@@ -86,7 +86,7 @@ func (r *Words) ForgetUseless() {
 	}
 }
 
-// Code tells a word apart from what others say about the same in the same words.
+// Code distinguishes a result from equal results of other objects.
 func Code(w result.Result, who report.Resource) string {
 	return tokenOf(lineOf(w), Identity(who)).String()
 }
