@@ -8,31 +8,31 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// change is what is to become of one report.
+// change is a pending change of one report.
 type change struct {
 	at    policyreport.Place
 	items map[string]*item // by identity
-	// policies, unless nil, are all that there are: what others say goes.
+	// policies, unless nil, are all existing policies: results of others are removed.
 	policies []result.Policy
 
-	// fresh: what the report is about was created just now, and nobody has written one.
+	// fresh: the scope of the report was just created, so no report exists yet.
 	fresh bool
 
-	first     time.Time // when it began to wait
+	first     time.Time // the start of the wait
 	due       time.Time
-	notBefore time.Time // after a try that failed
+	notBefore time.Time // after a failed attempt
 	tries     int
 	index     int // in the heap
 }
 
 func newChange(at policyreport.Place) *change { return &change{at: at, items: map[string]*item{}} }
 
-// address names a report; its scope may be written in several versions.
+// address names a report. Its scope may be written in several versions.
 type address struct{ namespace, name string }
 
 func (c *change) address() address { return address{c.at.Namespace, c.at.Name} }
 
-// size is how many results it holds, and about how many bytes.
+// size is the number of results and their approximate size in bytes.
 func (c *change) size() (results, bytes int) {
 	bytes = changeCost + wordCost*len(c.policies)
 	for _, i := range c.items {
@@ -42,7 +42,7 @@ func (c *change) size() (results, bytes int) {
 	return results, bytes
 }
 
-// item returns what is to be said of an object.
+// item returns the pending results of an object.
 func (c *change) item(of report.Resource) *item {
 	of.Owner = nil
 	who := result.Result{Resource: of}.Key().Resource
@@ -52,7 +52,7 @@ func (c *change) item(of report.Resource) *item {
 	return c.items[who]
 }
 
-// join adds what a later one says.
+// join merges a later change.
 func (c *change) join(later *change) {
 	for _, each := range later.items {
 		to := c.item(each.of)
@@ -71,7 +71,7 @@ func (c *change) join(later *change) {
 	}
 }
 
-// ends reports whether the report goes with what it is about.
+// ends reports whether the report is deleted with its scope.
 func (c *change) ends() bool {
 	if c.at.Scope.Name == "" {
 		return false
@@ -80,13 +80,13 @@ func (c *change) ends() bool {
 	return i != nil && !i.gone.IsZero()
 }
 
-// apply makes the change. What policies say that a scan does not ask stays.
+// apply applies the change. Results of policies that a scan does not evaluate stay.
 func (c *change) apply(to *policyreport.Report, unasked []result.Policy) {
 	var all []result.Result
 	for _, i := range c.items {
 		all = append(all, i.results()...)
 	}
-	to.Merge(all) // all at once: what most pods say is what is said of all
+	to.Merge(all) // all at once: the most frequent result becomes the shared one
 	for _, i := range c.items {
 		if !i.whole.IsZero() {
 			to.Replace(i.of, i.whole, i.results(), unasked...)

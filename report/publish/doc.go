@@ -1,13 +1,11 @@
-// Package publish answers: when are reports written, and what if somebody else writes
-// too?
+// Package publish writes reports to the cluster.
 //
-// A Publisher is handed what was decided, puts it into words, and collects the words
-// for each report in memory until nothing more has come for some seconds. Then it reads
-// the report, merges, and writes it under the version that it has read, and only if a
-// reader sees a difference; where somebody else was faster it merges again. So replicas
-// and the scan share reports by nothing else, there are no objects between, and a burst
-// of creations is about one write for each report.
+// A Publisher receives decisions, converts them to results, and collects the results of each
+// report in memory until no more have arrived for some seconds. Then it reads the report and
+// merges. It writes only visible changes, under the resourceVersion that it read, and merges
+// again after a conflict. Replicas and the scan therefore share reports without coordination or
+// intermediate objects, and a burst of creations causes about one write for each report.
 //
-// All of it is bounded. What is lost with the process, or for want of room, comes back
-// with the next round of the scan; what was lost is counted.
+// All of it is bounded. Results that are lost with the process, or exceed a bound, are restored
+// by the next scan; the latter are counted.
 package publish

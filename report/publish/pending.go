@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// pending are the changes that wait until they are due. Each report has one at most
-// that waits and one that is being written.
+// pending are the changes that are not due yet. Each report has at most one pending change and
+// one that is being written.
 type pending struct {
 	most int
 	now  func() time.Time
-	wake chan struct{} // something may be due
-	room chan struct{} // something was taken out
+	wake chan struct{} // a change may be due
+	room chan struct{} // a change was removed
 
 	mu      sync.Mutex
 	changes map[address]*change
@@ -31,7 +31,7 @@ func newPending(most int, now func() time.Time) *pending {
 	}
 }
 
-// add takes a change in, and waits for room until ctx ends.
+// add adds a change, and waits for free capacity until ctx ends.
 func (p *pending) add(ctx context.Context, c *change) error {
 	for !p.tryAdd(c) {
 		select {
@@ -40,11 +40,11 @@ func (p *pending) add(ctx context.Context, c *change) error {
 		case <-p.room:
 		}
 	}
-	nudge(p.room) // there may be some for another one
+	nudge(p.room) // another change may fit, too
 	return nil
 }
 
-// tryAdd takes a change in; while there is no room, what waits is due at once.
+// tryAdd adds a change. While there is no capacity, all pending changes are due at once.
 func (p *pending) tryAdd(c *change) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,8 +56,8 @@ func (p *pending) tryAdd(c *change) bool {
 	return true
 }
 
-// again takes a change back that could not be written, until a pause is over. What
-// came meanwhile is newer.
+// again returns a change after a failed write, to be retried after a pause. Changes that arrived
+// in the meantime are newer.
 func (p *pending) again(c *change, pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *pending) put(c *change, now time.Time) {
 	nudge(p.wake)
 }
 
-// arrange says when a change is due.
+// arrange sets the due time of a change.
 func (p *pending) arrange(c *change, now time.Time) {
 	c.due = now.Add(quiet)
 	if end := c.first.Add(longest); end.Before(c.due) {
@@ -103,7 +103,7 @@ func (p *pending) arrange(c *change, now time.Time) {
 	}
 }
 
-// hurry makes all due but what waits for its next try; the caller holds the lock.
+// hurry makes all changes due, except those that wait for a retry; the caller holds the lock.
 func (p *pending) hurry() {
 	now := p.now()
 	for _, c := range p.order {
@@ -115,7 +115,7 @@ func (p *pending) hurry() {
 	nudge(p.wake)
 }
 
-// drain makes all due, and what comes from now on.
+// drain makes all current and future changes due.
 func (p *pending) drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *pending) drain() {
 	p.hurry()
 }
 
-// next takes out what is due first, and waits for it until ctx ends.
+// next removes the change that is due first. It waits for it until ctx ends.
 func (p *pending) next(ctx context.Context) (*change, bool) {
 	for ctx.Err() == nil {
 		c, pause := p.take()
@@ -144,7 +144,7 @@ func (p *pending) next(ctx context.Context) (*change, bool) {
 	return nil, false
 }
 
-// take returns what is due, or how long to wait for it.
+// take returns a due change, or the time until the next one is due.
 func (p *pending) take() (*change, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +162,7 @@ func (p *pending) take() (*change, time.Duration) {
 		}
 		heap.Pop(&p.order)
 		if p.busy[c.address()] {
-			skipped = append(skipped, c) // as many as there are workers at most
+			skipped = append(skipped, c) // at most as many as there are workers
 			continue
 		}
 		delete(p.changes, c.address())
@@ -177,7 +177,7 @@ func (p *pending) take() (*change, time.Duration) {
 	return nil, longest
 }
 
-// done says that a change is not worked on any more.
+// done marks a change as finished.
 func (p *pending) done(at address) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,14 +191,14 @@ func (p *pending) remove(c *change) {
 	heap.Remove(&p.order, c.index)
 }
 
-// count keeps what waits.
+// count updates the size of the pending changes.
 func (p *pending) count(c *change, by int) {
 	results, bytes := c.size()
 	p.results += by * results
 	p.bytes += by * bytes
 }
 
-// awaitIdle returns when nothing waits, nor is being written, or when ctx ends.
+// awaitIdle returns when no change is pending or being written, or when ctx ends.
 func (p *pending) awaitIdle(ctx context.Context) {
 	ticker := time.NewTicker(idlePause)
 	defer ticker.Stop()
@@ -213,14 +213,14 @@ func (p *pending) awaitIdle(ctx context.Context) {
 	}
 }
 
-// size returns how many results wait, and in how many bytes.
+// size returns the number of pending results and their size in bytes.
 func (p *pending) size() (results, bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.results, p.bytes
 }
 
-// idle reports whether nothing waits, nor is being written.
+// idle reports whether no change is pending or being written.
 func (p *pending) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,20 +14,20 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// Options are what a Publisher needs.
+// Options are the dependencies of a Publisher.
 type Options struct {
-	// Stores are where reports are kept, by API; at least one.
+	// Stores are the stores of reports, by API; at least one.
 	Stores map[policyreport.API]Store
 	// Workloads is required where the grouping is by workload.
 	Workloads Workloads
-	// Grouping says which results stand in one report; empty means by workload.
+	// Grouping assigns results to reports; empty means by workload.
 	Grouping policyreport.Grouping
-	// Selection says which results a report shows.
+	// Selection selects the results with an entry.
 	Selection policyreport.Selection
 	// Limits bound the parts of a report.
 	Limits policyreport.Limits
-	// Unasked are the policies that a scan does not ask, at the moment: what admission
-	// says of them stays. Nil means that a scan asks all.
+	// Unasked returns the policies that a scan currently does not evaluate. Their results from
+	// admission stay. Nil means that a scan evaluates all.
 	Unasked func() []result.Policy
 	// Observer is required.
 	Observer Observer
@@ -35,51 +35,51 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Observer is told how the writing goes, from several goroutines.
+// Observer receives the events of a Publisher, concurrently.
 type Observer interface {
-	// Wrote says what became of one report.
+	// Wrote reports the outcome of one write.
 	Wrote(what Written)
-	// Dropped says why so many results, or what was decided about so many objects, are
-	// not in a report.
+	// Dropped reports results that are not in a report, or decisions on so many objects, with the
+	// reason.
 	Dropped(why Drop, count int)
-	// Failed is told what is tried again, and what is not.
+	// Failed reports an error, whether it is retried or not.
 	Failed(err error)
-	// Served says, when that changes, whether the API server knows reports of an API.
+	// Served reports changes of whether the API server serves an API of reports.
 	Served(api policyreport.API, served bool)
 }
 
-// Written is what became of a report that was to be changed.
+// Written is the outcome of a write.
 type Written string
 
-// What becomes of reports.
+// The outcomes of writes.
 const (
 	// Changed: it was written.
 	Changed Written = "changed"
-	// Unchanged: it said so already.
+	// Unchanged: the report was already up to date.
 	Unchanged Written = "unchanged"
-	// Conflicted: somebody else had written it, and it was merged again.
+	// Conflicted: another writer changed it, and it was merged again.
 	Conflicted Written = "conflict"
-	// Retried: it could not be written, and is tried again later.
+	// Retried: the write failed, and is retried later.
 	Retried Written = "retry"
 )
 
-// Drop is why something does not get into a report.
+// Drop is the reason why a result is not in a report.
 type Drop string
 
 // The reasons.
 const (
-	// Outdated: the queue was full, and something newer about the object waited, too.
+	// Outdated: the queue was full, and held a newer decision on the same object.
 	Outdated Drop = "outdated"
-	// Full: the queue was full of last words. The next scan brings it back.
+	// Full: the queue was full without outdated decisions. The next scan restores the result.
 	Full Drop = "full"
-	// NotServed: the API server does not know such reports.
+	// NotServed: the API server does not serve such reports.
 	NotServed Drop = "not-served"
-	// Rejected: the API server does not take it, or never did in all tries.
+	// Rejected: the API server rejected the report, or all attempts failed.
 	Rejected Drop = "rejected"
 )
 
-// Publisher writes reports of what was decided. It is a report.Sink, safe for
-// concurrent use. Make one with New.
+// Publisher writes the results of decisions to reports. It is a report.Sink, safe for concurrent
+// use. Create one with New.
 type Publisher struct {
 	options Options
 	queue   *queue
@@ -88,7 +88,7 @@ type Publisher struct {
 	memory  *cache.Cache[place, remembered]
 }
 
-// New makes a Publisher; it refuses options that mean nothing.
+// New creates a Publisher, and rejects invalid options.
 func New(o Options) (*Publisher, error) {
 	o.Grouping = cmp.Or(o.Grouping, policyreport.ByWorkload)
 	if len(o.Stores) == 0 || o.Observer == nil || o.Grouping == policyreport.ByWorkload && o.Workloads == nil {
@@ -113,7 +113,8 @@ func New(o Options) (*Publisher, error) {
 	return p, nil
 }
 
-// Take implements report.Sink: what leaves an object that is there, or takes one away.
+// Take implements report.Sink. It uses decisions that leave an object in the cluster, or delete
+// one.
 func (p *Publisher) Take(d report.Decided) {
 	if !p.wants(d) {
 		return
@@ -131,19 +132,20 @@ func (p *Publisher) Take(d report.Decided) {
 	}
 }
 
-// Pending is how many results wait to be written.
+// Pending is the number of results that are not written yet.
 func (p *Publisher) Pending() int64 {
 	results, _ := p.pending.size()
 	return int64(results)
 }
 
-// Busy reports whether so much waits that who can wait, as a scan, is to do so.
+// Busy reports whether the backlog is so large that callers that can wait, such as a scan,
+// should.
 func (p *Publisher) Busy() bool {
 	_, bytes := p.pending.size()
 	return bytes > maxPending/2 || p.queue.size() > maxQueue/2
 }
 
-// Run writes until ctx ends, and then what waits, for as long as drainTimeout.
+// Run writes until ctx ends, and then the pending changes, for at most drainTimeout.
 func (p *Publisher) Run(ctx context.Context) {
 	defer p.memory.Close()
 	last, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -163,7 +165,7 @@ func (p *Publisher) Run(ctx context.Context) {
 	writing.Wait()
 }
 
-// takeIn puts what was decided into words until ctx ends, and then what is left.
+// takeIn converts decisions to results until ctx ends, and then the rest of the queue.
 func (p *Publisher) takeIn(ctx, last context.Context) {
 	for {
 		d, ok := p.queue.next()

@@ -7,9 +7,8 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// queue holds what was decided until it is put into the words of reports. It is
-// bounded: when it is full, what was decided about an object before something newer
-// that waits as well goes first, the oldest before all others.
+// queue holds decisions until they are converted to results. It is bounded. When it is full, it
+// evicts a decision that a newer one on the same object follows, the oldest of those first.
 type queue struct {
 	most int
 	room *report.Room
@@ -18,17 +17,17 @@ type queue struct {
 	mu      sync.Mutex
 	waiting list.List // of *waiting, the oldest first
 	last    map[object]*list.Element
-	// outdated are those that something newer about the same object waits behind.
+	// outdated are the decisions that a newer one on the same object follows.
 	outdated list.List // of *list.Element
 }
 
-// object names an object as a request does, which costs no look into its content.
+// object identifies an object by its request, without decoding the object.
 type object struct{ group, kind, namespace, name string }
 
 type waiting struct {
 	of      object
 	decided report.Decided
-	// outdated is its place among those; nil while nothing newer waits.
+	// outdated is its element in that list; nil while there is no newer one.
 	outdated *list.Element
 }
 
@@ -36,8 +35,7 @@ func newQueue(most int) *queue {
 	return &queue{most: most, room: report.NewRoom(maxHeld), wake: make(chan struct{}, 1), last: map[object]*list.Element{}}
 }
 
-// add takes something in. It returns what it did for room: nothing, forget something
-// that a newer one is about, or refuse what is given.
+// add adds a decision. If the queue is full, it evicts an outdated one, or refuses the new one.
 func (q *queue) add(d report.Decided) (outdated, refused bool) {
 	of := objectOf(d)
 	q.mu.Lock()
@@ -62,7 +60,7 @@ func (q *queue) add(d report.Decided) (outdated, refused bool) {
 	return outdated, false
 }
 
-// next takes the oldest out; false: there is none.
+// next removes the oldest decision, and returns false if there is none.
 func (q *queue) next() (report.Decided, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,7 +71,7 @@ func (q *queue) next() (report.Decided, bool) {
 	return q.remove(oldest).decided, true
 }
 
-// remove takes one out; the caller holds the lock.
+// remove removes one; the caller holds the lock.
 func (q *queue) remove(e *list.Element) *waiting {
 	w := q.waiting.Remove(e).(*waiting) //nolint:forcetypeassert // nothing else is in it
 	q.room.Leave(w.decided)
@@ -86,14 +84,14 @@ func (q *queue) remove(e *list.Element) *waiting {
 	return w
 }
 
-// size is how many wait.
+// size is the length of the queue.
 func (q *queue) size() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting.Len()
 }
 
-// objectOf names the object by what its request says.
+// objectOf identifies the object by its request.
 func objectOf(d report.Decided) object {
 	s := d.Outcome.Subject
 	return object{group: s.Group, kind: s.Kind, namespace: s.Namespace, name: s.Name}

@@ -12,12 +12,11 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// wants reports whether something is for a report: it is about an object that is there
-// now, or that goes.
+// wants reports whether a decision belongs in a report: its object exists, or is deleted.
 func (p *Publisher) wants(d report.Decided) bool {
 	s := d.Outcome.Subject
 	if s == nil || d.Occasion.Undecided != "" || d.Occasion.DryRun || !d.Occasion.Allowed || d.Occasion.OnlyAsked() {
-		return false // what was denied leaves no object, or leaves it as it is
+		return false // a denial creates or changes no object
 	}
 	if s.Operation == "CONNECT" || !slices.Contains([]string{"", "ephemeralcontainers", "resize"}, s.Subresource) {
 		return false
@@ -25,8 +24,8 @@ func (p *Publisher) wants(d report.Decided) bool {
 	return !isNoise(s.Group, s.Kind)
 }
 
-// isNoise reports whether objects of the kind get no report: reports, whose writing
-// would be told of in reports, and what is written all the time.
+// isNoise reports whether a kind gets no reports: reports themselves, to avoid a loop, and kinds
+// that are written continuously.
 func isNoise(group, kind string) bool {
 	for _, api := range policyreport.APIs() {
 		if own, _, _ := strings.Cut(string(api), "/"); own == group {
@@ -36,9 +35,9 @@ func isNoise(group, kind string) bool {
 	return group == "reports.kyverno.io" || kind == "Event" || kind == "Lease" && group == "coordination.k8s.io"
 }
 
-// Put is Take for who can wait: it returns when there is room for what the scan found
-// out about an object, or for what the decision log knows from before, or with ctx.
-// Nothing of it is lost while the program runs, and what reports say that is newer stays.
+// Put is Take for callers that can wait. It adds the results of a scan, or restored ones from the
+// decision log, and returns when there is capacity, or with ctx. No result is lost while the
+// program runs, and newer results in reports stay.
 func (p *Publisher) Put(ctx context.Context, d report.Decided) error {
 	if !p.wants(d) {
 		return nil
@@ -46,9 +45,8 @@ func (p *Publisher) Put(ctx context.Context, d report.Decided) error {
 	return p.sort(ctx, d, false)
 }
 
-// Forget takes away what reports say about an object that is gone, since a time. Where
-// they are by policy, or the object had a report of its own, which goes with it, there
-// is nothing to do.
+// Forget removes the results of an object that was deleted at a time. It does nothing if reports
+// are by policy, or if the object had a report of its own, which is deleted with it.
 func (p *Publisher) Forget(ctx context.Context, of report.Resource, at time.Time) error {
 	of = inPlace(of)
 	workload, err := p.workload(ctx, of)
@@ -64,16 +62,15 @@ func (p *Publisher) Forget(ctx context.Context, of report.Resource, at time.Time
 	return p.pending.add(ctx, c)
 }
 
-// Keep takes away what a report says under policies that are none of those there are.
+// Keep removes the results of policies that are not in the list from a report.
 func (p *Publisher) Keep(ctx context.Context, at policyreport.Place, policies []result.Policy) error {
 	c := newChange(at)
 	c.policies = policies
 	return p.pending.add(ctx, c)
 }
 
-// sort puts what was decided into words, and to the reports that they belong to. Of what
-// was decided just now, an object that is created has no report yet. A panic is an error
-// like any other.
+// sort converts a decision to results, and assigns them to their reports. justNow means a current
+// decision: a created object has no report yet. A panic is returned as an error.
 func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -93,7 +90,7 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (e
 	to := func(r result.Result) *change {
 		place, ok := p.options.Grouping.Place(r, workload)
 		if !ok || place.Scope.Name != "" && place.Scope.UID == "" {
-			return nil // nothing would ever take the report away
+			return nil // nothing would ever delete the report
 		}
 		if changes[place] == nil {
 			changes[place] = newChange(place)
@@ -101,8 +98,8 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (e
 		return changes[place]
 	}
 	for _, r := range result.Of(d) {
-		// An update may be let through because it makes nothing worse: what was held
-		// against the object before still is, and the scan says if that is over.
+		// An update may be exempt because it does not worsen the object. The object's earlier
+		// violations persist, and the scan detects when they end.
 		if d.Outcome.Subject.Operation == "UPDATE" && r.Status == result.Skip && r.Exception == "" {
 			continue
 		}
@@ -112,7 +109,7 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (e
 		}
 	}
 	if d.Occasion.Process == report.ProcessScan && p.options.Grouping != policyreport.ByPolicy {
-		to(result.Result{Resource: of}) // also where no rule says anything any more
+		to(result.Result{Resource: of}) // also where no rule matches any more
 	}
 	for _, c := range changes {
 		c.fresh = justNow && d.Outcome.Subject.Operation == "CREATE" && d.Occasion.Process == report.ProcessAdmission && of.UID != "" && c.at.Scope.UID == of.UID
@@ -126,8 +123,8 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (e
 	return nil
 }
 
-// inPlace returns an object as it is known to its cluster: a request about a namespace
-// says that the namespace is in itself.
+// inPlace returns the object as it exists in the cluster: a request for a namespace has the
+// namespace itself in its namespace.
 func inPlace(of report.Resource) report.Resource {
 	if of.Kind == "Namespace" && of.APIVersion == "v1" {
 		of.Namespace = ""
@@ -135,8 +132,8 @@ func inPlace(of report.Resource) report.Resource {
 	return of
 }
 
-// workload returns for whom an object runs; zero for nobody. After some tries it is
-// whom the object names.
+// workload returns the workload of an object; zero for none. After some failed lookups it is the
+// object's own owner reference.
 func (p *Publisher) workload(ctx context.Context, of report.Resource) (report.Resource, error) {
 	if p.options.Grouping != policyreport.ByWorkload || of.Owner == nil {
 		return report.Resource{}, nil
@@ -160,7 +157,7 @@ func (p *Publisher) workload(ctx context.Context, of report.Resource) (report.Re
 	return report.Resource{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: of.Namespace, Name: owner.Name, UID: owner.UID}, nil
 }
 
-// backoff is how long to wait after so many tries.
+// backoff is the pause after so many attempts.
 func backoff(tries int) time.Duration {
 	wait := firstPause
 	for range min(tries-1, 20) {
@@ -169,7 +166,7 @@ func backoff(tries int) time.Duration {
 	return wait
 }
 
-// pause waits, or until ctx ends.
+// pause waits, at most until ctx ends.
 func pause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// word is a result without the object that it is about and its time. Pods by the
-// thousand say the same, so that it is kept once for all of them.
+// word is a result without its object and time. Thousands of pods have equal results, so each is
+// stored once.
 type word struct {
 	about    line
 	policy   result.Policy
@@ -21,15 +21,15 @@ type word struct {
 	enforced bool
 	code     policy.Code
 	message  string
-	// exception left the object alone; properties are JSON, or empty.
+	// exception exempted the object; properties are JSON, or empty.
 	exception, properties string
 	process               report.Process
 }
 
-// line tells the words about one object apart.
+// line identifies a result of one object.
 type line struct{ kind, policy, rule, container string }
 
-// said is a word and when it was said, in nanoseconds since the epoch.
+// A word and its time, in nanoseconds since the epoch.
 type said struct {
 	word unique.Handle[word]
 	at   int64
@@ -50,7 +50,7 @@ func saidOf(r result.Result) said {
 	return said{unique.Make(w), r.Time.UnixNano()}
 }
 
-// result returns it about an object again.
+// result combines it with an object again.
 func (s said) result(of report.Resource) result.Result {
 	w := s.word.Value()
 	r := result.Result{
@@ -61,21 +61,21 @@ func (s said) result(of report.Resource) result.Result {
 		r.Image = &w.image
 	}
 	if w.properties != "" {
-		_ = json.Unmarshal([]byte(w.properties), &r.Properties) // as it was written above
+		_ = json.Unmarshal([]byte(w.properties), &r.Properties) // encoded above
 	}
 	return r
 }
 
-// item is what waits to be said of one object.
+// item holds the pending results of one object.
 type item struct {
 	of    report.Resource
 	words []said
-	// whole is since when the words are all that there is to say, and gone since when
-	// there is nothing to say any more; zero for neither.
+	// whole is the time from which the results are complete, and gone the time of the object's
+	// deletion; zero for neither.
 	whole, gone time.Time
 }
 
-// say adds a word, which replaces an older one about the same.
+// say adds a result, which replaces an older one on the same line.
 func (i *item) say(s said) {
 	about := s.word.Value().about
 	for at, before := range i.words {
@@ -89,7 +89,7 @@ func (i *item) say(s said) {
 	i.words = append(i.words, s)
 }
 
-// results returns the words that are newer than the object's end.
+// results returns the results that are newer than the object's deletion.
 func (i *item) results() []result.Result {
 	results := make([]result.Result, 0, len(i.words))
 	for _, s := range i.words {
@@ -100,7 +100,7 @@ func (i *item) results() []result.Result {
 	return results
 }
 
-// bytes is about what it costs to keep, without the words themselves.
+// bytes is the approximate size, without the words themselves.
 func (i *item) bytes() int {
 	return itemCost + wordCost*len(i.words) + len(i.of.Name) + len(i.of.UID)
 }

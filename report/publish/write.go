@@ -11,19 +11,19 @@ import (
 	"github.com/quaymaster/quaymaster/report/policyreport"
 )
 
-// shelf is where the reports of one API are.
+// shelf is the store of one API.
 type shelf struct {
 	api   policyreport.API
 	store Store
-	// absentUntil is when to look again whether the API is served, in nanoseconds since
-	// the epoch; 0 while it is, as far as anybody knows.
+	// absentUntil is the time of the next check whether the API is served, in nanoseconds since
+	// the epoch; 0 while it is served or unknown.
 	absentUntil atomic.Int64
 }
 
-// absent reports whether the API was not served a moment ago.
+// absent reports whether the API was not served at the last check.
 func (s *shelf) absent(now time.Time) bool { return now.UnixNano() < s.absentUntil.Load() }
 
-// allAbsent reports whether there is nowhere to write to.
+// allAbsent reports whether no API is served.
 func (p *Publisher) allAbsent() bool {
 	for _, s := range p.shelves {
 		if s.absentUntil.Load() == 0 || !s.absent(p.options.Now()) {
@@ -33,7 +33,7 @@ func (p *Publisher) allAbsent() bool {
 	return true
 }
 
-// write writes what is due until ctx ends.
+// write writes due changes until ctx ends.
 func (p *Publisher) write(ctx context.Context) {
 	for {
 		c, ok := p.pending.next(ctx)
@@ -45,7 +45,7 @@ func (p *Publisher) write(ctx context.Context) {
 	}
 }
 
-// guarded writes a change; a panic is an error like any other.
+// guarded writes a change, and converts a panic to an error.
 func (p *Publisher) guarded(ctx context.Context, c *change) {
 	var failed error
 	defer func() {
@@ -64,7 +64,7 @@ func (p *Publisher) guarded(ctx context.Context, c *change) {
 	}
 }
 
-// retry has a change tried again later, unless that would not help.
+// retry schedules another attempt, unless it would fail, too.
 func (p *Publisher) retry(c *change, failed error) {
 	p.options.Observer.Failed(failed)
 	results, _ := c.size()
@@ -76,7 +76,7 @@ func (p *Publisher) retry(c *change, failed error) {
 	p.pending.again(c, backoff(c.tries))
 }
 
-// place writes a change to one API. An error is worth another try.
+// place writes a change to one API. Its errors are retryable.
 func (p *Publisher) place(ctx context.Context, s *shelf, c *change) error {
 	results, _ := c.size()
 	if s.absent(p.options.Now()) {
@@ -96,7 +96,7 @@ func (p *Publisher) place(ctx context.Context, s *shelf, c *change) error {
 		p.options.Observer.Dropped(Rejected, results)
 		err = nil
 	case errors.Is(err, ErrNotFound):
-		return nil // the namespace is gone, and with it what the report speaks of
+		return nil // the namespace is deleted, and with it the scope of the report
 	}
 	if err == nil && s.absentUntil.Swap(0) != 0 {
 		p.options.Observer.Served(s.api, true)
@@ -104,8 +104,8 @@ func (p *Publisher) place(ctx context.Context, s *shelf, c *change) error {
 	return err
 }
 
-// merge reads a report, changes it and writes it under the version that was read; again
-// while others write it, too.
+// merge reads a report, changes it and writes it under the version that was read. It repeats
+// after conflicts.
 func (p *Publisher) merge(ctx context.Context, s *shelf, c *change) error {
 	at := place{s.api, c.address()}
 	beyond := false
@@ -122,7 +122,7 @@ func (p *Publisher) merge(ctx context.Context, s *shelf, c *change) error {
 			return err
 		}
 		if len(parts) == 0 && known {
-			p.memory.Delete(at) // what others have written meanwhile is not known
+			p.memory.Delete(at) // another writer's changes are unknown
 			continue
 		}
 		if len(parts) == 0 {
@@ -147,8 +147,7 @@ func (p *Publisher) merge(ctx context.Context, s *shelf, c *change) error {
 	return fmt.Errorf("write the report %s/%s: %w, %d times in a row", c.at.Namespace, c.at.Name, ErrConflict, maxConflicts)
 }
 
-// edit returns the parts that are to be written so that a report says what a change
-// wants.
+// edit returns the parts to write for a change.
 func (p *Publisher) edit(s *shelf, c *change, stored remembered) ([]policyreport.Part, error) {
 	r, err := policyreport.Decode(c.at, p.options.Selection, stored.texts())
 	if err != nil {
@@ -167,13 +166,13 @@ func (p *Publisher) edit(s *shelf, c *change, stored remembered) ([]policyreport
 	return nil, nil
 }
 
-// place names a report of an API.
+// place identifies a report of an API.
 type place struct {
 	api policyreport.API
 	at  address
 }
 
-// remembered are the parts of a report as they are stored, in their order.
+// remembered are the parts of a report as stored, in order.
 type remembered []part
 
 type part struct {
@@ -197,8 +196,8 @@ func (r remembered) texts() [][]byte {
 	return texts
 }
 
-// read reads the parts of a report; there are none of one that is not there. Beyond
-// means that there may be more of them than the first one says.
+// read reads the parts of a report; a missing report has none. Beyond means that there may be
+// more of them than the first part records.
 func (s *shelf) read(ctx context.Context, at policyreport.Place, beyond bool) (remembered, error) {
 	var parts remembered
 	count := 1
@@ -207,7 +206,7 @@ func (s *shelf) read(ctx context.Context, at policyreport.Place, beyond bool) (r
 		text, err := s.store.Get(ctx, at.Namespace, name)
 		switch {
 		case errors.Is(err, ErrNotFound) && number < count:
-			continue // somebody took it away: what it said is said again by the next scan
+			continue // deleted externally: the next scan restores its results
 		case errors.Is(err, ErrNotFound):
 			return parts, nil
 		case err != nil:
@@ -221,9 +220,9 @@ func (s *shelf) read(ctx context.Context, at policyreport.Place, beyond bool) (r
 	return parts, nil
 }
 
-// write writes the parts that differ, and returns all that are there then. The first
-// comes first: who reads it meanwhile takes a part that is not there yet for one that
-// somebody took away, and never one that is there for somebody else's.
+// write writes the parts that differ, and returns all resulting parts. The first part is written
+// first: a concurrent reader then may see a part as missing, but never an existing part as
+// foreign.
 func (s *shelf) write(ctx context.Context, parts []policyreport.Part, stored remembered) (remembered, error) {
 	before := map[string][]byte{}
 	for _, each := range stored {
