@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// whom says whom an authority stands for, in one line.
+// whom renders the keys, identities or trust that an authority accepts, in one line.
 func whom(a *verify.Authority) string {
 	switch {
 	case a.Key != nil:
@@ -40,7 +40,7 @@ func whom(a *verify.Authority) string {
 	}
 }
 
-// terms says what else the same signature must meet, beyond the defaults.
+// terms lists the requirements of an authority on the same signature, beyond the defaults.
 func terms(a *verify.Authority) []string {
 	var out []string
 	if a.Keyless != nil {
@@ -85,7 +85,7 @@ func logTerm(l verify.Log) string {
 	}
 }
 
-// levelTerm names a notation level, or writes its table.
+// levelTerm renders a notation level: its name, or its table.
 func levelTerm(l verify.Level) string {
 	switch l {
 	case verify.Strict():

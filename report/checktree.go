@@ -10,9 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// decision grows one check: who asked, for what, of whom, and what came of it.
-// A fact or a reason that no authority claims hangs on the check itself, so that
-// none is lost.
+// decision grows one check: the rule, the image, the requirements and the outcome. A claim or a
+// reason that no authority accounts for hangs on the check itself, so that none is lost.
 func (g grower) decision(d policy.Decision) *branch {
 	c := d.Check
 	p := newPolicy(c.Policy)
@@ -53,7 +52,7 @@ func (g grower) attestation(b *branch, a *policy.Attestation, entry string, rest
 	}
 }
 
-// condition grows a condition, which fails by its reasons.
+// condition grows a failed condition with its reasons.
 func (g grower) condition(b *branch, label, entry, path string, reasons []policy.Reason) {
 	child := b.add(label, clean(join(entry, path)))
 	if len(reasons) > 0 {
@@ -76,7 +75,7 @@ func (g grower) requirement(b *branch, r *policy.Requirement, entry string, rest
 	g.reasons(child, entry, join(entry, r.Name), rest.tooFewAt(r.Name))
 }
 
-// authority grows one authority, with what it was met by or why it was not.
+// authority grows one authority, with the claims that satisfied it or the reasons why it failed.
 func (g grower) authority(b *branch, a *verify.Authority, entry string, rest view) {
 	at := join(entry, a.Name)
 	child := b.add(a.Kind(), clean(whom(a)))
@@ -107,7 +106,7 @@ func (g grower) authority(b *branch, a *verify.Authority, entry string, rest vie
 	g.reasons(child, entry, at, reasons)
 }
 
-// fact grows one proved claim.
+// fact grows one verified claim.
 func (g grower) fact(b *branch, f verify.Fact) {
 	p := newProof(f)
 	what := p.Role
@@ -157,7 +156,7 @@ func resultMark(r policy.Result) (string, colour) {
 	}
 }
 
-// resultWord says what a result came to.
+// resultWord renders the result of a decision.
 func resultWord(d policy.Decision) string {
 	if effect(d) == EffectWarn {
 		return string(d.Result) + ", only a warning"

@@ -7,8 +7,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Process says what kind of work came to a decision. The words are a contract: they
-// stand in reports and in the decision log, spelt as readers of reports know them.
+// Process is the process that made a decision. The values are a contract: reports and the
+// decision log contain them, in the spelling that consumers of reports expect.
 type Process string
 
 // The processes.
@@ -16,50 +16,51 @@ const (
 	ProcessAdmission Process = "admission review"
 	ProcessScan      Process = "background scan"
 	ProcessCommand   Process = "command line"
-	// ProcessShadow is what reports call an admission review of which nothing came.
+	// ProcessShadow is the process, in reports, of an admission review whose outcome is not
+	// enforced.
 	ProcessShadow Process = "admission review in shadow"
 )
 
-// Occasion is when and for whom something was decided.
+// Occasion is the context of a decision: the time, the process and the request.
 type Occasion struct {
 	Time    time.Time
 	Process Process
-	// Door is the way by which the question came, as in validate; empty for a scan.
+	// Door is the endpoint of the request, as in validate; empty for a scan.
 	Door string
-	// UID is the request's, the key by which the API server's audit log knows it too.
+	// UID is the request's UID, which the API server's audit log records, too.
 	UID string
-	// Operation is what the request would do, as in CREATE; empty where there is none.
+	// Operation is the operation of the request, as in CREATE; empty where there is none.
 	Operation string
-	// User and Groups are who asked; empty where nobody knows.
+	// User and Groups identify the requesting user; empty where unknown.
 	User   string
 	Groups []string
-	// DryRun: nothing comes of the request.
+	// DryRun: the request is not persisted.
 	DryRun bool
-	// Allowed is what who asked was told, which a shadow, a mirror pod or a failure
-	// setting may have made of the answer.
+	// Allowed is the response. A shadow, a mirror pod or a failure setting may override the
+	// outcome.
 	Allowed bool
-	// Shadow: who asked was told yes whatever the outcome, and nothing was changed.
+	// Shadow: the response allows the request whatever the outcome, and no object is mutated.
 	Shadow bool
-	// Undecided says why nobody could decide (a queue that was full, a time that was
-	// up, a request that makes no sense); empty where there is an outcome.
+	// Undecided is the reason why there is no decision (a full queue, a timeout, a malformed
+	// request); empty where there is an outcome.
 	Undecided string
 }
 
-// OnlyAsked reports whether somebody asked at a door that is no webhook's: the object need
-// not be in the cluster, nor be there as it was told.
+// OnlyAsked reports whether the request came through an endpoint that is not a webhook. The
+// object may then differ from the cluster's, or not exist there.
 func (o Occasion) OnlyAsked() bool { return o.Process == ProcessAdmission && o.Operation == "" }
 
-// Decided is one outcome with its occasion: what every Sink is handed. Nobody changes it.
+// Decided is one outcome with its occasion, as passed to every Sink. It is immutable.
 type Decided struct {
 	Occasion Occasion
-	// Outcome is zero where Occasion.Undecided says why.
+	// Outcome is zero where Occasion.Undecided is set.
 	Outcome gate.Outcome
 	// About names the object where there is no outcome.
 	About Resource
 }
 
-// Resource returns the object that it is about. It reads the object, which may have to
-// be decoded first, so that a Sink asks for it after Take.
+// Resource returns the object of the decision. It reads the object, which may have to be decoded
+// first, so a Sink calls it after Take.
 func (d Decided) Resource() Resource {
 	if d.Outcome.Subject == nil {
 		return d.About
@@ -67,23 +68,23 @@ func (d Decided) Resource() Resource {
 	return ResourceOf(d.Outcome)
 }
 
-// Sink keeps what was decided, or passes it on: the decision log, reports in the
-// cluster, the dashboard. Take is called on the path of requests, from many
-// goroutines: it waits for nobody, and changes nothing in what it is handed.
+// Sink stores or forwards decisions: the decision log, reports in the cluster, the dashboard.
+// Take is called concurrently on the path of requests. It must not block and must not modify its
+// argument.
 type Sink interface {
 	Take(d Decided)
 }
 
-// Resource is an object as it is known to its cluster.
+// Resource identifies an object in its cluster.
 type Resource struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
-	// UID is empty for an object that is not in a cluster yet, or never will be.
+	// UID is empty for an object that is not in a cluster.
 	UID string `json:"uid,omitempty"`
-	// Owner is the controller that made the object; nil where none says so. It is the
-	// object's own word.
+	// Owner is the controller that created the object, as the object's own metadata claims; nil
+	// where it claims none.
 	Owner *Owner `json:"owner,omitempty"`
 }
 
@@ -95,8 +96,8 @@ type Owner struct {
 	UID        string `json:"uid"`
 }
 
-// ResourceOf returns the object of an outcome. Where the object has no name yet, its
-// generateName stands for it, with a star.
+// ResourceOf returns the object of an outcome. For an object without a name, it returns
+// generateName followed by a star.
 func ResourceOf(o gate.Outcome) Resource {
 	s := o.Subject
 	if s == nil {
@@ -127,7 +128,7 @@ func ResourceOf(o gate.Outcome) Resource {
 	return r
 }
 
-// metadataOf returns the metadata of the object, or at its deletion of what it was.
+// metadataOf returns the metadata of the object, or on deletion of the old object.
 func metadataOf(s *policy.Subject) map[string]any {
 	content := s.Object
 	if content.IsZero() {

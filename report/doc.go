@@ -1,12 +1,10 @@
-// Package report answers: how does a verdict look?
+// Package report renders and records verdicts.
 //
-// It makes the versioned Record of an Outcome (apiVersion quaymaster.dev/v1alpha1,
-// documented field by field in docs/record.md), and renders records as text for
-// a terminal (Text), outcomes as a tree of every step (Tree), and records as
-// JSON (JSON). It decides nothing.
+// It builds the versioned Record of an Outcome (apiVersion quaymaster.dev/v1alpha1, documented
+// field by field in docs/record.md). It renders records as text for a terminal (Text), outcomes
+// as a tree of every step (Tree), and records as JSON (JSON). It makes no decisions.
 //
-// Its promise is the same words in the same order on every run: what a clock or
-// a network chooses (durations, costs) stands in the record, and in a text only
-// when it is asked for. Names that a stranger chose (references, certificates,
-// statements) never reach a terminal with a character that it would act on.
+// The output is deterministic. Values that depend on a clock or a network (durations, costs) are
+// in the record, and in text only on request. Untrusted names (references, certificates,
+// statements) are escaped, so that no control character reaches a terminal.
 package report

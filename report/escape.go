@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on foreign text in a text or a tree. What was left out is counted where
-// it stood; the JSON record has all of it.
+// Bounds on untrusted text in a text or a tree. Omitted text is counted in its place; the JSON
+// record has all of it.
 const (
-	// maxText bounds one value, in characters. The longest that is useful is a
-	// chain of errors around a URL.
+	// maxText bounds one value, in characters. The longest useful value is a chain of errors
+	// around a URL.
 	maxText = 400
-	// maxReasons bounds the reasons shown for one decision without Verbose. More
-	// are the rule for policies that list many keys.
+	// maxReasons bounds the reasons of one decision without Verbose. Policies with many keys
+	// exceed it regularly.
 	maxReasons = 4
 )
 
-// clean makes foreign text safe for one line of a terminal: it is escaped, runs
-// of white space are one blank, and at most maxText characters are kept.
+// clean makes untrusted text safe for one line of a terminal: it escapes the text, collapses runs
+// of white space to one blank, and truncates to maxText characters.
 func clean(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	kept := 0
@@ -32,13 +32,12 @@ func clean(s string) string {
 	return escape(s)
 }
 
-// Clean makes foreign text safe for one line, of a terminal or of a report: what a
-// terminal acts on is escaped, runs of white space are one blank, and at most 400
-// characters are kept.
+// Clean makes untrusted text safe for one line of a terminal or a report: it escapes control
+// characters, collapses runs of white space to one blank, and truncates to 400 characters.
 func Clean(s string) string { return clean(s) }
 
-// Escape makes foreign text safe for a terminal: what one acts on is escaped, and line
-// breaks stay.
+// Escape makes untrusted text safe for a terminal: it escapes control characters and retains line
+// breaks.
 func Escape(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -47,8 +46,8 @@ func Escape(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// escape writes what a terminal acts on, what changes the order of reading, and
-// bytes that are no UTF-8 as escapes.
+// escape escapes terminal controls, characters that change the order of reading, and bytes that
+// are not UTF-8.
 func escape(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -70,14 +69,14 @@ func escape(s string) string {
 	return b.String()
 }
 
-// isPlain reports whether a terminal only shows r. Letters, marks, numbers,
-// punctuation and symbols do; controls, format characters (direction overrides,
-// zero width joiners), separators and private or unassigned ones do not.
+// isPlain reports whether r has no effect on a terminal but its glyph. That holds for letters,
+// marks, numbers, punctuation and symbols. It does not for controls, format characters (direction
+// overrides, zero width joiners), separators and private or unassigned characters.
 func isPlain(r rune) bool {
 	return r == ' ' || unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S)
 }
 
-// columns returns how many columns of a terminal s takes.
+// columns returns the number of terminal columns of s.
 func columns(s string) int {
 	n := 0
 	for _, r := range s {

@@ -7,8 +7,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// hints say what to do next, for reasons that do not say it themselves. Every
-// code that speaks against an image has one.
+// hints are the fixes for reasons that do not contain one. Every code of a denial or an error has
+// one.
 var hints = map[policy.Code]string{
 	policy.Unsigned:        "sign the image with a key or identity that the policy names. If it was signed, its tag may have moved since: cosign tree IMAGE lists what this digest has",
 	policy.NoAttestation:   "attach the attestation in the build, signed by whom the policy names; cosign tree IMAGE lists what is there now",
@@ -60,11 +60,10 @@ var hints = map[policy.Code]string{
 
 func code(c verify.Code) policy.Code { return policy.Code(c) }
 
-// Hint says what to do about a reason that does not say it itself; empty for one
-// that speaks for an image.
+// Hint returns the fix for a code; empty for a code in favour of an image.
 func Hint(c policy.Code) string { return hints[c] }
 
-// advised returns the reasons, each with what to do next.
+// advised returns the reasons, each with its hint.
 func advised(reasons []policy.Reason) []policy.Reason {
 	if reasons == nil {
 		return nil
@@ -79,8 +78,8 @@ func advised(reasons []policy.Reason) []policy.Reason {
 	return out
 }
 
-// CodePage returns the address of the page that explains a code; of the page that
-// explains all of them for one that is none.
+// CodePage returns the address of the documentation of a code, or of all codes for an unknown
+// one.
 func CodePage(c policy.Code) string {
 	const page = "https://github.com/quaymaster/quaymaster/blob/main/docs/reason-codes.md"
 	if c == "" || strings.Trim(string(c), "abcdefghijklmnopqrstuvwxyz-") != "" {

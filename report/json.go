@@ -11,14 +11,13 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// JSON writes outcomes as an indented List, described in docs/record.md. The
-// values are unchanged; characters that a terminal would act on are written as
-// JSON escapes.
+// JSON writes outcomes as an indented List, described in docs/record.md. The values are
+// unchanged; terminal control characters are written as JSON escapes.
 func JSON(w io.Writer, outcomes []gate.Outcome) error {
 	return NewList(outcomes).Write(w)
 }
 
-// Write is JSON for a list that is made already.
+// Write writes the list as JSON.
 func (l List) Write(w io.Writer) error { return writeJSON(w, "verdicts", l) }
 
 // writeJSON writes an indented document that is safe for a terminal.
@@ -36,9 +35,8 @@ func writeJSON(w io.Writer, what string, document any) error {
 	return nil
 }
 
-// escapeJSON replaces what is not plain in a JSON document by \u escapes. Such
-// characters stand only in its strings, and the encoder has already escaped the
-// ASCII ones.
+// escapeJSON replaces characters of a JSON document that are not plain by \u escapes. They occur
+// only in its strings, and the encoder has already escaped the ASCII ones.
 func escapeJSON(document []byte) []byte {
 	out := make([]byte, 0, len(document))
 	for len(document) > 0 {

@@ -11,20 +11,20 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// leftover is what a decision knows, and what of it the tree has told. A decision
-// does not say which authority a fact was proved for, so a fact is told of each
-// authority that surely would believe its signer, or of the only one that was
-// asked, and of none in doubt.
+// leftover holds the claims and reasons of a decision, and which of them the tree has shown. A
+// decision does not record the authority of a claim. A claim is therefore shown at each authority
+// that certainly accepts its signer, or at the only authority that was evaluated, and at no
+// other.
 type leftover struct {
 	facts   told[verify.Fact]
 	reasons told[policy.Reason]
 	passed  bool
-	// isJudged: something was found out; else a failure lies before that, as when
-	// there is no digest.
+	// isJudged: the evaluation ran; otherwise an earlier step failed, such as resolving the
+	// digest.
 	isJudged bool
 }
 
-// told is a list of which some elements were told.
+// A list with a mark on each element that the tree has shown.
 type told[T any] struct {
 	all  []T
 	done map[int]bool
@@ -32,7 +32,7 @@ type told[T any] struct {
 
 func newTold[T any](all []T) told[T] { return told[T]{all: all, done: map[int]bool{}} }
 
-// tell returns the elements for which wanted holds; they may be told again.
+// Elements for which wanted holds; they may be shown again.
 func (t told[T]) tell(wanted func(T) bool) []T {
 	var out []T
 	for i, element := range t.all {
@@ -44,8 +44,7 @@ func (t told[T]) tell(wanted func(T) bool) []T {
 	return out
 }
 
-// tellNext returns the first element that was not told and for which wanted
-// holds, if there is one.
+// tellNext returns the first unmarked element for which wanted holds, if there is one.
 func (t told[T]) tellNext(wanted func(T) bool) []T {
 	for i, element := range t.all {
 		if !t.done[i] && wanted(element) {
@@ -56,7 +55,7 @@ func (t told[T]) tellNext(wanted func(T) bool) []T {
 	return nil
 }
 
-// rest returns what was not told.
+// rest returns the unmarked elements.
 func (t told[T]) rest() []T {
 	var out []T
 	for i, element := range t.all {
@@ -67,16 +66,16 @@ func (t told[T]) rest() []T {
 	return out
 }
 
-// view is a leftover as one requirement sees it.
+// view is a leftover restricted to one requirement.
 type view struct {
 	*leftover
-	predicate string // the predicate type of its facts; "" means signatures
+	predicate string // the predicate type of its claims; "" means signatures
 	isOnly    bool   // the requirement has one member
-	silence   string // what it means that nothing is said of a member
+	silence   string // the explanation for a member without claims or reasons
 }
 
-// What it means that a decision says nothing of an authority: its facts are kept
-// only if the whole check passed, and whoever was missed is named.
+// The explanations for an authority that a decision does not mention. Its claims are retained
+// only if the whole check passed, and missed authorities are always named.
 const (
 	met       = "its terms were met"
 	notNeeded = "not needed"
@@ -102,11 +101,11 @@ func (l *leftover) silenceIn(r *policy.Requirement) string {
 
 func (l *leftover) of(predicate string) view { return view{leftover: l, predicate: predicate} }
 
-// factsOf tells the facts that the authority was met by.
+// factsOf returns the claims that satisfied the authority.
 func (v view) factsOf(a *verify.Authority) []verify.Fact {
 	facts := v.facts.tell(func(f verify.Fact) bool { return v.concerns(f) && believes(a, f.Signer) })
 	if len(facts) == 0 && v.isOnly && v.passed {
-		return v.facts.tellNext(v.concerns) // facts stand in the order of requirements
+		return v.facts.tellNext(v.concerns) // claims are in the order of requirements
 	}
 	return slices.CompactFunc(facts, func(a, b verify.Fact) bool {
 		return a.Origin == b.Origin && a.Subject == b.Subject && a.Signer.String() == b.Signer.String()
@@ -120,24 +119,24 @@ func (v view) concerns(f verify.Fact) bool {
 	return f.Role == attest.Attestation && f.Statement != nil && f.Statement.PredicateType == v.predicate
 }
 
-// conditionAt tells the reasons of a condition.
+// conditionAt returns the reasons of a condition.
 func (l *leftover) conditionAt(path string) []policy.Reason {
 	return l.reasons.tell(func(r policy.Reason) bool {
 		return r.Path == path && (r.Code == policy.ConditionFailed || r.Code == policy.Denied)
 	})
 }
 
-// tooFewAt tells the reasons of a requirement.
+// tooFewAt returns the reasons of a requirement.
 func (l *leftover) tooFewAt(path string) []policy.Reason {
 	return l.reasons.tell(func(r policy.Reason) bool { return r.Path == path && r.Code == policy.TooFewSigners })
 }
 
-// missesOf tells the reasons of an authority.
+// missesOf returns the reasons of an authority.
 func (l *leftover) missesOf(path string) []policy.Reason {
 	return l.reasons.tell(func(r policy.Reason) bool { return isMissOf(r, path) })
 }
 
-// speaksOf reports whether a reason is of an authority.
+// speaksOf reports whether a reason belongs to an authority.
 func (l *leftover) speaksOf(path string) bool {
 	return slices.ContainsFunc(l.reasons.all, func(r policy.Reason) bool { return isMissOf(r, path) })
 }
@@ -150,8 +149,8 @@ func isMissOf(r policy.Reason, path string) bool {
 	return path != "" && r.Path == path
 }
 
-// believes reports whether the signer is surely the authority's. It describes;
-// the proof was the verifier's.
+// believes reports whether the signer certainly belongs to the authority. It is for display only;
+// the verifier has verified the claim.
 func believes(a *verify.Authority, s verify.Signer) bool {
 	switch {
 	case a.Key != nil:
@@ -166,8 +165,8 @@ func believes(a *verify.Authority, s verify.Signer) bool {
 	}
 }
 
-// fingerprint returns the SHA-256 of a public key that the policy gives itself,
-// or "" for one that was looked up elsewhere.
+// fingerprint returns the SHA-256 of a public key in the policy, or "" for a key that is stored
+// elsewhere.
 func fingerprint(k *verify.Key) string {
 	text := k.PEM
 	if len(text) == 0 {
@@ -181,8 +180,7 @@ func fingerprint(k *verify.Key) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// undecided reports whether one of the reasons is of something that could not be
-// looked at.
+// undecided reports whether one of the reasons is a verification error.
 func undecided(reasons []policy.Reason) bool {
 	return slices.ContainsFunc(reasons, func(r policy.Reason) bool {
 		switch r.Code {

@@ -9,11 +9,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Log writes one line for each verdict of an outcome, and one for the object as a
-// whole where there is none or something speaks of it: at level Info what may
-// run, at Warn what may not or only by a warning. The attributes about stand on
-// every line. A line holds references, digests, policies and reasons; reasons
-// hold no secret (registry and keychain see to that).
+// Log writes one line for each verdict of an outcome, and one for the object as a whole where it
+// has no images or has reasons of its own. Admitted images are logged at level Info, and denied ones
+// or those with warnings at Warn. Every line has the attributes about. A line holds references,
+// digests, policies and reasons; packages registry and keychain keep secrets out of reasons.
 func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Attr) {
 	if s := o.Subject; s != nil {
 		about = append(about, slog.String("kind", s.Kind), slog.String("namespace", s.Namespace), slog.String("name", s.Name))
@@ -58,10 +57,10 @@ func levelOf(answer gate.Answer, warnings int) slog.Level {
 	return slog.LevelInfo
 }
 
-// maxAttrs is how many attributes a line has beside those about its object.
+// maxAttrs is the number of attributes of a line besides those of its object.
 const maxAttrs = 20
 
-// appendDecisions names the policies that spoke, and who signed.
+// appendDecisions adds the matching policies and the signers.
 func appendDecisions(attrs []slog.Attr, v *gate.Verdict) []slog.Attr {
 	var policies, signers, exceptions []string
 	for _, d := range v.Decisions {
@@ -84,8 +83,8 @@ func appendDecisions(attrs []slog.Attr, v *gate.Verdict) []slog.Attr {
 	return attrs
 }
 
-// appendRules counts the rules that spoke of the object, and names those that do not
-// agree with it or changed it.
+// appendRules counts the rules that matched the object, and names those that failed or mutated
+// it.
 func appendRules(attrs []slog.Attr, rules []policy.RuleResult) []slog.Attr {
 	var (
 		spoke      int
@@ -125,7 +124,7 @@ func appendRules(attrs []slog.Attr, rules []policy.RuleResult) []slog.Attr {
 	return attrs
 }
 
-// appendReasons tells the most telling reason, and the codes of all.
+// appendReasons adds the most relevant reason, and the codes of all.
 func appendReasons(attrs []slog.Attr, reasons, warnings []policy.Reason) []slog.Attr {
 	if len(reasons) > 0 {
 		attrs = append(attrs, slog.String("reason", string(reasons[0].Code)), slog.String("message", reasons[0].Message))

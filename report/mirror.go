@@ -20,7 +20,7 @@ func newMirror(r *gate.Redirect) *Mirror {
 	}
 }
 
-// NewAttempts records what targets answered, in their order.
+// NewAttempts records the responses of targets, in order.
 func NewAttempts(attempts []redirect.Attempt) []Attempt {
 	recorded := make([]Attempt, len(attempts))
 	for i, a := range attempts {
@@ -34,8 +34,7 @@ func NewAttempts(attempts []redirect.Attempt) []Attempt {
 	return recorded
 }
 
-// judgedAs returns the source's name that a check speaks of, where the object
-// names a copy.
+// judgedAs returns the source's name that a check applies to, where the object names a copy.
 func judgedAs(c *policy.Check) string {
 	if c.Image.Copy.IsZero() {
 		return ""
@@ -43,7 +42,7 @@ func judgedAs(c *policy.Check) string {
 	return c.Image.Ref.String()
 }
 
-// String says what became of the image, in one line that is safe for a terminal.
+// String describes the redirection of the image in one line that is safe for a terminal.
 func (m Mirror) String() string {
 	if m.Target == "" {
 		return "not redirected (" + clean(m.Name) + ")"
@@ -51,7 +50,7 @@ func (m Mirror) String() string {
 	return "redirected to " + clean(m.Target) + " by " + clean(m.Name)
 }
 
-// String says what a target answered, in one line that is safe for a terminal.
+// String describes the response of a target in one line that is safe for a terminal.
 func (a Attempt) String() string {
 	text := clean(string(a.State))
 	switch a.State {
@@ -67,13 +66,13 @@ func (a Attempt) String() string {
 	if !a.TagDigest.IsZero() {
 		text += "; its tag stands for " + a.TagDigest.Short()
 	}
-	if a.Error != "" && a.State != redirect.Missing && a.State != redirect.Differs { // those have said it
+	if a.Error != "" && a.State != redirect.Missing && a.State != redirect.Differs { // the line already names those states
 		text += ": " + clean(a.Error)
 	}
 	return text
 }
 
-// mark returns the sign and the colour of what a target answered.
+// mark returns the sign and the colour of a target's response.
 func (a Attempt) mark() (string, colour) {
 	switch a.State {
 	case redirect.Chosen:
@@ -87,13 +86,12 @@ func (a Attempt) mark() (string, colour) {
 	}
 }
 
-// isTold reports whether a mirror's line says what a reason says.
+// isTold reports whether the line of a mirror already contains a reason.
 func (m *Mirror) isTold(r policy.Reason) bool {
 	return m != nil && (r.Code == policy.Mirrored || r.Code == policy.NotMirrored || r.Code == policy.MirrorDiffers && !m.OtherDigest.IsZero())
 }
 
-// mirror writes where the image is redirected, and what the targets answered
-// that were not chosen.
+// mirror writes the target of the redirection, and the responses of the other targets.
 func (t *text) mirror(v Image) {
 	m := v.Mirror
 	if m == nil {
@@ -120,7 +118,7 @@ func (t *text) mirror(v Image) {
 	}
 }
 
-// mirror grows what the mirrors made of an image.
+// mirror grows the redirection of an image.
 func (g grower) mirror(b *branch, v gate.Verdict) {
 	m := newMirror(v.Redirect)
 	if m == nil {

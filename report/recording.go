@@ -23,12 +23,12 @@ func NewList(outcomes []gate.Outcome) List {
 	return list
 }
 
-// Failed is the list of a run that decided nothing, and says why.
+// Failed returns the list of a run without decisions, with the reason.
 func Failed(why string) List {
 	return List{APIVersion: APIVersion, Kind: Kind, Items: []Record{}, Error: why}
 }
 
-// NewRecord records one outcome. It changes nothing in the outcome.
+// NewRecord records one outcome. It does not modify the outcome.
 func NewRecord(o gate.Outcome) Record {
 	record := Record{
 		Object: newObject(o), Answer: o.Answer, Images: []Image{}, unmatched: isUnmatchedDocument(o),
@@ -57,8 +57,7 @@ func NewRecord(o gate.Outcome) Record {
 	return record
 }
 
-// readOf returns the object whose images were looked at: a policy may have changed it
-// before.
+// readOf returns the object with the evaluated images: a policy may have mutated it before.
 func readOf(o gate.Outcome) workload.Object {
 	if !o.Changed.IsZero() {
 		return o.Changed
@@ -66,7 +65,7 @@ func readOf(o gate.Outcome) workload.Object {
 	return o.Object
 }
 
-// written returns where a value of an object is written.
+// written returns the position of a value of an object.
 func written(object workload.Object, pointer string) *workload.Position {
 	if position, ok := object.Position(pointer); ok {
 		return &position
@@ -126,8 +125,8 @@ func newDecision(d policy.Decision) Decision {
 	return decision
 }
 
-// effect says what gate makes of a decision; it is a description, and gate's
-// answer stands beside it.
+// effect returns the effect of a decision on gate's answer, for display only; gate's answer is
+// recorded, too.
 func effect(d policy.Decision) Effect {
 	failOpen := d.Check.Policy != nil && d.Check.Policy.FailOpen
 	switch {
@@ -208,7 +207,7 @@ func newCost(c gate.Cost) Cost {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// utc writes a moment the same way in every time zone.
+// utc normalises a time to UTC.
 func utc(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -216,8 +215,7 @@ func utc(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// inOrder returns the verdicts as a person counts them: containers/2 stands
-// before containers/10.
+// inOrder returns the verdicts in numeric order: containers/2 before containers/10.
 func inOrder(verdicts []gate.Verdict) []gate.Verdict {
 	sorted := slices.Clone(verdicts)
 	slices.SortStableFunc(sorted, func(a, b gate.Verdict) int {

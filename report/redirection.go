@@ -18,42 +18,42 @@ type Redirections struct {
 	Items      []Redirection `json:"items"`
 }
 
-// Redirection is where one reference would be redirected, and why.
+// Redirection is the target of one reference, with the reason.
 type Redirection struct {
-	// Written is the reference as it was given, Reference what it means.
+	// Written is the reference as given, and Reference its normalised form.
 	Written   string   `json:"written"`
 	Reference string   `json:"reference"`
 	Result    Redirect `json:"result"`
-	// Why says why the result is not a target; it may be empty.
+	// Why is the reason for a result without a target; it may be empty.
 	Why string `json:"why,omitempty"`
-	// Mapping is the entry that names the reference, as in RegistryMirror/hub[0];
-	// When, Otherwise and Resolve are its settings.
+	// Mapping is the entry that matches the reference, as in RegistryMirror/hub[0]; When,
+	// Otherwise and Resolve are its settings.
 	Mapping   string `json:"mapping,omitempty"`
 	When      string `json:"when,omitempty"`
 	Otherwise string `json:"otherwise,omitempty"`
 	Resolve   string `json:"resolve,omitempty"`
-	// Digest is what the side that counts says of the tag, OtherDigest what the
-	// other side says where it differs.
+	// Digest is the digest of the tag on the authoritative side, and OtherDigest that on the
+	// other side where it differs.
 	Digest      image.Digest `json:"digest,omitzero"`
 	OtherDigest image.Digest `json:"otherDigest,omitzero"`
-	// Target is the exact name at the target that was chosen.
+	// Target is the exact name at the chosen target.
 	Target     string      `json:"target,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`
-	// Evidence are the repositories where evidence is looked for, in order.
+	// Evidence are the repositories that are searched for evidence, in order.
 	Evidence    []string `json:"evidence,omitempty"`
 	PullSecrets []string `json:"pullSecrets,omitempty"`
-	// Origins are the sources' names that the reference is judged by, where it lies
-	// inside a target.
+	// Origins are the sources' names under which the reference is evaluated, where it is inside a
+	// target.
 	Origins []Origin `json:"origins,omitempty"`
-	// Answer is the policies', where they were asked, with Reasons.
+	// Answer is the answer of the policies, where they were evaluated, with Reasons.
 	Answer  gate.Answer     `json:"answer,omitempty"`
 	Reasons []policy.Reason `json:"reasons,omitempty"`
 }
 
-// Candidate is a target, and what it answered.
+// Candidate is a target with its response.
 type Candidate struct {
 	Attempt
-	// Fill: it fills itself by tag, so the tag is fetched first.
+	// Fill: the target caches by tag on demand, so the tag is fetched first.
 	Fill bool `json:"fill,omitempty"`
 }
 
@@ -64,18 +64,18 @@ type Origin struct {
 	Evidence  []string `json:"evidence"`
 }
 
-// Redirect is what becomes of a reference.
+// Redirect is the result for a reference.
 type Redirect string
 
 // The results.
 const (
 	Redirected  Redirect = "redirected" // to Target
-	StaysThere  Redirect = "source"     // no target qualifies, and it stays where it is written
+	StaysThere  Redirect = "source"     // no target qualifies, and the reference is not redirected
 	DeniedThere Redirect = "denied"     // no target qualifies and the mapping denies that, or a policy denies it
-	UnableThere Redirect = "unable"     // could not look
-	IsCopy      Redirect = "copy"       // it lies inside a target, and is left alone
-	NotMapped   Redirect = "not-mapped" // no mapping speaks of it
-	OnlyListed  Redirect = "listed"     // nobody was asked
+	UnableThere Redirect = "unable"     // could not be verified
+	IsCopy      Redirect = "copy"       // the reference is inside a target, and is not redirected
+	NotMapped   Redirect = "not-mapped" // no mapping matches the reference
+	OnlyListed  Redirect = "listed"     // no registry was queried
 )
 
 // Text writes a tree for each reference.
@@ -90,10 +90,10 @@ func (r Redirections) Text(w io.Writer, options TreeOptions) error {
 	return nil
 }
 
-// JSON writes the document, indented, as JSON escapes what a terminal would act on.
+// JSON writes the document, indented, with terminal control characters as JSON escapes.
 func (r Redirections) JSON(w io.Writer) error { return writeJSON(w, "redirections", r) }
 
-// branch tells one reference.
+// branch renders one reference.
 func (r Redirection) branch(verbose bool) *branch {
 	b := &branch{text: clean(r.Written) + ": " + r.Result.words(r.Target)}
 	b.sign, b.colour = r.Result.mark()
@@ -138,7 +138,7 @@ func (r Redirection) branch(verbose bool) *branch {
 	return b
 }
 
-// words says what becomes of a reference.
+// words describes the result for a reference.
 func (r Redirect) words(target string) string {
 	switch r {
 	case Redirected:
@@ -178,9 +178,9 @@ type Findings struct {
 	Items      []Finding `json:"items"`
 }
 
-// Finding is what a person should know of a mapping.
+// Finding is a problem of a mapping.
 type Finding struct {
-	// Where is the document and the path in it.
+	// Where is the document and the path of the problem.
 	Where   string `json:"where"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`

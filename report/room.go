@@ -2,8 +2,8 @@ package report
 
 import "sync/atomic"
 
-// Room bounds what the queue of a Sink holds: outcomes hold their objects, and whoever
-// sends those chooses how large they are.
+// Room bounds the memory of a Sink's queue: outcomes hold their objects, and the sender
+// determines their size.
 type Room struct {
 	most int64
 	held atomic.Int64
@@ -12,8 +12,8 @@ type Room struct {
 // NewRoom returns a Room for so many bytes, by the estimate of Weight.
 func NewRoom(most int64) *Room { return &Room{most: most} }
 
-// Enter takes room for what waits, and reports whether there is any. What is heavier than
-// the whole room enters an empty one.
+// Enter reserves capacity, and reports whether there is enough. An outcome that exceeds the whole
+// capacity enters if the queue is empty.
 func (r *Room) Enter(d Decided) bool {
 	weight := Weight(d)
 	if held := r.held.Add(weight); held > r.most && held != weight {
@@ -23,11 +23,11 @@ func (r *Room) Enter(d Decided) bool {
 	return true
 }
 
-// Leave gives back what Enter took.
+// Leave releases the capacity that Enter reserved.
 func (r *Room) Leave(d Decided) { r.held.Add(-Weight(d)) }
 
-// Weight estimates what is held in memory with an outcome, in bytes: the texts of the
-// objects, what is known of their structure, and what is decoded of them.
+// Weight estimates the memory of an outcome, in bytes: the texts of the objects, the index of
+// their structure, and their decoded parts.
 func Weight(d Decided) int64 {
 	const own, each = 4 << 10, 4
 	size := d.Outcome.Object.Size()

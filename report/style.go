@@ -18,7 +18,7 @@ const (
 	yellow colour = "33"
 )
 
-// page is a text that grows, and knows how to be coloured and how wide it is.
+// page builds text with optional colours and a width.
 type page struct {
 	strings.Builder
 	coloured bool
@@ -32,8 +32,8 @@ func (p *page) paint(c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// line writes one line without blanks at its end, and none that a CI system would take
-// for a command: GitHub's runner obeys lines that begin with ::, and ##[ anywhere.
+// line writes one line without trailing blanks. It escapes text that a CI system would execute as
+// a command: GitHub's runner executes lines that begin with ::, and ##[ anywhere.
 func (p *page) line(text string) {
 	text = strings.ReplaceAll(strings.TrimRight(text, " "), "##[", `#\x23[`)
 	if rest := strings.TrimLeft(text, " "); strings.HasPrefix(rest, "::") {
@@ -43,8 +43,8 @@ func (p *page) line(text string) {
 	p.WriteByte('\n')
 }
 
-// mark returns the sign and the colour of an answer. The sign alone must do,
-// since not every terminal has colours.
+// mark returns the sign and the colour of an answer. The sign alone is sufficient, since not
+// every terminal has colours.
 func mark(answer gate.Answer) (string, colour) {
 	switch answer {
 	case gate.Allow:

@@ -7,24 +7,23 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// Summary counts images by their answer. An object whose own answer is worse
-// than that of all of its images (a rule that could not be asked, a reference
-// that cannot be read) counts once more, by its own answer.
+// Summary counts images by their answer. An object with a worse answer than all of its images (a
+// rule that could not be evaluated, an invalid reference) counts once more, by its own answer.
 type Summary struct {
 	Objects int `json:"objects"`
 	Images  int `json:"images"`
 	Allowed int `json:"allowed"`
 	Denied  int `json:"denied"`
-	// Unable could not be verified: nobody knows.
+	// Unable counts images that could not be verified.
 	Unable int `json:"unable"`
-	// Warned have failures that do not deny, whatever their answer.
+	// Warned counts images with failures that are not enforced, whatever their answer.
 	Warned int `json:"warned"`
-	// Unmatched are allowed images that no policy speaks of, and documents (no
-	// Kubernetes objects) of which none does.
+	// Unmatched counts allowed images that no policy matches, and documents (not Kubernetes
+	// objects) without a match.
 	Unmatched int `json:"unmatched"`
 }
 
-// Count sums outcomes up.
+// Count summarizes outcomes.
 func Count(outcomes []gate.Outcome) Summary {
 	s := Summary{Objects: len(outcomes)}
 	for _, o := range outcomes {
@@ -55,8 +54,8 @@ func Count(outcomes []gate.Outcome) Summary {
 	return s
 }
 
-// isUnmatchedDocument reports whether no policy speaks of what is no object, which is
-// allowed then, and about which nothing was asked.
+// isUnmatchedDocument reports whether the object is a document that is not a Kubernetes object,
+// and that no policy matches. It is allowed without any evaluation.
 func isUnmatchedDocument(o gate.Outcome) bool {
 	return o.Subject != nil && o.Subject.Document && o.Answer == gate.Allow && !o.Matched()
 }
@@ -67,7 +66,7 @@ func (s *Summary) add(answer gate.Answer) {
 		s.Allowed++
 	case gate.Deny:
 		s.Denied++
-	default: // an answer that is not known is none
+	default: // an unknown answer is not counted
 		s.Unable++
 	}
 }
@@ -84,9 +83,8 @@ func weight(answer gate.Answer) int {
 	}
 }
 
-// ExitStatus returns the exit status of the command line: 1 if anything is
-// denied, or unmatched where requireMatch asks for a policy; else 3 if anything
-// could not be verified; else 0.
+// ExitStatus returns the exit status of the command line: 1 if anything is denied, or unmatched
+// where requireMatch is set; else 3 if anything could not be verified; else 0.
 func (s Summary) ExitStatus(requireMatch bool) int {
 	switch {
 	case s.Denied > 0 || requireMatch && s.Unmatched > 0:
@@ -98,8 +96,8 @@ func (s Summary) ExitStatus(requireMatch bool) int {
 	}
 }
 
-// String returns the sentence that ends a text, as in "3 allowed, 1 denied, 1
-// could not be verified (1 warned)".
+// String returns the last sentence of a text, as in "3 allowed, 1 denied, 1 could not be verified
+// (1 warned)".
 func (s Summary) String() string {
 	var notes []string
 	if s.Warned > 0 {

@@ -10,17 +10,17 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TextOptions say how a text looks. The zero value is plain, 80 columns wide and
-// the same on every run.
+// TextOptions configure the layout of a text. The zero value is plain, 80 columns wide and
+// deterministic.
 type TextOptions struct {
-	// Color allows ANSI colours; NO_COLOR and terminals are the caller's matter.
+	// Color allows ANSI colours. The caller handles NO_COLOR and the detection of terminals.
 	Color bool
-	// Width is that of the page, kept between 40 and 120; 0 means 80.
+	// Width is the width of the page, limited to 40 to 120; 0 means 80.
 	Width int
 	// Verbose adds exact names, evidence, costs and durations, and every reason.
 	Verbose bool
-	// Reproduce returns one command that shows the image's verdict again, with
-	// its arguments quoted for a shell; nil or "" leaves it out.
+	// Reproduce returns one command that reproduces the image's verdict, with its arguments
+	// quoted for a shell; nil or "" leaves it out.
 	Reproduce func(Record, Image) string
 }
 
@@ -31,9 +31,9 @@ const (
 	maxContainer = 4  // of the column of containers, as a part of the page
 )
 
-// Text writes what people read: a block for each object with a row for each
-// image, under a denial what, which, why and what next, and the summary as the
-// last line.
+// Text writes the output for users: a block for each object with a row for each image, under a
+// denial the failed requirement, the policy, the reason and the fix, and the summary as the last
+// line.
 func Text(w io.Writer, outcomes []gate.Outcome, options TextOptions) error {
 	t := text{page: page{coloured: options.Color, width: pageWidth(options.Width)}, options: options}
 	list := NewList(outcomes)
@@ -84,7 +84,7 @@ func (t *text) object(r Record) {
 	t.whole(r, worst)
 }
 
-// whole writes what concerns the object and no single image.
+// whole writes the parts of the object that belong to no single image.
 func (t *text) whole(r Record, worst gate.Answer) {
 	switch {
 	case weight(r.Answer) > weight(worst):
@@ -108,7 +108,7 @@ func (t *text) whole(r Record, worst gate.Answer) {
 	}
 }
 
-// row writes the line that a person looks for: mark, answer, place, image.
+// row writes the main line of an image: mark, answer, place, image.
 func (t *text) row(answer gate.Answer, place string, width int, name string) {
 	sign, c := mark(answer)
 	head := t.paint(c, sign+" "+pad(string(answer), 6))
@@ -116,7 +116,7 @@ func (t *text) row(answer gate.Answer, place string, width int, name string) {
 	if width > 0 {
 		place = pad(clean(place), width) + "  "
 		indent += columns(place)
-		if columns(place) > width+2 { // a long name stands on a line of its own
+		if columns(place) > width+2 { // a long name has a line of its own
 			for i, line := range wrap(place, t.width-indent+columns(place)) {
 				if i > 0 {
 					head = strings.Repeat(" ", 8)
@@ -184,7 +184,7 @@ func (t *text) image(r Record, v Image, width int) {
 	}
 }
 
-// decision writes which policy spoke, and why it decided so.
+// decision writes the policy of a decision, and the reasons.
 func (t *text) decision(d Decision) {
 	who := clean(d.Policy.String()) + ", rule " + clean(d.Rule)
 	if d.JudgedAs != "" {
@@ -217,7 +217,7 @@ func (t *text) decision(d Decision) {
 	}
 }
 
-// reasons writes the nearest misses, and what to do about the first of them.
+// reasons writes the nearest misses, and the fix for the first of them.
 func (t *text) reasons(entry string, reasons []policy.Reason) {
 	at := ""
 	var last policy.Reason
@@ -245,13 +245,13 @@ func (t *text) reasons(entry string, reasons []policy.Reason) {
 	}
 }
 
-// isSameMiss reports whether two reasons differ by their evidence alone.
+// isSameMiss reports whether two reasons differ only in their evidence.
 func isSameMiss(a, b policy.Reason) bool {
 	a.Where, b.Where = "", ""
 	return a == b
 }
 
-// evidence writes where the evidence is; its digest is short unless Verbose.
+// evidence writes the location of the evidence; its digest is short unless Verbose.
 func (t *text) evidence(r policy.Reason) {
 	where := clean(r.Where)
 	if place, digest, ok := strings.Cut(where, "@"); ok && !t.options.Verbose {
@@ -262,8 +262,8 @@ func (t *text) evidence(r policy.Reason) {
 	t.detail(dim, "evidence", where)
 }
 
-// detail writes a label and a value under an image; an empty value is nothing to
-// write. What a stranger chose in the value was bounded by clean before.
+// detail writes a label and a value under an image, and nothing for an empty value. clean has
+// already bounded untrusted text in the value.
 func (t *text) detail(c colour, label, value string) {
 	if value == "" {
 		return
@@ -277,7 +277,7 @@ func (t *text) detail(c colour, label, value string) {
 	}
 }
 
-// command writes a command that can be copied as it stands.
+// command writes a command so that it can be copied.
 func (t *text) command(command string) {
 	if command == "" {
 		return
@@ -291,7 +291,7 @@ func (t *text) command(command string) {
 	}
 }
 
-// snapshots writes what the objects were judged by, each once.
+// snapshots writes the distinct configurations of the evaluations.
 func (t *text) snapshots(records []Record) {
 	seen := map[string]bool{}
 	for _, r := range records {

@@ -12,21 +12,20 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TreeOptions say how a tree looks. The zero value is plain, 80 columns wide and
-// the same on every run.
+// TreeOptions configure the layout of a tree. The zero value is plain, 80 columns wide and
+// deterministic.
 type TreeOptions struct {
 	// Color allows ANSI colours.
 	Color bool
-	// Width is that of the page, kept between 40 and 120; 0 means 80.
+	// Width is the width of the page, limited to 40 to 120; 0 means 80.
 	Width int
 	// Verbose adds costs and durations.
 	Verbose bool
 }
 
-// Tree writes every step of an outcome: the reference as it was written and what
-// it means, the digest, the policies that speak and those that do not, each
-// check with the authorities it asked for, what was proved, why the rest was
-// not, and the answer.
+// Tree writes every step of an outcome: the reference as written and its normalised form, the
+// digest, the policies that match and those that do not. For each check it shows the authorities,
+// the verified claims, the failures, and the answer.
 func Tree(w io.Writer, outcome gate.Outcome, options TreeOptions) error {
 	grower := grower{verbose: options.Verbose}
 	p := page{coloured: options.Color, width: pageWidth(options.Width)}
@@ -37,10 +36,10 @@ func Tree(w io.Writer, outcome gate.Outcome, options TreeOptions) error {
 	return nil
 }
 
-// treeLabel is the width of most labels, so that values stand below one another.
+// treeLabel is the width of most labels, so that values are aligned.
 const treeLabel = 8
 
-// branch is one line of a tree, and those below it.
+// branch is one line of a tree, with its child lines.
 type branch struct {
 	sign   string
 	colour colour
@@ -59,7 +58,7 @@ func (b *branch) add(label, text string) *branch {
 	return child
 }
 
-// tree writes a branch behind a prefix; below is the prefix of what hangs on it.
+// tree writes a branch after a prefix; below is the prefix of its children.
 func (p *page) tree(b *branch, prefix, below string) {
 	head, used := "", 0
 	if b.sign != "" {
@@ -91,10 +90,10 @@ func (p *page) tree(b *branch, prefix, below string) {
 	}
 }
 
-// grower makes branches of what was decided.
+// grower builds branches of an outcome.
 type grower struct {
 	verbose bool
-	digest  image.Digest // of the image that is being told
+	digest  image.Digest // of the current image
 	rulesOf []policy.RuleResult
 }
 
@@ -130,13 +129,13 @@ func (g grower) outcome(o gate.Outcome) *branch {
 	return root
 }
 
-// answered returns a branch that bears the mark of an answer.
+// answered returns a branch with the mark of an answer.
 func answered(answer gate.Answer, text string) *branch {
 	sign, c := mark(answer)
 	return &branch{sign: sign, colour: c, text: text}
 }
 
-// verdict grows the story of one image, in the order in which it happened.
+// verdict grows the evaluation of one image, in the order of its steps.
 func (g grower) verdict(v gate.Verdict, title string) *branch {
 	g.digest = v.Pinned.Digest()
 	b := answered(v.Answer, title+": "+string(v.Answer))
@@ -173,15 +172,15 @@ func (g grower) verdict(v gate.Verdict, title string) *branch {
 	return b
 }
 
-// isToldElsewhere reports whether a reason of an image that no policy speaks of
-// says just that, or why a rule could not be asked.
+// isToldElsewhere reports whether another branch already shows a reason of an unmatched image:
+// that no policy matches, or why a rule could not be evaluated.
 func (g grower) isToldElsewhere(r policy.Reason) bool {
 	return r.Code == policy.NotConcerned || r.Code == policy.Unchanged || slices.ContainsFunc(g.rulesOf, func(rule policy.RuleResult) bool {
 		return rule.Err != nil && r.Path == rule.Policy.ID()+"/"+rule.Rule || slices.Contains(advised(rule.Ruling.Reasons), r)
 	})
 }
 
-// digestOf says what the reference was resolved to, and how.
+// digestOf describes the resolved digest and its source.
 func digestOf(v gate.Verdict) string {
 	switch {
 	case v.Pinned.IsZero() && v.Image.Ref.Digest() != (image.Digest{}):
@@ -195,7 +194,7 @@ func digestOf(v gate.Verdict) string {
 	}
 }
 
-// rules grows the rules that asked nothing.
+// rules grows the rules without image checks.
 func (g grower) rules(b *branch, rules []policy.RuleResult) {
 	for _, r := range rules {
 		who := clean(newPolicy(r.Policy).String()) + ", rule " + clean(r.Rule)
@@ -222,7 +221,7 @@ func (g grower) rules(b *branch, rules []policy.RuleResult) {
 	}
 }
 
-// answerOf is what a ruling would mean if nothing admitted it.
+// answerOf is the answer of a ruling that nothing admits.
 func answerOf(r policy.Ruling) gate.Answer {
 	switch {
 	case r.Passes():
@@ -233,8 +232,8 @@ func answerOf(r policy.Ruling) gate.Answer {
 	return gate.Unable
 }
 
-// reasons grows reasons; those that differ by their evidence alone are one. What
-// they speak of is named unless it is at, which the reader has before them.
+// reasons grows reasons, and joins those that differ only in their evidence. It names the path of
+// a reason unless that is at, which the parent branch already shows.
 func (g grower) reasons(b *branch, entry, at string, reasons []policy.Reason) {
 	var last policy.Reason
 	var child *branch

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// isBare reports whether the record is of an image that was named alone, which
-// gate.ForImage wraps into a Pod of this shape; its reader never saw a Pod.
+// isBare reports whether the record is of an image without an object, which gate.ForImage wraps
+// in a Pod of this shape; the output must not mention that Pod.
 func (r Record) isBare() bool {
 	return r.Object.Source == "" && r.Object.Kind == "Pod" && r.Object.Name == "image" &&
 		len(r.Images) <= 1 && (len(r.Images) == 0 || r.Images[0].Container == "image")
 }
 
-// isDocument reports whether it is no Kubernetes object, but was read somewhere.
+// isDocument reports whether it is a document from a file that is not a Kubernetes object.
 func (o Object) isDocument() bool {
 	return o.APIVersion == "" && o.Kind == "" && o.Source != ""
 }
@@ -41,7 +41,7 @@ func (o Object) title() string {
 	return title
 }
 
-// place names where in the object an image runs, as in "db (init)".
+// place is the container of an image, as in "db (init)".
 func (v Image) place() string {
 	if v.Role == "" || v.Role == "container" {
 		return clean(v.Container)
@@ -49,7 +49,7 @@ func (v Image) place() string {
 	return clean(v.Container) + " (" + clean(v.Role) + ")"
 }
 
-// String returns one line about a proof, safe for a terminal.
+// String returns one line for a proof, safe for a terminal.
 func (p Proof) String() string {
 	parts := []string{p.Role + " in " + p.Format + " format"}
 	if p.PredicateType != "" {
@@ -79,7 +79,7 @@ func logEntry(id string, index int64, at time.Time) string {
 	return text
 }
 
-// short returns the first digits of a hash, for people.
+// short returns the first digits of a hash, for display.
 func short(hash string) string {
 	const digits = 16
 	if len(hash) <= digits {
@@ -88,7 +88,7 @@ func short(hash string) string {
 	return hash[:digits]
 }
 
-// String returns one line about a cost.
+// String returns one line for a cost.
 func (c Cost) String() string {
 	text := count(int(c.Requests), "request") + ", " + count(int(c.CountedPulls), "counted pull")
 	if c.RateLimitRemaining != nil {
@@ -111,7 +111,7 @@ func duration(milliseconds float64) string {
 	return fmt.Sprintf("%.2f ms", milliseconds)
 }
 
-// join makes one path of an entry and a path in it, which may already say it.
+// join joins an entry and a path, which may already contain the entry.
 func join(entry, path string) string {
 	switch {
 	case entry == "" || path == entry || strings.HasPrefix(path, entry+".") || strings.HasPrefix(path, entry+"["):

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Bounds of a page: narrower ones cannot hold a label and a value, wider ones
-// are hard to read.
+// Bounds of the page: a narrower one cannot hold a label and a value, a wider one is hard to
+// read.
 const (
 	defaultWidth = 80
 	minWidth     = 40
 	maxWidth     = 120
 )
 
-// pageWidth returns the width to use for the one that was asked for.
+// pageWidth returns the effective width for a requested one.
 func pageWidth(asked int) int {
 	if asked <= 0 {
 		return defaultWidth
@@ -21,8 +21,8 @@ func pageWidth(asked int) int {
 	return min(max(asked, minWidth), maxWidth)
 }
 
-// wrap breaks cleaned text into lines of at most width columns: at blanks, and
-// inside words that are longer than a line where a name has a joint.
+// wrap breaks cleaned text into lines of at most width columns: at blanks, and inside words that
+// are longer than a line at the joints of a name.
 func wrap(text string, width int) []string {
 	var lines []string
 	var line string
@@ -32,7 +32,7 @@ func wrap(text string, width int) []string {
 			continue
 		}
 		if room := width - columns(line) - 1; line != "" && columns(word) > width && room >= width/2 {
-			first := divide(word, room)[0] // it must be cut anyway, so it need not begin a line
+			first := divide(word, room)[0] // it is divided anyway, so it may start in this line
 			line, word = line+" "+first, word[len(first):]
 		}
 		if line != "" {
@@ -48,8 +48,7 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// divide cuts a word into pieces of at most width columns, where a name has
-// a joint.
+// divide cuts a word into pieces of at most width columns, at the joints of a name.
 func divide(word string, width int) []string {
 	var pieces []string
 	for columns(word) > width {
@@ -60,9 +59,8 @@ func divide(word string, width int) []string {
 	return append(pieces, word)
 }
 
-// joint returns where to cut a line that is full: before an @, else after the
-// last separator, else before a dot or a bracket; at its end if it has none in
-// its second half.
+// joint returns the position to cut a full line: before an @, else after the last separator, else
+// before a dot or a bracket; at its end if its second half has none.
 func joint(line string) int {
 	half := len(line) / 2
 	if i := strings.IndexByte(line[half:], '@'); i >= 0 && half+i > 0 {
@@ -77,7 +75,7 @@ func joint(line string) int {
 	return len(line)
 }
 
-// cut returns how many bytes of word fill at most width columns; at least one
+// cut returns the number of bytes of word that fill at most width columns; at least one
 // character.
 func cut(word string, width int) int {
 	used := 0
@@ -90,9 +88,9 @@ func cut(word string, width int) int {
 	return len(word)
 }
 
-// wrapCommand breaks a shell command at blanks outside of quotes, so that the
-// lines, each but the last ending in a backslash, still are that command. A word
-// that is longer than a line is left whole.
+// wrapCommand breaks a shell command at blanks outside of quotes, so that the lines, each but the
+// last ending in a backslash, are still that command. A word that is longer than a line stays
+// whole.
 func wrapCommand(command string, width int) []string {
 	var lines []string
 	var line string

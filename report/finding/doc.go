@@ -1,10 +1,10 @@
-// Package finding answers: what is there to tell of a run, one thing at a time?
+// Package finding converts the records of a run to findings for CI systems.
 //
-// A Finding is one rule's word on one image or object: what a test report calls a
-// case, and a code scanner a result. Of makes them from the records of a run
-// (apiVersion quaymaster.dev/v1alpha1, docs/record.md), so that every format of a CI
-// system says the same: packages sarif, junit and markdown only spell it.
+// A Finding is the result of one rule for one image or object: a case of a test report, or a
+// result of a code scanner. Of makes findings from the records of a run (apiVersion
+// quaymaster.dev/v1alpha1, docs/record.md), so that all CI formats have the same content.
+// Packages sarif, junit and markdown only encode it.
 //
-// It promises that the worst finding of an object is the object's answer, and that no
-// text of a finding has a character that a terminal acts on or a line break.
+// The worst finding of an object equals the object's answer. No text of a finding contains
+// control characters or line breaks.
 package finding

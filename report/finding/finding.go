@@ -10,19 +10,19 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Status is what a finding is.
+// Status is the status of a finding.
 type Status string
 
 // The statuses.
 const (
-	// Skip: nobody asked anything, or an exception leaves it alone.
+	// Skip: no rule matched, or an exception exempts the image or object.
 	Skip Status = "skip"
 	Pass Status = "pass"
-	// Note is worth knowing and no failure.
+	// Note is information, not a failure.
 	Note Status = "note"
 	// Warn is a failure that does not deny.
 	Warn Status = "warn"
-	// Unable: could not look, and that is not admitted.
+	// Unable: the image could not be verified, and is not admitted.
 	Unable Status = "unable"
 	Deny   Status = "deny"
 )
@@ -40,7 +40,7 @@ func weight(s Status) int {
 		return 3
 	case Deny:
 		return 5
-	default: // a status that is not known is not good
+	default: // an unknown status is the worst
 		return 4
 	}
 }
@@ -59,63 +59,63 @@ func statusOf(answer gate.Answer) Status {
 	}
 }
 
-// Run is what a command found. Its texts are safe for a line.
+// Run is the result of a command. Its texts are safe for one line.
 type Run struct {
 	Objects []Object
 	Summary report.Summary
-	// Error says why nothing was decided; empty where something was.
+	// Error is the reason why there are no decisions; empty otherwise.
 	Error string
 }
 
 // Object is one object of a run.
 type Object struct {
-	// Title is kind, namespace and name, or the image where one was named alone.
+	// Title is kind, namespace and name, or the image for a command that names only an image.
 	Title string
-	// Source says where it was read, Template what that was rendered from; both may be
-	// empty.
+	// Source is the file of the object, and Template the template of a rendered object; both may
+	// be empty.
 	Source, Template string
-	// Position is where it begins; nil where nobody knows.
+	// Position is the object's first line; nil if unknown.
 	Position *workload.Position
 	Answer   gate.Answer
-	// Images are those of the object, in its order.
+	// Images are the object's images, in its order.
 	Images []Image
-	// Findings are never empty: of the images first, in their order.
+	// Findings are never empty. Those of images come first, in their order.
 	Findings []Finding
 }
 
 // Image is one image of an object, with the answer about it.
 type Image struct {
-	// Place is its container, as in "db (init)".
+	// Place is the image's container, as in "db (init)".
 	Place, Written string
-	// Digest is short; empty where there is none.
+	// Digest is the short digest; empty where there is none.
 	Digest   string
 	Answer   gate.Answer
 	Position *workload.Position
 }
 
-// Finding is what one rule says of one image, or of the object itself.
+// Finding is the result of one rule for one image, or for the object itself.
 type Finding struct {
 	Status Status
-	// Image is what it is about, Place its container; empty for the object.
+	// Image is the image and Place its container; both are empty for the object.
 	Image, Place string
-	// Repository is the image's, without tag and digest, and Pointer where it is
-	// written in the object (RFC 6901).
+	// Repository is the image's repository, and Pointer the image's position in the object (RFC
+	// 6901).
 	Repository, Pointer string
-	// Position is where the image, or the object, is written; nil where nobody knows.
+	// Position is the line of the image or the object; nil if unknown.
 	Position *workload.Position
-	// Policy and Rule are whose word it is; empty where it is no single rule's.
+	// Policy and Rule are the rule of the finding; empty where it belongs to no single rule.
 	Policy, Rule string
-	// Reasons are never empty, the most telling first, each with what to do next.
+	// Reasons are never empty. The most relevant comes first, and each has a hint.
 	Reasons []policy.Reason
-	// Exception says what leaves it alone, until when and why; empty where nothing does.
+	// Exception names the exception with its expiry and reason; empty where there is none.
 	Exception string
 }
 
-// Code is that of the most telling reason.
+// Code is the code of the most relevant reason.
 func (f Finding) Code() policy.Code { return f.Reasons[0].Code }
 
-// Telling reports whether somebody who looks for faults is told: not of what is well, nor
-// of what nobody asks about, nor of an image that a mirror serves.
+// Telling reports whether the finding is a problem. Passes, skips, and images that a mirror
+// serves are not.
 func (f Finding) Telling() bool {
 	switch f.Status {
 	case Pass, Skip:
@@ -124,7 +124,7 @@ func (f Finding) Telling() bool {
 	return f.Code() != policy.Mirrored
 }
 
-// Subject is what it is about: the image with its container, or the object.
+// Subject is the image with its container, or the object.
 func (f Finding) Subject(o Object) string {
 	switch {
 	case f.Image == "":
@@ -143,7 +143,7 @@ func (f Finding) Who() string {
 	return f.Policy + ", rule " + f.Rule
 }
 
-// Verb says what it comes to, as in "is denied".
+// Verb is the predicate of the sentence, as in "is denied".
 func (f Finding) Verb() string {
 	switch f.Status {
 	case Deny:
@@ -159,7 +159,7 @@ func (f Finding) Verb() string {
 	}
 }
 
-// Sentence is the finding in one line: what, what it comes to, and why.
+// Sentence is the finding in one line: subject, status and reason.
 func (f Finding) Sentence(o Object) string {
 	text := f.Subject(o) + " " + f.Verb() + ": " + f.Reasons[0].Message
 	if who := f.Who(); who != "" {
@@ -171,8 +171,8 @@ func (f Finding) Sentence(o Object) string {
 	return text
 }
 
-// Details are the lines below a sentence, each "label: value": the nearest misses, what
-// to do next, where the object is from.
+// Details are the lines below a sentence, each "label: value": the nearest misses, the hint, and
+// the origin of the object.
 func (f Finding) Details(o Object) []string {
 	var lines []string
 	add := func(label, value string) {
@@ -205,6 +205,5 @@ func (f Finding) Details(o Object) []string {
 	return lines
 }
 
-// maxReasons bounds the reasons in Details. More are the rule for policies that list
-// many keys.
+// maxReasons bounds the reasons in Details. Policies with many keys exceed it regularly.
 const maxReasons = 4

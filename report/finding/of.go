@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Of returns what the records of a run say, in their order.
+// Of returns the findings of a run's records, in their order.
 func Of(list report.List) Run {
 	run := Run{Summary: list.Summary, Error: report.Clean(list.Error), Objects: make([]Object, 0, len(list.Items))}
 	for i := range list.Items {
@@ -19,8 +19,8 @@ func Of(list report.List) Run {
 	return run
 }
 
-// Unverified says why a run without failures is none that verified anything; empty
-// where a rule spoke of an image or an object.
+// Unverified is the reason why a run without failures verified nothing; empty where a rule
+// matched an image or an object.
 func (r Run) Unverified() string {
 	if r.Error != "" {
 		return "nothing was decided: " + r.Error
@@ -47,7 +47,7 @@ type record struct {
 	told   map[key]bool
 }
 
-// key tells reasons apart: what is told of an image is not told again of its object.
+// key identifies a reason. A reason of an image is not repeated for its object.
 type key struct {
 	code    policy.Code
 	message string
@@ -68,7 +68,7 @@ func ofRecord(r *report.Record) Object {
 	return m.object
 }
 
-// title is kind, namespace and name; the image where one was named alone.
+// title is kind, namespace and name, or the image for a command that names only an image.
 func title(r *report.Record) string {
 	o := r.Object
 	if o.Kind == "" && o.Source != "" {
@@ -87,7 +87,7 @@ func title(r *report.Record) string {
 	return strings.TrimSpace(report.Clean(o.Kind + " " + name))
 }
 
-// add adds a finding, whose reasons it cleans.
+// add adds a finding with sanitized reasons.
 func (m *record) add(f Finding, reasons []policy.Reason) {
 	for _, r := range reasons {
 		m.told[key{r.Code, r.Message}] = true
@@ -106,7 +106,7 @@ func (m *record) add(f Finding, reasons []policy.Reason) {
 	m.object.Findings = append(m.object.Findings, f)
 }
 
-// untold returns those that no finding has told.
+// untold returns the reasons without a finding.
 func (m *record) untold(reasons []policy.Reason) []policy.Reason {
 	return slices.DeleteFunc(slices.Clone(reasons), func(r policy.Reason) bool { return m.told[key{r.Code, r.Message}] })
 }
@@ -121,8 +121,8 @@ func worst(findings []Finding) Status {
 	return status
 }
 
-// image makes the findings about one image: one for each rule, and what speaks beside
-// them: a missing policy, an override, a mirror.
+// image makes the findings of one image: one for each rule, and one for each other cause, such as
+// a missing policy, an override or a mirror.
 func (m *record) image(v *report.Image) {
 	about := Finding{
 		Image: report.Clean(v.Written), Place: place(m.Record, v), Pointer: report.Clean(v.Pointer),
@@ -132,7 +132,7 @@ func (m *record) image(v *report.Image) {
 		Place: about.Place, Written: about.Image, Digest: v.Digest.Short(), Answer: v.Answer, Position: v.Position,
 	})
 	before := m.told
-	m.told = map[key]bool{} // another image's finding is another finding
+	m.told = map[key]bool{} // reasons of another image get findings of their own
 	defer func() {
 		maps.Copy(before, m.told)
 		m.told = before
@@ -162,7 +162,7 @@ func (m *record) image(v *report.Image) {
 	}
 }
 
-// beside tells what there is to know of an image beside its rules.
+// beside adds findings for reasons of an image that come from no rule.
 func (m *record) beside(about Finding, reasons []policy.Reason) {
 	for _, reason := range reasons {
 		f := about
@@ -187,7 +187,7 @@ func firstMessage(reasons []policy.Reason) string {
 	return reasons[0].Message
 }
 
-// place names the container; empty for an image that was named alone.
+// place names the container; empty for an image without an object.
 func place(r *report.Record, v *report.Image) string {
 	switch {
 	case r.Object.Source == "" && v.Container == "image":
@@ -198,7 +198,7 @@ func place(r *report.Record, v *report.Image) string {
 	return report.Clean(v.Container) + " (" + report.Clean(v.Role) + ")"
 }
 
-// repository is a reference without its tag and digest.
+// repository strips the tag and digest of a reference.
 func repository(reference string) string {
 	reference, _, _ = strings.Cut(reference, "@")
 	if colon := strings.LastIndexByte(reference, ':'); colon > strings.LastIndexByte(reference, '/') {
@@ -207,14 +207,14 @@ func repository(reference string) string {
 	return reference
 }
 
-// said is what one rule says of one image.
+// The result of one rule for one image.
 type said struct {
 	policy, rule, exception string
 	status                  Status
 	reasons                 []policy.Reason
 }
 
-// byRule joins the decisions of each rule. Of its entries the worst count.
+// byRule joins the decisions of each rule. The worst of its entries determines the result.
 func byRule(decisions []report.Decision) []said {
 	var all []said
 	for i := range decisions {
@@ -236,7 +236,7 @@ func byRule(decisions []report.Decision) []said {
 	return all
 }
 
-// located returns the reasons of a decision, with its entry in their paths.
+// located returns the reasons of a decision, with the decision's entry in their paths.
 func located(d *report.Decision) []policy.Reason {
 	reasons := slices.Clone(d.Reasons)
 	for i := range reasons {
@@ -263,7 +263,7 @@ func effectOf(d *report.Decision) Status {
 	}
 }
 
-// rule makes the finding of a rule about the object, or of one that could not be asked.
+// rule makes the finding of a rule for the object, including a rule that could not be evaluated.
 func (m *record) rule(r *report.Rule) {
 	f := Finding{Policy: r.Policy.String(), Rule: r.Rule}
 	reasons := r.Reasons
@@ -298,8 +298,8 @@ func (m *record) rule(r *report.Rule) {
 	m.add(f, reasons)
 }
 
-// unasked returns what comes of a rule that could not be asked: what the object's own
-// reasons and warnings say of it.
+// unasked returns the status of a rule that could not be evaluated, from the object's reasons and
+// warnings.
 func (m *record) unasked(r *report.Rule) (Status, []policy.Reason) {
 	for _, reason := range m.Reasons {
 		if strings.Contains(reason.Message, r.Error) {
@@ -318,7 +318,7 @@ func (m *record) unasked(r *report.Rule) (Status, []policy.Reason) {
 	return Unable, reasons
 }
 
-// tellsOf reports whether a finding has told an error.
+// tellsOf reports whether a finding contains an error.
 func (m *record) tellsOf(err string) bool {
 	for told := range m.told {
 		if strings.Contains(told.message, err) {
@@ -328,7 +328,7 @@ func (m *record) tellsOf(err string) bool {
 	return false
 }
 
-// each makes a finding of each reason, where in the object it says.
+// each makes a finding of each reason, at the reason's path in the object.
 func (m *record) each(status Status, reasons []policy.Reason) {
 	for _, reason := range reasons {
 		f := Finding{Status: status}
@@ -339,8 +339,8 @@ func (m *record) each(status Status, reasons []policy.Reason) {
 	}
 }
 
-// whole makes the findings of what concerns the object and no single image or rule,
-// and sees to it that the worst finding is the answer.
+// whole makes the findings of the object that belong to no single image or rule. It ensures that
+// the worst finding equals the answer.
 func (m *record) whole() {
 	rest := m.untold(m.Reasons)
 	status := statusOf(m.Answer)

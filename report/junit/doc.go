@@ -1,11 +1,10 @@
-// Package junit answers: how do test reports of CI systems show a run?
+// Package junit writes the findings of a run as a JUnit report for CI systems.
 //
-// It writes the XML of JUnit as Jenkins' schema junit-10.xsd has it, which GitLab,
-// Azure and the others read: a suite for each object, in it a case for each rule and
-// image. Denied is a failure, could-not-look an error, and what nobody asks about or
-// an exception leaves alone is skipped. It has no times, so that equal runs give equal
-// bytes.
+// The XML follows Jenkins' schema junit-10.xsd, which GitLab, Azure and others read: a suite for
+// each object, with a case for each rule and image. A denial is a failure, and an image that
+// could not be verified is an error. An image or object without a matching rule, or with an
+// exception, is skipped. There are no times, so that equal runs give equal bytes.
 //
-// A run in which nothing was decided has a suite with an error, and one in which
-// nothing was verified a skipped case that says so: neither is without cases.
+// A run without decisions has a suite with an error, and a run that verified nothing a skipped
+// case with the reason. Neither is without cases.
 package junit

@@ -26,7 +26,7 @@ type (
 		Failures int    `xml:"failures,attr"`
 		Errors   int    `xml:"errors,attr"`
 		Skipped  int    `xml:"skipped,attr"`
-		// ID tells suites of one name apart.
+		// ID distinguishes suites with the same name.
 		ID         int         `xml:"id,attr"`
 		File       string      `xml:"file,attr,omitempty"`
 		Properties *properties `xml:"properties"`
@@ -45,7 +45,7 @@ type (
 		Skipped   *said  `xml:"skipped"`
 		Error     *said  `xml:"error"`
 		Failure   *said  `xml:"failure"`
-		// Out is what is worth reading of a case that passes.
+		// Out is the output of a passing case.
 		Out string `xml:"system-out,omitempty"`
 	}
 	said struct {
@@ -84,7 +84,7 @@ func (s *suites) add(one suite) {
 	s.Tests, s.Failures, s.Errors = s.Tests+one.Tests, s.Failures+one.Failures, s.Errors+one.Errors
 }
 
-// nothing is the suite of a run in which nothing was decided or verified.
+// nothing is the suite of a run that decided or verified nothing.
 func nothing(of finding.Run, why string) suite {
 	made := suite{Name: "quaymaster"}
 	one := testcase{Name: "something was verified", ClassName: "quaymaster"}

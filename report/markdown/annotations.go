@@ -17,10 +17,9 @@ type annotation struct {
 	finding finding.Finding
 }
 
-// Annotations writes a run as workflow commands of GitHub Actions, the worst first:
-// errors for what is denied or could not be verified, warnings, and notices for notes
-// and exceptions. Equal commands are written once. A run without any says so in a
-// notice, with its counts.
+// Annotations writes a run as workflow commands of GitHub Actions, the worst first: errors for
+// denials and verification errors, warnings, and notices for notes and exceptions. Equal commands
+// are written once. A run without any gets a notice with its counts.
 func Annotations(w io.Writer, of finding.Run) error {
 	var b strings.Builder
 	if why := of.Unverified(); why != "" {

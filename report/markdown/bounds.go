@@ -1,8 +1,8 @@
 package markdown
 
 const (
-	// maxRows bounds the rows of the table and maxDetails the failures told below it;
-	// nobody reads more on a page.
+	// maxRows bounds the rows of the table, and maxDetails the failures with details below it, to
+	// keep the page readable.
 	maxRows    = 400
 	maxDetails = 100
 	// maxTable and maxPage bound the same in bytes: GitHub refuses a step summary of

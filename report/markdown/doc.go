@@ -1,11 +1,9 @@
-// Package markdown answers: what does a person read of a run on the page of a CI job?
+// Package markdown writes the findings of a run for the page of a CI job.
 //
-// Write writes a summary in GitHub Flavored Markdown (specification 0.29), for a step
-// summary or a comment; Annotations writes the workflow commands of GitHub Actions that
-// show each finding at its line. Both leave out what would exceed the page's own
-// bounds, and count it.
+// Write writes a summary in GitHub Flavored Markdown (specification 0.29), for a step summary or
+// a comment. Annotations writes the workflow commands of GitHub Actions that show each finding at
+// its line. Both leave out content beyond the page's limits, and count it.
 //
-// What a stranger chose stands in code alone, where nothing is a link, a mention, a
-// picture or an element; and never ends the code, the row of a table or the command
-// that it stands in.
+// Untrusted text is written as code only, where it cannot form a link, a mention, an image or an
+// element. It is escaped so that it cannot end the code, the table row or the command.
 package markdown

@@ -11,8 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/finding"
 )
 
-// Write writes a run as a summary: the counts, a table of images, and below it what is
-// denied, what could not be verified, what is only warned of, and exceptions.
+// Write writes a run as a summary: the counts, a table of images, and below it denials,
+// verification errors, warnings, and exceptions.
 func Write(w io.Writer, of finding.Run) error {
 	var p page
 	fmt.Fprintf(&p, "## Image verification: %s\n\n", headline(of))
@@ -39,7 +39,7 @@ func Write(w io.Writer, of finding.Run) error {
 	return nil
 }
 
-// headline says in a few words how the run ended.
+// headline is the result of the run in a few words.
 func headline(of finding.Run) string {
 	switch s := of.Summary; {
 	case of.Error != "":
@@ -65,7 +65,7 @@ type row struct {
 	image, object, where, digest string
 }
 
-// table writes a row for each image, and one for an object whose answer is its own.
+// table writes a row for each image, and one for an object with an answer of its own.
 func (p *page) table(of finding.Run) {
 	var rows []row
 	for i := range of.Objects {
@@ -197,7 +197,7 @@ func (p *page) finding(o *finding.Object, f finding.Finding) {
 	p.WriteString("  ```\n\n")
 }
 
-// link names the reason code, with its page.
+// link is the reason code, with a link to its page.
 func link(f finding.Finding) string {
 	name := string(f.Code())
 	if address := report.CodePage(f.Code()); strings.HasSuffix(address, "#"+name) {
@@ -206,8 +206,7 @@ func link(f finding.Finding) string {
 	return code(name, maxCell)
 }
 
-// code writes a stranger's text as code that stands in a line or a table; nothing for
-// an empty one.
+// code writes untrusted text as code for a line or a table; nothing for an empty one.
 func code(text string, most int) string {
 	if text = literal(text, most); text == "" {
 		return ""
@@ -215,8 +214,8 @@ func code(text string, most int) string {
 	return "`" + text + "`"
 }
 
-// literal makes a text safe within code: what could end it, or the cell of a table, is
-// escaped as a terminal's characters are.
+// literal makes a text safe within code: it escapes terminal controls, and characters that could
+// end the code or the table cell.
 func literal(text string, most int) string {
 	text = report.Escape(strings.Join(strings.Fields(text), " "))
 	kept := 0

@@ -10,12 +10,11 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Of returns the results of what was decided: one for each rule about the object, in
-// the order of policies, and one for each rule about images and image that it speaks
-// of, in the order of images. Of the entries of one rule about an image, the worst
-// counts. Rules that say nothing of the object have none. What an override allows is an
-// exception from the rules that hold something against it, and what one denies has a
-// result of the override.
+// Of returns the results of a decision: one for each rule on the object, in the order of
+// policies, and one for each rule on images and matching image, in the order of images. Of the
+// entries of one rule for an image, the worst is used. Rules without a result for the object are
+// left out. An image that an override allows has an exception from the rules that fail it, and an
+// image that one denies has a result of the override.
 func Of(d report.Decided) []Result {
 	var results []Result
 	for i := range d.Outcome.Verdicts {
@@ -36,7 +35,7 @@ func Of(d report.Decided) []Result {
 	return results
 }
 
-// speaks reports whether a rule that asked for no check said something.
+// speaks reports whether a rule without image checks has a result.
 func speaks(r *policy.RuleResult) bool {
 	return r.Err != nil || r.OfObject() || r.Exception != nil
 }
@@ -86,8 +85,8 @@ func ofVerdict(v *gate.Verdict) []Result {
 	return overrule(results, v)
 }
 
-// overrule says what an override made of an image: an Allow is an exception to what
-// holds something against it, a Deny fails as a policy of its own.
+// overrule applies an override to an image's results: an Allow is an exception from failures, and
+// a Deny fails as a policy of its own.
 func overrule(results []Result, v *gate.Verdict) []Result {
 	o := v.Override
 	if o == nil {
@@ -125,7 +124,7 @@ func newResult(p *policy.Policy, rule string) Result {
 	}
 }
 
-// explain takes the code of the gravest reason, and the words of all of them, each once.
+// explain sets the code of the most severe reason, and the distinct messages of all of them.
 func (r *Result) explain(reasons []policy.Reason) {
 	var words []string
 	for _, reason := range reasons {
@@ -154,7 +153,7 @@ func statusOf(result policy.Result, action policy.Action, p *policy.Policy) Stat
 	}
 }
 
-// rank orders statuses of one rule about one image: what asks for most attention last.
+// rank orders statuses of one rule for one image, the most severe last.
 func rank(s Status) int {
 	return slices.Index([]Status{Skip, Pass, Warn, Error, Fail}, s)
 }

@@ -1,11 +1,9 @@
-// Package result answers: what did each rule say about each object, in the words that
-// readers of policy reports know?
+// Package result converts decisions to results in the terms of policy reports.
 //
-// A Result is one line of a report: one rule on one object, or on one image of it. It
-// is made from an outcome once, holds nothing of the object but its name, and is what
-// reports in the cluster, the report formats of the command line, the audit scan and
-// the dashboard have in common. The words follow PolicyReport v1alpha2 of
-// wgpolicyk8s.io and Report v1alpha1 of openreports.io.
+// A Result is one line of a report: one rule for one object, or for one image of it. It is made
+// from an outcome once, and holds only the name of the object. Reports in the cluster, the report
+// formats of the command line, the audit scan and the dashboard share it. The terms are those of
+// PolicyReport v1alpha2 of wgpolicyk8s.io and Report v1alpha1 of openreports.io.
 package result
 
 import (
@@ -15,62 +13,63 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Source is what the results of this product say they come from.
+// Source is the source of this product's results.
 const Source = "quaymaster"
 
-// OverrideKind is the kind of an override, which a result of its own names as its policy.
+// OverrideKind is the kind of an override, for results with an override as their policy.
 const OverrideKind = "ImageOverride"
 
-// Status is what a rule came to.
+// Status is the result of a rule.
 type Status string
 
 // The statuses.
 const (
 	Pass Status = "pass"
 	Fail Status = "fail"
-	// Warn is a failure of a rule whose author says that it does not count, or only warns.
+	// Warn is a failure of a rule that is not scored, or only warns.
 	Warn Status = "warn"
-	// Error: the rule could not be asked, or something that it needs could not be looked at.
+	// Error: the rule could not be evaluated, or an image could not be verified.
 	Error Status = "error"
-	// Skip: the rule's conditions or an exception leave the object alone.
+	// Skip: the rule's conditions or an exception exempt the object.
 	Skip Status = "skip"
 )
 
-// Statuses are all of them, in the order of a report's summary.
+// Statuses returns all statuses, in the order of a report's summary.
 func Statuses() []Status { return []Status{Pass, Fail, Warn, Error, Skip} }
 
-// Result is what one rule said. It is immutable.
+// Result is the result of one rule. It is immutable.
 type Result struct {
 	Policy   Policy
 	Rule     string
 	Resource report.Resource
-	// Image is the image that it is about; nil where it is about the object itself.
+	// Image is the image of the result; nil for the object itself.
 	Image  *Image
 	Status Status
 	// Enforced: a failure denies.
 	Enforced bool
-	// Code is the reason's, empty where there is none.
+	// Code is the code of the reason; empty where there is none.
 	Code    policy.Code
 	Message string
-	// Exception is what left the object alone, as namespace/name; empty where nothing did.
+	// Exception is the exception that exempts the object, as namespace/name; empty where there is
+	// none.
 	Exception string
 	Time      time.Time
 	Process   report.Process
-	// Properties are the author's words for reports.
+	// Properties are added to reports by the rule's author.
 	Properties map[string]string
 }
 
-// Policy is what a Result says of its policy.
+// Policy is the policy of a Result.
 type Policy struct {
 	Kind, Namespace, Name     string
 	Title, Category, Severity string
 	// Hash is the SHA-256 of the document, in hexadecimal.
 	Hash string
-	// Unscored: its author says that failures do not count.
+	// Unscored: its author excludes failures from the score.
 	Unscored bool
 }
 
-// String returns the name as reports have it: namespace/name, or the name alone.
+// String returns the name in the form of reports: namespace/name, or the name alone.
 func (p Policy) String() string {
 	if p.Namespace != "" {
 		return p.Namespace + "/" + p.Name
@@ -78,27 +77,26 @@ func (p Policy) String() string {
 	return p.Name
 }
 
-// Image is what a Result says of its image.
+// Image is the image of a Result.
 type Image struct {
 	Container string
-	// Written is the reference as it stands in the object.
+	// Written is the reference as written in the object.
 	Written string
-	// Digest is what it was resolved to; empty where nobody asked or found out.
+	// Digest is the resolved digest; empty where it was not resolved.
 	Digest string
-	// Signer is who signed, and Evidence where that was found, as repository@digest;
-	// both empty where nothing was proved. Of several, those of the first proof.
+	// Signer is the signer of the first proof, and Evidence its location, as repository@digest.
+	// Both are empty without a proof.
 	Signer, Evidence string
 }
 
-// Key tells results of one report apart: what has the same Key is about the same, and
-// the newer one holds.
+// Key identifies results of one report: of results with equal keys, the newer one is used.
 type Key struct {
 	Kind, Policy, Rule string
 	Resource           string
 	Container          string
 }
 
-// Key returns the result's.
+// Key returns the key of the result.
 func (r Result) Key() Key {
 	k := Key{Kind: r.Policy.Kind, Policy: r.Policy.String(), Rule: r.Rule, Resource: identity(r.Resource)}
 	if r.Image != nil {

@@ -1,6 +1,6 @@
 package sarif
 
-// The parts of the format that are used. Names and order are the standard's.
+// The supported parts of the format. Names and order are the standard's.
 type (
 	document struct {
 		Schema  string `json:"$schema"`
@@ -73,7 +73,7 @@ type (
 		Policy string `json:"policy,omitempty"`
 		Rule   string `json:"rule,omitempty"`
 		Image  string `json:"image,omitempty"`
-		// Pointer is where the image is written in its object (RFC 6901).
+		// Pointer is the path of the image in its object (RFC 6901).
 		Pointer   string `json:"pointer,omitempty"`
 		Exception string `json:"exception,omitempty"`
 	}

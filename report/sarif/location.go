@@ -8,9 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/finding"
 )
 
-// locate returns where a finding is: at its line, or at the first one of what it was
-// read from. What was read from nothing, as an image that was named alone, is called by
-// its name: a result without a file makes GitHub refuse all of them.
+// locate returns the location of a finding: its line, or the first line of its file. An image
+// without a file gets its name as the file, since GitHub rejects all results if one has no file.
 func locate(o finding.Object, f finding.Finding) location {
 	at := location{Physical: physical{Region: region{StartLine: 1}}, Logical: logicals(o, f)}
 	switch {
@@ -26,7 +25,7 @@ func locate(o finding.Object, f finding.Finding) location {
 	return at
 }
 
-// logicals name the object, the place in it, and what it was rendered from.
+// logicals are the object, the path in it, and the template of the object.
 func logicals(o finding.Object, f finding.Finding) []logical {
 	list := []logical{{Name: f.Place, QualifiedName: o.Title, Kind: "resource"}}
 	if f.Pointer != "" {
@@ -38,8 +37,8 @@ func logicals(o finding.Object, f finding.Finding) []logical {
 	return list
 }
 
-// uriOf returns the URI of a file: relative to where the program ran, which in CI is
-// the checkout, or absolute.
+// uriOf returns the URI of a file: relative to the working directory, which in CI is the
+// checkout, or absolute.
 func uriOf(file string) string {
 	path := filepath.ToSlash(filepath.Clean(file))
 	if strings.HasPrefix(path, "/") {

@@ -17,7 +17,7 @@ import (
 const (
 	schema      = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 	information = "https://github.com/quaymaster/quaymaster"
-	// fingerprintName has a version: another way to count findings gets another.
+	// fingerprintName has a version, for changes of the algorithm.
 	fingerprintName = "quaymasterFinding/v1"
 )
 
@@ -28,7 +28,7 @@ const (
 	notVerified = "nothing-verified"
 )
 
-// Write writes a run. Version is the program's, and may be empty.
+// Write writes a run. version is the version of the program, and may be empty.
 func Write(w io.Writer, of finding.Run, version string) error {
 	m := maker{rules: map[policy.Code]int{}, seen: map[string]int{}}
 	m.run = run{
@@ -57,8 +57,8 @@ func Write(w io.Writer, of finding.Run, version string) error {
 type maker struct {
 	run        run
 	invocation invocation
-	rules      map[policy.Code]int // by code, its place in the driver's rules
-	seen       map[string]int      // how often a fingerprint was given
+	rules      map[policy.Code]int // the index in the driver's rules, by code
+	seen       map[string]int      // the number of results with a fingerprint
 	told       map[string]bool     // descriptors of notifications
 }
 
@@ -76,7 +76,7 @@ func (m *maker) write(w io.Writer) error {
 	return nil
 }
 
-// add makes a result of a finding, unless it is that all is well or nobody asks.
+// add makes a result of a finding, except of passes and skips without a problem.
 func (m *maker) add(o finding.Object, f finding.Finding) {
 	if !f.Telling() {
 		return
@@ -113,7 +113,7 @@ func text(o finding.Object, f finding.Finding) string {
 	return f.Sentence(o) + "\n" + strings.Join(f.Details(o), "\n")
 }
 
-// notify adds a notification, and what describes its kind.
+// notify adds a notification, and the descriptor of its kind.
 func (m *maker) notify(id, level, text string, at []location) {
 	if !m.told[id] {
 		if m.told == nil {
@@ -127,8 +127,8 @@ func (m *maker) notify(id, level, text string, at []location) {
 		notification{Descriptor: reference{id}, Level: level, Message: message{text}, Locations: at})
 }
 
-// rule returns the place of the rule of a finding's code. Levels of rules are those of
-// failures; a result says its own.
+// rule returns the index of the rule of a finding's code. Rules have the level of failures; a
+// result has its own.
 func (m *maker) rule(f finding.Finding) int {
 	code := f.Code()
 	at, known := m.rules[code]
@@ -151,8 +151,8 @@ func (m *maker) rule(f finding.Finding) int {
 	return at
 }
 
-// fingerprint names a finding by what it is about and not by where it stands: it stays
-// when lines move and when the tag changes. Equal ones of a run are counted.
+// fingerprint identifies a finding by its content and not its line, so that it is stable when
+// lines move and when the tag changes. Equal fingerprints of a run are numbered.
 func (m *maker) fingerprint(o finding.Object, f finding.Finding) string {
 	h := sha256.New()
 	for _, part := range []string{string(f.Code()), o.Title, f.Place, f.Repository, f.Policy, f.Rule} {
@@ -166,5 +166,5 @@ func (m *maker) fingerprint(o finding.Object, f finding.Finding) string {
 	return name
 }
 
-// fingerprintDigits are enough that no two findings of a run share them by chance.
+// fingerprintDigits makes collisions within a run improbable.
 const fingerprintDigits = 32

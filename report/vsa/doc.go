@@ -1,19 +1,18 @@
-// Package vsa answers: what may others believe of a verdict, without proving the image
-// themselves?
+// Package vsa writes verification summaries, with which other verifiers can rely on a verdict
+// without verifying the image themselves.
 //
-// It writes SLSA verification summaries (VSA, predicate type
-// https://slsa.dev/verification_summary/v1, SLSA v1.1) in in-toto statements v1, one for
-// each image, and signs them as Sigstore bundles v0.3 with a DSSE envelope.
+// The format is the SLSA verification summary (VSA, predicate type
+// https://slsa.dev/verification_summary/v1, SLSA v1.1) in in-toto statements v1, one for each
+// image, signed as Sigstore bundles v0.3 with a DSSE envelope.
 //
-// A summary says no more than is known. It passes if at least one policy asked for proof
-// and all who asked are satisfied, also those under audit. It fails if one is not. There
-// is none where somebody could not look, where an exception or an override decided, where
-// no policy speaks of the image, and of an image without a digest: Left says so. The
-// verified level is SLSA_BUILD_LEVEL_UNEVALUATED, as policies do not say which level of
-// the build track they ask for, or FAILED.
+// A summary is conservative. It passes if at least one policy requires verification and all such
+// policies are satisfied, including audited ones. It fails if one of them is not. Left lists the
+// images without a summary: those that could not be verified, that an exception or an override
+// decided, that no policy matches, or that have no digest. The verified level is
+// SLSA_BUILD_LEVEL_UNEVALUATED, as policies do not state the required level of the build track,
+// or FAILED.
 //
-// The resource is the image's own name, never a mirror's, as oci://registry/path without
-// tag and digest: the digest is the statement's subject. Where the image was read from a
-// mirror, an extension field, named by a URI as the specification asks, has the name
-// there.
+// The resource is the image's own name, never a mirror's, as oci://registry/path without tag and
+// digest: the digest is the statement's subject. An image from a mirror has the mirror's name in
+// an extension field, named by a URI as the specification requires.
 package vsa

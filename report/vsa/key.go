@@ -15,17 +15,17 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// Key signs summaries: that of a file (ParseKey), or one in a key management service.
+// Key signs summaries: a key from a file (ParseKey), or one in a key management service.
 type Key interface {
-	// Sign signs a message, and says by which public key that is proved.
+	// Sign signs a message, and returns the public key that verifies the signature.
 	Sign(ctx context.Context, message []byte) (signature []byte, public crypto.PublicKey, err error)
 }
 
 // maxKey is the size of a private key's file, in bytes; RSA of 8192 bits has some 9,000.
 const maxKey = 64 << 10
 
-// ParseKey reads a private key: cosign's, encrypted by a password, or PKCS #8 without
-// one. It is of a kind and strength that is believed, see trust.NewPublicKey.
+// ParseKey parses a private key: cosign's, encrypted by a password, or PKCS #8 without one. It
+// accepts the kinds and strengths of trust.NewPublicKey.
 func ParseKey(text, password []byte) (Key, error) {
 	if len(text) > maxKey {
 		return nil, fmt.Errorf("private key: %d bytes are more than the bound of %d", len(text), maxKey)
@@ -69,7 +69,7 @@ func newFileKey(signer crypto.Signer) (*fileKey, error) {
 	}
 	hash := map[string]crypto.Hash{"sha384": crypto.SHA384, "sha512": crypto.SHA512}[trust.UsualHash(public)]
 	if hash == 0 {
-		hash = crypto.SHA256 // Ed25519 has its own, and takes none
+		hash = crypto.SHA256 // Ed25519 has a fixed hash, and takes none
 	}
 	loaded, err := signature.LoadSigner(signer, hash)
 	if err != nil {

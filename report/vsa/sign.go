@@ -18,9 +18,9 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// Sign returns the statement as a Sigstore bundle: JSON on one line without a line end.
-// A signature that this product would not believe is an error, so that a key is not
-// found to be of the wrong kind by whoever wants to rely on it.
+// Sign returns the statement as a Sigstore bundle: JSON on one line without a line end. It fails
+// if this product could not verify the signature, so that an unsuitable key is detected before a
+// consumer relies on it.
 func (s *Summary) Sign(ctx context.Context, key Key) ([]byte, error) {
 	payload, err := s.Statement()
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Summary) Sign(ctx context.Context, key Key) ([]byte, error) {
 	})
 }
 
-// encode writes JSON without the white space that protojson strews in.
+// encode writes JSON without the random white space of protojson.
 func encode(b *protobundle.Bundle) ([]byte, error) {
 	loose, err := protojson.Marshal(b)
 	if err != nil {
@@ -62,7 +62,7 @@ func encode(b *protobundle.Bundle) ([]byte, error) {
 	return tight.Bytes(), nil
 }
 
-// Artifact is a signed summary as a registry keeps it, with what cosign writes beside
+// Artifact is a signed summary as stored in a registry, with the annotations that cosign adds to
 // its own bundles. The subject is the image with media type and size.
 func Artifact(bundle []byte, subject image.Descriptor) registry.Artifact {
 	return registry.Artifact{

@@ -21,11 +21,11 @@ const (
 	Failed = "FAILED"
 )
 
-// levelUnevaluated says that nobody looked at the level of the build track.
+// levelUnevaluated: the level of the build track was not evaluated.
 const levelUnevaluated = "SLSA_BUILD_LEVEL_UNEVALUATED"
 
-// statement is an in-toto statement v1 with a summary. The types of in-toto's protocol
-// buffers have no room for extension fields.
+// statement is an in-toto statement v1 with a summary. The types of in-toto's protocol buffers do
+// not support extension fields.
 type statement struct {
 	Type          string    `json:"_type"`
 	Subject       []subject `json:"subject"`
@@ -43,14 +43,13 @@ type predicate struct {
 	TimeVerified time.Time  `json:"timeVerified"`
 	ResourceURI  string     `json:"resourceUri"`
 	Policy       descriptor `json:"policy"`
-	// InputAttestations are all manifests of evidence that was proved and used, or none
-	// where they are not known in full.
+	// InputAttestations are all manifests of the verified evidence, or none where the list is
+	// incomplete.
 	InputAttestations  []descriptor `json:"inputAttestations,omitempty"`
 	VerificationResult string       `json:"verificationResult"`
 	VerifiedLevels     []string     `json:"verifiedLevels"`
 	SLSAVersion        string       `json:"slsaVersion"`
-	// Mirror is the exact name of the copy that was looked at; empty for the image
-	// itself.
+	// Mirror is the exact name of the verified copy; empty for the image itself.
 	Mirror string `json:"https://quaymaster.dev/vsa/mirror,omitempty"`
 }
 
@@ -67,7 +66,7 @@ type descriptor struct {
 
 // Summary is a verification summary of one image.
 type Summary struct {
-	// Image is what it is about, under its own name.
+	// Image is the image, under its own name.
 	Image image.Pinned
 	// Passed is the result.
 	Passed bool
@@ -87,7 +86,7 @@ func (s *Summary) Statement() ([]byte, error) {
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
 }
 
-// ResourceURI is how summaries name the images of a repository.
+// ResourceURI is the name of a repository's images in summaries.
 func ResourceURI(repository image.Repository) string { return "oci://" + repository.String() }
 
 func digestSet(d image.Digest) map[string]string { return map[string]string{d.Algorithm(): d.Hex()} }

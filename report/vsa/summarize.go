@@ -14,30 +14,30 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Verifier is who verified, and by what.
+// Verifier identifies the verifier and its policies.
 type Verifier struct {
-	// ID is the URI that names the verifier; whoever accepts its summaries knows it
-	// beside its key.
+	// ID is the URI of the verifier. Consumers of its summaries configure it together with its
+	// key.
 	ID string
 	// Release of quaymaster; may be empty.
 	Release string
-	// Policy is a URI of the policies, as of where they are kept; empty for
-	// urn:quaymaster:policies. Their digest is in the summary, too.
+	// Policy is a URI of the policies' origin; empty for urn:quaymaster:policies. Their digest is
+	// in the summary, too.
 	Policy string
-	// Time is when it verified.
+	// Time is the time of the verification.
 	Time time.Time
 }
 
-// defaultPolicy names policies that are kept nowhere in particular.
+// defaultPolicy identifies policies without a configured origin.
 const defaultPolicy = "urn:quaymaster:policies"
 
-// Left is an image that has no summary, and why.
+// Left is an image without a summary, with the reason.
 type Left struct {
 	Image string
 	Why   string
 }
 
-// check refuses a verifier whom nobody could name.
+// check rejects a verifier without a valid identity.
 func (v Verifier) check() error {
 	switch {
 	case !isURI(v.ID):
@@ -50,15 +50,15 @@ func (v Verifier) check() error {
 	return nil
 }
 
-// isURI: absolute, as RFC 3986 has it.
+// isURI reports whether the text is an absolute URI of RFC 3986.
 func isURI(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "") && !strings.ContainsAny(text, " \t\n\r")
 }
 
-// Summaries returns a summary of each image that outcomes speak of, in their order, and
-// the images of which there is none. Of one image in several objects, the worst counts:
-// a failure, then that there is nothing to say.
+// Summaries returns a summary of each image in the outcomes, in their order, and the images
+// without one. Of one image in several objects, the worst result is used: a failure, then the
+// absence of a summary.
 func (v Verifier) Summaries(outcomes []gate.Outcome) ([]Summary, []Left, error) {
 	if err := v.check(); err != nil {
 		return nil, nil, err
@@ -89,12 +89,12 @@ func (v Verifier) Summaries(outcomes []gate.Outcome) ([]Summary, []Left, error) 
 	return summaries, left, nil
 }
 
-// entry is what there is to say of one image.
+// entry is the result for one image.
 type entry struct {
 	name      string
 	pinned    image.Pinned // under its own name
 	passed    bool
-	why       string // there is no summary
+	why       string // the reason why there is no summary
 	predicate predicate
 }
 
@@ -105,7 +105,7 @@ func (e *entry) key() string {
 	return e.pinned.Repository().String() + "@" + e.pinned.Digest().String()
 }
 
-// merge takes what another object's policies said of the image.
+// merge adds the result for the image in another object.
 func (e *entry) merge(other entry) {
 	failed := func(e *entry) bool { return e.why == "" && !e.passed }
 	switch {
@@ -115,7 +115,7 @@ func (e *entry) merge(other entry) {
 	case e.why == "" && e.predicate.InputAttestations != nil && other.predicate.InputAttestations != nil:
 		e.predicate.InputAttestations = inputs(e.predicate.InputAttestations, other.predicate.InputAttestations)
 	case e.why == "":
-		e.predicate.InputAttestations = nil // not known in full
+		e.predicate.InputAttestations = nil // incomplete
 	}
 }
 
@@ -148,7 +148,7 @@ func (v Verifier) entry(o *gate.Outcome, verdict *gate.Verdict) entry {
 	return e
 }
 
-// resultOf says whether the image passed, or why there is nothing to say.
+// resultOf returns whether the image passed, or the reason why there is no summary.
 func resultOf(o *gate.Outcome, v *gate.Verdict) (passed bool, why string) {
 	if v.Pinned.IsZero() {
 		return false, "it has no digest"
@@ -184,8 +184,8 @@ func resultOf(o *gate.Outcome, v *gate.Verdict) (passed bool, why string) {
 	return true, ""
 }
 
-// names returns the image under its own name, and the exact name of the copy that was
-// looked at, where that is another.
+// names returns the image under its own name, and the exact name of the verified copy where that
+// differs.
 func names(v *gate.Verdict) (own image.Pinned, mirror string) {
 	own = v.Pinned
 	if v.Pinned.IsZero() {
@@ -197,7 +197,7 @@ func names(v *gate.Verdict) (own image.Pinned, mirror string) {
 			sources = append(sources, c.Ref.Repository())
 		}
 	}
-	if len(sources) == 1 { // several are no name of its own
+	if len(sources) == 1 { // with several sources its own name is ambiguous
 		return own.At(sources[0]), own.String()
 	}
 	if v.Redirect != nil && !v.Redirect.Target.IsZero() {
@@ -206,8 +206,7 @@ func names(v *gate.Verdict) (own image.Pinned, mirror string) {
 	return own, mirror
 }
 
-// evidenceOf returns all manifests that facts were read from; none where one of them is
-// not known.
+// evidenceOf returns the manifests of all claims; none where one of them is unknown.
 func evidenceOf(v *gate.Verdict) []descriptor {
 	var all []descriptor
 	for _, d := range v.Decisions {
@@ -230,7 +229,7 @@ func evidence(f verify.Fact) (descriptor, bool) {
 	return descriptor{URI: ResourceURI(at.Repository) + "@" + at.Manifest.String(), Digest: digestSet(at.Manifest)}, true
 }
 
-// inputs joins lists, sorted and each once.
+// inputs joins lists, sorted and without duplicates.
 func inputs(lists ...[]descriptor) []descriptor {
 	all := slices.Concat(lists...)
 	slices.SortFunc(all, func(a, b descriptor) int { return strings.Compare(a.URI, b.URI) })
