@@ -13,9 +13,9 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Calm opens sessions that ask registries no more often than is set, and leave one
-// alone for a while that gave no answer: a round has so many images that each of them
-// would wait for it anew. Make one with NewCalm.
+// Calm opens sessions that limit the rate of requests to registries, and that skip an
+// unresponsive registry for a while: without that, each of a round's many images would wait for
+// the timeout. Create one with NewCalm.
 type Calm struct {
 	of      gate.Registries
 	limiter *rate.Limiter
@@ -32,8 +32,7 @@ type silence struct {
 
 var _ gate.Registries = (*Calm)(nil)
 
-// NewCalm makes a Calm of registries, with so many look-ups a second, and as many at
-// once.
+// NewCalm creates a Calm of registries, with so many requests a second, and as many in parallel.
 func NewCalm(of gate.Registries, perSecond float64) (*Calm, error) {
 	if of == nil || perSecond <= 0 {
 		return nil, errors.New("scan: registries and a rate of more than nothing are required")
@@ -50,7 +49,7 @@ func (c *Calm) Open(ctx context.Context, access gate.Access, repository image.Re
 	return calmSession{Session: session, calm: c}, nil
 }
 
-// turn waits until a registry may be asked.
+// turn waits until a request to a registry is permitted.
 func (c *Calm) turn(ctx context.Context, host string) error {
 	c.mu.Lock()
 	known, ok := c.silent[host]
@@ -65,7 +64,7 @@ func (c *Calm) turn(ctx context.Context, host string) error {
 	return c.limiter.Wait(ctx)
 }
 
-// heed notes a registry that gave no answer.
+// heed records an unresponsive registry.
 func (c *Calm) heed(ctx context.Context, host string, err error) {
 	if err == nil || ctx.Err() != nil || image.KindOf(err) != image.Unavailable {
 		return
@@ -78,13 +77,13 @@ func (c *Calm) heed(ctx context.Context, host string, err error) {
 	c.silent[host] = silence{until: c.now().Add(leftAlone), err: err}
 }
 
-// calmSession waits for its turn before each look.
+// calmSession waits for a permit before each request.
 type calmSession struct {
 	gate.Session
 	calm *Calm
 }
 
-// asked asks a registry in its turn.
+// asked sends a request to a registry when it is permitted.
 func asked[T any](ctx context.Context, c *Calm, host string, ask func() (T, error)) (T, error) {
 	if err := c.turn(ctx, host); err != nil {
 		var none T

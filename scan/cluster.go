@@ -28,33 +28,34 @@ func (k Kind) String() string {
 // Page is a part of a list.
 type Page struct {
 	Objects []workload.Object
-	// Continue is where the next begins; empty at the end of the list.
+	// Continue is the continue token of the next page; empty at the end of the list.
 	Continue string
-	// Version is the version of the whole list, from which on a watch tells what is not in
-	// it; empty where nobody says.
+	// Version is the resourceVersion of the whole list, from which a watch continues; empty if
+	// unknown.
 	Version string
-	// Remaining is how many objects are beyond, as far as the API server says.
+	// Remaining is the number of further objects, as far as the API server reports it.
 	Remaining int64
 	// Unreadable are objects that could not be parsed.
 	Unreadable []error
 }
 
-// Cluster says what is there.
+// Cluster lists the objects to scan.
 type Cluster interface {
 	// Kinds returns the kinds that can be listed, the preferred version of each first.
 	Kinds(ctx context.Context) ([]Kind, error)
-	// List returns up to so many objects of a kind, in all namespaces, from where a
-	// page before ended; empty means the beginning. A list that went on for too long is
-	// an *ExpiredError, and one that is not allowed an ErrRefused.
+	// List returns up to so many objects of a kind, in all namespaces, from the continue token of
+	// a page before; empty means the beginning. An expired list is an *ExpiredError, and one
+	// without permission an ErrRefused.
 	List(ctx context.Context, kind Kind, from string, most int) (Page, error)
 }
 
-// ErrRefused says that what is asked for may not be seen, or is not served any more.
+// ErrRefused: the list is not permitted, or the kind is no longer served.
 var ErrRefused = errors.New("the list is refused")
 
-// ExpiredError says that a list went on for too long.
+// ExpiredError reports an expired list.
 type ExpiredError struct {
-	// Next is where it may go on, among newer objects; empty where nobody knows.
+	// Next is the continue token for the rest of the list with newer objects; empty where there
+	// is none.
 	Next string
 	Err  error
 }
@@ -65,45 +66,44 @@ func (e *ExpiredError) Error() string { return "the list went on for too long: "
 // Unwrap returns the API server's own error.
 func (e *ExpiredError) Unwrap() error { return e.Err }
 
-// ErrUnknown says that nobody knows which labels a namespace has, and nobody was to.
+// ErrUnknown: the labels of a namespace are unknown, and this is not logged.
 var ErrUnknown = errors.New("nobody knows")
 
-// Namespaces knows the labels of namespaces.
+// Namespaces looks up the labels of namespaces.
 type Namespaces interface {
-	// Labels may be ErrUnknown, of which nobody is told.
+	// Labels may be ErrUnknown, which is not logged.
 	Labels(ctx context.Context, name string) (map[string]string, error)
 }
 
-// Policies are what is decided by, as it changes.
+// Policies are the current policies.
 type Policies interface {
 	// Changed returns a channel that is closed when policies change.
 	Changed() <-chan struct{}
 }
 
-// Forgetter is told what a round did not find any more.
+// Forgetter receives the end of each pass, to remove results of deleted objects.
 type Forgetter interface {
-	// Passed is called when all objects of a kind were listed, from the first page to
-	// the last: results of the kind about others than these, from before the pass
-	// began, speak of objects that are gone.
+	// Passed is called when all objects of a kind were listed, from the first page to the last.
+	// Results of the kind for other objects, from before the pass began, belong to deleted
+	// objects.
 	Passed(ctx context.Context, p Pass)
 }
 
-// Follower finds what changes after it was listed, beside the rounds, which tell it what
-// they list. Of a kind that it could not follow, rounds list everything again.
+// Follower evaluates changes after the list, in parallel with the rounds, which report their
+// lists to it. Rounds list a kind again if the Follower may have missed changes.
 type Follower interface {
-	// Kinds tells which kinds a round looks at, or could have: all others are left alone.
+	// Kinds sets the kinds of rounds; all others are ignored.
 	Kinds(kinds []Kind)
-	// Listed tells that all objects of a kind are looked at, as a list of a version has
-	// them: what is newer is the Follower's to find.
+	// Listed reports that a list of a version was evaluated: the Follower handles newer changes.
 	Listed(kind Kind, version string)
-	// Refused tells that a kind cannot be listed; it is left alone until it can be.
+	// Refused reports that a kind cannot be listed; it is ignored until it can be.
 	Refused(kind Kind)
-	// Behind returns the kinds of which something may have been missed since they were
-	// listed, and a channel that is closed when there are others.
+	// Behind returns the kinds with possibly missed changes since their list, and a channel that
+	// is closed when there are others.
 	Behind() ([]Kind, <-chan struct{})
 }
 
-// unfollowed is where nothing is followed.
+// unfollowed is used without a Follower.
 type unfollowed struct{}
 
 func (unfollowed) Kinds([]Kind)                      {}
@@ -111,33 +111,32 @@ func (unfollowed) Listed(Kind, string)               {}
 func (unfollowed) Refused(Kind)                      {}
 func (unfollowed) Behind() ([]Kind, <-chan struct{}) { return nil, nil }
 
-// Observer is told how rounds go.
+// Observer receives the progress of rounds.
 type Observer interface {
-	// Began and Ended frame a round.
+	// Began and Ended are called at the start and the end of a round.
 	Began(p Position)
 	Ended(s Summary, err error)
-	// Looked tells of each page.
+	// Looked is called after each page.
 	Looked(kind Kind, objects int, remaining int64)
-	// Refused tells of a kind that could not be listed, and Failed of what is tried again.
+	// Refused is called for a kind that cannot be listed, and Failed for a retried error.
 	Refused(kind Kind, err error)
 	Failed(err error)
 }
 
-// LeftOut is a policy that a scan does not ask.
+// LeftOut is a policy that a scan does not evaluate.
 type LeftOut struct {
 	Policy *policy.Policy
 	Why    string
 }
 
-// Keeper is a sink that can be waited for: what a round finds out comes faster than
-// reports are written.
+// Keeper is a sink with backpressure: a round produces results faster than reports are written.
 type Keeper interface {
-	// Put returns when there is room for it, or with ctx and an error.
+	// Put returns when there is capacity, or with ctx and an error.
 	Put(ctx context.Context, d report.Decided) error
 }
 
-// mayMean reports whether a target may mean a kind as it is there: neither a part of it,
-// nor one that goes.
+// mayMean reports whether a target may match existing objects of a kind: not a subresource, and
+// not only deletions.
 func mayMean(t policy.Target) bool {
 	if t.Subresource != "" && t.Subresource != "*" {
 		return false

@@ -12,32 +12,31 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// ControllerOptions are what a Controller needs beside a Scanner. What is not said to be
-// optional is required.
+// ControllerOptions are the dependencies of a Controller besides a Scanner. Fields are required
+// unless marked as optional.
 type ControllerOptions struct {
 	Policies Policies
 	Memory   Memory
-	// Settled is how long after it was handed over what was decided is kept where a
-	// restart does not lose it; 0 means at once. A position is saved no sooner.
+	// Settled is the time after which results are durable; 0 means at once. A position is saved
+	// no sooner.
 	Settled time.Duration
-	// Again has one when a whole round is to begin soon, whatever the interval says; may be
+	// Again receives an element to start a whole round soon, regardless of the interval; may be
 	// nil.
 	Again <-chan struct{}
-	// Interval is from the beginning of one round to that of the next, at least a minute;
-	// 0 means an hour.
+	// Interval is the interval between the starts of two rounds, at least a minute; 0 means an
+	// hour.
 	Interval time.Duration
 }
 
-// Controller makes rounds, one at a time. Make one with NewController, and Run it where
-// the lead is.
+// Controller runs rounds, one at a time. Create one with NewController, and Run it on the leader.
 type Controller struct {
 	scanner *Scanner
 	options ControllerOptions
 	saver   saver
-	caught  time.Time // when what a Follower missed was looked for last
+	caught  time.Time // the last check for kinds behind
 }
 
-// NewController makes a Controller; it refuses options without what is required.
+// NewController creates a Controller, and returns an error for a missing required option.
 func NewController(s *Scanner, o ControllerOptions) (*Controller, error) {
 	if s == nil || o.Policies == nil || o.Memory == nil {
 		return nil, errors.New("scan: the scanner, the policies and the memory are required")
@@ -53,8 +52,8 @@ func NewController(s *Scanner, o ControllerOptions) (*Controller, error) {
 	return c, nil
 }
 
-// Run makes rounds until ctx ends. It goes on with one that another leader left, and
-// begins a new one at the interval and when what is decided by has changed.
+// Run runs rounds until ctx ends. It continues an unfinished round of another leader. It starts a
+// new one at the interval, and when policies, trust or mirrors have changed.
 func (c *Controller) Run(ctx context.Context) {
 	var saving sync.WaitGroup
 	defer saving.Wait()
@@ -63,10 +62,10 @@ func (c *Controller) Run(ctx context.Context) {
 		return
 	}
 	if c.scanner.follows && !p.unfinished() {
-		p.Whole = time.Time{} // nobody followed since
+		p.Whole = time.Time{} // no watch covered the time since
 	}
 	saving.Go(func() { c.saver.run(ctx) })
-	var last *gate.Snapshot // what the last round was decided by; nil: nobody knows
+	var last *gate.Snapshot // the state of the last round; nil: unknown
 	for ctx.Err() == nil {
 		if !p.unfinished() {
 			next, now, ok := c.due(ctx, p, last)
@@ -80,8 +79,8 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// round goes on with a round until it is done, and returns where it has come. A kind that
-// never can be looked at does not keep the others from it.
+// round continues a round to its end, and returns its position. A kind that fails permanently is
+// skipped.
 func (c *Controller) round(ctx context.Context, p Position) Position {
 	failures, failed := 0, Kind{}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -106,7 +105,7 @@ func (c *Controller) round(ctx context.Context, p Position) Position {
 	}
 }
 
-// load reads how far who led before has come; false if ctx ended first.
+// load loads the position of the previous leader, and returns false if ctx ends first.
 func (c *Controller) load(ctx context.Context) (Position, bool) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		p, err := c.options.Memory.Load(ctx)
@@ -120,7 +119,7 @@ func (c *Controller) load(ctx context.Context) (Position, bool) {
 	}
 }
 
-// due waits until a round is to begin and returns it; false if ctx ended first.
+// due waits until a round is due and returns it, and false if ctx ends first.
 func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot) (Position, *gate.Snapshot, bool) {
 	clock, observer := c.scanner.options.Now, c.scanner.options.Observer
 	for again := false; ; {
@@ -128,7 +127,7 @@ func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot
 		behind, fell := c.scanner.options.Follower.Behind()
 		now, err := c.scanner.options.State.Snapshot(ctx)
 		if err == nil && basisOf(now) != done.Basis {
-			if last != nil && !wait(ctx, settling) { // what changed while nobody led has settled
+			if last != nil && !wait(ctx, settling) { // changes without a leader have settled
 				return Position{}, nil, false
 			}
 			if now, err = c.scanner.options.State.Snapshot(ctx); err == nil {
@@ -159,7 +158,7 @@ func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot
 	}
 }
 
-// begin returns the position at the beginning of a round about some kinds, or about all.
+// begin returns the initial position of a round of some kinds, or of all.
 func (c *Controller) begin(now gate.Snapshot, done Position, only []Kind) Position {
 	p := Position{Began: c.scanner.options.Now(), Whole: done.Whole, Basis: basisOf(now), Only: only}
 	if len(only) == 0 {
@@ -168,7 +167,7 @@ func (c *Controller) begin(now gate.Snapshot, done Position, only []Kind) Positi
 	return p
 }
 
-// concerned returns the kinds that a change may speak of; none means all.
+// concerned returns the kinds that a change may affect; none means all.
 func (c *Controller) concerned(ctx context.Context, last *gate.Snapshot, now gate.Snapshot) []Kind {
 	if last == nil {
 		return nil
@@ -190,7 +189,7 @@ func (c *Controller) concerned(ctx context.Context, last *gate.Snapshot, now gat
 	if kinds := kindsMeant(targets, served); len(kinds) > 0 {
 		return kinds
 	}
-	return []Kind{{}} // of nothing that is there, which is not everything
+	return []Kind{{}} // no existing kind, as opposed to all
 }
 
 // sameBeside reports whether two sets have the same exceptions and overrides.
@@ -199,8 +198,7 @@ func sameBeside(a, b *policy.Set) bool {
 		slices.EqualFunc(a.Overrides(), b.Overrides(), func(a, b *policy.Override) bool { return a.Name == b.Name && a.Hash == b.Hash })
 }
 
-// saver keeps positions, each once what was handed over before it is kept: a position
-// stands for results.
+// saver saves positions, each after the results before it are durable.
 type saver struct {
 	memory   Memory
 	settled  time.Duration
@@ -209,7 +207,7 @@ type saver struct {
 
 	mu     sync.Mutex
 	newest *reached
-	// ripening are positions that were the newest when it was looked, the oldest first.
+	// ripening are positions that were the newest at each interval, the oldest first.
 	ripening []reached
 }
 
@@ -218,7 +216,7 @@ type reached struct {
 	at       time.Time
 }
 
-// reached notes a position.
+// reached records a position.
 func (s *saver) reached(p Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +230,7 @@ func (s *saver) run(ctx context.Context) {
 	}
 }
 
-// save saves the newest position that is ripe, and tries it again if that fails.
+// save saves the newest durable position, and retries a failed save.
 func (s *saver) save(ctx context.Context) {
 	s.mu.Lock()
 	if s.newest != nil {

@@ -1,15 +1,15 @@
-// Package scan answers: what would the policies say of what runs already?
+// Package scan evaluates policies for the objects that exist in a cluster.
 //
-// A Scanner looks at all objects of the kinds that policies speak of, page by page, puts
-// each to the gate as if it came now and nobody asked for it, and hands the outcomes to
-// the same sinks as admission does. It keeps no object beyond its page, so that its
-// memory does not grow with the cluster, and an image of many pods is proved once: the
-// gate remembers. A Controller makes rounds, at an interval and when what is decided by
-// changes, and goes on where the last leader was.
+// A Scanner lists all objects of the kinds that policies match, page by page. It evaluates each
+// as if it were created now, without a requesting user, and passes the outcomes to the same sinks
+// as admission. It holds no object beyond its page, so its memory is independent of the size of
+// the cluster, and an image of many pods is verified once through the cache of the gate. A
+// Controller runs rounds at an interval and after changes of the configuration, and continues
+// where the previous leader stopped.
 //
-// Package scan/follow finds beside the rounds what changes between them.
+// Package scan/follow evaluates changes between rounds.
 //
-// Rules that ask who asks, and those whose author does not want it, are left out
-// (policy.Policy.Unscanned). Lists follow the Kubernetes API's limit and continue,
-// those that are too old included.
+// Rules that depend on the requesting user, and rules with background evaluation disabled, are
+// left out (policy.Policy.Unscanned). Lists use the Kubernetes API's limit and continue
+// parameters, and handle expired lists.
 package scan

@@ -10,8 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Files is a Cluster of objects that stand in files. It is immutable. Make one with
-// NewFiles.
+// Files is a Cluster of objects from files. It is immutable. Create one with NewFiles.
 type Files struct {
 	kinds   []Kind
 	objects map[Kind][]workload.Object
@@ -19,7 +18,7 @@ type Files struct {
 
 var _ Cluster = (*Files)(nil)
 
-// NewFiles makes Files of objects.
+// NewFiles creates Files of objects.
 func NewFiles(objects []workload.Object) *Files {
 	f := &Files{objects: map[Kind][]workload.Object{}}
 	for _, o := range objects {

@@ -8,25 +8,25 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// Position is how far rounds have come: what a new leader needs to go on.
+// Position is the progress of rounds, from which a new leader continues.
 type Position struct {
-	// Began is when the round began, and Ended when it was done; zero while it is not.
+	// Began is the start of the round, and Ended its end; zero before that.
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended,omitzero"`
-	// Whole is when the last round about all kinds began.
+	// Whole is the start of the last round of all kinds.
 	Whole time.Time `json:"whole"`
-	// Basis names what was decided by when it began.
+	// Basis identifies the configuration at the start of the round.
 	Basis Basis `json:"basis"`
-	// Only are the kinds that the round is about; none means all.
+	// Only are the kinds of the round; none means all.
 	Only []Kind `json:"only,omitempty"`
-	// Kind is what is looked at, and Continue where in its list; zero at the beginning.
+	// Kind is the current kind, and Continue the token in its list; zero at the beginning.
 	Kind     Kind   `json:"kind,omitzero"`
 	Continue string `json:"continue,omitempty"`
-	// GivenUp: it could not be looked at, and the round goes on behind it.
+	// GivenUp: the kind failed, and the round continues after it.
 	GivenUp bool `json:"givenUp,omitempty"`
 }
 
-// isPast reports whether a kind comes before where the round is.
+// isPast reports whether a kind comes before the current position.
 func (p *Position) isPast(k Kind) bool {
 	if p.Kind == (Kind{}) {
 		return false
@@ -35,13 +35,13 @@ func (p *Position) isPast(k Kind) bool {
 	return at < 0 || at == 0 && p.GivenUp
 }
 
-// unfinished reports whether there is a round to go on with.
+// unfinished reports whether there is a round to continue.
 func (p *Position) unfinished() bool { return !p.Began.IsZero() && p.Ended.IsZero() }
 
-// covers reports whether the round is about a kind.
+// covers reports whether the round includes a kind.
 func (p *Position) covers(k Kind) bool { return len(p.Only) == 0 || slices.Contains(p.Only, k) }
 
-// Basis names the content of what is decided by.
+// Basis identifies the content of the configuration.
 type Basis struct {
 	Policies string `json:"policies"`
 	Trust    string `json:"trust"`
@@ -52,22 +52,22 @@ func basisOf(s gate.Snapshot) Basis {
 	return Basis{Policies: s.Policies.Hash(), Trust: s.Prover.Generation(), Mirrors: s.Mirrors.Hash()}
 }
 
-// Memory keeps a Position beyond this process.
+// Memory stores a Position outside of this process.
 type Memory interface {
-	// Load returns what was saved last; zero where nothing was.
+	// Load returns the last saved position; zero where there is none.
 	Load(ctx context.Context) (Position, error)
 	Save(ctx context.Context, p Position) error
 }
 
-// Pass is one kind of which a round has seen every object.
+// Pass is one kind of which a round has listed every object.
 type Pass struct {
 	Kind Kind
-	// Began is when its first page was asked for.
+	// Began is the time of the first page's request.
 	Began time.Time
 	seen  map[string]struct{}
 }
 
-// NewPass returns a pass that has seen objects by their UIDs.
+// NewPass returns a pass over objects with these UIDs.
 func NewPass(kind Kind, began time.Time, uids ...string) *Pass {
 	p := &Pass{Kind: kind, Began: began, seen: make(map[string]struct{}, len(uids))}
 	for _, uid := range uids {
@@ -76,33 +76,32 @@ func NewPass(kind Kind, began time.Time, uids ...string) *Pass {
 	return p
 }
 
-// Has reports whether there is an object of that UID.
+// Has reports whether the pass includes an object with that UID.
 func (p *Pass) Has(uid string) bool {
 	_, ok := p.seen[uid]
 	return ok
 }
 
-// Summary is what a round came to.
+// Summary is the result of a round.
 type Summary struct {
 	Began    time.Time
 	Duration time.Duration
-	// Resumed: somebody else began it, and the numbers are of the rest.
+	// Resumed: another leader began the round, and the counts cover the rest.
 	Resumed bool
-	// Kinds were looked at; Objects are those that were judged, of which policies speak
-	// of Matched, would deny Denied, and could not say about Unable. Excluded were left
-	// out by their namespace.
+	// Kinds counts the scanned kinds, and Objects the evaluated objects. Of these, policies match
+	// Matched, would deny Denied, and could not verify Unable. Excluded were left out by their
+	// namespace.
 	Kinds, Objects, Matched, Denied, Unable, Excluded int
-	// Refused are kinds that could not be listed, up to 100, and Unreadable how many
-	// objects could not be read.
+	// Refused are kinds that cannot be listed, up to 100, and Unreadable counts invalid objects.
 	Refused    []RefusedKind
 	Unreadable int
 }
 
-// RefusedKind is a kind that could not be listed.
+// RefusedKind is a kind that cannot be listed.
 type RefusedKind struct {
 	Kind Kind
 	Err  error
 }
 
-// Complete reports whether everything was looked at.
+// Complete reports whether all objects were evaluated without errors.
 func (s *Summary) Complete() bool { return len(s.Refused) == 0 && s.Unreadable == 0 && s.Unable == 0 }

@@ -16,43 +16,43 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Decider judges objects together; a *gate.Gate is one, whose state should be a View.
+// Decider evaluates objects in batches; *gate.Gate implements it. Its state should be a View.
 type Decider interface {
 	DecideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome
 }
 
-// Options are what a Scanner needs. What is not said to be optional is required.
+// Options are the dependencies of a Scanner. Fields are required unless marked as optional.
 type Options struct {
 	Cluster    Cluster
 	Decider    Decider
 	State      *View
 	Namespaces Namespaces
 	Observer   Observer
-	// Sinks are handed what was decided; may be empty. So is the Keeper, which is waited
-	// for; may be nil.
+	// Sinks receive the decisions; may be empty. The Keeper receives them, too, with
+	// backpressure; may be nil.
 	Sinks  []report.Sink
 	Keeper Keeper
 	// Forgetter may be nil, and so may the Follower.
 	Forgetter Forgetter
 	Follower  Follower
-	// Excluded are patterns for namespaces whose objects are left out; may be empty.
+	// Excluded are patterns for excluded namespaces; may be empty.
 	Excluded []string
-	// Busy reports whether who asks for admission has to wait, so that a page waits for
-	// them; nil means never.
+	// Busy reports whether admission requests are queued, so that the next page should wait; nil
+	// means never.
 	Busy func() bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Scanner looks at what is there. Make one with New. It makes one round at a time, and
-// Look is safe for concurrent use beside it.
+// Scanner evaluates existing objects. Create one with New. It runs one round at a time; Look is
+// safe for concurrent use in parallel with it.
 type Scanner struct {
 	options Options
 	follows bool
-	telling sync.Mutex // held while sinks are told
+	telling sync.Mutex // held while sinks are called
 }
 
-// New makes a Scanner; it refuses options without what is required.
+// New creates a Scanner, and returns an error for a missing required option.
 func New(o Options) (*Scanner, error) {
 	if o.Cluster == nil || o.Decider == nil || o.State == nil || o.Namespaces == nil || o.Observer == nil {
 		return nil, errors.New("scan: the cluster, the decider, the state, the namespaces and the observer are required")
@@ -70,7 +70,7 @@ func New(o Options) (*Scanner, error) {
 	return &Scanner{options: o, follows: follows}, nil
 }
 
-// Round looks at everything once.
+// Round evaluates all objects once.
 func (s *Scanner) Round(ctx context.Context) (Summary, error) {
 	now, err := s.options.State.Snapshot(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Scanner) Round(ctx context.Context) (Summary, error) {
 	return s.from(ctx, Position{Began: s.options.Now(), Basis: basisOf(now)}, func(Position) {})
 }
 
-// Look looks at one object of a kind, as it was when it was asked for.
+// Look evaluates one object of a kind, as of the time when it was requested.
 func (s *Scanner) Look(ctx context.Context, kind Kind, object workload.Object, asked time.Time) error {
 	r := &round{Scanner: s, labels: map[string]labels{}}
 	err := r.look(ctx, []workload.Object{object}, NewPass(kind, asked), asked)
@@ -87,7 +87,7 @@ func (s *Scanner) Look(ctx context.Context, kind Kind, object workload.Object, a
 	return err
 }
 
-// from goes on with a round, and tells after each page how far it has come.
+// from continues a round, and reports the position after each page.
 func (s *Scanner) from(ctx context.Context, p Position, reached func(Position)) (Summary, error) {
 	r := &round{Scanner: s, position: p, reached: reached, labels: map[string]labels{}}
 	r.summary.Began, r.summary.Resumed = s.options.Now(), p.Kind != (Kind{})
@@ -98,13 +98,13 @@ func (s *Scanner) from(ctx context.Context, p Position, reached func(Position)) 
 	return r.summary, err
 }
 
-// round is one on its way.
+// round is a round in progress.
 type round struct {
 	*Scanner
 	position Position
 	reached  func(Position)
 	summary  Summary
-	labels   map[string]labels // of namespaces, of one page
+	labels   map[string]labels // of the namespaces of one page
 }
 
 type labels struct {
@@ -156,7 +156,7 @@ func (r *round) run(ctx context.Context) error {
 	return nil
 }
 
-// errGivenUp says why a kind is not looked at any more in a round.
+// errGivenUp is the reason for skipping a kind in a round.
 var errGivenUp = errors.New("it was tried again and again")
 
 func (r *round) refused(kind Kind, err error) {
@@ -167,7 +167,7 @@ func (r *round) refused(kind Kind, err error) {
 	}
 }
 
-// pass looks at the objects of a kind, from where the position says.
+// pass evaluates the objects of a kind, from the position on.
 func (r *round) pass(ctx context.Context, kind Kind) error {
 	pass := NewPass(kind, r.options.Now())
 	whole := r.position.Continue == ""
@@ -179,8 +179,8 @@ func (r *round) pass(ctx context.Context, kind Kind) error {
 		var expired *ExpiredError
 		switch {
 		case errors.As(err, &expired) && expired.Next != "" && expired.Next != r.position.Continue:
-			// What comes meanwhile, before that place, is newer than the pass. A Follower
-			// that has not begun could not tell of it: the kind stays behind.
+			// Objects that were created before that position in the meantime are newer than the
+			// pass. A Follower without a watch does not receive them, so the kind stays behind.
 			r.position.Continue, followed = expired.Next, true
 			continue
 		case errors.As(err, &expired) && restarts < maxRestarts:
@@ -191,7 +191,7 @@ func (r *round) pass(ctx context.Context, kind Kind) error {
 		case err != nil:
 			return err
 		}
-		if !followed { // from now on, for the rest of the list may take long
+		if !followed { // from now on, since the rest of the list may take long
 			r.options.Follower.Listed(kind, page.Version)
 			followed = true
 		}
@@ -215,7 +215,7 @@ func (r *round) pass(ctx context.Context, kind Kind) error {
 	return nil
 }
 
-// page lists one page, patiently.
+// page lists one page with retries.
 func (r *round) page(ctx context.Context, kind Kind) (Page, error) {
 	var page Page
 	err := r.patiently(ctx, func() (err error) {
@@ -225,7 +225,7 @@ func (r *round) page(ctx context.Context, kind Kind) (Page, error) {
 	return page, err
 }
 
-// patiently tries again what may work the next time.
+// patiently retries errors that may be temporary.
 func (r *round) patiently(ctx context.Context, do func() error) error {
 	pause := firstPause
 	for tries := 1; ; tries++ {
@@ -240,14 +240,14 @@ func (r *round) patiently(ctx context.Context, do func() error) error {
 	}
 }
 
-// yield waits while admission is busy, and not forever.
+// yield waits while admission is busy, for a bounded time.
 func (r *round) yield(ctx context.Context) {
 	for waited := time.Duration(0); r.options.Busy() && waited < longestBusy && ctx.Err() == nil; waited += busyPause {
 		wait(ctx, busyPause)
 	}
 }
 
-// wait reports whether the time has passed before ctx ended.
+// wait waits, and reports whether it finished before ctx ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -259,8 +259,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look puts the objects of a page to the gate, and hands over what it says, as of when
-// they were asked for: what admission says of a later state is newer.
+// look evaluates the objects of a page, and passes the outcomes on with the time of the request,
+// so that admission decisions on later states are newer.
 func (r *round) look(ctx context.Context, objects []workload.Object, pass *Pass, asked time.Time) error {
 	kind := pass.Kind
 	clear(r.labels)
@@ -280,12 +280,12 @@ func (r *round) look(ctx context.Context, objects []workload.Object, pass *Pass,
 	}
 	outcomes := r.options.Decider.DecideAll(ctx, requests, nil)
 	if ctx.Err() != nil {
-		return ctx.Err() // what was cut short says nothing of the objects
+		return ctx.Err() // a canceled evaluation is not a result
 	}
 	for i := range outcomes {
 		r.count(&outcomes[i])
 		if err := r.tell(ctx, report.Decided{
-			Outcome: outcomes[i], Occasion: report.Occasion{Time: asked, Process: report.ProcessScan, Allowed: true}, // it is there
+			Outcome: outcomes[i], Occasion: report.Occasion{Time: asked, Process: report.ProcessScan, Allowed: true}, // the object exists
 		}); err != nil {
 			return err
 		}
@@ -293,7 +293,7 @@ func (r *round) look(ctx context.Context, objects []workload.Object, pass *Pass,
 	return nil
 }
 
-// tell hands over what was decided.
+// tell passes a decision to the sinks.
 func (r *round) tell(ctx context.Context, d report.Decided) error {
 	r.telling.Lock()
 	for _, sink := range r.options.Sinks {
@@ -319,7 +319,7 @@ func (r *round) count(o *gate.Outcome) {
 	}
 }
 
-// excluded reports whether an object is in a namespace that is left out, or is one.
+// excluded reports whether an object is in an excluded namespace, or is one.
 func (r *round) excluded(kind Kind, object workload.Object) bool {
 	if len(r.options.Excluded) == 0 {
 		return false
@@ -333,8 +333,8 @@ func (r *round) excluded(kind Kind, object workload.Object) bool {
 
 func isNamespace(kind Kind) bool { return kind.Group == "" && kind.Kind == "Namespace" }
 
-// request asks about an object as if it came now. Nobody asks for it, nothing of it is
-// changed, and a tag that would be pinned on its way in is held against nobody.
+// request builds the evaluation of an object as if it were created now, without a requesting user
+// and without mutation. A tag that admission would pin is not a violation.
 func (r *round) request(ctx context.Context, kind Kind, object workload.Object) gate.Request {
 	request := gate.Request{Object: object, Stage: gate.StageValidate, Pinning: gate.PinNamed}
 	if kind.Group == "" && kind.Kind == "Pod" && annotation(object, mirrorAnnotation) == "" {
@@ -353,8 +353,8 @@ func (r *round) request(ctx context.Context, kind Kind, object workload.Object) 
 	return request
 }
 
-// labelsOf asks once for each page. What is not known stays unknown, and rules that ask
-// for it cannot be asked.
+// labelsOf looks up labels once for each page. Unknown labels stay unknown, and rules that need
+// them cannot be evaluated.
 func (r *round) labelsOf(ctx context.Context, namespace string) labels {
 	if known, ok := r.labels[namespace]; ok {
 		return known
@@ -369,7 +369,7 @@ func (r *round) labelsOf(ctx context.Context, namespace string) labels {
 		if are = maps.Clone(are); are == nil {
 			are = map[string]string{}
 		}
-		are[namespaceName] = namespace // the API server gives it to each
+		are[namespaceName] = namespace // the API server sets it on each namespace
 		found = labels{are: are, known: true}
 	}
 	r.labels[namespace] = found
@@ -379,7 +379,7 @@ func (r *round) labelsOf(ctx context.Context, namespace string) labels {
 const (
 	// namespaceName is a label that every namespace has.
 	namespaceName = "kubernetes.io/metadata.name"
-	// mirrorAnnotation marks the pod that stands for a static one, which nobody can change.
+	// mirrorAnnotation marks the mirror pod of a static pod, which is immutable.
 	mirrorAnnotation = "kubernetes.io/config.mirror"
 )
 
@@ -389,7 +389,7 @@ func annotation(object workload.Object, name string) string {
 	return metadata(object).Member("annotations").Member(name).Text()
 }
 
-// uidOf returns a copy of the UID, which does not keep all of the object's text.
+// uidOf returns a copy of the UID, which does not retain the object's whole text.
 func uidOf(object workload.Object) string {
 	return strings.Clone(metadata(object).Member("uid").Text())
 }

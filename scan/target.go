@@ -8,11 +8,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// pods are what is meant where images are spoken of, whatever runs them.
+// pods is the target of policies that match images, whichever workload runs them.
 func pods() policy.Target { return policy.Target{Version: "v1", Kind: "Pod"} }
 
-// targetsOf returns what the rules of a policy that a scan asks speak of. A policy that
-// names no kinds, as one of flags, speaks of the images of pods.
+// targetsOf returns the targets of a policy's rules that a scan evaluates. A policy without
+// kinds, such as one from flags, matches the images of pods.
 func targetsOf(p *policy.Policy) []policy.Target {
 	var targets []policy.Target
 	for _, r := range p.Rules {
@@ -37,9 +37,9 @@ func targetsOf(p *policy.Policy) []policy.Target {
 	return slices.DeleteFunc(targets, func(t policy.Target) bool { return !mayMean(t) })
 }
 
-// kindsOf returns the kinds that policies speak of, in the order in which they are
-// looked at: pods first, and never the same objects in two versions unless policies name
-// both. Of an Override, which speaks of images whatever runs them, they are the pods.
+// kindsOf returns the kinds that policies match, in the order of evaluation: pods first, and the
+// same objects never in two versions unless policies name both. For an Override, which matches
+// images in any workload, they are the pods.
 func kindsOf(set *policy.Set, served []Kind) []Kind {
 	var targets []policy.Target
 	for _, p := range set.Policies() {
@@ -54,7 +54,7 @@ func kindsOf(set *policy.Set, served []Kind) []Kind {
 func kindsMeant(targets []policy.Target, served []Kind) []Kind {
 	var found []Kind
 	for _, t := range targets {
-		var meant []Kind // by this target: of each resource, the version that is preferred
+		var meant []Kind // for this target: the preferred version of each resource
 		for _, k := range served {
 			if !means(t, k) || slices.ContainsFunc(meant, func(m Kind) bool { return m.Group == k.Group && m.Resource == k.Resource }) {
 				continue
@@ -71,8 +71,8 @@ func kindsMeant(targets []policy.Target, served []Kind) []Kind {
 	return found
 }
 
-// means reports whether a target may mean the objects of a kind. A pattern for kinds does
-// not mean what clusters write about themselves without end.
+// means reports whether a target may match the objects of a kind. A pattern for kinds does not
+// match kinds that clusters write continuously, such as events.
 func means(t policy.Target, k Kind) bool {
 	return wildcard.Match(t.Kind, k.Kind) && wildcard.Match(t.Group, k.Group) && wildcard.Match(t.Version, k.Version) &&
 		(!wildcard.Contains(t.Kind) || !restless(k))
@@ -88,7 +88,7 @@ func restless(k Kind) bool {
 	return false
 }
 
-// order is the order of kinds in a round, the same in each.
+// order is the fixed order of kinds in a round.
 func order(a, b Kind) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Version, b.Version))
 }
@@ -100,7 +100,7 @@ func rank(k Kind) int {
 	return 1
 }
 
-// changed returns the policies that are in one set and not, or otherwise, in the other.
+// changed returns the policies that one set has and the other has not, or in another version.
 func changed(before, now *policy.Set) []*policy.Policy {
 	hashes := map[string]string{}
 	for _, p := range before.Policies() {

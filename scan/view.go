@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// View is the state that a scan is decided by: another one's, without the policies that
-// a scan leaves out. It is safe for concurrent use. Make one with NewView.
+// View is the state for scans: another state without the policies that a scan leaves out. It is
+// safe for concurrent use. Create one with NewView.
 type View struct {
 	of gate.State
 
@@ -34,7 +34,7 @@ func (v *View) Snapshot(ctx context.Context) (gate.Snapshot, error) {
 	return now, err
 }
 
-// LeftOut returns the policies that are left out at the moment.
+// LeftOut returns the policies that are currently left out.
 func (v *View) LeftOut(ctx context.Context) ([]LeftOut, error) {
 	now, err := v.of.Snapshot(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (v *View) LeftOut(ctx context.Context) ([]LeftOut, error) {
 	return left, err
 }
 
-// policies makes the set of those that are asked, once for each set.
+// policies returns the set of evaluated policies, cached for each source set.
 func (v *View) policies(whole *policy.Set) (*policy.Set, []LeftOut, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -59,9 +59,9 @@ func (v *View) policies(whole *policy.Set) (*policy.Set, []LeftOut, error) {
 	return scanned, left, nil
 }
 
-// Scanned returns the set of the policies that a scan asks, with the exceptions and
-// overrides of the whole, and those that it leaves out. Policies that only change or
-// make objects are neither.
+// Scanned returns the set of the policies that a scan evaluates, with the exceptions and
+// overrides of the whole, and the policies that it leaves out. Policies that only mutate or
+// generate objects are in neither.
 func Scanned(whole *policy.Set) (*policy.Set, []LeftOut, error) {
 	var (
 		asked []*policy.Policy

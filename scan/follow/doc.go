@@ -1,11 +1,10 @@
-// Package follow answers: what has changed since a scan listed it?
+// Package follow evaluates objects that changed since a scan listed them.
 //
-// A Follower watches the kinds that rounds of package scan list, from the version of the
-// list on, and looks at each object that came or changed, within seconds and past the
-// webhooks as well. It is told of metadata alone, keeps no object, and asks for one when
-// it is its turn; a change of nothing but the status costs nothing, where the API server
-// counts generations. What waits is bounded: of a kind of which more changes than can be
-// asked for one by one, a round lists everything again.
+// A Follower watches the kinds that rounds of package scan list, from the resourceVersion of the
+// list on, and evaluates each created or changed object within seconds, including objects that
+// bypassed the webhooks. It receives only metadata, stores no object, and reads an object when it
+// evaluates it. For kinds with a generation, a change of the status alone is ignored. The queue
+// is bounded: a round lists a kind again if it has more changes than can be read individually.
 //
-// Watches follow the Kubernetes API's resourceVersion, bookmarks and 410 Gone.
+// Watches use the Kubernetes API's resourceVersion, bookmarks and 410 Gone.
 package follow

@@ -13,84 +13,82 @@ import (
 )
 
 const (
-	// workers is how many objects are looked at at once: one whose registry is slow holds
-	// up few others.
+	// workers is the number of parallel evaluations, so that a slow registry delays few other
+	// objects.
 	workers = 4
-	// MaxWaiting bounds the objects that wait to be looked at. At the scan's usual ten
-	// requests a second they take less than two minutes, and a list has as many in four.
+	// MaxWaiting bounds the queue. At the scan's usual ten requests a second it takes less than
+	// two minutes, and a list has as many objects in four requests.
 	MaxWaiting = 1_000
-	// firstPause and longestPause are between two tries, which double; a watch that ended
-	// sooner than firstPause is tried as one that failed.
+	// firstPause and longestPause bound the pause between two attempts, which doubles. A watch
+	// that ends sooner than firstPause counts as failed.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 )
 
-// Change is what a watch tells of an object.
+// Change is a watch event of an object.
 type Change struct {
 	Namespace, Name, UID string
-	// Mark stands for what is known of the object's content without reading it: of two
-	// changes with the same mark the second changed nothing that policies see. 0 means
-	// that nobody can tell.
+	// Mark identifies the object's content without reading it: between two changes with the same
+	// mark, nothing relevant to policies changed. 0 means unknown.
 	Mark uint64
-	// Gone: it is not there any more.
+	// Gone: the object was deleted.
 	Gone bool
 }
 
-// Cluster tells what changes, and shows objects.
+// Cluster watches and reads objects.
 type Cluster interface {
-	// Watch tells of the changes of a kind since a version, until ctx ends or the API
-	// server has had enough, and returns the version from which on to go on. A version
-	// of which the API server knows no more is a *scan.ExpiredError, and a watch that is
-	// not allowed a scan.ErrRefused.
+	// Watch reports the changes of a kind since a resourceVersion, until ctx ends or the API
+	// server closes the watch. It returns the resourceVersion to continue from. An expired
+	// resourceVersion is a *scan.ExpiredError, and a watch without permission a scan.ErrRefused.
 	Watch(ctx context.Context, kind scan.Kind, since string, tell func(Change)) (string, error)
-	// Get returns an object: ErrGone where there is none, ErrUnreadable where it is none
-	// that could be looked at, and scan.ErrRefused where it may not be seen.
+	// Get returns an object. It fails with ErrGone for a missing one, with ErrUnreadable for an
+	// invalid one, and with scan.ErrRefused without permission.
 	Get(ctx context.Context, kind scan.Kind, namespace, name string) (workload.Object, error)
 }
 
-// ErrGone says that an object is not there any more.
+// ErrGone: the object no longer exists.
 var ErrGone = errors.New("the object is gone")
 
-// ErrUnreadable says that an object cannot be read, which the next try would not change.
+// ErrUnreadable: the object is invalid, and a retry would fail, too.
 var ErrUnreadable = errors.New("the object cannot be read")
 
-// Looker judges one object; a *scan.Scanner is one.
+// Looker evaluates one object; *scan.Scanner implements it.
 type Looker interface {
 	Look(ctx context.Context, kind scan.Kind, object workload.Object, asked time.Time) error
 }
 
-// Result is what became of a change.
+// Result is the result of handling a change.
 type Result string
 
 // The results.
 const (
 	Judged    Result = "judged"
-	Unchanged Result = "unchanged" // nothing that policies see
+	Unchanged Result = "unchanged" // nothing relevant to policies
 	Gone      Result = "gone"
 	// Listed are changes that are left to a round, which lists the kind again.
 	Listed Result = "listed"
 )
 
-// Observer is told how it goes.
+// Observer receives events of a Follower.
 type Observer interface {
-	// Changed counts changes by what became of them.
+	// Changed counts changes by result.
 	Changed(what Result, count int)
-	// Unfollowed tells of a kind that cannot be followed until something is granted, and
-	// Failed of what is tried again.
+	// Unfollowed is called for a kind that cannot be watched without further permissions, and
+	// Failed for a retried error.
 	Unfollowed(kind scan.Kind, err error)
 	Failed(err error)
 }
 
-// Options are what a Follower needs. What is not said to be optional is required.
+// Options are the dependencies of a Follower. Fields are required unless marked as optional.
 type Options struct {
 	Cluster  Cluster
 	Observer Observer
-	// Excluded are patterns for namespaces whose objects are left out; may be empty.
+	// Excluded are patterns for excluded namespaces; may be empty.
 	Excluded []string
 }
 
-// Follower implements scan.Follower. Make one with New, hand it to a scan.Scanner, and
-// Run it beside the rounds, once.
+// Follower implements scan.Follower. Create one with New, pass it to a scan.Scanner, and Run it
+// once, in parallel with the rounds.
 type Follower struct {
 	options Options
 	queue   *queue
@@ -99,19 +97,19 @@ type Follower struct {
 	mu    sync.Mutex
 	kinds map[scan.Kind]*followed
 	fell  chan struct{} // closed when a kind falls behind
-	woken chan struct{} // has one when a watch is to begin
+	woken chan struct{} // receives an element when a watch must begin
 	begin map[scan.Kind]string
 }
 
-// followed is what is known of a kind.
+// followed is the state of a kind.
 type followed struct {
-	behind bool               // something may have been missed since the list
+	behind bool               // changes may have been missed since the list
 	stop   context.CancelFunc // of its watch; nil where there is none
 }
 
 var _ scan.Follower = (*Follower)(nil)
 
-// New makes a Follower; it refuses options without what is required.
+// New creates a Follower, and returns an error for a missing required option.
 func New(o Options) (*Follower, error) {
 	if o.Cluster == nil || o.Observer == nil {
 		return nil, errors.New("follow: the cluster and the observer are required")
@@ -122,7 +120,7 @@ func New(o Options) (*Follower, error) {
 	}, nil
 }
 
-// Kinds implements scan.Follower: kinds that nobody has listed yet are behind.
+// Kinds implements scan.Follower: kinds that were not listed yet are behind.
 func (f *Follower) Kinds(kinds []scan.Kind) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,8 +144,8 @@ func (f *Follower) Kinds(kinds []scan.Kind) {
 	}
 }
 
-// Listed implements scan.Follower: from the version on the kind is watched, unless it is
-// already. Without a version it cannot be.
+// Listed implements scan.Follower: it starts a watch from the resourceVersion, unless there is
+// one. Without a resourceVersion there can be none.
 func (f *Follower) Listed(kind scan.Kind, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +160,7 @@ func (f *Follower) Listed(kind scan.Kind, version string) {
 	f.begin[kind] = version
 	select {
 	case f.woken <- struct{}{}:
-	default: // it is awake already
+	default: // already signalled
 	}
 }
 
@@ -188,10 +186,10 @@ func (f *Follower) Behind() ([]scan.Kind, <-chan struct{}) {
 	return behind, f.fell
 }
 
-// Waiting is how many objects wait to be looked at.
+// Waiting is the length of the queue.
 func (f *Follower) Waiting() int { return f.queue.len() }
 
-// Run watches and looks until ctx ends, and returns when nothing of it runs any more.
+// Run watches and evaluates until ctx ends, and returns when all of its goroutines have ended.
 func (f *Follower) Run(ctx context.Context, looker Looker) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -219,7 +217,7 @@ func (f *Follower) Run(ctx context.Context, looker Looker) {
 	}
 }
 
-// watch watches one kind until ctx ends, or where it was is not known any more.
+// watch watches one kind until ctx ends, or until its resourceVersion has expired.
 func (f *Follower) watch(ctx context.Context, kind scan.Kind, known *followed, since string) {
 	pause := firstPause
 	for {
@@ -237,7 +235,7 @@ func (f *Follower) watch(ctx context.Context, kind scan.Kind, known *followed, s
 			return
 		case errors.Is(err, scan.ErrRefused):
 			f.options.Observer.Unfollowed(kind, err)
-			f.end(kind, known, false) // the next whole round tries it again
+			f.end(kind, known, false) // the next whole round retries it
 			return
 		case err != nil:
 			f.options.Observer.Failed(fmt.Errorf("watch %s: %w", kind, err))
@@ -252,7 +250,7 @@ func (f *Follower) watch(ctx context.Context, kind scan.Kind, known *followed, s
 	}
 }
 
-// end notes that a kind is not watched any more.
+// end records the end of a kind's watch.
 func (f *Follower) end(kind scan.Kind, known *followed, behind bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -262,7 +260,7 @@ func (f *Follower) end(kind scan.Kind, known *followed, behind bool) {
 	}
 }
 
-// fall notes that a kind is behind; the caller holds the lock.
+// fall marks a kind as behind; the caller holds the lock.
 func (f *Follower) fall(kind scan.Kind) {
 	known := f.kinds[kind]
 	if known == nil || known.behind {
@@ -273,7 +271,7 @@ func (f *Follower) fall(kind scan.Kind) {
 	f.fell = make(chan struct{})
 }
 
-// changed has an object looked at, unless nothing has changed that policies see.
+// changed queues an object, unless nothing relevant to policies has changed.
 func (f *Follower) changed(kind scan.Kind, c Change) {
 	if c.Gone {
 		f.marks.forget(c.UID)
@@ -294,8 +292,7 @@ func (f *Follower) changed(kind scan.Kind, c Change) {
 	f.put(item{kind, c.Namespace, c.Name})
 }
 
-// put has an object looked at. Where too many wait, those of its kind are left to a
-// round.
+// put queues an object. If the queue is full, the whole kind is left to a round.
 func (f *Follower) put(next item) {
 	if f.queue.put(next) {
 		return
@@ -306,7 +303,7 @@ func (f *Follower) put(next item) {
 	f.fall(next.kind)
 }
 
-// work looks at what waits, one object after the other, until ctx ends.
+// work evaluates queued objects sequentially until ctx ends.
 func (f *Follower) work(ctx context.Context, looker Looker) {
 	pause := firstPause
 	for {
@@ -322,7 +319,7 @@ func (f *Follower) work(ctx context.Context, looker Looker) {
 			f.options.Observer.Changed(Gone, 1)
 		case errors.Is(err, scan.ErrRefused):
 			f.refuse(next.kind, err)
-		case errors.Is(err, ErrUnreadable): // whoever writes some would else hold up all others
+		case errors.Is(err, ErrUnreadable): // not retried: invalid objects of one user would delay all others
 			f.options.Observer.Failed(fmt.Errorf("look at %s %s/%s, which changed: %w", next.kind, next.namespace, next.name, err))
 			f.options.Observer.Changed(Listed, 1)
 		case err != nil:
@@ -349,7 +346,7 @@ func (f *Follower) look(ctx context.Context, looker Looker, next item) error {
 	return looker.Look(ctx, next.kind, object, asked)
 }
 
-// refuse stops the watch of a kind whose objects may not be seen.
+// refuse stops the watch of a kind without read permission.
 func (f *Follower) refuse(kind scan.Kind, err error) {
 	f.mu.Lock()
 	known := f.kinds[kind]
@@ -365,7 +362,7 @@ func (f *Follower) refuse(kind scan.Kind, err error) {
 	}
 }
 
-// wait reports whether the time has passed before ctx ended.
+// wait waits, and reports whether it finished before ctx ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// maxMarks is how many objects are known by their marks among the newer, and as many
-// among the older, at some 40 bytes each. Of a cluster in which more change, some are
-// looked at when only their status changes.
+// maxMarks bounds the newer and the older generation of marks, at some 40 bytes each. In a
+// cluster with more changing objects, some are evaluated again after a change of their status
+// alone.
 const maxMarks = 500_000
 
-// marks knows the last mark of objects. What nobody told of for long goes with the older
-// ones once there is no room among the newer.
+// marks caches the last mark of objects. Entries that are not updated move to the older
+// generation and are evicted with it.
 type marks struct {
 	most int
-	seed maphash.Seed // nobody who names objects can have two taken for one
+	seed maphash.Seed // prevents users from forcing collisions by names
 
 	mu           sync.Mutex
 	older, newer map[uint64]uint64
@@ -24,8 +24,7 @@ func newMarks(most int) *marks {
 	return &marks{most: most, seed: maphash.MakeSeed(), newer: map[uint64]uint64{}}
 }
 
-// differs reports whether a mark is another one than was told last of the object, and
-// remembers it.
+// differs reports whether a mark differs from the object's last one, and stores it.
 func (m *marks) differs(uid string, mark uint64) bool {
 	of := maphash.String(m.seed, uid)
 	m.mu.Lock()
@@ -41,7 +40,7 @@ func (m *marks) differs(uid string, mark uint64) bool {
 	return known != mark
 }
 
-// forget drops what is known of an object.
+// forget removes the mark of an object.
 func (m *marks) forget(uid string) {
 	of := maphash.String(m.seed, uid)
 	m.mu.Lock()

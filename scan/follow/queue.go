@@ -8,16 +8,16 @@ import (
 	"github.com/quaymaster/quaymaster/scan"
 )
 
-// item is an object that waits to be looked at.
+// item is a queued object.
 type item struct {
 	kind            scan.Kind
 	namespace, name string
 }
 
-// queue has each object once, and so many at most.
+// queue is a bounded queue without duplicates.
 type queue struct {
 	most  int
-	ready chan struct{} // has one while there may be something to take
+	ready chan struct{} // has an element while the queue may have items
 
 	mu      sync.Mutex
 	waiting []item
@@ -28,7 +28,7 @@ func newQueue(most int) *queue {
 	return &queue{most: most, ready: make(chan struct{}, 1), known: map[item]bool{}}
 }
 
-// put reports whether there was room for an object, or it waits already.
+// put queues an object, and returns false if the queue is full and does not contain it.
 func (q *queue) put(next item) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -43,15 +43,15 @@ func (q *queue) put(next item) bool {
 	return true
 }
 
-// wake lets one more come for something; the caller holds the lock.
+// wake wakes one more worker; the caller holds the lock.
 func (q *queue) wake() {
 	select {
 	case q.ready <- struct{}{}:
-	default: // one comes already, who wakes the next
+	default: // one is already waking, and wakes the next
 	}
 }
 
-// take waits for an object; false if ctx ended first.
+// take waits for an object, and returns false if ctx ends first.
 func (q *queue) take(ctx context.Context) (item, bool) {
 	for {
 		select {
@@ -81,7 +81,7 @@ func (q *queue) first() (next item, ok bool) {
 	return next, true
 }
 
-// drop takes the objects of a kind away, and returns how many there were.
+// drop removes the objects of a kind, and returns their number.
 func (q *queue) drop(kind scan.Kind) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,54 +14,53 @@ import (
 )
 
 const (
-	// maxKnown bounds the results that a Comparison knows from before, at some 200 bytes
-	// each, and maxChanges the changes that it keeps.
+	// maxKnown bounds the earlier results of a Comparison, at some 200 bytes each, and maxChanges
+	// its changes.
 	maxKnown   = 500_000
 	maxChanges = 10_000
 	// MaxTold bounds the lines that Write writes.
 	MaxTold = 200
 )
 
-// Unknown is what was said before where nobody knows it.
+// Unknown is the earlier status where it is unknown.
 const Unknown result.Status = "unknown"
 
-// Change is a rule that says of a workload what it did not say before.
+// Change is a rule with a new result for a workload.
 type Change struct {
 	Policy, Rule          string
 	Kind, Namespace, Name string
 	Container             string
 	Was, Is               result.Status
-	// Denies: the failure denies.
+	// Denies: the failure is enforced.
 	Denies  bool
 	Code    policy.Code
 	Message string
 }
 
-// about is what a result is about, whichever pod of a workload it comes from.
+// about identifies a result of a workload, whichever of its pods it comes from.
 type about struct {
 	policy, rule string
 	of           place
 	container    string
 }
 
-// Comparison holds what policies say now against what was said before. It is a report.Sink
-// of what is said now, and safe for concurrent use. Make one with NewComparison.
+// Comparison compares current results with earlier ones. It is a report.Sink of current results,
+// and safe for concurrent use. Create one with NewComparison.
 type Comparison struct {
 	mu      sync.Mutex
 	was     map[about]result.Status
-	told    map[place]bool // workloads of which something was said
+	told    map[place]bool // workloads with an earlier result
 	changes map[about]Change
 	objects int
 	dropped int
 }
 
-// NewComparison makes one that knows nothing from before.
+// NewComparison creates a Comparison without earlier results.
 func NewComparison() *Comparison {
 	return &Comparison{was: map[about]result.Status{}, told: map[place]bool{}, changes: map[about]Change{}}
 }
 
-// Before takes in what was said before. What reports do not list, of a workload that has
-// one, was a pass.
+// Before adds earlier results. A result that is missing from a workload's reports was a pass.
 func (c *Comparison) Before(results ...result.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,14 +74,14 @@ func (c *Comparison) Before(results ...result.Result) {
 	}
 }
 
-// Known is of how many workloads something was said before.
+// Known counts the workloads with earlier results.
 func (c *Comparison) Known() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.told)
 }
 
-// Objects is how many were looked at.
+// Objects counts the evaluated objects.
 func (c *Comparison) Objects() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +121,7 @@ func (c *Comparison) compare(r result.Result, at place) {
 	}
 }
 
-// before is what was said of the object, of who made it, or of the workload.
+// before is the earlier result of the object, of its owner, or of the workload.
 func (c *Comparison) before(r result.Result, at place) result.Status {
 	own := place{r.Resource.Kind, r.Resource.Namespace, r.Resource.Name}
 	was := Unknown
@@ -137,7 +136,7 @@ func (c *Comparison) before(r result.Result, at place) result.Status {
 	return was
 }
 
-// Changes returns them, what is denied now first, then by place.
+// Changes returns the changes, new denials first, then by workload.
 func (c *Comparison) Changes() []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +157,7 @@ func (c *Comparison) Changes() []Change {
 	return list
 }
 
-// Write tells the changes for people, a line each and at most MaxTold.
+// Write writes the changes, a line each and at most MaxTold.
 func (c *Comparison) Write(w io.Writer) error {
 	list := c.Changes()
 	var b strings.Builder
@@ -209,8 +208,7 @@ func aboutOf(r result.Result, at place) about {
 	return key
 }
 
-// baseRule is the rule about pods that another one was generated from, in Kyverno's
-// dialects.
+// baseRule is the rule for pods from which another one was generated, in Kyverno's dialects.
 func baseRule(rule string) string {
 	for _, prefix := range []string{"autogen-cronjobs-", "autogen-cronjob-", "autogen-"} {
 		if base, ok := strings.CutPrefix(rule, prefix); ok && base != "" {
@@ -220,8 +218,7 @@ func baseRule(rule string) string {
 	return rule
 }
 
-// workloadOfResource names what an object runs for where nothing is known of it but its
-// name and its owner's.
+// workloadOfResource returns the workload of an object with only its own name and its owner's.
 func workloadOfResource(r report.Resource) place {
 	if r.Owner != nil && r.Kind == "Pod" {
 		return place{r.Owner.Kind, r.Namespace, r.Owner.Name}
@@ -231,7 +228,7 @@ func workloadOfResource(r report.Resource) place {
 
 func agrees(s result.Status) bool { return s == result.Pass || s == result.Skip }
 
-// rank orders statuses, what asks for most attention last.
+// rank orders statuses, the most severe last.
 func rank(s result.Status) int {
 	return slices.Index([]result.Status{result.Skip, result.Pass, result.Warn, result.Error, result.Fail}, s)
 }

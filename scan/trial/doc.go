@@ -1,10 +1,9 @@
-// Package trial answers: what of that which runs would a policy stop, and which verdicts
-// would change?
+// Package trial performs dry runs of policies against the objects of a cluster.
 //
-// Try asks a policy alone about everything there is of the kinds that it speaks of, as a
-// scan does (package scan), and tells the workloads that it would stop and that the version
-// before lets run. What could not be looked at is told apart: nobody knows what becomes of
-// it. Compare holds what policies say now against what was said of the same before.
+// Try evaluates a policy alone for all existing objects of the kinds that it matches, as a scan
+// does (package scan). It reports the workloads that the policy would deny and its previous
+// version allows. Workloads that could not be verified are reported separately, since their
+// result is indeterminate. A Comparison compares current results with earlier ones.
 //
-// Nothing is written anywhere, and no object is kept.
+// Nothing is written, and no object is stored.
 package trial

@@ -18,7 +18,7 @@ import (
 // place names a workload.
 type place struct{ kind, namespace, name string }
 
-// sort is what is known of a workload, the worst last.
+// sort is the result of a workload, the worst last.
 type sort int
 
 const (
@@ -27,11 +27,11 @@ const (
 	stopped
 )
 
-// tally is the scan.Decider of a trial, which judges, and notes what comes of it. It is
-// its scan.Observer as well.
+// tally is the scan.Decider of a dry run: it evaluates, and counts the outcomes. It is its
+// scan.Observer as well.
 type tally struct {
 	decider, former scan.Decider
-	within          map[string]bool // nil: everywhere
+	within          map[string]bool // nil: all namespaces
 	most            int
 	enough          context.CancelCauseFunc
 
@@ -41,7 +41,7 @@ type tally struct {
 	found   Result
 }
 
-// errEnough says why a trial ended.
+// errEnough ends a dry run at its bound.
 var errEnough = errors.New("there are more, and it has a bound")
 
 // DecideAll implements scan.Decider.
@@ -71,7 +71,7 @@ func (t *tally) DecideAll(ctx context.Context, requests []gate.Request, _ func(d
 	return nil
 }
 
-// forgive leaves out what the version before does not let run either.
+// forgive removes objects that the previous version denies, too.
 func (t *tally) forgive(ctx context.Context, requests []gate.Request, outcomes []gate.Outcome, denied []int) {
 	if len(denied) == 0 {
 		return
@@ -88,7 +88,7 @@ func (t *tally) forgive(ctx context.Context, requests []gate.Request, outcomes [
 	}
 }
 
-// note counts an outcome; cut: what it does not know may be for want of time.
+// note counts an outcome; cut: an indeterminate result may be due to a timeout.
 func (t *tally) note(o *gate.Outcome, cut bool) {
 	is := sortOf(o)
 	if is == unlooked && cut {
@@ -139,8 +139,8 @@ func foundOf(at place, o *gate.Outcome) Found {
 	return f
 }
 
-// sortOf says what becomes of an object. What cannot be asked for the policy's or the
-// object's own fault will not be the next time either, and is denied.
+// sortOf returns the result of an object. An evaluation error that the policy or the object
+// causes is permanent, and counts as a denial.
 func sortOf(o *gate.Outcome) sort {
 	switch {
 	case o.Answer == gate.Allow || o.Answer == "":
@@ -156,7 +156,7 @@ func isFault(o *gate.Outcome) bool {
 	return slices.ContainsFunc(o.Reasons, is) || slices.ContainsFunc(o.Verdicts, func(v gate.Verdict) bool { return slices.ContainsFunc(v.Reasons, is) })
 }
 
-// result is what was found; err is why the round ended early.
+// result returns the result; err is the reason for an early end.
 func (t *tally) result(err error) Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,8 +205,7 @@ func short(text string) string {
 	return text
 }
 
-// isOver reports whether an object has run: a pod or a job that has ended, or what is
-// scaled to nothing by who replaced it.
+// isOver reports whether an object is a pod or a job that has ended.
 func isOver(object workload.Object) bool {
 	status := object.Root().Member("status")
 	switch object.Kind() {
@@ -219,10 +218,11 @@ func isOver(object workload.Object) bool {
 	return false
 }
 
-// hashLabel is on the pods of a Deployment's ReplicaSet, whose name ends with it.
+// hashLabel is a label on the pods of a Deployment's ReplicaSet; the ReplicaSet's name ends with
+// its value.
 const hashLabel = "pod-template-hash"
 
-// workloadOf names what an object runs for, as the object itself says: nobody is asked.
+// workloadOf returns the workload of an object from the object's own metadata, without a lookup.
 func workloadOf(of report.Resource, object workload.Object) place {
 	owner := of.Owner
 	if owner == nil || of.Kind != "Pod" && owner.Kind != "CronJob" && owner.Kind != "Deployment" {

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// MaxFound bounds the workloads that a Result names of a sort; others are counted.
+	// MaxFound bounds the workloads of each result that a Result names; others are counted.
 	MaxFound = 100
-	// maxWorkloads bounds those that are counted apart, at some 100 bytes each.
+	// maxWorkloads bounds the workloads that are counted individually, at some 100 bytes each.
 	maxWorkloads = 100_000
 	// maxRefused bounds the kinds that a Result names.
 	maxRefused = 20
-	// maxMessage bounds what is said of a workload, in bytes.
+	// maxMessage bounds the message for a workload, in bytes.
 	maxMessage = 300
 )
 
-// Options are what a Trier needs; all are required but for those said to be optional.
+// Options are the dependencies of a Trier. Fields are required unless marked as optional.
 type Options struct {
 	Cluster    scan.Cluster
 	Namespaces scan.Namespaces
-	// State says what stands beside a policy: exceptions, overrides, trust and mirrors.
+	// State provides the exceptions, overrides, trust and mirrors.
 	State gate.State
-	// Decider makes what judges by a state; it is closed by its second result.
+	// Decider creates an evaluator for a state; its second result closes it.
 	Decider func(gate.State) (scan.Decider, func(), error)
-	// Excluded are patterns for namespaces of which nobody asks; may be empty.
+	// Excluded are patterns for excluded namespaces; may be empty.
 	Excluded []string
 	// Busy is as in scan.Options; may be nil.
 	Busy func() bool
@@ -40,10 +40,10 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Trier tries policies. It is safe for concurrent use. Make one with New.
+// Trier performs dry runs of policies. It is safe for concurrent use. Create one with New.
 type Trier struct{ options Options }
 
-// New refuses options without what is required.
+// New returns an error for a missing required option.
 func New(o Options) (*Trier, error) {
 	if o.Cluster == nil || o.Namespaces == nil || o.State == nil || o.Decider == nil {
 		return nil, errors.New("trial: the cluster, the namespaces, the state and the decider are required")
@@ -54,17 +54,17 @@ func New(o Options) (*Trier, error) {
 	return &Trier{options: o}, nil
 }
 
-// Found is a workload, and what is held against it.
+// Found is a workload with the reason against it.
 type Found struct {
 	Kind, Namespace, Name string
-	// Image is the one that it is about, as it is written; empty for the object itself.
+	// Image is the image as written; empty for the object itself.
 	Image   string
 	Code    policy.Code
 	Message string
 }
 
-// String returns a line about it, as in "Deployment shop/web: registry.example/web:1
-// [unsigned] no signature was found".
+// String returns one line, as in "Deployment shop/web: registry.example/web:1 [unsigned] no
+// signature was found".
 func (f Found) String() string {
 	name := f.Name
 	if f.Namespace != "" {
@@ -83,29 +83,29 @@ func (f Found) String() string {
 	return text
 }
 
-// Result is what a trial found.
+// Result is the result of a dry run.
 type Result struct {
-	// Workloads are those that were looked at, of the kinds that the policy speaks of:
-	// controllers, and what runs for none.
+	// Workloads counts the evaluated workloads of the kinds that the policy matches: controllers,
+	// and objects without one.
 	Workloads int
-	// Stopped would be denied, and is not by the version before; Unlooked could not be
-	// looked at. Both are sorted and bounded, and counted beside.
+	// Stopped would be denied, and the previous version allows them. Unlooked could not be
+	// verified. Both are sorted, bounded and counted.
 	Stopped, Unlooked           []Found
 	StoppedCount, UnlookedCount int
-	// Refused are the kinds that may not be listed.
+	// Refused are the kinds that cannot be listed.
 	Refused []string
-	// Whole: everything was looked at. Why says why not, or that the policy cannot be
-	// tried at all; then Whole is true.
+	// Whole: all objects were evaluated. Why is the reason if not. If Whole is true, Why is the
+	// reason why the policy has no dry run.
 	Whole bool
 	Why   string
 }
 
-// Certain reports whether the trial says that the policy stops nothing.
+// Certain reports whether the dry run shows that the policy denies nothing new.
 func (r Result) Certain() bool {
 	return r.Whole && r.StoppedCount == 0 && r.UnlookedCount == 0 && len(r.Refused) == 0
 }
 
-// Summary says it in a line.
+// Summary returns one line.
 func (r Result) Summary() string {
 	if r.Whole && r.Why != "" {
 		return "it cannot be tried: " + r.Why
@@ -123,10 +123,11 @@ func (r Result) Summary() string {
 	return text
 }
 
-// Try says what policies would stop, most often one, that those before, as another version
-// of it, let run; there may be none. It ends with ctx, and after so many objects where most is not
-// zero: what was found until then is told. Of policies that are all of namespaces, nothing
-// outside of those is judged or counted: who writes them need not know what runs there.
+// Try reports the workloads that policies, usually one, would deny and the previous versions in
+// before, which may be empty, allow. It ends with ctx, and after so many objects where most is
+// not zero, and returns the results so far. For policies that are all namespaced, objects in
+// other namespaces are neither evaluated nor counted, since the authors of the policies need no
+// access to them.
 func (t *Trier) Try(ctx context.Context, policies, before []*policy.Policy, most int) (Result, error) {
 	for _, p := range policies {
 		if p.Unscanned != "" {
@@ -161,8 +162,7 @@ func (t *Trier) Try(ctx context.Context, policies, before []*policy.Policy, most
 	return tried.result(err), nil
 }
 
-// within are the namespaces outside of which none of the policies holds; nil: there is one
-// of the cluster.
+// within are the namespaces of the policies; nil if one of them is cluster-scoped.
 func within(policies []*policy.Policy) map[string]bool {
 	found := map[string]bool{}
 	for _, p := range policies {
@@ -174,13 +174,13 @@ func within(policies []*policy.Policy) map[string]bool {
 	return found
 }
 
-// alone is a state in which there are only these policies. It is safe for concurrent use.
+// alone is a state with only these policies. It is safe for concurrent use.
 type alone struct {
 	of       gate.State
 	policies []*policy.Policy
 
 	mu    sync.Mutex
-	whole *policy.Set // of which set was made
+	whole *policy.Set // the source of set
 	set   *policy.Set
 }
 
