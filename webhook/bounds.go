@@ -2,58 +2,57 @@ package webhook
 
 import "time"
 
-// The bounds on callers and on the server's own patience.
+// Limits on clients, and the server's timeouts.
 const (
-	// headerTimeout is how long a caller may take for the TLS handshake and for a
-	// request's header: an API server needs milliseconds.
+	// headerTimeout bounds the TLS handshake and the reading of a request's header. An API server
+	// needs milliseconds.
 	headerTimeout = 5 * time.Second
-	// readTimeout is how long a request with its body may take to arrive: the
-	// longest time that a webhook may be given.
+	// readTimeout bounds the arrival of a request with its body. It equals the longest timeout that
+	// a webhook may have.
 	readTimeout = 30 * time.Second
-	// writeTimeout is from a request's header to the end of its answer: what is
-	// not answered by then, nobody waits for.
+	// writeTimeout runs from a request's header to the end of the response. The API server's own
+	// timeout has passed by then.
 	writeTimeout = readTimeout + 5*time.Second
-	// idleTimeout is longer than the 90 s after which Go's clients, and so the
-	// API server, drop an idle connection: who closes first cannot be the side that
-	// a request may be on its way to.
+	// idleTimeout exceeds the 90 s after which Go's clients, the API server among them, close an
+	// idle connection. The server must not close first, because a request may already be in
+	// transit.
 	idleTimeout = 3 * time.Minute
-	// pingAfter is how long a connection of HTTP/2 may be silent before the other
-	// side is asked whether it is there.
+	// pingAfter is the idle time after which an HTTP/2 connection is checked with a ping.
 	pingAfter = time.Minute
 
-	// maxHeader bounds a request's header, in bytes; those of an API server come to
-	// some hundred, with a client's certificate beside them, not in them.
+	// maxHeader bounds a request's header, in bytes. The headers of an API server take some hundred
+	// bytes; a client certificate is not part of them.
 	maxHeader = 16 << 10
-	// maxStreams bounds the requests on one connection of HTTP/2. One API server
-	// keeps to one connection, and so to one replica, until it is full; more opens
-	// a second one, which a Service may hand to another replica.
+	// maxStreams bounds the requests on one HTTP/2 connection. An API server uses one connection,
+	// and so one replica, until all its streams are in use. A higher load opens a second
+	// connection, which a Service may route to another replica.
 	maxStreams = 100
-	// maxConnections bounds the connections to the doors. One costs about 50 KiB;
-	// a cluster has a handful of API servers, some with many connections while they
-	// are busy.
+	// maxConnections bounds the connections to the endpoints. One costs about 50 KiB. A cluster has
+	// a handful of API servers; under load some open many connections.
 	maxConnections = 512
-	// maxRequests bounds the requests that are behind a door, those that wait for a turn
-	// among them: one costs about 30 KiB before its body is read, and the streams of all
-	// connections would come to more than a gigabyte. One address has three quarters of it
-	// at most; an API server has some hundred requests at work.
+	// maxRequests bounds the requests inside handlers, including those that wait in a queue. One
+	// costs about 30 KiB before its body is read, so the streams of all connections would take more
+	// than a gigabyte. One address gets at most three quarters of the limit; an API server has some
+	// hundred concurrent requests.
 	maxRequests = 2048
-	// maxPlainConnections bounds those to the plain server: probes and scrapers.
+	// maxPlainConnections bounds the connections to the plain server, which serves probes and
+	// scrapers.
 	maxPlainConnections = 64
 
-	// DefaultDrainDelay is how long after the beginning of a drain requests are
-	// still taken, so that endpoints are updated everywhere.
+	// DefaultDrainDelay is how long a draining server keeps accepting requests, until the endpoints
+	// are updated everywhere.
 	DefaultDrainDelay = 5 * time.Second
-	// maxDrainDelay is what a delay may be at most.
+	// maxDrainDelay is the longest configurable delay.
 	maxDrainDelay = 5 * time.Minute
-	// shutdownTimeout is how long requests at work may take to end after that: the
-	// longest time that a webhook may be given, and the second for which Go keeps
-	// a connection of HTTP/2 after its GOAWAY.
+	// shutdownTimeout bounds the requests in flight after the drain delay. It is the longest
+	// webhook timeout plus a margin for the second that Go keeps an HTTP/2 connection open after
+	// its GOAWAY.
 	shutdownTimeout = readTimeout + 2*time.Second
-	// plainTimeout bounds a request to the plain server, but for profiles.
+	// plainTimeout bounds a request to the plain server. Profiles are exempt.
 	plainTimeout = 10 * time.Second
 
-	// linesPerSecond and lineBurst bound what strangers can write into the log by
-	// failing; how many lines were left out is told.
+	// linesPerSecond and lineBurst bound the log lines that failing clients can cause. The number
+	// of suppressed lines is logged.
 	linesPerSecond = 1
 	lineBurst      = 10
 	// maxLine bounds one such line, and the reason of a check, in bytes.

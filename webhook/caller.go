@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Callers are who may enter a door: those that show a certificate for clients
-// which one of the authorities signed.
+// Callers are the clients that may use an endpoint. They present a client certificate that one of
+// the authorities signed.
 type Callers struct {
 	authorities []*x509.Certificate
 	names       []string
 }
 
-// NewCallers makes Callers from authorities in PEM. Without names, whoever the
-// authorities signed may enter; else only those whose common name is among them.
-// Authorities that sign for others, too, such as a cluster's own, want names.
+// NewCallers makes Callers from authorities in PEM. With names, the certificate's common name must
+// be among them; without names, every certificate of the authorities is accepted. Authorities that
+// also sign other certificates, such as a cluster's own, require names.
 func NewCallers(authorities []byte, names ...string) (*Callers, error) {
 	c := &Callers{names: slices.Clone(names)}
 	if slices.Contains(names, "") {
@@ -52,7 +52,7 @@ func NewCallers(authorities []byte, names ...string) (*Callers, error) {
 	return c, nil
 }
 
-// poolOf holds the authorities of all doors; nil if none asks for a certificate.
+// poolOf returns the authorities of all endpoints, or nil if no endpoint requires a certificate.
 func poolOf(doors map[string]Door) *x509.CertPool {
 	var pool *x509.CertPool
 	for _, door := range doors {
@@ -69,10 +69,9 @@ func poolOf(doors map[string]Door) *x509.CertPool {
 	return pool
 }
 
-// admit says why the other side of a connection may not enter; nil means it may.
-// The handshake proved the chains against the authorities of all doors, so that
-// what is left is whether one of them is this door's. A connection may outlive
-// its certificate.
+// admit returns the reason to reject a client, or nil. The handshake verified the chains against
+// the authorities of all endpoints; admit checks that one of them belongs to this endpoint. The
+// expiry is checked again because a connection can outlive its certificate.
 func (c *Callers) admit(connection *tls.ConnectionState, now time.Time) error {
 	if c == nil {
 		return nil
@@ -93,7 +92,7 @@ func (c *Callers) admit(connection *tls.ConnectionState, now time.Time) error {
 	return nil
 }
 
-// signed reports whether a proved chain ends in an authority of the door.
+// signed reports whether a verified chain ends in an authority of the endpoint.
 func (c *Callers) signed(chain []*x509.Certificate) bool {
 	return slices.ContainsFunc(c.authorities, chain[len(chain)-1].Equal)
 }

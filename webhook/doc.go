@@ -1,15 +1,12 @@
-// Package webhook answers: who may ask the gateway, over which connection, and
-// when does it stop answering?
+// Package webhook implements the gateway's HTTPS server: client authentication, connection limits,
+// health checks and graceful shutdown.
 //
-// A Server is two listeners. The doors speak HTTP/1.1 and HTTP/2 (RFC 9113) over
-// TLS 1.2 or later, each on a path of its own and, where asked, only with
-// callers that show a certificate. The plain one has /healthz, /readyz and
-// /metrics; profiles are on a third, on loopback, when asked for. What is
-// said at a door is the business of its handler: webhook/admission,
-// webhook/peers.
+// A Server has up to three listeners. The endpoints use HTTP/1.1 and HTTP/2 (RFC 9113) over TLS 1.2
+// or later. Each has its own path and may require a client certificate. The plain listener serves
+// /healthz, /readyz and /metrics. Profiles, if enabled, have a third listener, on loopback.
+// Handlers such as webhook/admission and webhook/peers implement the endpoints' protocols.
 //
-// A drain loses no request: first the gateway says that it is not ready and
-// goes on answering while the endpoints are updated; then it asks its callers to
-// come back over another connection, which by now leads elsewhere; then it
-// listens no more, ends what is at work, and leaves.
+// A drain loses no request. The server first reports that it is not ready and keeps answering while
+// the Service's endpoints are updated. It then asks clients to reconnect, which by now reaches
+// other replicas. Finally it closes the listeners, completes the requests in flight and stops.
 package webhook

@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/fair"
 )
 
-// entrance leads to the doors by their paths.
+// entrance routes requests to the endpoints by path.
 func (s *Server) entrance() http.Handler {
 	mux := http.NewServeMux()
 	for path, door := range s.config.Doors {
@@ -25,9 +25,8 @@ func (s *Server) entrance() http.Handler {
 	return s.parting(mux)
 }
 
-// parting asks callers to come back over another connection once the server is
-// about to leave: with "Connection: close" in HTTP/1.1, which net/http makes a
-// GOAWAY in HTTP/2.
+// parting asks clients to reconnect once the server is about to stop. It sets "Connection: close"
+// in HTTP/1.1, which net/http turns into a GOAWAY in HTTP/2.
 func (s *Server) parting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() {
@@ -37,8 +36,8 @@ func (s *Server) parting(next http.Handler) http.Handler {
 	})
 }
 
-// threshold is what lies before a door's handler: who may enter, and what
-// happens when the handler falls.
+// threshold wraps an endpoint's handler: it authenticates the client, limits concurrent requests
+// and recovers panics.
 type threshold struct {
 	server *Server
 	door   Door
@@ -69,8 +68,8 @@ func (t *threshold) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.door.Handler.ServeHTTP(answer, r)
 }
 
-// catch answers for a handler that panicked. What has begun is cut off, so that
-// no half of an answer is taken for a whole.
+// catch answers for a handler that panicked. A response that has already begun is aborted, so that
+// the client cannot take a partial response for a complete one.
 func (t *threshold) catch(ctx context.Context, w *answer) {
 	what := recover()
 	if what == nil {
@@ -89,7 +88,7 @@ func (t *threshold) catch(ctx context.Context, w *answer) {
 	http.Error(w, "internal error, which is a defect; the gateway's log has it", http.StatusInternalServerError)
 }
 
-// answer remembers the status of an answer; 0 until it has begun.
+// answer records the status of a response; 0 until the response has begun.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -111,10 +110,10 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController reach what is beneath.
+// Unwrap returns the underlying writer to http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// bounded cuts a text that somebody else wrote, and says so.
+// bounded truncates untrusted text and marks the cut.
 func bounded(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -9,21 +9,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrorLog hands what strangers can bring about to the structured log, at a bounded rate:
-// what net/http complains about, who may not enter, what could not be decided for them.
-// Make one with NewErrorLog.
+// ErrorLog writes errors that unauthenticated clients can cause to the structured log, at a bounded
+// rate: errors of net/http, rejected clients and failed requests. Make one with NewErrorLog.
 type ErrorLog struct {
 	to      *slog.Logger
 	limit   *rate.Limiter
 	leftOut atomic.Int64
 }
 
-// NewErrorLog makes an ErrorLog that has said nothing yet.
+// NewErrorLog makes an ErrorLog that writes to a logger.
 func NewErrorLog(to *slog.Logger) *ErrorLog {
 	return &ErrorLog{to: to, limit: rate.NewLimiter(linesPerSecond, lineBurst)}
 }
 
-// Tell writes a line, unless there were too many.
+// Tell writes a line unless the rate limit is exceeded.
 func (e *ErrorLog) Tell(ctx context.Context, level slog.Level, what string, attrs ...slog.Attr) {
 	if !e.limit.Allow() {
 		e.leftOut.Add(1)
@@ -35,10 +34,10 @@ func (e *ErrorLog) Tell(ctx context.Context, level slog.Level, what string, attr
 	e.to.LogAttrs(ctx, level, what, attrs...)
 }
 
-// Write implements io.Writer, with one line a call.
+// Write implements io.Writer. Each call is one line.
 func (e *ErrorLog) Write(line []byte) (int, error) {
 	level := slog.LevelWarn
-	// Probes of load balancers connect and leave.
+	// Load balancers probe by connecting and closing again.
 	if bytes.Contains(line, []byte("TLS handshake error")) && bytes.HasSuffix(bytes.TrimSpace(line), []byte(": EOF")) {
 		level = slog.LevelDebug
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Check is one thing that the gateway needs before it can decide.
+// Check is one condition of readiness.
 type Check struct {
-	// Name is a word, as in "policies".
+	// Name is a single word, as in "policies".
 	Name string
-	// Ready says why not; nil is ready. It must be quick, and its text may be read
-	// by whoever reaches the plain server.
+	// Ready returns the reason why the condition does not hold, or nil. It must be quick. Every
+	// client of the plain server can read its text.
 	Ready func() error
 }
 
@@ -32,7 +32,7 @@ func checkNames(checks []Check) error {
 	return nil
 }
 
-// health answers what is asked of the plain server.
+// health serves the plain server's paths.
 func (s *Server) health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok\n") })
@@ -41,8 +41,7 @@ func (s *Server) health() http.Handler {
 	return mux
 }
 
-// readyz lists each check on a line of its own, always in the same order, and
-// why it is not ready.
+// readyz lists each check on its own line, always in the same order, with the reason if it fails.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	status, lines := http.StatusOK, strings.Builder{}
 	for _, check := range append([]Check{{Name: drain, Ready: s.staying}}, s.config.Checks...) {
@@ -63,7 +62,7 @@ func (s *Server) staying() error {
 	return nil
 }
 
-// ask calls the check; one that panics is not ready.
+// ask calls the check. A check that panics is not ready.
 func (c Check) ask() (err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -73,7 +72,7 @@ func (c Check) ask() (err error) {
 	return c.Ready()
 }
 
-// oneLine makes a text fit a line of a list.
+// oneLine turns a text into a single line of bounded length.
 func oneLine(text string) string {
 	return bounded(strings.Join(strings.Fields(text), " "), maxLine)
 }
@@ -83,11 +82,11 @@ func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// Who asked may be gone; there is nobody to tell.
+	// Ignored: the client may have disconnected, and the error has no recipient.
 	_, _ = w.Write([]byte(text))
 }
 
-// profiles answers net/http/pprof's paths.
+// profiles serves the paths of net/http/pprof.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

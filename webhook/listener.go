@@ -42,14 +42,13 @@ func (s *Server) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Address returns where the doors are; nil before Listen and where there are none.
+// Address returns the address of the endpoints; nil before Listen and if there are no endpoints.
 func (s *Server) Address() net.Addr { return addressOf(s.listening.doors) }
 
-// PlainAddress returns where /healthz, /readyz and /metrics are; nil before
-// Listen.
+// PlainAddress returns the address of /healthz, /readyz and /metrics; nil before Listen.
 func (s *Server) PlainAddress() net.Addr { return addressOf(s.listening.plain) }
 
-// ProfilingAddress returns where profiles are; nil before Listen and without
+// ProfilingAddress returns the address of the profiles; nil before Listen and without
 // WithProfiling.
 func (s *Server) ProfilingAddress() net.Addr { return addressOf(s.listening.profiles) }
 
@@ -69,9 +68,9 @@ func (l *listeners) close() {
 	}
 }
 
-// crowd is a listener that lets so many in at once. Further ones are turned away, and those
-// who are in go on being served; but an address that has fewer in than another is let in in
-// place of one of the other's: a stranger's connections do not keep the API server out.
+// crowd is a listener with a connection limit. At the limit it closes new connections and keeps the
+// existing ones. A host with fewer connections than another replaces one of the other's, so that no
+// single host can block the API server.
 type crowd struct {
 	net.Listener
 	most int
@@ -81,8 +80,8 @@ type crowd struct {
 	hosts map[string]map[*guest]struct{}
 }
 
-// Crowd makes a listener that serves so many connections at once, by the addresses they
-// come from, and closes those that are too many.
+// Crowd limits a listener to a number of concurrent connections, shared fairly by remote address.
+// It closes excess connections.
 func Crowd(l net.Listener, most int) net.Listener {
 	return &crowd{Listener: l, most: most, hosts: map[string]map[*guest]struct{}{}}
 }
@@ -97,7 +96,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 		g := &guest{Conn: connection, crowd: c, host: hostOf(connection.RemoteAddr().String())}
 		instead, ok := c.enter(g)
 		if instead != nil {
-			_ = instead.Close() // whose host has others
+			_ = instead.Close() // its host has others
 		}
 		if ok {
 			return g, nil
@@ -106,7 +105,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 	}
 }
 
-// enter lets a guest in, if there is room or if another has to leave instead.
+// enter admits a connection if the limit allows it or if another connection is closed instead.
 func (c *crowd) enter(g *guest) (instead *guest, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +123,7 @@ func (c *crowd) enter(g *guest) (instead *guest, ok bool) {
 	return instead, true
 }
 
-// ofMost returns a guest of the host that has most, if that is so many.
+// ofMost returns a connection of the host with the most connections, if it has at least this many.
 func (c *crowd) ofMost(least int) *guest {
 	var most map[*guest]struct{}
 	for _, guests := range c.hosts {
@@ -138,7 +137,7 @@ func (c *crowd) ofMost(least int) *guest {
 	return nil
 }
 
-// remove forgets a guest, once.
+// remove deletes a connection from the count, once.
 func (c *crowd) remove(g *guest) {
 	if _, isIn := c.hosts[g.host][g]; !isIn {
 		return
@@ -155,7 +154,7 @@ func (c *crowd) leave(g *guest) {
 	c.remove(g)
 }
 
-// hostOf is an address without its port.
+// hostOf returns an address without its port.
 func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -164,7 +163,7 @@ func hostOf(address string) string {
 	return host
 }
 
-// guest is a connection that counts until it is closed.
+// guest is a connection that counts towards the limit until it is closed.
 type guest struct {
 	net.Conn
 	crowd *crowd

@@ -12,16 +12,16 @@ import (
 
 var errLeaving = errors.New("the gateway is about to leave")
 
-// Run serves until ctx ends, then drains, and returns when all requests are
-// answered: nil, or an error that says what had to be cut off. It opens the
-// sockets unless Listen did. A listener that fails ends the server at once.
+// Run serves until ctx ends and then drains. It returns when all requests are answered; its error
+// reports aborted requests. It opens the sockets unless Listen did. A failing listener ends the
+// server at once.
 func (s *Server) Run(ctx context.Context) error {
 	if s.listening.plain == nil {
 		if err := s.Listen(ctx); err != nil {
 			return err
 		}
 	}
-	// Requests must not end with ctx: that is when the drain begins.
+	// Requests must outlive ctx: the drain begins when ctx ends.
 	work, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	failed := make(chan error, 3)
@@ -54,13 +54,13 @@ func (s *Server) serve(work context.Context, failed chan<- error) {
 	}
 }
 
-// drain goes on answering for the delay, says from its middle on that callers
-// should connect anew, then takes nothing new and waits for what is at work.
+// drain keeps accepting requests for the delay. In its second half the server asks clients to
+// reconnect. Afterwards it accepts no requests and waits for those in flight.
 func (s *Server) drain(work context.Context, failed <-chan error) error {
 	s.draining.Store(true)
 	s.config.Log.LogAttrs(work, slog.LevelInfo, "drain: not ready, still answering", slog.Duration("for", s.options.delay))
-	// In the first half most callers are sent elsewhere by the endpoints; asked to
-	// connect anew any sooner, they would come back here.
+	// During the first half the endpoints are updated. A client that reconnects earlier could reach
+	// this replica again.
 	for _, leaving := range []bool{false, true} {
 		s.leaving.Store(leaving)
 		select {
@@ -79,8 +79,7 @@ func (s *Server) drain(work context.Context, failed <-chan error) error {
 	return nil
 }
 
-// close ends what is left: the plain server last, so that until then probes are
-// told the truth.
+// close closes the servers, the plain server last: until then probes get a correct answer.
 func (s *Server) close() error {
 	var errs []error
 	for _, server := range []*http.Server{s.doors, s.profiles, s.plain} {

@@ -17,46 +17,45 @@ import (
 	"github.com/quaymaster/quaymaster/internal/fair"
 )
 
-// Certificates gives the certificate to serve, at each handshake; an error
-// refuses the connection.
+// Certificates returns the certificate to serve, at each handshake. An error refuses the
+// connection.
 type Certificates interface {
 	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// Observer is told of each request to a door, for metrics and traces. It is
-// called from many goroutines and must be quick.
+// Observer receives each request to an endpoint, for metrics and traces. It must be safe for
+// concurrent use, and quick.
 type Observer interface {
-	// Enter is called when a request begins, with the name of its door: the path
-	// without the first slash. The context is the handler's; done is called when the
-	// answer is written.
+	// Enter is called when a request begins. The name of its endpoint is the path without the
+	// leading slash. The handler uses the returned context; done is called after the response is
+	// written.
 	Enter(r *http.Request, door string) (ctx context.Context, done func(status int))
 	// Panicked is called for a handler that panicked.
 	Panicked(door string)
 }
 
-// Door is what is behind a path.
+// Door is an endpoint.
 type Door struct {
 	Handler http.Handler
-	// Callers are those who may enter; nil means everybody.
+	// Callers may use the endpoint; nil means all clients.
 	Callers *Callers
-	// Below has the handler answer at all paths below its own, too.
+	// Below routes all paths below the endpoint's own to the handler, too.
 	Below bool
 }
 
-// Config is what a Server cannot do without.
+// Config holds the required settings of a Server.
 type Config struct {
-	// Address of the doors, and Plain that of /healthz, /readyz and /metrics, as
-	// host:port; port 0 is any that is free.
+	// Address is the host:port of the endpoints, and Plain that of /healthz, /readyz and /metrics.
+	// Port 0 picks a free port.
 	Address, Plain string
 	Certificates   Certificates
-	// Doors by path, as in "/mutate"; without any, nothing listens at Address.
+	// Doors are the endpoints by path, as in "/mutate". Without any, Address has no listener.
 	Doors map[string]Door
-	// Checks say whether the gateway can decide; /readyz asks and lists them in this
-	// order.
+	// Checks determine readiness. /readyz evaluates and lists them in this order.
 	Checks []Check
-	// Metrics answers /metrics.
+	// Metrics serves /metrics.
 	Metrics http.Handler
-	// Log is told of what callers and handlers do wrong.
+	// Log receives the errors of clients and handlers.
 	Log *slog.Logger
 }
 
@@ -69,7 +68,7 @@ type options struct {
 // Option changes a default of a Server.
 type Option func(*options) error
 
-// WithObserver tells of each request; nobody unless set.
+// WithObserver sets the observer of requests. By default there is none.
 func WithObserver(observer Observer) Option {
 	return func(o *options) error {
 		if observer == nil {
@@ -80,9 +79,8 @@ func WithObserver(observer Observer) Option {
 	}
 }
 
-// WithDrainDelay sets how long requests are still taken after a drain began:
-// DefaultDrainDelay unless set, 5 minutes at most. With 0 a caller may find
-// nobody listening before it is told of it.
+// WithDrainDelay sets how long a draining server keeps accepting requests: DefaultDrainDelay unless
+// set, 5 minutes at most. With 0, clients may be refused before the endpoints are updated.
 func WithDrainDelay(delay time.Duration) Option {
 	return func(o *options) error {
 		if delay < 0 || delay > maxDrainDelay {
@@ -93,8 +91,8 @@ func WithDrainDelay(delay time.Duration) Option {
 	}
 }
 
-// WithProfiling serves net/http/pprof on an address, which must be a loopback
-// one: profiles tell much. Nowhere unless set.
+// WithProfiling serves net/http/pprof on an address. The address must be a loopback one because
+// profiles reveal internals. By default profiles are not served.
 func WithProfiling(address string) Option {
 	return func(o *options) error {
 		parsed, err := netip.ParseAddrPort(address)
@@ -114,13 +112,13 @@ type Server struct {
 	plain     *http.Server
 	profiles  *http.Server // may be nil
 	strangers *ErrorLog
-	requests  *fair.Places // by address
+	requests  *fair.Places // limited by address
 	listening listeners
 	draining  atomic.Bool // not ready
-	leaving   atomic.Bool // callers are asked to connect anew
+	leaving   atomic.Bool // clients are asked to reconnect
 }
 
-// New makes a Server that does not listen yet. It refuses what means nothing.
+// New makes a Server that does not listen yet. It rejects invalid settings.
 func New(config Config, with ...Option) (*Server, error) {
 	o := options{observer: unobserved{}, delay: DefaultDrainDelay}
 	for _, option := range with {
@@ -152,7 +150,7 @@ func New(config Config, with ...Option) (*Server, error) {
 		MaxHeaderBytes: maxHeader, ErrorLog: logged,
 	}
 	if o.profiling != "" {
-		// No WriteTimeout: a profile takes as long as was asked for.
+		// No WriteTimeout: the client chooses the duration of a profile.
 		s.profiles = &http.Server{Handler: profiles(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader, ErrorLog: logged}
 	}
 	return s, nil
@@ -179,9 +177,9 @@ func (c *Config) check() error {
 	return checkNames(c.Checks)
 }
 
-// tls is how connections to the doors are secured: Go's own choice of ciphers
-// from TLS 1.2 on, and a certificate of the caller if it has one that any door
-// knows. Who may enter is each door's matter.
+// tls returns the TLS settings of the endpoints: TLS 1.2 or later with Go's default ciphers. A
+// client certificate is verified if the client presents one; each endpoint decides whether it
+// requires it.
 func (s *Server) tls() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.config.Certificates.GetCertificate}
 	if pool := poolOf(s.config.Doors); pool != nil {

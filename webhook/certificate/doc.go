@@ -1,14 +1,13 @@
-// Package certificate answers: by which certificate is the gateway known to the
-// API server?
+// Package certificate provides the gateway's serving certificate and the CA bundle that the API
+// server verifies it with.
 //
-// A Source holds the certificate that is served and the authorities by which
-// callers know it, and swaps both as one. Two things fill it. Own is an authority
-// of the gateway's own, kept with its leaf in a Store that all replicas share (in
-// a cluster a Secret): made by whoever comes first, renewed ahead of time, and
-// changed so that at each moment callers trust what every replica serves. Files
-// follows a certificate that somebody else, such as cert-manager, writes.
+// A Source holds both and replaces them atomically. There are two implementations. Own is the
+// gateway's own authority, stored with its leaf in a Store that all replicas share (in a cluster a
+// Secret). The first replica creates it. It is renewed ahead of time and rotated so that clients
+// trust the certificate of every replica at each moment. Files follows a certificate that is
+// written by another program, such as cert-manager.
 //
-// Until something good is loaded every handshake is refused: a certificate that
-// nobody trusts would look like an answer. Certificates are X.509 (RFC 5280) with
-// ECDSA P-256, entries are PEM, named as in Secrets of type kubernetes.io/tls.
+// Handshakes fail until a valid certificate is loaded, because an untrusted certificate would hide
+// that the gateway is not ready. Certificates are X.509 (RFC 5280) with ECDSA P-256. Entries are
+// PEM and have the names of Secrets of type kubernetes.io/tls.
 package certificate

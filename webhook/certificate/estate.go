@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// estate is everything that the replicas own together, as it was read. What was
-// broken or missing is nil, and said in flaws.
+// estate is the key material that the replicas share, as read from the Store. Broken or missing
+// parts are nil, and flaws lists them.
 type estate struct {
-	authorities []*x509.Certificate // the one that signs first
+	authorities []*x509.Certificate // the signing one first
 	key         *ecdsa.PrivateKey   // of the first
 	pair        *tls.Certificate
 	pem         [2][]byte // of the pair: certificate and key
@@ -22,7 +22,7 @@ type estate struct {
 	flaws       []error
 }
 
-// read takes what is good from entries.
+// read parses the entries and keeps the valid ones.
 func read(entries map[string][]byte) estate {
 	var e estate
 	flaw := func(entry string, err error) {
@@ -48,9 +48,8 @@ func read(entries map[string][]byte) estate {
 	return e
 }
 
-// inherit fills what is broken or missing with what this process still holds, so
-// that callers who know that go on trusting it. The key of the authority is never
-// inherited: whoever removes it gets a new one.
+// inherit replaces broken or missing parts by those that this process still holds, so that clients
+// continue to trust it. The authority's key is never inherited: deleting it forces a new one.
 func (e *estate) inherit(from estate) {
 	if len(e.authorities) == 0 {
 		e.authorities, e.key = from.authorities, nil
@@ -60,8 +59,8 @@ func (e *estate) inherit(from estate) {
 	}
 }
 
-// tend makes what is missing, renews what is due, and drops what has expired. It
-// reports whether there is something to write.
+// tend creates missing parts, renews due ones and drops expired ones. It reports whether the Store
+// must be written.
 func (e *estate) tend(wanted []string, now time.Time) (changed bool, err error) {
 	changed, err = e.tendAuthorities(now)
 	if err != nil {
@@ -93,8 +92,8 @@ func (e *estate) tendAuthorities(now time.Time) (changed bool, err error) {
 	return changed || len(e.authorities) != before, nil
 }
 
-// stale reports whether a leaf must be signed, and for which names. As long as
-// the old one is good, it waits until callers know the authority that signs.
+// stale reports whether a leaf must be signed, and for which names. While the old leaf is valid,
+// signing waits until clients trust the new authority.
 func (e *estate) stale(wanted []string, now time.Time) (names []string, stale bool) {
 	if e.pair == nil || checkLife(e.pair.Leaf, now) != nil || checkTrust(e.pair, e.authorities, now) != nil {
 		return wanted, true
@@ -106,14 +105,14 @@ func (e *estate) stale(wanted []string, now time.Time) (names []string, stale bo
 	return wanted, old && e.published(now)
 }
 
-// published reports whether callers know the authority that signs: it was in the
-// bundle for a while, or there is no other to know.
+// published reports whether clients trust the signing authority: it is the only one, or it has been
+// in the bundle for PublishTime.
 func (e *estate) published(now time.Time) bool {
 	return len(e.authorities) == 1 || !now.Before(e.authorities[0].NotBefore.Add(skew+PublishTime))
 }
 
-// namesWith adds wanted names to those of the leaf: replicas of two
-// configurations must not take names from each other during an update.
+// namesWith adds the wanted names to those of the leaf. During an update, replicas of two
+// configurations must not remove each other's names.
 func (e *estate) namesWith(wanted []string) []string {
 	all := append(names(e.pair.Leaf), wanted...)
 	slices.Sort(all)
@@ -137,7 +136,7 @@ func (e *estate) sign(names []string, now time.Time) error {
 	return nil
 }
 
-// entries are the estate as a Store keeps it.
+// entries returns the estate in a Store's format.
 func (e *estate) entries() (map[string][]byte, error) {
 	key, err := encodeKey(e.key)
 	if err != nil {

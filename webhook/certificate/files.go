@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// FilesConfig says where a certificate of somebody else is.
+// FilesConfig configures a certificate that another program writes.
 type FilesConfig struct {
-	// Certificate is the path of the certificate with its chain, Key that of its
-	// key, CA that of the authorities by which callers know it; CA may be empty where
-	// nobody asks for the bundle.
+	// Certificate is the path of the certificate with its chain, Key that of its private key, and
+	// CA that of the authorities that clients verify it with. CA may be empty if the bundle is not
+	// used.
 	Certificate, Key, CA string
-	// Names must be in the certificate; may be none.
+	// Names must be in the certificate. The list may be empty.
 	Names []string
-	// Log is told of changes and of trouble.
+	// Log receives changes and errors.
 	Log *slog.Logger
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
@@ -29,10 +29,10 @@ type FilesConfig struct {
 type Files struct {
 	*Source
 	config FilesConfig
-	mu     sync.Mutex // held by one look at a time
+	mu     sync.Mutex // serialises Refresh
 }
 
-// NewFiles makes a Files that has looked at nothing yet.
+// NewFiles makes a Files that has not read its files yet.
 func NewFiles(config FilesConfig) (*Files, error) {
 	if config.Certificate == "" || config.Key == "" || config.Log == nil {
 		return nil, errors.New("certificate files: want a certificate, its key and a log")
@@ -41,12 +41,11 @@ func NewFiles(config FilesConfig) (*Files, error) {
 	return &Files{Source: newSource(config.Now), config: config}, nil
 }
 
-// Run looks at the files at once and then every Interval until ctx ends, more
-// often until something was loaded.
+// Run reads the files at once and then every Interval until ctx ends. Until a certificate is loaded
+// it reads them more often.
 func (f *Files) Run(ctx context.Context) { follow(ctx, f.Source, f.config.Log, f.Refresh) }
 
-// Refresh looks at the files once. With an error, what was served before is
-// served still.
+// Refresh reads the files once. After an error the previous certificate stays in use.
 func (f *Files) Refresh(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,8 +63,8 @@ func (f *Files) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// texts reads the files until two readings agree: kubelet swaps a whole folder
-// between two reads.
+// texts reads the files until two reads agree, because kubelet can replace the whole folder between
+// two reads.
 func (f *Files) texts() (texts [3][]byte, err error) {
 	for range maxAttempts {
 		var again [3][]byte

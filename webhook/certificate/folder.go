@@ -15,18 +15,17 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// folderEntries are in the order in which they are written: the mark of what is
-// ours first, and the leaf last.
+// folderEntries are in writing order: the ownership mark first, the leaf last.
 var folderEntries = [...]string{EntryPeers, EntryAuthority, EntryBundle, EntryKey, EntryCertificate}
 
-// Folder is a Store of files in a folder, for one gateway without a cluster. It
-// counts as ours if it holds the replicas' key, which nobody else writes.
+// Folder is a Store in a local folder, for a single gateway without a cluster. The folder belongs
+// to the gateway if it holds the replicas' key, which no other program writes.
 type Folder struct {
 	path string
 	mu   sync.Mutex
 }
 
-// NewFolder makes a Folder; the folder is made when it is written to.
+// NewFolder makes a Folder. The first write creates the folder.
 func NewFolder(path string) (*Folder, error) {
 	if path == "" {
 		return nil, errors.New("certificate folder: want a path")
@@ -94,6 +93,6 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // read only: no data can be lost
 	return limit.ReadAll(file, maxEntry, path)
 }

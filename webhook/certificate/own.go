@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// OwnConfig is what an own authority needs.
+// OwnConfig configures the gateway's own authority.
 type OwnConfig struct {
-	// Store is shared by all replicas. Where names it in errors, as in
-	// "secret quaymaster/quaymaster-certificate".
+	// Store is shared by all replicas. Where names it in errors, as in "secret
+	// quaymaster/quaymaster-certificate".
 	Store Store
 	Where string
-	// Names are the DNS names and IP addresses under which the gateway is called:
-	// at least one.
+	// Names are the DNS names and IP addresses that clients connect to: at least one.
 	Names []string
-	// Log is told of renewals and of trouble.
+	// Log receives renewals and errors.
 	Log *slog.Logger
-	// Follows: nothing is made or renewed here, and what others make is waited for.
+	// Follows makes the source read only: it creates and renews nothing, and waits for another
+	// replica to write the Store.
 	Follows bool
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
@@ -35,7 +35,7 @@ type Own struct {
 	*Source
 	config OwnConfig
 
-	mu   sync.Mutex // held by one look at a time
+	mu   sync.Mutex // serialises Refresh
 	last estate
 	peer struct {
 		sync.RWMutex
@@ -43,10 +43,10 @@ type Own struct {
 	}
 }
 
-// storeTimeout bounds one look at the Store.
+// storeTimeout bounds one read and write of the Store.
 const storeTimeout = 15 * time.Second
 
-// NewOwn makes an Own that has looked at nothing yet.
+// NewOwn makes an Own that has not read its Store yet.
 func NewOwn(config OwnConfig) (*Own, error) {
 	if config.Store == nil || config.Where == "" || config.Log == nil {
 		return nil, errors.New("own certificate: want a store, its name and a log")
@@ -63,21 +63,20 @@ func NewOwn(config OwnConfig) (*Own, error) {
 	return &Own{Source: newSource(config.Now), config: config}, nil
 }
 
-// PeerKey returns the 32 bytes by which the replicas know one another; nil until
-// something was loaded. It changes only when it was lost.
+// PeerKey returns the 32-byte key that authenticates replicas to each other; nil until the Store
+// was read. It changes only if it was lost.
 func (o *Own) PeerKey() []byte {
 	o.peer.RLock()
 	defer o.peer.RUnlock()
 	return bytes.Clone(o.peer.key)
 }
 
-// Run looks at the Store at once and then every Interval until ctx ends, more
-// often until something was loaded.
+// Run reads the Store at once and then every Interval until ctx ends. Until a certificate is loaded
+// it reads the Store more often.
 func (o *Own) Run(ctx context.Context) { follow(ctx, o.Source, o.config.Log, o.Refresh) }
 
-// Refresh looks at the Store once: it follows what other replicas wrote, and makes
-// or renews what is missing or due. With an error, what was served before is
-// served still.
+// Refresh reads the Store once. It adopts changes of other replicas, creates missing parts and
+// renews due ones. After an error the previous certificate stays in use.
 func (o *Own) Refresh(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,7 +96,7 @@ func (o *Own) Refresh(ctx context.Context) error {
 	return fmt.Errorf("%s: others wrote it %d times at once; it is tried again", o.config.Where, maxAttempts)
 }
 
-// look reads the Store and writes it where something must change.
+// look reads the Store and writes it if something must change.
 func (o *Own) look(ctx context.Context) (estate, error) {
 	content, err := o.config.Store.Get(ctx)
 	if o.config.Follows && (errors.Is(err, ErrAbsent) || err == nil && empty(content.Entries)) {
@@ -132,8 +131,8 @@ func (o *Own) look(ctx context.Context) (estate, error) {
 	return e, nil
 }
 
-// empty reports whether a Store holds none of the entries, as one that was
-// shipped to be filled.
+// empty reports whether a Store holds none of the entries, as a Secret that was installed to be
+// filled.
 func empty(entries map[string][]byte) bool {
 	for _, name := range folderEntries {
 		if len(entries[name]) > 0 {
@@ -143,7 +142,7 @@ func empty(entries map[string][]byte) bool {
 	return true
 }
 
-// take serves an estate from now on.
+// take starts to serve an estate.
 func (o *Own) take(ctx context.Context, e estate) {
 	o.last = e
 	o.peer.Lock()
@@ -154,8 +153,8 @@ func (o *Own) take(ctx context.Context, e estate) {
 	}
 }
 
-// follow calls refresh at once and then again and again until ctx ends, and logs
-// each trouble once.
+// follow calls refresh at once and then periodically until ctx ends. It logs each distinct error
+// once.
 func follow(ctx context.Context, s *Source, log *slog.Logger, refresh func(context.Context) error) {
 	const soon = time.Second
 	timer := time.NewTimer(0)
@@ -177,7 +176,7 @@ func follow(ctx context.Context, s *Source, log *slog.Logger, refresh func(conte
 	}
 }
 
-// tell says what is served from now on.
+// tell logs the new certificate.
 func tell(ctx context.Context, log *slog.Logger, s *Source) {
 	log.LogAttrs(ctx, slog.LevelInfo, "another certificate is served", slog.Time("expires", s.Expires()))
 }

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// parseAuthorities reads a bundle: certificates of authorities in PEM and
-// nothing else.
+// parseAuthorities reads a bundle, which must contain only CA certificates in PEM.
 func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 	if len(text) > maxEntry {
 		return nil, fmt.Errorf("is larger than %d bytes", maxEntry)
@@ -41,8 +40,7 @@ func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 	return authorities, nil
 }
 
-// parsePair reads a certificate with its chain and its key, which must belong
-// together.
+// parsePair reads a certificate with its chain and the matching key.
 func parsePair(certificate, key []byte) (*tls.Certificate, error) {
 	if len(certificate) > maxEntry || len(key) > maxEntry {
 		return nil, fmt.Errorf("certificate or key is larger than %d bytes", maxEntry)
@@ -60,7 +58,7 @@ func parsePair(certificate, key []byte) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-// checkLife says why a certificate does not hold now.
+// checkLife returns an error if a certificate is expired or not valid yet.
 func checkLife(c *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(c.NotAfter):
@@ -71,14 +69,13 @@ func checkLife(c *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// checkTrust says why a caller that knows only the authorities would refuse a
-// certificate.
+// checkTrust verifies a certificate against the authorities alone, as a client does.
 func checkTrust(pair *tls.Certificate, authorities []*x509.Certificate, now time.Time) error {
 	options := x509.VerifyOptions{
 		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	// A certificate of another replica may be younger than this one's clock.
+	// Clocks differ: the certificate of another replica may begin in this replica's future.
 	if pair.Leaf.NotBefore.After(now) {
 		options.CurrentTime = pair.Leaf.NotBefore
 	}
@@ -96,7 +93,7 @@ func checkTrust(pair *tls.Certificate, authorities []*x509.Certificate, now time
 	return err
 }
 
-// checkNames says which name a certificate lacks.
+// checkNames returns an error for a name that a certificate lacks.
 func checkNames(c *x509.Certificate, names []string) error {
 	for _, name := range names {
 		if err := c.VerifyHostname(name); err != nil {
@@ -106,7 +103,7 @@ func checkNames(c *x509.Certificate, names []string) error {
 	return nil
 }
 
-// belongs reports whether a key is a certificate's.
+// belongs reports whether a key matches a certificate.
 func belongs(key crypto.Signer, c *x509.Certificate) bool {
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	return ok && public.Equal(c.PublicKey)

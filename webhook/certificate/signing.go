@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// newAuthority makes an authority that holds from now on.
+// newAuthority makes an authority that is valid from now on.
 func newAuthority(now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	template := &x509.Certificate{
-		// The date tells authorities of one bundle apart.
+		// The date distinguishes the authorities of a bundle.
 		Subject:  pkix.Name{CommonName: "quaymaster webhook authority " + now.UTC().Format(time.RFC3339)},
 		NotAfter: now.Add(AuthorityLife), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
@@ -27,7 +27,7 @@ func newAuthority(now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	return issue(template, nil, nil, now)
 }
 
-// newLeaf makes a certificate for the names that ends no later than who signs it.
+// newLeaf makes a certificate for the names. It expires no later than its authority.
 func newLeaf(names []string, by *x509.Certificate, with crypto.Signer, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	template := &x509.Certificate{
 		Subject:  pkix.Name{CommonName: "quaymaster"},
@@ -47,7 +47,7 @@ func newLeaf(names []string, by *x509.Certificate, with crypto.Signer, now time.
 	return issue(template, by, with, now)
 }
 
-// issue signs a template with a key of its own; without by, with that very key.
+// issue signs a template for a new key. Without by, the certificate is self-signed.
 func issue(template, by *x509.Certificate, with crypto.Signer, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -68,7 +68,7 @@ func issue(template, by *x509.Certificate, with crypto.Signer, now time.Time) (*
 	return c, key, err
 }
 
-// due reports whether two thirds of a certificate's life are over.
+// due reports whether two thirds of a certificate's lifetime have passed.
 func due(c *x509.Certificate, now time.Time) bool {
 	return now.After(c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) * 2 / 3))
 }

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// Source is the certificate that is served and the authorities by which callers
-// know it. It is safe for concurrent use. NewOwn and NewFiles make one.
+// Source is the serving certificate and the authorities that clients verify it with. It is safe for
+// concurrent use. NewOwn and NewFiles make one.
 type Source struct {
 	now func() time.Time
 
 	mu      sync.RWMutex
-	held    *held // nil until something good was loaded
-	trouble error // of the last look
+	held    *held // nil until a valid certificate was loaded
+	trouble error // error of the last refresh
 	changed chan struct{}
 }
 
-// held is what is swapped as one.
+// held is the state that is replaced atomically.
 type held struct {
 	certificate *tls.Certificate
 	bundle      []byte
-	// authorityEnds is when the authority ends that callers know the certificate by.
+	// authorityEnds is the expiry of the authority that clients verify the certificate with.
 	authorityEnds time.Time
 }
 
@@ -38,7 +38,7 @@ func newSource(now func() time.Time) *Source {
 
 var errNothing = errors.New("no certificate was loaded yet")
 
-// GetCertificate is for tls.Config. It fails until something was loaded.
+// GetCertificate implements the function of tls.Config. It fails until a certificate is loaded.
 func (s *Source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -48,8 +48,8 @@ func (s *Source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return s.held.certificate, nil
 }
 
-// Bundle returns the authorities in PEM, for webhook configurations and for
-// clients; nil until something was loaded, and where Files was given none.
+// Bundle returns the authorities in PEM, for webhook configurations and for clients. It is nil
+// until a certificate is loaded, and if Files has no CA.
 func (s *Source) Bundle() []byte {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -59,8 +59,7 @@ func (s *Source) Bundle() []byte {
 	return bytes.Clone(s.held.bundle)
 }
 
-// Expires returns when the certificate that is served ends; zero until something
-// was loaded.
+// Expires returns the expiry of the serving certificate; zero until one is loaded.
 func (s *Source) Expires() time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -70,9 +69,9 @@ func (s *Source) Expires() time.Time {
 	return s.held.certificate.Leaf.NotAfter
 }
 
-// AuthorityExpires returns when the authority ends by which callers know the served
-// certificate, of several the last one; zero until something was loaded, and where the
-// bundle has none for it.
+// AuthorityExpires returns the expiry of the authority that clients verify the serving certificate
+// with; of several, the latest. It is zero until a certificate is loaded, and if the bundle has no
+// authority for it.
 func (s *Source) AuthorityExpires() time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -82,16 +81,16 @@ func (s *Source) AuthorityExpires() time.Time {
 	return s.held.authorityEnds
 }
 
-// Changed returns a channel that is closed at the next change of the certificate
-// or the bundle. Ask for it before reading what it speaks of.
+// Changed returns a channel that is closed at the next change of the certificate or the bundle.
+// Call it before reading either, so that no change is missed.
 func (s *Source) Changed() <-chan struct{} {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.changed
 }
 
-// Ready says why no caller can be served: nothing was loaded, or what was has
-// expired. Trouble with a newer certificate is none as long as the old one holds.
+// Ready returns an error if no certificate can be served: none was loaded, or the loaded one has
+// expired. Errors with a newer certificate do not matter while the old one is valid.
 func (s *Source) Ready() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -111,7 +110,7 @@ func (s *Source) Ready() error {
 	return fmt.Errorf("the certificate expired at %s", end.UTC().Format(time.RFC3339))
 }
 
-// swap serves something else from now on, and tells of it if it differs.
+// swap replaces the state and reports whether it differs.
 func (s *Source) swap(next held) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +125,8 @@ func (s *Source) swap(next held) (changed bool) {
 	return true
 }
 
-// authorityEnds returns when the last of the chains from a leaf to the bundle ends, the
-// leaf apart.
+// authorityEnds returns the latest expiry of the chains from a leaf to the bundle, without the leaf
+// itself.
 func authorityEnds(leaf *tls.Certificate, bundle []byte) time.Time {
 	options := x509.VerifyOptions{
 		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(),
@@ -141,7 +140,7 @@ func authorityEnds(leaf *tls.Certificate, bundle []byte) time.Time {
 	}
 	chains, err := leaf.Leaf.Verify(options)
 	if err != nil {
-		return time.Time{} // nobody knows it by the bundle
+		return time.Time{} // the bundle does not verify it
 	}
 	var last time.Time
 	for _, chain := range chains {
@@ -162,8 +161,7 @@ func sameChain(a, b *tls.Certificate) bool {
 	return bytes.Equal(bytes.Join(a.Certificate, nil), bytes.Join(b.Certificate, nil))
 }
 
-// keep goes on with what is held and remembers why. It reports whether that is
-// news.
+// keep leaves the state unchanged and records the error. It reports whether the error is new.
 func (s *Source) keep(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,42 +11,42 @@ import (
 
 // The entries of a Store.
 const (
-	EntryBundle      = "ca.crt"    // the authorities, the one that signs first
-	EntryAuthority   = "ca.key"    // the key of the one that signs
-	EntryCertificate = "tls.crt"   // the leaf that is served
+	EntryBundle      = "ca.crt"    // the authorities, the signing one first
+	EntryAuthority   = "ca.key"    // the key of the signing authority
+	EntryCertificate = "tls.crt"   // the serving leaf
 	EntryKey         = "tls.key"   // its key
-	EntryPeers       = "peers.key" // 32 bytes by which replicas know one another
+	EntryPeers       = "peers.key" // the 32-byte key of the replicas
 )
 
-// What a Store has to say.
+// Errors of a Store.
 var (
-	// ErrAbsent: there is nothing yet.
+	// ErrAbsent means that the Store is empty.
 	ErrAbsent = errors.New("there is nothing yet")
-	// ErrConflict: somebody else wrote first.
+	// ErrConflict means that another writer was first.
 	ErrConflict = errors.New("somebody else wrote first")
 )
 
-// Content is what a Store holds.
+// Content is a Store's content.
 type Content struct {
 	Entries map[string][]byte
-	// Version names this content; it is the Store's own.
+	// Version identifies the content. Its format is the Store's own.
 	Version string
-	// Ours says that the gateway made it or was given it to fill, by a mark beside
-	// the entries, such as a label. What is broken is made anew only there.
+	// Ours reports whether the gateway made the content or may fill it, according to a mark next to
+	// the entries, such as a label. Broken entries are recreated only if it is set.
 	Ours bool
 }
 
-// Store keeps the authority, for all replicas.
+// Store keeps the authority for all replicas.
 type Store interface {
-	// Get returns what is there; ErrAbsent if nothing is.
+	// Get returns the content, or ErrAbsent.
 	Get(ctx context.Context) (Content, error)
-	// Put writes entries and marks them as the gateway's. With an empty version
-	// nothing must be there yet, else what is there must still be of the version;
-	// ErrConflict if not. Entries under other names stay.
+	// Put writes entries and marks them as the gateway's. An empty version requires that the Store
+	// is empty; otherwise the current version must match. Put returns ErrConflict if it does not.
+	// Entries under other names are kept.
 	Put(ctx context.Context, entries map[string][]byte, version string) error
 }
 
-// Memory is a Store that forgets with the process. The zero value is empty.
+// Memory is an in-process Store. The zero value is empty.
 type Memory struct {
 	mu      sync.Mutex
 	content Content

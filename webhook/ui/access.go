@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// admit finds out who asks, and whether he may. Answers say nothing of why somebody is
-// not known.
+// admit authenticates and authorises a request. The response does not reveal why authentication
+// failed.
 func (h *Handler) admit(r *http.Request) error {
 	if h.everybody {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory"
 )
 
-// The kinds of the API's documents; their version is report.APIVersion. Fields are
-// added within a version, and never removed or given another meaning.
+// The kinds of the API's documents; their version is report.APIVersion. Within a version, fields
+// are only added, never removed or redefined.
 const (
 	OverviewKind     = "Overview"
 	ImageListKind    = "ImageList"
@@ -32,20 +32,20 @@ type typed struct {
 
 func of(kind string) typed { return typed{report.APIVersion, kind} }
 
-// ImageList answers /api/v1/images.
+// ImageList is the response of /api/v1/images.
 type ImageList struct {
 	typed
 	About inventory.About `json:"about"`
 	inventory.ImagePage
 }
 
-// question is a part of the API: the parameters that it knows, and its answer.
+// question is an API resource: the parameters that it accepts, and its handler.
 type question struct {
 	parameters []string
 	answer     func(r *http.Request, p parameters) (any, error)
 }
 
-// questions are the parts of the API, by their paths.
+// questions returns the API resources by path.
 func (h *Handler) questions() map[string]question {
 	known := h.config.Inventory
 	about := func(p parameters) inventory.About {
@@ -107,7 +107,8 @@ func (h *Handler) questions() map[string]question {
 	}
 }
 
-// ask answers a question to who may ask it: with the leader's words, or with its own.
+// ask serves a resource to an authorised client: the leader's response if there is one, else this
+// replica's own.
 func (h *Handler) ask(q question) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, err := h.enter()
@@ -135,7 +136,7 @@ func (h *Handler) ask(q question) http.Handler {
 	})
 }
 
-// enter takes a place among the questions that are at work.
+// enter takes one of the maxAtOnce slots for concurrent requests.
 func (h *Handler) enter() (leave func(), err error) {
 	select {
 	case h.places <- struct{}{}:
@@ -145,7 +146,7 @@ func (h *Handler) enter() (leave func(), err error) {
 	}
 }
 
-// tell answers with what is known here.
+// tell responds from this replica's inventory.
 func (q question) tell(w http.ResponseWriter, r *http.Request, p parameters) {
 	answer, err := q.answer(r, p)
 	if err == nil {
@@ -169,11 +170,11 @@ func tell(w http.ResponseWriter, r *http.Request, body []byte) {
 	newFile("application/json", body).serve(w, r, http.StatusOK)
 }
 
-// parameters are those of a query, each given once.
+// parameters are those of a query. Each may occur once.
 type parameters struct {
 	values url.Values
 	faults *[]string
-	alone  string // why the leader does not answer; empty where nobody should
+	alone  string // why the leader's response is missing; empty if this replica leads
 }
 
 func parametersOf(u *url.URL, known []string) (parameters, error) {
@@ -221,7 +222,7 @@ func (p parameters) number(name string) int {
 	return n
 }
 
-// wrong says what cannot be read.
+// wrong returns the parse errors of the parameters.
 func (p parameters) wrong() error {
 	if len(*p.faults) == 0 {
 		return nil

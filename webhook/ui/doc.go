@@ -1,16 +1,15 @@
-// Package ui answers: what does a person see of what was decided?
+// Package ui serves the dashboard: embedded pages and the JSON that they show.
 //
-// A Handler serves the dashboard: embedded pages, and the JSON that they show, at
-// /api/v1/ (docs/dashboard.md describes every field), from an inventory.Inventory. It
-// is read only. Everything comes from the one host, under a Content-Security-Policy
-// (Level 3, with Trusted Types) that lets the browser ask nobody else and run no text
-// as a script.
+// The API is below /api/v1/ and reads an inventory.Inventory; docs/dashboard.md describes every
+// field. The dashboard is read only. All content comes from one host, under a
+// Content-Security-Policy (Level 3, with Trusted Types) that blocks other origins and inline
+// scripts.
 //
-// Of several replicas one leads, and scans; the others show what that one answers
-// (Leader), and what they know themselves where it does not.
+// The replica that leads also scans. The other replicas show its responses (Leader), and fall back
+// to their own inventory.
 //
-// What is shown tells of every namespace, so who may read is asked by bearer token
-// (RFC 6750). The pages themselves hold nothing secret and are given to anybody. On
-// loopback no token is asked for; a request must then name a loopback host, or a page
-// elsewhere could read the dashboard through a name of its own that it points here.
+// The API covers every namespace, so it requires a bearer token (RFC 6750) and authorisation. The
+// pages contain no secrets and are public. On loopback no token is required. Requests must then
+// name a loopback host, which prevents DNS rebinding: a foreign page could otherwise read the
+// dashboard through a domain that resolves to this host.
 package ui

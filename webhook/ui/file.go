@@ -18,15 +18,15 @@ import (
 //go:embed static
 var static embed.FS
 
-// file is a body that can be served.
+// file is a response body.
 type file struct {
 	kind   string // media type
 	tag    string // entity tag
 	body   []byte
-	packed []byte // compressed; nil where that is not worth it
+	packed []byte // compressed; nil if too small
 }
 
-// load reads the embedded files, by their paths.
+// load reads the embedded files by path.
 func load() (map[string]*file, error) {
 	types := map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	files := map[string]*file{}
@@ -66,21 +66,21 @@ func (f *file) pack(level int) {
 	var packed bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&packed, level)
 	if err != nil {
-		return // the level is one of its own
+		return // the level is a constant of the package
 	}
 	if _, err := writer.Write(f.body); err == nil && writer.Close() == nil {
 		f.packed = packed.Bytes()
 	}
 }
 
-// serve answers with it, or says that who asks has it already.
+// serve writes the file, or 304 if the client has the current version.
 func (f *file) serve(w http.ResponseWriter, r *http.Request, status int) {
 	header := w.Header()
 	header.Set("Content-Type", f.kind)
 	header.Set("ETag", f.tag)
 	header.Add("Vary", "Accept-Encoding")
 	if header.Get("Cache-Control") == "" {
-		header.Set("Cache-Control", "no-cache") // ask whether it changed: an update must not meet old scripts
+		header.Set("Cache-Control", "no-cache") // revalidate: after an update, pages and scripts must be of one version
 	}
 	if status == http.StatusOK && has(r.Header.Get("If-None-Match"), f.tag) {
 		w.WriteHeader(http.StatusNotModified)
@@ -99,11 +99,11 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, status int) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // who does not listen any more needs no answer
+		_, _ = w.Write(body) // client disconnected
 	}
 }
 
-// has reports whether a list of entity tags has one (RFC 9110, section 13.1.2).
+// has reports whether a list of entity tags contains one (RFC 9110, section 13.1.2).
 func has(list, tag string) bool {
 	for each := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(each) == tag {
@@ -113,7 +113,7 @@ func has(list, tag string) bool {
 	return false
 }
 
-// takesGzip reads Accept-Encoding; a quality of 0 is a no.
+// takesGzip parses Accept-Encoding. A quality of 0 excludes gzip.
 func takesGzip(r *http.Request) bool {
 	for each := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		coding, parameters, err := mime.ParseMediaType("x/" + strings.TrimSpace(each))

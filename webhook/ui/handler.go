@@ -13,37 +13,37 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory"
 )
 
-// Authenticator knows whose token it is. There are three results: a user, who is
-// known; one without a name and no error, who is not; and an error, for could-not-look.
+// Authenticator resolves a token to a user. A user without a name and without an error means that
+// the token is not valid. An error means that the token could not be verified.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (policy.User, error)
 }
 
-// Authorizer says whether a user may see the dashboard. An error means that nobody
-// could say.
+// Authorizer decides whether a user may see the dashboard. An error means that the decision could
+// not be made.
 type Authorizer interface {
 	MayRead(ctx context.Context, user policy.User) (bool, error)
 }
 
-// Config is what a Handler cannot do without.
+// Config holds the required settings of a Handler.
 type Config struct {
-	// Inventory is what is shown.
+	// Inventory is the source of the dashboard's data.
 	Inventory *inventory.Inventory
 	// Authenticator is nil only WithoutTokens.
 	Authenticator Authenticator
 }
 
 type options struct {
-	authorizer Authorizer // nil: whoever is known may read
+	authorizer Authorizer // nil: every authenticated user may read
 	everybody  bool
-	leader     Leader // nil: nobody else is asked
+	leader     Leader // nil: this replica always answers
 }
 
 // Option changes a default of a Handler.
 type Option func(*options) error
 
-// WithAuthorizer asks who may read, of those whom the Authenticator knows. For one that
-// knows a whole cluster that is needed.
+// WithAuthorizer restricts access to authorised users. It is required if the Authenticator accepts
+// every user of a cluster.
 func WithAuthorizer(a Authorizer) Option {
 	return func(o *options) error {
 		if a == nil {
@@ -54,8 +54,8 @@ func WithAuthorizer(a Authorizer) Option {
 	}
 }
 
-// WithoutTokens shows everything to who can reach the listener, which must be on
-// loopback: requests that name another host are refused.
+// WithoutTokens disables authentication. The listener must be on loopback; requests that name
+// another host are refused.
 func WithoutTokens() Option {
 	return func(o *options) error {
 		o.everybody = true
@@ -69,8 +69,8 @@ type Handler struct {
 	options
 	files  map[string]*file
 	mux    *http.ServeMux
-	shown  *http.ServeMux // to other replicas
-	places chan struct{}  // has one for each question at work
+	shown  *http.ServeMux // serves other replicas
+	places chan struct{}  // holds one element per request in flight
 }
 
 // New makes a Handler.
@@ -96,8 +96,7 @@ func New(config Config, with ...Option) (*Handler, error) {
 	return h, nil
 }
 
-// route says what is where. The pages are one document, which shows what its address
-// says.
+// route registers the paths. All pages are one document, which renders according to its URL.
 func (h *Handler) route() {
 	for path, question := range h.questions() {
 		h.mux.Handle(apiPrefix+path, h.ask(question))
@@ -133,7 +132,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// guard sets what holds for every answer.
+// guard sets the security headers of every response.
 func guard(header http.Header) {
 	header.Set("Content-Security-Policy", strings.Join([]string{
 		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
@@ -147,8 +146,8 @@ func guard(header http.Header) {
 	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 }
 
-// isLoopback reports whether a Host header names this machine itself. A name that
-// somebody else may point anywhere does not.
+// isLoopback reports whether a Host header names loopback. Other names are rejected because their
+// owner can point them at any address.
 func isLoopback(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

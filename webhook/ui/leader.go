@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// apiPrefix begins the paths of the API.
+// apiPrefix is the common prefix of the API's paths.
 const apiPrefix = "/api/v1/"
 
-// Leader is the replica that leads: it scans, and so knows what others do not.
+// Leader is the leading replica. Only the leader scans, so its inventory is the most complete.
 type Leader interface {
-	// View returns what the leader answers to a target, a path of the API with its
-	// query. ErrLeads means that this replica leads itself, or that there is no other;
-	// any other error that the leader did not answer, in words for who looks.
+	// View returns the leader's response to a target, an API path with its query. ErrLeads means
+	// that this replica leads or that there is no other. Any other error means that the leader did
+	// not answer; the dashboard displays its text.
 	View(ctx context.Context, target string) (status int, body []byte, err error)
 }
 
-// ErrLeads says that nobody else is to be asked.
+// ErrLeads means that this replica answers itself.
 var ErrLeads = errors.New("this replica leads")
 
-// WithLeader has the leader asked before this replica answers what it knows itself. Who
-// may read is found out here, and not asked there again.
+// WithLeader forwards requests to the leader before this replica answers from its own inventory.
+// This replica authorises the user; the leader does not check again.
 func WithLeader(l Leader) Option {
 	return func(o *options) error {
 		if l == nil {
@@ -35,9 +35,9 @@ func WithLeader(l Leader) Option {
 	}
 }
 
-// led returns the leader's answer; nil where this replica is to answer, and why then its
-// word is not the leader's, if it is not. Of what the leader does not know, this replica
-// may know more.
+// led returns the leader's response, or nil if this replica has to answer. The reason is empty if
+// this replica leads. A replica can have entries that the leader lacks, so it also answers if the
+// leader has no entry.
 func (h *Handler) led(r *http.Request) (body []byte, alone string) {
 	if h.leader == nil {
 		return nil, ""
@@ -57,8 +57,8 @@ func (h *Handler) led(r *http.Request) (body []byte, alone string) {
 	}
 }
 
-// View answers a target, a path of the API with its query, to another replica that has
-// found out who asks, with what this one knows itself.
+// View answers another replica's request from the own inventory. The target is an API path with its
+// query. The other replica has authorised the user.
 func (h *Handler) View(ctx context.Context, target string) (status int, body []byte) {
 	shown := &page{header: http.Header{}, status: http.StatusOK}
 	at, err := url.ParseRequestURI(target)
@@ -73,7 +73,7 @@ func (h *Handler) View(ctx context.Context, target string) (status int, body []b
 	return shown.status, shown.body.Bytes()
 }
 
-// show answers a question of another replica.
+// show serves a resource to another replica.
 func (h *Handler) show(q question) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, err := h.enter()
@@ -91,7 +91,7 @@ func (h *Handler) show(q question) http.Handler {
 	})
 }
 
-// page is an answer in memory; it implements http.ResponseWriter.
+// page is a buffered response; it implements http.ResponseWriter.
 type page struct {
 	header http.Header
 	status int

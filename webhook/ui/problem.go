@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Error is the body of every answer of the API that is none.
+// Error is the body of every error response of the API.
 type Error struct {
 	typed
 	Status int `json:"status"`
@@ -15,7 +15,7 @@ type Error struct {
 	Message string `json:"message"`
 }
 
-// problem is why there is no answer. Its message is for who asks.
+// problem is an error response. Its message is shown to the client.
 type problem struct {
 	status          int
 	reason, message string
@@ -28,7 +28,7 @@ func malformed(message string) error {
 	return problem{http.StatusBadRequest, "malformed", message}
 }
 
-// refuse answers with an error; one of an unknown kind speaks of the query.
+// refuse writes an error response. Errors of other types are caused by the query and give 400.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[problem](err)
 	if !ok {
@@ -45,12 +45,12 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	body, err := json.Marshal(Error{of(ErrorKind), p.status, p.reason, p.message})
 	if err != nil {
-		body = nil // the status says enough
+		body = nil // the status is sufficient
 	}
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(p.status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(append(body, '\n')) // who does not listen any more needs no answer
+		_, _ = w.Write(append(body, '\n')) // client disconnected
 	}
 }
