@@ -2,38 +2,36 @@ package api
 
 import "time"
 
-// The bounds on what a caller may ask for.
+// Limits on requests.
 const (
-	// MaxBody is the size of a body, in bytes: what a rendered chart of a large
-	// application comes to. YAML takes some fifty times as much while it is read.
+	// MaxBody bounds a body, in bytes. It fits the rendered chart of a large application. Parsed
+	// YAML takes about fifty times as much memory.
 	MaxBody = 1 << 20
-	// MaxImages is how many images one request may name, by themselves or in
-	// manifests; each may cost several requests to a registry.
+	// MaxImages bounds the images in one request, by themselves or in manifests. Each may cost
+	// several requests to a registry.
 	MaxImages = 100
-	// MaxObjects is how many objects one request may hold, most of which run nothing.
+	// MaxObjects bounds the objects in one request. Most of them run no image.
 	MaxObjects = 1000
-	// MaxTimeout is the longest time for an answer; the server closes connections
-	// soon after it.
+	// MaxTimeout is the longest timeout of a request. The server closes connections soon after it.
 	MaxTimeout = 30 * time.Second
-	// DefaultTimeout leaves a caller who waits 30 s time for the way there and back.
+	// DefaultTimeout leaves network time for a client whose own timeout is 30 s.
 	DefaultTimeout = 25 * time.Second
-	// DefaultRequests are at work at once, DefaultPerCaller those of one caller.
+	// DefaultRequests bounds concurrent requests, DefaultPerCaller those of one caller.
 	DefaultRequests  = 32
 	DefaultPerCaller = 8
 
-	// maxToken bounds a token, in bytes: those of Kubernetes have about 1,200.
+	// maxToken bounds a token, in bytes. Tokens of Kubernetes have about 1,200.
 	maxToken = 8 << 10
-	// maxAsking bounds how many tokens are looked up at once: who asks has not shown
-	// yet that anybody knows him.
+	// maxAsking bounds concurrent token lookups. Before its lookup, a client is not authenticated.
 	maxAsking = 64
-	// bodyTimeout is how long a body may take to arrive.
+	// bodyTimeout bounds the arrival of a body.
 	bodyTimeout = 10 * time.Second
-	// queueTimeout is how long a request waits for its turn.
+	// queueTimeout bounds the wait time of a request.
 	queueTimeout = 2 * time.Second
-	// grace is what a Decider has, once time is up, to say so itself.
+	// grace is the time that a Decider has after the deadline to return its own result.
 	grace = 100 * time.Millisecond
-	// maxParsed bounds what the values of one body take in memory once they are
-	// read, in bytes, by the estimate of costOf, and allParsed those of all.
+	// maxParsed bounds the memory of one parsed body in bytes, as estimated by costOf, and
+	// allParsed that of all concurrent ones.
 	maxParsed = 24 << 20
 	allParsed = 2 * maxParsed
 	// maxMessage bounds an error's message, in bytes.
@@ -42,8 +40,8 @@ const (
 	// maxTokenFile and maxTokens bound a file of tokens.
 	maxTokenFile = 256 << 10
 	maxTokens    = 1000
-	// minToken is what can be guessed no more: 16 characters of base64 are 96 bits.
+	// minToken is the shortest token that cannot be guessed: 16 characters of base64 are 96 bits.
 	minToken = 16
-	// fileAge is how soon a changed file counts.
+	// fileAge is the maximum delay until a changed file is read.
 	fileAge = time.Second
 )

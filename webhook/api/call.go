@@ -7,23 +7,23 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// Cause says how a request ended. Causes are a contract, for metrics and for the
-// member reason of an Error.
+// Cause is the result of a request. Causes are a contract, for metrics and for the member reason of
+// an Error.
 type Cause string
 
 // The causes.
 const (
-	Decided         Cause = "decided"          // 200: the record is the answer
-	Malformed       Cause = "malformed"        // 400: the request makes no sense
-	Unauthenticated Cause = "unauthenticated"  // 401: no token, or one that nobody knows
-	Forbidden       Cause = "forbidden"        // 403: the caller may not ask
+	Decided         Cause = "decided"          // 200: the record is in the body
+	Malformed       Cause = "malformed"        // 400: invalid request
+	Unauthenticated Cause = "unauthenticated"  // 401: missing or invalid token
+	Forbidden       Cause = "forbidden"        // 403: the caller is not allowed
 	WrongMethod     Cause = "wrong-method"     // 405
-	TooLarge        Cause = "too-large"        // 413: a bound was exceeded
+	TooLarge        Cause = "too-large"        // 413: a limit was exceeded
 	WrongMediaType  Cause = "wrong-media-type" // 415
-	TooMany         Cause = "too-many"         // 429: the caller has as many requests at work as he may
+	TooMany         Cause = "too-many"         // 429: per-caller concurrency limit reached
 	Panicked        Cause = "panic"            // 500: a defect
-	QueueFull       Cause = "queue-full"       // 503: all have
-	CannotLook      Cause = "cannot-look"      // 503: whose token it is could not be looked up
+	QueueFull       Cause = "queue-full"       // 503: total concurrency limit reached
+	CannotLook      Cause = "cannot-look"      // 503: the token could not be verified
 	TimedOut        Cause = "timed-out"        // 503: no decision in time
 )
 
@@ -33,26 +33,25 @@ var statuses = map[Cause]int{
 	WrongMediaType: 415, TooMany: 429, Panicked: 500, QueueFull: 503, CannotLook: 503, TimedOut: 503,
 }
 
-// Call is what became of one request.
+// Call describes one request and its result.
 type Call struct {
-	// User is who asked; empty where nobody knows.
+	// User is the authenticated user; empty if there is none.
 	User string
-	// Namespace is the one that the request names.
+	// Namespace is the one in the request.
 	Namespace string
 	Cause     Cause
-	// Outcomes are the gate's, one for each image that was named or object; none
-	// unless Cause is Decided.
+	// Outcomes are the gate's, one for each image in a Query or each object. They are empty unless
+	// Cause is Decided.
 	Outcomes []gate.Outcome
-	// Err says what is wrong with a request that was not decided, and why the labels
-	// of its namespace could not be had. It is for logs and may say more than the
-	// caller may know.
+	// Err is the reason why a request was not decided, or why the labels of its namespace are
+	// missing. It is for logs and may contain details that the caller must not see.
 	Err error
-	// Duration is from the request's header to the answer.
+	// Duration is the time from the request's header to the response.
 	Duration time.Duration
 }
 
-// Recorder is told of each answer before it is sent, for logs and metrics. It
-// must not block.
+// Recorder receives each result before the response is sent, for logs and metrics. It must not
+// block.
 type Recorder interface {
 	Record(ctx context.Context, call Call)
 }

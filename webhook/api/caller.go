@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// admit finds out who asks, and whether he may.
+// admit authenticates and authorises a request.
 func (x *exchange) admit(ctx context.Context, r *http.Request) error {
 	if x.handler.everybody != "" {
 		x.call.User = x.handler.everybody
@@ -39,8 +39,8 @@ func (x *exchange) admit(ctx context.Context, r *http.Request) error {
 	return nil
 }
 
-// AnyOf asks several, in order: the first who knows a token says whose it is. Where
-// none does and one could not look, nobody could.
+// AnyOf tries several authenticators in order and returns the first user. If none returns a user
+// and one fails, the result is an error.
 type AnyOf []Authenticator
 
 // Authenticate implements Authenticator.

@@ -13,25 +13,25 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Authenticator knows whose token it is. There are three results: a user, who is
-// known; one without a name and no error, who is not; and an error, for could-not-look.
+// Authenticator resolves a token to a user. A user without a name and without an error means that
+// the token is not valid. An error means that the token could not be verified.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (policy.User, error)
 }
 
-// Decider judges objects, by one snapshot; the outcomes stand in the order of the
-// requests. It always answers, at once when ctx ends.
+// Decider evaluates objects against one snapshot. The outcomes are in the order of the requests. It
+// always returns them, at once when ctx ends.
 type Decider interface {
 	DecideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome
 }
 
-// Namespaces knows the labels of namespaces. An error means that they could not
-// be read, also of a namespace that is not there.
+// Namespaces returns the labels of namespaces. An error means that they could not be read; this
+// includes a missing namespace.
 type Namespaces interface {
 	Labels(ctx context.Context, name string) (map[string]string, error)
 }
 
-// Config is what a Handler cannot do without.
+// Config holds the required settings of a Handler.
 type Config struct {
 	// Authenticator is nil only WithoutTokens.
 	Authenticator Authenticator
@@ -46,14 +46,14 @@ type options struct {
 	users, groups []string
 	confined      bool // to users and groups
 	shadow        bool
-	everybody     string // who every caller is, without a token; empty: who the token says
+	everybody     string // the user of every caller, without a token; empty: tokens are required
 }
 
 // Option changes a default of a Handler.
 type Option func(*options) error
 
-// WithNamespaces looks up the labels of the namespace that a request names; rules
-// that ask for them cannot be asked otherwise.
+// WithNamespaces enables the lookup of a namespace's labels. Without it, rules that match on these
+// labels cannot be evaluated.
 func WithNamespaces(namespaces Namespaces) Option {
 	return func(o *options) error {
 		if namespaces == nil {
@@ -64,7 +64,7 @@ func WithNamespaces(namespaces Namespaces) Option {
 	}
 }
 
-// WithRecorder tells of each answer.
+// WithRecorder sets the recorder of results.
 func WithRecorder(recorder Recorder) Option {
 	return func(o *options) error {
 		if recorder == nil {
@@ -86,9 +86,9 @@ func WithTimeout(d time.Duration) Option {
 	}
 }
 
-// WithCallers confines the door to users, and members of groups, by name. Unless
-// set, everybody may ask whom the Authenticator knows; for one that knows a whole
-// cluster that is too many.
+// WithCallers restricts the endpoint to users, and members of groups, by name. By default every
+// authenticated user may use it, which is too permissive for an Authenticator that accepts all
+// users of a cluster.
 func WithCallers(users, groups []string) Option {
 	return func(o *options) error {
 		if len(users)+len(groups) == 0 || slices.Contains(users, "") || slices.Contains(groups, "") {
@@ -99,9 +99,8 @@ func WithCallers(users, groups []string) Option {
 	}
 }
 
-// WithoutTokens takes every caller for one user and asks for no token: for a
-// listener that lets in only who may ask, such as a socket whose mode says so. The
-// Config then needs no Authenticator.
+// WithoutTokens treats every caller as one user and requires no token. The listener must restrict
+// access itself, such as a socket with file permissions. The Config then needs no Authenticator.
 func WithoutTokens(user string) Option {
 	return func(o *options) error {
 		if user == "" {
@@ -112,11 +111,11 @@ func WithoutTokens(user string) Option {
 	}
 }
 
-// ModeHeader is set to "shadow" in each answer of a door WithShadow.
+// ModeHeader is set to "shadow" in each response if WithShadow is set.
 const ModeHeader = "Quaymaster-Mode"
 
-// WithShadow says in ModeHeader that nothing is enforced. Answers are what they are: who
-// asks for a verdict gets it, and who stands for an enforcement reads the header.
+// WithShadow reports in ModeHeader that nothing is enforced. The verdicts do not change; a client
+// that enforces them must read the header.
 func WithShadow() Option {
 	return func(o *options) error {
 		o.shadow = true
@@ -124,15 +123,15 @@ func WithShadow() Option {
 	}
 }
 
-// Limits say how much may be at work at once; zero fields keep their defaults.
+// Limits bound concurrent requests. Zero fields keep their defaults.
 type Limits struct {
-	// Requests are those of all callers: 32. Who comes later waits 2 s at most.
+	// Requests is the limit of all callers together: 32. Further requests wait for at most 2 s.
 	Requests int
-	// PerCaller are those of one user: 8. Who comes later does not wait.
+	// PerCaller is the limit of one user: 8. Further requests are rejected at once.
 	PerCaller int
 }
 
-// WithLimits changes how much may be at work at once.
+// WithLimits sets the limits on concurrent requests.
 func WithLimits(limits Limits) Option {
 	return func(o *options) error {
 		if limits.Requests < 0 || limits.PerCaller < 0 {
@@ -143,7 +142,7 @@ func WithLimits(limits Limits) Option {
 	}
 }
 
-// Handler is the door. It is safe for concurrent use.
+// Handler is the endpoint. It is safe for concurrent use.
 type Handler struct {
 	config Config
 	options
@@ -164,7 +163,7 @@ func New(config Config, with ...Option) (*Handler, error) {
 	return &Handler{config: config, options: o, queue: newQueue(o.limits)}, nil
 }
 
-// ServeHTTP answers one request. A panic is an answer, too.
+// ServeHTTP handles one request. It recovers panics and records them.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, started: time.Now()}
 	ctx, cancel := context.WithDeadline(r.Context(), x.started.Add(h.timeout))
@@ -183,14 +182,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, body)
 }
 
-// exchange is one request and what becomes of it.
+// exchange is one request and its result.
 type exchange struct {
 	handler *Handler
 	started time.Time
 	call    Call
 }
 
-// record tells the recorder, whose panics are its own.
+// record calls the recorder and ignores its panics.
 func (x *exchange) record(ctx context.Context) {
 	defer func() { _ = recover() }()
 	x.handler.recorder.Record(ctx, x.call)
@@ -210,7 +209,7 @@ func panicked(p any) error {
 	return &problem{cause: Panicked, message: "an internal error, which is a defect; the gateway's log has it", err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 }
 
-// answer judges what is asked, if the caller may ask.
+// answer evaluates the request of an authorised caller.
 func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	h := x.handler
 	if r.Method != http.MethodPost {
@@ -223,7 +222,7 @@ func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Re
 	if err != nil {
 		return nil, err
 	}
-	left := false // the turn is handed to the goroutine that judges
+	left := false // the goroutine that evaluates releases the slot
 	defer func() {
 		if !left {
 			leave()
@@ -241,7 +240,7 @@ func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Re
 	return encode(x.call.Outcomes)
 }
 
-// describe adds the labels of namespaces to what is asked.
+// describe adds the labels of the namespaces to the requests.
 func (x *exchange) describe(ctx context.Context, requests []gate.Request) {
 	if x.handler.namespaces == nil {
 		return
@@ -267,8 +266,8 @@ func (x *exchange) describe(ctx context.Context, requests []gate.Request) {
 	}
 }
 
-// judge asks the gate. It does not wait for one that misses its time, which keeps
-// its turn until it is done.
+// judge calls the gate. It does not wait for a call that exceeds its deadline; that call keeps its
+// slot until it returns.
 func (x *exchange) judge(ctx context.Context, requests []gate.Request, done func()) error {
 	type decided struct {
 		outcomes []gate.Outcome

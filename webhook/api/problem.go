@@ -17,11 +17,11 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// ErrorKind is the kind of the document that says why nobody judged; its version
-// is report.APIVersion.
+// ErrorKind is the kind of the document for a request without a decision; its version is
+// report.APIVersion.
 const ErrorKind = "Error"
 
-// Error is the body of every answer that is not 200.
+// Error is the body of every response other than 200.
 type Error struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -32,10 +32,10 @@ type Error struct {
 	Message string `json:"message"`
 }
 
-// problem is why a request is not judged.
+// problem is the reason why a request is not evaluated.
 type problem struct {
 	cause Cause
-	// message is for the caller; err, which may say more, for the log.
+	// message is for the caller. err is for the log and may contain more details.
 	message string
 	err     error
 }
@@ -48,14 +48,14 @@ func (p *problem) Error() string {
 	return p.message + ": " + p.err.Error()
 }
 
-// Unwrap returns what is for the log.
+// Unwrap returns the error for the log.
 func (p *problem) Unwrap() error { return p.err }
 
 func problemf(cause Cause, format string, args ...any) error {
 	return &problem{cause: cause, message: fmt.Sprintf(format, args...)}
 }
 
-// causeOf returns the cause of an error; one that is no problem is a defect.
+// causeOf returns the cause of an error. An error of another type is a defect.
 func causeOf(err error) Cause {
 	if err == nil {
 		return Decided
@@ -66,7 +66,7 @@ func causeOf(err error) Cause {
 	return Panicked
 }
 
-// refuse answers what is not judged.
+// refuse writes an error response.
 func refuse(w http.ResponseWriter, err error) {
 	cause, message := causeOf(err), "an internal error"
 	if p, ok := errors.AsType[*problem](err); ok {
@@ -83,7 +83,7 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 	body, err := json.Marshal(Error{APIVersion: report.APIVersion, Kind: ErrorKind, Status: status, Reason: cause, Message: message})
 	if err != nil {
-		body = nil // the status says enough
+		body = nil // the status is sufficient
 	}
 	write(w, status, append(body, '\n'))
 }
@@ -95,11 +95,11 @@ func write(w http.ResponseWriter, status int, body []byte) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who does not listen any more needs no answer
+	_, _ = w.Write(body) // client disconnected
 }
 
-// withhold leaves out which pull secrets of mirrors are in a namespace, since who
-// asks may name any.
+// withhold removes the pull secrets of mirrors from the outcomes. A caller may name any namespace,
+// and must not learn which of these secrets it contains.
 func withhold(outcomes []gate.Outcome) []gate.Outcome {
 	told := slices.Clone(outcomes)
 	for i := range told {
@@ -126,8 +126,7 @@ func encode(outcomes []gate.Outcome) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// plain makes a message of foreign text one short line that a terminal does not
-// act on.
+// plain sanitises untrusted text: one short line of printable characters.
 func plain(s string) string {
 	if len(s) > maxMessage {
 		s = s[:maxMessage] + "..."

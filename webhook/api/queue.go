@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// queue bounds the work of the door.
+// queue limits the concurrent work of the endpoint.
 type queue struct {
 	requests  *semaphore.Weighted
 	parsed    *semaphore.Weighted
-	parsing   chan struct{} // has a place for the one body that is being parsed
-	asking    chan struct{} // has a place for each token that is being looked up
+	parsing   chan struct{} // has capacity 1: one body is parsed at a time
+	asking    chan struct{} // holds one element per token lookup
 	perCaller int
 
 	mu      sync.Mutex
-	callers map[string]int // at work or waiting, by user; none with 0
+	callers map[string]int // requests in progress or waiting, by user; zero counts are removed
 }
 
 func newQueue(l Limits) *queue {
@@ -33,7 +33,7 @@ func newQueue(l Limits) *queue {
 	}
 }
 
-// ask takes a place for a token that is to be looked up, if there is one.
+// ask reserves a token lookup, if the limit allows it.
 func (q *queue) ask() (leave func(), err error) {
 	select {
 	case q.asking <- struct{}{}:
@@ -43,7 +43,7 @@ func (q *queue) ask() (leave func(), err error) {
 	}
 }
 
-// enter waits for a turn. The caller calls leave once.
+// enter waits for a slot. The caller calls leave once.
 func (q *queue) enter(ctx context.Context, user string) (leave func(), err error) {
 	q.mu.Lock()
 	if q.callers[user] >= q.perCaller {
@@ -72,7 +72,7 @@ func full() error {
 	return problemf(QueueFull, "the gateway is at work on as many requests as it may, and none ended in time; ask again")
 }
 
-// unfold waits for memory for what is made of a body.
+// unfold reserves memory for the parsed body.
 func (q *queue) unfold(ctx context.Context, cost int64) (free func(), err error) {
 	if cost > maxParsed {
 		return nil, problemf(TooLarge, "the body has too many values to be read; split it, or leave out what runs no image")
@@ -85,7 +85,7 @@ func (q *queue) unfold(ctx context.Context, cost int64) (free func(), err error)
 	return func() { q.parsed.Release(cost) }, nil
 }
 
-// parse waits for the turn to parse a body.
+// parse waits until the body can be parsed.
 func (q *queue) parse(ctx context.Context) (done func(), err error) {
 	select {
 	case q.parsing <- struct{}{}:

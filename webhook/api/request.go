@@ -23,22 +23,22 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Query is the body of a request that names images.
+// Query is the body of a request with images.
 type Query struct {
 	// Images are references, as in a Pod; at least 1 and at most MaxImages.
 	Images []string `json:"images"`
-	// Namespace is where they are to run; "default" unless given.
+	// Namespace is the namespace of the workload; "default" unless given.
 	Namespace string `json:"namespace,omitzero"`
 }
 
 const (
 	jsonType = "application/json"
 	yamlType = "application/yaml"
-	// manifestName stands in messages and in the record for the body.
+	// manifestName is the name of the body in messages and in the record.
 	manifestName = "body"
 )
 
-// read reads what is asked. The caller calls free once it has been judged.
+// read parses the request. The caller calls free after the evaluation.
 func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (requests []gate.Request, free func(), err error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != jsonType && kind != yamlType {
@@ -73,13 +73,13 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return requests, free, err
 }
 
-// readBody reads all of the body, which must come soon.
+// readBody reads the whole body within bodyTimeout.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge()
 	}
-	// The server sets it anew for the next request. Where it cannot be set, the
-	// server's own deadline for a request holds.
+	// The server resets the deadline for the next request. If it cannot be set, the server's own
+	// deadline for a request applies.
 	err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, fmt.Errorf("deadline of a body: %w", err)
@@ -98,10 +98,10 @@ func tooLarge() error {
 	return problemf(TooLarge, "the body has more than %d bytes; split it", MaxBody)
 }
 
-// costOf estimates what a body takes once it is read: a map, of which flow style
-// and JSON write the brace and block style begins a line, has room for eight
-// members from the first on, and every value is an interface. Lines of YAML have
-// five ends, and within one a list begins at each "- " and a key at each "? ".
+// costOf estimates the memory of a parsed body. A map begins with a brace in flow style and JSON,
+// and with a line in block style. It allocates eight members at once, and every value is an
+// interface. YAML has five line terminators. Within a line, each "- " begins a list and each "? " a
+// key.
 func costOf(body []byte) int64 {
 	const ofMap, ofNode, ofValue = 352, 184, 48
 	count := func(texts ...string) (n int64) {
@@ -114,7 +114,7 @@ func costOf(body []byte) int64 {
 	return int64(len(body)) + ofMap*(count("{")+lines) + ofNode*count("- ", "? ") + ofValue*count(",", "[", ":")
 }
 
-// readQuery reads a body of images.
+// readQuery reads a body with images.
 func (x *exchange) readQuery(body []byte, rawQuery string) ([]gate.Request, error) {
 	if rawQuery != "" {
 		return nil, problemf(Malformed, "the URL has a query; the namespace of images is a member of the body")
@@ -142,15 +142,15 @@ func (x *exchange) readQuery(body []byte, rawQuery string) ([]gate.Request, erro
 			return nil, problemf(Malformed, "images[%d]: %v", i, err)
 		}
 		request.Anonymous = true
-		// Of a workload that is only named, nobody knows labels or who asks for it.
+		// A workload that is only named has no labels and no requesting user.
 		request.Subject.Bare, request.Subject.Namespace = true, x.call.Namespace
 		requests = append(requests, request)
 	}
 	return requests, nil
 }
 
-// readManifests reads a body of objects. Their namespace is their own; the query's
-// is for those that name none.
+// readManifests reads a body with objects. The query's namespace applies to objects without their
+// own.
 func (x *exchange) readManifests(body []byte, rawQuery string) ([]gate.Request, error) {
 	values, err := url.ParseQuery(rawQuery)
 	if err != nil || len(values) > 1 || len(values) == 1 && len(values["namespace"]) != 1 {
@@ -182,7 +182,7 @@ func (x *exchange) readManifests(body []byte, rawQuery string) ([]gate.Request, 
 		if !isNamespace(request.Subject.Namespace) {
 			return nil, problemf(Malformed, "%s: metadata.namespace %q is no name of a namespace", object.Source(), request.Subject.Namespace)
 		}
-		if uses, err := workload.Extract(object); err == nil { // else the gate says so
+		if uses, err := workload.Extract(object); err == nil { // else the gate reports the error
 			images += len(uses)
 		}
 		requests = append(requests, request)
@@ -197,7 +197,7 @@ func tooMany(what string, n, most int) error {
 	return problemf(TooLarge, "%d %s, more than %d; split them", n, what, most)
 }
 
-// setNamespace notes the namespace that is asked about.
+// setNamespace sets the namespace of the request.
 func (x *exchange) setNamespace(name string) error {
 	if name == "" {
 		name = "default"
@@ -211,7 +211,7 @@ func (x *exchange) setNamespace(name string) error {
 
 func isNamespace(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
-// refuseAliases refuses aliases of YAML, by which a few lines become megabytes.
+// refuseAliases rejects YAML aliases, which can expand a few lines to megabytes.
 func refuseAliases(body []byte) error {
 	if trimmed := bytes.TrimLeft(body, " \t\r\n\ufeff"); len(trimmed) > 0 && trimmed[0] == '{' && isJSON(trimmed) {
 		return nil
@@ -230,8 +230,7 @@ func refuseAliases(body []byte) error {
 	}
 }
 
-// isJSON tells JSON from YAML's flow style by the first value, as package workload
-// does.
+// isJSON distinguishes JSON from YAML's flow style by the first value, as package workload does.
 func isJSON(b []byte) bool {
 	var raw jsonv1.RawMessage
 	return jsonv1.NewDecoder(bytes.NewReader(b)).Decode(&raw) == nil
@@ -249,10 +248,10 @@ func hasAlias(n *yaml.Node) bool {
 	return false
 }
 
-// namespaceName is the label that the API server gives every namespace.
+// namespaceName is the label that the API server sets on every namespace.
 const namespaceName = "kubernetes.io/metadata.name"
 
-// withName adds the label that a namespace always has, where it is missing.
+// withName adds the label that the API server sets, if it is missing.
 func withName(labels map[string]string, name string) map[string]string {
 	if labels[namespaceName] == name {
 		return labels

@@ -18,34 +18,34 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TokenFile knows the tokens of a file: lines of token,name, or of Kubernetes'
-// static token file, token,name,uid,"group1,group2"; lines that begin with # are
-// comments. It is safe for concurrent use. Make one with NewTokenFile.
+// TokenFile authenticates the tokens in a file. Lines are token,name, or in Kubernetes' static
+// token file format token,name,uid,"group1,group2"; lines that begin with # are comments. It is
+// safe for concurrent use. Make one with NewTokenFile.
 //
-// A file that changes counts within a second. One that cannot be read any more is
-// could-not-look, for a token that was taken out of it must not live on.
+// A changed file is read within a second. If the file becomes unreadable, lookups fail: the old
+// contents could include a token that was removed.
 type TokenFile struct {
 	path string
 	now  func() time.Time
 
 	mu     sync.Mutex
-	read   time.Time // when the file was looked at
+	read   time.Time // time of the last read
 	sum    [sha256.Size]byte
 	tokens []holder
 	err    error
 }
 
-// holder is whom a token belongs to; the token itself is not kept.
+// holder is the owner of a token. The token itself is not stored, only its hash.
 type holder struct {
 	sum    [sha256.Size]byte
 	user   string
 	groups []string
 }
 
-// NewTokenFile reads a file of tokens. It refuses one that others than its owner
-// and group may read, or others than its owner may write (a Secret's volume wants
-// defaultMode: 0440), tokens of less than 16 characters, and the same token twice.
-// Now is the clock; nil means time.Now.
+// NewTokenFile reads a file of tokens. It rejects a file that others than its owner and group may
+// read, or others than its owner may write (the volume of a Secret requires defaultMode: 0440). It
+// also rejects tokens shorter than 16 characters and duplicate tokens. Now is the clock; nil means
+// time.Now.
 func NewTokenFile(path string, now func() time.Time) (*TokenFile, error) {
 	if now == nil {
 		now = time.Now
@@ -55,8 +55,7 @@ func NewTokenFile(path string, now func() time.Time) (*TokenFile, error) {
 	return f, err
 }
 
-// Authenticate implements Authenticator. It takes as long for a token that is
-// nearly right as for one that is not, and compares with all.
+// Authenticate implements Authenticator. It compares the token with all entries in constant time.
 func (f *TokenFile) Authenticate(_ context.Context, token string) (policy.User, error) {
 	tokens, err := f.current()
 	if err != nil {
@@ -73,7 +72,7 @@ func (f *TokenFile) Authenticate(_ context.Context, token string) (policy.User, 
 	return policy.User{Name: tokens[found].user, Groups: slices.Clone(tokens[found].groups)}, nil
 }
 
-// current returns the tokens of the file, which is looked at once a second.
+// current returns the tokens of the file, which is read at most once a second.
 func (f *TokenFile) current() ([]holder, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +97,7 @@ func readTokens(path string) ([]byte, error) {
 	if err != nil {
 		return nil, bare(err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // read only: no data can be lost
 	info, err := file.Stat()
 	if err != nil {
 		return nil, bare(err)
@@ -109,7 +108,7 @@ func readTokens(path string) ([]byte, error) {
 	return limit.ReadAll(file, maxTokenFile, "the file")
 }
 
-// bare is an error without the path, which is told already.
+// bare returns an error without the path, which the caller adds.
 func bare(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
@@ -117,7 +116,7 @@ func bare(err error) error {
 	return err
 }
 
-// parseTokens reads lines of tokens. Its errors name lines, and no token.
+// parseTokens reads lines of tokens. Its errors contain line numbers, never tokens.
 func parseTokens(content []byte) ([]holder, error) {
 	reader := csv.NewReader(bytes.NewReader(content))
 	reader.FieldsPerRecord, reader.Comment, reader.TrimLeadingSpace = -1, '#', true

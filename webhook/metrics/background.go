@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// backgroundSeries are the collectors of what is done without a request: what rules
-// about other objects want, and the values of GlobalContextEntries.
+// backgroundSeries are the collectors of background work: generate and mutate-existing rules, and
+// the values of GlobalContextEntries.
 type backgroundSeries struct {
 	work     *prometheus.CounterVec
 	failures *prometheus.CounterVec // of refreshing an entry
@@ -28,29 +28,29 @@ func (s *backgroundSeries) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.work, s.failures}
 }
 
-// WorkOutcome is what became of an object that a rule wants.
+// WorkOutcome is the result of a background change of an object.
 type WorkOutcome string
 
 // The outcomes.
 const (
 	WorkDone WorkOutcome = "done"
-	// WorkRetried: it could not be done, and is tried again.
+	// WorkRetried means that the change failed and is retried.
 	WorkRetried WorkOutcome = "retried"
-	// WorkGivenUp: it could not be done, and is not tried again.
+	// WorkGivenUp means that the change failed and is not retried.
 	WorkGivenUp WorkOutcome = "given-up"
 )
 
-// noAction stands for what was not done, of which nobody says what it would have been.
+// noAction is the label of a change that was not made, whose action is unknown.
 const noAction = "none"
 
-// Worked records what was done to an object because of another, in a word for the
-// action; an empty one is for what was not done.
+// Worked records a background change of an object and its action. An empty action means that no
+// change was made.
 func (m *Metrics) Worked(action string, outcome WorkOutcome) {
 	m.background.work.WithLabelValues(m.words.value(cmp.Or(action, noAction)), m.words.value(string(outcome))).Inc()
 }
 
-// SetGlobalContext says which GlobalContextEntries there are. The series of those that
-// are gone go with them, and a new one has not failed. One caller at a time.
+// SetGlobalContext sets the list of GlobalContextEntries. It deletes the series of removed entries,
+// and adds new ones with zero failures. It must not be called concurrently.
 func (m *Metrics) SetGlobalContext(entries []string) {
 	s := &m.background
 	sorted := slices.Sorted(slices.Values(entries))
@@ -59,7 +59,7 @@ func (m *Metrics) SetGlobalContext(entries []string) {
 	}
 	for _, entry := range sorted {
 		if s.entries.knows(entry) {
-			s.failures.WithLabelValues(entry).Add(0) // so that it is shown
+			s.failures.WithLabelValues(entry).Add(0) // exports the series with 0
 		}
 	}
 }
@@ -72,16 +72,16 @@ func (m *Metrics) GlobalContextFailed(entry string) {
 	m.background.failures.WithLabelValues(entry).Inc()
 }
 
-// GlobalContext is what is known of a GlobalContextEntry.
+// GlobalContext is the state of a GlobalContextEntry.
 type GlobalContext struct {
 	Entry string
-	// Age is how long ago it was read; less than 0 for one that never was.
+	// Age is the time since the entry was last read; negative if it never was.
 	Age time.Duration
-	// Usable: rules that read it can be asked.
+	// Usable reports whether rules can read the entry.
 	Usable bool
 }
 
-// globalContext collects what is known of the entries when it is asked.
+// globalContext collects the state of the entries at each scrape.
 type globalContext struct {
 	read        func() []GlobalContext
 	age, usable *prometheus.Desc

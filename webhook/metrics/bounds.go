@@ -2,35 +2,36 @@ package metrics
 
 import "time"
 
-// The bounds on labels and on traces.
+// Limits of labels and traces.
 const (
-	// maxHosts bounds the registries that have series of their own: hosts are as
-	// many as people write into image references. Further ones are "other".
+	// maxHosts bounds the registries with their own series: image references may contain any number
+	// of hosts. Further ones are "other".
 	maxHosts = 100
-	// maxPolicies bounds the policies that have; a cluster of a thousand is
-	// measured. Further ones are "other".
+	// maxPolicies bounds the policies with their own series; a cluster of a thousand is measured.
+	// Further ones are "other".
 	maxPolicies = 2000
-	// maxMirrors bounds the documents of mirrors that have, and maxTargets the
-	// registries of their targets: both are an administrator's.
+	// maxMirrors bounds the mirror documents with their own series, and maxTargets the registries
+	// of their targets. Administrators define both.
 	maxMirrors = 200
 	maxTargets = 200
-	// maxEntries bounds the GlobalContextEntries that have; there are no more.
+	// maxEntries bounds the GlobalContextEntries with their own series. It is also the limit on
+	// entries.
 	maxEntries = 100
-	// maxOverrides bounds the ImageOverrides that have: they are for bad days.
+	// maxOverrides bounds the ImageOverrides with their own series. They are meant for exceptional
+	// cases.
 	maxOverrides = 200
-	// maxOpen bounds the open namespaces that have: they are for bad nights.
+	// maxOpen bounds the open namespaces with their own series. They are meant for emergencies.
 	maxOpen = 50
-	// maxWords bounds the values of a label whose words are the gateway's own.
+	// maxWords bounds the values of a label that the gateway defines.
 	maxWords = 32
-	// maxLabel bounds a label's value, in bytes: a DNS name has 253, the name of a
-	// policy with kind and namespace twice that.
+	// maxLabel bounds a label's value, in bytes: a DNS name has 253, the name of a policy with kind
+	// and namespace twice that.
 	maxLabel = 600
-	// other stands for what is beyond a bound.
+	// other is the label value beyond a limit.
 	other = "other"
 
-	// spanQueue bounds the spans in memory; further ones are dropped, and counted
-	// nowhere but in the collector's gaps.
+	// spanQueue bounds the buffered spans. Further ones are dropped and not counted.
 	spanQueue = 2048
-	// exportTimeout bounds one delivery of spans.
+	// exportTimeout bounds one export of spans.
 	exportTimeout = 10 * time.Second
 )

@@ -8,25 +8,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// newBreakGlass counts what became of open namespaces.
+// newBreakGlass counts the events of open namespaces.
 func newBreakGlass() *prometheus.CounterVec {
 	return counters("break_glass_total", "Namespaces that were opened to what nobody proved, changed while they were open, or closed, by why.", "event")
 }
 
-// BreakGlass records what became of an open namespace: opened, changed, or why it was
-// closed.
+// BreakGlass records an event of an open namespace: opened, changed, or the reason for closing it.
 func (m *Metrics) BreakGlass(event string) {
 	m.glass.WithLabelValues(m.words.value(event)).Inc()
 }
 
-// OpenNamespace is a namespace that admission leaves out.
+// OpenNamespace is a namespace that is excluded from admission.
 type OpenNamespace struct {
 	Name string
-	// Until is when it is closed; zero: nobody knows.
+	// Until is the end of the exclusion; zero if unknown.
 	Until time.Time
 }
 
-// openNamespaces collects which namespaces are open, and until when.
+// openNamespaces collects the open namespaces and their end.
 type openNamespaces struct {
 	read       func() []OpenNamespace
 	count, end *prometheus.Desc
@@ -44,8 +43,8 @@ func newOpenNamespaces(read func() []OpenNamespace) openNamespaces {
 // Describe implements prometheus.Collector.
 func (o openNamespaces) Describe(to chan<- *prometheus.Desc) { to <- o.count; to <- o.end }
 
-// Collect implements prometheus.Collector. Beyond the bound it leaves out those that end
-// last, which are counted all the same.
+// Collect implements prometheus.Collector. Beyond the limit it omits the ones that end last; the
+// count includes them.
 func (o openNamespaces) Collect(to chan<- prometheus.Metric) {
 	list := slices.Clone(o.read())
 	to <- prometheus.MustNewConstMetric(o.count, prometheus.GaugeValue, float64(len(list)))
@@ -53,7 +52,7 @@ func (o openNamespaces) Collect(to chan<- prometheus.Metric) {
 	names := newLabel(maxOpen)
 	for _, each := range list {
 		if names.knows(each.Name) {
-			continue // twice the same would spoil the whole scrape
+			continue // a duplicate would fail the whole scrape
 		}
 		if name := names.value(each.Name); name != other {
 			to <- prometheus.MustNewConstMetric(o.end, prometheus.GaugeValue, unix(each.Until), name)

@@ -7,30 +7,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// DecisionLog are the numbers of a decision log.
+// DecisionLog holds the statistics of a decision log.
 type DecisionLog struct {
-	// Written counts lines about decisions, Lost what was decided and has no line, and
-	// Failures what the disk refused.
+	// Written counts records, Lost decisions without a record, and Failures disk errors.
 	Written, Lost, Failures uint64
-	// Queued is how many decisions wait to be written.
+	// Queued is the number of decisions in the write queue.
 	Queued int
-	// Flushed is when all that was written was last known to be on disk; zero: never.
+	// Flushed is the last time when all written records were on disk; zero: never.
 	Flushed time.Time
 	// Bytes is the size of its files.
 	Bytes int64
 	Sinks []DecisionLogSink
 }
 
-// DecisionLogSink are the numbers of one of its sinks.
+// DecisionLogSink holds the statistics of one sink.
 type DecisionLogSink struct {
-	// Name is a word of the gateway's own.
+	// Name is one of the gateway's fixed words.
 	Name string
-	// Delivered and Dropped count lines, Failures attempts; Behind is how many lines
-	// are not delivered yet.
+	// Delivered and Dropped count lines, Failures attempts; Behind is the number of lines that are
+	// not delivered yet.
 	Delivered, Dropped, Failures, Behind uint64
 }
 
-// WatchDecisionLog shows what read returns, at each scrape; once.
+// WatchDecisionLog exports the statistics that read returns at each scrape. It may be called once.
 func (m *Metrics) WatchDecisionLog(read func() DecisionLog) error {
 	if err := m.registry.Register(newDecisionLogSeries(read)); err != nil {
 		return fmt.Errorf("metrics: %w", err)
@@ -38,7 +37,7 @@ func (m *Metrics) WatchDecisionLog(read func() DecisionLog) error {
 	return nil
 }
 
-// decisionLogSeries asks once a scrape, so that its numbers agree.
+// decisionLogSeries reads once per scrape, so that its numbers are consistent.
 type decisionLogSeries struct {
 	read func() DecisionLog
 

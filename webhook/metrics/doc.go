@@ -1,11 +1,10 @@
-// Package metrics answers: how is the gateway doing, in numbers and in traces?
+// Package metrics exports the gateway's metrics and traces.
 //
-// Metrics are Prometheus collectors on a registry of their own, in the format
-// that promhttp writes; docs/metrics.md lists them. A Tracer sends OpenTelemetry
-// spans by OTLP over HTTP, where an endpoint is configured. Both observe the gate
-// and the doors; Observers combines them.
+// Metrics are Prometheus collectors on their own registry, in the format of promhttp;
+// docs/metrics.md lists them. A Tracer sends OpenTelemetry spans by OTLP over HTTP if an endpoint
+// is configured. Both observe the gate and the endpoints; Observers combines them.
 //
-// No label grows with images, digests, subjects or callers. Policies are as many
-// as there are, hosts are the first hundred, and everything else that is a label
-// is a word of the gateway's own.
+// Label cardinality is bounded: it does not depend on images, digests, subjects or callers.
+// Policies have one value each up to a limit, and hosts are limited to the first hundred. All other
+// labels have values that the gateway defines.
 package metrics

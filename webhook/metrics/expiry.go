@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// trustEnds collects when the parts of the trusted root end.
+// trustEnds collects the expiry of the parts of the trusted root.
 type trustEnds struct {
 	read func() map[string]time.Time
 	end  *prometheus.Desc
@@ -34,7 +34,7 @@ func (t trustEnds) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// overrides collects when ImageOverrides end.
+// overrides collects the expiry of ImageOverrides.
 type overrides struct {
 	read func() []Override
 	end  *prometheus.Desc
@@ -51,15 +51,14 @@ func newOverrides(read func() []Override) overrides {
 // Describe implements prometheus.Collector.
 func (o overrides) Describe(to chan<- *prometheus.Desc) { to <- o.end }
 
-// Collect implements prometheus.Collector. Beyond the bound it leaves out those that
-// end last.
+// Collect implements prometheus.Collector. Beyond the limit it omits the ones that end last.
 func (o overrides) Collect(to chan<- prometheus.Metric) {
 	list := slices.Clone(o.read())
 	slices.SortFunc(list, func(a, b Override) int { return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Name, b.Name)) })
 	names, effects := newLabel(maxOverrides), newLabel(maxWords)
 	for _, each := range list {
 		if names.knows(each.Name) {
-			continue // twice the same would spoil the whole scrape
+			continue // a duplicate would fail the whole scrape
 		}
 		name := names.value(each.Name)
 		if name == other {

@@ -2,8 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// guardSeries are about policies that only audit whatever they say, and about what became
-// of trials.
+// guardSeries are the collectors of policies that are forced to audit, and of impact analyses.
 type guardSeries struct {
 	audited  *prometheus.GaugeVec
 	trials   *prometheus.CounterVec
@@ -23,12 +22,12 @@ func newGuardSeries() guardSeries {
 	return s
 }
 
-// What becomes of a trial.
+// The results of an impact analysis.
 const (
-	TrialRefused  = "refused"  // at the door
-	TrialHeld     = "held"     // it would stop something
-	TrialApproved = "approved" // it stops nothing
-	TrialUnsure   = "unsure"   // not everything could be looked at
+	TrialRefused  = "refused"  // rejected at admission
+	TrialHeld     = "held"     // it would deny a running workload
+	TrialApproved = "approved" // it denies no running workload
+	TrialUnsure   = "unsure"   // some workloads could not be evaluated
 )
 
 func (s guardSeries) collectors() []prometheus.Collector {
@@ -40,14 +39,14 @@ func (s guardSeries) set(source, guard int) {
 	s.audited.WithLabelValues("guard").Set(float64(guard))
 }
 
-// SetWithheld says how many policies only audit since their source does, and how many the
-// guard holds.
+// SetWithheld sets the number of policies that only audit: because of their source, and because the
+// guard holds them.
 func (m *Metrics) SetWithheld(source, guard int) { m.guard.set(source, guard) }
 
-// PolicyTried counts a trial.
+// PolicyTried counts an impact analysis.
 func (m *Metrics) PolicyTried(result string) { m.guard.trials.WithLabelValues(result).Inc() }
 
-// SetDryVerdicts says how many verdicts differ from those of the version before.
+// SetDryVerdicts sets the number of verdicts that differ from those of the previous version.
 func (m *Metrics) SetDryVerdicts(denied, others int) {
 	m.guard.verdicts.WithLabelValues("true").Set(float64(denied))
 	m.guard.verdicts.WithLabelValues("false").Set(float64(others))

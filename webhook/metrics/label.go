@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// label lets the first so many values of a label through.
+// label limits the number of distinct values of a label.
 type label struct {
 	most int
 	mu   sync.RWMutex
@@ -14,8 +14,7 @@ type label struct {
 
 func newLabel(most int) *label { return &label{most: most, seen: map[string]bool{}} }
 
-// value returns the value, or other where there were too many before it or it is
-// no text for a label.
+// value returns the value, or other if the limit is reached or the text is not a valid label.
 func (l *label) value(of string) string {
 	l.mu.RLock()
 	known := l.seen[of]
@@ -37,7 +36,7 @@ func (l *label) value(of string) string {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// set replaces the known values, and returns those that are known no more.
+// set replaces the known values and returns the removed ones.
 func (l *label) set(values []string) (gone []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +55,7 @@ func (l *label) set(values []string) (gone []string) {
 	return gone
 }
 
-// knows reports whether a value is among those that were set.
+// knows reports whether a value is in the set.
 func (l *label) knows(value string) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -14,11 +14,10 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// Build names the program.
+// Build identifies the program.
 type Build struct{ Version, Revision string }
 
-// Metrics are the gateway's collectors. It is safe for concurrent use. Make one
-// with New.
+// Metrics holds the gateway's collectors. It is safe for concurrent use. Make one with New.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -50,7 +49,7 @@ type Metrics struct {
 	known  *label // policies
 }
 
-// New makes Metrics on a registry of their own.
+// New makes Metrics with its own registry.
 func New(build Build) *Metrics {
 	m := &Metrics{
 		registry:        prometheus.NewRegistry(),
@@ -111,7 +110,7 @@ func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(histogramOpts(name, help), labels)
 }
 
-// histogramOpts reach from what memory answers to what a webhook may take.
+// histogramOpts sets buckets from the latency of a cache hit to the longest timeout of a webhook.
 func histogramOpts(name, help string) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: prefix + name, Help: help,
@@ -119,7 +118,7 @@ func histogramOpts(name, help string) prometheus.HistogramOpts {
 	}
 }
 
-// Handler answers /metrics.
+// Handler serves /metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 8 * time.Second})
 }
@@ -136,7 +135,7 @@ func (m *Metrics) Enter(r *http.Request, door string) (context.Context, func(sta
 	}
 }
 
-// statusText is a status that a handler may send; what it made up is other.
+// statusText is the label of a status. Non-standard statuses of a handler are other.
 func statusText(status int) string {
 	if http.StatusText(status) == "" {
 		return other
@@ -166,8 +165,7 @@ func (m *Metrics) Asked(layer gate.Layer, known bool) {
 	m.memory.WithLabelValues(m.words.value(string(layer)), result).Inc()
 }
 
-// SharedMemory records what became of so many entries of the memory that replicas
-// share, in a word of that memory's own.
+// SharedMemory records results of the cache that replicas share, in the cache's own words.
 func (m *Metrics) SharedMemory(result string, entries int) {
 	m.shared.WithLabelValues(m.words.value(result)).Add(float64(max(entries, 0)))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// mirrorSeries are the collectors of mirrors and of their targets.
+// mirrorSeries are the collectors of mirrors and their targets.
 type mirrorSeries struct {
 	documents   *prometheus.GaugeVec
 	broken      *prometheus.GaugeVec
@@ -37,27 +37,27 @@ func (s *mirrorSeries) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.documents, s.broken, s.redirects, s.resting, s.transitions}
 }
 
-// MirrorState is what became of a document of mirrors.
+// MirrorState is the state of a mirror document.
 type MirrorState string
 
 // The states.
 const (
 	MirrorActive MirrorState = "active"
-	// MirrorOutdated: it cannot be used, and the last version that could holds.
+	// MirrorOutdated means that the document is invalid and its last valid version is in use.
 	MirrorOutdated MirrorState = "outdated"
-	// MirrorBroken: it cannot be used, and there is no other version.
+	// MirrorBroken means that the document is invalid and no earlier version is available.
 	MirrorBroken MirrorState = "broken"
 )
 
-// Mirror is one document of mirrors and its state.
+// Mirror is a mirror document and its state.
 type Mirror struct {
 	// ID is kind and name, as in RegistryMirror/hub.
 	ID    string
 	State MirrorState
 }
 
-// SetMirrors says which documents there are. The series of those that are gone go
-// with them. One caller at a time.
+// SetMirrors sets the list of mirror documents and deletes the series of removed ones. It must not
+// be called concurrently.
 func (m *Metrics) SetMirrors(mirrors []Mirror) {
 	s := &m.mirrors
 	count := map[MirrorState]int{MirrorActive: 0, MirrorOutdated: 0, MirrorBroken: 0}
@@ -84,8 +84,8 @@ func (m *Metrics) SetMirrors(mirrors []Mirror) {
 	}
 }
 
-// SetTargets says which registries are targets. The series of those that are gone
-// go with them, and a new one is taken to answer. One caller at a time.
+// SetTargets sets the registries of the targets. It deletes the series of removed ones; a new one
+// counts as responsive. It must not be called concurrently.
 func (m *Metrics) SetTargets(registries []string) {
 	s := &m.mirrors
 	sorted := slices.Sorted(slices.Values(registries))
@@ -95,13 +95,12 @@ func (m *Metrics) SetTargets(registries []string) {
 	}
 	for _, registry := range sorted {
 		if s.targets.knows(registry) {
-			s.resting.WithLabelValues(registry).Add(0) // so that it is shown
+			s.resting.WithLabelValues(registry).Add(0) // exports the series with 0
 		}
 	}
 }
 
-// TargetChanged records that a target's registry is not asked any more, or is
-// asked again.
+// TargetChanged records that requests to a target's registry are suspended or resumed.
 func (m *Metrics) TargetChanged(registry string, resting bool) {
 	s := &m.mirrors
 	to, value := "answering", 0.0
@@ -116,12 +115,12 @@ func (m *Metrics) TargetChanged(registry string, resting bool) {
 	s.resting.WithLabelValues(registry).Set(value)
 }
 
-// redirected records what a mirror made of an image.
+// redirected records the result of a mirror for an image.
 func (m *Metrics) redirected(v *gate.Verdict) {
 	if v.Redirect == nil {
 		return
 	}
-	id, _, _ := strings.Cut(v.Redirect.Mirror, "[") // all entries of a document are one series
+	id, _, _ := strings.Cut(v.Redirect.Mirror, "[") // all entries of a document share one series
 	if !m.mirrors.known.knows(id) {
 		id = other
 	}
@@ -130,7 +129,8 @@ func (m *Metrics) redirected(v *gate.Verdict) {
 	}
 }
 
-// redirectOutcome is empty for an image that is denied whatever mirrors have.
+// redirectOutcome returns the label of the result. It is empty for an image that is denied
+// independently of mirrors.
 func redirectOutcome(v *gate.Verdict) string {
 	switch {
 	case !v.Redirect.Target.IsZero():

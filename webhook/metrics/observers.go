@@ -7,17 +7,17 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// Observer watches doors and the gate: Metrics and Tracer do.
+// Observer observes endpoints and the gate. Metrics and Tracer implement it.
 type Observer interface {
 	gate.Observer
 	Enter(r *http.Request, door string) (ctx context.Context, done func(status int))
 	Panicked(door string)
 }
 
-// Observers are told one after the other, and of an end in the opposite order.
+// Observers calls several observers in order, and their end functions in reverse order.
 type Observers []Observer
 
-// Enter tells of a request to a door.
+// Enter implements webhook.Observer.
 func (all Observers) Enter(r *http.Request, door string) (context.Context, func(status int)) {
 	ends := make([]func(int), len(all))
 	for i, o := range all {
@@ -32,7 +32,7 @@ func (all Observers) Enter(r *http.Request, door string) (context.Context, func(
 	}
 }
 
-// Panicked tells of a handler that panicked.
+// Panicked implements webhook.Observer.
 func (all Observers) Panicked(door string) {
 	for _, o := range all {
 		o.Panicked(door)

@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// outcomeSeries are the collectors of what became of objects, and why.
+// outcomeSeries are the collectors of decisions about objects.
 type outcomeSeries struct {
 	answers    *prometheus.CounterVec
 	failedOpen *prometheus.CounterVec
@@ -29,7 +29,7 @@ func newOutcomeSeries() outcomeSeries {
 		}),
 	}
 	for _, answer := range []gate.Answer{gate.Allow, gate.Deny, gate.Unable} {
-		s.answers.WithLabelValues(string(answer)) // so that it is shown
+		s.answers.WithLabelValues(string(answer)) // exports the series with 0
 	}
 	return s
 }
@@ -38,14 +38,14 @@ func (s *outcomeSeries) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.answers, s.failedOpen, s.violations, s.stale, s.shadowed}
 }
 
-// forget drops the series of a policy that is gone.
+// forget deletes the series of a removed policy.
 func (s *outcomeSeries) forget(id string) {
 	s.failedOpen.DeleteLabelValues(id)
 	s.violations.DeletePartialMatch(prometheus.Labels{"policy": id})
 }
 
-// settle counts what became of an object. A shadow's came in whatever a failure setting
-// says.
+// settle counts the outcome of an object. In shadow mode every object is admitted, so failing open
+// is not counted.
 func (m *Metrics) settle(o *gate.Outcome, shadow bool) {
 	m.settled.answers.WithLabelValues(m.words.value(string(o.Answer))).Inc()
 	if !shadow {
@@ -60,12 +60,12 @@ func (m *Metrics) settle(o *gate.Outcome, shadow bool) {
 	}
 }
 
-// violated counts a failure, under audit or not.
+// violated counts a failure, audited or not.
 func (m *Metrics) violated(p *policy.Policy, result policy.Result, action policy.Action, shadow bool) {
 	if result != policy.Fail {
 		return
 	}
-	word := "enforce" // also what nobody knows: it denies
+	word := "enforce" // also for an unknown action, which denies
 	switch action {
 	case policy.Audit:
 		word = "audit"
@@ -78,9 +78,9 @@ func (m *Metrics) violated(p *policy.Policy, result policy.Result, action policy
 	m.settled.violations.WithLabelValues(m.policy(p), word).Inc()
 }
 
-// failedOpen returns the policies that could not look at an object which came in all
-// the same by their failure setting. Under audit there is none; what an override
-// allows came in by that.
+// failedOpen returns the policies that failed to evaluate an object and admitted it because of
+// their failure setting. It returns none for audit policies and for objects that an override
+// allows.
 func failedOpen(o *gate.Outcome) []*policy.Policy {
 	if o.Answer != gate.Allow || slices.ContainsFunc(o.Verdicts, func(v gate.Verdict) bool { return v.Override != nil }) {
 		return nil
@@ -106,13 +106,12 @@ func failedOpen(o *gate.Outcome) []*policy.Policy {
 	return open
 }
 
-// looked reports whether a result is a judgement; a word that nobody knows is none.
+// looked reports whether a result is a decision. Unknown results are not.
 func looked(result policy.Result) bool {
 	return slices.Contains([]policy.Result{"", policy.Pass, policy.Fail, policy.Skipped}, result)
 }
 
-// newConfigurations shows all from the beginning, so that the first one is seen to
-// be one.
+// newConfigurations exports all series with 0, so that a rate includes the first write.
 func newConfigurations() *prometheus.CounterVec {
 	writes := counters("webhook_configuration_writes_total", "Times that the leader wrote a webhook configuration, by why.", "configuration", "reason")
 	for _, configuration := range []string{"mutating", "validating"} {
@@ -123,8 +122,8 @@ func newConfigurations() *prometheus.CounterVec {
 	return writes
 }
 
-// ConfigurationWritten records that a webhook configuration, mutating or validating,
-// was written, in a word for the reason of its keeper's own.
+// ConfigurationWritten records that a webhook configuration, mutating or validating, was written.
+// The reason is a word of the writer.
 func (m *Metrics) ConfigurationWritten(configuration, reason string) {
 	m.configurations.WithLabelValues(m.words.value(configuration), m.words.value(reason)).Inc()
 }

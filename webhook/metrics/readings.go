@@ -8,66 +8,65 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Readings are numbers that others keep, asked at each scrape; a nil one is not
-// shown. They must be quick. A time that is zero is shown as 0.
+// Readings are values that are read at each scrape. A nil function exports no series. The functions
+// must be quick. A zero time is exported as 0.
 type Readings struct {
-	// Roles are what this replica does, with commas between, and Lease is by which
-	// Lease it leads; a replica has one each.
+	// Roles are this replica's roles, separated by commas, and Lease is the Lease of its leader
+	// election; a replica has one each.
 	Roles, Lease string
-	// Ready reports whether this replica can do that, as /readyz says.
+	// Ready reports this replica's readiness, as in /readyz.
 	Ready func() bool
-	// Leads reports whether it does what one of its Lease does for all.
+	// Leads reports whether this replica holds its Lease.
 	Leads func() bool
-	// ConfigurationsKept is when this replica last saw that the webhook configurations
-	// are as they should be; zero: it does not keep them.
+	// ConfigurationsKept is when this replica last found the webhook configurations correct; zero
+	// if it does not manage them.
 	ConfigurationsKept func() time.Time
-	// Working and Waiting are the admission queue's, and WaitingForShare those of the
-	// latter whose namespace has its share.
+	// Working and Waiting are the numbers of requests in the admission queue. WaitingForShare
+	// counts the waiting requests whose namespace has used up its share.
 	Working, Waiting, WaitingForShare func() int64
-	// RegistriesLimited is at how many accounts of registries questions are held back
-	// since they said 429, and RegistriesKept at how many what can wait does not ask.
+	// RegistriesLimited is the number of registry accounts with limited requests after a 429.
+	// RegistriesKept is the number of accounts that background work does not use.
 	RegistriesLimited, RegistriesKept func() int
-	// TrustAge is how old the trust material is.
+	// TrustAge is the age of the trust material.
 	TrustAge func() time.Duration
-	// TrustFailed reports whether the trusted root could not be refreshed when it was
-	// last tried.
+	// TrustFailed reports whether the last refresh of the trusted root failed.
 	TrustFailed func() bool
-	// TrustExpires is when the last of each part of the trusted root ends; zero: never.
+	// TrustExpires is the latest expiry of each part of the trusted root; zero: never.
 	TrustExpires func() map[string]time.Time
-	// StaleKeys is how many keys could not be looked up again, and UnreadRoots how many
-	// TUF repositories that policies name could not be read.
+	// StaleKeys is the number of keys that could not be refreshed, and UnreadRoots the number of a
+	// policy's TUF repositories that could not be read.
 	StaleKeys, UnreadRoots func() int
-	// CertificateExpires is when the served certificate ends, and AuthorityExpires when
-	// the authority does by which callers know it; zero: there is none.
+	// CertificateExpires is the expiry of the serving certificate, and AuthorityExpires that of the
+	// authority that clients verify it with; zero: there is none.
 	CertificateExpires, AuthorityExpires func() time.Time
 	// EventsDropped counts Kubernetes Events that were not written.
 	EventsDropped func() uint64
-	// CredentialsHeld counts pull secrets and service accounts that were what they had
-	// been, since the API server did not answer.
+	// CredentialsHeld counts the uses of cached pull secrets and service accounts because the API
+	// server did not answer.
 	CredentialsHeld func() uint64
-	// ReportsPending is how many results wait until a report is written.
+	// ReportsPending is the number of results that are not in a report yet.
 	ReportsPending func() int64
-	// ScanInterval is the time from one round over what runs already to the next; 0:
-	// none are made.
+	// ScanInterval is the interval between scans of running workloads; 0: no scans.
 	ScanInterval func() time.Duration
-	// GlobalContext says what is known of GlobalContextEntries.
+	// GlobalContext returns the state of the GlobalContextEntries.
 	GlobalContext func() []GlobalContext
-	// Overrides are the ImageOverrides that there are.
+	// Overrides returns the ImageOverrides.
 	Overrides func() []Override
-	// OpenNamespaces are those that break glass leaves out, as who leads sees them.
+	// OpenNamespaces returns the namespaces that break glass excludes, as read by the leader.
 	OpenNamespaces func() []OpenNamespace
 }
 
 // Override is one ImageOverride.
 type Override struct {
 	Name string
-	// Effect is a word for what it does.
+	// Effect is the word for its effect.
 	Effect string
-	// Expires is when it ends; zero for a broken one, which holds until it is mended.
+	// Expires is the end of the override. Zero means that it is broken, and is in force until it is
+	// fixed.
 	Expires time.Time
 }
 
-// Watch shows readings; once.
+// Watch exports readings. It may be called once.
 func (m *Metrics) Watch(r Readings) error {
 	w := watching{metrics: m}
 	w.flag("ready", "1 while this replica can do what it is there for, as /readyz says, else 0.", r.Ready, prometheus.Labels{"roles": r.Roles})
@@ -106,7 +105,7 @@ func (m *Metrics) Watch(r Readings) error {
 	return nil
 }
 
-// watching registers readings, and collects what is wrong.
+// watching registers readings and collects the errors.
 type watching struct {
 	metrics *Metrics
 	errs    []error
@@ -126,7 +125,7 @@ func (w *watching) show(name, help string, value func() float64, labels promethe
 	w.register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: prefix + name, Help: help, ConstLabels: labels}, value))
 }
 
-// gauge shows a number.
+// gauge exports a number.
 func gauge[T int | int64](w *watching, name, help string, read func() T) {
 	if read != nil {
 		w.show(name, help, func() float64 { return float64(read()) }, nil)
@@ -156,7 +155,7 @@ func (w *watching) time(name, help string, read func() time.Time) {
 	}
 }
 
-// unix is a time as metrics show it.
+// unix converts a time to a metric's value.
 func unix(at time.Time) float64 {
 	if at.IsZero() {
 		return 0

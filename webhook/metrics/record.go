@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Admitted records one answer of an admission door: the cause as webhook/admission
-// names it, and whether the request was allowed.
+// Admitted records one response of an admission endpoint: the cause as webhook/admission names it,
+// and whether the request was allowed.
 func (m *Metrics) Admitted(door, cause string, allowed bool) {
 	answer := "deny"
 	if allowed {
@@ -20,8 +20,8 @@ func (m *Metrics) Admitted(door, cause string, allowed bool) {
 	m.answers.WithLabelValues(m.doors.value(door), m.words.value(cause), answer).Inc()
 }
 
-// Shadowed records in place of Admitted what a door would have answered whose shadow was
-// asked.
+// Shadowed replaces Admitted in shadow mode. It records the response that the endpoint would have
+// given.
 func (m *Metrics) Shadowed(door, cause string, allowed bool) {
 	answer := "deny"
 	if allowed {
@@ -30,12 +30,11 @@ func (m *Metrics) Shadowed(door, cause string, allowed bool) {
 	m.settled.shadowed.WithLabelValues(m.doors.value(door), m.words.value(cause), answer).Inc()
 }
 
-// Decided records what the policies and the mirrors said about each image of an
-// object. A
-// failure that only warns or is audited is "fail" like any other.
+// Decided records the results of policies and mirrors for each image of an object. Audited and
+// warned failures also count as "fail".
 func (m *Metrics) Decided(outcome gate.Outcome) { m.decided(&outcome, false) }
 
-// DecidedInShadow is Decided for what nothing comes of.
+// DecidedInShadow is Decided for decisions that are not enforced.
 func (m *Metrics) DecidedInShadow(outcome gate.Outcome) { m.decided(&outcome, true) }
 
 func (m *Metrics) decided(outcome *gate.Outcome, shadow bool) {
@@ -68,8 +67,8 @@ func (m *Metrics) policy(p *policy.Policy) string {
 	return other
 }
 
-// RegistryAnswered records one HTTP request to a registry; status 0 is no answer.
-// It fits registry.WithObserver.
+// RegistryAnswered records one HTTP request to a registry; status 0 means no response. It fits
+// registry.WithObserver.
 func (m *Metrics) RegistryAnswered(host string, status int, took time.Duration) {
 	m.registries.WithLabelValues(m.hosts.value(host), class(status)).Inc()
 	m.registrySeconds.Observe(took.Seconds())
@@ -90,7 +89,7 @@ type Policy struct {
 	// ID as policy.Policy.ID.
 	ID    string
 	State State
-	// FailOpen: what could not be looked at is admitted.
+	// FailOpen admits objects that could not be evaluated.
 	FailOpen bool
 }
 
@@ -104,8 +103,8 @@ const (
 	Broken  State = "broken"
 )
 
-// SetPolicies says which policies there are. The series of those that are gone go
-// with them. One caller at a time.
+// SetPolicies sets the list of policies and deletes the series of removed ones. It must not be
+// called concurrently.
 func (m *Metrics) SetPolicies(policies []Policy) {
 	count := map[State]int{Ours: 0, NotOurs: 0, Broken: 0}
 	var ids []string
@@ -118,7 +117,7 @@ func (m *Metrics) SetPolicies(policies []Policy) {
 			ids = append(ids, p.ID)
 		}
 	}
-	// Which ones are beyond the bound must not depend on the order of a map.
+	// Sorted: the choice beyond the limit must not depend on the order of a map.
 	slices.Sort(ids)
 	for _, id := range m.known.set(ids) {
 		m.decisions.DeletePartialMatch(map[string]string{"policy": id})
@@ -133,7 +132,7 @@ func (m *Metrics) SetPolicies(policies []Policy) {
 			m.broken.WithLabelValues(p.ID).Set(1)
 		}
 		if p.FailOpen && m.known.knows(p.ID) {
-			m.settled.failedOpen.WithLabelValues(p.ID).Add(0) // the first one is seen to be one
+			m.settled.failedOpen.WithLabelValues(p.ID).Add(0) // a rate includes the first event
 		}
 	}
 }

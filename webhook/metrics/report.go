@@ -19,12 +19,12 @@ func (s *reportSeries) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.writes, s.drops}
 }
 
-// ReportWritten records what became of a report, in a word of its writer's own.
+// ReportWritten records the result of writing a report, in the writer's own words.
 func (m *Metrics) ReportWritten(result string) {
 	m.reports.writes.WithLabelValues(m.words.value(result)).Inc()
 }
 
-// ReportDropped records what was not put into a report, by a word for the reason.
+// ReportDropped records entries that were not put into a report, by reason.
 func (m *Metrics) ReportDropped(reason string, count int) {
 	m.reports.drops.WithLabelValues(m.words.value(reason)).Add(float64(max(count, 0)))
 }

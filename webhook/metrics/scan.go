@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// scanSeries are the collectors of rounds over what runs already.
+// scanSeries are the collectors of scans of running workloads.
 type scanSeries struct {
 	objects  prometheus.Counter
 	rounds   *prometheus.CounterVec
@@ -32,7 +32,7 @@ func (s *scanSeries) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.objects, s.rounds, s.duration, s.last, s.changes}
 }
 
-// Scanned counts objects that were looked at.
+// Scanned counts evaluated objects.
 func (m *Metrics) Scanned(objects int) { m.scans.objects.Add(float64(objects)) }
 
 // Followed counts changes that a scan followed.
@@ -40,8 +40,7 @@ func (m *Metrics) Followed(result string, changes int) {
 	m.scans.changes.WithLabelValues(m.words.value(result)).Add(float64(max(changes, 0)))
 }
 
-// ScanEnded records a round: how long it took, when it ended, and whether everything
-// could be looked at.
+// ScanEnded records a scan: its duration, its end, and whether all objects could be evaluated.
 func (m *Metrics) ScanEnded(took time.Duration, complete bool, at time.Time) {
 	result := "incomplete"
 	if complete {

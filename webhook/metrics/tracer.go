@@ -20,25 +20,25 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// TracerConfig says where spans go.
+// TracerConfig configures the export of spans.
 type TracerConfig struct {
-	// Endpoint is the collector's base URL, as OTEL_EXPORTER_OTLP_ENDPOINT: spans go
-	// to v1/traces below it.
+	// Endpoint is the collector's base URL, as OTEL_EXPORTER_OTLP_ENDPOINT. Spans are posted to
+	// v1/traces below it.
 	Endpoint string
 	Build    Build
-	// Log is told, once a minute at most, that spans could not be delivered.
+	// Log receives export errors, at most one a minute.
 	Log *slog.Logger
 }
 
-// Tracer makes a span of each request to a door and of each phase in it. It is
-// safe for concurrent use. Nothing of it is global.
+// Tracer makes a span for each request to an endpoint and for each phase in it. It is safe for
+// concurrent use and has no global state.
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
 }
 
-// NewTracer makes a Tracer that delivers in the background. Which requests are
-// traced is what their caller says, else all; OTEL_TRACES_SAMPLER changes that.
+// NewTracer makes a Tracer that exports in the background. It follows the sampling decision of the
+// caller and otherwise samples all requests. OTEL_TRACES_SAMPLER changes that.
 func NewTracer(ctx context.Context, config TracerConfig) (*Tracer, error) {
 	to, err := url.Parse(config.Endpoint)
 	if err != nil || to.Host == "" || (to.Scheme != "http" && to.Scheme != "https") {
@@ -61,7 +61,7 @@ func newTracer(build Build, delivery sdk.TracerProviderOption) *Tracer {
 	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/quaymaster/quaymaster")}
 }
 
-// Close delivers what is left, until ctx ends.
+// Close exports the remaining spans until ctx ends.
 func (t *Tracer) Close(ctx context.Context) error {
 	if err := t.provider.Shutdown(ctx); err != nil {
 		return fmt.Errorf("traces: %w", err)
@@ -69,8 +69,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return nil
 }
 
-// Enter implements webhook.Observer. A span continues the trace of the caller, as
-// W3C Trace Context says.
+// Enter implements webhook.Observer. A span continues the trace of the caller (W3C Trace Context).
 func (t *Tracer) Enter(r *http.Request, door string) (context.Context, func(status int)) {
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := t.tracer.Start(ctx, "door "+door, trace.WithSpanKind(trace.SpanKindServer))
@@ -83,7 +82,7 @@ func (t *Tracer) Enter(r *http.Request, door string) (context.Context, func(stat
 	}
 }
 
-// Panicked implements webhook.Observer; the status says it.
+// Panicked implements webhook.Observer. The span's status already covers it.
 func (*Tracer) Panicked(string) {}
 
 // Begin implements gate.Observer.
@@ -92,10 +91,11 @@ func (t *Tracer) Begin(ctx context.Context, phase gate.Phase) (context.Context, 
 	return ctx, func() { span.End() }
 }
 
-// Asked implements gate.Observer; memories are in the metrics.
+// Asked implements gate.Observer. Cache lookups are only in the metrics.
 func (*Tracer) Asked(gate.Layer, bool) {}
 
-// quietExporter keeps failures to deliver from OpenTelemetry's global handler.
+// quietExporter logs export errors itself, so that they do not reach OpenTelemetry's global
+// handler.
 type quietExporter struct {
 	sdk.SpanExporter
 	log   *slog.Logger

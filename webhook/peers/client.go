@@ -20,40 +20,38 @@ import (
 )
 
 const (
-	// maxMembers bounds how many replicas are asked at once.
+	// maxMembers bounds the replicas that are queried at once.
 	maxMembers = 32
-	// restTime is how long a replica that did not answer is left alone.
+	// restTime is how long an unresponsive replica is skipped.
 	restTime = 5 * time.Second
-	// idlePerHost keeps connections for requests that arrive together.
+	// idlePerHost keeps connections for concurrent requests.
 	idlePerHost = 8
 	idleTime    = 90 * time.Second
 )
 
-// Members knows the other replicas.
+// Members lists the other replicas.
 type Members interface {
-	// Others returns the host:port of each replica but this one.
+	// Others returns the host:port of each replica except this one.
 	Others() []string
 }
 
-// Roots are the certificates that the replicas' own lead to. They may change; a
-// new connection asks again.
+// Roots returns the CA certificates that verify the replicas' certificates. They may change; each
+// new connection reads them again.
 type Roots interface {
 	Roots() *x509.CertPool
 }
 
-// Config is what a Client cannot do without.
+// Config holds the required settings of a Client.
 type Config struct {
-	// Key is the replicas' own, of at least 32 random bytes.
+	// Key is the replicas' shared key, at least 32 random bytes.
 	Key     []byte
 	Members Members
 	Roots   Roots
-	// ServerName is the name in the replicas' certificate: members are known by
-	// address.
+	// ServerName is the name in the replicas' certificate. Members are addressed by IP.
 	ServerName string
 }
 
-// Client asks the other replicas. It is safe for concurrent use, and is what a
-// gate takes as Peers.
+// Client queries the other replicas. It is safe for concurrent use and implements the gate's Peers.
 type Client struct {
 	config   Config
 	secret   secret
@@ -65,13 +63,13 @@ type Client struct {
 	now      func() time.Time
 
 	mu      sync.Mutex
-	resting map[string]time.Time // until when a member is left alone
+	resting map[string]time.Time // until when a member is skipped
 }
 
 // Option changes a default of a Client.
 type Option func(*Client) error
 
-// WithTimeout bounds a question to all replicas together; 100 ms unless set.
+// WithTimeout bounds one query to all replicas together; 100 ms unless set.
 func WithTimeout(d time.Duration) Option {
 	return func(c *Client) error {
 		if d <= 0 {
@@ -82,8 +80,7 @@ func WithTimeout(d time.Duration) Option {
 	}
 }
 
-// WithLoopback also asks members on this machine, as tests and several replicas
-// on one machine want it.
+// WithLoopback also queries members on loopback, for tests and for several replicas on one machine.
 func WithLoopback() Option {
 	return func(c *Client) error {
 		c.loopback = true
@@ -91,9 +88,8 @@ func WithLoopback() Option {
 	}
 }
 
-// WithFailures has failed called whenever a member could not be asked or its
-// answer is not a replica's, for a log or a metric. It is called from many
-// goroutines.
+// WithFailures sets a function that receives each failed query to a member, for a log or a metric.
+// It must be safe for concurrent use.
 func WithFailures(failed func(member string, err error)) Option {
 	return func(c *Client) error {
 		c.failed = failed
@@ -137,7 +133,7 @@ func New(config Config, with ...Option) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// connect opens a TLS connection, by the roots of the moment.
+// connect opens a TLS connection with the current roots.
 func (c *Client) connect(dialer *dial.Dialer) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		plain, err := dialer.DialContext(ctx, network, address)
@@ -145,7 +141,7 @@ func (c *Client) connect(dialer *dial.Dialer) func(context.Context, string, stri
 			return nil, err
 		}
 		roots := c.config.Roots.Roots()
-		if roots == nil { // nil would mean the system's
+		if roots == nil { // nil would mean the system's roots
 			roots = x509.NewCertPool()
 		}
 		conn := tls.Client(plain, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: c.config.ServerName})
@@ -157,10 +153,10 @@ func (c *Client) connect(dialer *dial.Dialer) func(context.Context, string, stri
 	}
 }
 
-// Recall implements gate.Peers: it asks all replicas at once and returns as soon
-// as every key is known, all have answered, or the time is over. Who has not answered
-// by then may still do so, within its time: to leave it would end its connection, and
-// the next question would begin with a handshake.
+// Recall implements gate.Peers. It queries all replicas at once. It returns when every key is
+// found, all replicas have answered, or the timeout expires. Requests that are still open then
+// continue until their own timeout: cancelling one would close its connection, and the next query
+// would need a new handshake.
 func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 	members := c.members()
 	if len(members) == 0 || len(keys) == 0 {
@@ -169,7 +165,7 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 	keys = fit(keys)
 	body, err := json.Marshal(question{Keys: keys})
 	if err != nil || len(keys) == 0 || len(body) > maxRequest {
-		return nil // nobody would answer
+		return nil // a replica would reject it
 	}
 	waiting, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -180,7 +176,7 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 			defer cancel()
 			facts, err := c.ask(asking, member, body)
 			if err != nil {
-				c.report(member, err) // nobody ends the question but its own time
+				c.report(member, err) // only the timeout cancels a request
 			}
 			answers <- facts
 		}()
@@ -200,8 +196,7 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 	return known
 }
 
-// fit leaves out keys that are too long or too many: the registry is asked for
-// what they stand for.
+// fit drops keys beyond the limits of length and number. The registry provides their evidence.
 func fit(keys []string) []string {
 	var fitting []string
 	for _, key := range keys {
@@ -212,7 +207,7 @@ func fit(keys []string) []string {
 	return fitting
 }
 
-// merge takes over what was asked for and is not known yet.
+// merge adds the requested facts that are missing.
 func merge(known, facts map[string][]byte, keys []string) {
 	for key, fact := range facts {
 		if _, have := known[key]; !have && len(fact) <= maxFact && slices.Contains(keys, key) {
@@ -221,14 +216,14 @@ func merge(known, facts map[string][]byte, keys []string) {
 	}
 }
 
-// ask asks one member for facts.
+// ask requests facts from one member.
 func (c *Client) ask(ctx context.Context, member string, body []byte) (map[string][]byte, error) {
 	var a answer
 	err := c.send(ctx, c.secret, member+Path, body, &a)
 	return a.Facts, err
 }
 
-// send asks a door of a member, and reads the answer into what it is to be.
+// send posts a request to an endpoint of a member, and decodes the response into a value.
 func (c *Client) send(ctx context.Context, s secret, door string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+door, bytes.NewReader(body))
 	if err != nil {
@@ -259,8 +254,8 @@ func (c *Client) send(ctx context.Context, s secret, door string, body []byte, i
 	return nil
 }
 
-// members returns whom to ask: not who rests, and nobody on this machine unless
-// that was asked for.
+// members returns the replicas to query. It skips unresponsive ones and, without WithLoopback,
+// loopback addresses.
 func (c *Client) members() []string {
 	others := c.config.Members.Others()
 	now := c.now()
@@ -285,8 +280,7 @@ func (c *Client) members() []string {
 	return asked
 }
 
-// report tells of a failure, and leaves the member alone for a while; who is only
-// busy will be less so for the next question.
+// report records a failure and skips the member for restTime. A busy member is not skipped.
 func (c *Client) report(member string, err error) {
 	if !errors.Is(err, errBusy) {
 		c.mu.Lock()

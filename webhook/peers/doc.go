@@ -1,17 +1,16 @@
-// Package peers answers: did another replica prove this a moment ago?
+// Package peers shares verified facts between replicas.
 //
-// The API server's two calls about one pod may reach two replicas, and a rollout
-// reaches all of them at once. A Client asks the other replicas for facts before
-// the registry is asked for evidence; a Door answers them. Only proved facts
-// travel: never "none found", and never where a tag points.
+// The API server's two calls for one pod may reach two replicas, and a rollout reaches all of them
+// at once. A Client requests facts from the other replicas before the registry is queried for
+// evidence; a Door serves them. Only verified facts are shared, never missing evidence and never
+// the digest of a tag.
 //
-// By the same protocol, at a door of its own, a replica shows what its dashboard would
-// show (View), to one that has found out who asks there.
+// A second endpoint of the same protocol serves a replica's dashboard data (View) to another
+// replica, which has authorised the user.
 //
-// The protocol is one POST of JSON over TLS. Request and answer carry an
-// HMAC-SHA256 (RFC 2104, FIPS 180-4) under a key that only the replicas have; the
-// answer's covers the request's nonce. A question's MAC is over a short header that
-// has the body's hash, so that of a stranger's no body is read. Who can reach the
-// network, or the door, and lacks the key can neither forge nor replay a fact, nor read
-// one.
+// The protocol is a POST of JSON over TLS. Requests and responses carry an HMAC-SHA256 (RFC 2104,
+// FIPS 180-4) under a key that only the replicas have. The response's MAC covers the request's
+// nonce. The request's MAC covers a short header with the body's hash, so that unauthenticated
+// bodies are never read. Without the key, an attacker on the network can neither forge, replay nor
+// read facts.
 package peers

@@ -12,25 +12,25 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// Memory is what this replica remembers; a gate.Gate is one.
+// Memory is this replica's cache of facts. A gate.Gate implements it.
 type Memory interface {
-	// Remembered returns the facts that are known, by key.
+	// Remembered returns the cached facts by key.
 	Remembered(keys []string) map[string][]byte
 }
 
-// Door answers the questions of other replicas. It is safe for concurrent use.
+// Door serves the requests of other replicas. It is safe for concurrent use.
 type Door struct {
 	secret secret
 	now    func() time.Time
-	// reply answers the body of a question that a replica asked.
+	// reply handles the body of an authenticated request.
 	reply func(ctx context.Context, e envelope, body []byte) (any, error)
-	// reading has a place for each body that is being read.
+	// reading holds one element per body that is being read.
 	reading chan struct{}
 }
 
-// DoorConfig is what a Door cannot do without.
+// DoorConfig holds the required settings of a Door.
 type DoorConfig struct {
-	// Key is the replicas' own, of at least 32 random bytes.
+	// Key is the replicas' shared key, at least 32 random bytes.
 	Key    []byte
 	Memory Memory
 	// Now is the clock; nil means time.Now.
@@ -62,8 +62,8 @@ func newDoor(s secret, now func() time.Time, reply func(context.Context, envelop
 	return &Door{secret: s, now: now, reply: reply, reading: make(chan struct{}, maxReading)}
 }
 
-// ServeHTTP implements http.Handler. Strangers get 403 and no reason, and none of
-// their body is read. Who comes while too many questions are read gets 503.
+// ServeHTTP implements http.Handler. An unauthenticated request gets 403 without a reason, and its
+// body is not read. While too many bodies are being read, requests get 503.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
@@ -89,7 +89,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.answer(w, e, reply)
 }
 
-// errBusy says that enough bodies are being read.
+// errBusy means that the limit on concurrent bodies is reached.
 var errBusy = errors.New("too many questions at once")
 
 func refuse(w http.ResponseWriter, err error) {
@@ -103,8 +103,8 @@ func refuse(w http.ResponseWriter, err error) {
 	w.WriteHeader(status)
 }
 
-// read reads the body of a replica's question: as much as was announced, soon, and
-// not too many at once, for a header may be sent again by who saw it.
+// read reads the body of an authenticated request. Its size, time and concurrency are bounded,
+// because an eavesdropper could replay the header.
 func (d *Door) read(w http.ResponseWriter, r *http.Request, e envelope) ([]byte, error) {
 	select {
 	case d.reading <- struct{}{}:
@@ -112,20 +112,20 @@ func (d *Door) read(w http.ResponseWriter, r *http.Request, e envelope) ([]byte,
 	default:
 		return nil, errBusy
 	}
-	// The server sets it anew for the next request. Where it cannot be set, the
-	// server's own deadline for a request holds.
+	// The server resets the deadline for the next request. If it cannot be set, the server's own
+	// deadline for a request applies.
 	err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, fmt.Errorf("question of a replica: %w", err)
 	}
 	body, err := limit.ReadAll(r.Body, e.Length, "question of a replica")
 	if err != nil {
-		return nil, errForeign // it is not what was announced
+		return nil, errForeign // it differs from the header
 	}
 	return body, nil
 }
 
-// answer tells what is known.
+// answer writes an authenticated response.
 func (d *Door) answer(w http.ResponseWriter, e envelope, what any) {
 	reply, err := json.Marshal(what, json.Deterministic(true))
 	if err != nil {
@@ -134,11 +134,10 @@ func (d *Door) answer(w http.ResponseWriter, e envelope, what any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(macHeader, d.secret.ofAnswer(e.Nonce, reply))
-	_, _ = w.Write(reply) // who has left knows nothing
+	_, _ = w.Write(reply) // client disconnected
 }
 
-// fitting leaves out what an answer has no room for; it is then asked of the
-// registry.
+// fitting drops facts beyond the size limit of a response. The registry provides their evidence.
 func fitting(facts map[string][]byte) map[string][]byte {
 	room := maxFacts
 	out := map[string][]byte{}

@@ -14,46 +14,44 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Path is where the door stands.
+// Path is the path of the endpoint.
 const Path = "/peers/recall"
 
 const (
 	// macHeader carries a MAC, in hexadecimal.
 	macHeader = "Quaymaster-Mac"
-	// questionHeader carries what the MAC of a question is over: time, nonce, and
-	// length and SHA-256 of the body. So a question is known for a replica's, or
-	// not, before a byte of its body is read.
+	// questionHeader carries the input of a request's MAC: time, nonce, and length and SHA-256 of
+	// the body. A replica can thus authenticate a request before it reads the body.
 	questionHeader = "Quaymaster-Question"
 )
 
-// Bounds of the protocol.
+// Limits of the protocol.
 const (
-	// MaxKeys bounds the facts that are asked for at once: more questions than
-	// one image of any known policy raises.
+	// MaxKeys bounds the facts in one request. It exceeds the number that one image needs under any
+	// known policy.
 	MaxKeys = 64
-	// minKey is the least length of the replicas' key in bytes, that of the hash.
+	// minKey is the minimum length of the replicas' key in bytes, the size of the hash.
 	minKey = sha256.Size
-	// MaxKey bounds a key in bytes. One is two hashes, a digest, and a predicate
-	// type, which is a URL: a few hundred in all.
+	// MaxKey bounds a key, in bytes. A key contains two hashes, a digest and a predicate type,
+	// which is a URL: a few hundred bytes in all.
 	MaxKey = 1 << 10
-	// maxRequest bounds a request's body: MaxKeys of MaxKey and a quarter for
-	// quotes and escapes.
+	// maxRequest bounds a request's body: MaxKeys of MaxKey plus a quarter for quotes and escapes.
 	maxRequest = MaxKeys * (MaxKey + MaxKey/4)
-	// maxReading bounds how many bodies are read at once. A body that a replica
-	// sends is read in no time, and all of them together are 1.25 MiB.
+	// maxReading bounds the bodies that are read concurrently. A replica's body arrives almost at
+	// once, and all of them together take 1.25 MiB.
 	maxReading = 16
-	// readTime is how long a body may take: it is small, and replicas are near.
+	// readTime bounds the arrival of a body. Bodies are small, and replicas are close.
 	readTime = 2 * time.Second
-	// maxFact bounds one fact, and maxFacts an answer's facts together, in bytes:
-	// several statements of the largest size that is shared.
+	// maxFact bounds one fact, and maxFacts all facts of a response, in bytes: several statements
+	// of the largest shared size.
 	maxFact, maxFacts = 1 << 20, 6 << 20
-	// maxAnswer bounds an answer as it travels: base64 adds a third.
+	// maxAnswer bounds a response on the wire: base64 adds a third.
 	maxAnswer = 9 << 20
-	// maxStale is how far the clocks of two replicas may be apart.
+	// maxStale is the tolerated clock difference between two replicas.
 	maxStale = 30 * time.Second
-	// maxEnvelope bounds the header of a question: four short words.
+	// maxEnvelope bounds the header of a request: four short words.
 	maxEnvelope = 256
-	// nonceBytes make a nonce that is never met twice.
+	// nonceBytes is the size of a nonce. It is large enough to be unique.
 	nonceBytes = 16
 )
 
@@ -62,12 +60,12 @@ type question struct {
 	Keys []string `json:"keys"`
 }
 
-// envelope is what the header of a request says of its question.
+// envelope is the content of a request's header.
 type envelope struct {
 	Time   time.Time // to the millisecond
 	Nonce  string
 	Length int64
-	Hash   string // of the body: SHA-256 in hexadecimal
+	Hash   string // SHA-256 of the body, in hexadecimal
 }
 
 func envelopeOf(body []byte, now time.Time) envelope {
@@ -83,7 +81,7 @@ func (e envelope) String() string {
 	return fmt.Sprintf("%d %s %d %s", e.Time.UnixMilli(), e.Nonce, e.Length, e.Hash)
 }
 
-// parseEnvelope reads what String wrote, after its MAC was found right.
+// parseEnvelope parses the output of String. Its MAC was already verified.
 func parseEnvelope(text string) (envelope, error) {
 	parts := strings.Split(text, " ")
 	if len(parts) != 4 || len(parts[1]) != 2*nonceBytes {
@@ -102,11 +100,11 @@ type answer struct {
 	Facts map[string][]byte `json:"facts"`
 }
 
-// secret makes and checks MACs. Requests and answers have labels of their own, and so
-// have the doors, so that none is ever taken for the other.
+// secret computes and verifies MACs. Requests and responses have different labels, and so do the
+// endpoints. A message cannot be replayed as one of another kind.
 type secret struct {
 	key  []byte
-	door string // begins the labels; empty for facts
+	door string // prefix of the labels; empty for facts
 }
 
 func newSecret(key []byte, door string) (secret, error) {
@@ -131,11 +129,10 @@ func (s secret) ofAnswer(nonce string, body []byte) string {
 	return hex.EncodeToString(s.sum("answer", nonce, body))
 }
 
-// errForeign says no more, on purpose.
+// errForeign omits the reason on purpose.
 var errForeign = errors.New("not a replica's message")
 
-// open checks a question's header: that a replica wrote it, and just now.
-// Nothing of a stranger's is parsed.
+// open authenticates a request's header and checks its age. Unauthenticated input is not parsed.
 func (s secret) open(header, mac string, now time.Time) (envelope, error) {
 	if len(header) > maxEnvelope || !hmac.Equal([]byte(mac), []byte(s.ofQuestion(header))) {
 		return envelope{}, errForeign
@@ -153,7 +150,7 @@ func (s secret) open(header, mac string, now time.Time) (envelope, error) {
 	return e, nil
 }
 
-// openQuestion reads the body that the header announced.
+// openQuestion parses the body and checks it against the header.
 func (e envelope) openQuestion(body []byte) (question, error) {
 	var q question
 	if err := e.read(body, &q); err != nil {
@@ -165,7 +162,7 @@ func (e envelope) openQuestion(body []byte) (question, error) {
 	return q, nil
 }
 
-// read reads a body into what it is to be, if it is the one that the header announced.
+// read decodes a body that matches the header's length and hash.
 func (e envelope) read(body []byte, into any) error {
 	if int64(len(body)) != e.Length || hashOf(body) != e.Hash {
 		return errForeign
@@ -176,7 +173,7 @@ func (e envelope) read(body []byte, into any) error {
 	return nil
 }
 
-// openAnswer checks that an answer is a replica's, to this very question, and reads it.
+// openAnswer authenticates a response to this very request and decodes it.
 func (s secret) openAnswer(nonce string, body []byte, mac string, into any) error {
 	if !hmac.Equal([]byte(mac), []byte(s.ofAnswer(nonce, body))) {
 		return errForeign

@@ -12,49 +12,49 @@ import (
 	"github.com/quaymaster/quaymaster/internal/dial"
 )
 
-// ViewPath is where the door for views stands.
+// ViewPath is the path of the endpoint for views.
 const ViewPath = "/peers/view"
 
 const (
-	// viewDoor begins the labels of its MACs.
+	// viewDoor is the prefix of the labels of its MACs.
 	viewDoor = "view "
 	// maxTarget bounds a target, in bytes: a path, and a dozen short parameters.
 	maxTarget = 8 << 10
-	// maxView bounds what is shown, in bytes; base64 adds a third, as maxAnswer has it.
+	// maxView bounds a view, in bytes. Base64 adds a third, which maxAnswer includes.
 	maxView = 6 << 20
-	// viewTimeout bounds a question for a view: a person waits for it, who would rather
-	// see what the asked replica knows itself than nothing.
+	// viewTimeout bounds a request for a view. A person waits for it; after the timeout, the
+	// requesting replica shows its own data instead.
 	viewTimeout = 2 * time.Second
 )
 
-// Viewer is what this replica shows; a ui.Handler is one.
+// Viewer returns the dashboard data of this replica. A ui.Handler implements it.
 type Viewer interface {
-	// View answers a target, a path with its query, as HTTP does. Who asks has found
-	// out that he may.
+	// View returns the HTTP response for a target, a path with its query. The requesting replica
+	// has authorised the user.
 	View(ctx context.Context, target string) (status int, body []byte)
 }
 
-// View is what another replica shows.
+// View is the dashboard data of another replica.
 type View struct {
 	Status int    `json:"status"`
 	Body   []byte `json:"body"`
 }
 
-// glance is the body of a question for a view.
+// glance is the body of a request for a view.
 type glance struct {
 	Target string `json:"target"`
 }
 
-// ViewConfig is what a Door for views cannot do without.
+// ViewConfig holds the required settings of a Door for views.
 type ViewConfig struct {
-	// Key is the replicas' own, of at least 32 random bytes.
+	// Key is the replicas' shared key, at least 32 random bytes.
 	Key    []byte
 	Viewer Viewer
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// NewViewDoor makes a Door that answers what this replica shows.
+// NewViewDoor makes a Door that serves this replica's views.
 func NewViewDoor(config ViewConfig) (*Door, error) {
 	s, err := newSecret(config.Key, viewDoor)
 	if err != nil {
@@ -73,14 +73,14 @@ func NewViewDoor(config ViewConfig) (*Door, error) {
 		}
 		status, shown := config.Viewer.View(ctx, q.Target)
 		if len(shown) > maxView {
-			return nil, errBusy // who asks shows what it knows itself
+			return nil, errBusy // the requesting replica shows its own data
 		}
 		return View{Status: status, Body: shown}, nil
 	}), nil
 }
 
-// View asks one other replica, by its host:port, what it shows. An error means that it
-// did not answer, or that nobody knows whether it was a replica that did.
+// View requests a view from another replica by its host:port. An error means that the replica did
+// not answer or that the response could not be authenticated.
 func (c *Client) View(ctx context.Context, member, target string) (View, error) {
 	host, _, err := net.SplitHostPort(member)
 	if err != nil || dial.IsLoopbackHost(host) && !c.loopback {
