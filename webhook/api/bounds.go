@@ -14,7 +14,7 @@ const (
 	MaxObjects = 1000
 	// MaxTimeout is the longest timeout of a request. The server closes connections soon after it.
 	MaxTimeout = 30 * time.Second
-	// DefaultTimeout leaves network time for a client whose own timeout is 30 s.
+	// DefaultTimeout leaves network time for a client with a timeout of 30 s of its own.
 	DefaultTimeout = 25 * time.Second
 	// DefaultRequests bounds concurrent requests, DefaultPerCaller those of one caller.
 	DefaultRequests  = 32

@@ -7,18 +7,18 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Absent are the kinds that a policy names and the API server does not serve.
+// Absent lists the kinds that a policy names and the API server does not serve.
 type Absent struct {
 	// Kinds as the policy writes them, in its order.
 	Kinds []string
-	// All says that it names no other.
+	// All reports whether the policy names no served kind.
 	All bool
 }
 
-// Kinds are the resources that an API server serves, by their kind.
+// Kinds are the resources that an API server serves, by kind.
 type Kinds map[string][]Resource
 
-// KindsOf returns the kinds of resources.
+// KindsOf groups resources by kind.
 func KindsOf(resources []Resource) Kinds {
 	k := Kinds{}
 	for _, r := range resources {
@@ -27,8 +27,8 @@ func KindsOf(resources []Resource) Kinds {
 	return k
 }
 
-// Absent returns what a policy names in any of its rules and is not served. A kind that
-// is a pattern is no name.
+// Absent returns the kinds that a policy names in any rule and that are not served. A pattern does
+// not count as a name.
 func (k Kinds) Absent(p *policy.Policy) Absent {
 	var absent Absent
 	served := false
@@ -51,7 +51,7 @@ func (k Kinds) serve(t policy.Target) bool {
 	})
 }
 
-// allTargets are those of all rules of a policy, of whatever sort.
+// allTargets returns the targets of all rules of a policy.
 func allTargets(p *policy.Policy) []policy.Target {
 	targets := slices.Clone(imageTargets(p))
 	for _, m := range p.Mutations {
@@ -69,9 +69,9 @@ func allTargets(p *policy.Policy) []policy.Target {
 	return targets
 }
 
-// isSent reports whether a target is of what the API server sends in place of the object
-// for a request to a subresource. Discovery lists no such kind, and these are Kubernetes'
-// own: a custom resource has none but Scale.
+// isSent reports whether a target's kind is one that the API server sends instead of the object for
+// a request to a subresource. Discovery does not list these kinds. All of them belong to
+// Kubernetes: a custom resource has only Scale.
 func isSent(t policy.Target) bool {
 	sent := []string{
 		"Scale", "Binding", "Eviction", "TokenRequest", "PodExecOptions", "PodAttachOptions", "PodPortForwardOptions",

@@ -12,27 +12,25 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// name is a resource, whatever the version: an object that is asked about in one
-// version is not asked about in another as well.
+// name is a resource without a version. Each object is matched in one version only.
 type name struct{ group, resource string }
 
-// question is what is asked about one resource.
+// question collects what the policies require for one resource.
 type question struct {
 	name       name
 	kind       string
 	namespaced bool
-	// everywhere is what policies say that speak of all namespaces, or of what no
-	// selector can mean; nil if none does.
+	// everywhere combines the policies for all namespaces, and those with namespaces that a
+	// selector cannot express; nil if there are none.
 	everywhere *setting
-	// within is, by namespace, what policies say that are confined to literal ones.
+	// within combines, by namespace, the policies that are limited to literal namespaces.
 	within map[string]*setting
-	// narrow are the IDs of policies that name some of its versions only.
+	// narrow holds the IDs of policies that name only some of its versions.
 	narrow map[string]bool
 }
 
-// phase is a door. The first two are one of the two configurations each, and the
-// shadow, which asks for what both do, stands in the validating one: who cannot patch
-// changes nothing.
+// phase is an endpoint. The first two correspond to one configuration each. The shadow covers both,
+// and is in the validating configuration, which cannot change objects.
 type phase int
 
 const (
@@ -41,7 +39,7 @@ const (
 	shadowDoor
 )
 
-// questions collects what policies ask for at one door.
+// questions collects the requirements of policies for one endpoint.
 type questions struct {
 	phase     phase
 	halved    bool                                // see bounds
@@ -50,16 +48,16 @@ type questions struct {
 	excluded  []string
 	labelled  func(*policy.Policy) bool // may be nil
 	asked     map[name]*question
-	// served are the versions of each resource.
+	// served holds the versions of each resource.
 	served map[name][]string
-	// kinds are the resources of each kind.
+	// kinds holds the resources of each kind.
 	kinds map[string][]Resource
-	// known are those that are asked about, in each version.
+	// known holds the resources with a webhook, in each version.
 	known    map[[3]string]Resource
 	warnings []Warning
 }
 
-// ask works through the policies for one door.
+// ask evaluates the policies for one endpoint.
 func (in Input) ask(at phase) *questions {
 	q := &questions{
 		phase: at, halved: in.Shadow, mutates: func(p *policy.Policy, r Resource) bool { return in.mutates(r) || in.pinsNamed(p, r) }, resources: in.Resources, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
@@ -83,8 +81,8 @@ func (in Input) ask(at phase) *questions {
 	return q
 }
 
-// policy adds what one policy asks for: what its targets say together, for the
-// versions that one policy names are meant to come all.
+// policy adds the requirements of one policy. Its targets are combined first, because the versions
+// that one policy names belong together.
 func (q *questions) policy(p *policy.Policy) {
 	own := make(map[name]*question)
 	for _, t := range imageTargets(p) {
@@ -117,8 +115,8 @@ func (q *questions) policy(p *policy.Policy) {
 	}
 }
 
-// imageTargets are the kinds in which a policy's rules about images look for them: its
-// targets, less those of its other rules.
+// imageTargets returns the targets of a policy's image rules: its targets without those of the
+// other rules.
 func imageTargets(p *policy.Policy) []policy.Target {
 	if len(p.Mutations)+len(p.Validations)+len(p.Generations)+len(p.Alterations) == 0 {
 		return p.Targets
@@ -138,15 +136,15 @@ func imageTargets(p *policy.Policy) []policy.Target {
 	return targets
 }
 
-// trigger is a rule about other objects than the one that is asked about.
+// trigger is a rule that changes objects other than the one in the request.
 type trigger interface {
 	Targets() []policy.Target
 	NeedsRequester() bool
 }
 
-// triggers adds the creation of those objects into which it is written who made them,
-// and their updates, which must not change that. It stops nobody: what is not known is
-// not generated.
+// triggers adds the creation of objects in which the creator is recorded, and their updates, which
+// must not change that record. These webhooks fail open: without a record the rule does not
+// generate.
 func (q *questions) triggers(p *policy.Policy, of trigger, own map[name]*question) {
 	if !of.NeedsRequester() {
 		return
@@ -162,21 +160,20 @@ func (q *questions) triggers(p *policy.Policy, of trigger, own map[name]*questio
 	}
 }
 
-// objects adds what a rule about objects asks for to what its policy does.
+// objects adds the requirements of a rule about objects to those of its policy.
 func (q *questions) objects(p *policy.Policy, targets []policy.Target, own map[name]*question) {
 	for _, t := range targets {
 		q.target(p, subjects{Target: t, objects: true}, own)
 	}
 }
 
-// subjects are what a rule speaks of: objects of the kinds of its target, or images
-// in them.
+// subjects are what a rule matches: objects of its target's kinds, or images in them.
 type subjects struct {
 	policy.Target
 	objects bool
 }
 
-// target adds what one target asks for to what its policy does.
+// target adds the requirements of one target to those of its policy.
 func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question) {
 	operations := t.operations()
 	if len(operations) == 0 {
@@ -235,8 +232,7 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 	}
 }
 
-// questionOf returns the question about a resource, which is made like another
-// one if there is none.
+// questionOf returns the question for a resource, and makes one like another if it is missing.
 func questionOf(all map[name]*question, n name, like *question) *question {
 	asked := all[n]
 	if asked == nil {
@@ -246,8 +242,8 @@ func questionOf(all map[name]*question, n name, like *question) *question {
 	return asked
 }
 
-// bringing returns the operations on a resource that are asked about. An ephemeral
-// container comes by UPDATE alone; who names only CREATE does not ask for it.
+// bringing returns the operations on a resource that need a webhook. Ephemeral containers arrive
+// only with UPDATE, so a target that names only CREATE does not include them.
 func (t subjects) bringing(resource string, operations []string) []string {
 	_, subresource, _ := strings.Cut(resource, "/")
 	switch {
@@ -259,9 +255,8 @@ func (t subjects) bringing(resource string, operations []string) []string {
 	return operations
 }
 
-// matched returns the resources, and subresources, of r that t speaks of. A
-// target without subresource that means Pods brings those containers that are
-// added later.
+// matched returns the resources and subresources of r that t matches. A target for Pods without a
+// subresource includes pods/ephemeralcontainers.
 func (t subjects) matched(r Resource) []string {
 	var names []string
 	if t.Subresource == "" || t.Subresource == "*" {
@@ -279,8 +274,8 @@ func (t subjects) matched(r Resource) []string {
 	return names
 }
 
-// operations returns which operations a target speaks of that can be asked about.
-// Images come by CREATE and UPDATE alone.
+// operations returns the operations of a target that a webhook can match. Images arrive only with
+// CREATE and UPDATE.
 func (t subjects) operations() []string {
 	all := []string{string(admission.Create), string(admission.Update)}
 	switch {
@@ -295,9 +290,9 @@ func (t subjects) operations() []string {
 	return slices.DeleteFunc(all, func(o string) bool { return !slices.Contains(t.Operations, o) })
 }
 
-// namespacesOf returns the literal namespaces that a policy's target is confined
-// to, less those that are excluded, or that it is asked about everywhere.
-// Confined says that it speaks of nothing outside of namespaces.
+// namespacesOf returns the literal namespaces that limit a policy's target, without the excluded
+// ones, or that the target applies everywhere. Confined reports that it matches only namespaced
+// objects.
 func (q *questions) namespacesOf(p *policy.Policy, t policy.Target) (namespaces map[string]bool, everywhere, confined bool) {
 	named := t.Namespaces
 	if p.Namespace != "" {
@@ -314,7 +309,7 @@ func (q *questions) namespacesOf(p *policy.Policy, t policy.Target) (namespaces 
 	}
 	namespaces = make(map[string]bool)
 	for _, n := range named {
-		// One name that no namespace can have would have the API server refuse the
+		// A single name that is not valid for a namespace would make the API server reject the
 		// whole configuration.
 		if !slices.Contains(q.excluded, n) && len(validation.IsDNS1123Label(n)) == 0 {
 			namespaces[n] = true
@@ -323,8 +318,8 @@ func (q *questions) namespacesOf(p *policy.Policy, t policy.Target) (namespaces 
 	return namespaces, false, true
 }
 
-// carriesImages reports whether a kind that a pattern brought has images that
-// are known: the kinds of Kubernetes that run some, and what extractors name.
+// carriesImages reports whether a kind that matches a pattern has known images: the workload kinds
+// of Kubernetes, and kinds with extractors.
 func carriesImages(p *policy.Policy, r Resource) bool {
 	if _, ok := r.workload(); ok {
 		return true
@@ -332,7 +327,7 @@ func carriesImages(p *policy.Policy, r Resource) bool {
 	return len(extractors(p, r)) > 0
 }
 
-// looksOutside reports whether an extractor of the policy looks outside of spec.
+// looksOutside reports whether an extractor of the policy reads fields outside of spec.
 func looksOutside(p *policy.Policy, r Resource) bool {
 	return slices.ContainsFunc(extractors(p, r), func(e policy.Extractor) bool { return !strings.HasPrefix(e.Path, "/spec/") })
 }
@@ -348,7 +343,7 @@ func extractors(p *policy.Policy, r Resource) []policy.Extractor {
 
 func isPattern(s string) bool { return strings.ContainsAny(s, "*?") }
 
-// written is a target as a policy writes it, without what stands for anything.
+// written returns a target as a policy writes it, without wildcards for any group or version.
 func written(t policy.Target) string {
 	text := t.Kind
 	if t.Version != "*" && t.Version != "" {

@@ -14,80 +14,78 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// What the configurations and their webhooks are called.
+// Names of the configurations and their webhooks.
 const (
 	// Name is the name of both configurations.
 	Name = "quaymaster"
-	// ManagedBy is the label that says whose they are, with the value Name.
+	// ManagedBy is the label that marks the gateway's objects, with the value Name.
 	ManagedBy = "app.kubernetes.io/managed-by"
 
 	mutateSuffix, validateSuffix, shadowSuffix = ".mutate.quaymaster.dev", ".validate.quaymaster.dev", ".shadow.quaymaster.dev"
 	documentsName                              = "policies.quaymaster.dev"
 )
 
-// The doors, as paths below the endpoint.
+// The endpoints, as paths below the base URL.
 const (
 	MutatePath    = "/mutate"
 	ValidatePath  = "/validate"
 	DocumentsPath = "/policies"
-	// What the doors above would say is asked at these, which refuse and change nothing.
+	// The shadows of the endpoints above. They evaluate requests, and neither deny nor change them.
 	ShadowPath          = "/shadow"
 	ShadowDocumentsPath = "/shadow/policies"
 )
 
-// notEnforced is Azure's word for webhook configurations that it must not add
-// selectors of its own to; without it the two would correct each other for ever,
-// every half minute.
+// notEnforced is the annotation for Azure's admissions enforcer that keeps it from adding its own
+// selectors to webhook configurations. Without it, the enforcer and the gateway would overwrite
+// each other every half minute.
 const notEnforced = "admissions.enforcer/disabled"
 
-// specUnchanged keeps the API server from asking about updates that leave spec
-// alone, as those of a finalizer: the engine looks at images that changed and at
-// nothing else. There is no oldObject at CREATE, which a webhook that was not
-// split (see split) lists as well. What has no spec is asked about. So is a change
-// of what a Pod keeps of the images as they were written: nobody but the gateway
-// writes that, and an update that forges it must be seen to be put right.
+// specUnchanged excludes updates that do not change spec, such as those of finalizers, because the
+// engine only evaluates changed images. CREATE has no oldObject; a webhook that was not split (see
+// split) includes it. Objects without a spec are included. Changes of a Pod's record of its
+// original images are also included: only the gateway writes that record, and a forged one must be
+// corrected.
 const specUnchanged = `request.operation != "UPDATE" || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec || ` +
 	`(has(object.metadata.annotations) && "` + writtenAnnotation + `" in object.metadata.annotations ? object.metadata.annotations["` + writtenAnnotation + `"] : "") != ` +
 	`(has(oldObject.metadata.annotations) && "` + writtenAnnotation + `" in oldObject.metadata.annotations ? oldObject.metadata.annotations["` + writtenAnnotation + `"] : "")`
 
-// withoutBreakGlass leaves out updates of a Namespace that carries the label
-// BreakGlass afterwards; see "Break glass" in the package's documentation.
+// withoutBreakGlass excludes updates of a Namespace that carries the label BreakGlass afterwards;
+// see "Break glass" in the package's documentation.
 const withoutBreakGlass = `request.operation != "UPDATE" || !has(object.metadata.labels) || !("` + BreakGlass + `" in object.metadata.labels)`
 
-// writtenAnnotation is where a Pod keeps what was written before its images were
-// changed; webhook/admission writes it.
+// writtenAnnotation is a Pod's record of its images before they were changed. Package
+// webhook/admission writes it.
 const writtenAnnotation = "quaymaster.dev/written"
 
 const namespaceLabel = "kubernetes.io/metadata.name"
 
-// Labels of namespaces by which the API server decides whether it asks. The doors do not
-// look at them.
+// Labels of namespaces that select webhooks in the API server. The endpoints do not read them.
 const (
-	// BreakGlass: its objects are not asked about, whatever the value, also while the
-	// gateway is away.
+	// BreakGlass excludes the objects of a namespace from the webhooks, with any value. It is
+	// effective even if the gateway is down.
 	BreakGlass = "quaymaster.dev/break-glass"
-	// ModeLabel with the value ModeEnforce has the gateway enforce there in spite of
-	// Input.Shadow. Other values mean nothing.
+	// ModeLabel with the value ModeEnforce enables enforcement in a namespace despite Input.Shadow.
+	// Other values have no effect.
 	ModeLabel   = "quaymaster.dev/mode"
 	ModeEnforce = "enforce"
 )
 
-// shadowSeconds is how long the API server waits for a shadow: it is what every request
-// pays for a gateway that hangs. An answer from memory takes milliseconds, a new image
-// some requests to its registry; what takes longer is recorded as not decided.
+// shadowSeconds is the timeout of a shadow's webhooks. It bounds the delay that an unresponsive
+// gateway adds to each request. A cached result takes milliseconds, a new image some registry
+// requests; requests that take longer are recorded as undecided.
 const shadowSeconds = 3
 
-// Configurations are what the API server is to be told.
+// Configurations are the two webhook configurations.
 type Configurations struct {
 	Mutating   *admission.MutatingWebhookConfiguration
 	Validating *admission.ValidatingWebhookConfiguration
-	// Warnings, sorted, say what of the policies is not asked about.
+	// Warnings, sorted, report the parts of policies without a webhook.
 	Warnings []Warning
 }
 
-// Build makes the configurations. Equal input makes equal output, in whatever
-// order it comes. It refuses input that would stop a cluster or check nothing:
-// without authorities, endpoint, own namespace, or known resources.
+// Build makes the configurations. The output depends only on the content of the input, not on its
+// order. It rejects input that would block a cluster or verify nothing: without authorities,
+// endpoint, own namespace, or known resources.
 func Build(in Input) (Configurations, error) {
 	if err := in.check(); err != nil {
 		return Configurations{}, err
@@ -148,8 +146,8 @@ func (in Input) mutates(r Resource) bool {
 	return ok && slices.Contains(in.MutateControllers, w.kind)
 }
 
-// pinsNamed reports whether a policy pins images in the objects of a resource because one
-// of its rules names the kind itself.
+// pinsNamed reports whether a policy pins images in the objects of a resource because one of its
+// rules names the kind itself.
 func (in Input) pinsNamed(p *policy.Policy, r Resource) bool {
 	return !in.OnlyPods && p.PinsIn(&policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind, Bare: true})
 }
@@ -159,16 +157,16 @@ type group struct {
 	name       string
 	closed     bool
 	seconds    int32
-	spec       bool     // they have their images in spec, and the condition for it
+	spec       bool     // all images are in spec, so specUnchanged applies
 	labelled   bool     // see setting
-	itself     bool     // they are Namespaces, see breakGlass
-	record     bool     // they are Leases and Events, see ifNamedRecord
+	itself     bool     // the resource is Namespaces, see breakGlass
+	record     bool     // Leases and Events, see ifNamedRecord
 	namespaces []string // see part
 	except     bool
 	parts      []part
 }
 
-// groups puts parts into webhooks, each operation into one.
+// groups assigns parts to webhooks, and each operation to one webhook.
 func (q *questions) groups(parts []part) []*group {
 	found := make(map[string]*group)
 	for _, p := range parts {
@@ -181,9 +179,9 @@ func (q *questions) groups(parts []part) []*group {
 	return q.split(slices.SortedFunc(maps.Values(found), byName))
 }
 
-// group returns the webhook that a part belongs in. Its name says what is the
-// same for all in it, so that equal ones have equal names. The sum is long, for
-// who may make namespaces chooses what goes into it.
+// group returns the webhook of a part. Its name encodes the properties that all its parts share, so
+// that equal webhooks have equal names. The hash is long because its input is controlled by users
+// that can create namespaces.
 func (p part) group() *group {
 	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, record: p.form.record, namespaces: p.namespaces, except: p.except}
 	g.itself = p.itself()
@@ -213,7 +211,7 @@ func (p part) group() *group {
 	return g
 }
 
-// selector returns which namespaces a webhook is for.
+// selector returns the namespace selector of a webhook.
 func (g *group) selector(in Input, q *questions) *metav1.LabelSelector {
 	requirement := metav1.LabelSelectorRequirement{Key: namespaceLabel, Operator: metav1.LabelSelectorOpIn, Values: g.namespaces}
 	if g.except {
@@ -255,8 +253,8 @@ func (g *group) conditions(in Input) []admission.MatchCondition {
 	return nil
 }
 
-// rules returns the resources of a webhook. A rule means every combination of
-// what it lists, so that only those share one which have all else in common.
+// rules returns the rules of a webhook. A rule matches every combination of its lists, so resources
+// share a rule only if everything else is equal.
 func (g *group) rules() []admission.RuleWithOperations {
 	var rules []admission.RuleWithOperations
 	at := make(map[string]int)
@@ -302,16 +300,15 @@ func (g *group) validating(in Input, q *questions) admission.ValidatingWebhook {
 	}
 }
 
-// common is what all webhooks say: an object is asked about in whatever version
-// it comes, and a dry run leaves nothing behind.
+// common returns the settings of all webhooks: an object is matched in any version, and dry runs
+// have no side effects.
 func common() (*admission.MatchPolicyType, *admission.SideEffectClass) {
 	match, effects := admission.Equivalent, admission.SideEffectClassNoneOnDryRun
 	return &match, &effects
 }
 
-// documents is the webhook that refuses broken policies. It is ignored while the
-// gateway is away: policies of those kinds may be another engine's, and what is
-// broken is seen when the gateway comes back.
+// documents is the webhook that rejects broken policies. It fails open: the kinds may belong to
+// another engine, and the gateway detects broken policies when it is back.
 func (in Input) documents() admission.ValidatingWebhook {
 	byGroup := make(map[string][]string)
 	for _, d := range in.Documents {

@@ -7,23 +7,22 @@ import (
 	"strings"
 )
 
-// Bounds of what the namespaces may have of their own, so that a configuration
-// stays far below what the API server stores (1.5 MiB): who may write policies in
-// many namespaces must not keep it from being written.
+// Limits on webhooks for single namespaces. They keep a configuration far below the API server's
+// limit on objects (1.5 MiB). Otherwise users that can write policies in many namespaces could
+// prevent its update.
 const (
-	// maxNamespaces is how many namespaces one selector names.
+	// maxNamespaces bounds the namespaces in one selector.
 	maxNamespaces = 500
-	// maxNames is how many names all selectors have for that; one has 63 bytes at
-	// most.
+	// maxNames bounds the namespaces in all these selectors; a name has at most 63 bytes.
 	maxNames = 6000
-	// maxForms is how many forms one resource has in namespaces.
+	// maxForms bounds the different forms of one resource in namespaces.
 	maxForms = 16
-	// maxParts is how many webhooks there are for that; one has some 2 KiB.
+	// maxParts bounds these webhooks; each has about 2 KiB.
 	maxParts = 200
 )
 
-// bounds returns maxNames and maxParts, of which a shadow and what is enforced beside it
-// have one half each.
+// bounds returns maxNames and maxParts, or half of each if a shadow is built in parallel with the
+// enforcing webhooks.
 func (q *questions) bounds() (names, parts int) {
 	if q.halved {
 		return maxNames / 2, maxParts / 2
@@ -31,20 +30,19 @@ func (q *questions) bounds() (names, parts int) {
 	return maxNames, maxParts
 }
 
-// part is a resource in some namespaces: what stands in one webhook.
+// part is a resource in some namespaces, as one webhook contains it.
 type part struct {
 	*question
 	form form
-	// namespaces are those that are meant, or, if except is set, those that are
-	// not, beside the excluded ones.
+	// namespaces are the included ones, or, if except is set, the excluded ones in addition to
+	// q.excluded.
 	namespaces []string
 	except     bool
 }
 
-// divide puts every resource into parts that have no namespace in common. What
-// policies say that are confined to namespaces makes no difference elsewhere:
-// else whoever may write policies in one namespace would decide how long
-// everybody waits, and who is stopped while the gateway is away.
+// divide splits every resource into parts with disjoint namespaces. Policies that are limited to
+// namespaces have no effect elsewhere. Otherwise a user with write access to policies in one
+// namespace could set the timeout and the failure policy of all namespaces.
 func (q *questions) divide() []part {
 	var all []part
 	names, parts := q.bounds()
@@ -81,8 +79,7 @@ func (q *questions) divide() []part {
 	return all
 }
 
-// own returns, by their forms, the namespaces in which another one holds than
-// everywhere.
+// own groups the namespaces with a form other than the general one by that form.
 func (a *question) own() []part {
 	var parts []part
 	var general form
@@ -106,7 +103,7 @@ func (a *question) own() []part {
 	return parts
 }
 
-// shared makes one part of several.
+// shared merges several parts into one.
 func (a *question) shared(own []part) []part {
 	said := a.everywhere
 	namespaces := allNamespaces(own)
@@ -116,7 +113,7 @@ func (a *question) shared(own []part) []part {
 	return []part{{question: a, form: a.form(said), namespaces: namespaces}}
 }
 
-// everywhereAll is what all policies say, for all namespaces.
+// everywhereAll combines all policies, for all namespaces.
 func (a *question) everywhereAll() part {
 	said := a.everywhere
 	for _, namespace := range slices.Sorted(maps.Keys(a.within)) {
@@ -134,7 +131,7 @@ func allNamespaces(parts []part) []string {
 	return all
 }
 
-// told warns who names versions of a part that are not the only ones.
+// told adds a warning for each policy that names only some of a part's versions.
 func (q *questions) told(p part) part {
 	if p.form.parts {
 		for id := range p.narrow {

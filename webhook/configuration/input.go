@@ -17,59 +17,52 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Input is all that the configurations follow from.
+// Input determines the configurations completely.
 type Input struct {
-	// Policies of the active set, broken ones included; their order does not
-	// matter.
+	// Policies of the active set, including broken ones. Their order does not matter.
 	Policies []*policy.Policy
 	// Resources that the API server serves; at least one. See Served.
 	Resources []Resource
-	// Failed are the group versions that the API server could not tell of. What
-	// Resources lack of them a Reconciler takes from the configuration that is
-	// there; Build does not look at it.
+	// Failed are the group versions with failed discovery. A Reconciler takes their resources from
+	// the stored configuration; Build ignores this field.
 	Failed []schema.GroupVersion
-	// Endpoint is where the API server finds the gateway; required.
+	// Endpoint is the address of the gateway for the API server; required.
 	Endpoint Endpoint
-	// CABundle are the authorities (PEM) that the gateway's certificate is checked
-	// against; at least one.
+	// CABundle holds the authorities (PEM) that verify the gateway's certificate; at least one.
 	CABundle []byte
-	// Namespace is the gateway's own, which is never asked about; required.
+	// Namespace is the gateway's own, which is excluded; required.
 	Namespace string
-	// Accounts are names of users that the gateway acts as, next to the service accounts
-	// of Namespace: their Leases and Events are not asked about. May be empty.
+	// Accounts are user names of the gateway in addition to the service accounts of Namespace.
+	// Their Leases and Events are excluded. May be empty.
 	Accounts []string
-	// ExcludedNamespaces are further ones.
+	// ExcludedNamespaces are further excluded ones.
 	ExcludedNamespaces []string
-	// MutateControllers are the kinds of pod controllers that are pinned like
-	// Pods, as in Deployment.
+	// MutateControllers are the kinds of pod controllers that are pinned like Pods, as in
+	// Deployment.
 	MutateControllers []string
-	// OnlyPods: images in other objects than pods are never changed, whatever rules name.
+	// OnlyPods disables changes of images in objects other than pods, whatever rules name.
 	OnlyPods bool
-	// Mirrors says what mirrors ask for; unless set, there are none.
+	// Mirrors is the requirement of mirrors; unset, there are none.
 	Mirrors Mirrors
-	// Labelled are the policies that hold only in namespaces with a label. Resources
-	// of which no other policy speaks are not asked about elsewhere. Unless set, there
-	// are none.
+	// Labelled are the policies that apply only to namespaces with a label. Resources without other
+	// policies have no webhook elsewhere. Unset, there are none.
 	Labelled Labelled
-	// Documents are the resources of policies, exceptions and mirrors, which the
-	// policy door looks at. Those that the API server does not serve do no harm. None
-	// means that nobody asks it.
+	// Documents are the resources of policies, exceptions and mirrors for the policy endpoint.
+	// Resources that the API server does not serve are harmless. Empty means no such webhook.
 	Documents []schema.GroupResource
-	// BreakGlass leaves out namespaces that carry the label of that name. Unless set, it
-	// means nothing.
+	// BreakGlass excludes namespaces that carry the label BreakGlass. Unset, the label has no
+	// effect.
 	BreakGlass bool
-	// Shadow has the API server ask what the gateway would say, whatever policies say of
-	// failing, and enforces in namespaces alone that carry ModeLabel with the value
-	// ModeEnforce; see "Shadow" in the package's documentation. Unless set, the label
-	// means nothing.
+	// Shadow evaluates requests without enforcement, regardless of failure settings. Enforcement is
+	// limited to namespaces that carry ModeLabel with the value ModeEnforce; see "Shadow" in the
+	// package's documentation. Unset, the label has no effect.
 	Shadow bool
-	// Owner goes away with the release, and takes the configurations along; it is
-	// an object of the cluster, not of a namespace. The zero value means that they
-	// stay until somebody deletes them.
+	// Owner is a cluster-scoped object of the release. Its deletion also deletes the
+	// configurations. The zero value means that they must be deleted by hand.
 	Owner metav1.OwnerReference
 }
 
-// Labelled says which policies hold only in namespaces with a label of that value.
+// Labelled identifies the policies that apply only to namespaces with a label of that value.
 type Labelled struct {
 	Label, Value string
 	Is           func(*policy.Policy) bool
@@ -80,7 +73,7 @@ type Endpoint struct {
 	// Namespace, Service and Port of the gateway; the port defaults to 443.
 	Namespace, Service string
 	Port               int32
-	// URL, as in https://host:port, in place of the Service.
+	// URL, as in https://host:port, instead of the Service.
 	URL string
 }
 
@@ -108,7 +101,7 @@ func (e Endpoint) check() error {
 	return nil
 }
 
-// client returns how a door is called.
+// client returns the client configuration for an endpoint.
 func (in Input) client(door string) admission.WebhookClientConfig {
 	c := admission.WebhookClientConfig{CABundle: slices.Clone(in.CABundle)}
 	if in.Endpoint.URL != "" {
@@ -124,8 +117,7 @@ func (in Input) client(door string) admission.WebhookClientConfig {
 	return c
 }
 
-// check refuses what would make configurations that stop a cluster or check
-// nothing.
+// check rejects input whose configurations would block a cluster or verify nothing.
 func (in Input) check() error {
 	var errs []error
 	if err := checkBundle(in.CABundle); err != nil {
@@ -165,8 +157,8 @@ func (in Input) check() error {
 	return nil
 }
 
-// checkBundle refuses a bundle that the API server could not use: without one it
-// would fall back to the authorities of its machine.
+// checkBundle rejects an invalid bundle. With an empty one the API server would use its system's
+// authorities.
 func checkBundle(bundle []byte) error {
 	certificates := 0
 	for rest := bundle; ; {

@@ -8,17 +8,17 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// lingers is how long what nobody wants any more is asked about. A policy that is deleted
-// and made again, as by kubectl replace --force, would else be in force while the API
-// server is still told to ask about nothing, and learns otherwise a round later.
+// lingers is the grace period after a deletion. A policy that is deleted and created again, as by
+// kubectl replace --force, is in force at once. Without the grace period its webhook would be
+// missing until the next round.
 const lingers = 5 * time.Second
 
-// lingering is what rounds before asked for.
+// lingering is the state of earlier rounds.
 type lingering struct {
 	policies map[string]*policy.Policy // of the last round, by ID
-	gone     map[string]departure      // of rounds before it
-	mirrors  Mirrors                   // the most of those rounds
-	since    time.Time                 // when mirrors began to ask for less
+	gone     map[string]departure      // of earlier rounds
+	mirrors  Mirrors                   // the highest of those rounds
+	since    time.Time                 // when the requirement of mirrors decreased
 }
 
 type departure struct {
@@ -26,10 +26,11 @@ type departure struct {
 	since  time.Time
 }
 
-// over reports whether what is gone since then is not asked about any more.
+// over reports whether the grace period has passed.
 func over(since, now time.Time) bool { return now.Sub(since) >= lingers }
 
-// with adds to an input what has gone only now. A policy that changed is as it is now.
+// with adds recently deleted policies and mirrors to an input. Changed policies are taken as they
+// are now.
 func (l *lingering) with(in Input, now time.Time) Input {
 	policies := make(map[string]*policy.Policy, len(in.Policies))
 	for _, p := range in.Policies {
@@ -61,7 +62,7 @@ func (l *lingering) with(in Input, now time.Time) Input {
 	return in
 }
 
-// next returns in what time something of it is over, or most if nothing is before.
+// next returns the time until the next grace period ends, at most most.
 func (l *lingering) next(now time.Time, most time.Duration) time.Duration {
 	for _, d := range l.gone {
 		most = min(most, lingers-now.Sub(d.since))

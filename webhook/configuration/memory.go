@@ -14,17 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Remembered is the annotation of the validating configuration that says which
-// resources it follows from, in JSON: rules do not say of which kind a resource
-// is. A replica that comes to lead while a part of discovery fails knows by it
-// what there was.
+// Remembered is the annotation of the validating configuration with the resources behind it, in
+// JSON: rules do not contain kinds. A replica that becomes the leader during a partial failure of
+// discovery restores them from it.
 const Remembered = "quaymaster.dev/resources"
 
-// maxRemembered bounds it: an object has 256 KiB of annotations at most, and one
-// resource some 150 bytes.
+// maxRemembered bounds the resources in it. An object has 256 KiB of annotations at most, and one
+// resource takes about 150 bytes.
 const maxRemembered = 500
 
-// memory writes down what is asked about at both doors.
+// memory encodes the resources of both endpoints.
 func (q *questions) memory(other *questions) (string, error) {
 	both := maps.Clone(q.known)
 	maps.Copy(both, other.known)
@@ -40,9 +39,8 @@ func (q *questions) memory(other *questions) (string, error) {
 	return string(text), nil
 }
 
-// recall returns the resources of the group versions that failed, as a
-// configuration remembers them. What cannot be read is an error: to forget it
-// would take the webhooks of those resources away.
+// recall returns the resources of the failed group versions from a configuration's annotation. An
+// invalid annotation is an error, because ignoring it would remove the webhooks of those resources.
 func recall(c *admission.ValidatingWebhookConfiguration, failed []schema.GroupVersion) ([]Resource, error) {
 	text := c.Annotations[Remembered]
 	if text == "" {
@@ -57,8 +55,7 @@ func recall(c *admission.ValidatingWebhookConfiguration, failed []schema.GroupVe
 	}), nil
 }
 
-// completed adds to the resources those of group versions that nobody could look
-// at, as far as the configuration at the API server remembers them.
+// completed adds the resources of failed group versions from the stored configuration.
 func (in Input) completed(current *admission.ValidatingWebhookConfiguration) (Input, error) {
 	remembered, err := recall(current, in.Failed)
 	if err != nil {
@@ -73,7 +70,7 @@ func (in Input) completed(current *admission.ValidatingWebhookConfiguration) (In
 	return in, nil
 }
 
-// input returns what the configurations follow from now.
+// input returns the current input, including deleted policies and failed group versions.
 func (r *Reconciler) input(ctx context.Context) (Input, error) {
 	in, err := r.options.Source.Input(ctx)
 	if err != nil {

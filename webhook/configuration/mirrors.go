@@ -6,23 +6,23 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Mirrors says what mirrors ask for beside policies.
+// Mirrors is the requirement of mirrors in addition to policies.
 type Mirrors int
 
-// The choices.
+// The possible values.
 const (
-	// NoMirrors: there are none, and only policies say what is asked about.
+	// NoMirrors means that there are no mirrors; only policies determine the webhooks.
 	NoMirrors Mirrors = iota
-	// MirrorsOpen: Pods are asked about, and an answer that does not come stops
-	// nobody: the image is pulled from where it was written.
+	// MirrorsOpen includes Pods and fails open: without an answer, the image is pulled from its
+	// original registry.
 	MirrorsOpen
-	// MirrorsClosed: an entry denies what no target qualifies for, so that a request
-	// without an answer is denied, too.
+	// MirrorsClosed includes Pods and fails closed, because an entry denies images without a
+	// qualified target.
 	MirrorsClosed
 )
 
-// mirrorsPolicy returns what mirrors ask for in the form of a policy: an image can come
-// into any Pod, and into those of its controllers that are changed as Pods are.
+// mirrorsPolicy returns the requirement of mirrors as a policy. Its targets are Pods, and the
+// controllers that are changed like Pods.
 func (in Input) mirrorsPolicy() *policy.Policy {
 	p := &policy.Policy{
 		Kind: "Mirrors", Name: "all", FailOpen: in.Mirrors != MirrorsClosed,

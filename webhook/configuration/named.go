@@ -9,38 +9,37 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// attention is when the API server is asked about a kind.
+// attention defines when a kind has a webhook.
 type attention int
 
 const (
-	// always: rules about it are asked as they say.
+	// always: rules about it apply without limits.
 	always attention = iota
-	// ifNamed: it is asked about for rules about objects that name it, not by a pattern.
+	// ifNamed: it has a webhook only for rules about objects that name it, not by a pattern.
 	ifNamed
-	// ifNamedOpen is ifNamed, and a request without an answer is admitted: without these
-	// objects a cluster cannot be repaired.
+	// ifNamedOpen is ifNamed, and fails open: without these objects a cluster cannot be repaired.
 	ifNamedOpen
-	// ifNamedRecord is ifNamedOpen, except in recordNamespaces and for the gateway's own
-	// accounts: nodes and leaders renew such objects all the time, and the gateway writes
-	// some for what it answers.
+	// ifNamedRecord is ifNamedOpen, except in recordNamespaces and for the gateway's own accounts.
+	// Nodes and leaders renew such objects constantly, and the gateway writes some for its own
+	// decisions.
 	ifNamedRecord
 	never
 )
 
-// recordSeconds bounds how long the API server waits for an answer about a Lease or an
-// Event, at each of two webhooks: a leader has 10 s to renew its Lease.
+// recordSeconds is the timeout for a Lease or an Event at each of two webhooks. A leader has 10 s
+// to renew its Lease.
 const recordSeconds = 3
 
-// recordNamespaces are where the components of the cluster keep their Leases and Events.
+// recordNamespaces are the namespaces in which cluster components keep their Leases and Events.
 func recordNamespaces() []string { return []string{"kube-node-lease", "kube-system"} }
 
-// Reasons of kinds that are not asked about, for warnings.
+// Reasons for excluded kinds, for warnings.
 const (
 	toMend  = "a cluster without its gateway must be able to mend itself"
 	ownDocs = "what the gateway reads and writes must not wait for it"
 )
 
-// attention returns when a resource is asked about, and for all but always why.
+// attention returns when a resource has a webhook, and the reason for all values except always.
 func (r Resource) attention() (attention, string) {
 	if why, _ := policy.Unasked(r.Group, r.Kind); why != "" {
 		return never, why
@@ -66,7 +65,7 @@ func (r Resource) attention() (attention, string) {
 	return always, ""
 }
 
-// leftOut returns why a target does not bring a resource to a webhook; empty: it does.
+// leftOut returns the reason why a target does not include a resource, or empty if it does.
 func (t subjects) leftOut(r Resource, everywhere bool, namespaces map[string]bool) string {
 	when, why := r.attention()
 	if when == ifNamedRecord && !everywhere && !slices.ContainsFunc(slices.Collect(maps.Keys(namespaces)), isForRecords) {
@@ -78,10 +77,10 @@ func (t subjects) leftOut(r Resource, everywhere bool, namespaces map[string]boo
 	return why
 }
 
-// isForRecords reports whether Leases and Events of a namespace are asked about.
+// isForRecords reports whether Leases and Events of a namespace are included.
 func isForRecords(namespace string) bool { return !slices.Contains(recordNamespaces(), namespace) }
 
-// narrow changes a setting to what holds for the kind, whatever policies say.
+// narrow applies the limits of the kind to a setting, regardless of policies.
 func (s *setting) narrow(r Resource) {
 	when, _ := r.attention()
 	s.closed = s.closed && when < ifNamedOpen
@@ -90,7 +89,7 @@ func (s *setting) narrow(r Resource) {
 	}
 }
 
-// add adds what a policy says of the resource, everywhere or in namespaces.
+// add adds a policy's setting for the resource, everywhere or in namespaces.
 func (a *question) add(said *setting, everywhere bool, namespaces map[string]bool) {
 	if everywhere {
 		a.everywhere = said.and(a.everywhere)
@@ -102,8 +101,8 @@ func (a *question) add(said *setting, everywhere bool, namespaces map[string]boo
 	}
 }
 
-// othersOnly is the condition that leaves out requests by the gateway's own accounts: an
-// Event about an Event that was denied would be denied as well, and so on.
+// othersOnly is the condition that excludes requests of the gateway's own accounts. A denied Event
+// would otherwise cause another Event that is denied, without end.
 func (in Input) othersOnly() string {
 	own := "system:serviceaccount:" + in.Namespace + ":"
 	expression := "!request.userInfo.username.startsWith(" + quoted(own) + ")"
@@ -119,5 +118,5 @@ func (in Input) othersOnly() string {
 	return expression + " && !(request.userInfo.username in [" + strings.Join(accounts, ", ") + "])"
 }
 
-// quoted writes a string as CEL does: like Go, whose escapes of printable text it shares.
+// quoted returns a string literal of CEL. Its escapes of printable text are those of Go.
 func quoted(text string) string { return strconv.QuoteToASCII(text) }

@@ -27,11 +27,10 @@ const (
 	hashLength, saltLength = 32, 16
 )
 
-// addProbes adds to each configuration the webhook by which an API server shows that it
-// has loaded the configuration whole. Its path ends with a mark: the hash of all webhooks
-// of the configuration, and a salt that is new with each write. Without the salt, a
-// configuration out of which another client has taken a webhook would be called by the
-// same path as the one that replaces it.
+// addProbes adds to each configuration the webhook by which an API server shows that it has loaded
+// the whole configuration. Its path ends with a mark: the hash of all webhooks of the
+// configuration, and a salt that is new with each write. Without the salt, a configuration from
+// which another client removed a webhook would have the same path as its replacement.
 func (c *Configurations) addProbes(in Input) error {
 	mutating, err := markPath("mutating", c.Mutating.Webhooks)
 	if err != nil {
@@ -52,8 +51,8 @@ func (c *Configurations) addProbes(in Input) error {
 	return nil
 }
 
-// probe returns the webhook that is called at a path for labelled ConfigMaps of the
-// gateway's namespace. It stops no request.
+// probe returns the webhook for labelled ConfigMaps of the gateway's namespace, with a path. It
+// fails open.
 func (in Input) probe(at string) admission.ValidatingWebhook {
 	match, _ := common()
 	failure, effects, wait, scope := admission.Ignore, admission.SideEffectClassNone, int32(probeSeconds), admission.NamespacedScope
@@ -69,7 +68,7 @@ func (in Input) probe(at string) admission.ValidatingWebhook {
 	}
 }
 
-// markPath returns the path of the probe of some webhooks, still without a salt.
+// markPath returns the path of the probe of some webhooks, without a salt.
 func markPath(which string, webhooks any) (string, error) {
 	text, err := json.Marshal(webhooks)
 	if err != nil {
@@ -79,7 +78,7 @@ func markPath(which string, webhooks any) (string, error) {
 	return ProbePath + "/" + hex.EncodeToString(sum[:])[:hashLength], nil
 }
 
-// newSalt returns what tells a write of a configuration from all others.
+// newSalt returns a random salt that identifies one write of a configuration.
 func newSalt() string {
 	var random [saltLength / 2]byte
 	_, _ = rand.Read(random[:]) // never fails, as crypto/rand documents
@@ -101,8 +100,8 @@ func markOf(c admission.WebhookClientConfig) string {
 	return ""
 }
 
-// marked returns a client configuration of a probe with the salt of a mark, if that is
-// of the same hash and has one.
+// marked adds the salt of a mark to the client configuration of a probe, if the mark has the same
+// hash and a valid salt.
 func marked(c admission.WebhookClientConfig, mark string) admission.WebhookClientConfig {
 	hash := markOf(c)
 	salt, ok := strings.CutPrefix(mark, hash+"-")

@@ -15,92 +15,89 @@ import (
 )
 
 const (
-	// resync is how long a change that somebody made stands if nobody tells of it.
+	// resync is the interval at which changes by other clients are corrected without a
+	// notification.
 	resync = 30 * time.Second
-	// pause is the least time between two rounds, so that neither a thousand
-	// policies that come at once nor somebody who disagrees makes a storm.
+	// pause is the minimum time between two rounds. It limits the load when a thousand policies
+	// arrive at once or another client keeps reverting changes.
 	pause = time.Second
 	// roundTimeout bounds one round.
 	roundTimeout = 20 * time.Second
-	// maxTries is how often one configuration is written in a round when somebody
-	// else writes it at the same time; the next round goes on.
+	// maxTries bounds the attempts to write one configuration in a round if another client writes
+	// it concurrently. The next round tries again.
 	maxTries = 5
 )
 
-// Source says what the configurations follow from, at this moment.
+// Source returns the current input.
 type Source interface {
 	Input(ctx context.Context) (Input, error)
 }
 
-// Store is one kind of configuration at the API server; clients of client-go
-// satisfy it.
+// Store accesses one kind of configuration at the API server. Clients of client-go implement it.
 type Store[T any] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*T, error)
 	Create(ctx context.Context, object *T, options metav1.CreateOptions) (*T, error)
 	Update(ctx context.Context, object *T, options metav1.UpdateOptions) (*T, error)
 }
 
-// Options are what a Reconciler needs.
+// Options configure a Reconciler.
 type Options struct {
 	// Source, Mutating and Validating are required.
 	Source     Source
 	Mutating   Store[admission.MutatingWebhookConfiguration]
 	Validating Store[admission.ValidatingWebhookConfiguration]
-	// Changed says that the Source has something new, or that somebody changed or
-	// deleted a configuration. It may be nil; then changes are seen within 30 s.
+	// Changed signals that the Source has new input, or that another client changed or deleted a
+	// configuration. It may be nil; then changes are detected within 30 s.
 	Changed <-chan struct{}
-	// Warned is told what of the policies is not asked about, each time that it
-	// changes. May be nil.
+	// Warned receives the warnings of the configurations each time that they change. May be nil.
 	Warned func([]Warning)
-	// Kept is called after a round that found or wrote the configurations as they should
-	// be, and read them back. May be nil.
+	// Kept is called after a round that found or wrote the correct configurations and read them
+	// back. May be nil.
 	Kept func(Round)
-	// Wrote is told of a configuration, mutating or validating, that was written, and
-	// why. May be nil.
-	Wrote func(configuration string, why Why)
-	// Failed is told of a round that failed; the configurations are as they were.
+	// Wrote is called after a configuration, mutating or validating, was written, with the reason.
 	// May be nil.
+	Wrote func(configuration string, why Why)
+	// Failed receives the error of a failed round; the configurations are unchanged. May be nil.
 	Failed func(error)
 }
 
-// Round is what the API server stores after a round.
+// Round is the state at the API server after a round.
 type Round struct {
 	// Mutating and Validating are the marks of the two configurations: the probe webhook
 	// of each is called at ProbePath/mark. Equal marks mean the same webhooks.
 	Mutating, Validating string
-	// Resources are those that the configurations were built from, and Warnings what
-	// Build returned.
+	// Resources are those that the configurations were built from, and Warnings the result of
+	// Build.
 	Resources []Resource
 	Warnings  []Warning
 }
 
-// Why says why a configuration was written.
+// Why is the reason for writing a configuration.
 type Why string
 
 // The reasons.
 const (
-	// Wanted: the Source wants something else than before, or it is the first round.
+	// Wanted means that the input changed, or that it is the first round.
 	Wanted Why = "wanted"
-	// Foreign: somebody else had changed what is ours.
+	// Foreign means that another client had changed the gateway's part.
 	Foreign Why = "foreign"
-	// Missing: it was there, and somebody else had deleted it.
+	// Missing means that another client had deleted the configuration.
 	Missing Why = "missing"
 )
 
-// Reconciler keeps the configurations what they should be. Only one replica may
-// run it. Make one with New.
+// Reconciler keeps the configurations up to date. Only one replica may run it. Make one with New.
 type Reconciler struct {
 	options Options
 	warned  []Warning
 	told    bool
-	// lingering is what is asked about though nobody wants it any more.
+	// lingering holds the deleted policies in their grace period.
 	lingering lingering
-	// mutating and validating are what the last round that could be made left there.
+	// mutating and validating are the configurations as the last successful round wrote them.
 	mutating   *admission.MutatingWebhookConfiguration
 	validating *admission.ValidatingWebhookConfiguration
 }
 
-// New makes a Reconciler; it refuses options without what is required.
+// New makes a Reconciler. It requires the fields that Options marks as required.
 func New(o Options) (*Reconciler, error) {
 	if o.Source == nil || o.Mutating == nil || o.Validating == nil {
 		return nil, errors.New("webhook configurations: Source, Mutating and Validating are required")
@@ -120,8 +117,8 @@ func New(o Options) (*Reconciler, error) {
 	return &Reconciler{options: o}, nil
 }
 
-// Run keeps the configurations until ctx ends, and leaves them there: what
-// nobody answers is then denied or admitted as policies say.
+// Run keeps the configurations up to date until ctx ends, and does not delete them. Afterwards,
+// unanswered requests are denied or admitted according to the policies.
 func (r *Reconciler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.Reconcile(ctx); err != nil && ctx.Err() == nil {
@@ -133,7 +130,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// sleep returns false when ctx ended.
+// sleep reports false when ctx ended.
 func sleep(ctx context.Context, d time.Duration, earlier <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -146,8 +143,8 @@ func sleep(ctx context.Context, d time.Duration, earlier <-chan struct{}) bool {
 	return true
 }
 
-// Reconcile makes one round: it writes what differs and nothing else. An error
-// leaves alone what could not be decided or written.
+// Reconcile runs one round. It writes only the differences. After an error, the affected
+// configurations are unchanged.
 func (r *Reconciler) Reconcile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
@@ -166,7 +163,7 @@ func (r *Reconciler) Reconcile(ctx context.Context) error {
 		r.told, r.warned = true, wanted.Warnings
 		r.options.Warned(wanted.Warnings)
 	}
-	// Validation first: it is what keeps an unsigned image out.
+	// Validation first: it keeps unsigned images out.
 	validating, failed := r.keepValidating(ctx, wanted.Validating)
 	mutating, err := r.keepMutating(ctx, wanted.Mutating)
 	if err = errors.Join(failed, err); err == nil {
@@ -197,23 +194,23 @@ func (r *Reconciler) keepValidating(ctx context.Context, wanted *admission.Valid
 	}.keep(ctx)
 }
 
-// keeper keeps one configuration.
+// keeper reconciles one configuration.
 type keeper[T any] struct {
 	what  string
 	store Store[T]
-	// wanted is what is ours, and last what was when it was left as it should be; nil
-	// before.
+	// wanted is the gateway's part of the configuration, and last that of the last successful
+	// round; nil before.
 	wanted *T
 	last   **T
 	meta   func(*T) metav1.ObjectMeta
-	// probe returns the client configuration of the probe webhook; nil where there is none.
+	// probe returns the client configuration of the probe webhook; nil if there is none.
 	probe func(*T) *admission.WebhookClientConfig
-	// merge sets in a configuration what is ours.
+	// merge sets the gateway's part in a configuration.
 	merge func(current, wanted *T)
 	wrote func(configuration string, why Why)
 }
 
-// keep returns the mark of the configuration that is there.
+// keep returns the mark of the stored configuration.
 func (k keeper[T]) keep(ctx context.Context) (mark string, err error) {
 	for range maxTries {
 		mark, err = k.try(ctx)
@@ -255,8 +252,8 @@ func (k keeper[T]) try(ctx context.Context) (mark string, err error) {
 	return k.left(stored, err, why)
 }
 
-// merged returns a configuration with what is ours in it, and the salt of a mark. What a
-// shared client or a fake hands out is not changed in place.
+// merged returns a copy of a configuration with the gateway's part, and with the salt of a mark.
+// Objects of a shared cache must not be changed in place.
 func (k keeper[T]) merged(current, ours *T, mark string) *T {
 	merged := new(T)
 	*merged = *current
@@ -266,8 +263,9 @@ func (k keeper[T]) merged(current, ours *T, mark string) *T {
 	return merged
 }
 
-// holds reports whether a configuration has what is ours. What the API server fills in
-// is set by Build too, so that equal is equal. One without a salt was not written here.
+// holds reports whether a configuration contains the gateway's part. Build also sets the API
+// server's defaults, so that the comparison is exact. A configuration without a salt has another
+// writer.
 func (k keeper[T]) holds(current, ours *T) bool {
 	at := k.probe(current)
 	if at == nil {
@@ -277,13 +275,12 @@ func (k keeper[T]) holds(current, ours *T) bool {
 	return len(mark) == hashLength+1+saltLength && equality.Semantic.DeepEqual(current, k.merged(current, ours, mark))
 }
 
-// fresh returns a configuration with what is wanted, under a mark that no other has.
+// fresh returns a configuration with the wanted part, under a new mark.
 func (k keeper[T]) fresh(current *T) *T {
 	return k.merged(current, k.wanted, markOf(*k.probe(k.wanted))+"-"+newSalt())
 }
 
-// left notes that the configuration was written, unless it was not, or the API server
-// stored another one.
+// left records a successful write. It returns an error if the API server stored something else.
 func (k keeper[T]) left(stored *T, err error, why Why) (mark string, _ error) {
 	if err != nil {
 		return "", err
@@ -296,8 +293,7 @@ func (k keeper[T]) left(stored *T, err error, why Why) (mark string, _ error) {
 	return markOf(*k.probe(stored)), nil
 }
 
-// mergeMeta sets what is ours and leaves labels, annotations and owners of
-// others.
+// mergeMeta sets the gateway's part and keeps labels, annotations and owners of others.
 func mergeMeta(current *metav1.ObjectMeta, wanted metav1.ObjectMeta) {
 	current.Name = wanted.Name
 	current.Labels = with(current.Labels, wanted.Labels)
@@ -306,8 +302,8 @@ func mergeMeta(current *metav1.ObjectMeta, wanted metav1.ObjectMeta) {
 		if slices.ContainsFunc(current.OwnerReferences, func(o metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(o, ours) }) {
 			continue
 		}
-		// A ClusterRole that was made anew has another UID; the old one would have
-		// the configuration collected.
+		// A recreated ClusterRole has a new UID. With the old one, the configuration would be
+		// garbage collected.
 		others := slices.DeleteFunc(slices.Clone(current.OwnerReferences), func(o metav1.OwnerReference) bool {
 			return o.UID == ours.UID || o.Kind == ours.Kind && o.Name == ours.Name
 		})

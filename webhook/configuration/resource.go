@@ -16,16 +16,15 @@ type Resource struct {
 	Version string `json:"version"`
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
-	// Namespaced tells resources in namespaces from those of the cluster.
+	// Namespaced distinguishes namespaced from cluster-scoped resources.
 	Namespaced bool `json:"namespaced,omitempty"`
 	// Subresources, without the resource, as in ephemeralcontainers.
 	Subresources []string `json:"subresources,omitempty"`
 }
 
-// Served returns the resources of discovery that can be created or updated, in
-// stable order. Discovery often fails in part, when an aggregated API is down:
-// resources of the group versions that failed are taken from before, so that what
-// was checked does not cease to be.
+// Served returns the resources of discovery that can be created or updated, in stable order.
+// Discovery often fails in part, when an aggregated API is down. Resources of the failed group
+// versions are taken from before, so that their webhooks stay in place.
 func Served(lists []*metav1.APIResourceList, failed []schema.GroupVersion, before []Resource) []Resource {
 	var served []Resource
 	for _, list := range lists {
@@ -70,11 +69,11 @@ const (
 	ephemeralContainers = "ephemeralcontainers"
 )
 
-// workload is a kind of Kubernetes' own that runs images.
+// workload is a built-in kind of Kubernetes that runs images.
 type workload struct {
 	group, kind string
-	// inSpec says that its images are in spec, so that an update which leaves spec
-	// alone brings none.
+	// inSpec reports whether all its images are in spec, so that an update which does not change
+	// spec contains no new image.
 	inSpec bool
 }
 
@@ -95,7 +94,7 @@ func (r Resource) workload() (workload, bool) {
 	return all[i], true
 }
 
-// controllers are the kinds that make Pods.
+// controllers returns the kinds that create Pods.
 func controllers() []string {
 	var kinds []string
 	for _, w := range workloads() {

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RivalError says that a configuration is another release's: two gateways would take it from
-// one another at every round, and each would be asked about half of what it should.
+// RivalError means that a configuration belongs to another release. Two gateways would overwrite
+// each other at every round, and each would miss requests.
 type RivalError struct {
 	// Kind and Name of the object that owns it.
 	Kind, Name string
@@ -17,9 +17,10 @@ func (e *RivalError) Error() string {
 	return fmt.Sprintf("it is another gateway's, of the %s %s, and is left to that one; a cluster has one gateway: uninstall either release", e.Kind, e.Name)
 }
 
-// rival refuses a configuration that an owner of our owner's kind has, and ours has not. When
-// that one is uninstalled, its owner takes the configuration along, and ours is made. A
-// gateway that nothing owns, outside of the cluster, leaves alone what any release owns.
+// rival returns an error for a configuration that belongs to another owner of the same kind. When
+// that release is uninstalled, its owner takes the configuration along, and ours is created. A
+// gateway without an owner, outside of the cluster, does not change the configuration of any
+// release.
 func rival(current, wanted metav1.ObjectMeta) error {
 	if len(wanted.OwnerReferences) == 0 {
 		return owned(current, metav1.OwnerReference{Kind: releaseKind})
@@ -32,10 +33,10 @@ func rival(current, wanted metav1.ObjectMeta) error {
 	return nil
 }
 
-// releaseKind is the kind of what owns the configurations of a release.
+// releaseKind is the kind of the owner of a release's configurations.
 const releaseKind = "ClusterRole"
 
-// owned refuses what another owner of the kind of ours has, and ours has not.
+// owned returns an error if another owner of the same kind owns the configuration.
 func owned(current metav1.ObjectMeta, ours metav1.OwnerReference) error {
 	var other *RivalError
 	for _, o := range current.OwnerReferences {

@@ -10,39 +10,35 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Bounds of a webhook's timeout, in seconds, as the API server has them, and
-// what stands for a policy that says nothing, as in Kyverno.
+// Limits of a webhook's timeout in seconds, as in the API server. The default for policies without
+// a timeout is that of Kyverno.
 const minSeconds, defaultSeconds, maxSeconds = 1, 10, 30
 
-// setting is what policies say together of a resource in some namespaces. It is
-// not changed once made.
+// setting combines the policies for a resource in some namespaces. It is immutable.
 type setting struct {
-	// closed says that a policy fails closed, outside that an image may be outside
-	// of spec.
+	// closed: a policy fails closed. outside: an image may be outside of spec.
 	closed, outside bool
-	// labelled says that it holds only in namespaces with Input.Labelled's label.
+	// labelled: the setting applies only to namespaces with Input.Labelled's label.
 	labelled bool
-	// record: it is about Leases or Events, see ifNamedRecord.
+	// record: the resource is Leases or Events, see ifNamedRecord.
 	record     bool
 	seconds    int32
 	operations []string
-	// versions that policies of the cluster speak of, and those of namespaces.
+	// versions in cluster policies, and in namespaced ones.
 	cluster, tenants versions
 }
 
-// newSetting returns what one target of a policy says of a resource in one of
-// its versions.
+// newSetting returns the setting of one target of a policy for a resource in one of its versions.
 func newSetting(p *policy.Policy, r Resource, operations []string) *setting {
 	return &setting{
-		// Of an audit nothing enforces: it must not stop anybody by being down.
+		// An audit enforces nothing, so it must not block requests while the gateway is down.
 		closed: !p.FailOpen && !p.AuditOnly, outside: looksOutside(p, r),
 		seconds: seconds(p.Timeout), operations: operations,
 		cluster: versions{any: []string{r.Version}},
 	}
 }
 
-// settle says of a setting, of which all versions are one policy's, which policy
-// that is.
+// settle completes a setting that belongs to one policy with all its versions.
 func (q *questions) settle(p *policy.Policy, about *question, s *setting) *setting {
 	settled := *s
 	resource, _, _ := strings.Cut(about.name.resource, "/")
@@ -59,7 +55,7 @@ func (q *questions) settle(p *policy.Policy, about *question, s *setting) *setti
 	return &settled
 }
 
-// and returns what two settings say together; other may be nil.
+// and combines two settings; other may be nil.
 func (s *setting) and(other *setting) *setting {
 	if other == nil {
 		return s
@@ -73,10 +69,10 @@ func (s *setting) and(other *setting) *setting {
 	}
 }
 
-// versions are those of a resource that policies speak of.
+// versions are the versions of a resource that policies name.
 type versions struct {
-	// common are those that every policy speaks of, any those that one does, and
-	// narrow those of policies which do not speak of all that are served.
+	// common are the versions that every policy names, any those that at least one names, and
+	// narrow those of policies that do not name all served versions.
 	common, any, narrow []string
 }
 
@@ -90,10 +86,9 @@ func (v versions) and(other versions) versions {
 	return versions{common: intersection(v.common, other.common), any: union(v.any, other.any), narrow: union(v.narrow, other.narrow)}
 }
 
-// listed returns the versions to ask in. The API server converts an object that
-// comes in another one, but not one that comes in a version which is listed: so
-// these are the versions of which every policy speaks, and only where there is
-// none those that some name, which parts means.
+// listed returns the versions for a rule. The API server converts an object only if its version is
+// not listed. Therefore these are the versions that every policy names. If there are none, they are
+// those that single policies name, and parts is true.
 func (v versions) listed() (list []string, parts bool) {
 	if len(v.common) > 0 || len(v.any) == 0 {
 		return v.common, false
@@ -101,9 +96,8 @@ func (v versions) listed() (list []string, parts bool) {
 	return v.narrow, true
 }
 
-// versions returns the versions to ask in; parts says that not every policy is
-// asked about each of them. What a namespace's own policies name never keeps an
-// object from the policies of the cluster.
+// versions returns the versions for a rule; parts means that some policies do not match all of
+// them. Versions in namespaced policies never hide an object from cluster policies.
 func (s *setting) versions() (list []string, parts bool) {
 	list, parts = s.cluster.listed()
 	own, ownParts := s.tenants.listed()
@@ -129,18 +123,17 @@ func seconds(timeout time.Duration) int32 {
 	return int32((bounded + time.Second - 1) / time.Second)
 }
 
-// union returns what is in a or b, sorted; neither is changed.
+// union returns the sorted union of a and b, and changes neither.
 func union(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// intersection returns what is in a and b, in the order of a.
+// intersection returns the elements of both a and b, in the order of a.
 func intersection(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
 }
 
-// form is what a webhook, and a rule in it, say of a resource: a setting that was
-// decided, and can be compared.
+// form is a resolved setting in comparable form, as a webhook and its rule contain it.
 type form struct {
 	closed, spec, labelled, record bool
 	seconds                        int32

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// mode is the requirement by which a webhook of a shadow and those that enforce part the
-// namespaces: each has exactly one of the two.
+// mode is the requirement that separates the namespaces of the shadow from those of the enforcing
+// webhooks. Each namespace has exactly one of the two.
 func (q *questions) mode() metav1.LabelSelectorRequirement {
 	r := metav1.LabelSelectorRequirement{Key: ModeLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{ModeEnforce}}
 	if q.phase == shadowDoor {
@@ -16,18 +16,16 @@ func (q *questions) mode() metav1.LabelSelectorRequirement {
 	return r
 }
 
-// inNamespaces leaves out what no selector of namespaces can speak of: it stays in the
-// shadow everywhere.
+// inNamespaces drops cluster-scoped resources, which namespace selectors cannot match. They stay in
+// the shadow.
 func inNamespaces(parts []part) []part {
 	return slices.DeleteFunc(parts, func(p part) bool { return !p.namespaced && !p.itself() })
 }
 
-// itself reports whether Namespaces are meant, whose own labels selectors are held
-// against.
+// itself reports whether the resource is Namespaces. Selectors apply to their own labels.
 func (p part) itself() bool { return p.name.group == "" && p.kind == "Namespace" }
 
-// shadowed returns what a shadow makes of a setting: nobody is stopped, and nobody waits
-// for long.
+// shadowed makes a setting fail open with a short timeout.
 func (s *setting) shadowed() {
 	s.closed, s.seconds = false, shadowSeconds
 }

@@ -7,11 +7,10 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 )
 
-// split takes CREATE out of the webhooks that have a condition, into others that
-// have none and are else equal: to evaluate a condition the API server copies the
-// object, and this one says yes to every CREATE. Webhooks for namespaces are split
-// while maxNames and maxParts allow it; one that is not asks the same, and costs
-// the API server more.
+// split moves CREATE from webhooks with a condition into otherwise equal ones without it. The API
+// server copies the object to evaluate a condition, and this one is true for every CREATE. Webhooks
+// for namespaces are split while maxNames and maxParts allow it; an unsplit one is equivalent and
+// only costs the API server more.
 func (q *questions) split(whole []*group) []*group {
 	names, webhooks := q.bounds()
 	for _, g := range whole {
@@ -40,14 +39,14 @@ func (q *questions) split(whole []*group) []*group {
 	return all
 }
 
-// created returns the webhook for the CREATE of what is in g.
+// created returns the webhook for CREATE with the parts of g.
 func (g *group) created() *group {
 	created := g.only(admission.Create)
 	created.name, created.spec = "new-"+g.name, false
 	return created
 }
 
-// updated returns the webhook for the UPDATE of what is in g.
+// updated returns the webhook for UPDATE with the parts of g.
 func (g *group) updated() *group { return g.only(admission.Update) }
 
 // only returns g for one operation, with those parts that have it.

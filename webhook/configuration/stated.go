@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Stated returns, for a policy's condition, in which way the API server asks about kinds
-// that the policy names otherwise than the policy says; a sentence each.
+// Stated returns, for a policy's condition, a sentence for each kind that the policy names and
+// whose webhook differs from the policy's own setting.
 func Stated(p *policy.Policy) []string {
 	var list []string
 	state := func(targets []policy.Target) {
@@ -47,8 +47,8 @@ func stated(p *policy.Policy, t policy.Target) string {
 	return ""
 }
 
-// attentionOf returns the least attention that a kind has in a group that a target may
-// mean. A kind by its name alone is Kubernetes' own, if that has one.
+// attentionOf returns the strictest limits of the kind in the groups that a target may match. A
+// kind without a group is the built-in one, if it exists.
 func attentionOf(t policy.Target) attention {
 	if !isPattern(t.Group) {
 		when, _ := Resource{Group: t.Group, Kind: t.Kind}.attention()
@@ -64,8 +64,7 @@ func attentionOf(t policy.Target) attention {
 	return least
 }
 
-// exceptional are the kinds with an attention of their own that a policy may name without
-// their group.
+// exceptional are the kinds with special limits that a policy may name without their group.
 func exceptional() []Resource {
 	var list []Resource
 	for group, kinds := range map[string][]string{

@@ -8,12 +8,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Warning says what of a policy the API server is not asked about, or not in the
-// way that the policy says.
+// Warning describes a part of a policy for which the API server does not call the gateway as the
+// policy requires.
 type Warning struct {
-	// Policy is the ID of the policy; empty where it is about all of them.
+	// Policy is the ID of the policy; empty if the warning applies to all of them.
 	Policy string
-	// Message says what is left out, and what to do if that is not meant.
+	// Message describes the missing part, and the fix if that is not intended.
 	Message string
 }
 
@@ -25,7 +25,7 @@ func (w Warning) String() string {
 	return w.Policy + ": " + w.Message
 }
 
-// sorted returns the warnings of all doors in stable order, each once.
+// sorted returns the warnings of all endpoints in stable order, each once.
 func sorted(doors ...*questions) []Warning {
 	var all []Warning
 	for _, q := range doors {

@@ -11,20 +11,20 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Words for the answers. Could-not-look is never the same as no.
+// Words for the answers. A failed verification and a denial always have different words.
 const (
 	wordDenied = "denied"
 	wordUnable = "could not be verified"
 )
 
-// sentences say to a person why there is no decision.
+// sentences explain a missing decision to a person.
 var sentences = map[Cause]string{
 	QueueFull: "the gateway is at work on as many requests as it may",
 	TimedOut:  "the time for an answer ran out",
 	Panicked:  "an internal error, which is a defect; the gateway's log has it",
 }
 
-// shadowed are the answers of a shadow in place of what was decided.
+// shadowed returns the answers of a shadow instead of the decisions.
 func (h *Handler) shadowed(items []item) []item {
 	for i := range items {
 		items[i] = item{Key: items[i].Key, Value: items[i].Key}
@@ -35,7 +35,7 @@ func (h *Handler) shadowed(items []item) []item {
 	return items
 }
 
-// answer makes an item of what became of a key.
+// answer converts the result for a key to an item.
 func (h *Handler) answer(i *Item, image string) item {
 	switch {
 	case i.Cause == Malformed:
@@ -54,10 +54,10 @@ func (h *Handler) answer(i *Item, image string) item {
 	return item{Key: i.Key, Value: value}
 }
 
-// pointer is where the image of a request stands.
+// pointer is the JSON pointer of the image in a request.
 const pointer = "/spec/containers/0/image"
 
-// written returns what the gate writes in place of the image; else the image.
+// written returns the gate's replacement for the image, or the image itself.
 func written(o *gate.Outcome, image string) string {
 	for _, operation := range o.Patch {
 		if text, ok := operation.Value.(string); ok && operation.Op == "replace" && operation.Path == pointer {
@@ -67,7 +67,7 @@ func written(o *gate.Outcome, image string) string {
 	return image
 }
 
-// denial says in one line why an image is refused, by whom, and what to do.
+// denial describes in one line why an image is denied, with the policy, the rule and the fix.
 func denial(o *gate.Outcome) string {
 	word := wordDenied
 	if o.Answer == gate.Unable {
@@ -96,7 +96,7 @@ func denial(o *gate.Outcome) string {
 	return plain(strings.Join(parts, "; "), maxError)
 }
 
-// codes returns those of the other reasons, each once.
+// codes returns the distinct codes of the other reasons.
 func codes(reasons []policy.Reason) string {
 	found := []string{string(reasons[0].Code)}
 	for _, reason := range reasons[1:] {
@@ -107,7 +107,7 @@ func codes(reasons []policy.Reason) string {
 	return strings.Join(found[1:], ", ")
 }
 
-// ruleOf names the policy and the rule that gave a reason; empty if none did.
+// ruleOf returns the policy and the rule of a reason; empty if there is none.
 func ruleOf(o *gate.Outcome, reason policy.Reason) string {
 	for i := range o.Verdicts {
 		for j := range o.Verdicts[i].Decisions {
@@ -120,8 +120,8 @@ func ruleOf(o *gate.Outcome, reason policy.Reason) string {
 	return ""
 }
 
-// plain makes a text that somebody else wrote fit for one line: without control
-// characters, and of at most so many bytes.
+// plain sanitises untrusted text for one line: without control characters, and of bounded length in
+// bytes.
 func plain(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

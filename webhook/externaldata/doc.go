@@ -1,19 +1,16 @@
-// Package externaldata answers: may these images run, and under which names, for a
-// Gatekeeper that asks an external data provider?
+// Package externaldata implements external data providers for Gatekeeper.
 //
-// A Handler is one provider of externaldata.gatekeeper.sh/v1beta1: Verify answers
-// a constraint's template, Mutate an Assign whose data source is ValueAtLocation.
-// All keys of a request are judged together, by one snapshot, and each has an item
-// of its own, in order: a value, or an error. An item's error is a denial or says
-// that nobody could look; what becomes of it is the template's or the Assign's to
-// say (failurePolicy Fail). systemError is for requests that could not be read.
+// A Handler is one provider of externaldata.gatekeeper.sh/v1beta1. Verify serves a constraint's
+// template; Mutate serves an Assign with the data source ValueAtLocation. All keys of a request are
+// evaluated together, against one snapshot. Each has its own item, in order, with a value or an
+// error. An item's error is a denial or a failed verification. The template or the Assign decides
+// its effect (failurePolicy Fail). systemError reports requests that could not be read.
 //
-// A key is an image, [namespace]image or [namespace/serviceaccount]image, and says
-// nothing else of the object, so that a rule which wants to know more cannot be
-// asked and denies what it speaks of. Who may have written the namespace decides
-// what it is worth: see Keys.
+// A key is an image, [namespace]image or [namespace/serviceaccount]image. It contains nothing else
+// of the object, so a rule that needs more cannot be evaluated, and denies the images that it
+// matches. The trust in the namespace depends on its possible writers: see Keys.
 //
-// Gatekeeper remembers answers by their keys, 3 minutes long unless its
-// --external-data-provider-response-cache-ttl says otherwise, and does not ask
-// again until then, whatever becomes of policies, signatures and tags.
+// Gatekeeper caches responses by key, for 3 minutes unless its flag
+// --external-data-provider-response-cache-ttl changes that. Changes of policies, signatures and
+// tags take effect after that time.
 package externaldata

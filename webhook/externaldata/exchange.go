@@ -20,11 +20,11 @@ type exchange struct {
 	handler *Handler
 	started time.Time
 	items   []Item
-	cause   Cause // where there are no items
+	cause   Cause // if there are no items
 	err     error
 }
 
-// answer reads the request and decides it. Without items there is a system error.
+// answer reads the request and decides it. Without items it returns a system error.
 func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]item, string) {
 	release, body, err := x.read(ctx, w, r)
 	if errors.Is(err, errBusy) {
@@ -41,20 +41,19 @@ func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Re
 	return x.settle(ctx, keys), ""
 }
 
-// unread notes why a request could not be read, and returns what the caller may
-// know of it.
+// unread records why a request could not be read, and returns the text for the client.
 func (x *exchange) unread(cause Cause, err error, say string) string {
 	x.cause, x.err = cause, err
 	return plain(say, maxError)
 }
 
-// record tells the recorder, whose panics are its own.
+// record calls the recorder and ignores its panics.
 func (x *exchange) record(ctx context.Context) {
 	defer func() { _ = recover() }()
 	x.handler.recorder.Record(ctx, Batch{Door: x.handler.config.Door, Items: x.items, Cause: x.cause, Err: x.err, Duration: time.Since(x.started)})
 }
 
-// settle decides the keys that can be read and answers all of them.
+// settle decides the valid keys and answers all of them.
 func (x *exchange) settle(ctx context.Context, keys []string) []item {
 	x.items = make([]Item, len(keys))
 	parsed := make([]key, len(keys))
@@ -86,11 +85,10 @@ func (x *exchange) settle(ctx context.Context, keys []string) []item {
 	return answers
 }
 
-// errBusy says that there was no memory for the body.
+// errBusy means that there was no memory for the body.
 var errBusy = errors.New("no room for the request")
 
-// read reads the body, once there is room for it. What it returns is good until
-// release.
+// read reserves memory for the body and reads it. The result is valid until release.
 func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (release func(), body []byte, err error) {
 	if r.Method != http.MethodPost {
 		return nil, nil, errors.New("want POST, got " + strconv.Quote(plain(r.Method, maxField)))
@@ -133,21 +131,21 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return release, buffer.Bytes(), nil
 }
 
-// cutOff ends the reading of a body when ctx ends.
+// cutOff aborts the reading of a body when ctx ends.
 func cutOff(ctx context.Context, w http.ResponseWriter) (stop func()) {
 	done := make(chan struct{})
 	unset := context.AfterFunc(ctx, func() {
 		defer close(done)
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // where there is none, the server's own holds
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // if unsupported, the server's own deadline applies
 	})
 	return func() {
 		if !unset() {
-			<-done // w is not to be used once the handler has returned
+			<-done // w must not be used after the handler has returned
 		}
 	}
 }
 
-// judged is what the goroutine that asks the gate brings back.
+// judged is the result of the goroutine that calls the gate.
 type judged struct {
 	outcomes []gate.Outcome
 	labels   map[string]labelled
@@ -155,8 +153,8 @@ type judged struct {
 	err      error
 }
 
-// ask waits for a turn and for the gate. It does not wait for a gate that misses
-// its time, which keeps its turn until it is done.
+// ask waits for a slot and for the gate. It does not wait for a call that exceeds its deadline;
+// that call keeps its slot until it returns.
 func (x *exchange) ask(ctx context.Context, keys []key) judged {
 	leave, err := x.handler.config.Queue.Enter(ctx, "")
 	if err != nil {
@@ -183,8 +181,8 @@ func (x *exchange) ask(ctx context.Context, keys []key) judged {
 	}
 }
 
-// judge turns a panic into no decision: one on a goroutine of its own would end
-// the process, and with it every answer.
+// judge recovers a panic, which in its goroutine would otherwise end the process and all requests
+// in flight.
 func (h *Handler) judge(ctx context.Context, keys []key) (j judged) {
 	defer func() {
 		if p := recover(); p != nil {

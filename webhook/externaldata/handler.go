@@ -11,42 +11,41 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// Door says what a Handler does.
+// Door is the kind of a Handler.
 type Door string
 
-// The doors.
+// The kinds.
 const (
-	// Verify answers with the exact name of an image that may run, or, where no
-	// policy wants its digest, with the name as it was asked.
+	// Verify returns the exact name of an image that may run. If no policy requires its digest, it
+	// returns the name in the request.
 	Verify Door = "externaldata/verify"
-	// Mutate answers with the name to write in the object: pinned where a policy
-	// wants it, inside a mirror where one serves it, else as it was.
+	// Mutate returns the name to write into the object: pinned if a policy requires it, of a mirror
+	// if one serves it, else unchanged.
 	Mutate Door = "externaldata/mutate"
 )
 
-// Decider judges objects together, by one snapshot. It always answers, at once
-// when ctx ends, in the order of the requests.
+// Decider evaluates objects together, against one snapshot. It always returns the outcomes in the
+// order of the requests, at once when ctx ends.
 type Decider interface {
 	DecideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome
 }
 
-// Namespaces knows the labels of namespaces. An error means that they could not
-// be read.
+// Namespaces returns the labels of namespaces. An error means that they could not be read.
 type Namespaces interface {
 	Labels(ctx context.Context, name string) (map[string]string, error)
 }
 
-// Queue bounds the work of the doors that share it. Who gets something calls what
-// is returned with it, once.
+// Queue limits the work of the endpoints that share it. The caller must call the returned function
+// once.
 type Queue interface {
-	// Reserve waits for memory for a body of so many bytes until ctx ends, in the name
-	// of the address that it comes from.
+	// Reserve waits until ctx ends for memory for a body of this size. The memory is accounted to
+	// the client's address.
 	Reserve(ctx context.Context, from string, size int64) (release func(), err error)
-	// Enter waits for a turn for a namespace, "" for none, until ctx ends.
+	// Enter waits until ctx ends for a slot for a namespace, "" for none.
 	Enter(ctx context.Context, namespace string) (leave func(), err error)
 }
 
-// Config is what a Handler cannot do without.
+// Config holds the required settings of a Handler.
 type Config struct {
 	Door       Door
 	Decider    Decider
@@ -65,7 +64,7 @@ type options struct {
 // Option changes a default of a Handler.
 type Option func(*options) error
 
-// WithRecorder tells of each answer.
+// WithRecorder sets the recorder of results.
 func WithRecorder(recorder Recorder) Option {
 	return func(o *options) error {
 		if recorder == nil {
@@ -76,9 +75,9 @@ func WithRecorder(recorder Recorder) Option {
 	}
 }
 
-// WithTimeout changes what a request may take: DefaultVerifyTimeout or
-// DefaultMutateTimeout unless set, and at most MaxTimeout. It should be less than
-// the provider's timeout, and than that of Gatekeeper's webhook.
+// WithTimeout sets the timeout of a request: DefaultVerifyTimeout or DefaultMutateTimeout unless
+// set, and at most MaxTimeout. It should be less than the timeouts of the provider and of
+// Gatekeeper's webhook.
 func WithTimeout(timeout time.Duration) Option {
 	return func(o *options) error {
 		if timeout <= 0 || timeout > MaxTimeout {
@@ -89,7 +88,7 @@ func WithTimeout(timeout time.Duration) Option {
 	}
 }
 
-// WithKeys says which keys a Verify door takes; Either unless set.
+// WithKeys sets the keys that a Verify endpoint accepts; Either unless set.
 func WithKeys(keys Keys) Option {
 	return func(o *options) error {
 		if keys != Either && keys != Qualified && keys != Plain {
@@ -100,9 +99,9 @@ func WithKeys(keys Keys) Option {
 	}
 }
 
-// WithDigests has a Verify door refuse a tag where a policy pins and verifies
-// digests. Unless set, a tag whose digest was proved is answered by its exact name,
-// and a template that lets the tag stand lets the runtime resolve it anew.
+// WithDigests makes a Verify endpoint deny a tag if a policy pins and verifies digests. Unless set,
+// the response for a tag with a verified digest is the exact name. A template that does not compare
+// it lets the runtime resolve the tag again.
 func WithDigests() Option {
 	return func(o *options) error {
 		o.pinning = gate.PinNever
@@ -110,9 +109,8 @@ func WithDigests() Option {
 	}
 }
 
-// WithShadow decides and tells the recorder as without it, and answers each key with the
-// image that it names, unchanged: without an error, and without a system error, whatever
-// comes.
+// WithShadow does not change decisions and records, but the response for each key is its image,
+// unchanged and without an error. There is never a system error.
 func WithShadow() Option {
 	return func(o *options) error {
 		o.shadow = true
@@ -120,7 +118,7 @@ func WithShadow() Option {
 	}
 }
 
-// Handler is one door. It is safe for concurrent use.
+// Handler is one endpoint. It is safe for concurrent use.
 type Handler struct {
 	config Config
 	options
@@ -154,7 +152,7 @@ func New(config Config, with ...Option) (*Handler, error) {
 	return &Handler{config: config, options: o}, nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, started: time.Now()}
 	ctx, cancel := context.WithDeadline(r.Context(), x.started.Add(h.timeout))

@@ -7,37 +7,35 @@ import (
 	"strings"
 )
 
-// Keys says which keys a Verify door takes, and so whom it believes about the
-// namespace. Kubernetes lets any text stand where an image is named. Where a
-// template sends what stands there as it is, whoever writes the object could begin
-// it with a namespace of others, and be told by their pull secrets what is in
-// their registries. Behind a namespace that the template itself put before it,
-// another one is only a broken reference.
+// Keys defines the keys that a Verify endpoint accepts, and thus the trusted source of the
+// namespace. Kubernetes accepts any text as an image. If a template passes that text on unchanged,
+// the writer of the object could prefix it with another namespace, and so learn the contents of its
+// registries through its pull secrets. After a namespace that the template itself adds, a second
+// one is only an invalid reference.
 type Keys string
 
-// The choices.
+// The possible values.
 const (
-	// Either takes keys with and without a namespace. The namespace decides which
-	// policies are asked, and its pull secrets are not used: registries are asked
-	// with the gateway's own credentials, and those that a policy names. The default.
+	// Either accepts keys with and without a namespace. The namespace selects the policies, but its
+	// pull secrets are not used: requests to registries use the gateway's own credentials, and
+	// those that a policy names. The default.
 	Either Keys = ""
-	// Qualified takes keys with a namespace alone, and looks at images with the pull
-	// secrets of the namespace's service account. For templates that always put a
-	// namespace before the image.
+	// Qualified accepts only keys with a namespace, and uses the pull secrets of the namespace's
+	// service account. It is for templates that always prefix the image with a namespace.
 	Qualified Keys = "qualified"
-	// Plain takes images alone. Mutate always does: Gatekeeper sends what stands in
-	// the object as it is, so that its writer would choose whose policies are asked.
+	// Plain accepts only images. Mutate always uses it: Gatekeeper passes on the text in the object
+	// unchanged, so its writer could choose the policies.
 	Plain Keys = "plain"
 )
 
-// key is what a key names.
+// key is a parsed key.
 type key struct{ namespace, account, image string }
 
-// qualified is [namespace]image or [namespace/account]image; an address of IPv6
-// (RFC 3986) has a colon between its brackets.
+// qualified is [namespace]image or [namespace/account]image. An IPv6 address (RFC 3986) does not
+// match because it has a colon between its brackets.
 var qualified = regexp.MustCompile(`^\[([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)(?:/([a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?))?\](.*)$`)
 
-// parse reads a key.
+// parse parses a key.
 func (k Keys) parse(text string) (key, error) {
 	if len(text) > MaxKey {
 		return key{}, fmt.Errorf("the key has %d bytes, more than %d", len(text), MaxKey)

@@ -16,7 +16,7 @@ const (
 	responseKind = "ProviderResponse"
 )
 
-// providerRequest is what Gatekeeper sends.
+// providerRequest is Gatekeeper's request.
 type providerRequest struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -25,28 +25,27 @@ type providerRequest struct {
 	} `json:"request"`
 }
 
-// providerResponse is what it is told.
+// providerResponse is the response to it.
 type providerResponse struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Response   struct {
-		// Idempotent: the same key has the same value, however often and in whatever
-		// order it is asked. Gatekeeper mutates by nothing else.
+		// Idempotent: a key always has the same value. Gatekeeper requires it for mutation.
 		Idempotent  bool   `json:"idempotent"`
 		Items       []item `json:"items"`
 		SystemError string `json:"systemError,omitempty"`
 	} `json:"response"`
 }
 
-// item is the answer for a key: a value or an error.
+// item is the result for a key: a value or an error.
 type item struct {
 	Key   string `json:"key"`
 	Value string `json:"value,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// decode reads a request. A member that stands twice, or of another type, is an
-// error; members that nobody reads are skipped.
+// decode parses a request. A duplicate member or a wrong type is an error; unknown members are
+// ignored.
 func decode(body []byte) ([]string, error) {
 	var r providerRequest
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -65,8 +64,8 @@ func decode(body []byte) ([]string, error) {
 	return r.Request.Keys, nil
 }
 
-// write sends items, or why there are none: also by the status, since a template
-// may look at either.
+// write sends items, or a system error. The status also reports an error, since a template may
+// check either.
 func write(w http.ResponseWriter, items []item, systemError string) {
 	r := providerResponse{APIVersion: apiVersion, Kind: responseKind}
 	r.Response.Idempotent, r.Response.Items, r.Response.SystemError = true, items, systemError
@@ -75,12 +74,12 @@ func write(w http.ResponseWriter, items []item, systemError string) {
 		status = http.StatusBadRequest
 	}
 	body, err := json.Marshal(r)
-	if err != nil { // a key is text that was read as JSON, and all others are plain
+	if err != nil { // cannot happen: keys are valid JSON, and other texts are sanitised
 		status = http.StatusInternalServerError
 		body = []byte(`{"apiVersion":"` + apiVersion + `","kind":"` + responseKind + `","response":{"systemError":"the answer cannot be written"}}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who does not listen any more needs no answer
+	_, _ = w.Write(body) // client disconnected
 }

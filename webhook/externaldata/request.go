@@ -10,14 +10,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// labelled are the labels of a namespace, or why they could not be had.
+// labelled are the labels of a namespace, or the error of reading them.
 type labelled struct {
 	labels map[string]string
 	err    error
 }
 
-// requests makes a request of each key, one object for each image: the objects
-// that the images stand in are not known.
+// requests converts keys to requests, with one object for each image, because the original objects
+// are unknown.
 func (h *Handler) requests(ctx context.Context, keys []key) ([]gate.Request, map[string]labelled, error) {
 	namespaces := map[string]labelled{}
 	now := time.Now()
@@ -42,10 +42,10 @@ func (h *Handler) requests(ctx context.Context, keys []key) ([]gate.Request, map
 	return requests, namespaces, nil
 }
 
-// namespaceName is the label that the API server gives every namespace.
+// namespaceName is the label that the API server sets on every namespace.
 const namespaceName = "kubernetes.io/metadata.name"
 
-// labels returns those of a namespace, the one that it always has among them.
+// labels returns the labels of a namespace, including the one that the API server sets.
 func (h *Handler) labels(ctx context.Context, namespace string) labelled {
 	found, err := h.config.Namespaces.Labels(ctx, namespace)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Words for the answers. Could-not-look is never the same as no.
+// Words for the answers. A failed verification and a denial always have different words.
 const (
 	wordDenied = "denied"
 	wordUnable = "could not be verified"
 )
 
-// sentences say to a person why there is no decision.
+// sentences explain a missing decision to a person.
 var sentences = map[Cause]string{
 	QueueFull:  "the gateway is at work on as many requests as it may",
 	ShareTaken: "the gateway is at work on as many requests of this namespace as leaves room for those of others",
@@ -34,11 +34,11 @@ var sentences = map[Cause]string{
 // answer is the status of a review.
 type answer struct {
 	allowed bool
-	reason  string            // empty where it is allowed, as the contract wants it
+	reason  string            // empty if allowed, as the protocol requires
 	audit   map[string]string // without the prefix that the API server adds
 }
 
-// status is an ImageReview as it is answered.
+// status is an ImageReview in a response.
 type status struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -49,23 +49,23 @@ type status struct {
 	} `json:"status"`
 }
 
-// write sends the answer, whatever the request was.
+// write sends the answer.
 func (a answer) write(w http.ResponseWriter) {
 	s := status{APIVersion: apiVersion, Kind: kind}
 	s.Status.Allowed, s.Status.Reason, s.Status.AuditAnnotations = a.allowed, a.reason, a.audit
 	body, err := json.Marshal(s, json.Deterministic(true))
-	if err != nil { // all texts are plain
+	if err != nil { // cannot happen: all texts are sanitised
 		body = []byte(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","status":{"allowed":false}}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // who does not listen any more needs no answer
+	_, _ = w.Write(body) // client disconnected
 }
 
-// shadowed is the one answer of a shadow.
+// shadowed is the fixed answer of a shadow.
 func shadowed() answer { return answer{allowed: true} }
 
-// decided makes an answer of an outcome.
+// decided converts an outcome to an answer.
 func decided(o *gate.Outcome) answer {
 	a := answer{allowed: o.Answer == gate.Allow, audit: audit(o)}
 	if !a.allowed {
@@ -74,8 +74,7 @@ func decided(o *gate.Outcome) answer {
 	return a
 }
 
-// denial says of all images at once which are refused, by whom, why, and what to
-// write in their place.
+// denial describes all denied images, with the policies, the reasons and the replacements.
 func denial(o *gate.Outcome) string {
 	var p page
 	p.line(0, "%s", summary(o))
@@ -90,8 +89,7 @@ func denial(o *gate.Outcome) string {
 	return p.bounded(maxReason)
 }
 
-// summary counts, or says what became of a review against no image of which
-// anything speaks by itself.
+// summary counts the images by result, or returns the result of a review without denied images.
 func summary(o *gate.Outcome) string {
 	count := map[gate.Answer]int{}
 	for i := range o.Verdicts {
@@ -165,11 +163,10 @@ func (p *page) verdict(v *gate.Verdict) {
 	}
 }
 
-// maxReasons bounds the reasons against one image; the most telling stand first.
+// maxReasons bounds the reasons for one image. The most specific ones come first.
 const maxReasons = 4
 
-// names returns what to write in place of an image against which nothing speaks
-// but its name.
+// names returns the replacement of an image that is denied only because of its name.
 func names(v *gate.Verdict) string {
 	if v.Pinned.IsZero() || len(v.Reasons) == 0 ||
 		slices.ContainsFunc(v.Reasons, func(r policy.Reason) bool { return r.Code != policy.MissingDigest && r.Code != policy.NotPinned }) {
@@ -182,7 +179,7 @@ func names(v *gate.Verdict) string {
 	return text
 }
 
-// ruleOf names the policy and the rule that gave a reason; empty if none did.
+// ruleOf returns the policy and the rule of a reason; empty if there is none.
 func ruleOf(v *gate.Verdict, reason policy.Reason) string {
 	for i := range v.Decisions {
 		d := &v.Decisions[i]
@@ -209,9 +206,9 @@ func (p *page) reason(rule string, r policy.Reason, advise bool) {
 	}
 }
 
-// bounded joins whole lines up to most bytes, and counts what is left out.
+// bounded joins whole lines up to most bytes, and counts the omitted ones.
 func (p *page) bounded(most int) string {
-	const tail = 40 // for the line that counts
+	const tail = 40 // for the line with the count
 	size, fit := 0, 0
 	for fit < len(p.lines) && size+len(p.lines[fit])+1 <= most-tail {
 		size += len(p.lines[fit]) + 1
@@ -233,9 +230,8 @@ func (p *page) bounded(most int) string {
 	return strings.Join(append(slices.Clone(p.lines[:fit]), last), "\n")
 }
 
-// audit are notes for the API server's audit log: the answer, the codes that speak
-// against images, and by position the exact name of each image whose digest was
-// asked for.
+// audit returns notes for the API server's audit log: the answer, the codes of denials, and by
+// position the exact name of each image with a resolved digest.
 func audit(o *gate.Outcome) map[string]string {
 	notes := map[string]string{"answer": string(o.Answer)}
 	codes := map[string]bool{}
@@ -257,8 +253,8 @@ func audit(o *gate.Outcome) map[string]string {
 	return notes
 }
 
-// plain makes a text that somebody else wrote fit for one line: without control
-// characters, and of at most so many bytes.
+// plain sanitises untrusted text for one line: without control characters, and of bounded length in
+// bytes.
 func plain(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -2,35 +2,32 @@ package imagepolicy
 
 import "time"
 
-// The bounds on what a caller may ask for, and on the answers.
+// Limits on requests and responses.
 const (
-	// MaxBody is the size of a review, in bytes: the annotations of a pod come to
-	// 256 KiB at most, and the rest is room for thousands of images.
+	// MaxBody bounds a review, in bytes. A pod's annotations take at most 256 KiB; the rest holds
+	// thousands of images.
 	MaxBody = 1 << 20
 	// maxImages bounds the images of a review. A node runs some hundred pods.
 	maxImages = 1000
-	// maxImage bounds a reference, in bytes: a name of 255, a tag, a digest of
-	// SHA-512, and room for a registry's name.
+	// maxImage bounds a reference, in bytes: a name of 255, a tag, a digest of SHA-512, and a
+	// registry's name.
 	maxImage = 1 << 10
 
-	// DefaultTimeout is what a review may take. The API server waits 30 s for an
-	// answer, and asks up to five times where there is none. The time is that of a
-	// request whose client gives up after 34 s or sooner, and which other webhooks
-	// want a share of.
+	// DefaultTimeout bounds a review. The API server's timeout is 30 s, with up to five attempts.
+	// The client's request times out after 34 s or sooner, and other webhooks also need time.
 	DefaultTimeout = 8 * time.Second
-	// MaxTimeout leaves the way back of the API server's 30 s.
+	// MaxTimeout leaves time for the response within the API server's 30 s.
 	MaxTimeout = 28 * time.Second
-	// grace is what the gate has, once time is up, to say so itself: it knows what
-	// each policy wants then.
+	// grace is the time that the gate has after the deadline to return its own result, which
+	// includes the failure setting of each policy.
 	grace = 100 * time.Millisecond
 
-	// maxReason bounds a denial, in bytes. Whole lines are left out, and counted.
+	// maxReason bounds a denial, in bytes. Whole lines are omitted and counted.
 	maxReason = 4 << 10
-	// maxField bounds each text in a denial that somebody else wrote, in bytes.
+	// maxField bounds each untrusted text in a denial, in bytes.
 	maxField = 512
-	// maxAudited bounds the containers that an audit annotation tells of, so that
-	// they do not crowd out the event.
+	// maxAudited bounds the containers in the audit annotations, to keep the audit event small.
 	maxAudited = 32
-	// keptBuffer is the greatest buffer that is kept for the next request, in bytes.
+	// keptBuffer is the largest buffer that is reused, in bytes.
 	keptBuffer = 64 << 10
 )

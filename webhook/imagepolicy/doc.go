@@ -1,21 +1,17 @@
-// Package imagepolicy answers: may these images run, for an API server that asks
-// by its ImagePolicyWebhook plugin?
+// Package imagepolicy implements the backend of the API server's ImagePolicyWebhook plugin.
 //
-// A Handler is the door for ImageReviews of imagepolicy.k8s.io/v1alpha1. A review
-// names the images of a pod, its namespace and nothing else: neither names nor
-// labels, nor who asks, and containers of all roles stand in one list (ephemeral
-// ones come in a review of their own). A rule that wants to know more cannot be
-// asked, and so denies what it speaks of.
+// A Handler serves ImageReviews of imagepolicy.k8s.io/v1alpha1. A review contains the images of a
+// pod and its namespace, without names, labels or the user. Containers of all roles are in one
+// list; ephemeral ones come in a review of their own. A rule that needs more cannot be evaluated,
+// and denies the images that it matches.
 //
-// Nothing can be changed by an answer. Where a policy pins and verifies digests, a
-// tag is refused by the name that it should have, once it is proved.
+// A response cannot change the pod. If a policy pins and verifies digests, a tag is denied, with
+// the exact name to use once the image is verified.
 //
-// The API server remembers answers by the review's content, in each of its
-// processes: an allowance for 5 minutes and a denial for 30 seconds, unless its
-// allowTTL and denyTTL say otherwise. Until then it does not ask again, whatever
-// becomes of policies, signatures and tags.
+// Each process of the API server caches responses by the review's content: an allowed review for 5
+// minutes and a denied one for 30 seconds, unless its allowTTL and denyTTL change that. Changes of
+// policies, signatures and tags take effect after that time.
 //
-// An answer is a denial, never an HTTP error: an error would be handed to the
-// plugin's defaultAllow, which speaks for all policies at once. The pod's
-// annotations that come along are not read.
+// Every failure is a denial, never an HTTP error: an error would apply the plugin's defaultAllow,
+// which covers all policies at once. The pod's annotations in a review are ignored.
 package imagepolicy

@@ -28,7 +28,7 @@ type exchange struct {
 	cause    Cause
 	outcome  gate.Outcome
 	err      error
-	busy     bool // the time went into the work for it, and not into waiting for others
+	busy     bool // the deadline passed during its own evaluation, not while waiting for others
 }
 
 // answer reads the review and decides it.
@@ -54,8 +54,8 @@ func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Re
 	return decided(&x.outcome)
 }
 
-// undecided answers what the gate did not decide. A failure setting speaks of
-// silence alone: what cannot be read is denied, or whoever writes it would choose.
+// undecided answers a review without a decision. The failure setting applies only to timeouts and
+// overload. An unreadable review is denied: otherwise its writer could get it admitted.
 func (x *exchange) undecided(err error) answer {
 	x.err = err
 	switch {
@@ -67,7 +67,7 @@ func (x *exchange) undecided(err error) answer {
 	return answer{reason: wordUnable + "\n  why: " + sentences[x.cause] + "\n  next: try again; if it stays so, ask who runs the gateway"}
 }
 
-// record tells the recorder, whose panics are its own.
+// record calls the recorder and ignores its panics.
 func (x *exchange) record(ctx context.Context, allowed bool) {
 	defer func() { _ = recover() }()
 	x.handler.recorder.Record(ctx, Review{
@@ -76,15 +76,14 @@ func (x *exchange) record(ctx context.Context, allowed bool) {
 	})
 }
 
-// subject is what a review says of the pod.
+// subject returns the pod as far as a review describes it.
 func (x *exchange) subject() policy.Subject {
 	return policy.Subject{
 		Version: "v1", Kind: "Pod", Namespace: x.question.namespace, Operation: "CREATE", Bare: true, Time: x.started,
 	}
 }
 
-// read reads the body, once there is room for it. What it returns is good until
-// release.
+// read reserves memory for the body and reads it. The result is valid until release.
 func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (release func(), body []byte, err error) {
 	x.cause = Malformed
 	if r.Method != http.MethodPost {
@@ -129,29 +128,29 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return release, buffer.Bytes(), nil
 }
 
-// cutOff ends the reading of a body when ctx ends.
+// cutOff aborts the reading of a body when ctx ends.
 func cutOff(ctx context.Context, w http.ResponseWriter) (stop func()) {
 	done := make(chan struct{})
 	unset := context.AfterFunc(ctx, func() {
 		defer close(done)
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // where there is none, the server's own holds
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // if unsupported, the server's own deadline applies
 	})
 	return func() {
 		if !unset() {
-			<-done // w is not to be used once the handler has returned
+			<-done // w must not be used after the handler has returned
 		}
 	}
 }
 
-// judged is what the goroutine that asks the gate brings back.
+// judged is the result of the goroutine that calls the gate.
 type judged struct {
 	outcome gate.Outcome
 	cause   Cause
 	err     error
 }
 
-// ask waits for a turn and for the gate. It does not wait for a gate that misses
-// its time, which keeps its turn until it is done.
+// ask waits for a slot and for the gate. It does not wait for a call that exceeds its deadline;
+// that call keeps its slot until it returns.
 func (x *exchange) ask(ctx context.Context) error {
 	request, err := gate.ForImages(x.question.namespace, "", x.question.images)
 	if err != nil {
@@ -194,8 +193,8 @@ func (x *exchange) ask(ctx context.Context) error {
 	return nil
 }
 
-// judge turns a panic into no decision: one on a goroutine of its own would end
-// the process, and with it every answer.
+// judge recovers a panic, which in its goroutine would otherwise end the process and all requests
+// in flight.
 func (h *Handler) judge(ctx context.Context, request gate.Request) (j judged) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -214,10 +213,10 @@ func (h *Handler) judge(ctx context.Context, request gate.Request) (j judged) {
 	return judged{outcome: h.config.Decider.Decide(ctx, request), cause: Decided, err: err}
 }
 
-// namespaceName is the label that the API server gives every namespace.
+// namespaceName is the label that the API server sets on every namespace.
 const namespaceName = "kubernetes.io/metadata.name"
 
-// withName adds the label that a namespace always has, where it is missing.
+// withName adds the label that the API server sets, if it is missing.
 func withName(labels map[string]string, name string) map[string]string {
 	if labels[namespaceName] == name {
 		return labels

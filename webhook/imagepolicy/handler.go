@@ -12,35 +12,34 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Decider judges one object. It always answers, at once when ctx ends.
+// Decider evaluates one object. It always returns an outcome, at once when ctx ends.
 type Decider interface {
 	Decide(ctx context.Context, request gate.Request) gate.Outcome
 }
 
-// Namespaces knows the labels of namespaces. An error means that they could not
-// be read.
+// Namespaces returns the labels of namespaces. An error means that they could not be read.
 type Namespaces interface {
 	Labels(ctx context.Context, name string) (map[string]string, error)
 }
 
-// Failure says what the policies want for a subject that could not be decided.
+// Failure returns the policies' failure setting for an undecided subject.
 type Failure interface {
-	// FailOpen reports whether all policies that may speak of the subject admit
-	// it. The subject has no object: the review may not have been read.
+	// FailOpen reports whether all policies that may match the subject admit it. The subject has no
+	// object, because the review may be unreadable.
 	FailOpen(subject *policy.Subject) bool
 }
 
-// Queue bounds the work of the doors that share it. Who gets something calls what
-// is returned with it, once.
+// Queue limits the work of the endpoints that share it. The caller must call the returned function
+// once.
 type Queue interface {
-	// Reserve waits for memory for a body of so many bytes until ctx ends, in the name
-	// of the address that it comes from.
+	// Reserve waits until ctx ends for memory for a body of this size. The memory is accounted to
+	// the client's address.
 	Reserve(ctx context.Context, from string, size int64) (release func(), err error)
-	// Enter waits for a turn for a namespace, "" for none, until ctx ends.
+	// Enter waits until ctx ends for a slot for a namespace, "" for none.
 	Enter(ctx context.Context, namespace string) (leave func(), err error)
 }
 
-// Config is what a Handler cannot do without.
+// Config holds the required settings of a Handler.
 type Config struct {
 	Decider    Decider
 	Namespaces Namespaces
@@ -57,7 +56,7 @@ type options struct {
 // Option changes a default of a Handler.
 type Option func(*options) error
 
-// WithRecorder tells of each answer.
+// WithRecorder sets the recorder of results.
 func WithRecorder(recorder Recorder) Option {
 	return func(o *options) error {
 		if recorder == nil {
@@ -68,8 +67,7 @@ func WithRecorder(recorder Recorder) Option {
 	}
 }
 
-// WithTimeout changes what a review may take; DefaultTimeout unless set, and at
-// most MaxTimeout.
+// WithTimeout sets the timeout of a review; DefaultTimeout unless set, and at most MaxTimeout.
 func WithTimeout(timeout time.Duration) Option {
 	return func(o *options) error {
 		if timeout <= 0 || timeout > MaxTimeout {
@@ -80,7 +78,7 @@ func WithTimeout(timeout time.Duration) Option {
 	}
 }
 
-// WithShadow decides and tells the recorder as without it, and allows whatever comes.
+// WithShadow does not change decisions and records, but allows every review.
 func WithShadow() Option {
 	return func(o *options) error {
 		o.shadow = true
@@ -88,7 +86,7 @@ func WithShadow() Option {
 	}
 }
 
-// Handler is the door. It is safe for concurrent use.
+// Handler is the endpoint. It is safe for concurrent use.
 type Handler struct {
 	config Config
 	options
@@ -109,7 +107,7 @@ func New(config Config, with ...Option) (*Handler, error) {
 	return h, nil
 }
 
-// ServeHTTP answers one review.
+// ServeHTTP handles one review.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, started: time.Now()}
 	ctx, cancel := context.WithDeadline(r.Context(), x.started.Add(h.timeout))
@@ -122,7 +120,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer.write(w)
 }
 
-// failsOpen asks for the failure setting; who cannot answer says no.
+// failsOpen returns the failure setting; false if it panics.
 func (h *Handler) failsOpen(subject *policy.Subject) (open bool) {
 	defer func() {
 		if recover() != nil {

@@ -15,7 +15,7 @@ const (
 	kind       = "ImageReview"
 )
 
-// review is what is read of an ImageReview.
+// review is the part of an ImageReview that is read.
 type review struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -27,14 +27,14 @@ type review struct {
 	} `json:"spec"`
 }
 
-// question is what a review asks.
+// question is the content of a review.
 type question struct {
 	namespace string
 	images    []string
 }
 
-// decode reads a review. A member that stands twice, or of another type, is an
-// error; members that nobody reads are skipped.
+// decode parses a review. A duplicate member or a wrong type is an error; unknown members are
+// ignored.
 func decode(body []byte) (question, error) {
 	var r review
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -48,7 +48,7 @@ func decode(body []byte) (question, error) {
 	if !isNamespace.MatchString(q.namespace) {
 		return question{}, fmt.Errorf("spec.namespace: %s is no name of a namespace", strconv.Quote(plain(q.namespace, maxField)))
 	}
-	// Nothing to run is nothing to ask, and more likely a list by another name.
+	// A review without containers has no purpose; more likely the list has another name.
 	if len(r.Spec.Containers) == 0 {
 		return q, errors.New("spec.containers is empty or missing")
 	}
@@ -64,5 +64,5 @@ func decode(body []byte) (question, error) {
 	return q, nil
 }
 
-// isNamespace is a label of DNS (RFC 1123), as the API server wants it.
+// isNamespace is a DNS label (RFC 1123), as the API server requires.
 var isNamespace = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
