@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// audit are notes for the API server's audit log; empty ones are left out.
+// audit holds notes for the API server's audit log; empty ones are omitted.
 type audit struct {
 	answer, codes string
-	// words are those of policies, by the policy's ID and the author's key.
+	// words are audit annotations of policies, by the policy's ID and the author's key.
 	words map[string]string
 }
 
-// append encodes the notes. The API server puts the webhook's name before each key.
+// append encodes the notes. The API server prefixes each key with the webhook's name.
 func (a audit) append(b []byte) []byte {
 	b = append(b, `,"auditAnnotations":{"answer":`...)
 	b = quote(b, a.answer)
@@ -42,8 +42,7 @@ func (a audit) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// annotationKey makes a name as the API server takes it after a webhook's: without
-// it, it would leave the annotation out.
+// annotationKey makes a valid key. The API server would drop an annotation with an invalid one.
 func annotationKey(key string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -62,7 +61,7 @@ func annotationKey(key string) string {
 	return cmp.Or(strings.Trim(name[:min(len(name), most)], "-_."), "policy") + "-" + short
 }
 
-// clip shortens a text that somebody else wrote.
+// clip truncates untrusted text.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -2,47 +2,44 @@ package admission
 
 import "time"
 
-// The bounds on what a caller may ask for.
+// Limits on requests and responses.
 const (
-	// MaxBody is the size of a review, in bytes: an object and its former state of
-	// 3 MiB each, which is what the API server takes at most, and what it says about
-	// them. An object full of characters that JSON escapes grows beyond it on the
-	// way, and is denied.
+	// MaxBody bounds a review, in bytes. The API server accepts objects of up to 3 MiB; a review
+	// holds the new and the old object and their metadata. An object with very many characters that
+	// JSON escapes can exceed the limit, and is denied.
 	MaxBody = 7 << 20
-	// MaxTimeout is the longest time that a webhook may be given.
+	// MaxTimeout is the longest timeout of a webhook.
 	MaxTimeout = 30 * time.Second
-	// defaultTimeout is the API server's own default.
+	// defaultTimeout is the API server's default.
 	defaultTimeout = 10 * time.Second
-	// maxMargin is what is left of a timeout at most, for the way back.
+	// maxMargin is the most time that is reserved for the response.
 	maxMargin = time.Second
 
-	// maxMessage bounds a denial, in bytes: what a terminal shows without
-	// scrolling far. Whole lines are left out, and counted.
+	// maxMessage bounds a denial, in bytes, to fit a terminal. Whole lines are omitted and counted.
 	maxMessage = 4 << 10
-	// maxField bounds each text in a denial that somebody else wrote, in bytes.
+	// maxField bounds each untrusted text in a denial, in bytes.
 	maxField = 512
-	// maxWarnings and maxWarning are what the API server passes on: it cuts longer
-	// ones.
+	// maxWarnings and maxWarning are limits of the API server, which truncates longer warnings.
 	maxWarnings = 10
 	maxWarning  = 256
-	// maxAnnotations and maxAnnotation bound the words of policies for the audit log,
-	// the latter in bytes: what the API server takes of a policy of its own, and a
-	// part of what it takes of each.
+	// maxAnnotations and maxAnnotation bound the audit annotations of policies, the latter in
+	// bytes. The number is the API server's limit for one of its own policies, the size a part of
+	// its limit for each.
 	maxAnnotations = 20
 	maxAnnotation  = 4 << 10
-	// maxWritten bounds the annotation that is read back, in bytes; those of an
-	// object come to 256 KiB at most.
+	// maxWritten bounds the annotation when it is read, in bytes. All annotations of an object take
+	// at most 256 KiB.
 	maxWritten = 256 << 10
-	// maxParsed bounds what the values of one request take in memory once they are
-	// read, in bytes, by the estimate of costOf: some five times what the largest
-	// real objects do. A few megabytes of empty objects would take hundreds.
+	// maxParsed bounds the memory of one parsed request, in bytes, as estimated by costOf. It is
+	// about five times that of the largest real objects. A few megabytes of empty objects would
+	// take hundreds.
 	maxParsed = 24 << 20
-	// maxHead is how much of a body that is not read as a whole is looked at for
-	// the request's UID, in bytes; an API server writes it at the front.
+	// maxHead bounds the part of an incomplete body that is searched for the request's UID, in
+	// bytes. An API server writes the UID near the front.
 	maxHead = 16 << 10
-	// workStack is the stack that it takes to read an object, and to judge one, in
-	// bytes; more is made where more is needed.
+	// workStack is the stack size for reading and evaluating an object, in bytes. The stack grows
+	// if more is needed.
 	workStack = 8 << 10
-	// keptBuffer is the greatest buffer that is kept for the next request.
+	// keptBuffer is the largest buffer that is reused, in bytes.
 	keptBuffer = 256 << 10
 )

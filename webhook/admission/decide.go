@@ -14,11 +14,11 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// grace is what a Decider has, once time is up, to say so itself: it knows what
-// each policy wants then.
+// grace is the time that a Decider has after the deadline to return its own result, which includes
+// the failure setting of each policy.
 const grace = 100 * time.Millisecond
 
-// decide answers one request.
+// decide handles one request.
 func (h *Handler) decide(ctx context.Context, q *question) response {
 	if err := q.check(); err != nil {
 		return q.refuse(err)
@@ -36,7 +36,7 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 		return q.refuse(err)
 	}
 	if q.unread != nil && h.maySpeak(q) {
-		// A rule that compares with the former state would take it for none.
+		// A rule that compares with the old object would treat it as missing.
 		return q.refuse(fmt.Errorf("the former state, which rules about objects may ask for: %w", q.unread))
 	}
 	if q.mirror && h.config.Door == Mutate || q.request.subresource == "resize" && q.running && !h.maySpeak(q) {
@@ -64,7 +64,8 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	return answer
 }
 
-// overloaded answers what there is no memory for: never, or not in time.
+// overloaded answers a request without enough memory: the request is too large, or the wait timed
+// out.
 func (h *Handler) overloaded(q *question, err error) response {
 	if errors.Is(err, errTooComplex) {
 		return q.refuse(err)
@@ -73,14 +74,13 @@ func (h *Handler) overloaded(q *question, err error) response {
 	return h.undecided(q, q.cause)
 }
 
-// refuse answers what makes no sense.
+// refuse answers an invalid request.
 func (q *question) refuse(err error) response {
 	q.cause, q.err = Malformed, err
 	return malformed(q.title() + ": " + plain(err.Error(), maxField))
 }
 
-// restore puts back the images of a Pod that an update writes as they were
-// written at first.
+// restore puts back the pinned images of a Pod if an update contains their original references.
 func (h *Handler) restore(q *question) ([]workload.Operation, error) {
 	if h.config.Door != Mutate || !q.isPod() || q.old.IsZero() {
 		return nil, nil
@@ -93,7 +93,7 @@ func (h *Handler) restore(q *question) ([]workload.Operation, error) {
 	return operations, err
 }
 
-// pinning says who replaces tags in the object.
+// pinning returns which component replaces tags in the object.
 func (h *Handler) pinning(q *question) gate.Pinning {
 	switch {
 	case q.mirror: // it is reported as it is, and never changed
@@ -114,9 +114,8 @@ func (h *Handler) pinning(q *question) gate.Pinning {
 	return gate.PinDone
 }
 
-// isMadeReplicaSet reports whether an object is a ReplicaSet that a controller made. A
-// Deployment compares it with its own template: if they differed, it would make another
-// one each time.
+// isMadeReplicaSet reports whether a controller created the ReplicaSet. A Deployment compares it
+// with its own template; a difference would make it create another one each time.
 func isMadeReplicaSet(kind Kind, object workload.Object) bool {
 	if kind != (Kind{Group: "apps", Kind: "ReplicaSet"}) {
 		return false
@@ -129,14 +128,13 @@ func isMadeReplicaSet(kind Kind, object workload.Object) bool {
 	return false
 }
 
-// pins reports whether images in the object of a request are changed at the mutating
-// door.
+// pins reports whether the mutating endpoint changes images in the object of a request.
 func (h *Handler) pins(q *question) bool {
 	return h.mutated[q.kind()] || !h.onlyPods && h.rules != nil && h.rules.MayPin(&q.subject)
 }
 
-// speaksOfNothing reports whether no rule can speak of a request that brings no
-// image at this door, so that it waits for nobody.
+// speaksOfNothing reports whether no rule can match a request that contains no image at this
+// endpoint. Such a request is admitted at once.
 func (h *Handler) speaksOfNothing(q *question) bool {
 	leaves := q.request.operation == opDelete || q.request.operation == opConnect
 	switch {
@@ -148,7 +146,7 @@ func (h *Handler) speaksOfNothing(q *question) bool {
 	return false
 }
 
-// maySpeak reports whether a rule about objects may speak of a request at this door.
+// maySpeak reports whether a rule about objects may match a request at this endpoint.
 func (h *Handler) maySpeak(q *question) bool {
 	switch {
 	case h.rules == nil:
@@ -159,8 +157,8 @@ func (h *Handler) maySpeak(q *question) bool {
 	return h.rules.MayValidate(&q.subject)
 }
 
-// stage says what the door asks for: validation comes when everybody has changed the
-// object, and images are the validating door's alone where nobody pins them.
+// stage returns the gate's stage for the endpoint. Validation runs after all mutations. Images are
+// left to the validating endpoint if the mutating one does not pin them.
 func (h *Handler) stage(q *question) gate.Stage {
 	switch {
 	case h.config.Door != Mutate:
@@ -171,15 +169,15 @@ func (h *Handler) stage(q *question) gate.Stage {
 	return gate.StageMutateObject
 }
 
-// decided is what the goroutine that asks the gate brings back.
+// decided is the result of the goroutine that calls the gate.
 type decided struct {
 	outcome gate.Outcome
 	cause   Cause
 	err     error
 }
 
-// ask waits for a turn and for the gate. It does not wait for a gate that misses
-// its time, which keeps its turn until it is done.
+// ask waits for a slot and for the gate. It does not wait for a call that exceeds its deadline;
+// that call keeps its slot until it returns.
 func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	leave, err := h.queue.Enter(ctx, q.request.namespace)
 	if err != nil {
@@ -214,9 +212,8 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	return d.cause, d.err
 }
 
-// deepen makes room on a new goroutine's stack for what is to come at once, while
-// there is next to nothing on it to be moved; it would grow step by step else, in the
-// middle of reading an object.
+// deepen grows the stack of a new goroutine at once, while there is almost nothing to copy.
+// Otherwise it would grow step by step during the evaluation.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -224,8 +221,8 @@ func deepen(i int) byte {
 	return room[i]
 }
 
-// askSafely turns a panic into no decision: one on a goroutine of its own would
-// end the process, and with it every answer.
+// askSafely recovers a panic, which in its goroutine would otherwise end the process and all
+// requests in flight.
 func (h *Handler) askSafely(ctx context.Context, request gate.Request) (d decided) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -236,8 +233,8 @@ func (h *Handler) askSafely(ctx context.Context, request gate.Request) (d decide
 	return decided{outcome: h.config.Decider.Decide(ctx, request), cause: Decided, err: err}
 }
 
-// complete adds what others know of the subject. What they do not know stays
-// unknown, and rules that ask for it cannot be asked.
+// complete adds labels and roles to the subject. If they cannot be read they stay unknown, and
+// rules that need them cannot be evaluated.
 func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object, old workload.Object) error {
 	defer waiting.Begin(ctx)()
 	var failed error
@@ -266,10 +263,10 @@ func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object,
 	return failed
 }
 
-// namespaceName is the label that the API server gives every namespace.
+// namespaceName is the label that the API server sets on every namespace.
 const namespaceName = "kubernetes.io/metadata.name"
 
-// withName adds the label that a namespace always has, where it is missing.
+// withName adds the label that the API server sets, if it is missing.
 func withName(labels map[string]string, name string) map[string]string {
 	if labels[namespaceName] == name {
 		return labels
@@ -282,7 +279,7 @@ func withName(labels map[string]string, name string) map[string]string {
 	return labels
 }
 
-// compose makes an answer of the gate's outcome.
+// compose converts the gate's outcome to a response.
 func (h *Handler) compose(q *question, restored []workload.Operation) (response, error) {
 	o := &q.outcome
 	notes := notesOf(o)
@@ -304,7 +301,7 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 	answer.patch = append(restored, o.Patch...)
 	object := q.object
 	if !o.Changed.IsZero() {
-		object = o.Changed // what the mutation rules made of it is what was written
+		object = o.Changed // the record describes the object after the mutation rules
 	}
 	if q.isPod() && q.request.subresource == "" {
 		notes, err := record(h.copies, object, q.old, o.Patch[o.Mutations:])
@@ -317,9 +314,9 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 	return answer, nil
 }
 
-// isOld reports whether what is denied is only what the object runs already, and how it
-// is as a whole only where nothing of that changes: who holds an object by a finalizer of
-// their own could make anything of it else.
+// isOld reports whether all denied images already run in the object. Denials of the object as a
+// whole are ignored only if just its finalizers change: otherwise the owner of a finalizer could
+// change the object arbitrarily.
 func (q *question) isOld() bool {
 	for i := range q.outcome.Verdicts {
 		v := &q.outcome.Verdicts[i]

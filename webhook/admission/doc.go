@@ -1,15 +1,13 @@
-// Package admission answers: how does an AdmissionReview become a question for
-// the gate, and the outcome its answer?
+// Package admission implements the admission webhooks: it converts an AdmissionReview to a request
+// to the gate, and the outcome to a response.
 //
-// A Handler is one door: Mutate changes objects and pins images, Validate proves again
-// what Mutate or somebody else let through, and judges the object. Policies is the door that refuses broken policies.
-// The protocol is admission.k8s.io/v1 as an API server of Kubernetes 1.36 speaks
-// it; patches are JSON Patch (RFC 6902).
+// A Handler is one endpoint. Mutate changes objects and pins images. Validate verifies images
+// again, after all mutations, and evaluates the object. Policies rejects broken policies. The
+// protocol is admission.k8s.io/v1 of Kubernetes 1.36; patches are JSON Patch (RFC 6902).
 //
-// A Shadow asks what doors would say and admits whatever comes.
+// A Shadow evaluates requests with these endpoints and admits all of them.
 //
-// An answer is a denial, never an HTTP error, wherever the request's UID could be
-// read: an error would be handed to the failurePolicy of the webhook, which
-// speaks for all policies at once. Annotations are records: none of them is read
-// for a decision about an image.
+// If the request's UID can be read, a failure is a denial, never an HTTP error: an error would
+// apply the webhook's failurePolicy, which covers all policies at once. Annotations are records.
+// They are never used for a decision about an image.
 package admission

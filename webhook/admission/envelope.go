@@ -10,21 +10,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The only version of the protocol that is spoken.
+// The only supported version of the protocol.
 const (
 	reviewVersion = "admission.k8s.io/v1"
 	reviewKind    = "AdmissionReview"
 )
 
-// envelope is a review whose objects are not read yet.
+// envelope is a review with unparsed objects.
 type envelope struct {
 	apiVersion, kind string
 	hasRequest       bool
 	request          request
 }
 
-// request is what the API server says about an object. Its texts are copies; the
-// objects are parts of the body.
+// request is the request of a review. Its texts are copies; the objects are slices of the body.
 type request struct {
 	uid, name, namespace   string
 	operation, subresource string
@@ -36,15 +35,15 @@ type request struct {
 	groups                                   []string
 	dryRun                                   bool
 	object, oldObject                        []byte // nil for null
-	// text is the request without its objects; parts of the body.
+	// text is the request without its objects, as slices of the body.
 	text [][]byte
 }
 
-// copied returns the text of the request without its objects, which lives on when the
-// body does not.
+// copied returns the text of the request without its objects. The copy is valid after the body is
+// released.
 func (r *request) copied() []byte { return bytes.Join(r.text, []byte("null")) }
 
-// decode reads a review in one pass. Members that nobody reads are only skipped.
+// decode parses a review in one pass. Unknown members are skipped.
 func decode(body []byte) (*envelope, error) {
 	d := &decoder{body: body, json: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
 	e := &envelope{}
@@ -57,12 +56,11 @@ func decode(body []byte) (*envelope, error) {
 	return e, nil
 }
 
-// decodeHead reads what stands at the front of a review that is not there as a
-// whole, or cannot be read to its end.
+// decodeHead parses the beginning of a review that is incomplete or invalid.
 func decodeHead(front []byte) request {
 	d := &decoder{body: front, json: jsontext.NewDecoder(bytes.NewBuffer(front), jsontext.AllowDuplicateNames(true))}
 	e := &envelope{}
-	_ = readObject(d, "", e, envelopeFields) // how it breaks off does not matter
+	_ = readObject(d, "", e, envelopeFields) // the error does not matter
 	return e.request
 }
 
@@ -101,7 +99,7 @@ var requestFields = []field[request]{
 	{"object", func(d *decoder, r *request) error { return d.object(&r.object) }},
 	{"oldObject", func(d *decoder, r *request) error { return d.object(&r.oldObject) }},
 	{"dryRun", func(d *decoder, r *request) error { return d.bool(&r.dryRun) }},
-	// Expressions read these; here it matters that none of them stands twice.
+	// Only expressions use these members. They are listed to reject duplicates.
 	{"requestKind", skip}, {"requestResource", skip}, {"requestSubResource", skip}, {"options", skip},
 }
 
@@ -126,16 +124,16 @@ var userFields = []field[request]{
 	{"extra", func(d *decoder, r *request) error { return d.raw(&r.extra) }},
 }
 
-// decoder reads values out of a body.
+// decoder reads values from a body.
 type decoder struct {
 	json *jsontext.Decoder
 	body []byte
-	// objects are where the objects of the request are in the body, in its order.
+	// objects are the positions of the request's objects in the body, in order.
 	objects [][2]int64
 }
 
-// readObject reads the members that are fields. One that stands twice is an
-// error, since parsers take either.
+// readObject reads the members in fields. A duplicate is an error, because parsers differ in which
+// one they use.
 func readObject[T any](d *decoder, path string, into *T, fields []field[T]) error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
 		return d.unexpected(path, "an object")
@@ -169,7 +167,7 @@ func readObject[T any](d *decoder, path string, into *T, fields []field[T]) erro
 	return err
 }
 
-// wrongType is a member of another type; the place is told by who knows it.
+// wrongType is the error for a member of another type. The caller adds the path.
 type wrongType struct{ path, want string }
 
 func (e *wrongType) Error() string { return fmt.Sprintf("%s: want %s", e.path, e.want) }
@@ -188,7 +186,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// unexpected says why there is not what was wanted.
+// unexpected returns the error for a value of another type.
 func (d *decoder) unexpected(path, want string) error {
 	switch _, err := d.json.ReadValue(); {
 	case errors.Is(err, io.EOF):
@@ -199,7 +197,7 @@ func (d *decoder) unexpected(path, want string) error {
 	return &wrongType{path: path, want: want}
 }
 
-// name reads the name of a member, which is good until the next one is read.
+// name reads the name of a member. It is valid until the next read.
 func (d *decoder) name() ([]byte, error) {
 	quoted, err := d.json.ReadValue()
 	if err != nil {
@@ -266,7 +264,7 @@ func (d *decoder) bool(into *bool) error {
 	return d.unexpected("", "true or false")
 }
 
-// raw returns an object as a part of the body.
+// raw returns an object as a slice of the body.
 func (d *decoder) raw(into *[]byte) error {
 	switch d.json.PeekKind() {
 	case jsontext.KindNull:
@@ -284,7 +282,7 @@ func (d *decoder) raw(into *[]byte) error {
 	return nil
 }
 
-// object is raw, and notes where the object is.
+// object is raw, and records the object's position.
 func (d *decoder) object(into *[]byte) error {
 	if err := d.raw(into); err != nil || *into == nil {
 		return err
@@ -294,8 +292,8 @@ func (d *decoder) object(into *[]byte) error {
 	return nil
 }
 
-// without returns the parts of a value that has just been read around the objects in it.
-// Before the value, from start on, there are only a colon and spaces.
+// without returns the parts of the current value around the objects in it. Between start and the
+// value there are only a colon and spaces.
 func (d *decoder) without(start int64) [][]byte {
 	start += int64(bytes.IndexByte(d.body[start:], '{'))
 	var parts [][]byte

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// exchange is one HTTP request, whatever the door.
+// exchange is one HTTP request to any endpoint.
 type exchange struct {
 	door    Door
 	options *options
@@ -28,13 +28,13 @@ type exchange struct {
 	question question
 }
 
-// judge answers a question, or for one that nobody could decide.
+// judge decides a request, or answers one that could not be decided.
 type judge interface {
 	decide(ctx context.Context, q *question) response
 	undecided(q *question, cause Cause) response
 }
 
-// httpError is an answer to what is no review.
+// httpError is the response to an invalid review.
 type httpError struct {
 	status int
 	err    error
@@ -63,10 +63,10 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	body := answer.append(make([]byte, 0, 512))
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // who does not listen any more needs no answer
+	_, _ = w.Write(body) // client disconnected
 }
 
-// refuse answers what is no review.
+// refuse answers an invalid review with an HTTP error.
 func (x *exchange) refuse(ctx context.Context, w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	if known, ok := errors.AsType[*httpError](err); ok {
@@ -80,7 +80,7 @@ func (x *exchange) refuse(ctx context.Context, w http.ResponseWriter, err error)
 	http.Error(w, plain(err.Error(), maxField), status)
 }
 
-// record tells the recorder, whose panics are its own.
+// record calls the recorder and ignores its panics.
 func (x *exchange) record(ctx context.Context, allowed bool) {
 	defer func() { _ = recover() }()
 	q := &x.question
@@ -101,7 +101,7 @@ func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Re
 	}
 	defer release()
 	q := &x.question
-	if q.cause != "" { // only its head was read
+	if q.cause != "" { // only the head was read
 		return x.unread(body)
 	}
 	review, err := decode(body)
@@ -120,10 +120,9 @@ func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Re
 	return q.sign(x.settle(ctx)), nil
 }
 
-// unread answers a review that was not read to its end, by the head of it: an HTTP
-// error would be handed to the webhook's failure setting, and who writes an object
-// that nobody can read would choose "admitted". Without a UID there is nothing to
-// answer.
+// unread answers an incomplete or invalid review, using its head. An HTTP error would apply the
+// webhook's failure setting, so an unreadable object could get admitted. Without a UID only an HTTP
+// error is possible.
 func (x *exchange) unread(front []byte) (response, error) {
 	q := &x.question
 	q.request = decodeHead(front[:min(len(front), maxHead)])
@@ -138,7 +137,7 @@ func (x *exchange) unread(front []byte) (response, error) {
 	return q.sign(malformed(plain(q.err.Error(), maxField))), nil
 }
 
-// settle decides. What panics here was asked of somebody else's code.
+// settle decides the request. A panic here comes from code outside of the gate.
 func (x *exchange) settle(ctx context.Context) (answer response) {
 	q := &x.question
 	q.describe(x.options.kinds)
@@ -151,7 +150,7 @@ func (x *exchange) settle(ctx context.Context) (answer response) {
 	return x.judge.decide(ctx, q)
 }
 
-// check refuses what is not a review of the one version that is spoken.
+// check rejects reviews of another version.
 func (e *envelope) check() error {
 	switch {
 	case e.apiVersion != reviewVersion || e.kind != reviewKind:
@@ -165,8 +164,7 @@ func (e *envelope) check() error {
 	return nil
 }
 
-// read reads the body, once there is room for it. What it returns is good until
-// release.
+// read reserves memory for the body and reads it. The result is valid until release.
 func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (release func(), body []byte, err error) {
 	if r.Method != http.MethodPost {
 		return nil, nil, badRequest("want POST, got %s", r.Method)
@@ -200,7 +198,7 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	}
 	defer cutOff(ctx, w)()
 	if r.ContentLength > 0 {
-		buffer.Grow(int(size) + bytes.MinRead) // else the last read would find it full
+		buffer.Grow(int(size) + bytes.MinRead) // else the last read would grow it
 	}
 	_, err = buffer.ReadFrom(io.LimitReader(r.Body, MaxBody+1))
 	switch {
@@ -216,7 +214,7 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return release, buffer.Bytes(), nil
 }
 
-// readHead reads the front of a body that there is no room for, and notes why.
+// readHead reads the beginning of a body that exceeds a limit, and records the reason.
 func (x *exchange) readHead(ctx context.Context, w http.ResponseWriter, r *http.Request, cause Cause, why error) (release func(), front []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxMargin)
 	defer cancel()
@@ -229,22 +227,22 @@ func (x *exchange) readHead(ctx context.Context, w http.ResponseWriter, r *http.
 	return func() {}, front, nil
 }
 
-// cutOff ends the reading of a body when ctx ends. A deadline in its place would
-// be a message to the connection's goroutine for each request.
+// cutOff aborts the reading of a body when ctx ends. Setting a deadline beforehand would cost a
+// message to the connection's goroutine for each request.
 func cutOff(ctx context.Context, w http.ResponseWriter) (stop func()) {
 	done := make(chan struct{})
 	unset := context.AfterFunc(ctx, func() {
 		defer close(done)
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // where there is none, the server's own holds
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // if unsupported, the server's own deadline applies
 	})
 	return func() {
 		if !unset() {
-			<-done // w is not to be used once the handler has returned
+			<-done // w must not be used after the handler has returned
 		}
 	}
 }
 
-// timeoutOf returns the time that the API server waits for an answer.
+// timeoutOf returns the API server's timeout for the request.
 func timeoutOf(query string) (time.Duration, error) {
 	text, plain := strings.CutPrefix(query, "timeout=")
 	if query == "" {

@@ -12,15 +12,15 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Copies knows where mirrors keep what others serve; *mirror.Set is one.
+// Copies resolves the copies of images in mirrors. *mirror.Set implements it.
 type Copies interface {
-	// IsCopy reports whether copied lies where a mirror keeps what written names. Of
-	// tags and digests it says nothing.
+	// IsCopy reports whether copied is in the repository of a mirror for written. It does not
+	// compare tags and digests.
 	IsCopy(copied, written image.Ref) bool
 }
 
-// became reports whether a text is what was made of the written one: the text and
-// a digest, or a mirror's copy of it by digest. copies may be nil.
+// became reports whether an image can result from the written one: with a digest added, or as a
+// mirror's copy by digest. copies may be nil.
 func became(copies Copies, now, written string) bool {
 	if isPinOf(now, written) {
 		return true
@@ -49,9 +49,9 @@ func isPinOf(pinned, text string) bool {
 	return err == nil
 }
 
-// guard returns why an update may not leave the annotation as it does: an entry of
-// an image that ran before is another one or gone, or one came that does not agree
-// with its image. What is stale, as of an image that changed, is nobody's fault.
+// guard returns an error if an update changes the annotation in a way that is not allowed. The
+// entry of an unchanged image must stay the same, and a new entry must agree with its image. Stale
+// entries, as of a changed image, are allowed.
 func guard(copies Copies, object, old workload.Object) error {
 	after, isThere := annotation(object)
 	before, wasThere := annotation(old)
@@ -60,9 +60,9 @@ func guard(copies Copies, object, old workload.Object) error {
 	}
 	uses, err := workload.Extract(object)
 	if err != nil {
-		return nil //nolint:nilerr // the gate says what is wrong
+		return nil //nolint:nilerr // the gate reports the error
 	}
-	oldUses, _ := workload.Extract(old) // what cannot be read vouches for nothing
+	oldUses, _ := workload.Extract(old) // an unreadable object vouches for no entry
 	said, was := recorded(object), recorded(old)
 	if isThere && said == nil {
 		return fmt.Errorf("%s: it is no JSON object of container names and images", WrittenAnnotation)
@@ -87,7 +87,7 @@ func guard(copies Copies, object, old workload.Object) error {
 
 func quoted(s string) string { return strconv.Quote(plain(s, maxField)) }
 
-// tampered refuses an update that changes the record.
+// tampered denies an update that changes the record.
 func (q *question) tampered(err error) response {
 	q.cause, q.err = Malformed, err
 	return denied(q.title() + ": " + wordDenied + "\n  why: " + err.Error() +

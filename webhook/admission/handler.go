@@ -12,55 +12,55 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Door says what a Handler does.
+// Door is the kind of a Handler.
 type Door string
 
-// The doors.
+// The kinds.
 const (
-	// Mutate changes objects as rules say, decides about Pods and pins their images.
+	// Mutate applies mutation rules, and evaluates Pods and pins their images.
 	Mutate Door = "mutate"
-	// Validate decides about everything and changes nothing.
+	// Validate evaluates all objects and changes none.
 	Validate Door = "validate"
-	// Compile refuses policies that are broken; NewPolicies makes it.
+	// Compile rejects broken policies; NewPolicies makes it.
 	Compile Door = "policies"
 )
 
-// Decider judges one object. It always answers, at once when ctx ends.
+// Decider evaluates one object. It always returns an outcome, at once when ctx ends.
 type Decider interface {
 	Decide(ctx context.Context, request gate.Request) gate.Outcome
 }
 
-// Namespaces knows the labels of namespaces. An error means that they could not
-// be read, also of a namespace that is gone.
+// Namespaces returns the labels of namespaces. An error means that they could not be read; this
+// includes a deleted namespace.
 type Namespaces interface {
 	Labels(ctx context.Context, name string) (map[string]string, error)
 }
 
-// Roles knows which roles are bound to a user: "namespace:name" and "name".
+// Roles returns the roles that are bound to a user: "namespace:name" and "name".
 type Roles interface {
 	Roles(ctx context.Context, user policy.User, namespace string) (roles, clusterRoles []string, err error)
 }
 
-// Failure says what the policies want for a subject that could not be decided.
+// Failure returns the policies' failure setting for an undecided subject.
 type Failure interface {
-	// FailOpen reports whether all policies that may speak of the subject admit
-	// it. The subject has no object: it may not have been read.
+	// FailOpen reports whether all policies that may match the subject admit it. The subject has no
+	// object, because it may be unreadable.
 	FailOpen(subject *policy.Subject) bool
 }
 
-// ObjectRules knows of which objects rules about objects may speak. A subject has no
-// object: it may not have been read.
+// ObjectRules reports which objects rules about objects may match. A subject has no object, because
+// it may be unreadable.
 type ObjectRules interface {
-	// MayMutate and MayValidate report whether one may change the object, or forbid what
-	// is done to it.
+	// MayMutate and MayValidate report whether a rule may change the object, or deny the operation
+	// on it.
 	MayMutate(subject *policy.Subject) bool
 	MayValidate(subject *policy.Subject) bool
-	// MayPin reports whether a rule about images pins them in objects of the kind, which
-	// is no pod, because it names the kind itself.
+	// MayPin reports whether an image rule pins images in objects of the kind, which is not Pod,
+	// because it names the kind itself.
 	MayPin(subject *policy.Subject) bool
 }
 
-// Config is what a Handler cannot do without.
+// Config holds the required settings of a Handler.
 type Config struct {
 	Door       Door
 	Decider    Decider
@@ -88,8 +88,8 @@ type options struct {
 // Option changes a default of a Handler.
 type Option func(*options) error
 
-// WithRoles looks up the roles of who asks, for policies that speak of them;
-// nobody does unless set.
+// WithRoles enables the lookup of the user's roles, for policies that match on them. By default
+// roles are unknown.
 func WithRoles(roles Roles) Option {
 	return func(o *options) error {
 		if roles == nil {
@@ -100,7 +100,7 @@ func WithRoles(roles Roles) Option {
 	}
 }
 
-// WithRecorder tells of each answer.
+// WithRecorder sets the recorder of results.
 func WithRecorder(recorder Recorder) Option {
 	return func(o *options) error {
 		if recorder == nil {
@@ -111,7 +111,7 @@ func WithRecorder(recorder Recorder) Option {
 	}
 }
 
-// WithQueue shares a queue with other doors; each has its own unless set.
+// WithQueue shares a queue with other endpoints. By default each has its own.
 func WithQueue(queue *Queue) Option {
 	return func(o *options) error {
 		if queue == nil {
@@ -122,8 +122,8 @@ func WithQueue(queue *Queue) Option {
 	}
 }
 
-// WithReproduce adds to the first refused image one command that shows why, with
-// its arguments quoted for a shell.
+// WithReproduce adds to the first denied image a command that reproduces the result, with its
+// arguments quoted for a shell.
 func WithReproduce(command Reproduce) Option {
 	return func(o *options) error {
 		if command == nil {
@@ -134,8 +134,7 @@ func WithReproduce(command Reproduce) Option {
 	}
 }
 
-// WithCopies says which images are mirrors' copies of what was written; none is
-// unless set.
+// WithCopies recognises mirrors' copies of written images. By default there are none.
 func WithCopies(copies Copies) Option {
 	return func(o *options) error {
 		if copies == nil {
@@ -146,9 +145,9 @@ func WithCopies(copies Copies) Option {
 	}
 }
 
-// WithObjectRules asks about what brings no image, as a deletion, and about kinds that
-// are not pinned at the mutating door, where these rules may speak of it; unless set,
-// such requests are admitted at once.
+// WithObjectRules evaluates requests that these rules may match and that contain no image, such as
+// deletions, or objects of kinds that the mutating endpoint does not pin. By default such requests
+// are admitted at once.
 func WithObjectRules(rules ObjectRules) Option {
 	return func(o *options) error {
 		if rules == nil {
@@ -159,8 +158,8 @@ func WithObjectRules(rules ObjectRules) Option {
 	}
 }
 
-// WithMutateControllers pins images in objects of these kinds as well, at both
-// doors alike; unless set, only Pods are changed.
+// WithMutateControllers pins images in objects of these kinds as well. Both endpoints require the
+// same kinds. By default only Pods are changed.
 func WithMutateControllers(kinds ...Kind) Option {
 	return func(o *options) error {
 		for _, kind := range kinds {
@@ -173,8 +172,8 @@ func WithMutateControllers(kinds ...Kind) Option {
 	}
 }
 
-// WithOnlyPods changes no image in objects other than pods: a tag that a rule which names
-// their kind itself would pin is denied.
+// WithOnlyPods disables changes of images in objects other than pods. A tag is denied if a rule
+// would pin it because it names the kind itself.
 func WithOnlyPods() Option {
 	return func(o *options) error {
 		o.onlyPods = true
@@ -182,14 +181,14 @@ func WithOnlyPods() Option {
 	}
 }
 
-// Handler is one door. It is safe for concurrent use.
+// Handler is one endpoint. It is safe for concurrent use.
 type Handler struct {
 	config Config
 	options
 	buffers sync.Pool
 }
 
-// New makes a door for objects.
+// New makes an endpoint for objects.
 func New(config Config, with ...Option) (*Handler, error) {
 	if config.Door != Mutate && config.Door != Validate {
 		return nil, fmt.Errorf("admission: door %q: want %s or %s", config.Door, Mutate, Validate)
@@ -219,15 +218,14 @@ func apply(with []Option) (options, error) {
 	return o, err
 }
 
-// ServeHTTP answers one review. A panic becomes the answer that the policies want
-// for what could not be decided.
+// ServeHTTP handles one review. A panic is handled as a missing decision.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{door: h.config.Door, options: &h.options, buffers: &h.buffers, started: time.Now(), judge: h}
 	deepen(0)
 	x.serve(w, r)
 }
 
-// undecided answers what could not be decided, as the policies want it.
+// undecided answers a request without a decision, according to the policies' failure setting.
 func (h *Handler) undecided(q *question, cause Cause) response {
 	why := sentences[cause]
 	switch {
@@ -241,7 +239,7 @@ func (h *Handler) undecided(q *question, cause Cause) response {
 	return denied(q.title() + ": " + wordUnable + "\n  why: " + why + "\n  next: try again; if it stays so, ask who runs the gateway")
 }
 
-// sentences say to a person why there is no decision.
+// sentences explain a missing decision to a person.
 var sentences = map[Cause]string{
 	QueueFull:  "the gateway is at work on as many requests as it may",
 	ShareTaken: "the gateway is at work on as many requests of this namespace as leaves room for those of others",
@@ -249,7 +247,7 @@ var sentences = map[Cause]string{
 	Panicked:   "an internal error, which is a defect; the gateway's log has it",
 }
 
-// failsOpen asks for the failure setting; who cannot answer says no.
+// failsOpen returns the failure setting; false if it panics.
 func (h *Handler) failsOpen(subject *policy.Subject) (open bool) {
 	defer func() {
 		if recover() != nil {

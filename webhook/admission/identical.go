@@ -7,12 +7,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// member is a name, with its quotes, and its value, as they stand.
+// member is a name, with its quotes, and its value, as raw JSON.
 type member struct{ name, value []byte }
 
-// identical reports whether two states of an object differ in nothing but what
-// the API server keeps about them. It may say no where a careful look would say
-// yes, as when members stand in another order.
+// identical reports whether two versions of an object differ only in metadata that the API server
+// maintains. It may return false for equal objects, as when their members are in another order.
 func identical(object, old []byte) bool {
 	if bytes.Equal(object, old) {
 		return true
@@ -23,9 +22,9 @@ func identical(object, old []byte) bool {
 	})
 }
 
-// onlyLeaves reports whether two states of an object that is being deleted differ in
-// nothing but its finalizers, which a Namespace has in its spec as well, and what the
-// API server keeps. It may say no as identical does.
+// onlyLeaves reports whether two versions of an object in deletion differ only in finalizers and in
+// metadata that the API server maintains. A Namespace also has finalizers in its spec. Like
+// identical, it may return false for equal objects.
 func onlyLeaves(kind Kind, object, old []byte) bool {
 	return sameMembers(object, old, nil, func(a, b member) bool {
 		switch string(a.name) {
@@ -40,8 +39,8 @@ func onlyLeaves(kind Kind, object, old []byte) bool {
 	})
 }
 
-// sameMembers compares two objects member by member, but for those to leave out.
-// Of members that differ, alike may say that they do not matter.
+// sameMembers compares the members of two objects, except those in leaveOut. If members differ,
+// alike can accept the difference.
 func sameMembers(a, b []byte, leaveOut []string, alike func(a, b member) bool) bool {
 	of, readable := members(a, leaveOut)
 	with, alsoReadable := members(b, leaveOut)
@@ -50,7 +49,7 @@ func sameMembers(a, b []byte, leaveOut []string, alike func(a, b member) bool) b
 	})
 }
 
-// members returns the members of an object, and whether it could be read.
+// members returns the members of an object, and false if it could not be parsed.
 func members(object []byte, leaveOut []string) ([]member, bool) {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	next := func() []byte {

@@ -13,18 +13,18 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Words for the answers. Could-not-look is never the same as no.
+// Words for the answers. A failed verification and a denial always have different words.
 const (
 	wordDenied = "denied"
 	wordUnable = "could not be verified"
 )
 
-// Reproduce returns a command that shows how an image of a namespace came to be
-// refused; empty if there is none.
+// Reproduce returns a command that reproduces the denial of an image in a namespace; empty if there
+// is none.
 type Reproduce func(namespace string, image policy.Image) string
 
-// denial says of all images at once which are refused, by whom, why, and what to
-// do: for the first of them a command, if reproduce is not nil.
+// denial describes all denied images, with the policies, the reasons and the fixes. If reproduce is
+// not nil, it adds a command for the first of them.
 func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) string {
 	var p page
 	var denied, unable int
@@ -71,7 +71,7 @@ func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) strin
 	return p.bounded(maxMessage)
 }
 
-// summary counts, or says what became of an object that no image speaks against.
+// summary counts the images by result, or returns the result of an object without denied images.
 func summary(all, denied, unable int, answer gate.Answer) string {
 	of := fmt.Sprintf("of %d images ", all)
 	if all == 1 {
@@ -95,8 +95,7 @@ func summary(all, denied, unable int, answer gate.Answer) string {
 type page struct {
 	lines []string
 	heads []bool
-	// advise: the next reason is the most telling of its image, and says what to
-	// do.
+	// advise is set if the next reason is the first of its image, which includes a fix.
 	advise bool
 }
 
@@ -115,15 +114,14 @@ func (p *page) begins(head string) bool {
 	return false
 }
 
-// rule says what a rule about objects holds against the object, and notes what was
-// told.
+// rule adds the reasons of a rule about objects, and marks them in told.
 func (p *page) rule(o *gate.Outcome, r *policy.RuleResult, told map[policy.Reason]bool) {
 	if r.Kind == policy.ImageRule {
 		return
 	}
 	for n, reason := range r.Ruling.Reasons {
 		if !slices.Contains(o.Reasons, reason) {
-			return // what is admitted all the same
+			return // admitted despite the failure
 		}
 		if n == 0 {
 			word := wordDenied
@@ -166,8 +164,8 @@ func (p *page) verdict(o *gate.Outcome, v *gate.Verdict) {
 	}
 }
 
-// ruleAgainst names the policy and the rule that hold a reason against the object as a
-// whole; empty where none does, or the reason names it.
+// ruleAgainst returns the policy and the rule of a reason against the object as a whole. It is
+// empty if there is none, or if the reason contains it.
 func ruleAgainst(o *gate.Outcome, reason policy.Reason) string {
 	for i := range o.Rules {
 		if r := &o.Rules[i]; r.Policy != nil && slices.Contains(r.Ruling.Reasons, reason) {
@@ -182,7 +180,7 @@ func admitted(d *policy.Decision) bool {
 	return d.Result == policy.Pass || d.Result == policy.Skipped || d.Check.Action.Admits()
 }
 
-// ruleOf names the policy and the rule of a decision.
+// ruleOf returns the policy and the rule of a decision.
 func ruleOf(d *policy.Decision) string {
 	if d.Check.Policy == nil {
 		return plain(d.Check.Rule, maxField)
@@ -190,8 +188,8 @@ func ruleOf(d *policy.Decision) string {
 	return plain(d.Check.Policy.ID(), maxField) + ", rule " + plain(d.Check.Rule, maxField)
 }
 
-// judged names the source under whose name a mirror's copy was judged; empty for
-// what was judged by its own.
+// judged returns the source of a mirror's copy if the copy was evaluated under the source's name,
+// else an empty text.
 func judged(d *policy.Decision) string {
 	if d.Check.Image.Copy.IsZero() {
 		return ""
@@ -222,9 +220,9 @@ func (p *page) reason(rule, entry string, r policy.Reason) {
 	}
 }
 
-// bounded joins whole lines up to most bytes, and counts what is left out.
+// bounded joins whole lines up to most bytes, and counts the omitted ones.
 func (p *page) bounded(most int) string {
-	const tail = 40 // for the line that counts
+	const tail = 40 // for the line with the count
 	size, fit := 0, 0
 	for fit < len(p.lines) && size+len(p.lines[fit])+1 <= most-tail {
 		size += len(p.lines[fit]) + 1
@@ -246,9 +244,9 @@ func (p *page) bounded(most int) string {
 	return strings.Join(append(slices.Clone(p.lines[:fit]), last), "\n")
 }
 
-// warnings tell who asks what was admitted in spite of a failure: under a policy
-// that warns, or one that admits what could not be verified. What a policy only
-// audits is for its owners.
+// warnings returns a warning for each failure that was admitted: under a policy that warns, or one
+// that admits images that could not be verified. Audited failures produce no warning; they are for
+// the policy's owners.
 func warnings(o *gate.Outcome) []string {
 	var found []string
 	add := func(end string, parts ...string) {
@@ -307,7 +305,7 @@ func doubt(result policy.Result) string {
 	return ""
 }
 
-// ending is what a warning says behind the reason's message, however long that is.
+// ending returns the end of a warning, which is never truncated.
 func ending(r policy.Reason) string {
 	code := " [" + string(r.Code) + "]"
 	if r.Code == policy.MirrorDiffers && r.Expected != "" && r.Found != "" {
@@ -316,22 +314,22 @@ func ending(r policy.Reason) string {
 	return code
 }
 
-// short is the beginning of a digest: a warning has no room for two.
+// short truncates a digest: a warning cannot hold two full ones.
 func short(digest string) string {
 	const enough = len("sha256:") + 12
 	return digest[:min(len(digest), enough)]
 }
 
-// warning makes a text fit for an HTTP header.
+// warning sanitises a text for an HTTP header.
 func warning(text string) string { return warningWith("", text) }
 
-// warningWith is a warning with a short end, which is never cut off.
+// warningWith is a warning with a short end that is never truncated.
 func warningWith(end, text string) string {
 	end = plain(end, maxWarning/2)
 	return plain(text, maxWarning-len(end)) + end
 }
 
-// notesOf are few, and the same for the same outcome.
+// notesOf returns the audit notes of an outcome. They are few and deterministic.
 func notesOf(o *gate.Outcome) audit {
 	notes := audit{answer: string(o.Answer), words: o.AuditAnnotations}
 	if o.Answer == gate.Allow {
@@ -350,8 +348,8 @@ func notesOf(o *gate.Outcome) audit {
 	return notes
 }
 
-// plain makes a text that somebody else wrote fit for one line: without control
-// characters, and of at most so many bytes.
+// plain sanitises untrusted text for one line: without control characters, and of bounded length in
+// bytes.
 func plain(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

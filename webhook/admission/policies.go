@@ -14,16 +14,16 @@ import (
 
 // Checker compiles documents.
 type Checker interface {
-	// Check returns why a document is a broken policy or mirror, each error with the field's
-	// path; nil for one that compiles and for one that is not ours; an *Advice for one
-	// that is broken here and is admitted all the same. The bytes are
-	// the checker's until it returns.
+	// Check returns the errors of a broken policy or mirror, each with the field's path. It returns
+	// nil for a valid document and for one that the gateway does not manage. It returns an *Advice
+	// for a broken one that is admitted all the same. The checker may use the bytes until it
+	// returns.
 	Check(raw []byte) error
-	// Warnings returns what the author of a document that compiles is warned of.
+	// Warnings returns warnings for the author of a valid document.
 	Warnings(raw []byte) []string
 }
 
-// Advice is an error of a Checker for a document that is admitted with a warning: another
+// Advice is an error of a Checker for a document that is admitted with a warning, because another
 // engine of the cluster runs it.
 type Advice struct{ Err error }
 
@@ -33,15 +33,15 @@ func (a *Advice) Error() string { return a.Err.Error() }
 // Unwrap returns the cause.
 func (a *Advice) Unwrap() error { return a.Err }
 
-// Trial tries policies against what runs.
+// Trial evaluates policies against running workloads.
 type Trial interface {
-	// Try returns why a policy that compiles is not admitted, a line each, or what its
-	// author is told where it is. It ends with ctx. The bytes are as in Checker.
+	// Try returns the reasons to reject a valid policy, one a line, or warnings for its author. It
+	// ends with ctx. The rule for the bytes is that of Checker.
 	Try(ctx context.Context, raw []byte) (warnings []string, err error)
 }
 
-// WithTrial has NewPolicies' door ask a trial about what compiles. Without it, whatever
-// compiles is admitted.
+// WithTrial makes NewPolicies' endpoint evaluate valid policies with a trial. By default all valid
+// policies are admitted.
 func WithTrial(trial Trial) Option {
 	return func(o *options) error {
 		if trial == nil {
@@ -52,16 +52,16 @@ func WithTrial(trial Trial) Option {
 	}
 }
 
-// PolicyHandler is the door that refuses broken policies and mirrors, so that who writes one
-// sees it at once. It is safe for concurrent use.
+// PolicyHandler is the endpoint that rejects broken policies and mirrors, so that their author gets
+// the error at once. It is safe for concurrent use.
 type PolicyHandler struct {
 	checker Checker
 	options options
 	buffers sync.Pool
 }
 
-// NewPolicies makes the door for policies. Of the options, WithQueue,
-// WithRecorder and WithTrial mean something to it.
+// NewPolicies makes the endpoint for policies. Of the options, only WithQueue, WithRecorder and
+// WithTrial have an effect.
 func NewPolicies(checker Checker, with ...Option) (*PolicyHandler, error) {
 	if checker == nil {
 		return nil, errors.New("admission: want a checker of policies")
@@ -73,7 +73,7 @@ func NewPolicies(checker Checker, with ...Option) (*PolicyHandler, error) {
 	return &PolicyHandler{checker: checker, options: o}, nil
 }
 
-// ServeHTTP answers one review.
+// ServeHTTP handles one review.
 func (h *PolicyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{door: Compile, options: &h.options, buffers: &h.buffers, started: time.Now(), judge: h}
 	x.serve(w, r)
@@ -101,7 +101,7 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	}
 	q.object = object
 	if q.request.operation == opUpdate && !metadata(object).Member("deletionTimestamp").IsNull() && onlyLeaves(q.kind(), q.request.object, q.request.oldObject) {
-		return response{allowed: true} // its finalizers go, and then it does; until then it counts
+		return response{allowed: true} // only finalizers are removed; the policy is in force until its deletion
 	}
 	leave, err := h.options.queue.Enter(ctx, q.request.namespace)
 	if err != nil {
@@ -132,7 +132,7 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	return response{allowed: true, warnings: append(notes, warnings...)}
 }
 
-// document is what people call a document of the request's kind.
+// document returns the common name of the request's kind.
 func (q *question) document() string {
 	switch q.request.kind {
 	case "RegistryMirror":
@@ -145,18 +145,18 @@ func (q *question) document() string {
 	return "policy"
 }
 
-// undecided refuses: what comes in unseen may be broken.
+// undecided denies: an unchecked document may be broken.
 func (h *PolicyHandler) undecided(q *question, cause Cause) response {
 	return denied(q.title() + ": the " + q.document() + " could not be checked\n  why: " + sentences[cause] + "\n  next: try again; if it stays so, ask who runs the gateway")
 }
 
-// broken says what is wrong with a document, an error a line.
+// broken lists the errors of a document, one a line.
 func broken(q *question, err error) string {
 	return listed(fmt.Sprintf("%s: the %s is broken", q.title(), q.document()), err,
 		fmt.Sprintf("next: correct the field; nothing of a %s is left out in silence", q.document()))
 }
 
-// listed is a head, and what is wrong, an error a line.
+// listed returns a head and the errors, one a line.
 func listed(head string, err error, last ...string) string {
 	var p page
 	p.line(0, "%s", head)

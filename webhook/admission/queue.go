@@ -12,27 +12,25 @@ import (
 	"github.com/quaymaster/quaymaster/internal/fair"
 )
 
-// Queue bounds the work of the doors that share it, and shares it between namespaces:
-// one that has much at work leaves some to those that have none. It is safe for
-// concurrent use.
+// Queue limits the work of the endpoints that share it, and shares it fairly between namespaces: a
+// namespace under load leaves capacity to those without requests. It is safe for concurrent use.
 type Queue struct {
 	requests *fair.Places
 	parsed   *fair.Places
-	bodies   *fair.Places // bytes of those whose namespace is known
-	bytes    *fair.Places // those of bodies, by the address that they come from
-	most     int64        // bytes
-	reserved atomic.Int64 // of them
+	bodies   *fair.Places // bytes of bodies with a known namespace
+	bytes    *fair.Places // bytes of all bodies, by remote address
+	most     int64        // limit of bytes
+	reserved atomic.Int64 // reserved bytes
 }
 
-// QueueBounds say how much may be at work at once; zero fields keep their
-// defaults.
+// QueueBounds limit concurrent work. Zero fields keep their defaults.
 type QueueBounds struct {
-	// Requests are those that are being decided: 256. A namespace alone gets three
-	// quarters of them.
+	// Requests bounds concurrent evaluations: 256. A single namespace gets at most three quarters
+	// of them.
 	Requests int64
-	// Bytes are the bodies in memory that come from one address, and again what is made
-	// of them: 32 MiB each. Bodies from all addresses are a third more at most. At least
-	// MaxBody, or some request could never be read.
+	// Bytes bounds the bodies in memory from one address, and separately the parsed ones: 32 MiB
+	// each. Bodies of all addresses take at most a third more. It must be at least MaxBody, so that
+	// every valid request can be read.
 	Bytes int64
 }
 
@@ -62,7 +60,7 @@ func NewQueue(bounds QueueBounds) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One address alone may have three quarters of it.
+	// A single address gets at most three quarters of it.
 	arriving, err := fair.New(fair.Bounds{Total: bounds.Bytes + bounds.Bytes/3 + 1})
 	if err != nil {
 		return nil, err
@@ -70,16 +68,16 @@ func NewQueue(bounds QueueBounds) (*Queue, error) {
 	return &Queue{requests: requests, parsed: parsed, bodies: bodies, bytes: arriving, most: bounds.Bytes}, nil
 }
 
-// Working returns how many requests are being decided.
+// Working returns the number of requests in evaluation.
 func (q *Queue) Working() int64 { return q.requests.Held() }
 
-// Waiting returns how many requests wait for their turn or for memory.
+// Waiting returns the number of requests that wait for a slot or for memory.
 func (q *Queue) Waiting() int64 {
 	return q.bytes.Waiting(fair.Full) + q.bytes.Waiting(fair.Share) + q.requests.Waiting(fair.Full) + q.parsed.Waiting(fair.Full) + q.WaitingForShare()
 }
 
-// WaitingForShare returns how many of them wait since their namespace has its share at
-// work, though there is room for others.
+// WaitingForShare returns the number of waiting requests whose namespace has used up its share
+// while capacity is free.
 func (q *Queue) WaitingForShare() int64 {
 	return q.requests.Waiting(fair.Share) + q.parsed.Waiting(fair.Share)
 }
@@ -89,7 +87,7 @@ var (
 	errShare     = fmt.Errorf("the gateway is at work on as many requests of this namespace as leaves room for those of others, and none ended in time: %w", &fair.WaitError{Reason: fair.Share})
 )
 
-// causeOf says why there was no turn, or no memory.
+// causeOf returns the cause of an error of the queue.
 func causeOf(err error) Cause {
 	if errors.Is(err, errShare) {
 		return ShareTaken
@@ -97,16 +95,15 @@ func causeOf(err error) Cause {
 	return QueueFull
 }
 
-// Enter waits for a turn for a request of a namespace, "" for none, for at most seven eighths
-// of the time that ctx leaves. The caller calls leave once.
+// Enter waits for a slot for a request of a namespace, "" for none, for at most seven eighths of
+// the time until ctx's deadline. The caller calls leave once.
 func (q *Queue) Enter(ctx context.Context, namespace string) (leave func(), err error) {
 	return q.wait(ctx, q.requests, namespace, 1)
 }
 
-// Reserve waits for memory for a body of so many bytes until ctx ends, in the name of the
-// address that it comes from, as http.Request has it: whoever may reach a door may send
-// bodies that never end, and an API server comes from elsewhere. The caller calls release
-// once.
+// Reserve waits until ctx ends for memory for a body of this size. The memory is accounted to the
+// client's address, as in http.Request. A client that sends endless bodies therefore cannot block
+// the API server, which has another address. The caller calls release once.
 func (q *Queue) Reserve(ctx context.Context, from string, size int64) (release func(), err error) {
 	host, _, err := net.SplitHostPort(from)
 	if err != nil {
@@ -123,9 +120,9 @@ func (q *Queue) Reserve(ctx context.Context, from string, size int64) (release f
 	}, nil
 }
 
-// wait waits for places. Whose body is it that is read is known only afterwards: so who
-// has its share waits while at least half of the memory for bodies is free, and leaves
-// the other half to those whose turn it is.
+// wait waits for capacity. The namespace of a body is known only after it was read. Therefore a
+// namespace with an exhausted share waits only while at least half of the memory for bodies is
+// free; the other half is for the others.
 func (q *Queue) wait(ctx context.Context, of *fair.Places, namespace string, n int64) (leave func(), err error) {
 	claim := fair.Claim{Tenant: namespace, Places: n}
 	hold, why, ok := of.TryEnter(claim)
@@ -145,8 +142,8 @@ func (q *Queue) wait(ctx context.Context, of *fair.Places, namespace string, n i
 	return hold.Leave, nil
 }
 
-// turnBy ends when an eighth of the time is left: whose turn comes later would only be told
-// that the time was over, and not what took it.
+// turnBy returns a context that ends when an eighth of the time is left. A later slot would leave
+// no time for the evaluation, and the response would not report the real cause.
 func turnBy(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -155,13 +152,12 @@ func turnBy(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/8))
 }
 
-// errTooComplex says that an object has more in it than anybody needs.
+// errTooComplex means that an object has too many values.
 var errTooComplex = errors.New("the object has too many values to be read; split it, or leave out what repeats")
 
-// unfold waits for memory for what is made of objects that are read. It is asked
-// for after that of the body, and by nobody who waits for a body: a namespace whose bodies
-// take its share of their memory, at work or in wait for whatever there is too little of, is
-// told so at once, or nobody else's could be read.
+// unfold reserves memory for parsed objects, after the memory for the body. A namespace whose
+// bodies use up its share of the memory, in evaluation or waiting, is rejected at once: otherwise
+// it would block the bodies of all others.
 func (q *Queue) unfold(ctx context.Context, namespace string, objects ...[]byte) (release func(), err error) {
 	var cost, size int64
 	for _, object := range objects {
@@ -189,10 +185,9 @@ func (q *Queue) unfold(ctx context.Context, namespace string, objects ...[]byte)
 	}, nil
 }
 
-// costOf estimates what JSON takes once it is read and somebody reads all of it:
-// every value has a place in the index, and is an interface; a map has room for
-// eight members from the first on. It is no less than that for any text, and some
-// more where texts hold braces and commas.
+// costOf estimates the memory of a fully parsed JSON text. Every value has an index entry and is an
+// interface, and a map allocates eight members at once. It is an upper bound; braces and commas
+// inside of texts increase it.
 func costOf(object []byte) int64 {
 	const ofObject, ofValue = 384, 80
 	return int64(len(object)) + ofObject*int64(bytes.Count(object, []byte{'{'})) +

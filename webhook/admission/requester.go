@@ -11,21 +11,20 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Requesters knows of which objects it is to be kept who made them, for rules that
-// work when nobody can be asked any more.
+// Requesters determines the objects in which the creator is recorded, for rules that run in the
+// background after the request.
 type Requesters interface {
-	// Requester returns the annotation of an object that is created, its name and what
-	// it says; an empty name for objects of which nobody wants to know. The object is
-	// what mutation rules made of it, and is not to be changed. An error says why it
-	// cannot be written; the name is there all the same where it is known.
+	// Requester returns the name and the value of the annotation for a new object; an empty name
+	// means that none is required. The object is the result of the mutation rules and must not be
+	// changed. An error means that the value cannot be recorded; the name is still returned if it
+	// is known.
 	Requester(subject *policy.Subject, object map[string]any) (name, value string, err error)
-	// Annotation returns the name of the annotation that no update of the object may
-	// change; empty for objects of which nobody wants to know.
+	// Annotation returns the name of the annotation that updates must not change; empty if none is
+	// required.
 	Annotation(subject *policy.Subject) string
 }
 
-// WithRequesters writes into objects, at the mutating door, who made them; nobody
-// does unless set.
+// WithRequesters makes the mutating endpoint record the creator in objects. By default it does not.
 func WithRequesters(requesters Requesters) Option {
 	return func(o *options) error {
 		if requesters == nil {
@@ -36,8 +35,8 @@ func WithRequesters(requesters Requesters) Option {
 	}
 }
 
-// requested adds to an answer who made the object: what the gateway knows at its
-// creation, whatever the user wrote there, and at an update what stood there before.
+// requested adds the record of the creator to a response. At creation it is the authenticated user,
+// which replaces any existing value; at an update it is the previous value.
 func (h *Handler) requested(q *question, object workload.Object, answer *response) {
 	if h.requesters == nil || q.request.subresource != "" {
 		return
@@ -63,8 +62,7 @@ func (h *Handler) requested(q *question, object workload.Object, answer *respons
 	}
 }
 
-// unchanged puts the record back that an update changed or took away, and takes away
-// one that it brought.
+// unchanged restores a record that an update changed or removed, and removes one that it added.
 func (h *Handler) unchanged(subject *policy.Subject, old, object workload.Object, answer *response) {
 	name := h.requesters.Annotation(subject)
 	if name == "" || old.IsZero() {
@@ -80,7 +78,7 @@ func (h *Handler) unchanged(subject *policy.Subject, old, object workload.Object
 	}
 }
 
-// annotate adds an annotation to what an answer makes of an object.
+// annotate adds an annotation to the patch of a response.
 func annotate(object workload.Object, name, value string, answer *response) {
 	isThere := metadata(object).Member("annotations").IsObject() ||
 		slices.ContainsFunc(answer.patch, func(op workload.Operation) bool { return op.Op == "add" && op.Path == annotationsPath })

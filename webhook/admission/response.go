@@ -10,29 +10,29 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// response is what is said about one request.
+// response is the response to one request.
 type response struct {
 	uid      string
 	allowed  bool
 	patch    []workload.Operation
 	warnings []string
-	// code, reason and message say why it is not allowed.
+	// code, reason and message describe a denial.
 	code            int
 	reason, message string
 	audit           audit
 }
 
-// denied refuses a request.
+// denied denies a request.
 func denied(message string) response {
 	return response{code: 403, reason: "Forbidden", message: message}
 }
 
-// malformed refuses a request that makes no sense.
+// malformed denies an invalid request.
 func malformed(message string) response {
 	return response{code: 400, reason: "BadRequest", message: message}
 }
 
-// append encodes the review that carries the response.
+// append encodes the review with the response.
 func (r *response) append(b []byte) []byte {
 	b = append(b, `{"kind":"AdmissionReview","apiVersion":"`+reviewVersion+`","response":{"uid":`...)
 	b = quote(b, r.uid)
@@ -65,7 +65,7 @@ func (r *response) append(b []byte) []byte {
 	return append(b, `}}`...)
 }
 
-// roomFor is about how long a patch is, in bytes.
+// roomFor estimates the length of a patch, in bytes.
 func roomFor(operations []workload.Operation) int {
 	const ofNames = 48
 	room := 2
@@ -76,7 +76,7 @@ func roomFor(operations []workload.Operation) int {
 	return room
 }
 
-// appendPatch encodes operations; nearly all of their values are texts.
+// appendPatch encodes operations. Nearly all values are texts.
 func appendPatch(b []byte, operations []workload.Operation) []byte {
 	b = append(b, '[')
 	for i, op := range operations {
@@ -94,7 +94,7 @@ func appendPatch(b []byte, operations []workload.Operation) []byte {
 		default:
 			encoded, err := json.Marshal(value)
 			if err != nil {
-				encoded = []byte("null") // which the API server refuses in a place that is not null
+				encoded = []byte("null") // the API server rejects it, except for a nullable field
 			}
 			b = append(append(b, `,"value":`...), encoded...)
 		}
@@ -110,8 +110,7 @@ func separate(b []byte, i int) []byte {
 	return b
 }
 
-// quote appends a text; bytes that are not UTF-8 become the replacement
-// character.
+// quote appends a text as JSON. Invalid UTF-8 becomes the replacement character.
 func quote(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s)
 	return b

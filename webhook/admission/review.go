@@ -7,60 +7,59 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// Cause says why a request was answered without a decision of the gate. Causes
-// are a contract, for metrics.
+// Cause is the result of a request, or the reason for a missing decision. Causes are a contract,
+// for metrics.
 type Cause string
 
 // The causes.
 const (
-	// Decided: the gate was asked, and its outcome is the answer.
+	// Decided means that the answer is the gate's outcome.
 	Decided Cause = "decided"
-	// NotAsked: there was nothing to ask: a deletion, a status, an update that
-	// changes nothing, an object that this door leaves alone.
+	// NotAsked means that no evaluation was needed: a deletion, a status, an update without
+	// changes, an object that this endpoint does not handle.
 	NotAsked Cause = "not-asked"
-	// Malformed: the request makes no sense.
+	// Malformed means that the request is invalid.
 	Malformed Cause = "malformed"
-	// QueueFull, ShareTaken, TimedOut and Panicked: the request could not be decided.
-	// ShareTaken: its namespace has its share of what may be at work.
+	// QueueFull, ShareTaken, TimedOut and Panicked mean that no decision was made. ShareTaken means
+	// that the namespace has used up its share of the queue.
 	QueueFull  Cause = "queue-full"
 	ShareTaken Cause = "share-taken"
 	TimedOut   Cause = "timed-out"
 	Panicked   Cause = "panic"
 )
 
-// isSilence reports whether a failure setting may admit what was not decided: neither a
-// defect nor a namespace's own share is anything but what who writes the object brings about.
+// isSilence reports whether the failure setting may admit an undecided request. A defect and an
+// exhausted share do not qualify, because the writer of the object can cause them.
 func (c Cause) isSilence() bool { return c == QueueFull || c == TimedOut }
 
-// Review is what became of one request.
+// Review describes one request and its result.
 type Review struct {
 	Door Door
-	// UID, Operation, Group, Version, Kind, Subresource, Namespace, Name and User
-	// are the request's; empty where they could not be read.
+	// UID, Operation, Group, Version, Kind, Subresource, Namespace, Name and User are the
+	// request's; empty if they could not be read.
 	UID, Operation                    string
 	Group, Version, Kind, Subresource string
 	Namespace, Name, User             string
 	DryRun                            bool
-	// Mirror: the object stands for a static pod of its node. It is admitted
-	// whatever the outcome, since the pod runs already.
+	// Mirror marks the mirror pod of a static pod. It is admitted regardless of the outcome,
+	// because the static pod already runs.
 	Mirror  bool
 	Allowed bool
-	// Shadow: the request was admitted as it came, and Allowed is what the door would
-	// have said.
+	// Shadow means that the request was admitted unchanged, and that Allowed is the result without
+	// the shadow.
 	Shadow bool
 	Cause  Cause
 	// Outcome is the gate's; zero unless Cause is Decided.
 	Outcome gate.Outcome
-	// Err says what is wrong with a request that was not decided, and why the
-	// labels or roles that policies ask for could not be had. It is for logs and
-	// may say more than the caller may know.
+	// Err is the reason why the request was not decided, or why labels or roles that policies need
+	// are missing. It is for logs and may contain details that the caller must not see.
 	Err error
-	// Duration is from the first byte of the request that was read to the answer.
+	// Duration is the time from the first byte read to the response.
 	Duration time.Duration
 }
 
-// Recorder is told of each answer before it is sent, for logs, metrics and
-// events. It must not block. Of a dry run it may tell, and change nothing.
+// Recorder receives each result before the response is sent, for logs, metrics and events. It must
+// not block. For a dry run it must have no side effects other than logs and metrics.
 type Recorder interface {
 	Record(ctx context.Context, review Review)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Shadow asks what other doors would say and admits what comes, unchanged and without a
-// warning, whatever they say. It is safe for concurrent use.
+// Shadow evaluates requests with other endpoints and admits them, unchanged and without warnings,
+// regardless of the results. It is safe for concurrent use.
 type Shadow struct {
 	stages  []*Handler
 	policy  *PolicyHandler
@@ -24,10 +24,10 @@ type Shadow struct {
 	buffers sync.Pool
 }
 
-// NewShadow makes the shadow of doors that the API server would ask one after the other:
-// the next one is asked about the object as the one before would have left it, and not
-// at all where that would have denied it. Each tells its own Recorder, with
-// Review.Shadow. Without any door it admits and tells nobody.
+// NewShadow makes the shadow of endpoints that the API server would call in this order. Each one
+// gets the object as the previous one would have left it; the sequence ends with the first denial.
+// Each calls its own Recorder with Review.Shadow. Without endpoints the shadow admits and records
+// nothing.
 func NewShadow(stages ...*Handler) (*Shadow, error) {
 	s := &Shadow{stages: stages}
 	for _, stage := range stages {
@@ -44,8 +44,8 @@ func NewShadow(stages ...*Handler) (*Shadow, error) {
 	return s, err
 }
 
-// NewPolicyShadow makes the shadow of the door for policies. Who writes one that it would
-// refuse is warned: policies are nobody's workload.
+// NewPolicyShadow makes the shadow of the endpoint for policies. The author of a broken policy gets
+// a warning: policies are not workloads, so the warning disturbs no deployment.
 func NewPolicyShadow(of *PolicyHandler) (*Shadow, error) {
 	if of == nil {
 		return nil, errors.New("admission: a shadow of no door")
@@ -53,8 +53,8 @@ func NewPolicyShadow(of *PolicyHandler) (*Shadow, error) {
 	return &Shadow{policy: of, options: &of.options}, nil
 }
 
-// ServeHTTP answers one review. This is the one place that speaks: what is decided, and
-// what goes wrong on the way, ends in a writer that leads nowhere.
+// ServeHTTP handles one review. Only this function writes the response: responses and errors of the
+// wrapped endpoints are discarded.
 func (s *Shadow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{options: s.options, buffers: &s.buffers, started: time.Now(), shadow: true}
 	var cast shade
@@ -76,19 +76,19 @@ func (s *Shadow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body := answer.append(make([]byte, 0, 256))
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		_, _ = w.Write(body) // who does not listen any more needs no answer
+		_, _ = w.Write(body) // client disconnected
 	}()
 	x.serve(nowhere{w, http.Header{}}, r)
 }
 
-// shade judges for a shadow.
+// shade decides requests for a shadow.
 type shade interface {
 	judge
-	// told are the warnings for who asked.
+	// told returns the warnings for the client.
 	told() []string
 }
 
-// nowhere is a writer of which nothing arrives.
+// nowhere is a writer that discards its data.
 type nowhere struct {
 	beneath http.ResponseWriter
 	header  http.Header
@@ -103,10 +103,10 @@ func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 // WriteHeader implements http.ResponseWriter.
 func (nowhere) WriteHeader(int) {}
 
-// Unwrap lets http.ResponseController reach what is beneath.
+// Unwrap returns the underlying writer to http.ResponseController.
 func (n nowhere) Unwrap() http.ResponseWriter { return n.beneath }
 
-// objectShade asks the doors for objects.
+// objectShade evaluates with the endpoints for objects.
 type objectShade struct {
 	exchange *exchange
 	stages   []*Handler
@@ -115,7 +115,7 @@ type objectShade struct {
 
 func (*objectShade) told() []string { return nil }
 
-// decide asks one door after the other.
+// decide evaluates with one endpoint after the other.
 func (s *objectShade) decide(ctx context.Context, q *question) response {
 	for {
 		answer := s.stages[s.at].decide(ctx, q)
@@ -144,7 +144,7 @@ func (s *objectShade) undecided(q *question, cause Cause) response {
 	return s.stages[s.at].undecided(q, cause)
 }
 
-// patched returns an object as the API server would have it after a patch.
+// patched returns an object after a patch, as the API server would apply it.
 func patched(object []byte, operations []workload.Operation) ([]byte, error) {
 	patch, err := jsonpatch.DecodePatch(appendPatch(nil, operations))
 	if err != nil {
@@ -157,7 +157,7 @@ func patched(object []byte, operations []workload.Operation) ([]byte, error) {
 	return after, nil
 }
 
-// policyShade asks the door for policies.
+// policyShade evaluates with the endpoint for policies.
 type policyShade struct {
 	door     *PolicyHandler
 	warnings []string
@@ -178,7 +178,7 @@ func (s *policyShade) undecided(q *question, cause Cause) response {
 	return s.door.undecided(q, cause)
 }
 
-// noShade asks nobody.
+// noShade evaluates nothing.
 type noShade struct{}
 
 func (noShade) told() []string { return nil }

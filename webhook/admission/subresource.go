@@ -9,10 +9,9 @@ import (
 // parent is the kind that a subresource belongs to.
 type parent struct{ group, version, kind string }
 
-// parentOf returns the kind of the resource whose subresource is asked about, for
-// policies name it by that (Pod/exec, Deployment/scale), and the request's own kind
-// is that of its options. Others, whose subresources are of their own kind, are known
-// by the request.
+// parentOf returns the kind of the resource that a subresource belongs to. Policies name the
+// subresource by that kind (Pod/exec, Deployment/scale), but the request's own kind is that of its
+// options. Other subresources have the kind of the resource, which is in the request.
 func parentOf(group, resource string) (parent, bool) {
 	switch group {
 	case "":
@@ -41,16 +40,15 @@ func parentOf(group, resource string) (parent, bool) {
 	return parent{}, false
 }
 
-// Kinds has the kinds of resources that are not Kubernetes' own.
+// Kinds resolves resources that are not built into Kubernetes.
 type Kinds interface {
-	// KindOf returns the kind of a resource in a version of its group; false means that it
-	// is not known.
+	// KindOf returns the kind of a resource in a version of its group; false means that it is
+	// unknown.
 	KindOf(group, version, resource string) (kind string, known bool)
 }
 
 // WithKinds matches a request for the subresource of a custom resource by the kind of that
-// resource. Unless set, and for a resource that is not known, such a request counts by the
-// resource that it names.
+// resource. By default, and for an unknown resource, the resource in the request counts.
 func WithKinds(kinds Kinds) Option {
 	return func(o *options) error {
 		if kinds == nil {
@@ -61,7 +59,7 @@ func WithKinds(kinds Kinds) Option {
 	}
 }
 
-// about fills in of which kind the subject is.
+// about sets the kind of the subject.
 func (q *question) about(kinds Kinds) {
 	r := &q.request
 	q.subject.Group, q.subject.Version, q.subject.Kind = r.group, r.version, r.kind

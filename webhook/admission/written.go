@@ -13,16 +13,14 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// WrittenAnnotation is where a Pod keeps what was written before its images were
-// pinned or redirected: a JSON object of container names and images. A volume's
-// name has "volume/" before it, which no container's may have. An ephemeral
-// container has no entry: the API server keeps the annotations of a Pod as they
-// are when one is added.
+// WrittenAnnotation is a Pod's record of its images before they were pinned or redirected: a JSON
+// object of container names and images. A volume's name has the prefix "volume/", which no
+// container name can have. An ephemeral container has no entry, because the API server does not
+// change the annotations of a Pod when one is added.
 //
-// It is a record for people and for the next update, where an image that is
-// written as before is put back to the one that runs already. Whatever it says,
-// it leads to no other image than that. It is the gateway's: an update that
-// changes it is put right by Mutate and refused by Validate.
+// The record is for people and for the next update: an image that the update writes in its original
+// form is replaced by the running one. The record cannot lead to any other image. Mutate restores a
+// changed record, and Validate denies an update that changes it.
 const WrittenAnnotation = "quaymaster.dev/written"
 
 const (
@@ -30,7 +28,7 @@ const (
 	writtenPath     = annotationsPath + "/quaymaster.dev~1written"
 )
 
-// place names an image in a Pod, the same in its former and in its new state.
+// place identifies an image in a Pod, in both its old and its new version.
 func place(u workload.Use) string {
 	if u.Role == workload.Volume {
 		return "volume/" + u.Container
@@ -38,7 +36,7 @@ func place(u workload.Use) string {
 	return u.Container
 }
 
-// byPlace returns the images of an object; a name that stands twice names none.
+// byPlace returns the images of an object by place. A duplicate name has no image.
 func byPlace(uses []workload.Use) map[string]workload.Use {
 	found := make(map[string]workload.Use, len(uses))
 	for _, use := range uses {
@@ -50,16 +48,14 @@ func byPlace(uses []workload.Use) map[string]workload.Use {
 	return found
 }
 
-// ran reports whether an image is what stood at its place before, in the same
-// role.
+// ran reports whether the same image was in the same place and role before.
 func ran(before map[string]workload.Use, use workload.Use) bool {
 	former := before[place(use)]
 	return use.Text != "" && former.Text == use.Text && former.Role == use.Role
 }
 
-// restore returns the operations that put back the images that the Pod runs
-// already, where the update writes what was written for them. So a second
-// manager that applies the same manifest changes nothing.
+// restore returns the operations that put back the running images if the update contains their
+// original references. A second manager that applies the same manifest therefore changes nothing.
 func restore(copies Copies, object, old workload.Object) ([]workload.Operation, error) {
 	written := recorded(old)
 	if len(written) == 0 {
@@ -71,7 +67,7 @@ func restore(copies Copies, object, old workload.Object) ([]workload.Operation, 
 	}
 	before, err := workload.Extract(old)
 	if err != nil {
-		return nil, nil //nolint:nilerr // then there is nothing to put back, and the gate says what is wrong
+		return nil, nil //nolint:nilerr // nothing to restore; the gate reports the error
 	}
 	running, asked := byPlace(before), byPlace(now)
 	var operations []workload.Operation
@@ -90,11 +86,10 @@ func restore(copies Copies, object, old workload.Object) ([]workload.Operation, 
 	return operations, nil
 }
 
-// record returns the operations that make the annotation say what was written,
-// given those that the gate wants; old is zero at creation. An entry of an image
-// that ran before this update is what it was. Any other that was there before is
-// kept where it agrees with the image, so that a second call changes nothing, and
-// goes where it does not: somebody else wrote it.
+// record returns the operations that update the annotation, given the gate's operations; old is
+// zero at creation. The entry of an image that ran before is kept. Another existing entry is kept
+// if it agrees with the image, so that a second call changes nothing. Otherwise it is removed,
+// because the gateway did not write it.
 func record(copies Copies, object, old workload.Object, changes []workload.Operation) ([]workload.Operation, error) {
 	before, isThere := annotation(object)
 	former, wasThere := annotation(old)
@@ -105,7 +100,7 @@ func record(copies Copies, object, old workload.Object, changes []workload.Opera
 	if err != nil {
 		return nil, err
 	}
-	// Where old cannot be read, it vouches for nothing.
+	// An unreadable old object vouches for no entry.
 	oldUses, _ := workload.Extract(old)
 	running := byPlace(oldUses)
 	isNew := func(use workload.Use) bool { return !ran(running, use) }
@@ -133,8 +128,7 @@ func record(copies Copies, object, old workload.Object, changes []workload.Opera
 	return rewrite(object, before, isThere, encode(entries)), nil
 }
 
-// rewrite returns the operations that change the annotation; an empty one is
-// none.
+// rewrite returns the operations that set the annotation, or remove it if it is empty.
 func rewrite(object workload.Object, before any, isThere bool, after string) []workload.Operation {
 	test := workload.Operation{Op: "test", Path: writtenPath, Value: before}
 	add := workload.Operation{Op: "add", Path: writtenPath, Value: after}
@@ -156,16 +150,16 @@ func rewrite(object workload.Object, before any, isThere bool, after string) []w
 	return []workload.Operation{add}
 }
 
-// metadata returns what an object says of itself.
+// metadata returns an object's metadata.
 func metadata(object workload.Object) workload.Value { return object.Root().Member("metadata") }
 
-// annotation returns what stands in the annotation.
+// annotation returns the value of the annotation.
 func annotation(object workload.Object) (any, bool) {
 	value := metadata(object).Member("annotations").Member(WrittenAnnotation)
 	return value.Decoded(), value.Kind() != jsontext.KindInvalid
 }
 
-// recorded reads the annotation. One that cannot be read says nothing.
+// recorded parses the annotation. An invalid one has no entries.
 func recorded(object workload.Object) map[string]string {
 	value, _ := annotation(object)
 	text, ok := value.(string)
@@ -179,7 +173,7 @@ func recorded(object workload.Object) map[string]string {
 	return entries
 }
 
-// encode writes entries in the order of their names; none is nothing.
+// encode encodes the entries sorted by name; without entries it is empty.
 func encode(entries map[string]string) string {
 	if len(entries) == 0 {
 		return ""
@@ -192,8 +186,8 @@ func encode(entries map[string]string) string {
 	return string(append(b, '}'))
 }
 
-// sameImages reports whether an object runs what it ran before, at the standard
-// places of a pod specification.
+// sameImages reports whether an object runs the same images as before, in the standard fields of a
+// pod specification.
 func sameImages(object, old workload.Object) (bool, error) {
 	now, err := workload.Extract(object)
 	if err != nil {
