@@ -100,7 +100,7 @@ func WithKeys(keys Keys) Option {
 }
 
 // WithDigests makes a Verify endpoint deny a tag if a policy pins and verifies digests. Unless set,
-// the response for a tag with a verified digest is the exact name. A template that does not compare
+// the response for a tag with a verified digest is the exact name. A template that ignores
 // it lets the runtime resolve the tag again.
 func WithDigests() Option {
 	return func(o *options) error {
