@@ -158,7 +158,7 @@ func TestTriggers(t *testing.T) {
 		"a rule that does not":      {making{targets: target(same), selects: true}, "", false, true},
 		"a rule that selects other": {making{targets: target(same), requester: true}, "", true, false},
 		"another group":             {making{targets: target(func(t *policy.Target) { t.Group = "apps" }), requester: true}, "", false, false},
-		"another version":           {making{targets: target(func(t *policy.Target) { t.Version = "v2" }), requester: true}, "", false, false},
+		"another version":           {making{targets: target(func(t *policy.Target) { t.Version = "v2" }), requester: true}, "", true, false},
 		"another namespace":         {making{targets: target(func(t *policy.Target) { t.Namespaces = []string{"a", "b*"} }), requester: true}, "", false, false},
 		"a pattern of namespaces":   {making{targets: target(func(t *policy.Target) { t.Namespaces = []string{"a", "t*"} }), requester: true}, "", true, false},
 		"a Policy of another":       {making{targets: target(same), requester: true, selects: true}, "elsewhere", false, false},

@@ -25,6 +25,8 @@ type Subject struct {
 	User      User
 	// Request is the AdmissionRequest that came, or as much of it as is known.
 	Request Request
+	// Served knows what the API server serves; nil without one.
+	Served Served
 	// Bare: of the object only its images and its namespace are known, so a rule
 	// that asks for more (labels, names, users) cannot be asked.
 	Bare bool

@@ -34,7 +34,8 @@ type Unserved struct {
 }
 
 // Means reports whether a target may mean a subject, whatever is done with it: by its
-// group, version, kind, subresource and namespace. Who names Pods means the containers
+// group, kind, subresource and namespace. An object in another version is of the same
+// resource. Who names Pods means the containers
 // that are added to them, too. A bare subject may be of such containers, and in any
 // namespace where it names none.
 func (t Target) Means(s *Subject) bool {
@@ -43,7 +44,7 @@ func (t Target) Means(s *Subject) bool {
 		of, known := s.Resource()
 		return t.Subresource != "" && wildcard.Match(t.Subresource, s.Subresource) && (!known || wildcard.Match(t.Group, of.Group)) && t.inNamespaceOf(s)
 	}
-	return wildcard.Match(t.Kind, s.Kind) && wildcard.Match(t.Group, s.Group) && wildcard.Match(t.Version, s.Version) &&
+	return wildcard.Match(t.Kind, s.Kind) && wildcard.Match(t.Group, s.Group) &&
 		(wildcard.Match(t.Subresource, s.Subresource) || t.Subresource == "" && s.Subresource == added || t.Subresource == added && s.Bare) && t.inNamespaceOf(s)
 }
 

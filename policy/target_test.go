@@ -18,7 +18,7 @@ func TestTargetMeans(t *testing.T) {
 		{"the kind", pods, nil, true},
 		{"another kind", policy.Target{Version: "*", Kind: "Job"}, nil, false},
 		{"another group", policy.Target{Group: "apps", Version: "*", Kind: "Pod"}, nil, false},
-		{"another version", policy.Target{Version: "v2", Kind: "Pod"}, nil, false},
+		{"another version of the same resource", policy.Target{Version: "v2", Kind: "Pod"}, nil, true},
 		{"wildcards", policy.Target{Group: "*", Version: "v?", Kind: "P*"}, nil, true},
 		{"containers that are added", pods, func(s *policy.Subject) { s.Subresource = "ephemeralcontainers" }, true},
 		{"another subresource", pods, func(s *policy.Subject) { s.Subresource = "exec" }, false},

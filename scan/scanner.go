@@ -342,7 +342,7 @@ func (r *round) request(ctx context.Context, kind Kind, object workload.Object) 
 	}
 	s := &request.Subject
 	s.Operation, s.Time = "CREATE", r.options.Now()
-	s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"resource": kind.Resource}, "requestResource": map[string]any{"resource": kind.Resource}})
+	s.Request = policy.RequestOf(map[string]any{"resource": resourceOf(kind), "requestResource": resourceOf(kind)})
 	switch {
 	case isNamespace(kind):
 		s.NamespaceLabels, s.NamespaceKnown = metadata(object).Member("labels").Texts(), true
@@ -392,4 +392,9 @@ func annotation(object workload.Object, name string) string {
 // uidOf returns a copy of the UID, which does not retain the object's whole text.
 func uidOf(object workload.Object) string {
 	return strings.Clone(metadata(object).Member("uid").Text())
+}
+
+// resourceOf names the resource of a kind, as a request does.
+func resourceOf(kind Kind) map[string]any {
+	return map[string]any{"group": kind.Group, "version": kind.Version, "resource": kind.Resource}
 }

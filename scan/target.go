@@ -51,18 +51,14 @@ func kindsOf(set *policy.Set, served []Kind) []Kind {
 	return kindsMeant(targets, served)
 }
 
+// A version that a policy names is listed first: rules that name it cannot be evaluated in
+// another, and rules that name none can in any.
 func kindsMeant(targets []policy.Target, served []Kind) []Kind {
 	var found []Kind
-	for _, t := range targets {
-		var meant []Kind // for this target: the preferred version of each resource
-		for _, k := range served {
-			if !means(t, k) || slices.ContainsFunc(meant, func(m Kind) bool { return m.Group == k.Group && m.Resource == k.Resource }) {
-				continue
-			}
-			meant = append(meant, k)
-		}
-		for _, k := range meant {
-			if !slices.Contains(found, k) {
+	byVersion := slices.SortedStableFunc(slices.Values(targets), func(a, b policy.Target) int { return cmp.Compare(patterned(a), patterned(b)) })
+	for _, t := range byVersion {
+		for _, k := range served { // of each resource, the version that is preferred comes first
+			if means(t, k) && !slices.ContainsFunc(found, func(f Kind) bool { return f.Group == k.Group && f.Resource == k.Resource && means(t, f) }) {
 				found = append(found, k)
 			}
 		}
@@ -76,6 +72,13 @@ func kindsMeant(targets []policy.Target, served []Kind) []Kind {
 func means(t policy.Target, k Kind) bool {
 	return wildcard.Match(t.Kind, k.Kind) && wildcard.Match(t.Group, k.Group) && wildcard.Match(t.Version, k.Version) &&
 		(!wildcard.Contains(t.Kind) || !restless(k))
+}
+
+func patterned(t policy.Target) int {
+	if wildcard.Contains(t.Version) {
+		return 1
+	}
+	return 0
 }
 
 func restless(k Kind) bool {

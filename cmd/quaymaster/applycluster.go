@@ -100,6 +100,9 @@ func (l *liveCluster) Named(group, name string) []constraint.Resource {
 	return found
 }
 
+// KnowsAll reports that discovery lists every resource.
+func (*liveCluster) KnowsAll() bool { return true }
+
 // defaultKubeconfig is the file that kubectl would take; empty means the service
 // account of a pod.
 func defaultKubeconfig(t terminal) string {

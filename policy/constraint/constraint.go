@@ -49,7 +49,8 @@ type kind struct {
 	resource                 string // empty for name *
 	cluster                  bool
 	unserved                 bool // name is the resource's, and it matches nothing
-	guessed                  bool // name is the resource's, of a kind that is guessed
+	guessed                  bool // name is the resource's, of which no kind is known
+	beside                   bool // guessed, and a kind of the same resource is known
 }
 
 // Compile reads the constraint at a path. Resources knows kinds beside Known; it may
@@ -216,8 +217,18 @@ func kindsOf(text string, groups []string, resources Resources) ([]kind, error) 
 		}
 		list = append(list, kind{group: r.Group, name: r.Kind, subresource: sub, resource: r.Name, cluster: r.Cluster})
 	}
+	absent := unserved{name: name, groups: groups}
 	if len(list) == 0 {
-		return nil, unserved{name: name, groups: groups}
+		return nil, absent
+	}
+	if knowsAll(resources) {
+		return list, nil
+	}
+	for _, guess := range absent.guesses(sub) { // a definition may bring one of that name
+		if guess.group == "*" || !slices.ContainsFunc(list, func(k kind) bool { return k.group == guess.group }) {
+			guess.beside = true
+			list = append(list, guess)
+		}
 	}
 	return list, nil
 }

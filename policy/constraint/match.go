@@ -91,12 +91,11 @@ func (r *rule) namesPods() bool {
 func (c *Constraint) anyOf(rules []rule, s *policy.Subject, a action, excluding bool) logic.Value {
 	result := logic.Is(false)
 	for i := range rules {
-		switch v := c.matches(&rules[i], s, a, excluding); {
-		case v.True():
+		v := c.matches(&rules[i], s, a, excluding)
+		if v.True() {
 			return v
-		case v.Cause() != nil && result.Cause() == nil:
-			result = v
 		}
+		result = logic.Prefer(result, v)
 	}
 	return result
 }
@@ -109,7 +108,12 @@ func (c *Constraint) matches(r *rule, s *policy.Subject, a action, excluding boo
 	}
 	return logic.All(
 		func() logic.Value {
-			return logic.Any(r.kinds, func(k kind) logic.Value { return c.matchesKind(&k, r.scope, s, a.subresource) })
+			return logic.Any(r.kinds, func(k kind) logic.Value {
+				return logic.All(
+					func() logic.Value { return c.matchesKind(&k, r.scope, s, a.subresource) },
+					func() logic.Value { return k.matchesGuess(s, excluding) },
+				)
+			})
 		},
 		func() logic.Value { return c.matchesVersion(r, s, excluding) },
 		func() logic.Value { return r.matchesName(s, excluding) },
@@ -127,7 +131,7 @@ func (c *Constraint) matchesKind(k *kind, scope admission.ScopeType, s *policy.S
 	if subresource != "" && s.IsBody() {
 		return logic.All(func() logic.Value { return k.matchesParent(s) }, func() logic.Value { return c.inScope(k, scope, s) })
 	}
-	if k.name != "*" && !k.names(s.Kind) {
+	if k.name != "*" && !k.guessed && k.name != s.Kind {
 		return logic.Is(false)
 	}
 	inScope := c.inScope(k, scope, s)
@@ -197,8 +201,33 @@ func (c *Constraint) clusterScoped(s *policy.Subject) (cluster, known bool) {
 	return false, false
 }
 
-// matchesVersion: under matchPolicy Equivalent a rule covers other versions of its
-// resources, as long as a version that it names is served, which is not known here.
+// matchesGuess compares a resource of which no kind is known. A request names its resource.
+// Without one the name is guessed, and a definition may choose another: then the kind that
+// suggests the name is matched, and never excluded for certain.
+func (k *kind) matchesGuess(s *policy.Subject, excluding bool) logic.Value {
+	if !k.guessed {
+		return logic.Is(true)
+	}
+	if of, known := s.Resource(); known {
+		return logic.Is(of.Name == k.resource)
+	}
+	for _, r := range Known() {
+		if r.Group == s.Group && r.Kind == s.Kind {
+			return logic.Is(r.Name == k.resource)
+		}
+	}
+	switch suggested, may := k.suggestedBy(s.Kind); {
+	case suggested && !excluding:
+		return logic.Is(true)
+	case suggested || may:
+		return logic.Indeterminate(fmt.Errorf("the policy names the resource %s, and whether objects of the kind %s are that is not known: give the CustomResourceDefinition", k.resource, s.Kind))
+	}
+	return logic.Is(false)
+}
+
+// matchesVersion: under matchPolicy Equivalent a rule covers an object in another version,
+// which the API server converts to one that the rule names, if it serves one. An object that
+// is in none of these is not converted.
 func (c *Constraint) matchesVersion(r *rule, s *policy.Subject, excluding bool) logic.Value {
 	version, known := s.Version, true
 	if s.IsBody() {
@@ -212,10 +241,15 @@ func (c *Constraint) matchesVersion(r *rule, s *policy.Subject, excluding bool) 
 		return logic.Indeterminate(errors.New("the policy selects by version, and the version of the resource is not known"))
 	case c.exact:
 		return logic.Is(false)
+	}
+	unconverted := s.Unconverted(r.versions)
+	switch {
+	case unconverted == nil:
+		return logic.Is(false)
 	case excluding:
 		return logic.Indeterminate(fmt.Errorf("the policy excludes the versions %s, and whether one of them is equivalent to %s is not known", strings.Join(r.versions, ", "), version))
 	}
-	return logic.Is(true)
+	return logic.Indeterminate(unconverted)
 }
 
 // matchesName compares names. The API server completes a generated name after admission:

@@ -117,8 +117,19 @@ func TestPolarity(t *testing.T) {
 		{"the name that an Eviction has is the requester's", except("resources: ['pods/*'], resourceNames: [web]"), request("", "Pod", sub("eviction", "CREATE"), unnamed, sent("Eviction", on)), "name"},
 
 		// Versions.
-		{"an equivalent version is matched", strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1beta1]", 1), request("batch", "CronJob"), "yes"},
-		{"and excluded only if it is served", all + excluding(strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1beta1]", 1)), request("batch", "CronJob"), "equivalent"},
+		{"another version is not converted", version("v1"), request("autoscaling", "HorizontalPodAutoscaler", in("v2")), "write the object in version v1"},
+		{"the version that is named", version("v1"), request("autoscaling", "HorizontalPodAutoscaler", in("v1")), "yes"},
+		{"one of those", version("v1, v2"), request("autoscaling", "HorizontalPodAutoscaler", in("v2")), "yes"},
+		{"any", version("'*'"), request("autoscaling", "HorizontalPodAutoscaler", in("v2")), "yes"},
+		{"not another one, exactly", version("v1") + "matchPolicy: Exact\n", request("autoscaling", "HorizontalPodAutoscaler", in("v2")), "no"},
+		{"a version that Kubernetes does not serve any more means no object", strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1beta1]", 1), request("batch", "CronJob"), "no"},
+		{"and excludes none", all + excluding(strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1beta1]", 1)), request("batch", "CronJob"), "yes"},
+		{"a version of a custom resource", strings.Replace(rule("resources: [widgets]"), "apiVersions: ['*']", "apiVersions: [v2]", 1), request("example.com", "Widget"), "write the object in version v2"},
+		{"that the API server serves", strings.Replace(rule("resources: [widgets]"), "apiVersions: ['*']", "apiVersions: [v2]", 1), request("example.com", "Widget", serving("v1", "v2")), "write the object in version v2"},
+		{"that it does not serve", strings.Replace(rule("resources: [widgets]"), "apiVersions: ['*']", "apiVersions: [v2]", 1), request("example.com", "Widget", serving("v1")), "no"},
+		{"another one excluded", all + excluding(version("v1")), request("autoscaling", "HorizontalPodAutoscaler", in("v2")), "equivalent"},
+		{"a namespace that is not selected decides before", version("v1") + "namespaceSelector: {matchLabels: {team: b}}\n", request("autoscaling", "HorizontalPodAutoscaler", in("v2")), "no"},
+		{"a name that is not known does not hide it", strings.Replace(rule("resources: [horizontalpodautoscalers], resourceNames: [web]"), "apiVersions: ['*']", "apiVersions: [v1]", 1), request("autoscaling", "HorizontalPodAutoscaler", in("v2"), none, unnamed), "write the object in version v1"},
 		{"the version itself is excluded", all + excluding(strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1]", 1)), request("batch", "CronJob"), "no"},
 		{"no other version, exactly", all + excluding(strings.Replace(rule("resources: [cronjobs]"), "apiVersions: ['*']", "apiVersions: [v1beta1]", 1)) + "matchPolicy: Exact\n", request("batch", "CronJob"), "yes"},
 		{"events of the other group are not excluded for certain", all + excluding(strings.Replace(rule("resources: [events]"), "apiGroups: ['*']", "apiGroups: ['']", 1)), request("events.k8s.io", "Event"), "equivalent"},
@@ -166,6 +177,27 @@ func TestPolarity(t *testing.T) {
 		if got != c.want && (err == nil || c.want == "yes" || c.want == "no" || !strings.Contains(got, c.want)) {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
 		}
+	}
+}
+
+// version is a rule for autoscalers in some versions.
+func version(named string) string {
+	return "resourceRules:\n- {apiGroups: ['*'], apiVersions: [" + named + "], operations: ['*'], resources: [horizontalpodautoscalers]}\n"
+}
+
+func in(version string) func(*policy.Subject) { return func(s *policy.Subject) { s.Version = version } }
+
+// kindsIn are the versions of every resource.
+type kindsIn []string
+
+func (k kindsIn) KindOf(_, version, _ string) (string, bool) {
+	return "Widget", slices.Contains(k, version)
+}
+
+func serving(versions ...string) func(*policy.Subject) {
+	return func(s *policy.Subject) {
+		s.Served = kindsIn(versions)
+		s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": s.Group, "version": s.Version, "resource": "widgets"}})
 	}
 }
 

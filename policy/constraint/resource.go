@@ -29,6 +29,15 @@ func Later(now Resources) Resources { return later{now} }
 
 type later struct{ Resources }
 
+// KnowsAll reports that what is not known is not served.
+func (later) KnowsAll() bool { return true }
+
+// knowsAll reports whether resources are all that are served, as those of a cluster.
+func knowsAll(resources Resources) bool {
+	all, is := resources.(interface{ KnowsAll() bool })
+	return is && all.KnowsAll()
+}
+
 // unserved is a resource of which no kind is known.
 type unserved struct {
 	name   string
@@ -69,12 +78,13 @@ func (u unserved) guesses(subresource string) []kind {
 	return list
 }
 
-// names reports whether the kind is named, not by a wildcard.
-func (k *kind) names(of string) bool {
-	if k.guessed {
-		return NameOf(of) == k.name || strings.ToLower(of)+"s" == k.name
-	}
-	return k.name == of
+// suggestedBy reports whether a kind suggests the resource's name by the rules of English, and
+// whether the name may be a form of the kind that these rules do not make, as with hyphens.
+func (k *kind) suggestedBy(of string) (suggested, may bool) {
+	const ending = 2 // letters that a plural may change, as in -y
+	name, lower := strings.ReplaceAll(k.resource, "-", ""), strings.ToLower(of)
+	stem := lower[:max(len(lower)-ending, min(len(lower), ending))]
+	return NameOf(of) == k.resource || lower+"s" == k.resource, strings.HasPrefix(name, stem)
 }
 
 // checkSubresource refuses a subresource that a resource of Kubernetes does not have, and

@@ -12,16 +12,22 @@ import (
 
 // Targets returns the kinds of objects that the constraint may speak of, by the
 // operations that can bring images. It says too much rather than too little.
-func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, c.exact, (*rule).bringing) }
+func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, (*rule).bringing) }
 
 // TargetsOfAll is Targets by every operation.
-func (c *Constraint) TargetsOfAll() []policy.Target { return targetsOf(c.rules, c.exact, (*rule).all) }
+func (c *Constraint) TargetsOfAll() []policy.Target { return targetsOf(c.rules, (*rule).all) }
 
-// Kinds returns the kinds that the constraint names, in the versions that it names, by
-// every operation.
-func (c *Constraint) Kinds() []policy.Target { return targetsOf(c.rules, true, (*rule).all) }
+// Kinds is Targets without kinds that a definition may bring for a resource of which one is
+// known.
+func (c *Constraint) Kinds() []policy.Target {
+	rules := slices.Clone(c.rules)
+	for i, r := range rules {
+		rules[i].kinds = slices.DeleteFunc(slices.Clone(r.kinds), func(k kind) bool { return k.beside })
+	}
+	return targetsOf(rules, (*rule).bringing)
+}
 
-func targetsOf(rules []rule, exact bool, asked func(*rule) ([]string, bool)) []policy.Target {
+func targetsOf(rules []rule, asked func(*rule) ([]string, bool)) []policy.Target {
 	var list []policy.Target
 	for i := range rules {
 		r := &rules[i]
@@ -30,7 +36,7 @@ func targetsOf(rules []rule, exact bool, asked func(*rule) ([]string, bool)) []p
 			continue
 		}
 		for _, k := range r.kinds {
-			for _, version := range r.askedVersions(exact) {
+			for _, version := range r.askedVersions() {
 				t := policy.Target{Group: k.group, Version: version, Kind: k.name, Subresource: k.subresource, Operations: operations, Unserved: k.unserved}
 				if k.guessed {
 					t.Kind = "*"
@@ -46,12 +52,13 @@ func targetsOf(rules []rule, exact bool, asked func(*rule) ([]string, bool)) []p
 	return list
 }
 
-// askedVersions: by default an object in another version is an equivalent one.
-func (r *rule) askedVersions(exact bool) []string {
-	if exact {
-		return r.versions
+// askedVersions are those that the rule names: to one of them the API server converts an
+// object in another version.
+func (r *rule) askedVersions() []string {
+	if slices.Contains(r.versions, "*") {
+		return []string{"*"}
 	}
-	return []string{"*"}
+	return r.versions
 }
 
 // bringing returns which of CREATE and UPDATE the rule names; nil means both.
@@ -119,11 +126,14 @@ func roughly(doc *admission.MatchResources, resources Resources, asked func(*rul
 		if err != nil && !onlyUnknown(err) || len(r.kinds) == 0 {
 			return nil, false
 		}
-		for i := range r.kinds { // a guess would widen a policy that is broken to all kinds
+		// A guess would widen a policy that is broken to all kinds.
+		r.kinds = slices.DeleteFunc(r.kinds, func(k kind) bool { return k.beside })
+		for i := range r.kinds {
 			k := &r.kinds[i]
 			k.guessed, k.unserved = false, k.guessed || k.unserved
 		}
-		list = append(list, targetsOf([]rule{r}, false, asked)...)
+		r.versions = []string{"*"} // it is not evaluated in any
+		list = append(list, targetsOf([]rule{r}, asked)...)
 	}
 	return list, true
 }

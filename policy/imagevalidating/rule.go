@@ -101,7 +101,9 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 		if err == nil && !matched {
 			return policy.RulePlan{Skip: "the policy's matchConstraints do not match the object"}, nil
 		}
-		unsure = err
+		if unsure = err; policy.IsUnconverted(err) {
+			return policy.RulePlan{}, err
+		}
 	}
 	applies, err := r.applies(ctx, s)
 	if err == nil && !applies {

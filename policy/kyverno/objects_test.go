@@ -322,6 +322,32 @@ func TestBrokenOperations(t *testing.T) {
 	equal(t, "the deletion of another kind", results(t, p, service), "")
 }
 
+// TestUnconverted: a rule for another version is not evaluated on an object, even if that
+// would meet it. Preconditions and conditions of the webhook are not either.
+func TestUnconverted(t *testing.T) {
+	const of = "kind: HorizontalPodAutoscaler, metadata: {name: a, namespace: b}, spec: {maxReplicas: 3"
+	const kinds = "{name: r, match: {any: [{resources: {kinds: [autoscaling/v1/HorizontalPodAutoscaler]}}]}, "
+	const not = "preconditions: {all: [{key: \"{{ request.object.spec.targetCPUUtilizationPercentage || `0` }}\", operator: GreaterThan, value: 1}]}, "
+	for _, c := range []struct{ rule, version, want string }{
+		{"validate: {pattern: {spec: {X(targetCPUUtilizationPercentage): null}}}}", "v1", "r=pass"},
+		{"validate: {pattern: {spec: {X(targetCPUUtilizationPercentage): null}}}}", "v2", "r=undecided"},
+		{not + "validate: {deny: {}}}", "v1", "r=skip"},
+		{not + "validate: {deny: {}}}", "v2", "r=undecided"},
+	} {
+		p := about(t, nil, kinds+c.rule, "")
+		equal(t, c.rule+" in "+c.version, results(t, p, subjectFrom(t, "{apiVersion: autoscaling/"+c.version+", "+of+"}}")), c.want)
+	}
+	mutates := kinds + "mutate: {patchStrategicMerge: {spec: {+(targetCPUUtilizationPercentage): 80}}}}"
+	excluded := "{name: r, match: {any: [{resources: {kinds: [HorizontalPodAutoscaler]}}]}, exclude: {any: [{resources: {kinds: [autoscaling/v1/HorizontalPodAutoscaler]}}]}, validate: {deny: {}}}"
+	for version, want := range map[string]policy.Result{"v1": policy.Pass, "v2": policy.Undecided} {
+		s := subjectFrom(t, "{apiVersion: autoscaling/"+version+", "+of+"}}")
+		if got := about(t, nil, mutates, "").Mutations[0].Mutate(t.Context(), policy.Case{Subject: s}); got.Result != want {
+			t.Errorf("a mutation of %s: %+v", version, got)
+		}
+		equal(t, "excluded by version, of "+version, results(t, about(t, nil, excluded, ""), s), map[string]string{"v1": "", "v2": "r=fail"}[version])
+	}
+}
+
 // TestConditionsOfRequests: an existing violation is no excuse where a matchCondition reads
 // the requester or the change.
 func TestConditionsOfRequests(t *testing.T) {

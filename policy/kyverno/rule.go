@@ -108,10 +108,13 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	if applies.False() {
 		return policy.RulePlan{Skip: "the rule does not match the object, or excludes it"}, nil
 	}
-	if !concerned {
+	unsure := applies.Cause()
+	switch {
+	case policy.IsUnconverted(unsure):
+		return policy.RulePlan{}, unsure
+	case !concerned:
 		return policy.RulePlan{}, nil
 	}
-	unsure := applies.Cause()
 	if s.Bare { // nothing more is known of one, and so the rule cannot be evaluated
 		if err := cmp.Or(unsure, r.asksMore(s)); err != nil {
 			return policy.RulePlan{}, err

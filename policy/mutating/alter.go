@@ -143,7 +143,7 @@ func (b *builder) kindsOf(doc admission.NamedRuleWithOperations, path string) ([
 		names = []string{""}
 	}
 	var list []policy.Selection
-	for _, t := range compiled.Targets() {
+	for _, t := range compiled.Kinds() {
 		switch {
 		case t.Subresource == "ephemeralcontainers" && t.Kind == "Pod":
 			continue // follows from pods

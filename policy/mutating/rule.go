@@ -49,6 +49,9 @@ func (r *rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 	if !matched && unsure == nil {
 		return policy.Mutated{}
 	}
+	if policy.IsUnconverted(unsure) {
+		return unmatched(unsure)
+	}
 	out := r.evaluate(ctx, s)
 	if unsure != nil && out.Result != policy.Skipped && (out.Result != policy.Pass || out.Object != nil) {
 		return unmatched(unsure)

@@ -129,7 +129,7 @@ func (b *builder) checkFields(r *rule) error {
 	for i := range r.program.validations {
 		programs = append(programs, r.program.validations[i].holds, r.program.validations[i].words)
 	}
-	return celpolicy.CheckFields(b.schemas, r.match.Kinds(), programs...)
+	return celpolicy.CheckFields(b.schemas, r.match.TargetsOfAll(), programs...)
 }
 
 // rules returns the rule with what it matches, and those that follow from it.

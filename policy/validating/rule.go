@@ -51,6 +51,9 @@ func (r *rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 	if !matched && unsure == nil {
 		return policy.Validated{}
 	}
+	if policy.IsUnconverted(unsure) {
+		return r.undecided(celpolicy.Unmatched(unsure))
+	}
 	out := r.evaluate(ctx, about)
 	if unsure != nil && out.Result != policy.Pass && out.Result != policy.Skipped {
 		return r.undecided(celpolicy.Unmatched(unsure))

@@ -372,6 +372,22 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// TestUnconverted: a rule for another version is not evaluated on an object, even if that
+// would meet it.
+func TestUnconverted(t *testing.T) {
+	text := about("autoscaling/horizontalpodautoscalers", "  validations: [{expression: '!has(object.spec.targetCPUUtilizationPercentage)'}]\n")
+	const of = "kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {maxReplicas: 3, "
+	for _, c := range []struct{ object, want string }{
+		{"{apiVersion: autoscaling/v1, " + of + "targetCPUUtilizationPercentage: 95}}", "fail"},
+		{"{apiVersion: autoscaling/v1, " + of + "minReplicas: 1}}", "pass"},
+		{"{apiVersion: autoscaling/v2, " + of + "minReplicas: 1}}", "undecided"},
+	} {
+		if what, why := verdict(validate(t, subject(t, c.object), []*policy.Policy{compile(t, head+text)})); what != c.want || what == "undecided" && !strings.Contains(why, "write the object in version v1") {
+			t.Errorf("%s: %s %s, want %s", c.object, what, why, c.want)
+		}
+	}
+}
+
 // TestBroken has a document that does not compile leave open what it would protect.
 func TestBroken(t *testing.T) {
 	compiler := validating.Policies{Compiler: validating.New(validating.Options{})}

@@ -298,6 +298,9 @@ func (s *scene) review(q request, text []byte) []byte {
 	s.t.Helper()
 	about := q.now
 	if about == nil {
+		about = q.old
+	}
+	if about == nil {
 		about = pod()
 	}
 	group, version, isGrouped := strings.Cut(about["apiVersion"].(string), "/")

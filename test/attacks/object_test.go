@@ -38,6 +38,38 @@ func objectAttacks() []attack {
 	const pods = "match: {any: [{resources: {kinds: [Pod]}}]}, "
 	const image = "registry.example/app:1"
 	return []attack{
+		row("another-version-than-the-rule-names", "A rule reads a field of one version of a kind, and the object comes in another version, without a conversion. The rule cannot be evaluated, and the object is denied.", "equivalent versions", func(s *scene) {
+			of := func(version string) object {
+				return object{"apiVersion": "autoscaling/" + version, "kind": "HorizontalPodAutoscaler", "metadata": object{"name": "web", "namespace": namespace}, "spec": object{"maxReplicas": 3}}
+			}
+			for _, text := range []string{
+				objectPolicy("match: {any: [{resources: {kinds: [autoscaling/v1/HorizontalPodAutoscaler]}}]}, validate: {pattern: {spec: {X(targetCPUUtilizationPercentage): null}}}"),
+				"{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: p}, spec: {validationActions: [Deny], matchConstraints: {resourceRules: [{apiGroups: [autoscaling], apiVersions: [v1], operations: [CREATE], resources: [horizontalpodautoscalers]}]}, " +
+					"validations: [{expression: '!has(object.spec.targetCPUUtilizationPercentage)'}]}}",
+			} {
+				s.policies(text)
+				s.admitted(request{now: of("v1")})
+				s.refused(request{now: of("v2")}, policy.PolicyError)
+				s.again(ample)
+			}
+		}),
+		row("foreign-kind-of-a-known-resource", "A rule names a resource in every group, and a custom kind has a resource of the same name. It is denied.", "kinds by their resources", func(s *scene) {
+			s.policies("{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: p}, spec: {validationActions: [Deny], matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: [v1], operations: [CREATE], resources: [services]}]}, " +
+				"validations: [{expression: 'false'}]}}")
+			of := func(kind, resource string) request {
+				return request{now: object{"apiVersion": "serving.example/v1", "kind": kind, "metadata": object{"name": "web", "namespace": namespace}}, resource: object{"group": "serving.example", "version": "v1", "resource": resource}}
+			}
+			s.admitted(of("Route", "routes"))
+			s.refused(of("Service", "services"), policy.Violated)
+			s.refused(of("Listener", "services"), policy.Violated)
+		}),
+		row("deletion-under-a-broken-policy", "A policy that denies deletions does not compile. A deletion could not be verified, and is denied; a creation, which it does not name, is not.", "broken policies", func(s *scene) {
+			s.broken = true
+			s.policies(objectPolicy("match: {any: [{resources: {kinds: [ConfigMap], operations: [DELETE]}}]}, validate: {deny: {x: y}}"))
+			config := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "web", "namespace": namespace}}
+			s.admitted(request{now: config})
+			s.refused(request{operation: "DELETE", old: config, unmutated: true}, policy.PolicyError)
+		}),
 		row("request-options-behind-a-default", "A rule reads the options of the request, with a default for none. The options that came count, and the pod is denied.", "a request that is rebuilt", func(s *scene) {
 			s.policies(objectPolicy(pods + "validate: {deny: {conditions: {any: [{key: \"{{ request.options.fieldManager || 'ci' }}\", operator: NotEquals, value: ci}]}}}"))
 			s.admitted(request{now: pod(image), options: object{"fieldManager": "ci"}})

@@ -188,6 +188,9 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	if !request.Subject.Request.IsWhole() {
 		request.Subject.Request = policy.RequestFrom(q.request.copied())
 	}
+	if h.kinds != nil {
+		request.Subject.Served = h.kinds
+	}
 	result := make(chan decided, 1)
 	go func() {
 		deepen(0)

@@ -136,7 +136,7 @@ func (q *questions) told(p part) part {
 	if p.form.parts {
 		for id := range p.narrow {
 			q.warnings = append(q.warnings, Warning{Policy: id, Message: fmt.Sprintf(
-				"%s: no version is named by all policies that speak of it, so the API server asks in %s, and this policy is not asked about objects that come in one which it does not name: name the same version in all of them, or none",
+				"%s: no version is named by all policies that match it, so the API server calls in %s, and objects in a version that this policy does not name could not be verified: name the same version in all of them, or none",
 				p.name, p.form.versions)})
 		}
 	}

@@ -55,12 +55,11 @@ func (v Value) Not() Value {
 func All(parts ...func() Value) Value {
 	result := Is(true)
 	for _, part := range parts {
-		switch v := part(); {
-		case v.False():
+		v := part()
+		if v.False() {
 			return v
-		case result.cause == nil:
-			result = v
 		}
+		result = Prefer(result, v)
 	}
 	return result
 }
@@ -70,14 +69,31 @@ func All(parts ...func() Value) Value {
 func Any[T any](items []T, condition func(T) Value) Value {
 	result := Is(false)
 	for _, item := range items {
-		switch v := condition(item); {
-		case v.True():
+		v := condition(item)
+		if v.True() {
 			return v
-		case result.cause == nil:
-			result = v
 		}
+		result = Prefer(result, v)
 	}
 	return result
+}
+
+// Prefer returns the second of two values, unless the first is indeterminate: then the first
+// counts, or the one whose cause prevails. Such a cause means that what the value decides
+// about cannot be evaluated either.
+func Prefer(first, second Value) Value {
+	if first.cause == nil || second.cause != nil && prevails(second.cause) && !prevails(first.cause) {
+		return second
+	}
+	return first
+}
+
+func prevails(cause error) bool {
+	one, is := errors.AsType[interface {
+		error
+		Prevails() bool
+	}](cause)
+	return is && one.Prevails()
 }
 
 // Every is All over items.

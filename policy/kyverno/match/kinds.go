@@ -131,6 +131,25 @@ func (s *kindSelector) matches(subject *policy.Subject, exact bool) logic.Value 
 	return logic.Is(false)
 }
 
+// matchesUnconverted is for an object that the selector does not match, which it may be
+// because of the version alone: the API server converts an object to the version that the
+// webhook rules name, and Kyverno evaluates the rule on that. An exclusion by version covers
+// an object in that version alone, as in Kyverno.
+func (s *kindSelector) matchesUnconverted(subject *policy.Subject, exact bool) logic.Value {
+	if s.version == "*" || wildcard.Match(s.version, subject.Version) {
+		return logic.Is(false)
+	}
+	whole := *s
+	whole.version = "*"
+	if whole.matches(subject, exact).False() {
+		return logic.Is(false)
+	}
+	if err := subject.Unconverted([]string{s.version}); err != nil {
+		return logic.Indeterminate(err)
+	}
+	return logic.Is(false)
+}
+
 // isPod reports whether the selector selects pods and nothing else.
 func (s kindSelector) isPod() bool {
 	return s.kind == podKind && s.subresource == "" && s.group == "*" && (s.version == "*" || s.version == "v1")

@@ -123,9 +123,7 @@ func (b Block) Matches(s *policy.Subject, polarity Polarity) logic.Value {
 		matched := b.filters[i].matches(s, polarity, b.exact || polarity == Excepting)
 		switch {
 		case matched.Cause() != nil:
-			if result.Cause() == nil {
-				result = matched
-			}
+			result = logic.Prefer(result, matched)
 		case matched.True() != b.all:
 			return matched // any: the first that matches; all: the first that does not
 		}
@@ -141,7 +139,7 @@ func (f *filter) matches(s *policy.Subject, polarity Polarity, exact bool) logic
 	if s.Bare {
 		return f.matchesBare(s, polarity)
 	}
-	result := f.matchesKind(s, exact)
+	result := f.matchesKind(s, polarity, exact)
 	if result.False() {
 		return result
 	}
@@ -151,30 +149,31 @@ func (f *filter) matches(s *policy.Subject, polarity Polarity, exact bool) logic
 	for _, part := range [...]func(*filter, *policy.Subject, Polarity) logic.Value{
 		(*filter).matchesName, (*filter).matchesNamespaceName, (*filter).matchesMetadata, (*filter).matchesNamespace, (*filter).matchesUser,
 	} {
-		switch v := part(f, s, polarity); {
-		case v.False():
+		v := part(f, s, polarity)
+		if v.False() {
 			return v
-		case result.Cause() == nil:
-			result = v
 		}
+		result = logic.Prefer(result, v)
 	}
 	return result
 }
 
-// matchesKind: an indeterminate kind is one of a subresource whose object is not known.
-func (f *filter) matchesKind(s *policy.Subject, exact bool) logic.Value {
+// matchesKind: an indeterminate kind is one of a subresource whose object is not known, or
+// one in another version than the rule names.
+func (f *filter) matchesKind(s *policy.Subject, polarity Polarity, exact bool) logic.Value {
 	if len(f.kinds) == 0 {
 		return logic.Is(true)
 	}
 	result := logic.Is(false)
 	for i := range f.kinds {
 		v := f.kinds[i].matches(s, exact)
+		if v.False() && polarity == Selecting {
+			v = f.kinds[i].matchesUnconverted(s, exact)
+		}
 		if v.True() {
 			return v
 		}
-		if v.Cause() != nil {
-			result = v
-		}
+		result = logic.Prefer(result, v)
 	}
 	return result
 }

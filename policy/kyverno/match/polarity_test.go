@@ -79,7 +79,15 @@ func TestPolarity(t *testing.T) {
 		{"kinds: the scale of a custom kind whose resource alone is known", one("kinds: [Foo/scale]"), scaleOf("example.com"), "unknown", "unknown", "unknown"},
 		{"kinds: in its group and version", one("kinds: [example.com/v1/Foo/scale]"), scaleOf("example.com"), "unknown", "unknown", "unknown"},
 		{"kinds: in another group", one("kinds: [example.net/v1/Foo/scale]"), scaleOf("example.com"), "no", "no", "no"},
-		{"kinds: in another version", one("kinds: [example.com/v2/Foo/scale]"), scaleOf("example.com"), "no", "no", "no"},
+		{"kinds: in another version", one("kinds: [example.com/v2/Foo/scale]"), scaleOf("example.com"), "unknown", "no", "no"},
+		{"kinds: a version that Kubernetes serves is not converted here; Kyverno sees it converted, and excludes that version alone", one("kinds: [autoscaling/v1/HorizontalPodAutoscaler]"), autoscaler("v2"), "unknown", "no", "no"},
+		{"kinds: the version itself", one("kinds: [autoscaling/v1/HorizontalPodAutoscaler]"), autoscaler("v1"), "yes", "yes", "yes"},
+		{"kinds: one of two versions", one("kinds: [autoscaling/v1/HorizontalPodAutoscaler, autoscaling/v2/HorizontalPodAutoscaler]"), autoscaler("v2"), "yes", "yes", "yes"},
+		{"kinds: a pattern of versions", one("kinds: [autoscaling/v*/HorizontalPodAutoscaler]"), autoscaler("v2"), "yes", "yes", "yes"},
+		{"kinds: a version that is not served any more", one("kinds: [autoscaling/v2beta2/HorizontalPodAutoscaler]"), autoscaler("v2"), "no", "no", "no"},
+		{"kinds: another version of another group", one("kinds: [example.com/v1/HorizontalPodAutoscaler]"), autoscaler("v2"), "no", "no", "no"},
+		{"kinds: another version, of another name", one("kinds: [autoscaling/v1/HorizontalPodAutoscaler], names: [other]"), autoscaler("v2"), "no", "no", "no"},
+
 		{"kinds: of every kind of the group", one("kinds: ['example.com/*/*/scale']"), scaleOf("example.com"), "yes", "yes", "yes"},
 		{"kinds: another subresource", one("kinds: [Foo/status]"), scaleOf("example.com"), "no", "no", "no"},
 		{"kinds: without a subresource", one("kinds: [Foo]"), scaleOf("example.com"), "no", "no", "no"},
@@ -178,6 +186,35 @@ func TestPolarity(t *testing.T) {
 			if cause := got.Cause(); cause != nil && !strings.HasPrefix(cause.Error(), "the rule selects ") {
 				t.Errorf("%s: the cause does not name what is missing: %v", c.reason, cause)
 			}
+		}
+	}
+}
+
+// autoscaler is one in a version.
+func autoscaler(version string) func(*policy.Subject) {
+	return func(s *policy.Subject) {
+		s.Group, s.Version, s.Kind = "autoscaling", version, "HorizontalPodAutoscaler"
+	}
+}
+
+// TestUnconvertedPrevails: a rule that cannot be evaluated on an object in its version is not
+// evaluated because something else is not known either.
+func TestUnconvertedPrevails(t *testing.T) {
+	const unknown, version = "{resources: {kinds: ['*'], namespaceSelector: {matchLabels: {env: prod}}}}", "{resources: {kinds: [autoscaling/v1/HorizontalPodAutoscaler]}}"
+	for _, c := range []struct {
+		text string
+		want bool
+	}{
+		{"any: [" + unknown + ", " + version + "]", true},
+		{"all: [" + unknown + ", " + version + "]", true},
+		{"any: [{resources: {kinds: [autoscaling/v1/HorizontalPodAutoscaler], namespaceSelector: {matchLabels: {env: prod}}}}]", true},
+		{"any: [" + unknown + "]", false},
+	} {
+		block := compile(t, c.text)
+		s := subject("Pod", autoscaler("v2"))
+		s.NamespaceKnown = false
+		if got := block.Matches(s, match.Selecting); policy.IsUnconverted(got.Cause()) != c.want {
+			t.Errorf("%s: %v", c.text, got.Cause())
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (x *Selection) Applies(s *policy.Subject) logic.Value {
 	if was.True() || now.False() {
 		return was
 	}
-	return now
+	return logic.Prefer(now, was)
 }
 
 func (x *Selection) selects(s *policy.Subject) logic.Value {

@@ -169,6 +169,9 @@ func (h *Head) Ask(ctx context.Context, about policy.Case) (variable.Context, *A
 		return nil, &Answer{}, nil
 	}
 	doubt := field.Below(h.path, applies.Cause())
+	if policy.IsUnconverted(doubt) {
+		return nil, Undecided(doubt), nil
+	}
 	if h.gate != nil {
 		switch opens, err := h.gate.Opens(ctx, s); {
 		case err != nil:

@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/wildcard"
+)
+
+// UnconvertedError reports that a rule names other versions of a resource than the one of
+// the object. The API server converts an object to a version that the webhook rules name;
+// without a conversion the fields that the rule reads may be absent or mean something else,
+// and so the rule cannot be evaluated, whatever it would return.
+type UnconvertedError struct {
+	Kind, Version string
+	Named         []string
+}
+
+// Error implements error.
+func (e *UnconvertedError) Error() string {
+	return fmt.Sprintf("the rule selects version %s of %s, and the object is in version %s, which is not converted here: write the object in version %s",
+		strings.Join(e.Named, ", "), e.Kind, e.Version, strings.Join(e.Named, " or "))
+}
+
+// Prevails marks the error as the cause that counts among several, see logic.Prefer.
+func (*UnconvertedError) Prevails() bool { return true }
+
+// IsUnconverted reports whether a selection is indeterminate because of a version.
+func IsUnconverted(err error) bool {
+	_, is := errors.AsType[*UnconvertedError](err)
+	return is
+}
+
+// Served knows the kinds of the resources that the API server serves.
+type Served interface {
+	KindOf(group, version, resource string) (kind string, known bool)
+}
+
+// Unconverted returns why a rule that names versions of the subject's resource, patterns
+// allowed, and not the subject's own, cannot be evaluated; nil if the API server serves
+// none of the named versions, so that the rule means no object.
+func (s *Subject) Unconverted(named []string) error {
+	if !slices.ContainsFunc(named, s.mayBeServed) {
+		return nil
+	}
+	version := s.Version
+	if s.IsBody() {
+		of, _ := s.Resource()
+		version = of.Version
+	}
+	return &UnconvertedError{Kind: s.Kind, Version: version, Named: named}
+}
+
+// mayBeServed reports whether the subject's resource may be served in a version.
+func (s *Subject) mayBeServed(version string) bool {
+	if s.Served != nil && !wildcard.Contains(version) {
+		of, named := s.Resource()
+		if _, known := s.Served.KindOf(of.Group, of.Version, of.Name); named && known {
+			_, served := s.Served.KindOf(of.Group, version, of.Name)
+			return served
+		}
+	}
+	versions, builtin := versionsOf(s.Group, s.Kind)
+	return !builtin || slices.ContainsFunc(versions, func(v string) bool { return wildcard.Match(version, v) })
+}
+
+// versionsOf returns the versions in which Kubernetes 1.30 to 1.36 serves a kind of its own;
+// where the kind is not told apart, those of its group. False means that the group is not
+// Kubernetes' own.
+func versionsOf(group, kind string) (versions []string, builtin bool) {
+	switch kind {
+	case "Ingress", "NetworkPolicy", "Lease", "CertificateSigningRequest", "StorageClass", "VolumeAttachment", "CSIDriver", "CSINode",
+		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "TokenReview", "TokenRequest":
+		_, builtin = versionsOf(group, "")
+		return []string{"v1"}, builtin
+	}
+	switch group {
+	case "", "apps", "batch", "policy", "rbac.authorization.k8s.io", "scheduling.k8s.io", "node.k8s.io", "discovery.k8s.io", "events.k8s.io",
+		"apiextensions.k8s.io", "apiregistration.k8s.io", "authorization.k8s.io":
+		return []string{"v1"}, true
+	case "autoscaling":
+		return []string{"v1", "v2"}, true
+	case "extensions":
+		return nil, true
+	case "flowcontrol.apiserver.k8s.io":
+		return []string{"v1", "v1beta3"}, true
+	case "networking.k8s.io":
+		return []string{"v1", "v1beta1"}, true
+	}
+	return nil, false
+}
