@@ -141,7 +141,8 @@ func (a Authority) Kind() string {
 	}
 }
 
-// Validate refuses authorities without meaning, and fields that contradict one another.
+// Validate refuses authorities that are incomplete or contradictory, or that would trust every
+// signer.
 func (a Authority) Validate() error {
 	set := 0
 	for _, is := range []bool{a.Key != nil, a.Keyless != nil, a.Certificate != nil, a.Notation != nil} {

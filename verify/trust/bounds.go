@@ -2,7 +2,7 @@ package trust
 
 import "time"
 
-// Bounds on what is read and kept, each with its reason.
+// Bounds on input and caches.
 const (
 	// MaxRoot is the greatest size of a trusted_root.json. The public-good root
 	// is 7 KiB; Kyverno's dialect caps a given one at 1 MiB.
@@ -15,29 +15,26 @@ const (
 	// MaxChain is the greatest number of certificates that may travel with a
 	// signature, leaf included, for the same reason.
 	MaxChain = 10
-	// maxKeys is the greatest number of looked-up keys that are remembered; a
-	// policy set names far fewer.
+	// maxKeys is the greatest number of cached looked-up keys; a policy set names far fewer.
 	maxKeys = 4096
-	// maxMaterials is the greatest number of composed materials that a snapshot
-	// remembers, one for each authority.
+	// maxMaterials is the greatest number of composed materials in the cache of a snapshot, one
+	// for each authority.
 	maxMaterials = 4096
-	// minRSA is the least length of an RSA key in bits, as NIST SP 800-131A
-	// has it.
+	// minRSA is the least length of an RSA key in bits, as in NIST SP 800-131A.
 	minRSA = 2048
 )
 
-// Times of looking things up.
+// Intervals and timeouts of look-ups.
 const (
 	// DefaultKeyInterval is how long a looked-up key is used before it is looked
 	// up again.
 	DefaultKeyInterval = time.Hour
-	// keyHold is how many intervals a key is used that cannot be looked up
-	// again: a KMS may be away for a while, but a key that was withdrawn must
-	// not live for ever.
+	// keyHold is the number of intervals for which a key is used without a successful look-up. A
+	// KMS may be unavailable for a while, but a withdrawn key must not stay in use for ever.
 	keyHold = 24
-	// keyTimeout bounds one look-up, whoever waits for it.
+	// keyTimeout bounds one look-up, independently of the callers' deadlines.
 	keyTimeout = 10 * time.Second
-	// DefaultRootInterval is how often TUF is asked for a new root.
+	// DefaultRootInterval is the interval of root refreshes by TUF.
 	DefaultRootInterval = 24 * time.Hour
 	// rootTimeout bounds one refresh by TUF, which fetches five to seven files.
 	rootTimeout = time.Minute

@@ -17,14 +17,14 @@ import (
 const (
 	oidIssuerV1 = verify.FulcioArc + "1"
 	oidIssuerV2 = verify.FulcioArc + "8"
-	// rawExtensions are the ones up to this number; their value is the text
-	// itself, and that of the later ones a DER string.
+	// rawExtensions: the extensions up to this number have the text itself as their value, later
+	// ones a DER string.
 	rawExtensions = 6
-	// otherNameExtension is no extension but the identifier of a name.
+	// otherNameExtension is not an extension but the identifier of a name.
 	otherNameExtension = 7
 )
 
-// oidSCT is the extension that embedded certificate timestamps stand in.
+// oidSCT is the extension with embedded certificate timestamps.
 var oidSCT = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 11129, 2, 4, 2}
 
 // extensionNames are Fulcio's extensions by their last number.
@@ -38,7 +38,7 @@ var extensionNames = [...]string{
 	22: "sourceRepositoryVisibilityAtSigning", 23: "deploymentEnvironment", 24: "tokenSubject",
 }
 
-// Summary is what a signing certificate says about its holder.
+// Summary is the identity in a signing certificate.
 type Summary struct {
 	// Subjects are all subject alternative names: URIs, email addresses,
 	// Fulcio's OtherName, DNS names and IP addresses, in this order.
@@ -52,8 +52,8 @@ type Summary struct {
 	Name, IssuerName string
 }
 
-// Summarize reads a certificate. It refuses one whose extensions cannot be
-// read, or whose two issuer extensions disagree.
+// Summarize parses a certificate. It refuses one with extensions that cannot be parsed, or with
+// two different issuer extensions.
 func Summarize(c *x509.Certificate) (Summary, error) {
 	s := Summary{
 		Subjects:   subjects(c),
@@ -81,7 +81,7 @@ func Summarize(c *x509.Certificate) (Summary, error) {
 			s.Extensions[oid] = text
 		case number < len(extensionNames):
 			return Summary{}, fmt.Errorf("certificate extension %s is no DER string", oid)
-		default: // one that Fulcio has added since; whoever asks for it does not find it
+		default: // an extension newer than this list
 		}
 	}
 	v1, hasV1 := s.Extensions[oidIssuerV1]
@@ -121,8 +121,8 @@ func subjects(c *x509.Certificate) []string {
 	return names
 }
 
-// Signer returns who the certificate was issued to: for Fulcio's, the subject
-// that an identity matched; for others the distinguished name.
+// Signer returns the holder of the certificate: for Fulcio's, the subject that an identity
+// matched; for others, the distinguished name.
 func (s Summary) Signer(subject string) verify.Signer {
 	signer := verify.Signer{ID: s.id(), Subject: subject, Issuer: s.Issuer, Extensions: s.named()}
 	if subject == "" {
@@ -137,8 +137,8 @@ func (s Summary) Signer(subject string) verify.Signer {
 	return signer
 }
 
-// id names the signer by everything that the certificate says of who it is, so
-// that two of its names are not two signers.
+// id combines all identifying fields of the certificate, so that two names of one certificate are
+// not two signers.
 func (s Summary) id() string {
 	return fmt.Sprintf("%q %q %q %q", s.Issuer, s.IssuerName, s.Name, slices.Sorted(slices.Values(s.Subjects)))
 }
@@ -166,9 +166,9 @@ func (s Summary) String() string {
 	return who + " (" + issuer + ")"
 }
 
-// Admit decides whether the holder of the certificate is one whom the keyless
-// authority believes: one identity, and all extensions. It returns the subject
-// that matched. A certificate without a subject is nobody's.
+// Admit decides whether the certificate meets the keyless authority: one identity, and all
+// extensions. It returns the subject that matched. A certificate without a subject matches no
+// identity.
 func (s Summary) Admit(keyless verify.Keyless) (string, *verify.Rejection) {
 	subject, ok := s.match(keyless.Identities)
 	if !ok {
@@ -204,8 +204,8 @@ func nameOf(extension verify.Extension) string {
 	return extension.OID
 }
 
-// Checkable returns a copy of a certificate whose chain Go can verify: Fulcio's
-// OtherName is a critical extension that Go does not handle, and Summarize does.
+// Checkable returns a copy of a certificate for Go's chain verification: Fulcio's OtherName is a
+// critical extension that Go does not handle, and Summarize does.
 func Checkable(c *x509.Certificate) *x509.Certificate {
 	checkable := *c
 	checkable.UnhandledCriticalExtensions = nil
@@ -217,8 +217,8 @@ func Checkable(c *x509.Certificate) *x509.Certificate {
 	return &checkable
 }
 
-// HasSCT reports whether a certificate embeds certificate timestamps (RFC 6962,
-// section 3.3), good ones or not.
+// HasSCT reports whether a certificate embeds certificate timestamps (RFC 6962, section 3.3),
+// valid or not.
 func HasSCT(c *x509.Certificate) bool {
 	for _, extension := range c.Extensions {
 		if extension.Id.Equal(oidSCT) {
@@ -228,7 +228,7 @@ func HasSCT(c *x509.Certificate) bool {
 	return false
 }
 
-// Describe names the holder of a certificate in messages.
+// Describe formats the holder of a certificate for messages.
 func Describe(c *x509.Certificate) string {
 	summary, err := Summarize(c)
 	if err != nil {
@@ -237,8 +237,8 @@ func Describe(c *x509.Certificate) string {
 	return summary.String()
 }
 
-// Until returns when the last of the chains that Go has verified ends: a chain
-// ends with the first of its certificates.
+// Until returns the latest end of the chains that Go has verified. A chain ends with the first of
+// its certificates.
 func Until(chains [][]*x509.Certificate) time.Time {
 	var last time.Time
 	for _, chain := range chains {
@@ -255,7 +255,7 @@ func Until(chains [][]*x509.Certificate) time.Time {
 	return last
 }
 
-// Validity writes the time in which a certificate is valid, for messages.
+// Validity formats the validity period of a certificate for messages.
 func Validity(c *x509.Certificate) string {
 	return "valid from " + c.NotBefore.UTC().Format(time.RFC3339) + " until " + c.NotAfter.UTC().Format(time.RFC3339)
 }

@@ -2,7 +2,7 @@ package trust
 
 import (
 	"crypto"
-	"crypto/dsa" //nolint:staticcheck // to name it in a refusal
+	"crypto/dsa" //nolint:staticcheck // for error messages
 	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -11,12 +11,10 @@ import (
 	"fmt"
 )
 
-// The checks of this file refuse, when a policy is loaded, keys and certificates that can
-// never verify anything. They are those of Snapshot.Material, so that what passes there
-// passes here.
+// The checks of this file refuse keys and certificates without any use when a policy is loaded.
+// They are the same as those of Snapshot.Material, so that a loaded policy does not fail later.
 
-// CheckKeys checks PEM public keys, of signers by a digest algorithm or of logs without
-// one.
+// CheckKeys checks PEM public keys: of signers, with a digest algorithm, or of logs, without one.
 func CheckKeys(text []byte, hash string) error {
 	blocks, err := splitPEM(text)
 	if err != nil {
@@ -30,13 +28,13 @@ func CheckKeys(text []byte, hash string) error {
 	return nil
 }
 
-// CheckCertificate checks the PEM certificate of a signer.
+// CheckCertificate checks a signer's PEM certificate.
 func CheckCertificate(text []byte) error {
 	_, err := parseLeaf(text)
 	return err
 }
 
-// CheckChain checks PEM certificates that signers' certificates must lead to.
+// CheckChain checks the PEM chain of signers' certificates.
 func CheckChain(text []byte) error {
 	certificates, err := ParseCertificates(text, MaxCertificates)
 	if err != nil {
@@ -59,8 +57,8 @@ func CheckTrustedRoot(text []byte) error {
 	return err
 }
 
-// checkIssuers refuses keys by which no certificate is ever verified. Short keys of
-// authorities are left to crypto/x509, which accepts them.
+// checkIssuers refuses keys that verify no certificate. Short keys of authorities are left to
+// crypto/x509, which accepts them.
 func checkIssuers(certificates []*x509.Certificate) error {
 	for i, c := range certificates {
 		switch c.PublicKey.(type) {
@@ -72,7 +70,7 @@ func checkIssuers(certificates []*x509.Certificate) error {
 	return nil
 }
 
-// parseLeaf reads the certificate of a signer.
+// parseLeaf parses a signer's certificate.
 func parseLeaf(text []byte) (*x509.Certificate, error) {
 	leaf, err := ParseCertificates(text, MaxChain)
 	switch {
@@ -91,7 +89,7 @@ func ofBlock(i, count int, err error) error {
 	return fmt.Errorf("PEM block %d of %d: %w", i+1, count, err)
 }
 
-// kindOf names a key that is of no use.
+// kindOf names the kind of an unsupported key.
 func kindOf(key crypto.PublicKey) string {
 	switch key.(type) {
 	case *dsa.PublicKey:

@@ -14,13 +14,13 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 )
 
-// composedSince is when keys from a PEM file are taken to be valid from:
-// sigstore-go wants a start, and such a key has none of its own.
+// composedSince is the start of validity for keys from a PEM file, which have none: sigstore-go
+// requires one.
 var composedSince = time.Unix(0, 0).UTC()
 
-// composeAuthorities turns PEM certificates into one certificate authority for
-// each root among them, all with the same intermediates. Without a self-signed
-// certificate each of them is an anchor, as the text says to trust just these.
+// composeAuthorities makes one certificate authority for each root among PEM certificates, all
+// with the same intermediates. Without a self-signed certificate, every certificate is a trust
+// anchor.
 func composeAuthorities(text []byte) ([]root.CertificateAuthority, error) {
 	certificates, err := ParseCertificates(text, MaxCertificates)
 	if err != nil {
@@ -34,7 +34,7 @@ func composeAuthorities(text []byte) ([]root.CertificateAuthority, error) {
 	return authorities, nil
 }
 
-// split separates anchors from the certificates between them and a leaf.
+// split separates anchors from intermediates and a leaf.
 func split(certificates []*x509.Certificate) (anchors, others []*x509.Certificate) {
 	for _, c := range certificates {
 		if isSelfSigned(c) {
@@ -49,8 +49,8 @@ func split(certificates []*x509.Certificate) (anchors, others []*x509.Certificat
 	return anchors, others
 }
 
-// composeTimestampAuthority turns one PEM chain into a timestamp authority. The
-// leaf may be missing where timestamps carry it.
+// composeTimestampAuthority makes a timestamp authority from a PEM chain. The leaf may be missing
+// if the timestamps include it.
 func composeTimestampAuthority(text []byte) (root.TimestampingAuthority, error) {
 	certificates, err := ParseCertificates(text, MaxCertificates)
 	if err != nil {
@@ -82,9 +82,8 @@ func composeTimestampAuthority(text []byte) (root.TimestampingAuthority, error) 
 	return authority, nil
 }
 
-// composeLogs turns PEM public keys into logs under the key identifiers of
-// RFC 6962 (Rekor v1, certificate transparency). A Rekor v2 log has a name
-// beside its key, so it is composed only where a URL is given.
+// composeLogs makes logs from PEM public keys, with the key identifiers of RFC 6962 (Rekor v1,
+// certificate transparency). A Rekor v2 log also has a name, so it is composed only with a URL.
 func composeLogs(text []byte, address string) (map[string]*root.TransparencyLog, error) {
 	blocks, err := splitPEM(text)
 	if err != nil {
@@ -130,8 +129,7 @@ func addLog(logs map[string]*root.TransparencyLog, id []byte, key *PublicKey, ad
 	return nil
 }
 
-// hashOfLog is the digest algorithm that a log signs with: the one that
-// belongs to its key.
+// hashOfLog is the digest algorithm of a log's signatures: the one that belongs to its key.
 func hashOfLog(key *PublicKey) crypto.Hash {
 	if key.IsEd25519() {
 		return crypto.SHA512
@@ -143,7 +141,7 @@ func hashOfLog(key *PublicKey) crypto.Hash {
 	return hashes[0]
 }
 
-// selectLog keeps the logs of one address.
+// selectLog keeps the logs with an address.
 func selectLog(logs map[string]*root.TransparencyLog, address string) (map[string]*root.TransparencyLog, error) {
 	if address == "" {
 		return logs, nil
@@ -164,7 +162,7 @@ func selectLog(logs map[string]*root.TransparencyLog, address string) (map[strin
 	return selected, nil
 }
 
-// place reduces a URL to what names the log: host, port and path.
+// place reduces a URL to the parts that identify the log: host, port and path.
 func place(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -1,18 +1,15 @@
-// Package trust answers: whose signatures could count at all, and which keys
-// and certificates stand for them now?
+// Package trust resolves the keys and certificates that signatures are verified against.
 //
-// A Snapshot is an immutable set of trust: the trusted root (Sigstore's
-// trusted_root.json, media type version 0.1, or one composed from PEM files),
-// and a Generation that is the same for equal content on every replica. A Store
-// swaps snapshots atomically; what is refreshed (the root by TUF, keys in a
-// KMS) is refreshed beside a request, never inside one. Snapshot.Material
-// composes what one authority's signatures are proved against, and is the only
-// way in which the verifiers of package verify's children get at keys and
-// roots.
+// A Snapshot is an immutable set of trust: the trusted root (Sigstore's trusted_root.json, media
+// type version 0.1, or one composed from PEM files), and a Generation that is the same for equal
+// content on every replica. A Store swaps snapshots atomically. Refreshes (of the root by TUF, of
+// keys in a KMS) run in the background, never inside a request. Snapshot.Material composes the
+// trust of one authority. The verifiers in the packages below verify get keys and roots only
+// through it.
 //
-// A root is parsed when the first authority needs one, and not before: a policy
-// of keys with the transparency log switched off works without any.
+// A root is parsed when the first authority needs one: a policy of keys with the transparency log
+// switched off works without any.
 //
-// Not finding trust (a KMS that does not answer, a root without a log) is never
-// a verify.Rejection: it is "could not look".
+// Missing trust (an unresponsive KMS, a root without a log) is never a verify.Rejection, but an
+// error: the signature could not be verified.
 package trust

@@ -18,10 +18,9 @@ const (
 	PartTimestamp Part = "timestamp" // timestamp authorities
 )
 
-// Ends returns when the last of each part of the trusted root ends, after which it
-// proves nothing that is signed from then on. The time is zero where there is no end;
-// parts that the root does not have are left out. An error means that the root is
-// broken.
+// Ends returns the latest end of each part of the trusted root. Later signatures cannot be
+// verified with that part. The time is zero where there is no end; absent parts are left out. An
+// error means that the root is broken.
 func (s *Snapshot) Ends() (map[Part]time.Time, error) {
 	parsed, err := s.source.parse()
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *Snapshot) Ends() (map[Part]time.Time, error) {
 	return ends, nil
 }
 
-// later notes an end, if it is later than that of others of the same part.
+// later records an end, if it is later than that of others of the same part.
 func later(ends map[Part]time.Time, part Part, end time.Time) {
 	last, known := ends[part]
 	if !known || end.IsZero() || !last.IsZero() && end.After(last) {
@@ -55,7 +54,7 @@ func later(ends map[Part]time.Time, part Part, end time.Time) {
 	}
 }
 
-// endOf is the first of the ends of a chain, and of the time that the root gives it.
+// endOf is the earliest of the ends of a chain and the end that the root sets for it.
 func endOf(given time.Time, chain ...*x509.Certificate) time.Time {
 	end := given
 	for _, c := range chain {

@@ -23,8 +23,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/internal/effort"
 )
 
-// PublicKey is a key that is fit to be believed. It verifies signatures as
-// sigstore's signature.Verifier does.
+// PublicKey is a key that passed NewPublicKey's checks. It verifies signatures as sigstore's
+// signature.Verifier does.
 type PublicKey struct {
 	verifier
 	// Fingerprint is the SHA-256 of the PKIX form in hexadecimal.
@@ -37,15 +37,14 @@ type PublicKey struct {
 
 var _ root.TimeConstrainedVerifier = (*PublicKey)(nil)
 
-// ValidAtTime is always true: an authority's validity is checked by
-// verify.Authority, which tells it apart from a bad signature.
+// ValidAtTime is always true: verify.Authority checks the validity period, and reports it with a
+// code of its own instead of a bad signature.
 func (*PublicKey) ValidAtTime(time.Time) bool { return true }
 
-// NewPublicKey checks that a key is of a kind and strength that signatures are
-// believed for: ECDSA on P-256, P-384 or P-521, RSA of at least 2048 bits, or
-// Ed25519. The digest algorithm is sha224, sha256, sha384 or sha512. With none,
-// the one that belongs to the key's curve is accepted and so is sha256, because
-// cosign 2 signs with the latter whatever the curve; Ed25519 has its own.
+// NewPublicKey checks the kind and strength of a key: ECDSA on P-256, P-384 or P-521, RSA of at
+// least 2048 bits, or Ed25519. The digest algorithm is sha224, sha256, sha384 or sha512. Without
+// one, the algorithm that belongs to the key's curve is accepted and so is sha256, because cosign
+// 2 signs with the latter whatever the curve. Ed25519 has its own.
 func NewPublicKey(key crypto.PublicKey, hash string) (*PublicKey, error) {
 	if err := checkStrength(key); err != nil {
 		return nil, err
@@ -164,8 +163,8 @@ func hashesFor(key crypto.PublicKey, name string) ([]crypto.Hash, error) {
 	return []crypto.Hash{crypto.SHA256}, nil
 }
 
-// UsualHash names the digest algorithm that belongs to a key, which Sigstore's
-// bundles leave no choice of; empty for Ed25519, which has its own.
+// UsualHash returns the digest algorithm that belongs to a key, which is the only one in
+// Sigstore's bundles; empty for Ed25519, which has its own.
 func UsualHash(key crypto.PublicKey) string {
 	if _, is := key.(ed25519.PublicKey); is {
 		return ""
@@ -177,8 +176,8 @@ func UsualHash(key crypto.PublicKey) string {
 	return map[crypto.Hash]string{crypto.SHA256: "sha256", crypto.SHA384: "sha384", crypto.SHA512: "sha512"}[hashes[0]]
 }
 
-// verifier accepts what one of its tries accepts; all are of the same key and
-// differ in the digest algorithm.
+// verifier accepts a signature if one of its tries does. All are for the same key, with different
+// digest algorithms.
 type verifier struct {
 	key   crypto.PublicKey
 	tries []signature.Verifier
@@ -215,8 +214,8 @@ func (v verifier) VerifySignature(sig, message io.Reader, opts ...signature.Veri
 	return errors.Join(errs...)
 }
 
-// IsEd25519 reports whether the key is one whose signatures need the signed
-// bytes, and not only their digest.
+// IsEd25519 reports whether signatures by the key need the signed bytes, and not only their
+// digest.
 func (v verifier) IsEd25519() bool {
 	_, is := v.key.(ed25519.PublicKey)
 	return is

@@ -31,9 +31,9 @@ const secretEntry = "cosign.pub"
 
 const secretScheme = "k8s://"
 
-// keyring remembers looked-up keys. A key that is older than the interval is
-// still answered at once, while a look-up beside the request renews it; one
-// that could not be renewed for keyHold intervals is looked up in the request.
+// keyring caches looked-up keys. A key older than the interval is still returned at once, while a
+// background look-up renews it. A key without renewal for keyHold intervals is looked up within
+// the request.
 type keyring struct {
 	secrets  Secrets
 	kms      KMS
@@ -44,13 +44,13 @@ type keyring struct {
 	flight singleflight.Group
 	mu     sync.Mutex
 	known  map[string]knownKey
-	parsed map[string][]byte // inline keys that were checked, by their text
+	parsed map[string][]byte // checked inline keys by their text
 }
 
 type knownKey struct {
 	pem     []byte
-	fetched time.Time // when it was last looked up with success
-	tried   time.Time // when it was last looked up
+	fetched time.Time // last successful look-up
+	tried   time.Time // last look-up
 	err     error     // of the last look-up
 }
 
@@ -64,7 +64,7 @@ func (k *keyring) get(ctx context.Context, ref string) ([]byte, error) {
 	now := k.now()
 	if ok && now.Sub(have.fetched) < keyHold*k.interval {
 		if now.Sub(have.tried) >= k.interval {
-			k.renew(ctx, ref) // beside the request: nobody waits
+			k.renew(ctx, ref) // in the background
 		}
 		return have.pem, nil
 	}
@@ -79,7 +79,7 @@ func (k *keyring) get(ctx context.Context, ref string) ([]byte, error) {
 	}
 }
 
-// inline checks a key that stands in the policy itself, once.
+// inline checks a key from the policy itself, once.
 func (k *keyring) inline(ref string) ([]byte, error) {
 	k.mu.Lock()
 	pem, ok := k.parsed[ref]
@@ -111,7 +111,7 @@ func parseInline(ref string) ([]byte, error) {
 	return key.PEM, nil
 }
 
-// renew looks a key up, once for all who ask, and on no waiter's deadline.
+// renew looks a key up, once for all concurrent callers, with a deadline of its own.
 func (k *keyring) renew(ctx context.Context, ref string) <-chan singleflight.Result {
 	return k.flight.DoChan(ref, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyTimeout)
@@ -133,7 +133,7 @@ func (k *keyring) remember(ref string, pem []byte, err error) {
 	if err == nil {
 		entry.pem, entry.fetched = pem, entry.tried
 	} else if !ok {
-		return // could-not-look is never kept
+		return // errors are not cached
 	}
 	if !ok && len(k.known) >= maxKeys {
 		clear(k.known)
@@ -181,8 +181,7 @@ func (k *keyring) secret(ctx context.Context, ref string) ([]byte, error) {
 	return key.PEM, nil
 }
 
-// stale lists the look-ups whose last attempt failed while an older key is
-// still used.
+// stale lists the errors of look-ups that failed while an older key is still used.
 func (k *keyring) stale() []error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

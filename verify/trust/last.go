@@ -11,24 +11,24 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// lastName is the file of the root that a repository gave last, beside its metadata. The
-// metadata expires, and is not believed from then on; what it vouched for when it was good
-// is still newer than what a program was built with, also to a clock that is behind.
+// lastName is the file with the last root of a repository, next to its metadata. The metadata
+// expires and is then not trusted. A root that was verified before is still newer than the
+// embedded one, also with a clock that is behind.
 const lastName = "last_trusted_root.json"
 
-// last is what the file holds.
+// last is the content of the file.
 type last struct {
 	// URL of the repository.
 	URL string `json:"url"`
-	// Confirmed is when the repository said so.
+	// Confirmed is the time at which the repository confirmed the root.
 	Confirmed   time.Time       `json:"confirmed"`
 	TrustedRoot json.RawMessage `json:"trustedRoot"`
 }
 
 func (t *TUF) origin() string { return "TUF repository " + t.URL }
 
-// keep writes down what a repository gave. The root is in use already; what cannot be
-// written is told as a refresh that failed.
+// keep writes the root of a repository to disk. The root is in use already; a write error is
+// reported as a failed refresh.
 func (s *Store) keep(from source) error {
 	if s.tuf.CachePath == "" {
 		return nil
@@ -46,9 +46,8 @@ func (s *Store) keep(from source) error {
 	return err
 }
 
-// remember makes the root current that was kept, so that a start without a repository does
-// not bring back what the repository has taken away since the program was built. What
-// cannot be read is as if there were none.
+// remember loads the stored root, so that a start without a connection does not restore keys that
+// the repository has removed since the build. An unreadable file is ignored.
 func (s *Store) remember() {
 	if s.tuf == nil || s.tuf.CachePath == "" {
 		return

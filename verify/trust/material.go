@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/internal/effort"
 )
 
-// Material is what the signatures of one authority are proved against. It is
-// immutable, and implements sigstore-go's root.TrustedMaterial.
+// Material is the trust for the signatures of one authority. It is immutable, and implements
+// sigstore-go's root.TrustedMaterial.
 type Material struct {
 	key          *PublicKey
 	leaf         *x509.Certificate
@@ -36,8 +36,8 @@ func (m *Material) RekorLogs() map[string]*root.TransparencyLog { return m.logs 
 // CTLogs implements root.TrustedMaterial.
 func (m *Material) CTLogs() map[string]*root.TransparencyLog { return m.ctLogs }
 
-// PublicKeyVerifier implements root.TrustedMaterial: the authority's one key,
-// whatever the bundle's hint says, for a hint is only a hint.
+// PublicKeyVerifier implements root.TrustedMaterial. It returns the authority's one key and
+// ignores the bundle's hint, which is not verified.
 func (m *Material) PublicKeyVerifier(string) (root.TimeConstrainedVerifier, error) {
 	if m.key == nil {
 		return nil, errors.New("the authority has no public key")
@@ -45,12 +45,11 @@ func (m *Material) PublicKeyVerifier(string) (root.TimeConstrainedVerifier, erro
 	return m.key, nil
 }
 
-// Key returns the authority's public key, nil if it is known by certificates.
+// Key returns the authority's public key; nil if certificates identify the authority.
 func (m *Material) Key() *PublicKey { return m.key }
 
-// Leaf returns the certificate that must have signed, nil if any may that leads
-// to a certificate authority of the material. It is a copy: sigstore-go edits
-// certificates that it verifies.
+// Leaf returns the required signing certificate; nil if any may sign that leads to a certificate
+// authority of the material. It is a copy: sigstore-go edits certificates that it verifies.
 func (m *Material) Leaf() *x509.Certificate {
 	if m.leaf == nil {
 		return nil
@@ -59,11 +58,10 @@ func (m *Material) Leaf() *x509.Certificate {
 	return &leaf
 }
 
-// WithIntermediates returns the material with further certificates to build
-// chains from. They are foreign and lend no trust, so an authority that names
-// its own intermediates gets none of them: it trusts what those issue, and not
-// whatever else its root has signed; and none gets what its root has not certified.
-// The caller bounds them by MaxChain.
+// WithIntermediates returns the material with further certificates for building chains. They are
+// untrusted: only those that an authority's root has certified are added. An authority with
+// intermediates of its own gets none: it trusts certificates from these intermediates, not all
+// that its root has signed. The caller bounds them by MaxChain.
 func (m *Material) WithIntermediates(certificates []*x509.Certificate) *Material {
 	if len(certificates) == 0 {
 		return m
@@ -81,7 +79,7 @@ func (m *Material) WithIntermediates(certificates []*x509.Certificate) *Material
 	return &extended
 }
 
-// composer makes the material of one authority.
+// composer composes the material of one authority.
 type composer struct {
 	authority verify.Authority
 	root      func() (root.TrustedMaterial, error)
@@ -199,9 +197,9 @@ func (c *composer) certificateLog() error {
 	return nil
 }
 
-// timestamps takes the given chain, else the trusted root's authorities where
-// the root has a say about signer or log anyway, or a time is asked for that
-// only they can give.
+// timestamps uses the given chain. Without one it uses the trusted root's authorities, if a
+// timestamp is required, if the root also supplies the signer's authorities or the log, or if a
+// validity bound has no other source of time.
 func (c *composer) timestamps() error {
 	a := c.authority
 	if len(a.Timestamp.Chain) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/internal/effort"
 )
 
-// ParseCertificates reads PEM certificates, at most most of them. Anything else
-// in the text is refused, and so is an RSA key of more than 8192 bits.
+// ParseCertificates parses PEM certificates, at most most of them. It refuses anything else in
+// the text, and RSA keys of more than 8192 bits.
 func ParseCertificates(text []byte, most int) ([]*x509.Certificate, error) {
 	if len(text) > MaxPEM {
 		return nil, fmt.Errorf("certificates: %d bytes are more than the bound of %d", len(text), MaxPEM)
@@ -45,7 +45,7 @@ func ParseCertificates(text []byte, most int) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-// splitPEM cuts a text of several PEM blocks into single ones.
+// splitPEM splits a text of several PEM blocks into single ones.
 func splitPEM(text []byte) ([][]byte, error) {
 	if len(text) > MaxPEM {
 		return nil, fmt.Errorf("PEM: %d bytes are more than the bound of %d", len(text), MaxPEM)
@@ -69,8 +69,8 @@ func splitPEM(text []byte) ([][]byte, error) {
 	return blocks, nil
 }
 
-// isSelfSigned reports whether a certificate names itself as its issuer and
-// carries its own signature.
+// isSelfSigned reports whether a certificate names itself as its issuer and has its own
+// signature.
 func isSelfSigned(c *x509.Certificate) bool {
 	return bytes.Equal(c.RawIssuer, c.RawSubject) && c.CheckSignatureFrom(c) == nil
 }

@@ -9,7 +9,7 @@ import (
 // scheme is a kind of reference to a key that is looked up.
 type scheme struct {
 	prefix string
-	form   *regexp.Regexp // of what follows
+	form   *regexp.Regexp // of the part after the scheme
 	want   string
 }
 
@@ -17,12 +17,12 @@ const (
 	uuidForm = `m?r?k?-?[A-Fa-f0-9]{8}-?[A-Fa-f0-9]{4}-?[A-Fa-f0-9]{4}-?[A-Fa-f0-9]{4}-?[A-Fa-f0-9]{12}`
 	arnForm  = `arn:(?:aws|aws-us-gov|aws-cn):kms:[a-z0-9-]+:\d{12}:`
 	hostForm = `[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?`
-	nameForm = `[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?` // of an object of Kubernetes
+	nameForm = `[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?` // of a Kubernetes object
 )
 
-// What follows a scheme. A form admits nothing that sigstore's provider refuses, and of
-// what a provider accepts only what a service can have: awskms://arn:aws:kms:.../UUID
-// would be a key at the host "arn:aws:kms:...".
+// The forms after each scheme. A form accepts only references that sigstore's provider accepts
+// and that can exist in the service: awskms://arn:aws:kms:.../UUID would be a key at the host
+// "arn:aws:kms:...".
 var (
 	awsForm    = regexp.MustCompile(`^(?:` + hostForm + `)?/(?:` + uuidForm + `|` + arnForm + `key/` + uuidForm + `|(?:` + arnForm + `)?alias/[A-Za-z0-9:/_-]+)$`)
 	azureForm  = regexp.MustCompile(`^(?:` + hostForm + `)/[A-Za-z0-9-]{1,127}(?:/[a-z0-9]*)?$`)
@@ -31,8 +31,8 @@ var (
 	secretForm = regexp.MustCompile(`^` + nameForm + `/` + nameForm + `$`)
 )
 
-// schemes are the references that are looked up. Others are refused, because sigstore's
-// kms package would run a program for them.
+// schemes are the supported kinds of reference. Others are refused, because sigstore's kms
+// package would run a program for them.
 func schemes() [5]scheme {
 	return [...]scheme{
 		{"awskms://", awsForm, "awskms://[HOST[:PORT]]/KEY, where KEY is the identifier, the ARN or alias/NAME of a key, or the ARN of an alias"},
@@ -57,8 +57,8 @@ func IsLookup(ref string) bool {
 // IsKMS reports whether a key reference is a KMS URI.
 func IsKMS(ref string) bool { return IsLookup(ref) && !strings.HasPrefix(ref, secretScheme) }
 
-// CheckReference refuses a reference that can lead to no key: of an unknown scheme, or
-// malformed. It asks no service.
+// CheckReference refuses a reference that cannot lead to a key: of an unknown scheme, or
+// malformed. It sends no request.
 func CheckReference(ref string) error {
 	for _, s := range schemes() {
 		rest, is := strings.CutPrefix(ref, s.prefix)

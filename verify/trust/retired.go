@@ -10,22 +10,22 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Retired is a key that is somebody else's now, or nobody's: whoever a policy says it is,
-// and however the policy names it, what it signed later proves nothing.
+// Retired is a key that its owner has lost or withdrawn. Later signatures by it are rejected,
+// independently of how a policy refers to the key and its owner.
 type Retired struct {
 	// Fingerprint is the SHA-256 of the key in PKIX form: 64 hexadecimal digits.
 	Fingerprint string
-	// NotAfter is the last moment at which it signed for its owner, by the time of a
-	// transparency log or a timestamp authority: a key alone knows none, so that a
-	// signature without either is not believed, whenever it was made.
+	// NotAfter is the last time of a valid signature, by a transparency log or a timestamp
+	// authority. A key alone has no trusted time, so a signature without either is rejected at
+	// any time.
 	NotAfter time.Time
 }
 
-// maxRetired bounds the list, which is looked through for each authority: a company that
-// has lost more keys than that removes them from its policies.
+// maxRetired bounds the list, because it is searched for each authority. With more lost keys than
+// that, remove them from the policies.
 const maxRetired = 1000
 
-// retired are keys by their fingerprints.
+// retired maps fingerprints of keys to their ends.
 type retired map[string]time.Time
 
 func newRetired(list []Retired) (retired, error) {
@@ -50,8 +50,8 @@ func newRetired(list []Retired) (retired, error) {
 	return all, nil
 }
 
-// bound returns the authority with the end of its key, if that comes before its own. One
-// that names no key has the ends of all: its signer's travels with the signature.
+// bound returns the authority with the end of its key, if that comes before its own. An authority
+// without a key gets all ends, because its signer's key is only in the signature.
 func (all retired) bound(authority verify.Authority) verify.Authority {
 	if len(all) == 0 {
 		return authority
@@ -62,7 +62,7 @@ func (all retired) bound(authority verify.Authority) verify.Authority {
 	}
 	key, err := parsePEMKey(authority.Key.PEM)
 	if err != nil {
-		return authority // Material says what is wrong with it
+		return authority // Material reports the error
 	}
 	end, is := all[verify.Fingerprint(key, nil)]
 	if is && (authority.NotAfter.IsZero() || end.Before(authority.NotAfter)) {

@@ -22,16 +22,14 @@ import (
 //go:embed public_good.json
 var publicGood []byte
 
-// Private is the trust of a private Sigstore instance in PEM, in place of a
-// trusted_root.json. What is not given does not exist: nothing is mixed with
-// the public-good instance.
+// Private is the trust of a private Sigstore instance in PEM, in place of a trusted_root.json.
+// Fields that are not set stay empty: nothing is taken from the public-good instance.
 type Private struct {
 	// Fulcio are the certificates of the certificate authority.
 	Fulcio []byte
 	// Rekor are public keys of transparency logs.
 	Rekor []byte
-	// RekorURL is the address of the log, which a Rekor v2 log is known by. It
-	// is never contacted.
+	// RekorURL is the address of the log, which identifies a Rekor v2 log. It is never contacted.
 	RekorURL string
 	// CT are public keys of certificate transparency logs.
 	CT []byte
@@ -43,8 +41,7 @@ func (p Private) isZero() bool {
 	return len(p.Fulcio)+len(p.Rekor)+len(p.CT)+len(p.TSA) == 0
 }
 
-// source is a root that is not parsed yet: its name, its content in canonical
-// form, and how to parse it.
+// source is a root before parsing: its name, its content in canonical form, and its parser.
 type source struct {
 	origin    string
 	canonical []byte
@@ -81,7 +78,7 @@ func privateSource(p Private) source {
 		sum := sha256.Sum256(bytes.TrimSpace(text))
 		content[name] = hex.EncodeToString(sum[:])
 	}
-	canonical, err := json.Marshal(content) // a map's keys are sorted
+	canonical, err := json.Marshal(content) // the keys of a map are sorted
 	if err != nil {
 		canonical = nil // strings always encode
 	}
@@ -120,9 +117,8 @@ func (p Private) compose() (root.TrustedMaterial, error) {
 	return m, nil
 }
 
-// canonicalJSON makes two spellings of the same JSON equal: white space and the
-// order of keys do not change a root. Text that is no JSON stands for itself;
-// parsing it will say what is wrong.
+// canonicalJSON returns the same text for equal JSON: white space and the order of keys do not
+// change a root. Invalid JSON is returned as it is; its parser reports the error.
 func canonicalJSON(text []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -137,7 +133,7 @@ func canonicalJSON(text []byte) []byte {
 	return canonical
 }
 
-// sourceOf chooses the root that the options name.
+// sourceOf selects the root from the options.
 func sourceOf(o Options) (source, error) {
 	switch {
 	case len(o.TrustedRoot) > 0 && !o.Private.isZero():

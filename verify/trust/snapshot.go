@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Snapshot is what was trusted at one moment. It is immutable and safe for
-// concurrent use; a request reads one and keeps to it.
+// Snapshot is the trust at one moment. It is immutable and safe for concurrent use; a request
+// uses a single one throughout.
 type Snapshot struct {
 	generation string
 	source     source
@@ -38,25 +38,24 @@ func newSnapshot(s source, keys *keyring) *Snapshot {
 	}
 }
 
-// Generation is the SHA-256 of the canonical trust content in hexadecimal.
-// Equal content has an equal generation wherever it was loaded. Keys that are
-// looked up are not part of it: they are part of the authority's hash, once
-// Resolve has filled them in.
+// Generation is the SHA-256 of the canonical trust content in hexadecimal. Equal content has an
+// equal generation wherever it was loaded. Looked-up keys are not part of it: they are part of
+// the authority's hash, once Resolve has filled them in.
 func (s *Snapshot) Generation() string { return s.generation }
 
-// Origin says where the trusted root came from, for people.
+// Origin describes the source of the trusted root, for messages.
 func (s *Snapshot) Origin() string { return s.source.origin }
 
-// Check parses the trusted root now, so that a broken one is found at the start
-// of a program rather than with the first authority that needs it.
+// Check parses the trusted root now, so that a broken root is found at start-up and not with the
+// first authority that needs it.
 func (s *Snapshot) Check() error {
 	_, err := s.source.parse()
 	return err
 }
 
-// Resolve returns the authority with the key that its reference stands for now, and
-// until when that is believed, if it is retired. Any other authority is returned as it
-// is. A failing look-up is an error, and never a verify.Rejection.
+// Resolve returns the authority with the key that its reference currently resolves to, and the
+// end of that key if it is retired. Any other authority is returned unchanged. A failing look-up
+// is an error, and never a verify.Rejection.
 func (s *Snapshot) Resolve(ctx context.Context, authority verify.Authority) (verify.Authority, error) {
 	if authority.Key == nil || authority.Key.Ref == "" {
 		return s.keys.retired.bound(authority), nil
@@ -71,9 +70,8 @@ func (s *Snapshot) Resolve(ctx context.Context, authority verify.Authority) (ver
 	return s.keys.retired.bound(authority), nil
 }
 
-// Material composes what the authority's signatures are proved against. The
-// authority must be resolved. An error means that trust is missing or broken,
-// and is never a verify.Rejection.
+// Material composes the trust for the authority's signatures. The authority must be resolved. An
+// error means that trust is missing or broken, and is never a verify.Rejection.
 func (s *Snapshot) Material(authority verify.Authority) (*Material, error) {
 	if err := authority.Validate(); err != nil {
 		return nil, err
@@ -106,7 +104,7 @@ func (s *Snapshot) memo(hash string, authority verify.Authority) *memo {
 	return made
 }
 
-// rootFor returns the root that an authority names, or the snapshot's.
+// rootFor returns the authority's own root, or the snapshot's.
 func (s *Snapshot) rootFor(authority verify.Authority) func() (root.TrustedMaterial, error) {
 	if len(authority.TrustedRoot) == 0 {
 		return s.source.parse

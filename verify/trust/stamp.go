@@ -11,16 +11,15 @@ import (
 	"github.com/quaymaster/quaymaster/verify/internal/effort"
 )
 
-// stampAuthority proves timestamps with no certificate of theirs that the authority has
-// not certified: its library takes all that a timestamp brings, and no signature covers
-// them.
+// stampAuthority verifies timestamps only with certificates that the authority has certified. The
+// library would use all certificates in a timestamp, and no signature covers them.
 type stampAuthority struct {
 	trusted root.SigstoreTimestampingAuthority
 }
 
 var _ root.TimestampingAuthority = (*stampAuthority)(nil)
 
-// guarded has authorities look at the certificates that a timestamp brings.
+// guarded wraps authorities, so that they check the certificates in a timestamp.
 func guarded(authorities []root.TimestampingAuthority) []root.TimestampingAuthority {
 	all := make([]root.TimestampingAuthority, 0, len(authorities))
 	for _, authority := range authorities {
@@ -51,7 +50,7 @@ func (a *stampAuthority) Verify(stamp, signature []byte) (*root.Timestamp, error
 	case !slices.ContainsFunc(issuers, signer.Equal):
 		return nil, fmt.Errorf("the timestamp's certificate of %s is not certified by the authority", signer.Issuer)
 	}
-	// The chain is proved below, so that the library is left with the signer.
+	// The chain is verified below, so the library gets the signer alone.
 	alone := a.trusted
 	alone.Root, alone.Intermediates, alone.Leaf = signer, nil, signer
 	proved, err := alone.Verify(stamp, signature)
@@ -64,7 +63,7 @@ func (a *stampAuthority) Verify(stamp, signature []byte) (*root.Timestamp, error
 	return proved, nil
 }
 
-// certifies proves the chain of a signer at the time that its timestamp states.
+// certifies verifies the signer's chain at the time in the timestamp.
 func (a *stampAuthority) certifies(signer *x509.Certificate, issuers []*x509.Certificate, at *root.Timestamp) error {
 	options := x509.VerifyOptions{
 		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(),

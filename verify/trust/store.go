@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Options say what a Store trusts. The zero value is the embedded public-good
-// root, without network.
+// Options configure the trust of a Store. The zero value is the embedded public-good root,
+// without network.
 type Options struct {
-	// TrustedRoot is a trusted_root.json in place of the public-good one, at
-	// most MaxRoot bytes.
+	// TrustedRoot is a trusted_root.json that replaces the public-good one, at most MaxRoot
+	// bytes.
 	TrustedRoot []byte
 	// Private is the alternative to TrustedRoot.
 	Private Private
-	// TUF says where to get newer roots; nil means never.
+	// TUF is the repository of newer roots; nil disables refreshes.
 	TUF *TUF
 	// Secrets looks up k8s:// keys; nil means that there is no cluster.
 	Secrets Secrets
@@ -28,7 +28,7 @@ type Options struct {
 	// again; zero means DefaultKeyInterval. A key that cannot be looked up again
 	// is used for 24 intervals at most.
 	KeyInterval time.Duration
-	// Retired are keys that are not believed any more.
+	// Retired are the keys that are no longer accepted.
 	Retired []Retired
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -46,19 +46,19 @@ type Store struct {
 	status Status
 }
 
-// Status says how fresh the trust is.
+// Status describes how fresh the trust is.
 type Status struct {
-	// Origin is where the current root came from.
+	// Origin is the source of the current root.
 	Origin string
 	// Generation is the current snapshot's.
 	Generation string
 	// Loaded is when the current root was loaded or last confirmed.
 	Loaded time.Time
-	// Tried is when a refresh was last tried; zero if never.
+	// Tried is the time of the last refresh attempt; zero if there was none.
 	Tried time.Time
-	// Err is why the last refresh failed; nil if it did not.
+	// Err is the error of the last refresh; nil after a success.
 	Err error
-	// Stale lists keys that could not be looked up again; the old ones are used.
+	// Stale lists failed look-ups of keys; the old keys stay in use.
 	Stale []error
 }
 
@@ -94,7 +94,7 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Snapshot returns what is trusted now.
+// Snapshot returns the current trust.
 func (s *Store) Snapshot() *Snapshot { return s.current.Load() }
 
 // Status returns how fresh the trust is.
@@ -106,8 +106,8 @@ func (s *Store) Status() Status {
 	return status
 }
 
-// swap makes a root the current one. An equal one keeps its snapshot, and so
-// everything that was composed from it.
+// swap makes a root the current one. An equal root keeps its snapshot, with everything that was
+// composed from it.
 func (s *Store) swap(from source) {
 	next := newSnapshot(from, s.keys)
 	s.mu.Lock()
@@ -119,10 +119,9 @@ func (s *Store) swap(from source) {
 	s.status.Origin, s.status.Loaded, s.status.Err = from.origin, s.now(), nil
 }
 
-// Refresh asks TUF for the trusted root, once at once and then at TUF's
-// interval, until ctx ends; run it beside the requests. A failure keeps the old
-// snapshot and shows in Status; failed is told of it, and may be nil. It
-// returns at once, with an error, if the Store has no TUF.
+// Refresh fetches the trusted root by TUF, immediately and then at TUF's interval, until ctx
+// ends; it blocks. After a failure the old snapshot stays, Status reports the error, and failed
+// is called with it unless it is nil. Without TUF, Refresh returns an error immediately.
 func (s *Store) Refresh(ctx context.Context, failed func(error)) error {
 	if s.tuf == nil {
 		return errOffline
@@ -141,8 +140,8 @@ func (s *Store) Refresh(ctx context.Context, failed func(error)) error {
 	}
 }
 
-// RefreshOnce asks TUF for the trusted root and makes it the current one. After
-// a failure the old one stays.
+// RefreshOnce fetches the trusted root by TUF and makes it the current one. After a failure the
+// old one stays.
 func (s *Store) RefreshOnce(ctx context.Context) error {
 	if s.tuf == nil {
 		return errOffline

@@ -14,8 +14,7 @@ import (
 	"github.com/theupdateframework/go-tuf/v2/metadata"
 )
 
-// TUF is a repository of The Update Framework (specification 1.0) that has a
-// trusted_root.json.
+// TUF is a repository of The Update Framework (specification 1.0) with a trusted_root.json.
 type TUF struct {
 	// URL is the repository's address; empty means the public-good one.
 	URL string
@@ -26,16 +25,16 @@ type TUF struct {
 	Target string
 	// Targets is the folder of the targets in the repository; empty means targets.
 	Targets string
-	// Files are the repository itself, by their paths in it, for Fetch: nothing is
-	// dialled then. Nil means that it is at URL.
+	// Files is the content of the repository by path, for Fetch without a connection. nil means
+	// that the repository is at URL.
 	Files map[string][]byte
-	// CachePath is a directory for the repository's metadata, which guards
-	// against rollback over a restart; empty means to keep none.
+	// CachePath is a directory for the repository's metadata, which prevents a rollback over a
+	// restart; empty disables it.
 	CachePath string
 	// Interval is the time between two refreshes; zero means
 	// DefaultRootInterval.
 	Interval time.Duration
-	// Client makes the requests, and so decides what may be dialled; required.
+	// Client sends the requests, and so decides which addresses are allowed; required.
 	Client *http.Client
 }
 
@@ -73,10 +72,10 @@ func (t *TUF) fetch(ctx context.Context) ([]byte, error) {
 	return client.GetTarget(cmp.Or(t.Target, "trusted_root.json"))
 }
 
-// Fetch asks the repository for its trusted root once, in a minute at most, and
-// returns it if it can be read. Without a Root the repository has to be a copy of
-// the public-good one, wherever it is. Interval has no meaning here. Run it beside
-// the requests: nothing is kept but what CachePath is for.
+// Fetch fetches the trusted root once, in a minute at most, and returns it if it can be parsed.
+// Without a Root, the repository must be a copy of the public-good one, at any address. Fetch
+// ignores Interval. It stores only the metadata in CachePath, and is too slow to run within a
+// request.
 func (t *TUF) Fetch(ctx context.Context) (text []byte, err error) {
 	filled := *t
 	filled.URL = cmp.Or(t.URL, tuf.DefaultMirror)
@@ -92,7 +91,7 @@ func (t *TUF) Fetch(ctx context.Context) (text []byte, err error) {
 	case t.Client == nil:
 		return nil, errors.New("trust: TUF wants an HTTP client")
 	}
-	defer func() { // whoever answers there is anybody that a policy names
+	defer func() { // the server is untrusted: a policy chooses it
 		if recovered := recover(); recovered != nil {
 			text, err = nil, fmt.Errorf("%s: its metadata cannot be read: %v", origin, recovered)
 		}
@@ -109,15 +108,15 @@ func (t *TUF) Fetch(ctx context.Context) (text []byte, err error) {
 }
 
 const (
-	// carried stands for the address of a repository that has none.
+	// carried is the address of a repository without one.
 	carried = "https://repository.invalid"
-	// packed is the folder that a repository has in the archives of TUF's tools,
-	// which policy-controller's TrustRoots carry.
+	// packed is the folder of the repository in archives from TUF's tools, which
+	// policy-controller's TrustRoots contain.
 	packed = "repository/"
 )
 
-// fetcher is go-tuf's Fetcher on the given client, or on files. It holds the
-// context of one refresh, because go-tuf passes none.
+// fetcher is go-tuf's Fetcher on the given client, or on files. It holds the context of one
+// refresh, because go-tuf has no parameter for one.
 type fetcher struct {
 	ctx context.Context
 	tuf *TUF
@@ -151,7 +150,7 @@ func (f fetcher) DownloadFile(address string, most int64, _ time.Duration) ([]by
 	return data, nil
 }
 
-// locate puts the folder of the targets into an address of one.
+// locate inserts the folder of the targets into the address of a target.
 func (t *TUF) locate(address string) string {
 	if t.Targets == "" {
 		return address
@@ -163,7 +162,7 @@ func (t *TUF) locate(address string) string {
 	return address
 }
 
-// file answers for an address in a repository that is carried along.
+// file returns the file at an address from a repository in memory.
 func (t *TUF) file(address string, most int64) ([]byte, error) {
 	name := strings.TrimPrefix(address, carried+"/")
 	data, ok := t.Files[name]

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// maxDepth bounds how many intermediates a branch has: far more than verifiers take.
+// maxDepth bounds the intermediates of a branch: far more than verifiers accept.
 const maxDepth = 64
 
 // BranchOptions describe a branch of a certificate authority.
 type BranchOptions struct {
-	// Depth is how many intermediates stand one below another; one if zero.
+	// Depth is the number of intermediates, one below another; one if zero.
 	Depth int
-	// NotBefore and NotAfter bound the validity of the one that issues; the
-	// authority's own if zero.
+	// NotBefore and NotAfter bound the validity of the issuing intermediate; the authority's own
+	// if zero.
 	NotBefore, NotAfter time.Time
 	// SHA1 makes the issuers sign with SHA-1, which has been broken since 2017.
 	SHA1 bool
 }
 
 // Branch makes other intermediates below the authority's root, of which the last issues
-// certificates for [Identity.CA]. They are genuine to who trusts the whole root, and
-// unknown to who trusts the authority's own intermediate.
+// certificates for [Identity.CA]. Verifiers accept them if they trust the root, and reject them
+// if they trust only the authority's own intermediate.
 func (c *CA) Branch(o BranchOptions) (*CA, error) {
 	if o.Depth == 0 {
 		o.Depth = 1
@@ -74,9 +74,9 @@ func (o BranchOptions) issuer(c *CA, parent *issuer, level int) (*issuer, error)
 	return &issuer{certificate: certificate, key: key}, err
 }
 
-// Crossed returns the authority as the root of another one certifies it: the
-// intermediate's name and key under another issuer. What it issues is genuine to who
-// trusts the whole of that root, and unknown to who trusts an intermediate of it by name.
+// Crossed returns the authority as cross-certified by another authority's root: the
+// intermediate's name and key under another issuer. Verifiers accept its certificates if they
+// trust that root, and reject them if they trust only a named intermediate of it.
 func (c *CA) Crossed(by *CA) (*CA, error) {
 	if c.intermediate == nil {
 		return nil, errors.New("cross an authority: it has no intermediate")
@@ -91,8 +91,8 @@ func (c *CA) Crossed(by *CA) (*CA, error) {
 	return &CA{root: by.root, intermediate: &issuer{certificate: certificate, key: c.intermediate.key}, url: by.url, from: by.from, to: by.to}, nil
 }
 
-// Issuing returns a signer's certificate as an authority, which it is not: its own
-// says that it may not issue others.
+// Issuing returns a signer's certificate as an authority. It is not one: the certificate does not
+// permit issuing others.
 func (s *Signer) Issuing() (*CA, error) {
 	if s.leaf == nil || len(s.issuers) == 0 {
 		return nil, errors.New("issue by a signer: it has no certificate of an authority")
@@ -104,8 +104,7 @@ func (s *Signer) Issuing() (*CA, error) {
 	}, nil
 }
 
-// sha1 is the algorithm with SHA-1 that the issuer's key can sign by; none for a key that
-// has none.
+// sha1 is the SHA-1 algorithm of the issuer's key; zero for a key without one.
 func (i *issuer) sha1() x509.SignatureAlgorithm {
 	switch i.key.Public().(type) {
 	case *ecdsa.PublicKey:

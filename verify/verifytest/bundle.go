@@ -16,12 +16,12 @@ import (
 // their artifact type in a registry.
 const BundleMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
-// Bundle writes a Sigstore bundle (JSON) of a claim: a message signature for
-// an artifact, an envelope otherwise; with the certificate of a keyless signer
-// (versions 0.1 and 0.2: the chain without the root) or the hint of a bare key.
+// Bundle writes a Sigstore bundle (JSON) of a claim: a message signature for an artifact, an
+// envelope otherwise; with the certificate of a keyless signer (versions 0.1 and 0.2: the chain
+// without the root) or the hint of a bare key.
 //
-// What a version of the format does not allow is written all the same if it
-// can be, as the reader must refuse it.
+// It writes combinations that a version of the format does not allow, if they can be encoded,
+// because readers must refuse them.
 func (s *Sigstore) Bundle(c Claim) ([]byte, error) {
 	mediaType, err := bundleMediaType(c.Version)
 	if err != nil {

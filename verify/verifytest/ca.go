@@ -12,7 +12,7 @@ import (
 
 // CA is a certificate authority: a root and, usually, an intermediate.
 type CA struct {
-	root, intermediate *issuer             // intermediate is nil where the root issues itself
+	root, intermediate *issuer             // nil if the root issues leaf certificates
 	above              []*x509.Certificate // between intermediate and root, the nearest to the leaf first
 	url                string
 	from, to           time.Time
@@ -24,11 +24,10 @@ type issuer struct {
 	key         crypto.Signer
 }
 
-// span is how long the authorities of one Sigstore are valid.
+// span is the validity of the authorities of one Sigstore.
 type span struct{ from, to time.Time }
 
-// newCA makes a root and, unless told otherwise, an intermediate that is
-// restricted to one use.
+// newCA makes a root and, unless direct is set, an intermediate that is restricted to one use.
 func newCA(name string, algorithm Algorithm, valid span, use x509.ExtKeyUsage, direct bool) (*CA, error) {
 	root, err := newIssuer(name+" root", algorithm, valid, nil, nil)
 	if err != nil {
@@ -64,7 +63,7 @@ func newIssuer(name string, algorithm Algorithm, valid span, parent *issuer, use
 	return &issuer{certificate: c, key: key}, nil
 }
 
-// issuerTemplate is an issuer's certificate before it is issued.
+// issuerTemplate is the template of an issuer's certificate.
 func issuerTemplate(name string, valid span) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:               pkix.Name{CommonName: name, Organization: []string{organization}},

@@ -17,9 +17,9 @@ import (
 // 1.3.6.1.4.1.57264.1.N.
 type Extension int
 
-// Fulcio's extensions, as sigstore/fulcio docs/oid-info.md lists them. The
-// issuer (1 and 8) and the user name (7) have fields of their own in
-// [Identity]. Numbers up to 27 without a name here can be given too.
+// Fulcio's extensions, as in sigstore/fulcio docs/oid-info.md. The issuer (1 and 8) and the user
+// name (7) have fields of their own in [Identity]. Numbers up to 27 without a name here can be
+// given too.
 const (
 	WorkflowTrigger          Extension = 2
 	WorkflowSHA              Extension = 3
@@ -47,7 +47,7 @@ const (
 	issuerUnencodedExtension Extension = 1
 )
 
-// leafLifetime is how long Fulcio's certificates are valid.
+// leafLifetime is the validity of Fulcio's certificates.
 const leafLifetime = 10 * time.Minute
 
 // Identity describes the certificate of a keyless signer. Exactly one of
@@ -79,11 +79,11 @@ type Identity struct {
 	// Usage is the extended key usage; code signing if empty.
 	Usage []x509.ExtKeyUsage
 
-	// NoSCT leaves the embedded timestamp out.
+	// NoSCT omits the embedded timestamp.
 	NoSCT bool
-	// WrongSCT spoils the signature of the embedded timestamp.
+	// WrongSCT corrupts the signature of the embedded timestamp.
 	WrongSCT bool
-	// RepeatSCT embeds the timestamp twice, to pass for two logs'.
+	// RepeatSCT embeds the timestamp twice, to be counted as two logs.
 	RepeatSCT bool
 	// SHA1 makes the authority sign the certificate with SHA-1.
 	SHA1 bool
@@ -110,8 +110,8 @@ func (s *Sigstore) Keyless(id Identity) (*Signer, error) {
 	if id.SHA1 {
 		template.SignatureAlgorithm = issuing.sha1()
 	}
-	// RFC 6962 signs the certificate as it is without the extension. It is the
-	// last one, so that taking it out again gives these very bytes.
+	// RFC 6962 signs the certificate without the extension. It is the last one, so removing it
+	// again gives the same bytes.
 	leaf, err := issuing.issue(template, signer.Public())
 	if err != nil {
 		return nil, err

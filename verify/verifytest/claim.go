@@ -15,10 +15,10 @@ import (
 // IntotoPayloadType is the payload type of envelopes that hold a statement.
 const IntotoPayloadType = "application/vnd.in-toto+json"
 
-// Claim says what is signed, by whom, and what travels with the signature.
+// Claim describes a signature: its content, signer and evidence.
 //
-// Exactly one of Artifact, Image, Statement and Payload is set. The first two
-// are signed as they are (a message signature), the others in a DSSE envelope.
+// Exactly one of Artifact, Image, Statement and Payload is set. The first two are signed as they
+// are (a message signature), the others in a DSSE envelope.
 type Claim struct {
 	Signer *Signer
 
@@ -32,34 +32,33 @@ type Claim struct {
 
 	// Version of the bundle: "0.1", "0.2" or "0.3"; the last if empty.
 	Version string
-	// Time of signing. If zero it is a time at which a keyless signer's
-	// certificate is valid; for a bare key it is the Sigstore's present.
+	// Time of signing. If zero it is a time at which a keyless signer's certificate is valid; for
+	// a bare key it is the Sigstore's current time.
 	Time time.Time
 
 	// Records are the log entries. If empty there is one of Rekor v1, with
 	// promise and proof.
 	Records []Record
-	// NoLog leaves log entries out.
+	// NoLog omits log entries.
 	NoLog bool
 	// Stamps are the RFC 3161 timestamps.
 	Stamps []Stamp
 
-	// NoChain leaves out the issuers of the certificate, where the format has
-	// room for them.
+	// NoChain omits the issuers of the certificate, in formats that include them.
 	NoChain bool
 
 	// CoSigner adds a second signature to an envelope. A bundle must have one.
 	CoSigner *Signer
-	// Shown is a keyless signer whose certificate travels in place of the
-	// signer's own, which is what logs have recorded.
+	// Shown is a keyless signer. Its certificate replaces the signer's own in the evidence; logs
+	// record the signer's own.
 	Shown *Signer
-	// WrongSignature signs, and records, other bytes than those that are shown.
+	// WrongSignature signs and records other bytes than the shown ones.
 	WrongSignature bool
 	// NoSignatures leaves the list of signatures of an envelope empty.
 	NoSignatures bool
 }
 
-// content is what was signed, and the signature.
+// content is the signed content and its signature.
 type content struct {
 	signer      *Signer
 	dsse        bool
@@ -78,7 +77,7 @@ type content struct {
 type sealed struct {
 	*content
 	leaf    *x509.Certificate   // nil for a bare key
-	issuers []*x509.Certificate // that travel along, the root last
+	issuers []*x509.Certificate // the issuers in the evidence, the root last
 	entries []*entry
 	stamps  [][]byte
 }
@@ -140,7 +139,7 @@ func (s *Sigstore) seal(c Claim, bundled bool) (*sealed, error) {
 	return all, nil
 }
 
-// stamped is what a timestamp covers: the signature, but in cosign's legacy
+// stamped returns the bytes that a timestamp covers: the signature, but in cosign's legacy
 // attestations the whole envelope.
 func (c *content) stamped(bundled bool) []byte {
 	if c.dsse && !bundled {
@@ -181,7 +180,7 @@ func (c Claim) content(bundled bool) (*content, error) {
 	return out, out.encode()
 }
 
-// payload is the bytes of the content, and whether they go in an envelope.
+// payload returns the bytes of the content, and whether they go in an envelope.
 func (c Claim) payload() (payload []byte, isDSSE bool, err error) {
 	if c.Signer == nil {
 		return nil, false, errors.New("claim: no signer")
@@ -208,8 +207,8 @@ func (c Claim) payload() (payload []byte, isDSSE bool, err error) {
 	return c.Payload, true, nil
 }
 
-// sign fills in the signature; prehash is how an Ed25519 key signs unless it
-// says so itself.
+// sign fills in the signature. prehash is the default of an Ed25519 key; the key's own option
+// overrides it.
 func (c *content) sign(wrong, prehash bool) error {
 	c.message = c.payload
 	if c.dsse {
@@ -263,8 +262,8 @@ func (c *content) other() (*content, error) {
 	return o, o.sign(false, !c.pure)
 }
 
-// Envelope writes a bare DSSE envelope (JSON) of a claim about a statement or a
-// payload. Records and Stamps have no place in it.
+// Envelope writes a bare DSSE envelope (JSON) of a claim with a statement or a payload. It has no
+// members for Records and Stamps.
 func (s *Sigstore) Envelope(c Claim) ([]byte, error) {
 	if len(c.Records) > 0 || len(c.Stamps) > 0 {
 		return nil, errors.New("envelope: a bare envelope carries no log entries and no timestamps")

@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// Crowded returns the authority with a crowd of certificates beside its own in the chains
-// of what it issues: one of its name and key by another issuer, and n of that issuer's,
-// which differ in an alternative name alone, so that each has issued each. Who searches a
-// chain to a root among them goes from each to each, by a key of the kind that takes
-// longest.
+// Crowded returns the authority with additional certificates in the chains that it issues: one
+// with its name and key by another issuer, and n of that issuer's own. These differ in an
+// alternative name alone, so that each could have issued each of the others. A chain search to a
+// root among them visits every path, with the slowest kind of key.
 func (c *CA) Crowded(n int) (*CA, error) {
 	crowd, err := c.crowd(n)
 	if err != nil {
@@ -22,8 +21,8 @@ func (c *CA) Crowded(n int) (*CA, error) {
 	return &crowded, nil
 }
 
-// Crowded returns the authority with a crowd of certificates in its timestamps, as
-// [CA.Crowded] makes it. No signature covers them.
+// Crowded returns the authority with the additional certificates of [CA.Crowded] in its
+// timestamps. No signature covers them.
 func (t *TSA) Crowded(n int) (*TSA, error) {
 	crowd, err := t.ca.crowd(n)
 	if err != nil {

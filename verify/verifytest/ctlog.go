@@ -16,8 +16,8 @@ import (
 	"github.com/google/certificate-transparency-go/x509util"
 )
 
-// CTLog is a certificate transparency log: it promises, by a signed
-// certificate timestamp inside the leaf certificate, to have recorded it.
+// CTLog is a certificate transparency log. A signed certificate timestamp inside the leaf
+// certificate is its promise to record it.
 type CTLog struct {
 	key   crypto.Signer
 	id    [sha256.Size]byte
@@ -26,7 +26,7 @@ type CTLog struct {
 }
 
 func newCTLog(url string, valid span) (*CTLog, error) {
-	// RFC 6962 allows P-256 and RSA; every verifier takes the former.
+	// RFC 6962 allows P-256 and RSA; every verifier supports the former.
 	key, err := newKey(ECDSAP256)
 	if err != nil {
 		return nil, fmt.Errorf("make the key of a certificate log: %w", err)
@@ -43,8 +43,8 @@ func (l *CTLog) PublicPEM() []byte { return publicPEM(l.key.Public()) }
 // ID is the log's ID, in hexadecimal.
 func (l *CTLog) ID() string { return hex.EncodeToString(l.id[:]) }
 
-// timestamp promises to record a certificate whose to-be-signed part, without the
-// extension of timestamps, is given.
+// timestamp promises to record a certificate. tbs is its to-be-signed part without the extension
+// of timestamps.
 func (l *CTLog) timestamp(issuer *x509.Certificate, tbs []byte, at time.Time, wrong bool) (*ct.SignedCertificateTimestamp, error) {
 	sct := ct.SignedCertificateTimestamp{
 		SCTVersion: ct.V1,

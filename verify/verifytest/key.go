@@ -7,7 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
-	_ "crypto/sha1" // SHA-1, SHA-384 and SHA-512 are among the choices
+	_ "crypto/sha1" // SHA-1, SHA-384 and SHA-512 are selectable
 	"crypto/sha256"
 	_ "crypto/sha512"
 	"crypto/x509"
@@ -20,7 +20,7 @@ import (
 // Algorithm names a kind of key.
 type Algorithm string
 
-// The kinds of keys. RSA keys take long to make: up to seconds for RSA4096.
+// The kinds of keys. Generating RSA keys is slow: up to seconds for RSA4096.
 const (
 	ECDSAP256 Algorithm = "ecdsa-p256"
 	ECDSAP384 Algorithm = "ecdsa-p384"
@@ -36,37 +36,35 @@ const (
 type KeyOptions struct {
 	// Algorithm is the kind of key; ECDSAP256 if empty.
 	Algorithm Algorithm
-	// Hash is SHA-224, SHA-256, SHA-384 or SHA-512, or SHA-1, which verifiers
-	// must refuse. If zero it is what Sigstore pairs with the key: SHA-384 for
-	// P-384, SHA-512 for P-521, SHA-256 for all others. Ed25519 takes none.
+	// Hash is SHA-224, SHA-256, SHA-384 or SHA-512, or SHA-1, which verifiers must refuse. If
+	// zero it is Sigstore's default for the key: SHA-384 for P-384, SHA-512 for P-521, SHA-256
+	// for all others. Ed25519 has none.
 	Hash crypto.Hash
 	// PSS makes an RSA key sign with RSASSA-PSS instead of PKCS #1 v1.5.
 	PSS bool
-	// Prehash makes an Ed25519 key sign with Ed25519ph. A keyless signer does
-	// so for message signatures in bundles without being asked, as Sigstore's
-	// verifiers expect.
+	// Prehash makes an Ed25519 key sign with Ed25519ph. A keyless signer always does so for
+	// message signatures in bundles, as Sigstore's verifiers expect.
 	Prehash bool
-	// Hint names the key in bundles. If empty it is what cosign writes: the
-	// base64 of the SHA-256 of the public key.
+	// Hint names the key in bundles. If empty it is the same as cosign's: the base64 of the
+	// SHA-256 of the public key.
 	Hint string
 }
 
-// Signer signs, by a key alone ([KeySigner]) or with a certificate
-// ([Sigstore.Keyless]).
+// Signer signs, with a key alone ([KeySigner]) or with a certificate ([Sigstore.Keyless]).
 type Signer struct {
 	key     crypto.Signer
 	options KeyOptions
 	hint    string
 
-	// For a keyless signer: its certificate, the issuers of it from the
-	// nearest to the root, and a time at which it is valid.
+	// For a keyless signer: its certificate, the issuers from the nearest to the root, and a time
+	// at which it is valid.
 	leaf    *x509.Certificate
 	issuers []*x509.Certificate
 	time    time.Time
 }
 
-// KeySigner makes a key. An unknown algorithm, or a choice that the algorithm
-// does not have, is an error.
+// KeySigner makes a key. An unknown algorithm, or an option that the algorithm does not have, is
+// an error.
 func KeySigner(o KeyOptions) (*Signer, error) {
 	if o.Algorithm == "" {
 		o.Algorithm = ECDSAP256
@@ -89,8 +87,8 @@ func KeySigner(o KeyOptions) (*Signer, error) {
 	return &Signer{key: key, options: o, hint: hint}, nil
 }
 
-// Otherwise returns a signer by the same key who signs in another way; the algorithm is
-// the key's own and the hint stays, whatever the options say.
+// Otherwise returns a signer with the same key and other signing options. It ignores the options'
+// algorithm and hint.
 func (s *Signer) Otherwise(o KeyOptions) (*Signer, error) {
 	if o.Algorithm = s.options.Algorithm; o.Hash == 0 {
 		o.Hash = usualHash(o.Algorithm)
@@ -223,7 +221,7 @@ func sum(h crypto.Hash, message []byte) []byte {
 	return d.Sum(nil)
 }
 
-// publicDER encodes a key that this package made itself; that cannot fail.
+// publicDER encodes a key of this package; that cannot fail.
 func publicDER(key crypto.PublicKey) []byte {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {

@@ -56,10 +56,9 @@ func (s *SimpleSigning) encode() ([]byte, error) {
 	return data, nil
 }
 
-// Layer writes cosign's legacy form of a claim: of a signature (Image or
-// Artifact) or of an attestation (Statement or Payload), with the annotations
-// that cosign adds. They have room for one entry of Rekor v1, of which only the
-// promise is kept, and for one timestamp.
+// Layer writes cosign's legacy form of a claim: of a signature (Image or Artifact) or of an
+// attestation (Statement or Payload), with cosign's annotations. They can contain one entry of
+// Rekor v1, of which only the promise is kept, and one timestamp.
 func (s *Sigstore) Layer(c Claim) (*Layer, error) {
 	if len(c.Records) > 1 || len(c.Stamps) > 1 {
 		return nil, errors.New("layer: there is room for one log entry and one timestamp")

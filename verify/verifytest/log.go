@@ -24,42 +24,40 @@ type Log struct {
 	origin string // first line of a checkpoint
 	valid  span
 	v2     bool
-	// first is the index of the tree's first leaf in the whole log: Rekor v1
-	// has had earlier trees.
+	// first is the index of the tree's first leaf in the whole log: Rekor v1 has had earlier
+	// trees.
 	first int64
 
 	mu   sync.Mutex
 	tree tree
 }
 
-// LogFault names the one thing that is wrong with a log entry.
+// LogFault selects the one fault of a log entry.
 type LogFault int
 
 // The faults of a log entry.
 const (
-	// NoFault is an entry as it should be.
+	// NoFault is a valid entry.
 	NoFault LogFault = iota
-	// WrongPromise is a promise (SignedEntryTimestamp) whose signature is over
-	// something else.
+	// WrongPromise is a promise (SignedEntryTimestamp) with a signature over other bytes.
 	WrongPromise
-	// WrongProof is an inclusion proof in which one hash is another.
+	// WrongProof is an inclusion proof with one wrong hash.
 	WrongProof
-	// WrongCheckpoint is a checkpoint whose signature is over something else.
+	// WrongCheckpoint is a checkpoint with a signature over other bytes.
 	WrongCheckpoint
-	// OldCheckpoint is a genuine checkpoint of an earlier tree than the
-	// proof's.
+	// OldCheckpoint is a genuine checkpoint of an earlier tree than the proof's.
 	OldCheckpoint
-	// OtherPayload is an intoto entry that keeps another payload than the
-	// envelope's; set Record.Payload.
+	// OtherPayload is an intoto entry with another payload than the envelope's; set
+	// Record.Payload.
 	OtherPayload
 	// OtherSignature is a genuine entry of another signature by the same
 	// signer.
 	OtherSignature
-	// Repeated puts the same entry in twice.
+	// Repeated adds the same entry twice.
 	Repeated
 )
 
-// Record says how a signature is recorded in a log.
+// Record describes a log entry for a signature.
 type Record struct {
 	// Log is the log; the Sigstore's Rekor v1 if nil.
 	Log *Log
@@ -68,17 +66,17 @@ type Record struct {
 	// it is hashedrekord (if empty), or dsse for an envelope; the latter is the
 	// deprecated type that sigstore-go no longer takes.
 	Kind string
-	// Payload keeps the envelope's payload in an intoto entry, as some logs do.
+	// Payload stores the envelope's payload in an intoto entry, as some logs do.
 	Payload bool
 	// Time is the integrated time; the time of signing if zero. Rekor v2 has
 	// none.
 	Time time.Time
-	// NoPromise and NoProof leave the signed entry timestamp, or the inclusion
-	// proof and its checkpoint, out. Rekor v2 never has a promise.
+	// NoPromise and NoProof omit the signed entry timestamp, or the inclusion proof and its
+	// checkpoint. Rekor v2 never has a promise.
 	NoPromise, NoProof bool
-	// As is the log whose ID the entry states; Log if nil.
+	// As is the log with the ID that the entry states; Log if nil.
 	As *Log
-	// Fault is what is wrong with the entry, if anything.
+	// Fault is the fault of the entry, if any.
 	Fault LogFault
 }
 
@@ -125,7 +123,7 @@ func (l *Log) fill() {
 	}
 }
 
-// add records a body and proves it.
+// add records a body and returns its proof.
 func (l *Log) add(body []byte, fault LogFault) (*proof, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,9 +165,8 @@ func (l *Log) sign(message []byte) ([]byte, error) {
 	return l.key.Sign(rand.Reader, sum(crypto.SHA256, message), crypto.SHA256)
 }
 
-// tree is a Merkle tree (RFC 6962, 2.1). levels[k] holds the roots of the
-// complete subtrees of 2^k leaves, so that a proof costs little in a large
-// tree.
+// tree is a Merkle tree (RFC 6962, 2.1). levels[k] holds the roots of the complete subtrees of
+// 2^k leaves, so that a proof is cheap in a large tree.
 type tree struct{ levels [][][]byte }
 
 func (t *tree) size() int64 {

@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// LongKey is an RSA key of any length. Its modulus is made up, so that nobody signs by it,
-// and it takes no time to make.
+// LongKey is an RSA key of any length. Its modulus is invented, so there is no private key, and
+// generating it takes no time.
 func LongKey(bits int) *rsa.PublicKey {
 	modulus := new(big.Int).SetBit(big.NewInt(1), bits-1, 1)
 	return &rsa.PublicKey{N: modulus, E: 1<<16 + 1}
 }
 
-// CertificateOf is a certificate authority's certificate of any key, by an issuer that
-// nobody knows.
+// CertificateOf is a certificate authority's certificate for any key, by an unknown issuer.
 func CertificateOf(key crypto.PublicKey) (*x509.Certificate, error) {
 	signer, err := newKey(ECDSAP256)
 	if err != nil {

@@ -31,15 +31,14 @@ const (
 
 const notationPayloadType = "application/vnd.cncf.notary.payload.v1+json"
 
-// NotaryOptions are the choices of a notation signer.
+// NotaryOptions configure a notation signer.
 type NotaryOptions struct {
 	// Name is the common name of the signing certificate and part of its
 	// issuers' names; "verifytest notary" if empty.
 	Name string
-	// Clock tells the time of signing; time.Now if nil.
+	// Clock returns the time of signing; time.Now if nil.
 	Clock func() time.Time
-	// Algorithm is the kind of all keys, ECDSAP256 if empty. notation knows no
-	// Ed25519.
+	// Algorithm is the kind of all keys, ECDSAP256 if empty. notation does not support Ed25519.
 	Algorithm Algorithm
 	// NotBefore and NotAfter bound the signing certificate's validity; from a
 	// year ago to in ten years if zero.
@@ -47,8 +46,8 @@ type NotaryOptions struct {
 	// SelfSigned makes a chain of one certificate, which is its own root. It has
 	// no revocation.
 	SelfSigned bool
-	// OCSPURL and CRLURL are where [Notary.OCSP] and [Notary.CRL] are served
-	// (plain HTTP); the certificates name them. Empty: no revocation.
+	// OCSPURL and CRLURL are the addresses of [Notary.OCSP] and [Notary.CRL] (plain HTTP) in the
+	// certificates. Empty: no revocation.
 	OCSPURL, CRLURL string
 }
 
@@ -104,7 +103,7 @@ func NewNotary(o NotaryOptions) (*Notary, error) {
 	return n, nil
 }
 
-// template is the signing certificate before it is issued.
+// template is the template of the signing certificate.
 func (o NotaryOptions) template(now time.Time) *x509.Certificate {
 	t := &x509.Certificate{
 		// Trust policies name country, state, organisation and common name.
@@ -124,8 +123,7 @@ func (o NotaryOptions) template(now time.Time) *x509.Certificate {
 	return t
 }
 
-// newNotaryCA is an authority whose intermediate names where its own revocation
-// is answered.
+// newNotaryCA makes an authority with the address of its revocation server in the intermediate.
 func newNotaryCA(o NotaryOptions, valid span) (*CA, error) {
 	ca, err := newCA(o.Name, o.Algorithm, valid, x509.ExtKeyUsageCodeSigning, false)
 	if err != nil || o.OCSPURL == "" && o.CRLURL == "" {
@@ -169,7 +167,7 @@ func (n *Notary) Identity() string {
 	return fmt.Sprintf("x509.subject: C=%s, ST=%s, O=%s, CN=%s", s.Country[0], s.Province[0], s.Organization[0], s.CommonName)
 }
 
-// Notation says what a notary signs and how.
+// Notation describes a notation signature.
 type Notation struct {
 	// Target is the manifest: media type, digest and size. Its annotations are
 	// replaced by Metadata.
@@ -178,25 +176,25 @@ type Notation struct {
 	Metadata map[string]string
 	// MediaType is NotationJWS (if empty) or NotationCOSE.
 	MediaType string
-	// Time of signing; the present if zero. It must be within the validity of
-	// the signing certificate.
+	// Time of signing; the current time if zero. It must be within the validity of the signing
+	// certificate.
 	Time time.Time
-	// Expiry is how long after Time the signature expires; zero: never.
+	// Expiry is the time between Time and the signature's expiry; zero: never.
 	Expiry time.Duration
 	// SigningAuthority uses the scheme notary.x509.signingAuthority instead of
 	// notary.x509.
 	SigningAuthority bool
-	// TSA countersigns; none if nil. It has no place under SigningAuthority.
+	// TSA countersigns; none if nil. It is not supported with SigningAuthority.
 	TSA *TSA
 	// TSATime is the time of the timestamp; Time if zero.
 	TSATime time.Time
 
-	// Plugin names a verification plugin, in a critical attribute: who does not
-	// have it must refuse.
+	// Plugin names a verification plugin, in a critical attribute: verifiers without it must
+	// refuse the signature.
 	Plugin string
-	// OtherTimestamp makes the timestamp one of some other signature.
+	// OtherTimestamp makes the timestamp one of another signature.
 	OtherTimestamp bool
-	// WrongSignature signs other bytes than those that are shown.
+	// WrongSignature signs other bytes than the shown ones.
 	WrongSignature bool
 	// PayloadType replaces the content type of the payload.
 	PayloadType string
@@ -258,8 +256,8 @@ func (n *Notary) Sign(c Notation) ([]byte, error) {
 	return data, nil
 }
 
-// notarySigner signs as the Notary Project specification has it: RSASSA-PSS, or
-// ECDSA with both numbers at full width.
+// notarySigner signs as in the Notary Project specification: RSASSA-PSS, or ECDSA with both
+// numbers at full width.
 type notarySigner struct {
 	notary *Notary
 	wrong  bool

@@ -19,7 +19,7 @@ const (
 )
 
 func newRekor(url string, valid span) (*Log, error) {
-	key, err := newKey(ECDSAP256) // cosign takes no other
+	key, err := newKey(ECDSAP256) // the only kind that cosign supports
 	if err != nil {
 		return nil, fmt.Errorf("make the key of a Rekor log: %w", err)
 	}
@@ -30,7 +30,7 @@ func newRekor(url string, valid span) (*Log, error) {
 	return l, nil
 }
 
-// record puts a signed content into a log.
+// record adds a signed content to a log.
 func (s *Sigstore) record(r Record, c *content, at time.Time) (*entry, error) {
 	log := s.Rekor
 	if r.Log != nil {
@@ -90,8 +90,8 @@ func (l *Log) promise(e *entry, wrong bool) ([]byte, error) {
 	return signature, nil
 }
 
-// promised is what a promise signs: canonical JSON, that is, sorted names and
-// no white space. It is also the Payload of cosign's bundle annotation.
+// promised returns the signed bytes of a promise: canonical JSON, that is, sorted names and no
+// white space. It is also the Payload of cosign's bundle annotation.
 func (e *entry) promised() ([]byte, error) {
 	return canonical(map[string]any{
 		"body":           base64.StdEncoding.EncodeToString(e.body),
@@ -101,9 +101,8 @@ func (e *entry) promised() ([]byte, error) {
 	})
 }
 
-// canonical writes JSON as RFC 8785 would have it. encoding/json does so for
-// what log entries hold: names and values of printable ASCII without <, > and
-// &, and integers.
+// canonical writes JSON as in RFC 8785. encoding/json does so for the values in log entries:
+// names and values of printable ASCII without <, > and &, and integers.
 func canonical(value any) ([]byte, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -178,7 +177,7 @@ func intotoEntry(c *content, r Record) any {
 		"payloadType": c.payloadType,
 		"signatures": []any{map[string]any{
 			"publicKey": c.signer.verifierPEM(),
-			// Encoded twice, as this type has it.
+			// Encoded twice, as in this entry type.
 			"sig": []byte(base64.StdEncoding.EncodeToString(c.signature)),
 		}},
 	}
@@ -201,7 +200,7 @@ func hashObject(algorithm string, digest []byte) any {
 	return map[string]any{"algorithm": algorithm, "value": hex.EncodeToString(digest)}
 }
 
-// verifierPEM is what Rekor v1 stores: the certificate or the bare key.
+// verifierPEM is the signer's identity in Rekor v1: the certificate or the bare key.
 func (s *Signer) verifierPEM() []byte {
 	if s.leaf != nil {
 		return s.CertificatePEM()

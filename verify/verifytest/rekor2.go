@@ -26,8 +26,8 @@ func newRekor2(url string, valid span) (*Log, error) {
 	return l, nil
 }
 
-// entryV2 writes the body of a Rekor v2 entry. The type hashedrekord holds, for
-// an envelope, the digest of DSSE's pre-authentication encoding.
+// entryV2 writes the body of a Rekor v2 entry. For an envelope, the type hashedrekord holds the
+// digest of DSSE's pre-authentication encoding.
 func entryV2(kind string, c *content) (*entry, error) {
 	details, err := signature.GetDefaultAlgorithmDetails(c.signer.Public(), options.WithED25519ph())
 	if err != nil {

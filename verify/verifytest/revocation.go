@@ -15,17 +15,17 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// Revocation is what the OCSP responder and the revocation list say of a
-// notary's signing certificate. The intermediate is always good.
+// Revocation is the status of a notary's signing certificate in the OCSP responder and the
+// revocation list. The intermediate is always good.
 type Revocation int
 
-// The answers about a signing certificate.
+// The statuses of a signing certificate.
 const (
 	Good    Revocation = iota
 	Revoked            // revoked an hour ago
-	Unknown            // the responder does not know it; the list does not name it
-	Stale              // good, but the answer has run out
-	Down               // no answer but a server error
+	Unknown            // status unknown in OCSP, not in the list
+	Stale              // good, but the response has expired
+	Down               // only server errors
 )
 
 // maxOCSPRequest bounds a request's body; a real one has about 100 bytes.
@@ -37,7 +37,7 @@ type revocation struct {
 	state  Revocation
 }
 
-// SetRevocation chooses what is answered from now on.
+// SetRevocation sets the status for later requests.
 func (n *Notary) SetRevocation(r Revocation) {
 	n.revocation.mu.Lock()
 	defer n.revocation.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *revocation) current() Revocation {
 	return r.state
 }
 
-// until is how long an answer is good for.
+// until is the end of a response's validity.
 func (r *revocation) until(state Revocation) time.Time {
 	if state == Stale {
 		return r.notary.now().Add(-time.Hour)
@@ -103,7 +103,7 @@ func (r *revocation) serveOCSP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/ocsp-response")
-	_, _ = w.Write(der) // a client that left needs no answer
+	_, _ = w.Write(der) // client disconnected
 }
 
 func readOCSP(q *http.Request) (*ocsp.Request, error) {
@@ -114,7 +114,7 @@ func readOCSP(q *http.Request) (*ocsp.Request, error) {
 		}
 		return ocsp.ParseRequest(der)
 	}
-	// The last part of the path; base64 may hold a slash, which is escaped.
+	// The last part of the path; base64 may contain a slash, which is escaped.
 	path := q.URL.EscapedPath()
 	text, err := url.PathUnescape(path[strings.LastIndex(path, "/")+1:])
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *revocation) serveCRL(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/pkix-crl")
-	_, _ = w.Write(der) // a client that left needs no answer
+	_, _ = w.Write(der) // client disconnected
 }
 
 func same(serial *big.Int, c *x509.Certificate) bool { return serial.Cmp(c.SerialNumber) == 0 }

@@ -9,31 +9,28 @@ import (
 
 const (
 	organization = "verifytest"
-	// The authorities are valid for longer than any test looks back or any
-	// demonstration runs.
+	// The authorities are valid for longer than any test or demonstration needs.
 	yearsBefore, yearsAfter = 5, 20
 )
 
-// Options are the choices of a whole Sigstore; the zero value is sensible.
+// Options configure a whole Sigstore; the zero value is sensible.
 type Options struct {
-	// Name distinguishes several Sigstores: their URLs, checkpoint origins and
-	// certificate subjects hold it. Lower-case letters, digits and hyphens;
-	// "verifytest" if empty.
+	// Name distinguishes several Sigstores: it is part of their URLs, checkpoint origins and
+	// certificate subjects. Lower-case letters, digits and hyphens; "verifytest" if empty.
 	Name string
-	// Clock tells the time of signing; time.Now if nil.
+	// Clock returns the time of signing; time.Now if nil.
 	Clock func() time.Time
-	// Algorithm is the kind of key of the certificate authority and of the
-	// timestamp authority; ECDSAP256 if empty. The logs always have ECDSA
-	// P-256 keys, but for Rekor v2, whose key is an Ed25519 one.
+	// Algorithm is the kind of key of the certificate authority and of the timestamp authority;
+	// ECDSAP256 if empty. The logs always have ECDSA P-256 keys, except Rekor v2, which has an
+	// Ed25519 key.
 	Algorithm Algorithm
 	// NoIntermediate makes the root of the certificate authority issue leaf
 	// certificates itself.
 	NoIntermediate bool
 }
 
-// Sigstore is a throw-away Sigstore. Its parts can stand in for another
-// Sigstore's parts, to make what must be refused. It is safe for concurrent
-// use.
+// Sigstore is a temporary Sigstore. Its parts can replace another Sigstore's parts, to make
+// invalid signatures. It is safe for concurrent use.
 type Sigstore struct {
 	CA     *CA    // issues the certificates of keyless signers
 	CTLog  *CTLog // signs the timestamps embedded in them

@@ -12,8 +12,7 @@ const CosignSignPredicateType = "https://sigstore.dev/cosign/sign/v1"
 
 // Statement is an in-toto statement.
 type Statement struct {
-	// Subjects are what the statement is about; at least one, unless
-	// NoSubjects.
+	// Subjects of the statement; at least one, unless NoSubjects.
 	Subjects []Subject
 	// NoSubjects writes an empty list of subjects.
 	NoSubjects bool
@@ -21,14 +20,13 @@ type Statement struct {
 	PredicateType string
 	// Predicate is written as JSON; an empty object if nil.
 	Predicate any
-	// NoPredicate leaves the predicate out, as cosign 2.6 does when it signs in
-	// the bundle format.
+	// NoPredicate omits the predicate, as cosign 2.6 does when it signs in the bundle format.
 	NoPredicate bool
 	// Version is "v1" (if empty) or "v0.1".
 	Version string
 }
 
-// Subject is one thing that a statement is about.
+// Subject is one subject of a statement.
 type Subject struct {
 	Name        string         // may be empty
 	Digest      string         // "sha256:" and 64 hexadecimal digits, or of another algorithm

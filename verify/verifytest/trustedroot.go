@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// TrustedRoot is a trusted_root.json that names all parts of this Sigstore, and
-// of others if they are given.
+// TrustedRoot returns a trusted_root.json with all parts of this Sigstore, and of others if they
+// are given.
 func (s *Sigstore) TrustedRoot(others ...*Sigstore) []byte {
 	root := &prototrust.TrustedRoot{MediaType: "application/vnd.dev.sigstore.trustedroot+json;version=0.1"}
 	for _, one := range append([]*Sigstore{s}, others...) {
@@ -22,7 +22,7 @@ func (s *Sigstore) TrustedRoot(others ...*Sigstore) []byte {
 		root.TimestampAuthorities = append(root.TimestampAuthorities, one.TSA.ca.trusted(one.TSA.chain()))
 	}
 	data, err := protojson.Marshal(root)
-	if err != nil { // made of our own values only
+	if err != nil { // the content is always valid
 		panic(fmt.Sprintf("verifytest: encode a trusted root: %v", err))
 	}
 	return data

@@ -19,7 +19,7 @@ type TSA struct {
 	leaf   *x509.Certificate
 	key    crypto.Signer
 	url    string
-	beside []*x509.Certificate // what else its timestamps bring
+	beside []*x509.Certificate // additional certificates in its timestamps
 }
 
 func newTSA(name, url string, algorithm Algorithm, valid span) (*TSA, error) {
@@ -85,22 +85,21 @@ func (t *TSA) respond(r *timestamp.Request, at time.Time) ([]byte, error) {
 	return der, nil
 }
 
-// Stamp is a timestamp that a claim asks for.
+// Stamp describes a timestamp of a claim.
 type Stamp struct {
 	// TSA signs the timestamp; the Sigstore's own if nil.
 	TSA *TSA
 	// Time is the time it states; the time of signing if zero.
 	Time time.Time
-	// NoCertificate leaves the authority's certificates out of the token, as
-	// Sigstore's clients ask; verifiers then need them from elsewhere.
+	// NoCertificate omits the authority's certificates from the token, as Sigstore's clients
+	// request; verifiers then need them from elsewhere.
 	NoCertificate bool
-	// OtherSignature makes it a genuine timestamp of some other signature.
+	// OtherSignature makes it a genuine timestamp of another signature.
 	OtherSignature bool
-	// ForgedCertificate puts a certificate before the authority's in the token,
-	// with its name and the usage of timestamps, by a key of the forger's.
+	// ForgedCertificate puts a forged certificate before the authority's in the token, with its
+	// name and the usage of timestamps, and another key.
 	ForgedCertificate bool
-	// Beside is a certificate that is put before the authority's in the token, which no
-	// signature covers.
+	// Beside is a certificate before the authority's in the token, which no signature covers.
 	Beside *x509.Certificate
 }
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Misissued returns an authority whose certificate the same issuer signed for software
-// and not for timestamps: what it stamps proves no time.
+// Misissued returns an authority with a certificate for signing software instead of timestamps,
+// by the same issuer. Its timestamps do not prove a time.
 func (t *TSA) Misissued() (*TSA, error) {
 	key, err := newKey(ECDSAP256)
 	if err != nil {
@@ -24,8 +24,7 @@ func (t *TSA) Misissued() (*TSA, error) {
 	return &TSA{ca: t.ca, leaf: leaf, key: key, url: t.url}, nil
 }
 
-// forged is a certificate with the authority's name and the usage of timestamps, which
-// nobody but its own key signed.
+// forged is a self-signed certificate with the authority's name and the usage of timestamps.
 func (t *TSA) forged() (*x509.Certificate, error) {
 	key, err := newKey(ECDSAP256)
 	if err != nil {
@@ -52,12 +51,12 @@ func timestampUsage() (pkix.Extension, error) {
 	return pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Critical: true, Value: usage}, nil
 }
 
-// The places of a certificate in a response (RFC 3161, 2.4.2; RFC 5652, 5.1): the token,
-// its content, the signed data, its certificates.
+// The path of a certificate in a response (RFC 3161, 2.4.2; RFC 5652, 5.1): the token, its
+// content, the signed data, its certificates.
 func bagPath() []int { return []int{1, 1, 0, 3} }
 
-// WithCertificate puts a certificate first in the bag of a response. No signature covers
-// the bag.
+// WithCertificate puts a certificate first in the certificates of a response. No signature covers
+// them.
 func WithCertificate(response []byte, first *x509.Certificate) ([]byte, error) {
 	return rewrite(response, bagPath(), func(bag []byte) []byte { return append(first.Raw[:len(first.Raw):len(first.Raw)], bag...) })
 }

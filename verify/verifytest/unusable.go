@@ -13,8 +13,8 @@ import (
 	"math/big"
 )
 
-// UnusableKeys returns texts in place of a public key in PEM, by what they are. No
-// signature of an image is verified by any of them.
+// UnusableKeys returns invalid texts for a PEM public key, by description. None of them can
+// verify an image signature.
 func UnusableKeys() (map[string]string, error) {
 	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	if err != nil {
@@ -65,7 +65,7 @@ func rsaOf(bits int) *rsa.PublicKey {
 	return &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), bits-1, 1), E: 65537}
 }
 
-// otherKey is a key by an algorithm that crypto/x509 does not write.
+// otherKey encodes a key of an algorithm that crypto/x509 does not support.
 func otherKey(algorithm asn1.ObjectIdentifier, parameters any, content []byte) (string, error) {
 	raw, err := asn1.Marshal(parameters)
 	if err != nil {

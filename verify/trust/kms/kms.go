@@ -1,24 +1,22 @@
-// Package kms answers: which public key does a key management service hold
-// under this URI? It speaks to AWS KMS, Azure Key Vault, Google Cloud KMS and
-// HashiCorp Vault (transit engine) through the sigstore project's providers,
-// with each provider's own configuration (environment, files) and connections.
-// URIs are those of cosign's --key flag.
+// Package kms reads public keys from key management services. It supports AWS KMS, Azure Key
+// Vault, Google Cloud KMS and HashiCorp Vault (transit engine) through the sigstore project's
+// providers, with each provider's own configuration (environment, files) and connections. URIs
+// are those of cosign's --key flag.
 //
-// It stands apart from package trust so that whoever needs no KMS links none of
-// the providers' libraries.
+// It is separate from package trust so that a program without KMS does not link the providers'
+// libraries.
 //
-// All four are tested on loopback, against servers of our own that hold real
-// keys and speak the providers' protocols: Vault's HTTP API version 1, AWS's
-// JSON protocol 1.1 with Signature Version 4, Azure's REST API with its
-// challenge and client-secret tokens, Google's gRPC with tokens that a service
-// account signs. What cannot be had on loopback, and is therefore not tested,
-// are the other ways to credentials: those of a cloud machine or pod (link-local
-// metadata services, federation) and of the clouds' own command-line programs.
+// All four are tested on loopback, against test servers that hold real keys and implement the
+// providers' protocols: Vault's HTTP API version 1, AWS's JSON protocol 1.1 with Signature
+// Version 4, Azure's REST API with its challenge and client-secret tokens, Google's gRPC with
+// tokens that a service account signs. Other sources of credentials are not available on loopback
+// and therefore not tested: those of a cloud machine or pod (link-local metadata services,
+// federation) and of the clouds' own command-line programs.
 //
-// Where the services differ: an Azure or Google URI may name a version, a Vault
-// or AWS URI cannot, and means the newest; what an older one signed is then no
-// longer proved, unless the policy gives the older key beside it. RSA keys are
-// believed for PKCS #1 v1.5 signatures, not for RSASSA-PSS.
+// The services differ in versions. An Azure or Google URI may name a version. A Vault or AWS URI
+// cannot, and means the newest: signatures by an older version then verify only if the policy
+// also contains the older key. RSA keys are accepted for PKCS #1 v1.5 signatures, not for
+// RSASSA-PSS.
 package kms
 
 import (
@@ -29,8 +27,7 @@ import (
 	"strings"
 
 	"github.com/sigstore/sigstore/pkg/signature/kms"
-	// The providers register themselves when they are imported; that is how
-	// sigstore's package finds them.
+	// The providers register themselves with sigstore's package when they are imported.
 	_ "github.com/sigstore/sigstore/pkg/signature/kms/aws"
 	_ "github.com/sigstore/sigstore/pkg/signature/kms/azure"
 	_ "github.com/sigstore/sigstore/pkg/signature/kms/gcp"
@@ -41,24 +38,23 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// azureHost matches the names of Azure's key vaults and HSMs, in all of its
-// clouds. The whole name is matched and not its end, for the provider parses
-// "host?.vault.azure.net" as a URL, whose host is another one.
+// azureHost matches the names of Azure's key vaults and HSMs, in all of its clouds. It matches
+// the whole name and not its end: the provider parses "host?.vault.azure.net" as a URL with
+// another host.
 var azureHost = regexp.MustCompile(`(?i)^[a-z0-9-]+\.(vault|managedhsm)\.(azure\.net|usgovcloudapi\.net|azure\.cn)$`)
 
-// Providers looks keys up with sigstore's providers. The zero value is ready.
+// Providers looks up keys with sigstore's providers. The zero value is ready.
 type Providers struct {
-	// AllowAnyEndpoint lets a URI name the host that is asked
-	// (awskms://host/..., azurekms://host/...) whatever it is, so that whoever
-	// writes a policy chooses where this process's credentials are used. Without
-	// it AWS is asked at its own endpoint, and Azure's hosts must be Azure's.
+	// AllowAnyEndpoint accepts any host in a URI (awskms://host/..., azurekms://host/...). The
+	// author of a policy then chooses which host receives this process's credentials. Without it,
+	// AWS is contacted at its own endpoint, and Azure's hosts must be Azure's.
 	AllowAnyEndpoint bool
 }
 
 var _ trust.KMS = Providers{}
 
-// PublicKey implements trust.KMS. The version that the URI names is asked for,
-// else the service's current one.
+// PublicKey implements trust.KMS. It returns the key of the version in the URI, or else of the
+// service's current one.
 func (p Providers) PublicKey(ctx context.Context, uri string) (crypto.PublicKey, error) {
 	if err := p.checkEndpoint(uri); err != nil {
 		return nil, err
@@ -75,13 +71,13 @@ func (p Providers) PublicKey(ctx context.Context, uri string) (crypto.PublicKey,
 	select {
 	case a := <-answers:
 		return a.key, a.err
-	case <-ctx.Done(): // not every provider listens to it
+	case <-ctx.Done(): // not every provider honours it
 		return nil, context.Cause(ctx)
 	}
 }
 
 func fetch(ctx context.Context, uri string) (public crypto.PublicKey, err error) {
-	defer func() { // a provider takes a service's answer on trust (Azure's: a key without a type)
+	defer func() { // providers do not validate responses (Azure's: a key without a type)
 		if value := recover(); value != nil {
 			public, err = nil, fmt.Errorf("the service's answer cannot be read: %v", value)
 		}
@@ -97,8 +93,8 @@ func fetch(ctx context.Context, uri string) (public crypto.PublicKey, err error)
 	return public, nil
 }
 
-// maxMessage is the greatest length in bytes of what a provider has to say: the
-// libraries put the service's whole answer into their errors.
+// maxMessage is the greatest length in bytes of a provider's error: the libraries include the
+// service's whole response.
 const maxMessage = 500
 
 // failure is a provider's error on one line, bounded and without credentials.

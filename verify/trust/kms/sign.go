@@ -10,8 +10,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/options"
 )
 
-// Sign has the service sign a message with the private key under the URI, and returns
-// the public key that belongs to it. The digest is SHA-256 where the key leaves a choice.
+// Sign signs a message with the private key under the URI, and returns the corresponding public
+// key. The digest is SHA-256 if the key allows several.
 func (p Providers) Sign(ctx context.Context, uri string, message []byte) ([]byte, crypto.PublicKey, error) {
 	if err := p.checkEndpoint(uri); err != nil {
 		return nil, nil, err
@@ -29,7 +29,7 @@ func (p Providers) Sign(ctx context.Context, uri string, message []byte) ([]byte
 	select {
 	case a := <-answers:
 		return a.signed, a.key, a.err
-	case <-ctx.Done(): // not every provider listens to it
+	case <-ctx.Done(): // not every provider honours it
 		return nil, nil, context.Cause(ctx)
 	}
 }

@@ -1,11 +1,11 @@
-// Package trusttest answers: what does a client of The Update Framework take from a
-// repository that lies?
+// Package trusttest provides a TUF repository (TUF 1.0) with selectable faults, for tests of its
+// clients.
 //
-// It is a throw-away repository (TUF 1.0) in memory with one target, trusted_root.json.
-// Root and targets want the signatures of two keys. It is honest unless a [Lie] is asked
-// for, and is served over HTTP as it stands. Every lie is one thing that is wrong: who
-// mirrors a repository, or has one of its keys, could tell it.
+// The repository is in memory and has one target, trusted_root.json. Root and targets need the
+// signatures of two keys. It is valid unless a [Lie] is selected, and is served over HTTP. Every
+// lie is exactly one fault, which a mirror of the repository, or the holder of one of its keys,
+// could cause.
 //
-// It is for tests and demonstrations: its keys live in memory, and nothing that it says
-// is worth trusting.
+// It is for tests and demonstrations: its keys are in memory, and its content must not be
+// trusted.
 package trusttest

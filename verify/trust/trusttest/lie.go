@@ -1,32 +1,32 @@
 package trusttest
 
-// Lie names the one thing that is wrong with what is published.
+// Lie selects the one fault of a published version.
 type Lie string
 
 // The lies.
 const (
-	// Honest is a version as it should be.
+	// Honest is a valid version.
 	Honest Lie = ""
-	// OneSignature is by one key where two are wanted.
+	// OneSignature has the signature of one key where two are required.
 	OneSignature Lie = "one signature"
-	// OneKeyTwice has the signature of one key twice, to pass for two keys.
+	// OneKeyTwice has the signature of one key twice, to be counted as two keys.
 	OneKeyTwice Lie = "one key twice"
-	// Ended metadata ended an hour ago: whoever serves it on holds back what came since.
+	// Ended metadata expired an hour ago, as when a mirror withholds later versions.
 	Ended Lie = "ended"
-	// OtherTarget serves a target of other bytes than were signed.
+	// OtherTarget serves a target with other bytes than the signed ones.
 	OtherTarget Lie = "other target"
-	// EndlessTarget serves a target that does not end.
+	// EndlessTarget serves a target without an end.
 	EndlessTarget Lie = "endless target"
-	// EndlessTimestamp serves a timestamp, whose size nobody has signed, that does not end.
+	// EndlessTimestamp serves a timestamp without an end. No signature covers its size.
 	EndlessTimestamp Lie = "endless timestamp"
-	// OldSnapshot is a newer timestamp of a snapshot that is older than the one before: of
-	// the version before that.
+	// OldSnapshot is a newer timestamp of an older snapshot: that of the version before the
+	// previous one.
 	OldSnapshot Lie = "old snapshot"
-	// SkippedRoot publishes with new keys, in a root whose version is one too high. It is
-	// signed by the keys before it.
+	// SkippedRoot publishes with new keys, in a root with a version one too high. The previous
+	// keys sign it.
 	SkippedRoot Lie = "skipped root"
-	// StrangersRoot publishes with new keys, in a root that these alone have signed.
+	// StrangersRoot publishes with new keys, in a root signed only by these.
 	StrangersRoot Lie = "stranger's root"
-	// NoThreshold publishes with a root of those keys that wants no signature of targets.
+	// NoThreshold publishes with a root of those keys that requires no signature of targets.
 	NoThreshold Lie = "no threshold"
 )

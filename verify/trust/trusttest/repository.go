@@ -22,7 +22,7 @@ import (
 // Target is the name of the one target.
 const Target = "trusted_root.json"
 
-// keysOfRole is how many keys the root and the targets have, and want the signatures of.
+// keysOfRole is the number of keys, and of required signatures, of root and targets.
 const keysOfRole = 2
 
 // Repository is a TUF repository. It is safe for concurrent use.
@@ -66,17 +66,17 @@ func New() (*Repository, error) {
 	return r, nil
 }
 
-// Root is the first root.json, which a client has to know beforehand.
+// Root is the first root.json, the initial trust of a client.
 func (r *Repository) Root() []byte { return r.first }
 
-// Files are all files by their names, but for those that do not end.
+// Files returns all files by name, except those without an end.
 func (r *Repository) Files() map[string][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.files)
 }
 
-// Publish makes content the target of the next version, with a lie.
+// Publish makes content the target of the next version, with a fault.
 func (r *Repository) Publish(content []byte, lie Lie) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +153,7 @@ func (r *Repository) target(content []byte, until time.Time, lie Lie) error {
 	return nil
 }
 
-// rotate publishes a next root with new keys, by which everything is signed from then on.
+// rotate publishes a next root with new keys, which sign everything from then on.
 func (r *Repository) rotate(lie Lie) error {
 	next, err := newKeys()
 	if err != nil {
@@ -207,8 +207,7 @@ func (r *Repository) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// rootOf writes a root that names keys for every role, and is signed by those before it
-// as well as by its own.
+// rootOf writes a root that names keys for every role. The previous keys and its own sign it.
 func rootOf(named keys, threshold int, version int64, by keys) ([]byte, error) {
 	root := metadata.Root(time.Now().AddDate(1, 0, 0))
 	root.Signed.Version = version
