@@ -11,10 +11,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// maxAttempts is how often a target that changes meanwhile is read again at once.
+// maxAttempts bounds the immediate attempts for a target that changes concurrently.
 const maxAttempts = 3
 
-// alter has the alterations change their targets because of the trigger.
+// alter applies the alterations of the trigger to their targets.
 func (l *look) alter(ctx context.Context, set *policy.Set) {
 	if l.work.cause&(came|changed|listed) == 0 {
 		return
@@ -47,14 +47,14 @@ func (l *look) alter(ctx context.Context, set *policy.Set) {
 	}
 }
 
-// isNew reports whether a trigger that is there came since the work began to be done.
+// isNew reports whether an existing trigger was created after the recorded progress.
 func (l *look) isNew() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !madeAt(l.object).Before(l.progress.Until.Truncate(time.Second))
 }
 
-// calls reports whether what happened to the trigger calls for an alteration.
+// calls reports whether the event of the trigger requires an alteration.
 func (l *look) calls(r *policy.AlterResult, id ruleID) bool {
 	switch {
 	case l.work.cause&(came|changed) != 0:
@@ -65,7 +65,7 @@ func (l *look) calls(r *policy.AlterResult, id ruleID) bool {
 	return l.happened(r.Policy, r.Rule)
 }
 
-// alterAll changes the objects that a selection finds.
+// alterAll changes the objects that a selection matches.
 func (l *look) alterAll(ctx context.Context, r *policy.AlterResult, by policy.Selection) error {
 	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: by.APIVersion, Kind: by.Kind})
 	if err != nil {
@@ -85,7 +85,7 @@ func (l *look) alterAll(ctx context.Context, r *policy.AlterResult, by policy.Se
 		at := keyOf(identity(target))
 		altered, err := l.alterOne(ctx, r, by, kind, target)
 		switch {
-		case err != nil: // the others are changed all the same
+		case err != nil: // continue with the others
 			l.failed(Work{Policy: id.policy, Rule: id.rule, Object: at.String(), Err: err})
 		case altered:
 			l.did(id, Altered, at)
@@ -112,7 +112,7 @@ func (l *look) alterAll(ctx context.Context, r *policy.AlterResult, by policy.Se
 	return nil
 }
 
-// chosen reports whether a selection means an object.
+// chosen reports whether a selection matches an object.
 func chosen(by policy.Selection, target map[string]any) bool {
 	metadata := metadataOf(target)
 	if by.Name != "" && !wildcard.Match(by.Name, textOf(metadata, "name")) ||
@@ -130,7 +130,7 @@ func chosen(by policy.Selection, target map[string]any) bool {
 	return by.Labels.Matches(labels)
 }
 
-// alterOne changes one object, and reports whether there was anything to change.
+// alterOne changes one object, and reports whether there was a change.
 func (l *look) alterOne(ctx context.Context, r *policy.AlterResult, by policy.Selection, kind Kind, target map[string]any) (bool, error) {
 	for attempt := 1; ; attempt++ {
 		mutated := r.Alter(ctx, by, target)
@@ -148,7 +148,7 @@ func (l *look) alterOne(ctx context.Context, r *policy.AlterResult, by policy.Se
 		if err := l.limiter.allow(keyOf(t)); err != nil {
 			return false, err
 		}
-		// The API server takes the version as the one that is changed, and no other.
+		// The API server rejects the patch if the object has another resourceVersion.
 		version := patch.Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: metadataOf(target)["resourceVersion"]}
 		err := l.options.Cluster.Patch(ctx, kind, t.Namespace, t.Name, append([]patch.Operation{version}, operations...))
 		switch {

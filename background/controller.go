@@ -11,17 +11,17 @@ import (
 	"github.com/quaymaster/quaymaster/policy/generating/record"
 )
 
-// ruleID names a rule.
+// ruleID identifies a rule.
 type ruleID struct{ policy, rule string }
 
-// rule is what is known of a rule beside what it says.
+// rule is the state of a rule besides its content.
 type rule struct {
 	form string // of its policy
-	// since is when the rule came; zero for one that was there at the start.
+	// since is the time when the rule was added; zero for one that existed at the start.
 	since time.Time
 }
 
-// Controller brings about what rules about other objects want. Make one with New.
+// Controller applies generate rules and mutations of existing objects. Create one with New.
 type Controller struct {
 	options Options
 	queue   *queue
@@ -32,14 +32,14 @@ type Controller struct {
 	set      *policy.Set
 	rules    map[ruleID]rule
 	progress Progress
-	hashes   map[key]sum // of triggers, as they were last looked at
-	// unwatched: there may be triggers that are not watched yet.
+	hashes   map[key]sum // of triggers, at their last evaluation
+	// unwatched: triggers may exist that are not watched yet.
 	unwatched bool
-	// watches are changed by review alone, under the lock.
+	// watches are changed only by review, under the lock.
 	watches map[watched]*watching
 }
 
-// New makes a Controller; it refuses options without what is required.
+// New creates a Controller, and returns an error for a missing required option.
 func New(o Options) (*Controller, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func New(o Options) (*Controller, error) {
 	}, nil
 }
 
-// Run works until ctx ends, and returns when nothing of it runs any more. It is run
-// once, by who leads.
+// Run works until ctx ends, and returns when all of its goroutines have ended. It is run once, on
+// the leader.
 func (c *Controller) Run(ctx context.Context) {
 	if !c.load(ctx) {
 		return
@@ -83,13 +83,13 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// load reads how far who led before has come; false if ctx ended first.
+// load loads the progress of the previous leader, and returns false if ctx ends first.
 func (c *Controller) load(ctx context.Context) bool {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		progress, err := c.options.Memory.Load(ctx)
 		if err == nil {
 			if progress.Until.IsZero() {
-				progress.Until = c.options.Now() // nobody led before: there is nothing to make up for
+				progress.Until = c.options.Now() // first leader: there is no backlog
 			}
 			c.progress = progress
 			return true
@@ -107,7 +107,7 @@ func (c *Controller) load(ctx context.Context) bool {
 	}
 }
 
-// save keeps how far the work has come, from time to time.
+// save saves the progress periodically.
 func (c *Controller) save(ctx context.Context) {
 	ticker := time.NewTicker(saveInterval)
 	defer ticker.Stop()
@@ -121,7 +121,7 @@ func (c *Controller) save(ctx context.Context) {
 	}
 }
 
-// saveNow moves the time on only if everything before it is done.
+// saveNow advances the saved time only if all earlier work is done.
 func (c *Controller) saveNow(ctx context.Context) {
 	until := c.options.Now().Add(-slack)
 	c.mu.Lock()
@@ -131,21 +131,21 @@ func (c *Controller) saveNow(ctx context.Context) {
 	progress, idle := c.progress, len(c.rules)+len(c.progress.Kinds) == 0
 	c.mu.Unlock()
 	if idle {
-		return // there is no such rule, and there was none
+		return // the rule does not exist now, and did not before
 	}
 	if err := c.options.Memory.Save(ctx, progress); err != nil && ctx.Err() == nil {
 		c.options.Observer.Failed(fmt.Errorf("save how far the work on other objects has come: %w", err))
 	}
 }
 
-// current returns the policies that the work rests on.
+// current returns the policies of the current work.
 func (c *Controller) current() *policy.Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.set
 }
 
-// due returns from when on what happened to triggers counts for a rule.
+// due returns the time from which on events of triggers count for a rule.
 func (c *Controller) due(p *policy.Policy, name string) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,17 +155,17 @@ func (c *Controller) due(p *policy.Policy, name string) time.Time {
 			due = other
 		}
 	}
-	return due.Truncate(time.Second) // as the times of objects are
+	return due.Truncate(time.Second) // the precision of object times
 }
 
-// kinds returns the kinds of objects that there may be because of a rule.
+// kinds returns the kinds of objects that rules may have generated.
 func (c *Controller) kinds() []policy.ObjectKind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.progress.Kinds)
 }
 
-// work looks at triggers until ctx ends.
+// work processes triggers until ctx ends.
 func (c *Controller) work(ctx context.Context) {
 	for {
 		at, w, ok := c.queue.next(ctx)
@@ -181,8 +181,8 @@ func (c *Controller) work(ctx context.Context) {
 	}
 }
 
-// guarded looks at a trigger; a panic is an error like any other. It reports whether
-// to try again, and when.
+// guarded processes a trigger, and converts a panic to an error. It reports whether to retry, and
+// when.
 func (c *Controller) guarded(ctx context.Context, at key, w work) (pause func(tries int) time.Duration, again bool) {
 	pause = backoff
 	defer func() {
@@ -199,7 +199,7 @@ func (c *Controller) guarded(ctx context.Context, at key, w work) (pause func(tr
 	return pause, l.again
 }
 
-// backoff is how long to wait after so many tries.
+// backoff is the pause after so many attempts.
 func backoff(tries int) time.Duration {
 	pause := firstPause
 	for range min(tries-1, 20) {
@@ -208,10 +208,10 @@ func backoff(tries int) time.Duration {
 	return pause
 }
 
-// enqueue has a trigger looked at, of which nothing is known but its name.
+// enqueue queues a trigger of which only the name is known.
 func (c *Controller) enqueue(t record.Trigger) { c.queue.add(keyOf(t), work{trigger: t}) }
 
-// putBack has a trigger looked at because an object of a rule has changed or gone.
+// putBack queues a trigger because one of its generated objects was changed or deleted.
 func (c *Controller) putBack(t record.Trigger, origin record.Origin) {
 	rules := map[ruleID]bool{{origin.Policy, origin.Rule}: true}
 	c.queue.add(keyOf(t), work{trigger: t, cause: restore, rules: rules})

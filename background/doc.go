@@ -1,19 +1,18 @@
-// Package background answers: is what rules about other objects want there, and as
-// they want it?
+// Package background applies policy rules to other objects than the one of the request: generate
+// rules, and mutations of existing objects.
 //
-// One replica at a time runs its Controller, which watches the triggers of
-// policy.Generation and policy.Alteration and brings about what these say. It keeps
-// nothing that could be lost: what is to be there is derived from triggers and
-// policies, and what is there because of a rule says so itself (package record). So
-// whoever leads next goes on, and doing a thing twice does it once.
+// One replica at a time runs its Controller, which watches the triggers of policy.Generation and
+// policy.Alteration and applies these. It holds no state that could be lost: the required objects
+// are derived from triggers and policies, and a generated object records its rule and trigger
+// (package record). Every operation is idempotent, so the next leader can continue.
 //
-//   - An object of a rule with synchronize is put back when it is changed or deleted,
-//     follows its trigger and its rule, and goes with them.
-//   - An object of any other rule is made if there is none, when its trigger comes or
-//     changes.
-//   - Objects that an Alteration changes are changed when its trigger comes or changes.
+//   - A generated object of a rule with synchronize is restored when it is changed or
+//     deleted, follows its trigger and its rule, and is deleted with them.
+//   - A generated object of any other rule is created if it is missing, when its trigger
+//     is created or changed.
+//   - Targets of an Alteration are changed when its trigger is created or changed.
 //
-// Triggers that were there before their rule count only where the rule says so. What
-// fails is told, and tried again ever more rarely. What may be made and changed is
-// RBAC's to say, and every write goes by the webhooks like anybody's.
+// Triggers that existed before their rule count only where the rule requests it. Errors are
+// reported, and retried with increasing pauses. RBAC limits the objects that may be created and
+// changed, and every write passes the admission webhooks.
 package background

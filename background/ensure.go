@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/generating/record"
 )
 
-// ensure has an object there as a rule wants it. It returns which object that is.
+// ensure creates or updates an object as a rule requires. It returns the object's key.
 func (l *look) ensure(ctx context.Context, r *generated, wanted policy.Downstream) (key, error) {
 	t := identity(wanted.Object)
 	at := keyOf(t)
@@ -56,7 +56,7 @@ func (l *look) ensure(ctx context.Context, r *generated, wanted policy.Downstrea
 	return at, l.update(ctx, kind, r, have, wanted)
 }
 
-// create makes an object.
+// create creates an object.
 func (l *look) create(ctx context.Context, kind Kind, r *generated, wanted policy.Downstream) error {
 	object, err := l.signed(wanted.Object, l.origin(r, wanted))
 	if err != nil {
@@ -80,13 +80,14 @@ func (l *look) create(ctx context.Context, kind Kind, r *generated, wanted polic
 	return nil
 }
 
-// note remembers that an object is right, which was wanted with its labels and record.
+// note records that an object is up to date, with the hashes of the required object, including
+// labels and record, and of the stored one.
 func (l *look) note(at key, kind Kind, origin record.Origin, wanted, is map[string]any) {
 	l.there.put(at, kind, origin)
 	l.there.right(at, sumOf(wanted), sumOf(essence(is)))
 }
 
-// update writes an object that is there if it is not as the rule wants it.
+// update updates an existing object if it differs from the rule's.
 func (l *look) update(ctx context.Context, kind Kind, r *generated, have map[string]any, wanted policy.Downstream) error {
 	at, origin := keyOf(identity(have)), l.origin(r, wanted)
 	signed, err := l.signed(wanted.Object, origin)
@@ -113,9 +114,8 @@ func (l *look) update(ctx context.Context, kind Kind, r *generated, have map[str
 	return nil
 }
 
-// same reports whether an object that is there is as it is wanted, and returns what is
-// to be written if not. Only the API server knows what it makes of fields that are not
-// written, so it is asked.
+// same reports whether an existing object is as required, and returns the object to write if not.
+// It uses a dry run, because only the API server can apply defaults for missing fields.
 func (l *look) same(ctx context.Context, kind Kind, have, signed map[string]any, apply bool) (map[string]any, bool, error) {
 	object, is := over(have, signed, apply), sumOf(essence(have))
 	if l.there.isRight(keyOf(identity(have)), sumOf(signed), is) {
@@ -128,8 +128,8 @@ func (l *look) same(ctx context.Context, kind Kind, have, signed map[string]any,
 	return object, sumOf(essence(would)) == is, nil
 }
 
-// belongsToAnother reports whether an object is there because of another rule, or
-// another trigger of this one, that is still there.
+// belongsToAnother reports whether an object belongs to another rule, or to another trigger of
+// this one, that still exists.
 func (l *look) belongsToAnother(ctx context.Context, r *generated, owner record.Origin) (bool, error) {
 	if owner.Policy != r.Policy.ID() || owner.Rule != r.Rule {
 		set := l.current()
@@ -144,7 +144,7 @@ func (l *look) belongsToAnother(ctx context.Context, r *generated, owner record.
 	return l.isThere(ctx, owner.Trigger)
 }
 
-// isThere reports whether a trigger is there still, and stays; in doubt it is.
+// isThere reports whether a trigger still exists and is not being deleted; true if unknown.
 func (l *look) isThere(ctx context.Context, trigger record.Trigger) (bool, error) {
 	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: trigger.APIVersion, Kind: trigger.Kind})
 	if err != nil {
@@ -160,8 +160,8 @@ func (l *look) isThere(ctx context.Context, trigger record.Trigger) (bool, error
 	return identity(found).UID == trigger.UID && !leaving(found), nil
 }
 
-// thin forgets the triggers that wanted an object and are gone, before they are many:
-// pods come and go under ever new names.
+// thin removes the deleted triggers of an object from its other owners before there are many:
+// pods are created under ever new names.
 func (l *look) thin(ctx context.Context, at key) {
 	var gone []record.Trigger
 	for _, trigger := range l.there.crowd(at) {
@@ -174,8 +174,8 @@ func (l *look) thin(ctx context.Context, at key) {
 	}
 }
 
-// share leaves an object to whom it belongs if the rule wants the very same, and is
-// an error if not: two that want it otherwise would go on for ever.
+// share leaves an object to its owner if the rule requires an identical one. Otherwise it returns
+// an error, since two rules would overwrite each other forever.
 func (l *look) share(ctx context.Context, kind Kind, r *generated, owner record.Origin, have map[string]any, wanted policy.Downstream) error {
 	at := keyOf(identity(have))
 	l.there.put(at, kind, owner)
@@ -196,7 +196,7 @@ func (l *look) share(ctx context.Context, kind Kind, r *generated, owner record.
 	return fmt.Errorf("it is there because of %s/%s and %s, and is not as this rule wants it", owner.Policy, owner.Rule, keyOf(owner.Trigger))
 }
 
-// origin says why an object is there.
+// origin returns the rule and the trigger of an object.
 func (l *look) origin(r *generated, wanted policy.Downstream) record.Origin {
 	return record.Origin{
 		Policy: r.Policy.ID(), Rule: r.Rule, Trigger: l.self,
@@ -204,7 +204,7 @@ func (l *look) origin(r *generated, wanted policy.Downstream) record.Origin {
 	}
 }
 
-// signed returns an object with the labels and the record of why it is there.
+// signed returns an object with the labels and the record of its origin.
 func (l *look) signed(object map[string]any, origin record.Origin) (map[string]any, error) {
 	code, err := l.options.Records.Origin(object, origin)
 	if err != nil {
@@ -237,8 +237,8 @@ func (l *look) signed(object map[string]any, origin record.Origin) (map[string]a
 	return signed, nil
 }
 
-// over returns what is written over an object that is there. Labels, annotations,
-// finalizers and owners of which the rule says nothing stay, and so does the status.
+// over returns the object to write over an existing one. It retains the status, and labels,
+// annotations, finalizers and owners that the rule does not set.
 func over(have, wanted map[string]any, apply bool) map[string]any {
 	object := maps.Clone(wanted)
 	metadata, had := maps.Clone(metadataOf(wanted)), metadataOf(have)
@@ -261,7 +261,7 @@ func over(have, wanted map[string]any, apply bool) map[string]any {
 	return object
 }
 
-// merged returns the members of both, of which those of the second win.
+// merged returns the members of both; those of the second take precedence.
 func merged(first, second any) map[string]any {
 	all := map[string]any{}
 	for _, members := range []any{first, second} {

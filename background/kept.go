@@ -8,24 +8,24 @@ import (
 	"github.com/quaymaster/quaymaster/policy/generating/record"
 )
 
-// kept is an object that is there because of a rule.
+// kept is a generated object.
 type kept struct {
 	at     key
 	kind   Kind
 	origin record.Origin
-	// wanted is what the rule wanted when the object was last known to be right, and is
-	// what it was then.
+	// wanted is the hash of the object that the rule required when it was last up to date, and is
+	// the hash of the stored object at that time.
 	wanted, is sum
-	// others are triggers that want the very same object, and known is how many of them
-	// were there when that was looked at last.
+	// others are further triggers that require the identical object, and known is their number at
+	// the last check of their existence.
 	others map[key]record.Trigger
 	known  int
 }
 
-// fewHeirs is how many others are kept without a look whether they are there still.
+// fewHeirs is the number of other triggers below which their existence is not checked.
 const fewHeirs = 64
 
-// downstreams are the objects that are there because of rules, as their watches tell.
+// downstreams are the generated objects, from their watches.
 type downstreams struct {
 	mu        sync.Mutex
 	objects   map[key]*kept
@@ -36,7 +36,7 @@ func newDownstreams() *downstreams {
 	return &downstreams{objects: map[key]*kept{}, byTrigger: map[key]map[key]bool{}}
 }
 
-// put notes why an object is there.
+// put records the origin of an object.
 func (d *downstreams) put(at key, kind Kind, origin record.Origin) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,7 +56,7 @@ func (d *downstreams) put(at key, kind Kind, origin record.Origin) {
 	d.byTrigger[trigger][at] = true
 }
 
-// unlink forgets the trigger; the caller holds the lock.
+// unlink removes the trigger; the caller holds the lock.
 func (d *downstreams) unlink(k *kept) {
 	trigger := keyOf(k.origin.Trigger)
 	delete(d.byTrigger[trigger], k.at)
@@ -65,7 +65,7 @@ func (d *downstreams) unlink(k *kept) {
 	}
 }
 
-// right notes that an object is as a rule wants it.
+// right records that an object is as a rule requires it.
 func (d *downstreams) right(at key, wanted, is sum) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +74,7 @@ func (d *downstreams) right(at key, wanted, is sum) {
 	}
 }
 
-// isRight reports whether an object is as a rule wants it, as far as is known.
+// isRight reports whether an object is as a rule requires it, as far as recorded.
 func (d *downstreams) isRight(at key, wanted, is sum) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,7 +82,7 @@ func (d *downstreams) isRight(at key, wanted, is sum) bool {
 	return k != nil && k.wanted == wanted && k.is == is
 }
 
-// wants notes that another trigger wants an object, too.
+// wants records another trigger that requires an object.
 func (d *downstreams) wants(at key, other record.Trigger) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,8 +96,8 @@ func (d *downstreams) wants(at key, other record.Trigger) {
 	k.others[keyOf(other)] = other
 }
 
-// crowd returns the other triggers that want an object, where they have become twice as
-// many as were there: some have gone since, of which nobody tells.
+// crowd returns the other triggers of an object if their number has doubled since the last check:
+// their deletion is not observed.
 func (d *downstreams) crowd(at key) []record.Trigger {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +109,7 @@ func (d *downstreams) crowd(at key) []record.Trigger {
 	return slices.Collect(maps.Values(k.others))
 }
 
-// thin forgets those that are gone of the others that want an object.
+// thin removes deleted triggers from the others of an object.
 func (d *downstreams) thin(at key, gone []record.Trigger) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,7 +125,7 @@ func (d *downstreams) thin(at key, gone []record.Trigger) {
 	k.known = len(k.others)
 }
 
-// heirs returns the other triggers that want an object, and forgets them.
+// heirs removes and returns the other triggers of an object.
 func (d *downstreams) heirs(at key) []record.Trigger {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +139,7 @@ func (d *downstreams) heirs(at key) []record.Trigger {
 	return list
 }
 
-// get returns one; false if there is none.
+// get returns one object, and false if there is none.
 func (d *downstreams) get(at key) (kept, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,7 +150,7 @@ func (d *downstreams) get(at key) (kept, bool) {
 	return *k, true
 }
 
-// remove forgets one and returns it; false if there was none.
+// remove removes and returns one object, and false if there was none.
 func (d *downstreams) remove(at key) (kept, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +163,7 @@ func (d *downstreams) remove(at key) (kept, bool) {
 	return *k, true
 }
 
-// of returns those that are there because of a trigger.
+// of returns the generated objects of a trigger.
 func (d *downstreams) of(trigger key) []kept {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -174,14 +174,14 @@ func (d *downstreams) of(trigger key) []kept {
 	return list
 }
 
-// has reports whether there are any because of a trigger.
+// has reports whether a trigger has generated objects.
 func (d *downstreams) has(trigger key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.byTrigger[trigger]) > 0
 }
 
-// all returns those of which is says so.
+// all returns the objects for which is returns true.
 func (d *downstreams) all(is func(*kept) bool) []kept {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// limiter counts how often each object is written.
+// limiter limits the writes of each object.
 type limiter struct {
 	now func() time.Time
 
@@ -19,7 +19,7 @@ type window struct {
 	count int
 }
 
-// busyError says that an object is written too often.
+// busyError reports an object that is written too often.
 type busyError struct {
 	object key
 	pause  time.Duration
@@ -30,7 +30,7 @@ func (e *busyError) Error() string {
 		e.object, maxWrites, writesWindow, e.pause.Round(time.Second))
 }
 
-// allow counts a write, or says why there is to be none now.
+// allow counts a write, or returns the reason to delay it.
 func (l *limiter) allow(object key) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *limiter) allow(object key) error {
 			}
 		}
 		if len(l.windows) >= maxCounted {
-			clear(l.windows) // all of them busy within a minute: forgetting allows some more
+			clear(l.windows) // all of them busy within a minute: clearing permits some more writes
 		}
 	}
 	l.windows[object] = w

@@ -10,26 +10,26 @@ import (
 	"github.com/quaymaster/quaymaster/policy/generating/record"
 )
 
-// look is one look at a trigger.
+// look is one evaluation of a trigger.
 type look struct {
 	*Controller
 	at   key
 	work work
 
-	// again: something is to be tried again; pause is when, zero for ever more rarely.
+	// again: a part must be retried; pause is when, zero for increasing pauses.
 	again bool
 	pause time.Duration
 
 	object map[string]any
 	self   record.Trigger
-	// depth is how many generated objects led to the trigger.
+	// depth is the length of the chain of generated objects that led to the trigger.
 	depth int
-	// user made the trigger; unknown is why nobody knows.
+	// user created the trigger; unknown is the reason why the user is not known.
 	user    policy.User
 	unknown error
 }
 
-// reconcile brings about what the rules want because of the trigger.
+// reconcile applies the rules for the trigger.
 func (l *look) reconcile(ctx context.Context) {
 	set := l.current()
 	if set == nil {
@@ -55,7 +55,7 @@ func (l *look) reconcile(ctx context.Context) {
 	for _, k := range l.there.of(l.at) {
 		switch {
 		case wanted[k.at]:
-		case !there || k.origin.Trigger.UID != l.self.UID: // it is another one of that name
+		case !there || k.origin.Trigger.UID != l.self.UID: // another object with that name
 			l.inherit(ctx, set, k)
 		case stays:
 			l.retire(ctx, set, results, k)
@@ -66,8 +66,7 @@ func (l *look) reconcile(ctx context.Context) {
 	}
 }
 
-// read reads the trigger, unless it came with the work. It reports whether there is
-// one.
+// read reads the trigger, unless the work contains it. It reports whether it exists.
 func (l *look) read(ctx context.Context) (bool, error) {
 	l.object = l.work.object
 	if l.object == nil {
@@ -87,7 +86,7 @@ func (l *look) read(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// identify finds out what the trigger's own records say.
+// identify reads the records in the trigger.
 func (l *look) identify() {
 	l.user, l.unknown = l.options.Records.ReadRequester(l.object)
 	if own, err := l.options.Records.ReadOrigin(l.object); err == nil {
@@ -95,7 +94,7 @@ func (l *look) identify() {
 	}
 }
 
-// failed tells of what was not done; it is tried again unless that is final.
+// failed reports failed work, and schedules a retry unless the error is final.
 func (l *look) failed(w Work) {
 	if w.Trigger.Name == "" {
 		w.Trigger = l.self
@@ -105,21 +104,20 @@ func (l *look) failed(w Work) {
 	}
 	l.again = l.again || !w.Final
 	if l.work.tries < quietTries && (errors.Is(w.Err, ErrConflict) || errors.Is(w.Err, ErrExists)) {
-		return // somebody was faster, and the next try sees what they did
+		return // a concurrent change, which the next attempt will read
 	}
 	l.options.Observer.Worked(w)
 }
 
-// quietTries is how often somebody else may be faster before that is told.
+// quietTries is the number of conflicts that are not reported.
 const quietTries = 3
 
-// did tells of what was done.
+// did reports completed work.
 func (l *look) did(id ruleID, action Action, at key) {
 	l.options.Observer.Worked(Work{Trigger: l.self, Policy: id.policy, Rule: id.rule, Action: action, Object: at.String()})
 }
 
-// generated is what became of a generation, and whether an object of it may be made
-// that is not there.
+// generated is the result of a generate rule, and whether it may create a missing object.
 type generated struct {
 	policy.GenerateResult
 	entitled bool
@@ -127,8 +125,8 @@ type generated struct {
 
 func (g *generated) id() ruleID { return ruleID{g.Policy.ID(), g.Rule} }
 
-// operations returns those by which the trigger may be seen: what it did comes first.
-// The second counts only for what is there already.
+// operations returns the operations under which rules may match the trigger: the actual one
+// first. The second counts only for existing objects.
 func (l *look) operations() [2]string {
 	if l.work.cause&changed != 0 && l.work.cause&came == 0 {
 		return [2]string{opUpdate, opCreate}
@@ -136,13 +134,13 @@ func (l *look) operations() [2]string {
 	return [2]string{opCreate, opUpdate}
 }
 
-// generate asks the generations about the trigger.
+// generate evaluates the generate rules for the trigger.
 func (l *look) generate(ctx context.Context, set *policy.Set) map[ruleID]*generated {
 	found := map[ruleID]*generated{}
 	operations := l.operations()
 	for i, operation := range operations {
 		if i > 0 && l.work.cause&(listed|restore) == 0 && !l.there.has(l.at) {
-			break // nothing is there that could be kept
+			break // no objects that could be retained
 		}
 		s := l.subject(ctx, operation)
 		for _, r := range set.Generate(ctx, &s, l.finder()) {
@@ -160,9 +158,8 @@ func (l *look) generate(ctx context.Context, set *policy.Set) map[ruleID]*genera
 	return found
 }
 
-// entitled reports whether an object that is not there is to be made. The rule speaks
-// of the trigger under an operation, which is, if it is the first, what the trigger
-// did.
+// entitled reports whether a missing object must be created. The rule matches the trigger under
+// an operation, which, if it is the first, is the actual one.
 func (l *look) entitled(g *generated, operation string, first bool) bool {
 	terms, cause := g.Terms, l.work.cause
 	if first && cause&(came|changed) != 0 {
@@ -177,16 +174,16 @@ func (l *look) entitled(g *generated, operation string, first bool) bool {
 	case terms.Existing && (terms.Synchronize || l.arrived(g)):
 		return true
 	case terms.Synchronize && !g.Policy.Created.IsZero() && !madeAt(l.object).Before(g.Policy.Created.Truncate(time.Second)):
-		return true // whatever happened since, the object is to be there
+		return true // the object must exist, whatever the event
 	case operation == opCreate:
 		return !madeAt(l.object).Before(l.due(g.Policy, g.Rule))
 	}
 	return l.happened(g.Policy, g.Rule)
 }
 
-// arrived reports whether the rule came or changed, so that triggers which are there
-// are looked at for the first time. Of a rule that was there before who leads now led,
-// that was somebody else's to do, unless they did not get to it.
+// arrived reports whether the rule was added or changed, so that existing triggers are evaluated
+// for the first time. A rule that existed before this replica led was the previous leader's task,
+// unless the leader did not get to it.
 func (l *look) arrived(g *generated) bool {
 	if !l.work.rules[g.id()] {
 		return false
@@ -197,12 +194,12 @@ func (l *look) arrived(g *generated) bool {
 	return created.IsZero() || !l.rules[g.id()].since.IsZero() || !created.Before(l.progress.Until)
 }
 
-// happened reports whether the trigger came or changed since that counts for a rule.
+// happened reports whether the trigger was created or changed since the rule's due time.
 func (l *look) happened(p *policy.Policy, name string) bool {
 	return !changedAt(l.object).Before(l.due(p, name))
 }
 
-// subject is the trigger as a rule is asked about it.
+// subject is the trigger in the form that rules evaluate.
 func (l *look) subject(ctx context.Context, operation string) policy.Subject {
 	s := subjectOf(l.object, operation)
 	s.User, s.Time = l.user, l.options.Now()
@@ -222,8 +219,8 @@ func (l *look) finder() policy.Finder {
 	return l.options.Images.Finder(l.object)
 }
 
-// bringAbout makes and updates what the rules want. It returns what is to be there,
-// made or not.
+// bringAbout creates and updates the objects that the rules require. It returns their keys,
+// whether the write succeeded or not.
 func (l *look) bringAbout(ctx context.Context, results map[ruleID]*generated) map[key]bool {
 	wanted := map[key]bool{}
 	for id, r := range results {
@@ -261,7 +258,7 @@ func (l *look) bringAbout(ctx context.Context, results map[ruleID]*generated) ma
 	return wanted
 }
 
-// why puts the reasons of a rule that could not be asked into one error.
+// why joins the reasons of a rule that could not be evaluated into one error.
 func why(r policy.Ruling) error {
 	if len(r.Reasons) == 0 {
 		return errors.New("the rule could not be asked")
@@ -269,7 +266,8 @@ func why(r policy.Ruling) error {
 	return fmt.Errorf("the rule could not be asked: %s", r.Reasons[0].Message)
 }
 
-// noRequester says why a rule that reads the requester makes nothing.
+// noRequester returns the error of a rule that reads the requester, where the requester is not
+// known.
 func (l *look) noRequester() error {
 	return fmt.Errorf("the rule reads who made the trigger, and nobody knows: %w; "+
 		"the gateway records it when an object is created while the rule is in force", l.unknown)

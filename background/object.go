@@ -22,7 +22,7 @@ func textOf(members map[string]any, name string) string {
 	return text
 }
 
-// identity returns which object it is.
+// identity returns the identity of an object.
 func identity(object map[string]any) record.Trigger {
 	metadata := metadataOf(object)
 	return record.Trigger{
@@ -48,18 +48,18 @@ func keyOf(t record.Trigger) key {
 	return key{groupOf(t.APIVersion), t.Kind, t.Namespace, t.Name}
 }
 
-// String returns the key as people write it.
+// String returns the key in the form "kind namespace/name".
 func (k key) String() string {
 	return k.kind + " " + strings.TrimPrefix(k.namespace+"/"+k.name, "/")
 }
 
-// leaving reports whether the object goes as soon as its finalizers let it.
+// leaving reports whether the object is being deleted.
 func leaving(object map[string]any) bool {
 	return textOf(metadataOf(object), "deletionTimestamp") != ""
 }
 
-// madeAt returns when an object was made; changedAt when its last change was that the
-// API server noted, which is in its managedFields.
+// madeAt returns the creation time of an object. changedAt returns its last change by the times
+// in managedFields.
 func madeAt(object map[string]any) time.Time {
 	return timeOf(metadataOf(object)["creationTimestamp"])
 }
@@ -88,11 +88,10 @@ func timeOf(value any) time.Time {
 	return at
 }
 
-// noise is what the API server writes into the metadata by itself.
+// noise are the metadata fields that the API server sets.
 var noise = [...]string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"}
 
-// essence returns the object without what it is not made of: its status and what the
-// API server counts.
+// essence returns the object without its status and the fields that the API server sets.
 func essence(object map[string]any) map[string]any {
 	stripped := maps.Clone(object)
 	delete(stripped, "status")
@@ -106,18 +105,18 @@ func essence(object map[string]any) map[string]any {
 	return stripped
 }
 
-// sum identifies a content.
+// sum is the hash of an object's content.
 type sum [sha256.Size]byte
 
 func sumOf(object map[string]any) sum {
 	text, err := json.Marshal(object)
 	if err != nil {
-		return sum{} // decoded JSON can be written
+		return sum{} // decoded JSON can be encoded
 	}
 	return sha256.Sum256(text)
 }
 
-// labelOf makes a value of a label of a text: the text itself, or what stands for it.
+// labelOf returns a label value for a text: the text itself, or its digest.
 func labelOf(text string) string {
 	const most = 63
 	fits := len(text) <= most

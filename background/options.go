@@ -11,52 +11,48 @@ import (
 
 // The bounds.
 const (
-	// workers is how many triggers are worked on at once; the client's own rate limit
-	// is what bounds the load.
+	// workers is the number of triggers that are processed in parallel. The client's rate limit
+	// bounds the load.
 	workers = 4
-	// firstPause and longestPause are the time until what failed is tried again: it
-	// doubles from one to the other.
+	// firstPause and longestPause bound the pause before a retry, which doubles.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
-	// maxHeld is what the content of triggers that wait takes in memory, in bytes; the others
-	// are read again.
+	// maxHeld bounds the queued triggers' content, in bytes; the content of others is read again.
 	maxHeld = 16 << 20
-	// maxTargets bounds what one alteration changes because of one trigger.
+	// maxTargets bounds the targets of one alteration for one trigger.
 	maxTargets = 5000
-	// maxDepth bounds how many generated objects may lead to one another: a rule whose
-	// objects are its own triggers would never end.
+	// maxDepth bounds chains of generated objects: a rule that generates its own triggers would
+	// never end.
 	maxDepth = 5
-	// maxWrites is how often one object is written in writesWindow: two rules, or a
-	// rule and another controller, that want it otherwise would go on for ever.
+	// maxWrites bounds the writes of one object in writesWindow: two rules, or a rule and another
+	// controller, could overwrite each other forever.
 	maxWrites    = 10
 	writesWindow = time.Minute
-	// maxCounted bounds the objects whose writes are counted.
+	// maxCounted bounds the objects with counted writes.
 	maxCounted = 10_000
-	// maxWatches bounds the kinds and namespaces that are watched: each costs a
-	// connection's stream.
+	// maxWatches bounds the watched kinds and namespaces: each needs a stream.
 	maxWatches = 200
-	// reviewInterval is how often kinds that were not served are looked for again.
+	// reviewInterval is the interval of checks for kinds that were not served.
 	reviewInterval = time.Minute
-	// saveInterval is how often progress is saved; slack is by how much the saved time
-	// is too early, for clocks that differ.
+	// saveInterval is the interval at which progress is saved. slack is subtracted from the saved
+	// time to compensate for clock skew.
 	saveInterval = 30 * time.Second
 	slack        = 30 * time.Second
 )
 
-// Policies are the policies in force.
+// Policies provides the policies in force.
 type Policies interface {
-	// Policies returns the current ones; nil while they are not known.
+	// Policies returns the current policies; nil while they are not loaded.
 	Policies() *policy.Set
-	// Changed returns a channel that is closed at the next change, of policies or of
-	// what the API server serves. It is asked for before Policies.
+	// Changed returns a channel that is closed at the next change, of policies or of the served
+	// kinds. Call it before Policies.
 	Changed() <-chan struct{}
-	// Gone reports whether a policy, by its ID, is really not there any more; an error
-	// means that nobody can tell. It is asked before anything is deleted because of
-	// that.
+	// Gone reports whether the policy with an ID was deleted; an error means that this is
+	// unknown. It is called before objects are deleted with their policy.
 	Gone(ctx context.Context, id string) (bool, error)
 }
 
-// Namespaces knows the labels of namespaces.
+// Namespaces looks up the labels of namespaces.
 type Namespaces interface {
 	Labels(ctx context.Context, name string) (map[string]string, error)
 }
@@ -66,23 +62,22 @@ type Images interface {
 	Finder(object map[string]any) policy.Finder
 }
 
-// Memory keeps what cannot be derived: how far the one who led before has come.
+// Memory stores the state that cannot be derived: the progress of the previous leader.
 type Memory interface {
-	// Load returns what was saved last; the zero Progress if nothing was.
+	// Load returns the last saved Progress; the zero value if there is none.
 	Load(ctx context.Context) (Progress, error)
 	Save(ctx context.Context, p Progress) error
 }
 
-// Progress is how far the work has come.
+// Progress is the progress of the work.
 type Progress struct {
-	// Until: everything that triggers before that time called for has been done.
+	// Until: all work for triggers before that time is done.
 	Until time.Time
-	// Kinds are those of which there may be objects because of a rule, also of one
-	// that is gone.
+	// Kinds are the kinds of objects that rules may have generated, including deleted rules.
 	Kinds []policy.ObjectKind
 }
 
-// Action is what was done to an object.
+// Action is an operation on an object.
 type Action string
 
 // The actions.
@@ -93,29 +88,29 @@ const (
 	Altered Action = "altered"
 )
 
-// Work is something that was done, or could not be.
+// Work is completed or failed work.
 type Work struct {
-	// Trigger is because of which; Policy is the policy's ID and Rule the rule's name.
+	// Trigger is the trigger of the work. Policy is the policy's ID and Rule the rule's name.
 	Trigger      record.Trigger
 	Policy, Rule string
-	// Action is what was done; empty for what was not. Object is what it was about,
-	// empty where that is not known: kind namespace/name.
+	// Action is the completed operation; empty for failed work. Object is the object as kind
+	// namespace/name; empty if unknown.
 	Action Action
 	Object string
-	// Err is why it was not done, nil otherwise; Final says that it is not tried again.
+	// Err is the error; nil for completed work. Final means that there is no retry.
 	Err   error
 	Final bool
 }
 
-// Observer is told of what is done, from several goroutines; it must return quickly.
+// Observer receives events of a Controller, concurrently; it must return quickly.
 type Observer interface {
-	// Worked: an object was written, or could not be.
+	// Worked: an object was written, or the write failed.
 	Worked(w Work)
-	// Failed: something else does not work, and is tried again.
+	// Failed: another error occurred, and the operation is retried.
 	Failed(err error)
 }
 
-// Options are what a Controller needs; all but Images and Excluded is required.
+// Options are the dependencies of a Controller; all but Images and Excluded are required.
 type Options struct {
 	Cluster    Cluster
 	Policies   Policies
@@ -124,7 +119,7 @@ type Options struct {
 	Records    *record.Keeper
 	Memory     Memory
 	Observer   Observer
-	// Excluded are namespaces that are left alone, with the triggers in them.
+	// Excluded are excluded namespaces: triggers in them are ignored.
 	Excluded []string
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time

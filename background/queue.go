@@ -9,31 +9,31 @@ import (
 	"github.com/quaymaster/quaymaster/policy/generating/record"
 )
 
-// key names a trigger, whatever version it is read in.
+// key identifies a trigger, independent of the version.
 type key struct{ group, kind, namespace, name string }
 
-// cause is why a trigger is looked at; several may come together.
+// cause is the reason for evaluating a trigger; several may be combined.
 type cause uint8
 
 const (
-	came    cause = 1 << iota // it was made
+	came    cause = 1 << iota // it was created
 	changed                   // it changed
-	listed                    // it is there, and nobody knows since when
-	restore                   // something that is there because of it changed or went
+	listed                    // it exists, since an unknown time
+	restore                   // a generated object of it was changed or deleted
 )
 
-// work is a trigger that is to be looked at.
+// work is a queued trigger.
 type work struct {
 	trigger record.Trigger
-	object  map[string]any // as it was last seen; nil: it is to be read
-	size    int            // of the object, while it waits
+	object  map[string]any // as last observed; nil: it must be read
+	size    int            // of the object, while it is queued
 	cause   cause
-	// rules are those that came or changed, so that triggers which are there count.
+	// rules are those that were added or changed, so that existing triggers count.
 	rules map[ruleID]bool
 	tries int
 }
 
-// join adds what a later one says.
+// join merges later work.
 func (w *work) join(later work) {
 	w.trigger, w.object, w.cause = later.trigger, later.object, w.cause|later.cause
 	for id := range later.rules {
@@ -43,11 +43,11 @@ func (w *work) join(later work) {
 		w.rules[id] = true
 	}
 	if later.tries == 0 {
-		w.tries = 0 // there is something new
+		w.tries = 0 // there is a new event
 	}
 }
 
-// reading names a trigger as it is read in one version.
+// reading identifies a trigger in one version.
 type reading struct {
 	key
 	apiVersion string
@@ -55,16 +55,15 @@ type reading struct {
 
 func readingOf(at key, w work) reading { return reading{at, w.trigger.APIVersion} }
 
-// queue hands out triggers, each to one worker at a time. What comes while one is
-// worked on waits until that is done, as one for each version that it is read in: a
-// rule may speak of one of them alone.
+// queue distributes triggers, each to one worker at a time. Events that arrive in the meantime
+// wait, merged by version, since a rule may match only one version.
 type queue struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
 	ready   []key
 	waiting map[key][]*work
-	later   map[reading]*work // not before a timer
+	later   map[reading]*work // waiting for a timer
 	busy    map[key]bool
 	held    int
 }
@@ -73,7 +72,7 @@ func newQueue() *queue {
 	return &queue{wake: make(chan struct{}, 1), waiting: map[key][]*work{}, later: map[reading]*work{}, busy: map[key]bool{}}
 }
 
-// add has a trigger looked at soon.
+// add queues a trigger.
 func (q *queue) add(at key, w work) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +101,7 @@ func (q *queue) put(at key, w work) {
 	}
 }
 
-// waitingIn returns what waits of a trigger in the version of a work; nil for nothing.
+// waitingIn returns the queued work of a trigger in the version of a work; nil for none.
 func (q *queue) waitingIn(at key, w work) *work {
 	for _, have := range q.waiting[at] {
 		if have.trigger.APIVersion == w.trigger.APIVersion {
@@ -112,7 +111,7 @@ func (q *queue) waitingIn(at key, w work) *work {
 	return nil
 }
 
-// hold counts the content of what waits, and drops what is too much.
+// hold accounts for the content of queued work, and drops content beyond the bound.
 func (q *queue) hold(w *work) {
 	if w.object == nil {
 		return
@@ -123,15 +122,15 @@ func (q *queue) hold(w *work) {
 	q.held += w.size
 }
 
-// release counts it no more.
+// release subtracts the content.
 func (q *queue) release(w *work) {
 	q.held -= w.size
 	w.size = 0
 }
 
-// addLater has a trigger looked at after a pause.
+// addLater queues a trigger after a pause.
 func (q *queue) addLater(at key, w work, pause time.Duration) {
-	w.object = nil // it will be another one by then
+	w.object = nil // it will be outdated by then
 	q.mu.Lock()
 	if q.waitingIn(at, w) != nil {
 		w.tries = 0
@@ -142,7 +141,7 @@ func (q *queue) addLater(at key, w work, pause time.Duration) {
 	delayed, in := &w, readingOf(at, w)
 	q.later[in] = delayed
 	q.mu.Unlock()
-	time.AfterFunc(pause, func() { // after the end it puts something where nobody looks
+	time.AfterFunc(pause, func() { // after the end it adds to a queue that is no longer read
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		if q.later[in] == delayed {
@@ -159,7 +158,7 @@ func (q *queue) nudge() {
 	}
 }
 
-// next returns what is to be done, or false once ctx has ended.
+// next returns the next work, and false once ctx has ended.
 func (q *queue) next(ctx context.Context) (key, work, bool) {
 	for {
 		q.mu.Lock()
@@ -187,7 +186,7 @@ func (q *queue) next(ctx context.Context) (key, work, bool) {
 	}
 }
 
-// done says that a trigger is not worked on any more.
+// done marks a trigger as processed.
 func (q *queue) done(at key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,7 +197,7 @@ func (q *queue) done(at key) {
 	}
 }
 
-// idle reports whether nothing is to be done, nor waits until it is tried again.
+// idle reports whether there is neither queued work nor a pending retry.
 func (q *queue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// inherit deals with what is there because of a trigger that is not any more: it goes,
-// unless another trigger wants the very same.
+// inherit handles a generated object of a deleted trigger: it is deleted, unless another trigger
+// requires the identical object.
 func (l *look) inherit(ctx context.Context, set *policy.Set, k kept) {
 	id := ruleID{k.origin.Policy, k.origin.Rule}
 	if !k.origin.Synchronize {
-		return // it was made once, and nobody's since
+		return // without synchronize it is unmanaged after its creation
 	}
 	terms, known := termsOf(set, id)
 	if known && !terms.Synchronize {
@@ -33,14 +33,14 @@ func (l *look) inherit(ctx context.Context, set *policy.Set, k kept) {
 		for _, heir := range heirs {
 			l.putBack(heir, k.origin)
 		}
-		l.again = true // none of them may want it any more
+		l.again = true // possibly none of them requires it any more
 		return
 	}
 	l.drop(ctx, k)
 }
 
-// outlives reports whether an object whose rule is not known stays: the policy says
-// so, or is there and cannot be asked. An error means that nobody can tell.
+// outlives reports whether an object of an unknown rule stays: the policy requests it, or still
+// exists and cannot be compiled. An error means that the result is unknown.
 func (l *look) outlives(ctx context.Context, set *policy.Set, k kept) (bool, error) {
 	for _, p := range set.Policies() {
 		if p.ID() == k.origin.Policy {
@@ -54,7 +54,7 @@ func (l *look) outlives(ctx context.Context, set *policy.Set, k kept) (bool, err
 	return !gone || k.origin.Orphan, nil
 }
 
-// termsOf returns what holds for the objects of a rule; false if there is none.
+// termsOf returns the terms of a rule, and false if the rule does not exist.
 func termsOf(set *policy.Set, id ruleID) (policy.Terms, bool) {
 	for _, p := range set.Policies() {
 		if p.ID() != id.policy {
@@ -69,8 +69,7 @@ func termsOf(set *policy.Set, id ruleID) (policy.Terms, bool) {
 	return policy.Terms{}, false
 }
 
-// sees reports whether a rule speaks of triggers in the version in which this one was
-// read.
+// sees reports whether a rule matches triggers in the version in which this one was read.
 func (l *look) sees(set *policy.Set, id ruleID) bool {
 	for _, p := range set.Policies() {
 		for _, g := range p.Generations {
@@ -84,8 +83,7 @@ func (l *look) sees(set *policy.Set, id ruleID) bool {
 	return false
 }
 
-// retire deals with what is there because of the trigger and was not asked for just
-// now.
+// retire handles a generated object of the trigger that the current rules did not require.
 func (l *look) retire(ctx context.Context, set *policy.Set, results map[ruleID]*generated, k kept) {
 	id := ruleID{k.origin.Policy, k.origin.Rule}
 	terms, known := termsOf(set, id)
@@ -93,9 +91,9 @@ func (l *look) retire(ctx context.Context, set *policy.Set, results map[ruleID]*
 	case !k.origin.Synchronize:
 		return
 	case known && !l.sees(set, id):
-		return // it speaks of another version of the trigger
+		return // it matches another version of the trigger
 	case known && !terms.Synchronize:
-		return // the rule was changed: what it made is nobody's now
+		return // the rule was changed: its earlier objects are unmanaged
 	case !known:
 		stays, err := l.outlives(ctx, set, k)
 		if err != nil {
@@ -110,13 +108,13 @@ func (l *look) retire(ctx context.Context, set *policy.Set, results map[ruleID]*
 		undecided := r.Skip == "" && r.Ruling.Result != policy.Pass
 		unasked := r.Skip == "" && (r.NeedsRequester && l.unknown != nil || l.depth >= maxDepth)
 		if undecided || unasked || r.Exception != nil {
-			return // whether it is to go, nobody knows; an exception leaves it as it is
+			return // the result is unknown; an exception leaves the object unchanged
 		}
 	}
 	l.drop(ctx, k)
 }
 
-// drop deletes an object that is there because of a rule, if that is what it is.
+// drop deletes a generated object, unless it has a different origin now.
 func (l *look) drop(ctx context.Context, k kept) {
 	err := l.dropNow(ctx, k)
 	id := ruleID{k.origin.Policy, k.origin.Rule}
@@ -124,7 +122,7 @@ func (l *look) drop(ctx context.Context, k kept) {
 	case errors.Is(err, ErrNotFound):
 		l.there.remove(k.at)
 	case errors.Is(err, errNotOurs):
-		l.there.remove(k.at) // whoever changed it has made it theirs
+		l.there.remove(k.at) // a user has changed its origin, and owns it
 	case err != nil:
 		l.failed(Work{Trigger: k.origin.Trigger, Policy: id.policy, Rule: id.rule, Object: k.at.String(), Err: fmt.Errorf("delete: %w", err)})
 	default:
@@ -132,8 +130,7 @@ func (l *look) drop(ctx context.Context, k kept) {
 	}
 }
 
-// errNotOurs: an object is not there because of the rule and the trigger that it was
-// there for.
+// errNotOurs: the object's origin is no longer the recorded rule and trigger.
 var errNotOurs = errors.New("it is there for another reason")
 
 func (l *look) dropNow(ctx context.Context, k kept) error {
@@ -146,9 +143,9 @@ func (l *look) dropNow(ctx context.Context, k kept) error {
 		return errNotOurs
 	}
 	if leaving(object) {
-		return ErrNotFound // as soon as its finalizers let it
+		return ErrNotFound // as soon as its finalizers permit
 	}
-	l.there.remove(k.at) // its watch tells of it, and is not to have it put back
+	l.there.remove(k.at) // so that the watch's deletion event does not restore it
 	if err := l.options.Cluster.Delete(ctx, k.kind, object); err != nil {
 		l.there.put(k.at, k.kind, k.origin)
 		return err

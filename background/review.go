@@ -13,9 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// The labels of what is made. Kyverno's spelling names the rule and the trigger for
-// people and their tools; a value that is no label's is there as its digest. What is
-// believed is the record.
+// The labels of generated objects. They name the rule and the trigger in Kyverno's spelling, for
+// users and tools; a digest replaces a value that is no valid label. Only the record is trusted.
 const (
 	generatedLabel = "quaymaster.dev/generated"
 	generatedQuery = generatedLabel + "=true"
@@ -23,24 +22,24 @@ const (
 	kyvernoPrefix  = "generate.kyverno.io/"
 )
 
-// settleTimeout bounds the wait for what is there because of rules before triggers
-// are looked at, so that what is forbidden to be listed holds up nothing else.
+// settleTimeout bounds the wait for the lists of generated objects before triggers are processed,
+// so that a kind without list permission blocks nothing else.
 const settleTimeout = 30 * time.Second
 
-// watched is what one watch is of.
+// watched identifies a watch.
 type watched struct {
 	kind       Kind
 	namespace  string // empty: all
 	downstream bool
 }
 
-// watching is a watch at work.
+// watching is an active watch.
 type watching struct {
 	stop    context.CancelFunc
 	done    chan struct{}
-	settled chan struct{} // closed once it has listed all, or failed to
+	settled chan struct{} // closed once the first list succeeded or failed
 	mu      sync.Mutex
-	synced  bool // it has listed all, and nothing has failed since
+	synced  bool // the list succeeded, and there was no error since
 }
 
 func (w *watching) settle(synced bool) {
@@ -54,7 +53,7 @@ func (w *watching) settle(synced bool) {
 	}
 }
 
-// review looks at the policies and watches what they speak of.
+// review reads the policies and adapts the watches.
 func (c *Controller) review(ctx context.Context) error {
 	set := c.options.Policies.Policies()
 	if set == nil {
@@ -94,14 +93,14 @@ func (c *Controller) review(ctx context.Context) error {
 	return err
 }
 
-// reviewing notes whether there may be triggers that nobody watches yet.
+// reviewing records whether triggers may exist that are not watched yet.
 func (c *Controller) reviewing(is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unwatched = is
 }
 
-// rulesOf returns the triggers of each rule, and the kinds of objects that they make.
+// rulesOf returns the triggers of each rule, and the kinds of generated objects.
 func rulesOf(set *policy.Set) (map[ruleID][]policy.Target, []policy.ObjectKind) {
 	rules := map[ruleID][]policy.Target{}
 	var kinds []policy.ObjectKind
@@ -121,8 +120,8 @@ func rulesOf(set *policy.Set) (map[ruleID][]policy.Target, []policy.ObjectKind) 
 	return rules, kinds
 }
 
-// adopt makes these the policies that the work rests on. It returns the rules that
-// came or changed, and those that went or are not known to be there.
+// adopt sets the policies of the current work. It returns the rules that were added or changed,
+// and those that were removed or are unknown.
 func (c *Controller) adopt(ctx context.Context, set *policy.Set, rules map[ruleID][]policy.Target, kinds []policy.ObjectKind) (fresh, gone map[ruleID]bool) {
 	c.mu.Lock()
 	first := c.set == nil
@@ -159,12 +158,12 @@ func (c *Controller) adopt(ctx context.Context, set *policy.Set, rules map[ruleI
 	}
 	c.forget(kinds)
 	if added {
-		c.saveNow(ctx) // before there is anything of the kind
+		c.saveNow(ctx) // before any object of the kind exists
 	}
 	return fresh, gone
 }
 
-// forget leaves out the kinds that no rule makes and of which nothing is there.
+// forget removes the kinds that no rule generates and that have no objects.
 func (c *Controller) forget(made []policy.ObjectKind) {
 	for w, at := range c.watches {
 		at.mu.Lock()
@@ -212,7 +211,7 @@ func (c *Controller) want(ctx context.Context, wanted map[watched]map[ruleID]boo
 	return nil
 }
 
-// covered leaves out watches of a namespace where all namespaces are watched.
+// covered removes watches of one namespace where all namespaces are watched.
 func covered(wanted map[watched]map[ruleID]bool) {
 	for w, rules := range wanted {
 		all := w
@@ -226,9 +225,8 @@ func covered(wanted map[watched]map[ruleID]bool) {
 	}
 }
 
-// keep stops the watches, of triggers or of what is there because of rules, that are
-// not wanted, and starts those that are. None is stopped unless all that are wanted
-// are known.
+// keep stops the watches, of triggers or of generated objects, that are not required, and starts
+// the missing ones. It stops none unless the list of required watches is complete.
 func (c *Controller) keep(ctx context.Context, wanted map[watched]map[ruleID]bool, downstream, all bool) {
 	for w, at := range c.watches {
 		if _, is := wanted[w]; !is && all && w.downstream == downstream {
@@ -238,8 +236,8 @@ func (c *Controller) keep(ctx context.Context, wanted map[watched]map[ruleID]boo
 	c.start(ctx, wanted)
 }
 
-// start starts watches; those for which a rule came or changed begin again, so that
-// all triggers are seen.
+// start starts watches. It restarts the watches of added or changed rules, so that all triggers
+// are listed.
 func (c *Controller) start(ctx context.Context, wanted map[watched]map[ruleID]bool) {
 	for w, rules := range wanted {
 		if at := c.watches[w]; at != nil {
@@ -282,7 +280,7 @@ func (c *Controller) stopAll() {
 	}
 }
 
-// await waits until what is there because of rules has been listed.
+// await waits for the lists of generated objects.
 func (c *Controller) await(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

@@ -7,14 +7,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// triggerSink is told of triggers.
+// triggerSink receives triggers.
 type triggerSink struct {
 	*Controller
 	watched
 	at *watching
-	// rules came or changed before the first list.
+	// rules were added or changed before the first list.
 	rules map[ruleID]bool
-	// seen are the triggers of a list because of which something is there.
+	// seen are the triggers of a list that have generated objects.
 	seen map[key]bool
 }
 
@@ -29,8 +29,7 @@ func (s *triggerSink) Listed(object map[string]any) {
 	s.look(object, listed, s.rules)
 }
 
-// Synced implements Sink: what is there because of a trigger that is not, is looked
-// at.
+// Synced implements Sink. It queues the missing triggers of generated objects.
 func (s *triggerSink) Synced() {
 	for _, k := range s.there.all(func(k *kept) bool {
 		trigger := keyOf(k.origin.Trigger)
@@ -70,8 +69,7 @@ func (s *triggerSink) Failed(err error) {
 	s.options.Observer.Failed(fmt.Errorf("watch %s, which rules about other objects speak of: %w", s.kind.Resource, err))
 }
 
-// look has a trigger looked at, unless no rule speaks of it or nothing has changed
-// that a rule could be about.
+// look queues a trigger, unless no rule matches it or nothing relevant to rules has changed.
 func (c *Controller) look(object map[string]any, why cause, rules map[ruleID]bool) {
 	t := identity(object)
 	at := keyOf(t)
@@ -90,12 +88,12 @@ func (c *Controller) look(object map[string]any, why cause, rules map[ruleID]boo
 	c.hashes[at] = is
 	c.mu.Unlock()
 	if same && why == changed {
-		return // its status alone
+		return // only its status
 	}
 	c.queue.add(at, work{trigger: t, object: object, cause: why, rules: rules})
 }
 
-// excluded reports whether a trigger is in a namespace that is left alone, or is that.
+// excluded reports whether a trigger is in an excluded namespace, or is one.
 func (c *Controller) excluded(at key) bool {
 	namespace := at.namespace
 	if at.kind == "Namespace" && at.group == "" {
@@ -104,7 +102,7 @@ func (c *Controller) excluded(at key) bool {
 	return slices.Contains(c.options.Excluded, namespace)
 }
 
-// speaksOf reports whether a rule may speak of an object.
+// speaksOf reports whether a rule may match an object.
 func (c *Controller) speaksOf(object map[string]any) bool {
 	set := c.current()
 	if set == nil {
@@ -119,14 +117,13 @@ func (c *Controller) speaksOf(object map[string]any) bool {
 	return false
 }
 
-// The operations by which a trigger comes and changes.
+// The operations that create and change a trigger.
 const (
 	opCreate = "CREATE"
 	opUpdate = "UPDATE"
 )
 
-// subjectOf returns what is known of a trigger without asking anybody. What it was
-// before an update, nobody knows.
+// subjectOf returns a trigger without lookups. Its state before an update is unknown.
 func subjectOf(object map[string]any, operation string) policy.Subject {
 	t := identity(object)
 	s := policy.Subject{
@@ -134,12 +131,12 @@ func subjectOf(object map[string]any, operation string) policy.Subject {
 		Namespace: t.Namespace, Name: t.Name, Operation: operation,
 	}
 	if s.Kind == "Namespace" && s.Group == "" {
-		s.Namespace = s.Name // as the API server asks about one
+		s.Namespace = s.Name // as in requests for a namespace
 	}
 	return s
 }
 
-// downstreamSink is told of what is there because of rules.
+// downstreamSink receives generated objects.
 type downstreamSink struct {
 	*Controller
 	kind Kind
@@ -171,7 +168,7 @@ func (s *downstreamSink) Changed(object map[string]any, _ bool) {
 	had, known := s.there.get(at)
 	origin, err := s.options.Records.ReadOrigin(object)
 	if err != nil {
-		if known { // somebody changed the record
+		if known { // a user changed the record
 			s.putBack(had.origin.Trigger, had.origin)
 		}
 		return
