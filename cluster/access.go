@@ -21,29 +21,29 @@ import (
 )
 
 const (
-	// DefaultAccessTTL is how long an answer holds, yes or no. A right that is taken
-	// back lives on for that long.
+	// DefaultAccessTTL is the lifetime of a cached response, positive or negative. A revoked
+	// permission stays valid for that time.
 	DefaultAccessTTL = 10 * time.Second
-	// maxAccesses bounds the answers that are remembered.
+	// maxAccesses bounds the cached responses.
 	maxAccesses = 4096
 )
 
-// AccessOptions are what an Access needs.
+// AccessOptions are the dependencies of an Access.
 type AccessOptions struct {
 	// Client is required. Its user must be allowed to create
 	// subjectaccessreviews.authorization.k8s.io.
 	Client kubernetes.Interface
-	// Path is what who asks must be allowed to get: a path of no resource, as ClusterRoles
-	// name it in nonResourceURLs; required.
+	// Path is the path that users must be allowed to get: a non-resource path, as in
+	// nonResourceURLs of ClusterRoles; required.
 	Path string
-	// TTL is how long an answer holds; 0 means 10 s, and more than 5 min is refused.
+	// TTL is the lifetime of a cached response; 0 means 10 s, and more than 5 min is an error.
 	TTL time.Duration
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Access knows who may read a path, by SubjectAccessReviews (authorization.k8s.io/v1).
-// It is safe for concurrent use. Make one with NewAccess.
+// Access authorizes reads of a path by SubjectAccessReviews (authorization.k8s.io/v1). It is safe
+// for concurrent use. Create one with NewAccess.
 type Access struct {
 	client kubernetes.Interface
 	path   string
@@ -53,7 +53,7 @@ type Access struct {
 	limit  flowcontrol.RateLimiter
 }
 
-// NewAccess makes an Access; it refuses options that mean nothing.
+// NewAccess creates an Access, and returns an error for invalid options.
 func NewAccess(o AccessOptions) (*Access, error) {
 	if o.Client == nil || !strings.HasPrefix(o.Path, "/") || o.TTL < 0 || o.TTL > maxTokenTTL {
 		return nil, fmt.Errorf("access: Client and a Path are required, and the TTL must not be below 0 or above %s", maxTokenTTL)
@@ -77,17 +77,17 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	}, nil
 }
 
-// Close stops the goroutine that clears away what has ended.
+// Close stops the goroutine that evicts expired entries.
 func (a *Access) Close() { a.memory.Close() }
 
-// MayRead reports whether a user may get the path, with all that is known of him: a token
-// may be for less than its user may, and says so beside his name. An error is
-// ErrForbidden if the gateway may not ask, else ErrUnavailable, by errors.Is.
+// MayRead reports whether a user may get the path. The review includes all attributes of the
+// user, since a token may be restricted by its extra fields. An error is ErrForbidden if the
+// gateway may not create reviews, else ErrUnavailable, by errors.Is.
 func (a *Access) MayRead(ctx context.Context, user policy.User) (bool, error) {
 	if user.Name == "" {
 		return false, nil
 	}
-	// Lengths, so that no name ends where another begins.
+	// The lengths make the encoding unambiguous.
 	text := fmt.Sprintf("%d:%s%d:%s%d:%s", len(user.Name), user.Name, len(user.UID), user.UID, len(user.Extra), user.Extra)
 	for _, group := range slices.Sorted(slices.Values(user.Groups)) {
 		text += fmt.Sprintf("%d:%s", len(group), group)
@@ -103,14 +103,14 @@ func (a *Access) MayRead(ctx context.Context, user policy.User) (bool, error) {
 		}
 		return may, err
 	})
-	if err != nil && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrUnavailable) { // the caller left, or the work broke
+	if err != nil && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrUnavailable) { // the caller left, or the request panicked
 		err = cannotAuthorize(err)
 	}
 	return may, err
 }
 
-// review asks the API server. A review that could not be evaluated in full and allows
-// nothing is a no, as it is for the API server itself.
+// review sends a review to the API server. A review with an evaluation error that allows nothing
+// is a denial, as in the API server itself.
 func (a *Access) review(ctx context.Context, user policy.User) (bool, error) {
 	if !a.limit.TryAccept() {
 		return false, cannotAuthorize(errors.New("too many users at once"))
@@ -130,7 +130,7 @@ func (a *Access) review(ctx context.Context, user policy.User) (bool, error) {
 	return review.Status.Allowed && !review.Status.Denied, nil
 }
 
-// cannotAuthorize says why nobody knows whether a user may.
+// cannotAuthorize returns the error of a failed review.
 func cannotAuthorize(err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("review access: grant the gateway's service account create on subjectaccessreviews.authorization.k8s.io: %w: %w", ErrForbidden, err)

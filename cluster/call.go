@@ -15,15 +15,14 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// maxCall bounds the answer of a Call in bytes.
+// maxCall bounds the response of a Call in bytes.
 const maxCall = 8 << 20
 
-// Call asks the API server for a path with its query, as kubectl get --raw does,
-// with the gateway's own rights. Method is GET, or POST for a review of
-// authorization.k8s.io. Secrets are not shown: the gateway may read them, and
-// whoever writes policies may not. The answer is decoded JSON of at most 8 MiB,
-// whose whole numbers are int64. Errors are *Error, but for a path that cannot be
-// asked.
+// Call sends a request for a path with its query to the API server, as kubectl get --raw does,
+// with the gateway's own permissions. Method is GET, or POST for a review of
+// authorization.k8s.io. Secrets are refused: the gateway may read them, and the authors of
+// policies may not. The response is decoded JSON of at most 8 MiB, with whole numbers as int64.
+// Errors are *Error, except for an invalid path.
 func (c *Client) Call(ctx context.Context, method, at string, body []byte) (any, error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.RawPath != "" || path.Clean(u.Path) != u.Path {
@@ -64,8 +63,8 @@ func (c *Client) Call(ctx context.Context, method, at string, body []byte) (any,
 	return answer, nil
 }
 
-// isSecret reports whether a path, parted at its slashes, leads to Secrets of the
-// core group: /api/v1/secrets, below a namespace, and either as a watch.
+// isSecret reports whether a path, split at its slashes, refers to Secrets of the core group:
+// /api/v1/secrets, in a namespace, and either as a watch.
 func isSecret(segments []string) bool {
 	if len(segments) < 3 || segments[0] != "api" {
 		return false
@@ -80,7 +79,7 @@ func isSecret(segments []string) bool {
 	return len(rest) > 0 && rest[0] == "secrets"
 }
 
-// classifyPath makes an error about a path an *Error.
+// classifyPath converts an error for a path to an *Error.
 func classifyPath(at string, err error) error {
 	made := &Error{Kind: "path", Name: at, Reason: ErrUnavailable, Cause: err}
 	switch {

@@ -22,47 +22,46 @@ import (
 )
 
 const (
-	// DefaultQPS and DefaultBurst bound the requests of a Client to the API
-	// server, watches apart.
+	// DefaultQPS and DefaultBurst bound the requests of a Client to the API server, except for
+	// watches.
 	DefaultQPS = 50
-	// DefaultBurst is how many may come at once.
+	// DefaultBurst bounds a burst of these requests.
 	DefaultBurst = 100
-	// CredentialQPS is for what workloads name, pull secrets and service accounts:
-	// strangers can want many.
+	// CredentialQPS is for pull secrets and service accounts, which workloads name: untrusted
+	// users can cause many such requests.
 	CredentialQPS = 200
-	// CredentialBurst is how many of these may come at once.
+	// CredentialBurst bounds a burst of these requests.
 	CredentialBurst = 400
-	// leaseQPS and leaseBurst are for leases alone, which must not wait behind
-	// look-ups: a lease that is renewed late is lost.
+	// leaseQPS and leaseBurst are for leases alone, which must not be queued after lookups: a
+	// lease that is renewed late is lost.
 	leaseQPS   = 5
 	leaseBurst = 10
-	// maxDefinition bounds a CustomResourceDefinition; etcd takes 1.5 MiB unless
-	// it is told otherwise.
+	// maxDefinition bounds a CustomResourceDefinition; etcd's default limit is 1.5 MiB.
 	maxDefinition = 8 << 20
 )
 
-// ClientOptions say how to reach the API server.
+// ClientOptions configure the connection to the API server.
 type ClientOptions struct {
-	// Kubeconfig is the path of a kubeconfig file; empty means the service
-	// account of the pod that this runs in.
+	// Kubeconfig is the path of a kubeconfig file; empty means the service account of the current
+	// pod.
 	Kubeconfig string
-	// Context is the context of Kubeconfig to take; empty means its current one.
-	// Without Kubeconfig it is refused: a service account has none.
+	// Context is the context of Kubeconfig; empty means its current one. It is an error without
+	// Kubeconfig, since a service account has no contexts.
 	Context string
-	// QPS and Burst bound requests per second; 0 means the defaults, less is
-	// refused.
+	// QPS and Burst bound requests per second; 0 means the defaults, and negative values are an
+	// error.
 	QPS   float64
 	Burst int
-	// Version is the product's, for the user agent; required.
+	// Version is the version of this program, for the user agent; required.
 	Version string
 }
 
-// Client is the bundle of clients for one API server. They share connections
-// and, Credentials and Leases apart, one rate limit.
+// Client is the bundle of clients for one API server. They share connections and one rate limit,
+// except for Credentials and Leases.
 type Client struct {
-	// Typed speaks protobuf.
+	// Typed uses protobuf.
 	Typed kubernetes.Interface
-	// Dynamic speaks JSON, for custom resources.
+	// Dynamic uses JSON, for custom resources.
 	Dynamic dynamic.Interface
 	// Metadata reads only the metadata of objects.
 	Metadata metadata.Interface
@@ -70,8 +69,8 @@ type Client struct {
 	Credentials kubernetes.Interface
 	// Leases has a rate limit of its own.
 	Leases coordination.LeasesGetter
-	// Mapper translates kinds into resources. It asks the API server when it is
-	// first needed and remembers; Reset makes it ask again.
+	// Mapper maps kinds to resources. It performs discovery on first use and caches the result;
+	// Reset clears the cache.
 	Mapper meta.ResettableRESTMapper
 
 	raw    rest.Interface
@@ -85,7 +84,7 @@ func (c *Client) Config() *rest.Config {
 	return config
 }
 
-// NewClient makes a Client. It asks the API server nothing.
+// NewClient creates a Client. It sends no request.
 func NewClient(o ClientOptions) (*Client, error) {
 	if o.Version == "" || o.QPS < 0 || o.Burst < 0 {
 		return nil, errors.New("kubernetes client: Version is required, and QPS and Burst must not be below 0")

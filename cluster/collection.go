@@ -24,49 +24,48 @@ import (
 )
 
 const (
-	// collectionPage is how many objects are asked for at once, and maxPage bounds
-	// the answer in bytes, managedFields included.
+	// collectionPage is the number of objects of one list request. maxPage bounds its response in
+	// bytes, managedFields included.
 	collectionPage = 100
 	maxPage        = 16 << 20
 	// pageTimeout bounds one page.
 	pageTimeout = 30 * time.Second
-	// DefaultCollectionPause is the least time between two tellings, so that what
-	// changes all the time is told once a second, and the pause after a first failure.
+	// DefaultCollectionPause is the minimum time between two notifications, so that continuous
+	// changes cause one a second, and the pause after a first failure.
 	DefaultCollectionPause = time.Second
-	// watchTime is about how long a watch is left open; the API server ends it, and
-	// it is opened again where it ended.
+	// watchTime is the approximate duration of a watch. The API server ends it, and it is
+	// resumed.
 	watchTime = 5 * time.Minute
-	// longestCollectionPause is between two tries of what goes on failing.
+	// longestCollectionPause bounds the pause between two attempts.
 	longestCollectionPause = 30 * time.Second
-	// exceededPauses is how many pauses there are before what exceeded the bound is
-	// read again: it is a lot to read for nothing.
+	// exceededPauses is the number of pauses before a collection that exceeded its bound is read
+	// again, since the read is expensive.
 	exceededPauses = 60
 )
 
-// CollectionOptions are what a Collection needs.
+// CollectionOptions are the dependencies of a Collection.
 type CollectionOptions struct {
 	// Client is required.
 	Client *Client
-	// At is where the objects are: a resource, without a subresource and a name.
+	// At is the resource of the objects, without a subresource and a name.
 	At Place
-	// Most bounds all objects together, in the bytes that Weigh counts; both are
-	// required.
+	// Most bounds all objects together, in bytes as counted by Weigh; both are required.
 	Most  int
 	Weigh func(object any) int
-	// Changed is told all objects, sorted by namespace and name and without
-	// metadata.managedFields, whenever some have changed, at most once in Pause and
-	// from one goroutine. They are shared, and not to be changed. Required.
+	// Changed is called with all objects, sorted by namespace and name and without
+	// metadata.managedFields, after changes, at most once in Pause and from one goroutine. The
+	// objects are shared and must not be modified. Required.
 	Changed func(objects []any)
-	// Failed is told why nobody knows, or why changes are missed: an *Error, or one
-	// that wraps a *limit.ExceededError. It is tried again. Required.
+	// Failed is called when the objects are unknown or changes may be missed: with an *Error, or
+	// an error that wraps a *limit.ExceededError. The operation is retried. Required.
 	Failed func(error)
-	// Pause is the least time between two tellings, and after a first failure; 0 means
-	// 1 s, less is refused.
+	// Pause is the minimum time between two notifications, and after a first failure; 0 means 1
+	// s, and negative values are an error.
 	Pause time.Duration
 }
 
-// Collection knows all objects of a resource: a list in pages, and a watch from
-// there on. Secrets are not among them. Make one with NewCollection.
+// Collection caches all objects of a resource, by a list in pages and a watch from there on.
+// Secrets are refused. Create one with NewCollection.
 type Collection struct {
 	options CollectionOptions
 	raw     rest.Interface
@@ -74,8 +73,8 @@ type Collection struct {
 
 	objects map[types.NamespacedName]weighed
 	size    int
-	version string // to watch from; empty: a list is due
-	failed  bool   // said so since it was last told
+	version string // of the watch; empty: a list is due
+	failed  bool   // an error was reported since the last notification
 }
 
 type weighed struct {
@@ -83,8 +82,8 @@ type weighed struct {
 	weight int
 }
 
-// NewCollection makes a Collection; it refuses options that mean nothing, and
-// places where no objects can be.
+// NewCollection creates a Collection, and returns an error for invalid options or an invalid
+// resource.
 func NewCollection(o CollectionOptions) (*Collection, error) {
 	if o.Client == nil || o.Most <= 0 || o.Weigh == nil || o.Changed == nil || o.Failed == nil || o.Pause < 0 || o.At.Name != "" || strings.Contains(o.At.Resource, "/") {
 		return nil, errors.New("collection: Client, Most, Weigh, Changed and Failed are required, and a place without a name")
@@ -100,7 +99,7 @@ func NewCollection(o CollectionOptions) (*Collection, error) {
 	return &Collection{options: o, raw: o.Client.raw, watches: watches}, nil
 }
 
-// Run tells what there is until ctx ends.
+// Run maintains the collection until ctx ends.
 func (c *Collection) Run(ctx context.Context) {
 	pause := c.options.Pause
 	for ctx.Err() == nil {
@@ -112,7 +111,7 @@ func (c *Collection) Run(ctx context.Context) {
 		case err == nil && lasted >= c.options.Pause:
 			pause = c.options.Pause
 			continue
-		case err == nil: // a watch that ends at once is not opened without end
+		case err == nil: // prevents a busy loop of watches that end at once
 		case expired(err):
 			c.version = "" // the ordinary reason to list again
 		default:
@@ -130,7 +129,7 @@ func (c *Collection) Run(ctx context.Context) {
 	}
 }
 
-// expired reports whether an error says only that time has passed.
+// expired reports whether an error means only that the resourceVersion has expired.
 func expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // turn lists if a list is due, and watches until the watch ends.
@@ -143,7 +142,7 @@ func (c *Collection) turn(ctx context.Context) error {
 	return c.watch(ctx)
 }
 
-// list reads all pages, and tells what they have.
+// list reads all pages, and notifies.
 func (c *Collection) list(ctx context.Context) error {
 	objects, size, version, token := map[types.NamespacedName]weighed{}, 0, "", ""
 	for {
@@ -189,7 +188,7 @@ func (c *Collection) page(ctx context.Context, token string) (map[string]any, er
 	return page, err
 }
 
-// complete says of an item of a list what it is, which stands beside the items.
+// complete adds kind and apiVersion to an item, which lists have only once for all items.
 func complete(object, list map[string]any) map[string]any {
 	if object["kind"] == nil {
 		if kind, ok := list["kind"].(string); ok {
@@ -208,7 +207,7 @@ func (c *Collection) weigh(object map[string]any) (types.NamespacedName, weighed
 	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, weighed{object, c.options.Weigh(object)}
 }
 
-// exceeded forgets everything: a part would say that the rest is not there.
+// exceeded drops all objects: a partial collection would imply that the others do not exist.
 func (c *Collection) exceeded() error {
 	c.objects, c.size, c.version = nil, 0, ""
 	return &limit.ExceededError{What: "what there is of " + c.options.At.String(), Most: int64(c.options.Most)}
@@ -222,7 +221,7 @@ func (c *Collection) watch(ctx context.Context) error {
 		return err
 	}
 	defer opened.Stop()
-	if c.failed { // what was missed is about to come: the API server took the version
+	if c.failed { // the API server accepted the version, so the missed changes follow
 		c.tell()
 	}
 	var due <-chan time.Time
@@ -251,7 +250,7 @@ func (c *Collection) watch(ctx context.Context) error {
 	}
 }
 
-// take follows one event, and reports whether an object changed.
+// take processes one event, and reports whether an object changed.
 func (c *Collection) take(event watch.Event) (changed bool, err error) {
 	if event.Type == watch.Error {
 		return false, apierrors.FromObject(event.Object)
@@ -283,7 +282,7 @@ func (c *Collection) take(event watch.Event) (changed bool, err error) {
 	return true, nil
 }
 
-// tell tells what there is.
+// tell notifies of the current objects.
 func (c *Collection) tell() {
 	c.failed = false
 	keys := slices.SortedFunc(maps.Keys(c.objects), func(a, b types.NamespacedName) int {

@@ -9,27 +9,25 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// The three ways of having no answer. Every error about an object is one of
-// them, by errors.Is.
+// The three kinds of a failed lookup. Every error for an object is one of them, by errors.Is.
 var (
-	// ErrNotFound: there is no such object.
+	// ErrNotFound: the object does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrForbidden: the gateway may not read it.
 	ErrForbidden = errors.New("forbidden")
-	// ErrUnavailable: could not look.
+	// ErrUnavailable: the lookup failed.
 	ErrUnavailable = errors.New("could not be looked up")
 )
 
-// Error says which object gave no answer, and why.
+// Error is a failed lookup of an object.
 type Error struct {
-	// Kind is as in "secret"; Namespace is empty for objects of the cluster.
+	// Kind is as in "secret"; Namespace is empty for cluster-scoped objects.
 	Kind, Namespace, Name string
-	// Right is what the gateway would need, as in "list on pods"; empty means get on
-	// the kind.
+	// Right is the missing permission, as in "list on pods"; empty means get on the kind.
 	Right string
 	// Reason is ErrNotFound, ErrForbidden or ErrUnavailable.
 	Reason error
-	// Cause is what the API server or the network said; may be nil.
+	// Cause is the error of the API server or the network; may be nil.
 	Cause error
 }
 
@@ -60,8 +58,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Reason, e.Cause}
 }
 
-// FailureKind says the reason in the words of package image, so that whoever
-// reads credentials or keys need not know this package.
+// FailureKind returns the reason as a kind of package image, so that consumers of credentials or
+// keys need not import this package.
 func (e *Error) FailureKind() image.Kind {
 	switch {
 	case errors.Is(e.Reason, ErrNotFound):
@@ -72,7 +70,7 @@ func (e *Error) FailureKind() image.Kind {
 	return image.Unavailable
 }
 
-// classify makes an error of client-go an *Error.
+// classify converts an error of client-go to an *Error.
 func classify(kind, namespace, name string, err error) error {
 	if err == nil {
 		return nil

@@ -8,16 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RememberLabel is Kyverno's label, with the value true, for ConfigMaps that may be
-// remembered for rules.
+// RememberLabel is Kyverno's label, with the value true, for ConfigMaps that may be cached for
+// rules.
 const RememberLabel = "cache.kyverno.io/enabled"
 
-// Fresh is Lookups as what the contexts of rules read. A ConfigMap is asked for anew
-// each time, since what a rule writes by it may stand for long after it changed; one
-// with RememberLabel is remembered as Lookups do.
+// Fresh is Lookups for the contexts of rules. It reads a ConfigMap anew each time, since the
+// effect of a stale value on a rule may persist; one with RememberLabel is cached as in Lookups.
 type Fresh struct{ *Lookups }
 
-// ConfigMap returns a ConfigMap as JSON; it is the caller's own.
+// ConfigMap returns a ConfigMap as JSON, which the caller owns.
 func (f Fresh) ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error) {
 	known, ok := f.configMaps.memory.Get(types.NamespacedName{Namespace: namespace, Name: name})
 	if ok && known.err == nil && mayBeRemembered(known.value) {

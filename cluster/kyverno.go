@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// kyvernoAge is how long it counts whether Kyverno is installed: each write of a broken
-	// policy would cost three lists otherwise.
+	// kyvernoAge is the lifetime of the result: otherwise each write of a broken policy would
+	// cost three lists.
 	kyvernoAge = time.Minute
 	// kyvernoTimeout bounds the lists; an admission request waits for them.
 	kyvernoTimeout = 2 * time.Second
-	// kyvernoConfigurations begins the names of Kyverno's webhook configurations.
+	// kyvernoConfigurations is the prefix of Kyverno's webhook configurations.
 	kyvernoConfigurations = "kyverno-"
-	// kyvernoDeployments selects Deployments of admission controllers, of which Kyverno's
-	// has its name in another label.
+	// kyvernoDeployments selects Deployments of admission controllers; another label identifies
+	// Kyverno's.
 	kyvernoDeployments = "app.kubernetes.io/component=admission-controller"
 )
 
-// Kyverno finds out whether Kyverno is installed: it has a webhook configuration or a
-// Deployment. It is safe for concurrent use.
+// Kyverno detects whether Kyverno is installed: it has a webhook configuration or a Deployment.
+// It is safe for concurrent use.
 type Kyverno struct {
 	client kubernetes.Interface
 	now    func() time.Time
@@ -35,13 +35,13 @@ type Kyverno struct {
 	installed bool
 }
 
-// NewKyverno makes a Kyverno. It asks the API server nothing.
+// NewKyverno creates a Kyverno. It sends no request.
 func NewKyverno(client kubernetes.Interface, now func() time.Time) *Kyverno {
 	return &Kyverno{client: client, now: now}
 }
 
-// Installed reports whether Kyverno is installed, as it was at most a minute ago. What
-// cannot be listed leaves what was found before, and at first that it is not installed.
+// Installed reports whether Kyverno is installed, as of at most a minute ago. If a list fails, it
+// returns the previous result, which initially is false.
 func (k *Kyverno) Installed(ctx context.Context) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *Kyverno) Installed(ctx context.Context) bool {
 	return k.installed
 }
 
-// look returns true as soon as something of Kyverno is found.
+// look returns true as soon as an object of Kyverno is found.
 func (k *Kyverno) look(ctx context.Context) (bool, error) {
 	admission := k.client.AdmissionregistrationV1()
 	validating, err := admission.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})

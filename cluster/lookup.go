@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// lookupTimeout bounds one request to the API server: shorter than the least
-	// that a webhook's caller waits with default settings (10 s).
+	// lookupTimeout bounds one request to the API server. It is shorter than the shortest webhook
+	// timeout with default settings (10 s).
 	lookupTimeout = 5 * time.Second
-	// absentTTL is how long "not found" and "forbidden" are remembered: short,
-	// since a deployment makes a Secret and its Pods in one go. Could-not-look is
-	// never remembered.
+	// absentTTL is the lifetime of cached "not found" and "forbidden" responses. It is short,
+	// since a deployment may create a Secret and its Pods together. Failed lookups are never
+	// cached.
 	absentTTL = 5 * time.Second
-	// maxHold is how long an object serves Held while the API server does not answer, and
-	// retry how long it then serves without asking again.
+	// maxHold is the time for which Held returns a stale object while the API server does not
+	// respond, and retry the time between two attempts.
 	maxHold = 10 * time.Minute
 	retry   = 5 * time.Second
-	// patience is how long Held waits for an API server that may be silent.
+	// patience bounds the wait of Held for an API server that may not respond.
 	patience = 500 * time.Millisecond
-	// maxAsking is how many of Held's questions are at the API server at once. They share
-	// CredentialQPS, so that none waits there for longer than patience.
+	// maxAsking bounds the parallel requests of Held. They share CredentialQPS, so that none
+	// waits there for longer than patience.
 	maxAsking = 16
-	// absentCost is what an absent object counts for in a memory, in bytes.
+	// absentCost is the cost of an absent object in a cache, in bytes.
 	absentCost = 256
 )
 
-// lookup asks for objects of one kind, remembers the answers and asks once for
-// all who want the same at the same time.
+// lookup reads objects of one kind, caches the responses, and joins concurrent requests for the
+// same object.
 type lookup[T any] struct {
 	kind   string
 	memory *cache.Cache[types.NamespacedName, answer[T]]
@@ -47,11 +47,11 @@ type lookup[T any] struct {
 	ttl    time.Duration
 	hold   time.Duration
 	now    func() time.Time
-	places *fair.Places // of those who are given what is held; nil: they are not
+	places *fair.Places // of callers that may get stale objects; nil: none may
 	served atomic.Uint64
-	// mu makes one of looking at what is remembered and of replacing it.
+	// mu makes reading and replacing a cache entry atomic.
 	mu sync.Mutex
-	// fetch returns the object and about how many bytes it takes.
+	// fetch returns the object and its approximate size in bytes.
 	fetch func(ctx context.Context, namespace, name string) (T, int, error)
 }
 
@@ -60,19 +60,19 @@ type answer[T any] struct {
 	value   T
 	err     error
 	cost    int
-	asked   time.Time // when the question began whose answer it is
+	asked   time.Time // the start of the request
 	fetched time.Time
-	due     time.Time // when it is asked for again
-	retry   time.Time // when who may be given it held asks again
+	due     time.Time // the time of the next refresh
+	retry   time.Time // the time of the next attempt for callers of held
 }
 
-// limits bound the memory of a lookup.
+// limits bound the cache of a lookup.
 type limits struct {
 	ttl    time.Duration
-	hold   time.Duration // how long objects serve held; 0 for never
+	hold   time.Duration // the time for which stale objects are returned; 0 for never
 	cost   uint64        // bytes
 	now    func() time.Time
-	places *fair.Places // where objects serve held
+	places *fair.Places // for stale objects
 }
 
 func newLookup[T any](kind string, l limits, fetch func(context.Context, string, string) (T, int, error)) (*lookup[T], error) {
@@ -95,7 +95,7 @@ func newLookup[T any](kind string, l limits, fetch func(context.Context, string,
 	return &lookup[T]{kind: kind, memory: memory, flight: flight, ttl: l.ttl, hold: l.hold, now: l.now, places: l.places, fetch: fetch}, nil
 }
 
-// get returns one object; it belongs to the memory and is not to be changed.
+// get returns one object, which the cache owns and which must not be modified.
 func (l *lookup[T]) get(ctx context.Context, namespace, name string) (T, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	if known, ok := l.memory.Get(key); ok && l.now().Before(known.due) {
@@ -104,9 +104,9 @@ func (l *lookup[T]) get(ctx context.Context, namespace, name string) (T, error) 
 	return l.shared(ctx, key)
 }
 
-// held is get, but for an object that was there and that nobody can look up just now: it
-// is what it was. Whether it is gone, or may not be read any more, is heeded at once. Each
-// namespace has its share of the questions, and to wait for one's turn is no silence.
+// held is get, but returns a known object in its last state while the API server does not
+// respond. It respects a deletion or a revoked permission at once. The requests are shared fairly
+// among namespaces, and time in the queue does not count as a missing response.
 func (l *lookup[T]) held(ctx context.Context, namespace, name string) (T, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	known, _, ok := l.remembered(key)
@@ -119,7 +119,7 @@ func (l *lookup[T]) held(ctx context.Context, namespace, name string) (T, error)
 		return none, &Error{Kind: l.kind, Namespace: namespace, Name: name, Reason: ErrUnavailable, Cause: err}
 	}
 	defer place.Leave()
-	known, isThere, ok := l.remembered(key) // as who went before left it
+	known, isThere, ok := l.remembered(key) // the result of an earlier caller
 	switch {
 	case ok:
 		return known.value, known.err
@@ -128,22 +128,22 @@ func (l *lookup[T]) held(ctx context.Context, namespace, name string) (T, error)
 	}
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	value, err := l.shared(soon, key) // which goes on when nobody waits any more
+	value, err := l.shared(soon, key) // continues when all callers have left
 	if err == nil || !isSilence(err) || ctx.Err() != nil {
 		return value, err
 	}
 	return l.stay(key, known)
 }
 
-// remembered returns what is remembered: an object that is there, which may have to be asked
-// for again, or an answer that will do.
+// remembered returns the cached answer: an existing object, which may be due for a refresh, or an
+// answer that is still valid.
 func (l *lookup[T]) remembered(key types.NamespacedName) (known answer[T], isThere, ok bool) {
 	known, found := l.memory.Get(key)
 	now := l.now()
 	return known, found && known.err == nil, found && (now.Before(known.due) || now.Before(known.retry))
 }
 
-// stay has an object serve on, unless an answer came meanwhile.
+// stay extends the use of a stale object, unless there is a newer response.
 func (l *lookup[T]) stay(key types.NamespacedName, known answer[T]) (T, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,9 +156,8 @@ func (l *lookup[T]) stay(key types.NamespacedName, known answer[T]) (T, error) {
 	return known.value, nil
 }
 
-// isSilence reports whether nothing is known of an object since the API server did not
-// speak of it: it said nothing, or that it cannot just now. To be refused as a stranger is
-// an answer.
+// isSilence reports whether an error leaves the state of an object unknown: the API server did
+// not respond, or reported a temporary failure. A response that denies access is a known state.
 func isSilence(err error) bool {
 	if !errors.Is(err, ErrUnavailable) {
 		return false
@@ -171,7 +170,7 @@ func isSilence(err error) bool {
 	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
-// shared asks for an object, once for all who want it at the same time.
+// shared joins concurrent requests for an object.
 func (l *lookup[T]) shared(ctx context.Context, key types.NamespacedName) (T, error) {
 	namespace, name := key.Namespace, key.Name
 	var none T
@@ -179,13 +178,13 @@ func (l *lookup[T]) shared(ctx context.Context, key types.NamespacedName) (T, er
 		return none, err
 	}
 	value, err := l.flight.Do(ctx, key, func(ctx context.Context) (T, error) { return l.ask(ctx, key) })
-	if known := (*Error)(nil); err != nil && !errors.As(err, &known) { // the caller left, or the work broke
+	if known := (*Error)(nil); err != nil && !errors.As(err, &known) { // the caller left, or the request panicked
 		err = &Error{Kind: l.kind, Namespace: namespace, Name: name, Reason: ErrUnavailable, Cause: err}
 	}
 	return value, err
 }
 
-// ask fetches an object and remembers the answer.
+// ask fetches an object and caches the response.
 func (l *lookup[T]) ask(ctx context.Context, key types.NamespacedName) (T, error) {
 	asked := l.now()
 	value, cost, err := l.fetch(ctx, key.Namespace, key.Name)
@@ -195,7 +194,7 @@ func (l *lookup[T]) ask(ctx context.Context, key types.NamespacedName) (T, error
 	case err == nil:
 		l.remember(key, answer[T]{value: value, cost: cost, asked: asked, fetched: now, due: now.Add(l.ttl)}, max(l.ttl, l.hold))
 	case !errors.Is(err, ErrUnavailable):
-		// The memory keeps the reason without the cause, which may be large.
+		// The cache stores the reason without the cause, which may be large.
 		ttl := min(absentTTL, l.ttl)
 		reason := &Error{Kind: l.kind, Namespace: key.Namespace, Name: key.Name, Reason: reasonOf(err)}
 		l.remember(key, answer[T]{err: reason, asked: asked, due: now.Add(ttl)}, ttl)
@@ -203,7 +202,7 @@ func (l *lookup[T]) ask(ctx context.Context, key types.NamespacedName) (T, error
 	return value, err
 }
 
-// remember keeps an answer, unless that to a later question came before it.
+// remember caches an answer, unless the cached one belongs to a later request.
 func (l *lookup[T]) remember(key types.NamespacedName, a answer[T], ttl time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,8 +212,8 @@ func (l *lookup[T]) remember(key types.NamespacedName, a answer[T], ttl time.Dur
 	l.memory.Put(key, a, ttl)
 }
 
-// anew returns one object as it is now, whatever is remembered, and whoever asked for
-// it a moment before. It belongs to the memory.
+// anew returns the current state of one object, ignoring the cache and concurrent requests. The
+// cache owns it.
 func (l *lookup[T]) anew(ctx context.Context, namespace, name string) (T, error) {
 	var none T
 	if err := l.possible(namespace, name); err != nil {
@@ -225,8 +224,8 @@ func (l *lookup[T]) anew(ctx context.Context, namespace, name string) (T, error)
 	return l.ask(ctx, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// possible refuses names that no object can have: they come from workloads, and
-// must not reach a request's path.
+// possible rejects invalid object names: they come from workloads, and must not reach a request's
+// path.
 func (l *lookup[T]) possible(namespace, name string) error {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 || namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
 		return &Error{Kind: l.kind, Namespace: clip(namespace), Name: clip(name), Reason: ErrNotFound,
@@ -246,7 +245,7 @@ func reasonOf(err error) error {
 	return ErrUnavailable
 }
 
-// clip quotes and shortens a name that may be anything.
+// clip quotes and shortens an untrusted name.
 func clip(name string) string {
 	if len(name) > validation.DNS1123SubdomainMaxLength {
 		name = name[:validation.DNS1123SubdomainMaxLength]

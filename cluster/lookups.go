@@ -16,43 +16,43 @@ import (
 )
 
 const (
-	// DefaultTTL is how long Secrets and service accounts are remembered.
+	// DefaultTTL is the cache lifetime of Secrets and service accounts.
 	DefaultTTL = 30 * time.Second
-	// DefaultConfigMapTTL is how long ConfigMaps are remembered.
+	// DefaultConfigMapTTL is the cache lifetime of ConfigMaps.
 	DefaultConfigMapTTL = 10 * time.Second
-	// maxSecrets and maxConfigMaps bound what the memories hold, in bytes; one
-	// object has 1 MiB at most. maxAccounts the same for service accounts, of
-	// which only names are kept.
+	// maxSecrets and maxConfigMaps bound the caches, in bytes; one object has 1 MiB at most.
+	// maxAccounts is the bound for service accounts, of which only names are stored.
 	maxSecrets    = 4 << 20
 	maxConfigMaps = 4 << 20
 	maxAccounts   = 2 << 20
 )
 
-// LookupOptions are what Lookups need.
+// LookupOptions are the dependencies of Lookups.
 type LookupOptions struct {
 	// Client is required.
 	Client kubernetes.Interface
-	// Credentials asks for Held what workloads name, at most CredentialQPS questions a
-	// second, so that Client's are left to trust; nil means Client.
+	// Credentials is the client for Held, with at most CredentialQPS requests a second for
+	// objects that workloads name, so that Client's limit remains for trust material; nil means
+	// Client.
 	Credentials kubernetes.Interface
-	// TTL and ConfigMapTTL are how long an answer is remembered; 0 means the
-	// defaults, less is refused.
+	// TTL and ConfigMapTTL are cache lifetimes; 0 means the defaults, and negative values are an
+	// error.
 	TTL, ConfigMapTTL time.Duration
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Lookups reads single objects, each remembered for seconds. Errors are *Error.
-// It is safe for concurrent use. Make one with NewLookups.
+// Lookups reads single objects, each cached for seconds. Errors are *Error. It is safe for
+// concurrent use. Create one with NewLookups.
 type Lookups struct {
 	secrets    *lookup[*core.Secret]
 	configMaps *lookup[map[string]any]
-	// These are what Held reads.
+	// These are for Held.
 	credentials *lookup[*core.Secret]
 	accounts    *lookup[[]string]
 }
 
-// NewLookups makes Lookups; it refuses options that mean nothing.
+// NewLookups creates Lookups, and returns an error for invalid options.
 func NewLookups(o LookupOptions) (*Lookups, error) {
 	if o.Client == nil || o.TTL < 0 || o.ConfigMapTTL < 0 {
 		return nil, errors.New("look-ups: Client is required, and the TTLs must not be below 0")
@@ -80,7 +80,7 @@ func NewLookups(o LookupOptions) (*Lookups, error) {
 	return &l, errors.Join(errs[:]...)
 }
 
-// Close stops the goroutines that clear away what has ended.
+// Close stops the goroutines that evict expired entries.
 func (l *Lookups) Close() {
 	l.secrets.close()
 	l.configMaps.close()
@@ -88,8 +88,8 @@ func (l *Lookups) Close() {
 	l.accounts.close()
 }
 
-// Secret returns the type and the entries of a Secret, which nobody may change.
-// Whether the type fits is the caller's matter.
+// Secret returns the type and the entries of a Secret, which must not be modified. The caller
+// checks the type.
 func (l *Lookups) Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error) {
 	s, err := l.secrets.get(ctx, namespace, name)
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *Lookups) Secret(ctx context.Context, namespace, name string) (kind stri
 	return string(s.Type), s.Data, nil
 }
 
-// ConfigMap returns a ConfigMap as JSON; it is the caller's own.
+// ConfigMap returns a ConfigMap as JSON, which the caller owns.
 func (l *Lookups) ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error) {
 	m, err := l.configMaps.get(ctx, namespace, name)
 	if err != nil {
@@ -107,19 +107,19 @@ func (l *Lookups) ConfigMap(ctx context.Context, namespace, name string) (map[st
 	return runtime.DeepCopyJSON(m), nil
 }
 
-// PullSecrets returns the names of the imagePullSecrets of a service account,
-// in its order; they are Secrets of its namespace. Nobody may change the list.
+// PullSecrets returns the names of the imagePullSecrets of a service account, in its order; they
+// are Secrets of its namespace. The list must not be modified.
 func (l *Lookups) PullSecrets(ctx context.Context, namespace, serviceAccount string) ([]string, error) {
 	return l.accounts.get(ctx, namespace, serviceAccount)
 }
 
-// Held is Lookups as where credentials come from. While the API server does not answer, a
-// Secret or a service account is what it was for up to 10 minutes, so that images which
-// are known start; what an answer says is heeded at once. Trust does not hang on it: what
-// is fetched with a credential is proved like anything else.
+// Held is Lookups for credentials. While the API server does not respond, it returns the last
+// state of a Secret or a service account for up to 10 minutes, so that known images can start; it
+// respects a response at once. Trust does not depend on it: content that is fetched with a
+// credential is verified like any other.
 type Held struct{ *Lookups }
 
-// Secret is as of Lookups.
+// Secret is Secret of Lookups, with stale entries.
 func (h Held) Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error) {
 	s, err := h.credentials.held(ctx, namespace, name)
 	if err != nil {
@@ -128,16 +128,16 @@ func (h Held) Secret(ctx context.Context, namespace, name string) (kind string, 
 	return string(s.Type), s.Data, nil
 }
 
-// PullSecrets is as of Lookups.
+// PullSecrets is PullSecrets of Lookups, with stale entries.
 func (h Held) PullSecrets(ctx context.Context, namespace, serviceAccount string) ([]string, error) {
 	return h.accounts.held(ctx, namespace, serviceAccount)
 }
 
-// Served returns how often a Secret or a service account was what it had been, since the API
-// server did not answer.
+// Served counts the stale Secrets and service accounts that were returned because the API server
+// did not respond.
 func (h Held) Served() uint64 { return h.credentials.served.Load() + h.accounts.served.Load() }
 
-// Keys is Lookups as where trust material comes from: one entry of a Secret.
+// Keys is Lookups for trust material: one entry of a Secret.
 type Keys struct{ *Lookups }
 
 // Secret returns the bytes under key of the Secret namespace/name. A Secret
@@ -154,13 +154,13 @@ func (k Keys) Secret(ctx context.Context, namespace, name, key string) ([]byte, 
 	return bytes.Clone(value), nil
 }
 
-// PullSecrets is Lookups as who knows which Secrets are there.
+// PullSecrets is Lookups for the existence of Secrets.
 type PullSecrets struct{ *Lookups }
 
-// Has reports whether a Secret exists. One that is there is taken to be so for as
-// long as Lookups remembers, and one that is not for 5 s at most, so that a Secret
-// which is made beside its Pods is soon seen; while the API server does not answer,
-// one that was there is (Held). An error is an *Error: nobody may look, or nobody could.
+// Has reports whether a Secret exists. An existing one is cached as in Lookups, and a missing one
+// for at most 5 s, so that a Secret that is created together with its Pods is found soon. While
+// the API server does not respond, the last state is used (Held). An error is an *Error: the
+// lookup is forbidden or failed.
 func (p PullSecrets) Has(ctx context.Context, namespace, name string) (bool, error) {
 	_, err := p.credentials.held(ctx, namespace, name)
 	if errors.Is(err, ErrNotFound) {
@@ -169,7 +169,7 @@ func (p PullSecrets) Has(ctx context.Context, namespace, name string) (bool, err
 	return err == nil, err
 }
 
-// reader asks the API server.
+// reader sends the requests to the API server.
 type reader struct{ client kubernetes.Interface }
 
 func (r reader) secret(ctx context.Context, namespace, name string) (*core.Secret, int, error) {

@@ -16,16 +16,15 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/internal/mirror"
 )
 
-// liveTTL is how long a namespace that is not in the mirror yet is remembered
-// from a look-up; the mirror has it within moments. maxLive bounds them, in
-// bytes.
+// liveTTL is the cache lifetime of a looked-up namespace that is not in the mirror yet; the
+// mirror receives it within moments. maxLive bounds these entries, in bytes.
 const (
 	liveTTL = time.Second
 	maxLive = 1 << 20
 )
 
-// liveQPS and liveBurst bound these look-ups: whoever reaches a door can make names up, and
-// they share the client's own limit with what admission waits for.
+// liveQPS and liveBurst bound these lookups: a client of an endpoint can invent names, and they
+// share the client's limit with requests that admission waits for.
 const (
 	liveQPS   = 20
 	liveBurst = 40
@@ -33,19 +32,18 @@ const (
 
 var namespacesResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// NamespaceOptions are what Namespaces need.
+// NamespaceOptions are the dependencies of Namespaces.
 type NamespaceOptions struct {
 	// Client is required.
 	Client metadata.Interface
-	// Failed is told when the watch does not work; it is tried again. May be nil.
+	// Failed is called when the watch failed; it is retried. May be nil.
 	Failed func(error)
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Namespaces knows the labels of all namespaces: a mirror of their labels, and a
-// look-up for one that was made a moment ago. It is safe for concurrent use.
-// Make one with NewNamespaces.
+// Namespaces provides the labels of all namespaces, by a mirror and lookups of namespaces that
+// were just created. It is safe for concurrent use. Create one with NewNamespaces.
 type Namespaces struct {
 	client metadata.Interface
 	mirror *mirror.Mirror[map[string]string]
@@ -53,7 +51,7 @@ type Namespaces struct {
 	limit  flowcontrol.RateLimiter // of live
 }
 
-// NewNamespaces makes Namespaces; it refuses options without a client.
+// NewNamespaces creates Namespaces; the client is required.
 func NewNamespaces(o NamespaceOptions) (*Namespaces, error) {
 	if o.Client == nil {
 		return nil, errors.New("namespaces: Client is required")
@@ -68,7 +66,7 @@ func NewNamespaces(o NamespaceOptions) (*Namespaces, error) {
 	return n, err
 }
 
-// Run keeps the mirror true until ctx ends.
+// Run updates the mirror until ctx ends.
 func (n *Namespaces) Run(ctx context.Context) {
 	defer n.live.close()
 	n.mirror.Run(ctx, mirror.Metadata(n.client, namespacesResource))
@@ -77,9 +75,9 @@ func (n *Namespaces) Run(ctx context.Context) {
 // Ready is closed when all namespaces have been listed once.
 func (n *Namespaces) Ready() <-chan struct{} { return n.mirror.Synced() }
 
-// Labels returns the labels of a namespace, the caller's own. One that is not
-// there is ErrNotFound, and one that could not be looked up ErrUnavailable or
-// ErrForbidden: there are no labels then, which is not the same as none.
+// Labels returns the labels of a namespace, which the caller owns. A missing namespace is
+// ErrNotFound, and a failed lookup ErrUnavailable or ErrForbidden. Unknown labels are thus
+// distinct from empty ones.
 func (n *Namespaces) Labels(ctx context.Context, name string) (map[string]string, error) {
 	if labels, ok := n.mirror.Get("", name); ok {
 		return maps.Clone(labels), nil

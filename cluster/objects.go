@@ -25,31 +25,31 @@ import (
 )
 
 const (
-	// DefaultObjectTTL is how long an answer of Objects is remembered: long enough
-	// for the two doors and the containers of one admission, and short for who waits
-	// until a policy sees a change.
+	// DefaultObjectTTL is the cache lifetime of responses of Objects: long enough for both
+	// webhooks and all containers of one admission, and short enough for policies to see changes
+	// soon.
 	DefaultObjectTTL = 5 * time.Second
-	// minDiscovery is the time between two discoveries for kinds that are not found:
-	// expressions and parameters may name kinds that never exist.
+	// minDiscovery is the minimum time between two discoveries for unknown kinds: expressions and
+	// parameters may name kinds that never exist.
 	minDiscovery = 10 * time.Second
-	// maxObject and maxList bound one answer in bytes of JSON, which take about ten
-	// times as much in memory; etcd keeps objects of 1.5 MiB.
+	// maxObject and maxList bound one response in bytes of JSON, which take about ten times as
+	// much in memory; etcd limits objects to 1.5 MiB.
 	maxObject = 2 << 20
 	maxList   = 4 << 20
-	// maxListed bounds the objects of one list: a list that is cut short would say
-	// that the others are not there.
+	// maxListed bounds the objects of one list. A longer list is an error, since a truncated one
+	// would imply that the others do not exist.
 	maxListed = 2000
-	// maxObjects bounds what is remembered, in bytes of JSON.
+	// maxObjects bounds the cache, in bytes of JSON.
 	maxObjects = 4 << 20
 )
 
-// Place is where an object is, or the objects of a list.
+// Place identifies an object, or the objects of a list.
 type Place struct {
-	// Group is empty for the core group; Resource is the plural, with a subresource
-	// after a slash.
+	// Group is empty for the core group; Resource is the plural, with a subresource after a
+	// slash.
 	Group, Version, Resource string
-	// Namespace is empty for what has none, and for a list of all namespaces. Name
-	// is empty for a list.
+	// Namespace is empty for cluster-scoped objects, and for a list of all namespaces. Name is
+	// empty for a list.
 	Namespace, Name string
 }
 
@@ -58,10 +58,9 @@ func (p Place) String() string {
 	return schema.GroupResource{Group: p.Group, Resource: p.Resource}.String()
 }
 
-// Objects reads whatever objects the gateway's own rights reach, for expressions of
-// policies; Secrets are not shown to them. Each answer is remembered for seconds and
-// bounded. Errors are *Error, but for a place that cannot be. It is safe for
-// concurrent use. Make one with NewObjects.
+// Objects reads any objects that the gateway's own permissions cover, for expressions of
+// policies; Secrets are refused. Each response is bounded and cached for seconds. Errors are
+// *Error, except for an invalid place. It is safe for concurrent use. Create one with NewObjects.
 type Objects struct {
 	raw    rest.Interface
 	mapper meta.ResettableRESTMapper
@@ -70,7 +69,7 @@ type Objects struct {
 	flight *cache.Flight[objectsKey, map[string]any]
 	kinds  *cache.Flight[schema.GroupVersionKind, *meta.RESTMapping]
 	now    func() time.Time
-	resets struct { // of the mapper, which keeps the kinds that it found at first
+	resets struct { // of the mapper, which caches its first discovery
 		sync.Mutex
 		last time.Time
 	}
@@ -87,17 +86,17 @@ type objectsAnswer struct {
 	cost   int
 }
 
-// ObjectOptions are what Objects need.
+// ObjectOptions are the dependencies of Objects.
 type ObjectOptions struct {
 	// Client is required.
 	Client *Client
-	// TTL is how long an answer is remembered; 0 means 5 s, less is refused.
+	// TTL is the cache lifetime of a response; 0 means 5 s, and negative values are an error.
 	TTL time.Duration
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// NewObjects makes Objects; it refuses options that mean nothing.
+// NewObjects creates Objects, and returns an error for invalid options.
 func NewObjects(o ObjectOptions) (*Objects, error) {
 	if o.Client == nil || o.TTL < 0 {
 		return nil, errors.New("objects: Client is required, and the TTL must not be below 0")
@@ -122,10 +121,10 @@ func NewObjects(o ObjectOptions) (*Objects, error) {
 	return made, errors.Join(errs[:]...)
 }
 
-// Close stops the goroutines that clear away what has ended.
+// Close stops the goroutines that evict expired entries.
 func (o *Objects) Close() { o.memory.Close() }
 
-// Get returns one object as JSON. It is shared, and not to be changed.
+// Get returns one object as JSON. It is shared and must not be modified.
 func (o *Objects) Get(ctx context.Context, at Place) (map[string]any, error) {
 	if at.Name == "" {
 		return nil, fmt.Errorf("%s: an object without a name", at)
@@ -133,8 +132,8 @@ func (o *Objects) Get(ctx context.Context, at Place) (map[string]any, error) {
 	return o.read(ctx, objectsKey{Place: at}, maxObject)
 }
 
-// List returns the list object of all that have the labels. It is shared, and not to
-// be changed. A list that exceeds the bounds is an error, never cut short.
+// List returns the list object of all objects with the labels. It is shared and must not be
+// modified. A list that exceeds the bounds is an error, never truncated.
 func (o *Objects) List(ctx context.Context, at Place, having map[string]string) (map[string]any, error) {
 	if at.Name != "" {
 		return nil, fmt.Errorf("%s: a list of one name", at)
@@ -178,8 +177,8 @@ func (o *Objects) fetch(ctx context.Context, key objectsKey, most int64) (map[st
 	return object, size, key.classify(err)
 }
 
-// Review asks the API server a question about rights, which changes nothing. What
-// would be kept is refused.
+// Review creates an authorization review, which changes nothing. Objects that would be stored are
+// refused.
 func (o *Objects) Review(ctx context.Context, at Place, question map[string]any) (map[string]any, error) {
 	if at.Group != "authorization.k8s.io" || !strings.HasSuffix(at.Resource, "reviews") || at.Name != "" {
 		return nil, fmt.Errorf("%s: only reviews of authorization.k8s.io are made for policies: a request must change nothing in the cluster", at)
@@ -233,8 +232,8 @@ func (o *Objects) mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 	return mapping, err
 }
 
-// reset has the mapper discover the kinds again, whose definition may be newer than the
-// last discovery. Not for every request that names a kind which does not exist.
+// reset repeats the discovery of kinds, because a kind may be newer than the last one. Its rate
+// is limited, since requests may name kinds that do not exist.
 func (o *Objects) reset() bool {
 	o.resets.Lock()
 	defer o.resets.Unlock()
@@ -267,8 +266,8 @@ func decode(body io.ReadCloser, most int64, what string) (map[string]any, int, e
 	return object, len(raw), nil
 }
 
-// check refuses places that cannot be: parts of them come from objects, and must not
-// lead elsewhere.
+// check rejects invalid places: parts of them come from objects, and must not lead to another
+// path.
 func (k objectsKey) check() error {
 	resource, sub, _ := strings.Cut(k.Resource, "/")
 	labels := []string{k.Version, resource}
@@ -289,7 +288,7 @@ func (k objectsKey) check() error {
 	return nil
 }
 
-// path is where the API server has it.
+// path is the path of the place in the API.
 func (k objectsKey) path() []string {
 	segments := []string{"/api", k.Version}
 	if k.Group != "" {
@@ -309,7 +308,7 @@ func (k objectsKey) path() []string {
 	return segments
 }
 
-// classify makes any error an *Error.
+// classify converts any error to an *Error.
 func (k objectsKey) classify(err error) error {
 	if known := (*Error)(nil); err == nil || errors.As(err, &known) {
 		return err
@@ -328,7 +327,7 @@ func (k objectsKey) classify(err error) error {
 	return made
 }
 
-// continued returns the token of the rest of a list.
+// continued returns the continue token of a list.
 func continued(list map[string]any) string {
 	metadata, _ := list["metadata"].(map[string]any)
 	token, _ := metadata["continue"].(string)

@@ -13,9 +13,9 @@ import (
 // MaxPage bounds one page of a list in bytes of JSON.
 const MaxPage = 24 << 20
 
-// Page asks for a part of the list of a resource in all namespaces, as JSON: up to so
-// many objects, from where another page ended; empty means the beginning. The error is
-// client-go's, or a *limit.ExceededError for what is larger than MaxPage.
+// Page requests a page of the list of a resource in all namespaces, as JSON: up to so many
+// objects, from the continue token of another page; empty means the beginning. The error is
+// client-go's, or a *limit.ExceededError for a page that exceeds MaxPage.
 func (c *Client) Page(ctx context.Context, of schema.GroupVersionResource, from string, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
@@ -31,7 +31,7 @@ func (c *Client) Page(ctx context.Context, of schema.GroupVersionResource, from 
 	return text, errors.Join(err, stream.Close())
 }
 
-// Object asks for one object as JSON, of at most 8 MiB. The error is client-go's, or a
+// Object requests one object as JSON, of at most 8 MiB. The error is client-go's, or a
 // *limit.ExceededError.
 func (c *Client) Object(ctx context.Context, of schema.GroupVersionResource, namespace, name string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
@@ -45,7 +45,7 @@ func (c *Client) Object(ctx context.Context, of schema.GroupVersionResource, nam
 	return text, errors.Join(err, stream.Close())
 }
 
-// rootOf is the path below which the resources of a version are.
+// rootOf is the path of the resources of a version.
 func rootOf(version schema.GroupVersion) string {
 	if version.Group == "" {
 		return "/api/" + version.Version

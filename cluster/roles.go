@@ -22,17 +22,16 @@ import (
 // rolesTimeout bounds the wait for the first list of bindings.
 const rolesTimeout = 5 * time.Second
 
-// RoleOptions are what Roles need.
+// RoleOptions are the dependencies of Roles.
 type RoleOptions struct {
 	// Client is required.
 	Client kubernetes.Interface
-	// Failed is told when a watch does not work; it is tried again. May be nil.
+	// Failed is called when a watch failed; it is retried. May be nil.
 	Failed func(error)
 }
 
-// Roles knows which roles are bound to a user, by mirrors of the bindings that
-// begin when they are first needed. It is safe for concurrent use. Make one with
-// NewRoles.
+// Roles looks up the roles that are bound to a user, by mirrors of the bindings that start on
+// first use. It is safe for concurrent use. Create one with NewRoles.
 type Roles struct {
 	client  kubernetes.Interface
 	mirrors [2]*mirror.Mirror[binding] // of RoleBindings and of ClusterRoleBindings
@@ -43,7 +42,7 @@ type Roles struct {
 	bound map[string]map[types.NamespacedName]boundRole
 }
 
-// binding is what is kept of a RoleBinding or ClusterRoleBinding.
+// binding is the retained part of a RoleBinding or ClusterRoleBinding.
 type binding struct {
 	subjects []string // "User:name", "Group:name"
 	role     boundRole
@@ -52,10 +51,10 @@ type binding struct {
 type boundRole struct {
 	name    string // "namespace:name" of a Role, the name of a ClusterRole
 	cluster bool
-	only    string // the one namespace in which a ClusterRole is bound; empty: everywhere
+	only    string // the namespace in which a ClusterRole is bound; empty: all
 }
 
-// NewRoles makes Roles; it refuses options without a client.
+// NewRoles creates Roles; the client is required.
 func NewRoles(o RoleOptions) (*Roles, error) {
 	if o.Client == nil {
 		return nil, errors.New("roles: Client is required")
@@ -71,8 +70,7 @@ func NewRoles(o RoleOptions) (*Roles, error) {
 	return r, nil
 }
 
-// Run waits until roles are needed, and keeps the mirrors true from then until
-// ctx ends.
+// Run waits for the first use, and updates the mirrors from then until ctx ends.
 func (r *Roles) Run(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -102,13 +100,12 @@ func (r *Roles) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Roles returns the roles that are bound to the user or one of the groups, as far
-// as they count in a namespace: Roles as "namespace:name", and the names of
-// ClusterRoles that are bound in the cluster or in that namespace. One that is
-// bound elsewhere gives no right here, and who may write bindings elsewhere must
-// not choose how objects are judged here. Each is sorted and holds no name twice.
-// The first call waits for the bindings to be listed, at most 5 s; if they cannot
-// be, the error is ErrUnavailable.
+// Roles returns the roles that are bound to the user or one of the groups and apply to a
+// namespace: Roles as "namespace:name", and the names of ClusterRoles that are bound in the
+// cluster or in that namespace. Bindings of other namespaces are ignored: they grant nothing
+// here, and users with write access to them must not affect evaluations here. Each list is sorted
+// without duplicates. The first call waits for the bindings to be listed, at most 5 s; if the
+// list fails, the error is ErrUnavailable.
 func (r *Roles) Roles(ctx context.Context, user policy.User, namespace string) (roles, clusterRoles []string, err error) {
 	r.once.Do(func() { close(r.needed) })
 	if err := r.wait(ctx); err != nil {
@@ -156,7 +153,7 @@ func (r *Roles) wait(ctx context.Context) error {
 	return nil
 }
 
-// index carries changes of bindings over to the index by subject.
+// index applies changes of bindings to the index by subject.
 func (r *Roles) index(changes []mirror.Change[binding]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,8 +187,8 @@ func keepBinding(object runtime.Object) (binding, error) {
 	return binding{}, fmt.Errorf("a %T binds no role", object)
 }
 
-// subjectsOf spells subjects as the API server's authorizer reads them: a
-// service account is the user that it logs in as.
+// subjectsOf normalises subjects as the API server's authorizer does: a service account becomes
+// its user name.
 func subjectsOf(subjects []rbac.Subject, namespace string) []string {
 	var names []string
 	for _, s := range subjects {

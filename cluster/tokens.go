@@ -20,45 +20,42 @@ import (
 )
 
 const (
-	// DefaultTokenTTL is how long a token that is known stays so. A token that is
-	// taken back lives on for that long.
+	// DefaultTokenTTL is the cache lifetime of an authenticated token. A revoked token stays
+	// valid for that time.
 	DefaultTokenTTL = 10 * time.Second
-	// maxTokenTTL is the longest time that may be set.
+	// maxTokenTTL is the maximum TTL.
 	maxTokenTTL = 5 * time.Minute
-	// maxTokens bounds what is remembered of tokens, in bytes, groups included.
+	// maxTokens bounds the cache of tokens, in bytes, groups included.
 	maxTokens = 1 << 20
 	// maxToken bounds a token, in bytes; those of service accounts have about 1,200.
 	maxToken = 8 << 10
-	// tokenQPS and tokenBurst bound the reviews, which strangers can cause: they
-	// share the client's own limit with look-ups that admission waits for. Those of
-	// tokens that were met in the last metAge, which no stranger has, are bounded by
-	// themselves: a node asks with the same token for an hour.
+	// tokenQPS and tokenBurst bound the reviews, which unauthenticated clients can cause: they
+	// share the client's limit with lookups that admission waits for. Tokens that were
+	// authenticated within metAge have a separate limit: a node uses the same token for an hour.
 	tokenQPS   = 10
 	tokenBurst = 40
 	metAge     = time.Hour
-	// maxMet bounds the tokens that are known to have been met.
+	// maxMet bounds the tokens with the separate limit.
 	maxMet = 8192
 )
 
-// TokenOptions are what Tokens need.
+// TokenOptions are the dependencies of Tokens.
 type TokenOptions struct {
 	// Client is required. Its user must be allowed to create
 	// tokenreviews.authentication.k8s.io.
 	Client kubernetes.Interface
-	// Audiences are what a token must be made for, one of them; none means the API
-	// server's own. With one of the gateway's own, who sends his token here hands
-	// over nothing that the API server would take.
+	// Audiences are the accepted audiences of a token; none means the API server's own. With a
+	// separate audience, a client does not reveal a token that the API server would accept.
 	Audiences []string
-	// TTL is how long a token that is known stays so; 0 means 10 s, and more than
-	// 5 min is refused.
+	// TTL is the cache lifetime of an authenticated token; 0 means 10 s, and more than 5 min is
+	// an error.
 	TTL time.Duration
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Tokens knows whose token it is, by TokenReviews (authentication.k8s.io/v1). It
-// keeps hashes of tokens, never tokens. It is safe for concurrent use. Make one
-// with NewTokens.
+// Tokens authenticates tokens by TokenReviews (authentication.k8s.io/v1). It stores hashes of
+// tokens, never tokens. It is safe for concurrent use. Create one with NewTokens.
 type Tokens struct {
 	client    kubernetes.Interface
 	audiences []string
@@ -72,7 +69,7 @@ type Tokens struct {
 
 type tokenKey [sha256.Size]byte
 
-// NewTokens makes Tokens; it refuses options that mean nothing.
+// NewTokens creates Tokens, and returns an error for invalid options.
 func NewTokens(o TokenOptions) (*Tokens, error) {
 	if o.Client == nil || o.TTL < 0 || o.TTL > maxTokenTTL || slices.Contains(o.Audiences, "") {
 		return nil, fmt.Errorf("tokens: Client is required, no audience may be empty, and the TTL must not be below 0 or above %s", maxTokenTTL)
@@ -107,15 +104,15 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	}, nil
 }
 
-// Close stops the goroutines that clear away what has ended.
+// Close stops the goroutines that evict expired entries.
 func (t *Tokens) Close() {
 	t.memory.Close()
 	t.met.Close()
 }
 
-// Authenticate returns the user that a token belongs to, whom nobody may change, and
-// one without a name if nobody is known by it. An error is ErrForbidden if the gateway
-// may not ask, else ErrUnavailable, by errors.Is.
+// Authenticate returns the user of a token, which must not be modified, and a user without a name
+// for an invalid token. An error is ErrForbidden if the gateway may not create reviews, else
+// ErrUnavailable, by errors.Is.
 func (t *Tokens) Authenticate(ctx context.Context, token string) (policy.User, error) {
 	if token == "" || len(token) > maxToken {
 		return policy.User{}, nil
@@ -135,14 +132,14 @@ func (t *Tokens) Authenticate(ctx context.Context, token string) (policy.User, e
 		}
 		return found, err
 	})
-	if err != nil && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrUnavailable) { // the caller left, or the work broke
+	if err != nil && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrUnavailable) { // the caller left, or the request panicked
 		err = cannotReview(err)
 	}
 	return found, err
 }
 
-// review asks the API server. What it says in status.error about a token that it
-// does not know may hold parts of the token, and goes nowhere.
+// review sends a review to the API server. The response's status.error for an unknown token may
+// contain parts of the token, so it is neither returned nor logged.
 func (t *Tokens) review(ctx context.Context, key tokenKey, token string) (policy.User, error) {
 	limit := t.limit
 	if _, isMet := t.met.Get(key); isMet {
@@ -161,7 +158,7 @@ func (t *Tokens) review(ctx context.Context, key tokenKey, token string) (policy
 	case !status.Authenticated, status.User.Username == "":
 		return policy.User{}, nil
 	case len(t.audiences) > 0 && !slices.ContainsFunc(status.Audiences, t.isOurs):
-		// An API server whose authenticator knows no audiences says nothing of them.
+		// An API server with an authenticator without support for audiences returns none.
 		return policy.User{}, nil
 	}
 	user := policy.User{Name: status.User.Username, UID: status.User.UID, Groups: status.User.Groups}
@@ -173,7 +170,7 @@ func (t *Tokens) review(ctx context.Context, key tokenKey, token string) (policy
 	return user, nil
 }
 
-// cannotReview says why nobody knows whose token it is.
+// cannotReview returns the error of a failed review.
 func cannotReview(err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("review a token: grant the gateway's service account create on tokenreviews.authentication.k8s.io: %w: %w", ErrForbidden, err)

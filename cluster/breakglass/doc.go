@@ -1,10 +1,9 @@
-// Package breakglass answers: which namespaces are open to what nobody proved, and which
-// of them must be closed?
+// Package breakglass manages namespaces with a break-glass label, for which verification is
+// disabled.
 //
-// A namespace is open while it carries a label: the API server then asks no gateway about
-// it. Who may set the label, and that a reason and an end stand beside it, is decided by
-// the API server, too (ValidatingAdmissionPolicy). What it cannot do for want of a clock is
-// done here: a Keeper takes the label off when its time is over, and where it ought not to
-// be, tells of each namespace that was opened, changed and closed, and knows after a
-// restart which ones were open before.
+// The API server calls no admission webhook of the gateway for a namespace with the label. A
+// ValidatingAdmissionPolicy restricts the users that may set the label, and requires a reason and
+// an expiry time as annotations. It cannot react to the expiry, so a Keeper removes an expired or
+// invalid label. The Keeper reports each namespace that is opened, changed or closed, and
+// restores the list of open namespaces after a restart.
 package breakglass

@@ -20,40 +20,40 @@ import (
 )
 
 const (
-	// again is how often all is looked at anew, where no watch tells of anything; retry is
-	// the pause after a failure, and pause the least one.
+	// again is the interval of full lists in the absence of watch events, retry the pause after a
+	// failure, and pause the minimum pause.
 	again, retry, pause = time.Minute, 5 * time.Second, 200 * time.Millisecond
-	// timeout bounds one request, but for the watch.
+	// timeout bounds one request, except for the watch.
 	timeout = 10 * time.Second
-	// MaxRemembered is how many open namespaces are remembered across restarts, at some
-	// 900 bytes each: a Lease's annotations hold 256 KiB. Of further ones a new leader tells
-	// again that they were opened.
+	// MaxRemembered bounds the open namespaces that are stored across restarts, at some 900 bytes
+	// each: a Lease's annotations hold 256 KiB. A new leader reports further ones as opened
+	// again.
 	MaxRemembered = 200
 )
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// Observer is told what became of namespaces, once each where the memory works.
+// Observer receives each change of a namespace once, provided that the memory works.
 type Observer interface {
-	// Opened tells of one that was opened; again: it was open, and the reason, the end or
-	// who opened it has changed.
+	// Opened reports an opened namespace. again: it was open before, and its reason, expiry or
+	// user has changed.
 	Opened(o Opening, again bool)
-	// Closed tells of one that is not open any more.
+	// Closed reports a namespace that is no longer open.
 	Closed(o Opening, why Why)
-	// Failed tells of what is tried again.
+	// Failed reports an error that is retried.
 	Failed(err error)
 }
 
-// Memory keeps which namespaces were open for who leads next.
+// Memory stores the open namespaces for the next leader.
 type Memory interface {
 	Load(ctx context.Context) ([]Opening, error)
 	Save(ctx context.Context, open []Opening) error
 }
 
-// Options are what a Keeper needs. What is not said to be optional is required.
+// Options are the dependencies of a Keeper. Fields are required unless marked as optional.
 type Options struct {
 	Client metadata.Interface
-	// Label opens a namespace, whatever its value.
+	// Label is the label that opens a namespace with any value.
 	Label    string
 	Observer Observer
 	Memory   Memory
@@ -61,16 +61,16 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Keeper closes namespaces whose time is over. Make one with New, and Run it on one
-// replica. Open is safe for concurrent use.
+// Keeper closes expired namespaces. Create one with New, and Run it on one replica. Open is safe
+// for concurrent use.
 type Keeper struct {
 	options Options
 
 	mu    sync.Mutex
-	known map[string]Opening // by UID; replaced, never changed
+	known map[string]Opening // by UID; replaced, never modified
 }
 
-// New makes a Keeper; it refuses options without what is required.
+// New creates a Keeper, and returns an error for a missing required option.
 func New(o Options) (*Keeper, error) {
 	if o.Client == nil || o.Label == "" || o.Observer == nil || o.Memory == nil {
 		return nil, errors.New("break glass: the client, the label, the observer and the memory are required")
@@ -81,8 +81,8 @@ func New(o Options) (*Keeper, error) {
 	return &Keeper{options: o}, nil
 }
 
-// Open returns the namespaces that are open, those that end first before the others, as
-// the last look saw them; none where this Keeper does not run.
+// Open returns the open namespaces as of the last list, sorted by expiry; none where this Keeper
+// does not run.
 func (k *Keeper) Open() []Opening {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,7 +95,7 @@ func inOrder(open map[string]Opening) []Opening {
 	})
 }
 
-// Run keeps the namespaces until ctx ends.
+// Run manages the namespaces until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
 	defer k.set(nil)
 	var known map[string]Opening
@@ -144,8 +144,8 @@ func (k *Keeper) failed(ctx context.Context, err error) {
 	}
 }
 
-// turn tells what has changed since the last one, and closes what must be closed. It
-// reports whether something is to be tried again.
+// turn reports the changes since the last turn, and closes namespaces that must be closed. It
+// reports whether a retry is needed.
 func (k *Keeper) turn(ctx context.Context, seen []metav1.PartialObjectMetadata, known map[string]Opening) (failed bool) {
 	there := make(map[string]bool, len(seen))
 	for i := range seen {
@@ -166,7 +166,7 @@ func (k *Keeper) turn(ctx context.Context, seen []metav1.PartialObjectMetadata, 
 		case apierrors.IsNotFound(err):
 			there[o.UID] = false
 		default:
-			// Also where it was changed a moment ago: the next look sees how it is now.
+			// Also after a concurrent change: the next list has the current state.
 			failed = true
 			if !apierrors.IsConflict(err) {
 				k.failed(ctx, fmt.Errorf("close the namespace %s (%s): %w", o.Namespace, why, err))
@@ -182,9 +182,9 @@ func (k *Keeper) turn(ctx context.Context, seen []metav1.PartialObjectMetadata, 
 	return failed
 }
 
-// close takes the label and its annotations off a namespace, if they still are as they
-// were seen. What else of it changes meanwhile does not matter: who may change the
-// namespace, and not its label, could keep it open else by changing it all the time.
+// close removes the label and its annotations from a namespace, if they are unchanged. It ignores
+// other concurrent changes: otherwise a user with write access to the namespace, but not to its
+// label, could keep it open by changing it continuously.
 func (k *Keeper) close(ctx context.Context, of *metav1.ObjectMeta) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -209,7 +209,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// takeOff removes an entry that is there, if it still is as it was seen.
+// takeOff removes an existing entry, if it is unchanged.
 func takeOff(at, key string, of map[string]string) []operation {
 	value, is := of[key]
 	if !is {
@@ -246,9 +246,9 @@ func (k *Keeper) save(ctx context.Context, known map[string]Opening) error {
 	return k.options.Memory.Save(ctx, list[:min(len(list), MaxRemembered)])
 }
 
-// await returns when there may be something to do: a namespace was opened, changed or
-// closed, the time of one is over, or long enough has passed. It lasts for a moment at
-// least, so that nobody who changes namespaces keeps the leader busy.
+// await returns when there may be work: a namespace was opened, changed or closed, one has
+// expired, or the interval has passed. It has a minimum duration, so that frequent changes of
+// namespaces cannot saturate the leader.
 func (k *Keeper) await(ctx context.Context, version string, known map[string]Opening, failed bool) {
 	if !wait(ctx, pause) {
 		return
@@ -279,7 +279,7 @@ func (k *Keeper) await(ctx context.Context, version string, known map[string]Ope
 	}
 }
 
-// wait reports whether the time has passed before ctx ended.
+// wait waits, and reports whether it finished before ctx ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,21 +9,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The annotations beside the label are called like it, with these behind.
+// The suffixes that form the annotations' names from the label's.
 const (
-	reasonSuffix = "-reason" // why; required
-	untilSuffix  = "-until"  // until when, as RFC 3339; required
-	bySuffix     = "-by"     // who opened it, as the API server knows them; may be missing
+	reasonSuffix = "-reason" // the reason; required
+	untilSuffix  = "-until"  // the expiry, as RFC 3339; required
+	bySuffix     = "-by"     // the user, as authenticated by the API server; optional
 )
 
 const (
-	// MaxLength is for how long a namespace may be open after it was said to be.
+	// MaxLength bounds the time between the opening of a namespace and its expiry.
 	MaxLength = 24 * time.Hour
-	// maxSkew is by how much the API server's clock may be ahead of ours: who opens a
-	// namespace for the longest time is not to be closed for that.
+	// maxSkew is the tolerated clock skew to the API server: a namespace with the maximum length
+	// must not be closed because of it.
 	maxSkew = time.Minute
-	// maxReason and maxName bound what is kept of texts, in bytes. The API server is told
-	// to refuse longer reasons.
+	// maxReason and maxName bound the stored texts, in bytes. The ValidatingAdmissionPolicy
+	// rejects longer reasons.
 	maxReason, maxName = 500, 253
 )
 
@@ -32,34 +32,33 @@ type Opening struct {
 	Namespace string `json:"namespace"`
 	UID       string `json:"uid"`
 	Reason    string `json:"reason,omitempty"`
-	// By is who opened it, where they said so; the API server checks that it is true.
-	// Manager is the program that did, as it calls itself.
+	// By is the user, where stated; the API server verifies it. Manager is the field manager of
+	// the change.
 	By      string `json:"by,omitempty"`
 	Manager string `json:"manager,omitempty"`
-	// Since is when it was opened, or changed last, by the API server's clock, and never
-	// later than it was seen. Until is when it ends; zero: nobody said so in a way that can
-	// be read.
+	// Since is the time of the opening or of the last change, by the API server's clock, and
+	// never later than its observation. Until is the expiry; zero if it is missing or invalid.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Why says why a namespace is not open any more, or ought not to be.
+// Why is the reason why a namespace was closed, or must be.
 type Why string
 
-// The causes. An Opening that has none is open as it should be.
+// The reasons. An Opening without one is valid.
 const (
-	// Expired: its time is over.
+	// Expired: the expiry has passed.
 	Expired Why = "expired"
-	// Incomplete: the reason or the end is missing, or the end is no time.
+	// Incomplete: the reason or the expiry is missing, or the expiry is no valid time.
 	Incomplete Why = "incomplete"
-	// TooLong: it would be open for longer than MaxLength.
+	// TooLong: the expiry is later than MaxLength allows.
 	TooLong Why = "too-long"
-	// Removed: somebody else took the label off, or the namespace is gone.
+	// Removed: another client removed the label, or the namespace was deleted.
 	Removed Why = "removed"
 )
 
-// Judge reads the metadata of a namespace with the label, and says why it must be closed
-// now; empty: it need not be.
+// Judge parses the metadata of a namespace with the label, and returns the reason why it must be
+// closed now; empty if it is valid.
 func Judge(label string, of *metav1.ObjectMeta, now time.Time) (Opening, Why) {
 	o := Opening{
 		Namespace: of.Name, UID: string(of.UID), Since: now.UTC().Truncate(time.Second),
@@ -69,7 +68,7 @@ func Judge(label string, of *metav1.ObjectMeta, now time.Time) (Opening, Why) {
 	if entry := wrote(label, of.ManagedFields); entry != nil {
 		o.Manager = cut(entry.Manager, maxName)
 		at := entry.Time.UTC()
-		if at.Before(now) { // whoever may write the entries may write a later one
+		if at.Before(now) { // a client that can write these entries could write a later time
 			o.Since = at
 		}
 		if !at.After(now.Add(maxSkew)) {
@@ -91,7 +90,7 @@ func Judge(label string, of *metav1.ObjectMeta, now time.Time) (Opening, Why) {
 	return o, ""
 }
 
-// wrote is the newest entry of who wrote the label or its end.
+// wrote returns the newest managedFields entry with the label or its expiry.
 func wrote(label string, entries []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
 	var newest *metav1.ManagedFieldsEntry
 	for i := range entries {
@@ -110,7 +109,7 @@ func wrote(label string, entries []metav1.ManagedFieldsEntry) *metav1.ManagedFie
 	return newest
 }
 
-// String says what is known of it, for people.
+// String describes the opening for users.
 func (o Opening) String() string {
 	by := o.By
 	if by == "" && o.Manager != "" {
@@ -126,7 +125,7 @@ func (o Opening) String() string {
 	return fmt.Sprintf("%s, by %s: %q", until, by, o.Reason)
 }
 
-// same reports whether two openings are one and the same.
+// same reports whether two openings are equal.
 func (o Opening) same(as Opening) bool {
 	return o.UID == as.UID && o.Reason == as.Reason && o.By == as.By && o.Until.Equal(as.Until)
 }

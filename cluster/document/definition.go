@@ -9,15 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// maxDepth bounds the nesting of a schema that is looked at; those of the field
-// stay below 40.
+// maxDepth bounds the nesting of a schema; known policy CRDs stay below 40.
 const maxDepth = 100
 
-// definition is what matters of a CustomResourceDefinition
-// (apiextensions.k8s.io/v1).
+// definition is the relevant part of a CustomResourceDefinition (apiextensions.k8s.io/v1).
 type definition struct {
 	Spec struct {
-		PreserveUnknownFields bool `json:"preserveUnknownFields"` // left by definitions of v1beta1
+		PreserveUnknownFields bool `json:"preserveUnknownFields"` // remains from definitions of v1beta1
 		Versions              []struct {
 			Name   string `json:"name"`
 			Served bool   `json:"served"`
@@ -34,14 +32,13 @@ type definition struct {
 	} `json:"status"`
 }
 
-// properties is what matters of a schema.
+// properties is the relevant part of a schema.
 type properties struct {
 	Preserve   bool                  `json:"x-kubernetes-preserve-unknown-fields"`
 	Type       string                `json:"type"`
 	Properties map[string]properties `json:"properties"`
 	Items      *properties           `json:"items"`
-	// Additional is true, false or a schema; its presence means that any name is
-	// a known field.
+	// Additional is true, false or a schema; its presence means that any name is a known field.
 	Additional json.RawMessage `json:"additionalProperties"`
 }
 
@@ -63,7 +60,7 @@ func (d definition) established() bool {
 	return false
 }
 
-// version returns the first of the wanted versions that is served.
+// version returns the first of the given versions that is served.
 func (d definition) version(wanted []string) (string, bool) {
 	served := sets.New[string]()
 	for _, v := range d.Spec.Versions {
@@ -78,8 +75,8 @@ func (d definition) version(wanted []string) (string, bool) {
 	return wanted[i], true
 }
 
-// pruned returns the first place at or under spec where the API server drops
-// fields that it does not know; false: it keeps them all.
+// pruned returns the first path at or under spec where the API server drops unknown fields, and
+// false if it retains them all.
 func (d definition) pruned(version string) (string, bool, error) {
 	if d.Spec.PreserveUnknownFields {
 		return "", false, nil

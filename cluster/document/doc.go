@@ -1,12 +1,10 @@
-// Package document answers: which policies and exceptions are in the cluster
-// just now, whatever custom resources it serves?
+// Package document watches the policies and exceptions of a cluster, in whatever custom resources
+// it serves.
 //
-// A Watcher is named the resources that matter. It watches those that the API
-// server serves, begins with any subset of them, takes up a
-// CustomResourceDefinition that appears later and lets go of one that vanishes,
-// and tells every change as the exact difference. One that is there and serves no
-// version that is understood takes nothing away: its documents stay as they were
-// told until they can be read again. Documents are told as JSON
-// without metadata.managedFields and without status, on which no policy rests;
-// a change of nothing else is not told. It follows apiextensions.k8s.io/v1.
+// A Watcher is configured with resources. It watches those that the API server serves, and starts
+// with any subset of them. It handles CustomResourceDefinitions that are added or removed later,
+// and reports every change as the exact difference. If a CustomResourceDefinition serves no
+// supported version, its documents are retained until they can be read again. Documents are JSON
+// without metadata.managedFields and without status, on which no policy depends; changes of only
+// these fields are ignored. It follows apiextensions.k8s.io/v1.
 package document

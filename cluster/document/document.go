@@ -11,25 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is a custom resource that matters.
+// Kind is a custom resource to watch.
 type Kind struct {
-	// Group and Resource name it, as in kyverno.io and clusterpolicies; required.
+	// Group and Resource identify it, as in kyverno.io and clusterpolicies; required.
 	Group, Resource string
-	// Versions are those that the caller understands, the one it likes best
-	// first; required. While a CRD serves none of them the Observer is told, and
-	// what was told of its documents stays so.
+	// Versions are the supported versions, the preferred one first; required. While a CRD serves
+	// none of them, the Observer is called and its documents are retained.
 	Versions []string
-	// Awaited: the Watcher is not ready at the start while the CRD serves none of them.
+	// Awaited: the Watcher is not ready while the CRD exists and serves none of the versions.
 	Awaited bool
 }
 
-// name is that of the CustomResourceDefinition.
+// name is the name of the CustomResourceDefinition.
 func (k Kind) name() string { return k.Resource + "." + k.Group }
 
-// Key names a document, whatever version it is read in.
+// Key identifies a document, independent of the version.
 type Key struct {
 	Group, Resource string
-	// Namespace is empty for resources of the cluster.
+	// Namespace is empty for cluster-scoped resources.
 	Namespace, Name string
 }
 
@@ -47,47 +46,45 @@ func compareKeys(a, b Key) int {
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Document is one object as the API server keeps it.
+// Document is one object as stored in the API server.
 type Document struct {
 	Key Key
-	// Kind says as what Raw is written.
+	// Kind is the kind and version of Raw.
 	Kind schema.GroupVersionKind
-	// UID and ResourceVersion are those of the state that is told.
+	// UID and ResourceVersion are those of the reported state.
 	UID, ResourceVersion string
-	// Raw is the object as JSON, without managedFields, resourceVersion and status,
-	// so that it is the same text after a write of the status, and so is the hash of
-	// a policy that is compiled from it. It belongs to the Consumer; the Watcher keeps
-	// only its hash.
+	// Raw is the object as JSON, without managedFields, resourceVersion and status. A write of
+	// the status therefore changes neither the text nor the hash of the compiled policy. The
+	// Consumer owns it; the Watcher stores only its hash.
 	Raw []byte
 }
 
-// Consumer is told what is there.
+// Consumer receives the documents.
 type Consumer interface {
-	// Changed tells documents that came or changed, and those that went, each
-	// sorted by key and in neither list twice. The first call holds everything
-	// that is there, and comes even when nothing is. Calls come one at a time;
-	// what changes meanwhile is told together in the next.
+	// Changed is called with added or changed documents, and with deleted ones, each sorted by
+	// key and without duplicates. The first call has all documents, and is made even without any.
+	// Calls are sequential; changes during a call are joined in the next.
 	Changed(ctx context.Context, upserts []Document, deletes []Key)
 }
 
-// Observer is told what an operator should know. Calls must return quickly.
+// Observer receives events for operators. Calls must return quickly.
 type Observer interface {
-	// Pruned: the API server drops fields that the CRD's schema does not name,
-	// from place on ("spec", "spec.rules[]"), before anyone can see and refuse
-	// them. Said once for each definition and version.
+	// Pruned: the API server drops fields that the CRD's schema does not contain, from place on
+	// ("spec", "spec.rules[]"), before they can be rejected. It is called once for each
+	// definition and version.
 	Pruned(kind schema.GroupVersionResource, place string)
-	// Served: the resource is watched from now on (in that version), or, with
-	// false, not any more: its definition is gone, or Failed says why.
+	// Served: the resource is now watched (in that version). With false it is no longer watched:
+	// its definition was deleted, or Failed reports the reason.
 	Served(kind schema.GroupVersionResource, served bool)
-	// Failed: a look did not work; it is tried again.
+	// Failed: a read failed; it is retried.
 	Failed(err error)
 }
 
-// sum is what the Watcher keeps of a document: enough to know a change.
+// sum is the hash of a document, to detect changes.
 type sum [sha256.Size]byte
 
-// strip takes away what no policy rests on. The object is ours: it was decoded
-// for us.
+// strip removes the fields on which no policy depends. It modifies the object, which was decoded
+// for the Watcher.
 func strip(object runtime.Object) (*unstructured.Unstructured, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -111,8 +108,8 @@ func keep(object runtime.Object) (sum, error) {
 	return sha256.Sum256(raw), nil
 }
 
-// encode writes an object without its resourceVersion, which moves with every write of
-// the status.
+// encode encodes an object without its resourceVersion, which changes with every write of the
+// status.
 func encode(u *unstructured.Unstructured) ([]byte, error) {
 	version := u.GetResourceVersion()
 	u.SetResourceVersion("")
@@ -120,7 +117,7 @@ func encode(u *unstructured.Unstructured) ([]byte, error) {
 	return u.MarshalJSON()
 }
 
-// read returns the document in an object that keep has seen.
+// read returns the document of an object that keep has processed.
 func read(kind Kind, object runtime.Object) (Document, error) {
 	u, err := strip(object)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// queue gathers changes and tells them together: as soon as the Consumer is
-// free, so that one change waits for nothing and many come as one.
+// queue joins changes, and delivers them as soon as the Consumer is free: a single change is not
+// delayed, and many arrive together.
 type queue struct {
 	consumer Consumer
 	wake     chan struct{}
@@ -15,8 +15,8 @@ type queue struct {
 
 	mu      sync.Mutex
 	opened  bool
-	pending map[Key]*Document // nil: it went
-	told    map[Key]bool      // what the Consumer knows of
+	pending map[Key]*Document // nil: deleted
+	told    map[Key]bool      // documents delivered to the Consumer
 }
 
 func newQueue(c Consumer) *queue {
@@ -38,7 +38,7 @@ func (q *queue) add(changes map[Key]*Document) {
 	q.nudge()
 }
 
-// open lets the first batch go; what came before is told as one.
+// open releases the first batch; earlier changes are delivered together.
 func (q *queue) open() {
 	q.mu.Lock()
 	first := !q.opened
@@ -76,7 +76,7 @@ func (q *queue) run(ctx context.Context) {
 	}
 }
 
-// take returns what is to be told, or false while it is to be held back.
+// take returns the changes to deliver, or false before open.
 func (q *queue) take() (upserts []Document, deletes []Key, opened bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +88,7 @@ func (q *queue) take() (upserts []Document, deletes []Key, opened bool) {
 		case d != nil:
 			upserts = append(upserts, *d)
 			q.told[key] = true
-		case q.told[key]: // else it came and went between two batches
+		case q.told[key]: // otherwise it was added and deleted between two batches
 			deletes = append(deletes, key)
 			delete(q.told, key)
 		}

@@ -20,38 +20,36 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/internal/mirror"
 )
 
-// maxKinds bounds how many resources one Watcher watches: each costs a
-// connection's stream.
+// maxKinds bounds the resources of one Watcher: each needs a stream.
 const maxKinds = 50
 
-// retryDelay is the pause before a definition that could not be read is read
-// again.
+// retryDelay is the pause before another read of a definition.
 const retryDelay = time.Second
 
 var definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // Definitions reads a CustomResourceDefinition.
 type Definitions interface {
-	// Definition returns it as JSON; absent is an error of which errors.Is says
-	// cluster.ErrNotFound, and any error is tried again while its name is listed.
+	// Definition returns it as JSON. An absent one is cluster.ErrNotFound by errors.Is. Any error
+	// is retried while the name is listed.
 	Definition(ctx context.Context, name string) ([]byte, error)
 }
 
-// Options are what a Watcher needs; all but Observer and Defined is required.
+// Options are the dependencies of a Watcher; all but Observer and Defined are required.
 type Options struct {
-	// Kinds are the resources that matter, at most 50.
+	// Kinds are the resources to watch, at most 50.
 	Kinds       []Kind
 	Dynamic     dynamic.Interface
 	Metadata    metadata.Interface
 	Definitions Definitions
 	Consumer    Consumer
 	Observer    Observer
-	// Defined is called when any CustomResourceDefinition came, changed or went, also
-	// one of no Kind, and for those that are there at the start. It must return quickly.
+	// Defined is called when any CustomResourceDefinition is added, changed or deleted, including
+	// those of no Kind, and for the existing ones at the start. It must return quickly.
 	Defined func()
 }
 
-// Watcher watches documents. Make one with New and run it once.
+// Watcher watches documents. Create one with New and run it once.
 type Watcher struct {
 	options     Options
 	definitions *mirror.Mirror[string]
@@ -60,10 +58,10 @@ type Watcher struct {
 	wake        chan struct{}
 
 	mu    sync.Mutex
-	dirty map[string]bool // definitions to be looked at
+	dirty map[string]bool // definitions to review
 }
 
-// New makes a Watcher; it refuses options without what is required.
+// New creates a Watcher, and returns an error for a missing required option.
 func New(o Options) (*Watcher, error) {
 	if o.Dynamic == nil || o.Metadata == nil || o.Definitions == nil || o.Consumer == nil {
 		return nil, errors.New("watch documents: Dynamic, Metadata, Definitions and Consumer are required")
@@ -102,12 +100,11 @@ func New(o Options) (*Watcher, error) {
 	return w, err
 }
 
-// Ready is closed when the Consumer has been told everything that was there at
-// the start, and not before what is Awaited could be read.
+// Ready is closed when the Consumer has received all documents of the start, and not before all
+// Awaited kinds are readable.
 func (w *Watcher) Ready() <-chan struct{} { return w.queue.ready }
 
-// Served returns the resources that are watched just now, in the order of the
-// options.
+// Served returns the currently watched resources, in the order of the options.
 func (w *Watcher) Served() []schema.GroupVersionResource {
 	var served []schema.GroupVersionResource
 	w.mu.Lock()
@@ -120,7 +117,7 @@ func (w *Watcher) Served() []schema.GroupVersionResource {
 	return served
 }
 
-// Run watches until ctx ends, and returns when nothing of it runs any more.
+// Run watches until ctx ends, and returns when all of its goroutines have ended.
 func (w *Watcher) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -134,8 +131,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// keepDefinition keeps of every definition its version, so that only those that
-// matter are read.
+// keepDefinition stores the version of every definition, so that only relevant ones are read.
 func (w *Watcher) keepDefinition(object runtime.Object) (string, error) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -161,7 +157,7 @@ func (w *Watcher) definitionsChanged(changes []mirror.Change[string]) {
 func (w *Watcher) nudge() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is awake already
+	default: // already signalled
 	}
 }
 
@@ -184,8 +180,7 @@ func (w *Watcher) supervise(ctx context.Context) {
 	}
 }
 
-// review looks at the definitions that changed, and reports whether one must be
-// looked at again.
+// review processes the changed definitions, and reports whether one must be retried.
 func (w *Watcher) review(ctx context.Context) (again bool) {
 	w.mu.Lock()
 	names := slices.Sorted(maps.Keys(w.dirty))
@@ -231,7 +226,7 @@ func (w *Watcher) look(ctx context.Context, name string) error {
 	return nil
 }
 
-// warn says once for each definition and version where fields get lost.
+// warn reports pruned fields, once for each definition and version.
 func (w *Watcher) warn(d definition, k *kind, version string) {
 	place, lost, err := d.pruned(version)
 	if err != nil {
@@ -256,8 +251,7 @@ func (w *Watcher) serve(ctx context.Context, k *kind, version string) {
 	k.start(ctx, w.options.Dynamic)
 }
 
-// suspend ends the watch. What is known stays: the objects are still there, only nobody
-// can read them.
+// suspend ends the watch and retains the documents: the objects still exist, but cannot be read.
 func (w *Watcher) suspend(k *kind) {
 	if k.version == "" {
 		return
@@ -270,15 +264,15 @@ func (w *Watcher) suspend(k *kind) {
 	w.options.Observer.Served(gone, false)
 }
 
-// vanish forgets a resource whose definition is gone, and its objects with it.
+// vanish removes a resource with a deleted definition, and its documents.
 func (w *Watcher) vanish(k *kind) {
 	w.suspend(k)
 	k.unread = false
 	k.mirror.Forget()
 }
 
-// settled reports whether everything that is served has been listed, and of what is
-// awaited nothing is there that cannot be read.
+// settled reports whether all served resources have been listed, and no awaited one exists that
+// cannot be read.
 func (w *Watcher) settled() bool {
 	select {
 	case <-w.definitions.Synced():
@@ -306,13 +300,13 @@ func (w *Watcher) settled() bool {
 	return true
 }
 
-// kind is one resource that matters, served or not. Its fields belong to the
-// supervisor; version is read by others under the Watcher's lock.
+// kind is one configured resource, served or not. Its fields belong to the supervisor; other
+// goroutines read version under the Watcher's lock.
 type kind struct {
 	Kind
 	mirror  *mirror.Mirror[sum]
-	version string // that is watched; empty: not served
-	unread  bool   // its definition is there, and serves no version that is understood
+	version string // the watched version; empty: not served
+	unread  bool   // its definition exists, and serves no supported version
 	warned  string
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -343,7 +337,7 @@ func (w *Watcher) changed(k Kind, changes []mirror.Change[sum]) {
 			continue
 		}
 		d, err := read(k, c.Object)
-		if err != nil { // cannot be: keep has marshalled it
+		if err != nil { // unreachable: keep has marshalled it
 			w.options.Observer.Failed(fmt.Errorf("read %s: %w", key, err))
 			continue
 		}
@@ -380,7 +374,7 @@ func (k *kind) stop() {
 	}
 }
 
-// silent is the Observer of who gave none.
+// silent is the default Observer.
 type silent struct{}
 
 func (silent) Pruned(schema.GroupVersionResource, string) {}

@@ -1,9 +1,7 @@
-// Package lease answers: which replica does what must be done once, and which
-// replicas are there?
+// Package lease elects a leader among the replicas, and maintains the list of replicas.
 //
-// A Leader runs a function on one replica at a time; Members registers this
-// replica and lists the others. Both keep Leases of coordination.k8s.io/v1 in
-// the gateway's own namespace. Who renews a Lease is judged alive by the clock of
-// who watches, from the moment that a renewal was seen, so that clocks need not
-// agree.
+// A Leader runs a function on one replica at a time. Members registers this replica and lists the
+// others. Both use Leases of coordination.k8s.io/v1 in the gateway's own namespace. An observer
+// measures the age of a renewal by its own clock, from the moment of its observation, so that
+// clocks need not be synchronized.
 package lease

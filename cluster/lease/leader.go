@@ -15,35 +15,34 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The times of the election: a leader that vanishes is replaced after
-// leaseDuration, one that cannot renew for renewDeadline steps down, which is
-// before another may take over.
+// The times of the election. A leader that vanishes is replaced after leaseDuration. A leader
+// that cannot renew for renewDeadline steps down, which is before another may take over.
 const (
 	leaseDuration = 12 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
-// goodbyeTimeout bounds what is said to the API server while shutting down.
+// goodbyeTimeout bounds requests to the API server during shutdown.
 const goodbyeTimeout = 3 * time.Second
 
-// LeaderOptions are what a Leader needs; all is required.
+// LeaderOptions are the dependencies of a Leader; all are required.
 type LeaderOptions struct {
 	Client coordination.LeasesGetter
-	// Namespace and Name are those of the Lease.
+	// Namespace and Name identify the Lease.
 	Namespace, Name string
-	// Identity is this replica's, different from every other's: the pod's name.
+	// Identity is this replica's unique identity: the pod's name.
 	Identity string
 }
 
-// Leader runs a function on one replica at a time. Make one with NewLeader.
+// Leader runs a function on one replica at a time. Create one with NewLeader.
 type Leader struct {
 	options LeaderOptions
 	leads   atomic.Bool
 	elector atomic.Pointer[leaderelection.LeaderElector] // of the latest candidature
 }
 
-// NewLeader makes a Leader; it refuses options without what is required.
+// NewLeader creates a Leader, and returns an error for a missing required option.
 func NewLeader(o LeaderOptions) (*Leader, error) {
 	if o.Client == nil || o.Namespace == "" || o.Name == "" || o.Identity == "" {
 		return nil, errors.New("leader election: Client, Namespace, Name and Identity are required")
@@ -51,11 +50,11 @@ func NewLeader(o LeaderOptions) (*Leader, error) {
 	return &Leader{options: o}, nil
 }
 
-// Leads reports whether this replica leads just now.
+// Leads reports whether this replica currently leads.
 func (l *Leader) Leads() bool { return l.leads.Load() }
 
-// Holder returns the identity of who leads, as it was last seen; empty where nobody was.
-// Who was killed is named until another one leads.
+// Holder returns the identity of the last observed leader; empty where none was observed. A
+// killed leader is returned until another one leads.
 func (l *Leader) Holder() string {
 	if elector := l.elector.Load(); elector != nil {
 		return elector.GetLeader()
@@ -63,11 +62,10 @@ func (l *Leader) Holder() string {
 	return ""
 }
 
-// Run takes part in the election until ctx ends, and calls lead each time that
-// this replica leads. The context of lead ends when the lead is lost or ctx
-// ends, and lead must then return soon: the lead is given back, and Run returns,
-// only after it. A lead that returns early keeps the lead without doing
-// anything.
+// Run takes part in the election until ctx ends, and calls lead each time that this replica is
+// elected. The context of lead ends when the leadership is lost or ctx ends, and lead must then
+// return soon: the lease is released, and Run returns, only after it. If lead returns early, the
+// replica continues to hold the lease.
 func (l *Leader) Run(ctx context.Context, lead func(context.Context)) error {
 	for ctx.Err() == nil {
 		if err := l.term(ctx, lead); err != nil {
@@ -77,10 +75,10 @@ func (l *Leader) Run(ctx context.Context, lead func(context.Context)) error {
 	return nil
 }
 
-// term is one candidature: it ends when the lead is lost or ctx ends.
+// term is one candidature: it ends when the leadership is lost or ctx ends.
 func (l *Leader) term(ctx context.Context, lead func(context.Context)) error {
-	// The election outlives ctx until lead is over, so that nobody else leads
-	// while it still works.
+	// The election outlives ctx until lead returns, so that no other replica leads while it still
+	// works.
 	term, end := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.Discard()))
 	defer end()
 	lock := &resourcelock.LeaseLock{
@@ -92,8 +90,8 @@ func (l *Leader) term(ctx context.Context, lead func(context.Context)) error {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: l.options.Name,
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-		// ReleaseOnCancel of the elector would also release, for up to 10 s, before
-		// it tells a leader that could not renew; release does it afterwards.
+		// ReleaseOnCancel of the elector would also release, for up to 10 s, before it notifies a
+		// leader that could not renew; release does it afterwards.
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { started <- leading },
 			OnStoppedLeading: func() {},
@@ -132,8 +130,8 @@ func (l *Leader) lead(ctx, leading context.Context, lead func(context.Context)) 
 	<-leading.Done()
 }
 
-// release gives the lead back, if this replica has it, so that the next need not
-// wait for the lease to expire. Best effort.
+// release releases the lease, if this replica holds it, so that the next leader need not wait for
+// its expiry. Best effort.
 func (l *Leader) release(ctx context.Context, lock resourcelock.Interface) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
 	defer cancel()

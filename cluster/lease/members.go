@@ -27,24 +27,24 @@ const (
 	ComponentLabel = "quaymaster.dev/component"
 	// ReplicaComponent is the label's value.
 	ReplicaComponent = "replica"
-	// AddressAnnotation says where the replica can be asked.
+	// AddressAnnotation is the address of the replica.
 	AddressAnnotation = "quaymaster.dev/address"
 
-	// memberPrefix begins the names of the Leases.
+	// memberPrefix is the prefix of the Leases' names.
 	memberPrefix = "quaymaster-replica-"
-	// A replica renews every renewPeriod and is gone after memberDuration.
+	// A replica renews every renewPeriod and expires after memberDuration.
 	memberDuration = 30 * time.Second
 	renewPeriod    = 10 * time.Second
 	renewTimeout   = 5 * time.Second
-	// skew is how far clocks may be apart before a Lease that is seen for the
-	// first time is taken for one of a replica that is long gone.
+	// skew is the tolerated clock skew before a Lease that is observed for the first time counts
+	// as expired.
 	skew = time.Minute
-	// sweepAge is how long after its end a Lease is removed; sweepPeriod how often
-	// that is looked at.
+	// sweepAge is the time after its expiry at which a Lease is removed, and sweepPeriod the
+	// interval of these checks.
 	sweepAge    = 5 * time.Minute
 	sweepPeriod = time.Minute
-	// maxMembers bounds the answer of Others; nobody runs more replicas, and who
-	// can write Leases must not make the gateway ask the world.
+	// maxMembers bounds the result of Others. It exceeds realistic deployments, and limits the
+	// requests that a client with write access to Leases can cause.
 	maxMembers = 100
 	// maxAddress bounds an address, in bytes.
 	maxAddress = 512
@@ -52,44 +52,42 @@ const (
 
 // Member is a replica of the gateway.
 type Member struct {
-	// ID is its identity, Address where it can be asked, as it said itself.
+	// ID is its identity, and Address its address, as registered by itself.
 	ID, Address string
 }
 
-// MembersOptions are what Members need.
+// MembersOptions are the dependencies of Members.
 type MembersOptions struct {
 	// Client is required.
 	Client coordination.LeasesGetter
-	// Namespace is the gateway's own; Identity and Address this replica's. All
-	// required.
+	// Namespace is the gateway's own; Identity and Address are this replica's. All are required.
 	Namespace, Identity, Address string
-	// Owner, if not nil, owns the Lease, so that it goes away with the release.
+	// Owner, if not nil, owns the Lease, so that it is deleted with the release.
 	Owner *metav1.OwnerReference
-	// Failed is told when the API server could not be told or asked; it is tried
-	// again. May be nil.
+	// Failed is called when a request to the API server failed; it is retried. May be nil.
 	Failed func(error)
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Members registers this replica and knows the others. It is safe for
-// concurrent use. Make one with NewMembers.
+// Members registers this replica and lists the others. It is safe for concurrent use. Create one
+// with NewMembers.
 type Members struct {
 	options MembersOptions
 	mirror  *mirror.Mirror[replica]
 
 	mu   sync.Mutex
-	seen map[types.NamespacedName]time.Time // when a renewal was last seen, by our clock
+	seen map[types.NamespacedName]time.Time // the time of the last observed renewal, by the local clock
 }
 
-// replica is what is kept of a Lease.
+// replica is the retained part of a Lease.
 type replica struct {
 	member   Member
-	renewed  time.Time // by its clock
+	renewed  time.Time // by its own clock
 	duration time.Duration
 }
 
-// NewMembers makes Members; it refuses options without what is required.
+// NewMembers creates Members, and returns an error for a missing required option.
 func NewMembers(o MembersOptions) (*Members, error) {
 	if o.Client == nil || o.Namespace == "" || o.Identity == "" || o.Address == "" || len(o.Address) > maxAddress {
 		return nil, fmt.Errorf("members: Client, Namespace, Identity and Address (at most %d bytes) are required", maxAddress)
@@ -103,8 +101,8 @@ func NewMembers(o MembersOptions) (*Members, error) {
 	return m, err
 }
 
-// Run registers this replica, renews that and watches the others until ctx ends,
-// and then signs off. It returns when nothing of it runs any more.
+// Run registers this replica, renews the registration and watches the others until ctx ends. Then
+// it removes the registration. It returns when all of its goroutines have ended.
 func (m *Members) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.mirror.Run(ctx, m.source()) })
@@ -129,7 +127,7 @@ func (m *Members) Run(ctx context.Context) {
 // Ready is closed when the replicas have been listed once.
 func (m *Members) Ready() <-chan struct{} { return m.mirror.Synced() }
 
-// Others returns the other replicas that are alive, by ID; at most 100.
+// Others returns the other live replicas, by ID; at most 100.
 func (m *Members) Others() []Member {
 	now := m.options.Now()
 	var others []Member
@@ -145,8 +143,7 @@ func (m *Members) Others() []Member {
 	return others[:min(len(others), maxMembers)]
 }
 
-// Sweep removes the Leases of replicas that are long gone until ctx ends; it is
-// for the leader.
+// Sweep removes long expired Leases until ctx ends; it is for the leader.
 func (m *Members) Sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepPeriod)
 	defer ticker.Stop()
@@ -188,7 +185,7 @@ func (m *Members) failed(ctx context.Context, what string, err error) {
 	}
 }
 
-// renew writes the whole Lease, and makes it if it is not there (any more).
+// renew writes the whole Lease, and creates it if it does not exist.
 func (m *Members) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
@@ -235,7 +232,7 @@ func (m *Members) source() mirror.Source {
 	}
 }
 
-// note remembers when renewals were seen.
+// note records the times of observed renewals.
 func (m *Members) note(changes []mirror.Change[replica]) {
 	now := m.options.Now()
 	m.mu.Lock()
@@ -246,7 +243,7 @@ func (m *Members) note(changes []mirror.Change[replica]) {
 		case c.Object == nil:
 			delete(m.seen, c.Key)
 		case !known && now.Sub(c.New.renewed) > c.New.duration+skew:
-			m.seen[c.Key] = c.New.renewed // it was gone before we came
+			m.seen[c.Key] = c.New.renewed // it had expired before this replica started
 		case !known || !c.New.renewed.Equal(c.Old.renewed):
 			m.seen[c.Key] = now
 		}
@@ -265,7 +262,7 @@ func keepReplica(object runtime.Object) (replica, error) {
 	if l.Spec.RenewTime != nil {
 		r.renewed = l.Spec.RenewTime.Time
 	}
-	// Not longer than ours: a Lease that claims years would never end.
+	// At most memberDuration: a Lease with a duration of years would never expire.
 	r.duration = memberDuration
 	if s := l.Spec.LeaseDurationSeconds; s != nil {
 		r.duration = min(r.duration, max(0, time.Duration(*s)*time.Second))

@@ -1,7 +1,7 @@
-// Package listing answers: which objects are there, of any kind?
+// Package listing lists the objects of a cluster, of any kind.
 //
-// A Lister reads them for package scan, page by page, with a client whose rate limit is
-// its own. It keeps none. A page that is larger than the client reads is asked for again
-// with fewer objects. It follows the API of Kubernetes 1.36: discovery, limit and
-// continue, and the token that comes with 410 Gone.
+// A Lister reads them for package scan, page by page, with a client that has its own rate limit.
+// It stores none. A page that exceeds the client's limit is requested again with fewer objects.
+// It follows the API of Kubernetes 1.36: discovery, limit and continue, and the continue token of
+// 410 Gone.
 package listing

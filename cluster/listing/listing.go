@@ -17,8 +17,8 @@ import (
 	"github.com/quaymaster/quaymaster/scan"
 )
 
-// Lister implements scan.Cluster and follow.Cluster. It is safe for concurrent use. Make
-// one with New.
+// Lister implements scan.Cluster and follow.Cluster. It is safe for concurrent use. Create one
+// with New.
 type Lister struct {
 	client *cluster.Client
 	seed   maphash.Seed // of marks
@@ -26,7 +26,7 @@ type Lister struct {
 
 var _ scan.Cluster = (*Lister)(nil)
 
-// New makes a Lister; it refuses to do without a client.
+// New creates a Lister; the client is required.
 func New(client *cluster.Client) (*Lister, error) {
 	if client == nil {
 		return nil, errors.New("listing: the client is required")
@@ -34,8 +34,8 @@ func New(client *cluster.Client) (*Lister, error) {
 	return &Lister{client: client, seed: maphash.MakeSeed()}, nil
 }
 
-// Kinds returns the kinds that can be listed, the preferred version of each first. A
-// group that does not answer has none: of its objects nothing is known.
+// Kinds returns the kinds that can be listed, the preferred version of each first. A group whose
+// discovery fails has none.
 func (l *Lister) Kinds(context.Context) ([]scan.Kind, error) {
 	_, lists, err := l.client.Typed.Discovery().ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -45,7 +45,7 @@ func (l *Lister) Kinds(context.Context) ([]scan.Kind, error) {
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			continue // of an API that nobody can name
+			continue // an API with an invalid name
 		}
 		for _, r := range list.APIResources {
 			if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
@@ -72,7 +72,7 @@ func (l *Lister) List(ctx context.Context, kind scan.Kind, from string, most int
 	}
 }
 
-// told puts an error of the API server into the words of package scan.
+// told converts an error of the API server to one of package scan.
 func told(err error) error {
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):

@@ -12,9 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// parse reads a list without decoding its objects, which in a list of a built-in kind do
-// not say what they are. An object that cannot be read is told of, and the others are
-// read all the same.
+// parse parses a list without decoding its objects, which in a list of a built-in kind have no
+// kind and apiVersion. An unreadable object is reported, and does not affect the others.
 func parse(text []byte, kind scan.Kind) (scan.Page, error) {
 	var page scan.Page
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
@@ -27,7 +26,7 @@ func parse(text []byte, kind scan.Kind) (scan.Page, error) {
 		case "metadata":
 			return readEnd(decoder, &page)
 		case "items":
-			if decoder.PeekKind() == jsontext.KindNull { // as some aggregated APIs say that there are none
+			if decoder.PeekKind() == jsontext.KindNull { // some aggregated APIs return null for an empty list
 				return decoder.SkipValue()
 			}
 			return each(decoder, jsontext.KindBeginArray, func() error { return readItem(decoder, kind, &page) })
@@ -63,7 +62,7 @@ func each(decoder *jsontext.Decoder, want jsontext.Kind, do func() error) error 
 	}
 }
 
-// readEnd reads where the list goes on.
+// readEnd reads the continue token of the list.
 func readEnd(decoder *jsontext.Decoder, page *scan.Page) error {
 	value, err := decoder.ReadValue()
 	if err != nil {
@@ -81,7 +80,7 @@ func readEnd(decoder *jsontext.Decoder, page *scan.Page) error {
 	return nil
 }
 
-// bareItem is how an item begins that does not say what it is.
+// bareItem is the beginning of an item without kind and apiVersion.
 const bareItem = `{"metadata":`
 
 func readItem(decoder *jsontext.Decoder, kind scan.Kind, page *scan.Page) error {
@@ -103,8 +102,8 @@ func readItem(decoder *jsontext.Decoder, kind scan.Kind, page *scan.Page) error 
 	return nil
 }
 
-// named says in an item what it is. One that says so itself has the name twice then, and
-// cannot be read.
+// named adds kind and apiVersion to an item. An item that has them has duplicate names then, and
+// cannot be parsed.
 func named(value jsontext.Value, kind scan.Kind) jsontext.Value {
 	version := kind.Version
 	if kind.Group != "" {
@@ -125,7 +124,7 @@ func named(value jsontext.Value, kind scan.Kind) jsontext.Value {
 func quoted(text string) []byte {
 	encoded, err := json.Marshal(text)
 	if err != nil {
-		return []byte(`""`) // it is text, which always can be
+		return []byte(`""`) // text can always be encoded
 	}
 	return encoded
 }

@@ -21,11 +21,11 @@ import (
 
 var _ follow.Cluster = (*Lister)(nil)
 
-// watchSeconds is how long one watch is asked to last at least, and at most half as long
-// again, so that not all end at once.
+// watchSeconds is the minimum requested duration of a watch. Up to half as much is added at
+// random, so that not all watches end at once.
 const watchSeconds = 300
 
-// Watch implements follow.Cluster, by the metadata of objects.
+// Watch implements follow.Cluster with metadata-only watches.
 func (l *Lister) Watch(ctx context.Context, kind scan.Kind, since string, tell func(follow.Change)) (string, error) {
 	lasts := int64(watchSeconds + rand.IntN(watchSeconds/2)) //nolint:gosec // no secret
 	opened, err := l.client.Metadata.Resource(resourceOf(kind)).Watch(ctx, metav1.ListOptions{
@@ -85,9 +85,9 @@ func (l *Lister) change(object *metav1.PartialObjectMetadata, gone bool) follow.
 	return follow.Change{Namespace: object.Namespace, Name: object.Name, UID: string(object.UID), Mark: l.markOf(&object.ObjectMeta), Gone: gone}
 }
 
-// markOf stands for the metadata, the generation within: the API server counts it up with
-// each change of what is neither metadata nor status. What has none, as ConfigMaps and
-// pods of old API servers, has no mark.
+// markOf hashes the metadata, including the generation, which the API server increments with each
+// change of other fields than metadata and status. Objects without a generation, such as
+// ConfigMaps and pods of old API servers, have no mark.
 func (l *Lister) markOf(of *metav1.ObjectMeta) uint64 {
 	if of.Generation == 0 {
 		return 0
@@ -96,7 +96,7 @@ func (l *Lister) markOf(of *metav1.ObjectMeta) uint64 {
 	kept.ResourceVersion, kept.ManagedFields = "", nil // they change with the status, too
 	text, err := json.Marshal(&kept)
 	if err != nil {
-		return 0 // of texts, numbers and times, which always can be
+		return 0 // texts, numbers and times can always be encoded
 	}
 	return maphash.Bytes(l.seed, text) | 1
 }

@@ -1,7 +1,7 @@
 // Package probe finds out which API servers have loaded the gateway's webhook
 // configurations.
 //
-// Each configuration has a webhook for labelled ConfigMaps whose path carries a mark of
+// Each configuration has a webhook for labelled ConfigMaps at a path with a mark of
 // the configuration. The endpoint at that path returns the mark as a warning. So the
 // response to a dry-run create names the configurations that the API server has loaded:
 // it loads a configuration whole or not at all. The response comes back to the client

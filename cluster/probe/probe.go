@@ -30,22 +30,21 @@ import (
 const Label = "quaymaster.dev/probe"
 
 const (
-	// ServiceRequests is how many creates are sent where API servers cannot be reached
-	// one by one: with three of them, all are reached in more than 94 of 100 rounds.
+	// ServiceRequests is the number of creates where API servers cannot be reached individually:
+	// with three of them, all are reached in more than 94 of 100 rounds.
 	ServiceRequests = 10
 	// requestTimeout bounds one create, which calls two webhooks of 3 s each at most.
 	requestTimeout = 8 * time.Second
 	// dialTimeout bounds the connection to one address: a packet filter drops without
 	// an answer.
 	dialTimeout = 2 * time.Second
-	// unreachableTime is how long an address that could not be reached is not tried.
+	// unreachableTime is the time without attempts for an address that could not be reached.
 	unreachableTime = 10 * time.Minute
-	// maxAddresses bounds the addresses that are asked one by one.
+	// maxAddresses bounds the addresses that are probed individually.
 	maxAddresses = 32
 )
 
-// The EndpointSlice that API servers keep of themselves, and a name in the certificate
-// of each of them.
+// The EndpointSlice of the API servers, and a name in the certificate of each of them.
 const (
 	sliceNamespace, sliceName = metav1.NamespaceDefault, "kubernetes"
 	serverName                = "kubernetes.default.svc"
@@ -74,15 +73,15 @@ type Options struct {
 	Requested func()
 }
 
-// Prober asks API servers. It is for one goroutine. Make one with New.
+// Prober probes API servers. It is not safe for concurrent use. Create one with New.
 type Prober struct {
 	options     Options
 	marks       []string
 	seen        map[string]bool      // addresses that have shown marks
-	unreachable map[string]time.Time // since when
+	unreachable map[string]time.Time // the time of the failure
 }
 
-// New makes a Prober; it refuses options without what is required.
+// New creates a Prober, and returns an error for a missing required option.
 func New(o Options) (*Prober, error) {
 	if o.Config == nil || o.Slices == nil || o.Namespace == "" {
 		return nil, errors.New("probe of webhook configurations: Config, Slices and Namespace are required")
@@ -93,9 +92,9 @@ func New(o Options) (*Prober, error) {
 	return &Prober{options: o, seen: map[string]bool{}, unreachable: map[string]time.Time{}}, nil
 }
 
-// Probe returns nil once every API server that it can reach has called the webhooks of
-// all marks. Called again for the same marks, it asks only those that had not. The error
-// is a *ForbiddenError where the creates are not permitted.
+// Probe returns nil once every API server that it can reach has called the webhooks of all marks.
+// Called again for the same marks, it probes only the remaining API servers. The error is a
+// *ForbiddenError where the creates are not permitted.
 func (p *Prober) Probe(ctx context.Context, marks ...string) error {
 	if !slices.Equal(p.marks, marks) {
 		p.marks, p.seen = slices.Clone(marks), map[string]bool{}
@@ -151,7 +150,7 @@ func (p *Prober) throughService(ctx context.Context) error {
 func (p *Prober) addresses(ctx context.Context) []string {
 	slice, err := p.options.Slices.EndpointSlices(sliceNamespace).Get(ctx, sliceName, metav1.GetOptions{})
 	if err != nil {
-		return nil // the Service is asked
+		return nil // the Service is used
 	}
 	return addressesOf(slice)
 }
@@ -182,9 +181,9 @@ type unreachableError struct{ error }
 // Unwrap returns the cause.
 func (e *unreachableError) Unwrap() error { return e.error }
 
-// ask sends one create to a host, or to that of the client configuration, over a
-// connection of its own. The API server returns warnings also with a refusal, which may
-// be another webhook's.
+// ask sends one create to a host, or to that of the client configuration, over a connection of
+// its own. The API server returns warnings even with a rejection, which may come from another
+// webhook.
 func (p *Prober) ask(ctx context.Context, host string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -225,8 +224,8 @@ func (p *Prober) ask(ctx context.Context, host string) error {
 	return err
 }
 
-// client returns a client that connects anew for each request: a connection that is
-// kept always ends at the same API server.
+// client returns a client with a new connection for each request: a persistent connection always
+// ends at the same API server.
 func (p *Prober) client(host string) (rest.Interface, error) {
 	config := rest.CopyConfig(p.options.Config)
 	config.APIPath, config.GroupVersion = "/api", &core.SchemeGroupVersion

@@ -1,8 +1,6 @@
-// Package record answers: how does the cluster learn what the gateway did and
-// thinks?
+// Package record writes Events and policy conditions to the cluster.
 //
-// Events are for people (kubectl events), a condition in a policy's status is
-// for who wrote the policy. Both are best effort: they go through bounded queues
-// with a rate limit, never hold up who reports, and what is dropped is counted.
-// It follows events.k8s.io/v1 and the conditions of meta/v1.
+// Events are for users (kubectl events), and a condition in a policy's status is for the policy's
+// author. Both are best effort: bounded queues with a rate limit never block the caller, and
+// dropped items are counted. It follows events.k8s.io/v1 and the conditions of meta/v1.
 package record

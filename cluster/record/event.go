@@ -22,23 +22,21 @@ import (
 )
 
 const (
-	// DefaultEventQPS is how many events are written in a second; eventBurst how
-	// many at once after a calm.
+	// DefaultEventQPS bounds the events written in a second, and eventBurst a burst after an idle
+	// time.
 	DefaultEventQPS = 5
 	eventBurst      = 25
-	// maxQueue bounds the events that wait; more are dropped and counted.
+	// maxQueue bounds the queued events; further ones are dropped and counted.
 	maxQueue = 1000
-	// maxSeries bounds how many different events are remembered, so that a repeat
-	// is counted and not written.
+	// maxSeries bounds the cached events, by which a repeat is counted instead of written.
 	maxSeries = 2000
-	// maxNotes is how many notes one object gets for one reason while they are
-	// remembered; further ones are counted under a common event, so that who can
-	// vary a note cannot fill the cluster with events.
+	// maxNotes bounds the cached notes of one object for one reason. Further ones are counted
+	// under a common event, so that varying notes cannot fill the cluster with events.
 	maxNotes = 10
-	// seriesAge is how long after its last repeat an event is remembered; the API
-	// suggests six minutes.
+	// seriesAge is the cache lifetime of an event after its last repeat; the API suggests six
+	// minutes.
 	seriesAge = 6 * time.Minute
-	// seriesPause is how often repeats are written.
+	// seriesPause is the interval at which repeats are written.
 	seriesPause = 30 * time.Second
 	// writeTimeout bounds one request.
 	writeTimeout = 5 * time.Second
@@ -46,35 +44,34 @@ const (
 	maxNote, maxWord = 1024, 128
 )
 
-// Event is what happened to an object.
+// Event is an event of an object.
 type Event struct {
-	// Regarding is the object; its kind, name and, if it has one, namespace are
-	// required. The event is written in its namespace, or in default.
+	// Regarding is the object; its kind, name and, if it has one, namespace are required. The
+	// event is written in its namespace, or in default.
 	Regarding core.ObjectReference
 	// Type is Normal or Warning.
 	Type string
-	// Reason and Action are words like PolicyViolation and Admit, at most 128
-	// bytes each; required.
+	// Reason and Action are identifiers such as PolicyViolation and Admit, at most 128 bytes
+	// each; required.
 	Reason, Action string
-	// Note is for people; at most 1,024 bytes, the rest is cut off and an ellipsis
-	// says so.
+	// Note is the message for users; it is truncated with an ellipsis to 1,024 bytes.
 	Note string
 }
 
-// EventOptions are what Events need.
+// EventOptions are the dependencies of Events.
 type EventOptions struct {
 	// Client is required.
 	Client kubernetes.Interface
-	// Controller and Instance say who reports: a qualified name as in
+	// Controller and Instance identify the reporter: a qualified name as in
 	// quaymaster.dev/gateway, and the name of the replica; required.
 	Controller, Instance string
-	// QPS is how many are written in a second; 0 means DefaultEventQPS.
+	// QPS bounds the events written in a second; 0 means DefaultEventQPS.
 	QPS float64
-	// Failed is told why an event was not written. May be nil.
+	// Failed is called when an event was not written. May be nil.
 	Failed func(error)
 }
 
-// Events writes events. It is safe for concurrent use. Make one with NewEvents.
+// Events writes events. It is safe for concurrent use. Create one with NewEvents.
 type Events struct {
 	options EventOptions
 	limiter *rate.Limiter
@@ -83,7 +80,7 @@ type Events struct {
 	written atomic.Uint64
 }
 
-// NewEvents makes Events; it refuses options that mean nothing.
+// NewEvents creates Events, and returns an error for invalid options.
 func NewEvents(o EventOptions) (*Events, error) {
 	if o.Client == nil || o.Controller == "" || o.Instance == "" || o.QPS < 0 {
 		return nil, errors.New("events: Client, Controller and Instance are required, and QPS must not be below 0")
@@ -97,8 +94,8 @@ func NewEvents(o EventOptions) (*Events, error) {
 	}, nil
 }
 
-// Record has an event written soon. It never waits: when too many wait already,
-// or the event is incomplete, it is dropped and counted.
+// Record queues an event. It never blocks: if the queue is full or the event is incomplete, the
+// event is dropped and counted.
 func (e *Events) Record(event Event) {
 	if event.Regarding.Kind == "" || event.Regarding.Name == "" || event.Reason == "" || event.Action == "" ||
 		event.Type != core.EventTypeNormal && event.Type != core.EventTypeWarning {
@@ -114,14 +111,14 @@ func (e *Events) Record(event Event) {
 	}
 }
 
-// Dropped returns how many events were dropped: the queue was full, they were
-// incomplete, or the API server did not take them.
+// Dropped counts the dropped events: the queue was full, they were incomplete, or the API server
+// rejected them.
 func (e *Events) Dropped() uint64 { return e.dropped.Load() }
 
-// Written returns how many events and repeats were written.
+// Written counts the written events and repeats.
 func (e *Events) Written() uint64 { return e.written.Load() }
 
-// Run writes events until ctx ends; what waits then is dropped.
+// Run writes events until ctx ends; events that are still queued are dropped.
 func (e *Events) Run(ctx context.Context) {
 	memory := seriesMemory{series: make(map[Event]*series), notes: make(map[Event]int)}
 	ticker := time.NewTicker(seriesPause)
@@ -139,7 +136,7 @@ func (e *Events) Run(ctx context.Context) {
 	}
 }
 
-// series is one event that was written, and how often it happened.
+// series is one written event with the number of its occurrences.
 type series struct {
 	namespace, name string
 	count           int32
@@ -147,13 +144,13 @@ type series struct {
 	changed         bool
 }
 
-// seriesMemory knows the events of the last minutes. It belongs to Run.
+// seriesMemory caches the events of the last minutes. It belongs to Run.
 type seriesMemory struct {
 	series map[Event]*series
-	notes  map[Event]int // different notes, by the event without its note
+	notes  map[Event]int // the number of different notes, by the event without its note
 }
 
-// key returns under what an event is counted; false: there is no room.
+// key returns the key under which an event is counted, and false if the cache is full.
 func (m *seriesMemory) key(event Event) (Event, bool) {
 	if m.series[event] != nil {
 		return event, true
@@ -205,10 +202,10 @@ func (e *Events) create(ctx context.Context, event Event) (*series, error) {
 		namespace = metav1.NamespaceDefault
 	}
 	var random [10]byte
-	_, _ = rand.Read(random[:]) // never fails, says crypto/rand
+	_, _ = rand.Read(random[:]) // documented never to fail
 	now := time.Now()
 	created, err := e.options.Client.EventsV1().Events(namespace).Create(ctx, &events.Event{
-		// Not after the object: what is to be created may have no name yet.
+		// Not after the object: an object that is being created may have no name yet.
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: "quaymaster." + hex.EncodeToString(random[:])},
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: e.options.Controller, ReportingInstance: e.options.Instance,
@@ -221,7 +218,7 @@ func (e *Events) create(ctx context.Context, event Event) (*series, error) {
 	return &series{namespace: namespace, name: created.Name, count: 1, last: now}, nil
 }
 
-// repeat writes how often events happened again, and forgets old ones.
+// repeat writes the counts of repeated events, and evicts old ones.
 func (e *Events) repeat(ctx context.Context, m *seriesMemory) {
 	for key, s := range m.series {
 		if s.changed {
@@ -230,7 +227,7 @@ func (e *Events) repeat(ctx context.Context, m *seriesMemory) {
 			switch {
 			case err == nil:
 				e.written.Add(1)
-			case apierrors.IsNotFound(err): // it ended; the next is a new one
+			case apierrors.IsNotFound(err): // it ended; the next one is new
 				s.last = time.Time{}
 			default:
 				e.failed(ctx, fmt.Errorf("count event %s/%s: %w", s.namespace, s.name, err))
@@ -260,8 +257,8 @@ func (e *Events) count(ctx context.Context, s *series) error {
 	return err
 }
 
-// clip shortens a text to most bytes, between characters, and shows it. Bytes
-// that are no UTF-8 are replaced, since JSON and protobuf carry none.
+// clip truncates a text to most bytes at a character boundary, with an ellipsis. It replaces
+// bytes that are not UTF-8, which JSON and protobuf cannot carry.
 func clip(text string, most int) string {
 	const ellipsis = "…"
 	if !utf8.ValidString(text) {

@@ -22,44 +22,40 @@ import (
 )
 
 const (
-	// DefaultStatusQPS is how many policies get their condition written in a
-	// second; statusBurst how many at once.
+	// DefaultStatusQPS bounds the conditions written in a second, and statusBurst a burst.
 	DefaultStatusQPS = 10
 	statusBurst      = 20
-	// maxPending bounds the policies that wait; more are dropped and counted.
+	// maxPending bounds the pending policies; further ones are dropped and counted.
 	maxPending = 10_000
-	// maxTries is how often one condition is tried; statusPause the time between.
+	// maxTries bounds the attempts of one condition, and statusPause is the time between them.
 	maxTries    = 5
 	statusPause = 2 * time.Second
 )
 
-// Object names the policy whose status is written.
+// Object identifies the policy of a condition.
 type Object struct {
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
-	// UID is that of the policy which the condition is about: one of the same name
-	// that was made since is left alone. Required.
+	// UID is the UID of the policy: a later policy with the same name is ignored. Required.
 	UID types.UID
-	// Within is the field of the status that holds the conditions, and beside them
-	// ready, which is whether the condition is true; empty where they stand in the
-	// status itself and nothing stands beside them.
+	// Within is the field of the status with the conditions and the field ready, which is whether
+	// the condition is true; empty where the conditions are in the status itself, without ready.
 	Within string
 }
 
-// StatusOptions are what Status needs.
+// StatusOptions are the dependencies of Status.
 type StatusOptions struct {
 	// Client is required.
 	Client dynamic.Interface
-	// QPS is how many are written in a second; 0 means DefaultStatusQPS.
+	// QPS bounds the conditions written in a second; 0 means DefaultStatusQPS.
 	QPS float64
-	// Failed is told why a condition was not written. May be nil.
+	// Failed is called when a condition was not written. May be nil.
 	Failed func(error)
 }
 
-// Status writes conditions into the status of policies, beside those that
-// others wrote. It writes only what it is told to: whoever calls Set decides
-// that no other engine owns the status. It is safe for concurrent use. Make one
-// with NewStatus.
+// Status writes conditions into the status of policies, and retains those of other writers. The
+// caller of Set ensures that no other engine owns the status. It is safe for concurrent use.
+// Create one with NewStatus.
 type Status struct {
 	options StatusOptions
 	limiter *rate.Limiter
@@ -68,7 +64,7 @@ type Status struct {
 
 	mu      sync.Mutex
 	pending map[Object]attempt
-	order   []Object // of those in pending, the longest waiting first
+	order   []Object // of those in pending, the oldest first
 }
 
 type attempt struct {
@@ -76,7 +72,7 @@ type attempt struct {
 	tries     int
 }
 
-// NewStatus makes a Status; it refuses options that mean nothing.
+// NewStatus creates a Status, and returns an error for invalid options.
 func NewStatus(o StatusOptions) (*Status, error) {
 	if o.Client == nil || o.QPS < 0 {
 		return nil, errors.New("status of policies: Client is required, and QPS must not be below 0")
@@ -90,8 +86,8 @@ func NewStatus(o StatusOptions) (*Status, error) {
 	}, nil
 }
 
-// Set has a condition written soon, in place of one that still waits for the
-// same object. It never waits. The condition's LastTransitionTime is set by it.
+// Set queues a condition, and replaces a pending one of the same object. It never blocks. It sets
+// the condition's LastTransitionTime.
 func (s *Status) Set(object Object, condition metav1.Condition) {
 	s.mu.Lock()
 	_, known := s.pending[object]
@@ -110,7 +106,7 @@ func (s *Status) Set(object Object, condition metav1.Condition) {
 	s.nudge()
 }
 
-// Dropped returns how many conditions were given up.
+// Dropped counts the conditions that were not written.
 func (s *Status) Dropped() uint64 { return s.dropped.Load() }
 
 func (s *Status) nudge() {
@@ -148,8 +144,7 @@ type failedAttempt struct {
 	attempt
 }
 
-// round writes what is pending, each as it is when its turn comes, and returns what is to
-// be tried again.
+// round writes the pending conditions in their latest state, and returns those to retry.
 func (s *Status) round(ctx context.Context) (again []failedAttempt) {
 	for {
 		s.mu.Lock()
@@ -170,7 +165,7 @@ func (s *Status) round(ctx context.Context) (again []failedAttempt) {
 	}
 }
 
-// try writes one condition, and reports false when it is to be tried again.
+// try writes one condition, and returns false if it must be retried.
 func (s *Status) try(ctx context.Context, object Object, a *attempt) bool {
 	err := s.write(ctx, object, a.condition)
 	if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
@@ -196,7 +191,7 @@ func (s *Status) write(ctx context.Context, object Object, condition metav1.Cond
 		return err
 	}
 	if current.GetUID() != object.UID {
-		return nil // another one of the same name
+		return nil // another object with that name
 	}
 	conditions, err := conditionsOf(current, object.Within)
 	if err != nil {
@@ -211,7 +206,7 @@ func (s *Status) write(ctx context.Context, object Object, condition metav1.Cond
 		status = map[string]any{object.Within: status}
 	}
 	patch, err := json.Marshal(map[string]any{
-		// With the version, what another writes meanwhile is not lost.
+		// The resourceVersion detects concurrent writes.
 		"metadata": map[string]any{"resourceVersion": current.GetResourceVersion()},
 		"status":   status,
 	})

@@ -3,15 +3,14 @@ package reports
 import "time"
 
 const (
-	// requestTimeout bounds one request: reports are in nobody's way.
+	// requestTimeout bounds one request. No admission request waits for it.
 	requestTimeout = 10 * time.Second
-	// maxReport bounds a report that is read, in bytes of JSON; etcd keeps objects of
-	// 1.5 MiB unless it is told otherwise.
+	// maxReport bounds a report that is read, in bytes of JSON; etcd's default limit is 1.5 MiB.
 	maxReport = 2 << 20
-	// pageSize is how many reports one list takes.
+	// pageSize is the number of reports of one list request.
 	pageSize = 100
-	// maxWorkloads bounds the controllers that are remembered, at some 300 bytes each;
-	// workloadAge is how long one is, and absentAge how long that there is none.
+	// maxWorkloads bounds the cached controllers, at some 300 bytes each; workloadAge is the
+	// lifetime of an entry, and absentAge that of a missing controller.
 	maxWorkloads = 50_000
 	workloadAge  = time.Hour
 	absentAge    = 30 * time.Second

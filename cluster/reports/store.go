@@ -18,15 +18,15 @@ import (
 	"github.com/quaymaster/quaymaster/report/publish"
 )
 
-// Store is the API server as where the reports of one API are kept. It implements
-// publish.Store. Make one with NewStore.
+// Store stores the reports of one API in the API server. It implements publish.Store. Create one
+// with NewStore.
 type Store struct {
 	client dynamic.Interface
 	api    policyreport.API
 }
 
-// NewStore makes a Store. The client's rate limit paces it, so that it is to be one
-// that no request for admission waits for.
+// NewStore creates a Store. Its rate is that of the client, which should not be shared with
+// admission requests.
 func NewStore(client dynamic.Interface, api policyreport.API) (*Store, error) {
 	if client == nil || !slices.Contains(policyreport.APIs(), api) {
 		return nil, fmt.Errorf("store of reports: the client is required, and one of the APIs: %q", api)
@@ -52,8 +52,7 @@ func (s *Store) Get(ctx context.Context, namespace, name string) ([]byte, error)
 	return text, nil
 }
 
-// Put creates a report, or updates one that has a resourceVersion, and returns it as it
-// is then.
+// Put creates a report, or updates one with a resourceVersion, and returns the stored one.
 func (s *Store) Put(ctx context.Context, text []byte) ([]byte, error) {
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(text, &object.Object); err != nil {
@@ -75,7 +74,7 @@ func (s *Store) Put(ctx context.Context, text []byte) ([]byte, error) {
 	return json.Marshal(written.Object)
 }
 
-// Delete deletes a report if it is still of that version.
+// Delete deletes a report if it still has that version.
 func (s *Store) Delete(ctx context.Context, namespace, name, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -86,9 +85,8 @@ func (s *Store) Delete(ctx context.Context, namespace, name, version string) err
 	return nil
 }
 
-// Each calls do with each report, as JSON, that has the labels, in pages, until it
-// returns an error. An empty namespace means those on what is in no namespace; star
-// means all others.
+// Each calls do with each report with the labels, as JSON, in pages, until it returns an error.
+// An empty namespace means cluster reports; star means all others.
 func (s *Store) Each(ctx context.Context, namespace, labels string, do func(text []byte) error) error {
 	options := metav1.ListOptions{LabelSelector: labels, Limit: pageSize}
 	for {
@@ -111,7 +109,7 @@ func (s *Store) Each(ctx context.Context, namespace, labels string, do func(text
 	}
 }
 
-// Everywhere is what Each takes for all namespaces.
+// Everywhere selects all namespaces in Each.
 const Everywhere = "*"
 
 func (s *Store) page(ctx context.Context, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
@@ -130,10 +128,10 @@ func (s *Store) resource(namespace string) dynamic.ResourceInterface {
 	return s.client.Resource(s.api.Resource(namespace)).Namespace(namespace)
 }
 
-// fieldManager is who writes, as objects say it.
+// fieldManager is the field manager of writes.
 const fieldManager = "quaymaster"
 
-// told puts an error of the API server into the words of package publish.
+// told converts an error of the API server to one of package publish.
 func (s *Store) told(did, namespace, name string, err error) error {
 	what := s.api.Kind(namespace) + " " + strings.TrimPrefix(namespace+"/"+name, "/")
 	var kind error

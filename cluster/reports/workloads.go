@@ -15,17 +15,16 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// Workloads finds the workload that an object runs for, by the metadata of the
-// controllers between: the Deployment of a ReplicaSet's pod, the CronJob of a Job's.
-// What it finds is remembered by the UID of the controller, so that the memory grows
-// with workloads and not with pods. It is safe for concurrent use. Make one with
-// NewWorkloads.
+// Workloads finds the workload of an object, by the metadata of its controllers: the Deployment
+// of a ReplicaSet's pod, the CronJob of a Job's. Results are cached by the UID of the controller,
+// so that the cache grows with workloads and not with pods. It is safe for concurrent use. Create
+// one with NewWorkloads.
 type Workloads struct {
 	client metadata.Interface
 	memory *cache.Cache[string, *report.Owner]
 }
 
-// NewWorkloads makes Workloads; it refuses to do without a client.
+// NewWorkloads creates Workloads; the client is required.
 func NewWorkloads(client metadata.Interface) (*Workloads, error) {
 	if client == nil {
 		return nil, errors.New("workloads: the client is required")
@@ -37,12 +36,12 @@ func NewWorkloads(client metadata.Interface) (*Workloads, error) {
 	return &Workloads{client: client, memory: memory}, nil
 }
 
-// Close stops the goroutine that clears away what has ended.
+// Close stops the goroutine that evicts expired entries.
 func (w *Workloads) Close() { w.memory.Close() }
 
-// Workload returns the controller of an object, or the one behind it; nil for an
-// object that runs for none: nobody made it, a node did (a static pod), or who it says
-// made it is not there any more. An error means that the API server gave no answer.
+// Workload returns the root controller of an object. It returns nil for an object without one: it
+// has no owner, a node owns it (a static pod), or its owner no longer exists. An error means that
+// the API server did not respond.
 func (w *Workloads) Workload(ctx context.Context, of report.Resource) (*report.Owner, error) {
 	if of.Owner == nil || of.Namespace == "" || of.Owner.UID == "" || of.Owner.Kind == "Node" && of.Owner.APIVersion == "v1" {
 		return nil, nil
@@ -61,19 +60,19 @@ func (w *Workloads) Workload(ctx context.Context, of report.Resource) (*report.O
 	return found, err
 }
 
-// behind asks for the controller of a controller, and says how long the answer holds.
+// behind looks up the controller of a controller, and returns the lifetime of the result.
 func (w *Workloads) behind(ctx context.Context, resource schema.GroupVersionResource, namespace string, owner report.Owner) (*report.Owner, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	got, err := w.client.Resource(resource).Namespace(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsForbidden(err): // who may not look takes what the object says
+	case apierrors.IsForbidden(err): // without permission the object's own owner reference is used
 		return &owner, absentAge, nil
 	case apierrors.IsNotFound(err):
 		return nil, absentAge, nil
 	case err != nil:
 		return nil, 0, fmt.Errorf("look up the controller of %s %s/%s: %w", owner.Kind, namespace, owner.Name, err)
-	case string(got.UID) != owner.UID: // another one of the same name
+	case string(got.UID) != owner.UID: // another object with that name
 		return nil, absentAge, nil
 	}
 	if by := metav1.GetControllerOf(got); by != nil {
@@ -82,8 +81,8 @@ func (w *Workloads) behind(ctx context.Context, resource schema.GroupVersionReso
 	return &owner, workloadAge, nil
 }
 
-// between reports whether a controller is of a kind that others make for each of their
-// versions or runs, and where such controllers are.
+// between reports whether another controller creates controllers of this kind, and returns their
+// resource.
 func between(c report.Owner) (schema.GroupVersionResource, bool) {
 	switch schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind() {
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:

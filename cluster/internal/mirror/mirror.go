@@ -1,10 +1,9 @@
-// Package mirror answers: what is there of one resource, and what has changed
-// since I was last told?
+// Package mirror maintains a local copy of one resource and reports its changes.
 //
-// It is client-go's reflector (list, watch, resume, back off) over a memory that
-// keeps of each object only what its owner asks for. A list that is made again
-// is told as the exact difference. It follows the list and watch protocol of the
-// Kubernetes API (resourceVersion, bookmarks, streaming lists).
+// It is client-go's reflector (list, watch, resume, back off) over a store that retains only the
+// required part of each object. A repeated list is reported as the exact difference. It follows
+// the list and watch protocol of the Kubernetes API (resourceVersion, bookmarks, streaming
+// lists).
 package mirror
 
 import (
@@ -28,19 +27,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The pause after a failed list or watch begins at firstPause, doubles with
-// jitter and stays at longestPause, so that an API server that comes back is
-// noticed within seconds and not hammered.
+// The pause after a failed list or watch begins at firstPause, doubles with jitter and stays at
+// longestPause. A recovered API server is thus noticed within seconds and not overloaded.
 const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 5 * time.Second
 	pauseSteps   = 6
 )
 
-// Source is where the objects are.
+// Source is the source of the objects.
 type Source struct {
-	// Client is the client behind List and Watch; it says whether it can stream
-	// lists.
+	// Client is the client of List and Watch; it determines whether lists can be streamed.
 	Client any
 	// List and Watch are those of one resource; required.
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
@@ -64,37 +61,34 @@ func Metadata(client metadata.Interface, resource schema.GroupVersionResource) S
 	}
 }
 
-// Change is one object that came, changed or went.
+// Change is one object that was added, changed or deleted.
 type Change[T any] struct {
 	Key types.NamespacedName
-	// Object is the object as it is now, nil when it went. It belongs to whoever
-	// is told.
+	// Object is the current object; nil after its deletion. The receiver owns it.
 	Object runtime.Object
-	// Old and New are what is kept of it; the zero value when there is none.
+	// Old and New are the retained values; zero when there is none.
 	Old, New T
 }
 
-// Options are what a Mirror needs.
+// Options are the dependencies of a Mirror.
 type Options[T any] struct {
 	// What names the resource in errors: "namespaces"; required.
 	What string
-	// Keep returns what is kept of an object; required.
+	// Keep returns the part of an object to retain; required.
 	Keep func(runtime.Object) (T, error)
-	// Same says that two values mean the same, so that nothing is told; nil means
-	// that every change is told.
+	// Same reports whether two values are equivalent, so that the change is not reported; nil
+	// means that every change is.
 	Same func(older, newer T) bool
-	// Changed is told all changes of one event or one list, from one goroutine at
-	// a time. May be nil.
+	// Changed is called with all changes of one event or one list, sequentially. May be nil.
 	Changed func([]Change[T])
-	// Listed is called once, when the first full list has been told and Synced is
-	// closed. May be nil.
+	// Listed is called once, when the first full list has been reported and Synced is closed. May
+	// be nil.
 	Listed func()
-	// Failed is told why a list or a watch did not work; it is tried again. May be nil.
+	// Failed is called when a list or a watch failed; it is retried. May be nil.
 	Failed func(error)
 }
 
-// Mirror is what is kept of one resource. It is safe for concurrent use. Make
-// one with New.
+// Mirror is the copy of one resource. It is safe for concurrent use. Create one with New.
 type Mirror[T any] struct {
 	options Options[T]
 	synced  chan struct{}
@@ -104,7 +98,7 @@ type Mirror[T any] struct {
 	items map[types.NamespacedName]T
 }
 
-// New returns an empty Mirror; it refuses options that mean nothing.
+// New returns an empty Mirror, and an error for invalid options.
 func New[T any](o Options[T]) (*Mirror[T], error) {
 	if o.What == "" || o.Keep == nil {
 		return nil, errors.New("mirror: What and Keep are required")
@@ -112,11 +106,11 @@ func New[T any](o Options[T]) (*Mirror[T], error) {
 	return &Mirror[T]{options: o, synced: make(chan struct{}), items: make(map[types.NamespacedName]T)}, nil
 }
 
-// Run keeps the mirror true to the source until ctx ends, and returns when
-// nothing of it runs any more. What was kept stays, so that a later Run with
-// another source tells the difference. One Run at a time.
+// Run updates the mirror from the source until ctx ends, and returns when all of its goroutines
+// have ended. The content is retained, so that a later Run with another source reports the
+// difference. Only one Run at a time.
 func (m *Mirror[T]) Run(ctx context.Context, s Source) {
-	// client-go logs to a global of its own; failures go to Failed instead.
+	// client-go logs to a global logger; failures go to Failed instead.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	logger := logr.Discard()
 	lw := &cache.ListWatch{
@@ -127,8 +121,7 @@ func (m *Mirror[T]) Run(ctx context.Context, s Source) {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := s.Watch(ctx, o)
-			// An API server older than 1.32 refuses to begin with what is there, and is
-			// listed instead.
+			// An API server older than 1.32 rejects streaming lists; a plain list follows.
 			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) {
 				m.failed(ctx, "watch", err)
 			}
@@ -152,10 +145,10 @@ func (m *Mirror[T]) failed(ctx context.Context, verb string, err error) {
 	}
 }
 
-// Synced is closed when the first full list is kept and has been told.
+// Synced is closed when the first full list is stored and has been reported.
 func (m *Mirror[T]) Synced() <-chan struct{} { return m.synced }
 
-// Get returns what is kept of one object.
+// Get returns the retained part of one object.
 func (m *Mirror[T]) Get(namespace, name string) (T, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -172,7 +165,7 @@ func (m *Mirror[T]) Each(do func(types.NamespacedName, T)) {
 	}
 }
 
-// Forget drops everything and tells it as deletions; not during Run.
+// Forget removes all objects and reports them as deleted; not during Run.
 func (m *Mirror[T]) Forget() {
 	m.mu.Lock()
 	var changes []Change[T]
@@ -190,8 +183,7 @@ func (m *Mirror[T]) tell(changes []Change[T]) {
 	}
 }
 
-// put keeps one object; the caller holds the lock. False: it means the same as
-// before.
+// put stores one object; the caller holds the lock. False: it is equivalent to the earlier one.
 func (m *Mirror[T]) put(object any) (Change[T], bool, error) {
 	key, typed, err := identify(object)
 	if err != nil {
@@ -221,7 +213,7 @@ func identify(object any) (types.NamespacedName, runtime.Object, error) {
 	return types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}, typed, nil
 }
 
-// store is what the reflector sees of a Mirror.
+// store is a Mirror in the form that the reflector requires.
 type store[T any] struct{ m *Mirror[T] }
 
 func (s store[T]) Add(object any) error {
@@ -262,7 +254,7 @@ func (s store[T]) Replace(objects []any, _ string) error {
 			errs = append(errs, err)
 			continue
 		}
-		seen[key] = true // also when it cannot be kept: it is there, so what is known of it stays
+		seen[key] = true // also when it cannot be stored: the object exists, so its earlier state is retained
 		change, changed, err := s.m.put(object)
 		if errs = append(errs, err); changed {
 			changes = append(changes, change)
@@ -285,11 +277,11 @@ func (s store[T]) Replace(objects []any, _ string) error {
 	return s.report(errors.Join(errs...))
 }
 
-// Resync does nothing: nothing is told twice.
+// Resync does nothing: no change is reported twice.
 func (s store[T]) Resync() error { return nil }
 
-// report tells an object that cannot be kept, and lets the reflector go on: one
-// that is broken must not hold up the others.
+// report reports an object that cannot be stored, and returns no error to the reflector: an
+// invalid object must not block the others.
 func (s store[T]) report(err error) error {
 	if err != nil && s.m.options.Failed != nil {
 		s.m.options.Failed(err)
