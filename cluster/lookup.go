@@ -157,7 +157,8 @@ func (l *lookup[T]) stay(key types.NamespacedName, known answer[T]) (T, error) {
 }
 
 // isSilence reports whether an error leaves the state of an object unknown: the API server did
-// not respond, or reported a temporary failure. A response that denies access is a known state.
+// not respond, or reported overload or a server error. Any other response is a known state,
+// Unauthorized included.
 func isSilence(err error) bool {
 	if !errors.Is(err, ErrUnavailable) {
 		return false

@@ -114,8 +114,8 @@ func (l *Lookups) PullSecrets(ctx context.Context, namespace, serviceAccount str
 }
 
 // Held is Lookups for credentials. While the API server does not respond, it returns the last
-// state of a Secret or a service account for up to 10 minutes, so that known images can start; it
-// respects a response at once. Trust does not depend on it: content that is fetched with a
+// state of a Secret or a service account for up to 10 minutes. Known images can therefore start.
+// It respects a response at once. Trust does not depend on it: content that is fetched with a
 // credential is verified like any other.
 type Held struct{ *Lookups }
 
@@ -157,10 +157,10 @@ func (k Keys) Secret(ctx context.Context, namespace, name, key string) ([]byte, 
 // PullSecrets is Lookups for the existence of Secrets.
 type PullSecrets struct{ *Lookups }
 
-// Has reports whether a Secret exists. An existing one is cached as in Lookups, and a missing one
-// for at most 5 s, so that a Secret that is created together with its Pods is found soon. While
-// the API server does not respond, the last state is used (Held). An error is an *Error: the
-// lookup is forbidden or failed.
+// Has reports whether a Secret exists. An existing one is cached as in Lookups. A missing one is
+// cached for at most 5 s, because a Secret may be created together with its Pods. While the API
+// server does not respond, the last state is used (Held). An error is an *Error: the lookup is
+// forbidden or failed.
 func (p PullSecrets) Has(ctx context.Context, namespace, name string) (bool, error) {
 	_, err := p.credentials.held(ctx, namespace, name)
 	if errors.Is(err, ErrNotFound) {

@@ -13,9 +13,9 @@ import (
 // MaxPage bounds one page of a list in bytes of JSON.
 const MaxPage = 24 << 20
 
-// Page requests a page of the list of a resource in all namespaces, as JSON: up to so many
-// objects, from the continue token of another page; empty means the beginning. The error is
-// client-go's, or a *limit.ExceededError for a page that exceeds MaxPage.
+// Page requests a page of the list of a resource in all namespaces, as JSON. It has up to most
+// objects and starts at the continue token of another page; an empty token means the beginning.
+// The error is client-go's, or a *limit.ExceededError for a page that exceeds MaxPage.
 func (c *Client) Page(ctx context.Context, of schema.GroupVersionResource, from string, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()

@@ -9,10 +9,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Log writes one line for each verdict of an outcome, and one for the object as a whole where it
-// has no images or has reasons of its own. Admitted images are logged at level Info, and denied ones
-// or those with warnings at Warn. Every line has the attributes about. A line holds references,
-// digests, policies and reasons; packages registry and keychain keep secrets out of reasons.
+// Log writes one line for each verdict of an outcome. It adds one for the object as a whole where
+// it has no images or has reasons of its own. Admitted images are logged at level Info, and
+// denied ones or those with warnings at Warn. Every line has the attributes about. A line holds
+// references, digests, policies and reasons; packages registry and keychain keep secrets out of
+// reasons.
 func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Attr) {
 	if s := o.Subject; s != nil {
 		about = append(about, slog.String("kind", s.Kind), slog.String("namespace", s.Namespace), slog.String("name", s.Name))

@@ -31,9 +31,9 @@ const (
 	maxContainer = 4  // of the column of containers, as a part of the page
 )
 
-// Text writes the output for users: a block for each object with a row for each image, under a
-// denial the failed requirement, the policy, the reason and the fix, and the summary as the last
-// line.
+// Text writes the output for users. It has a block for each object with a row for each image.
+// Under a denial it shows the failed requirement, the policy, the reason and the fix. The summary
+// is the last line.
 func Text(w io.Writer, outcomes []gate.Outcome, options TextOptions) error {
 	t := text{page: page{coloured: options.Color, width: pageWidth(options.Width)}, options: options}
 	list := NewList(outcomes)

@@ -8,15 +8,15 @@ const (
 	// maxRestarts bounds the restarts of a kind's list in a round, where the API server returns
 	// no continue token for an expired list.
 	maxRestarts = 3
-	// maxTries bounds the attempts to list a page before the round pauses, and maxPauses the
+	// maxTries bounds the attempts to list a page before the round pauses. maxPauses bounds the
 	// pauses before the kind is skipped: an API server may be unavailable for a while.
 	maxTries  = 5
 	maxPauses = 20
 	// firstPause and longestPause bound the pause between two attempts, which doubles.
 	firstPause   = time.Second
 	longestPause = time.Minute
-	// busyPause is the interval of checks whether admission is busy, and longestBusy bounds the
-	// wait of one page: a gateway that is always busy is still scanned, slowly.
+	// busyPause is the interval of checks whether admission is busy. longestBusy bounds the wait
+	// of one page: a gateway that is always busy is still scanned, slowly.
 	busyPause   = 100 * time.Millisecond
 	longestBusy = time.Minute
 	// settling is the time for further policy changes before a round begins.

@@ -13,9 +13,9 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Calm opens sessions that limit the rate of requests to registries, and that skip an
-// unresponsive registry for a while: without that, each of a round's many images would wait for
-// the timeout. Create one with NewCalm.
+// Calm opens sessions that limit the rate of requests to registries and skip an unresponsive
+// registry for a while. Otherwise each of a round's many images would wait for the timeout.
+// Create one with NewCalm.
 type Calm struct {
 	of      gate.Registries
 	limiter *rate.Limiter

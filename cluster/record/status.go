@@ -38,8 +38,9 @@ type Object struct {
 	Namespace, Name string
 	// UID is the UID of the policy: a later policy with the same name is ignored. Required.
 	UID types.UID
-	// Within is the field of the status with the conditions and the field ready, which is whether
-	// the condition is true; empty where the conditions are in the status itself, without ready.
+	// Within is the field of the status that contains the conditions, and the field ready with
+	// the status of the condition. It is empty where the conditions are in the status itself,
+	// without ready.
 	Within string
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Decisions returns the lines of a decision: one for each image, and one for the object where it
-// has no images, matches rules, or has reasons or an override as a whole. It reads the object.
+// Decisions returns the lines of a decision, one for each image. It adds one for the object where
+// it has no images, matches rules, or has reasons or an override as a whole. It reads the object.
 func Decisions(d report.Decided) []Decision {
 	about := occasion(d)
 	if d.Occasion.Undecided != "" {

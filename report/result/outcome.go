@@ -10,11 +10,11 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Of returns the results of a decision: one for each rule on the object, in the order of
-// policies, and one for each rule on images and matching image, in the order of images. Of the
-// entries of one rule for an image, the worst is used. Rules without a result for the object are
-// left out. An image that an override allows has an exception from the rules that fail it, and an
-// image that one denies has a result of the override.
+// Of returns the results of a decision. Rules on the object come first, one result each, in the
+// order of policies. Rules on images follow, one result for each matching image, in the order of
+// images. Of the entries of one rule for an image, the worst is used. Rules without a result for
+// the object are left out. An image that an override allows has an exception from the rules that
+// fail it, and an image that one denies has a result of the override.
 func Of(d report.Decided) []Result {
 	var results []Result
 	for i := range d.Outcome.Verdicts {

@@ -59,8 +59,9 @@ func plain(r result.Result) string {
 	return message
 }
 
-// supersedes reports whether a result replaces another of the same object and line: it is newer,
-// or of the same time and later in the alphabet, so that all replicas choose the same one.
+// supersedes reports whether a result replaces another of the same object and line. It does if it
+// is newer, or of the same time and later in the alphabet, so that all replicas choose the same
+// one.
 func supersedes(r, old result.Result) bool {
 	if c := r.Time.Compare(old.Time); c != 0 {
 		return c > 0
