@@ -114,8 +114,8 @@ type Finding struct {
 // Code is the code of the most relevant reason.
 func (f Finding) Code() policy.Code { return f.Reasons[0].Code }
 
-// Telling reports whether the finding is a problem. Passes, skips, and images that a mirror
-// serves are not.
+// Telling reports whether the finding is a problem or applies an exception. Other passes and
+// skips, and images that a mirror serves, are left out of reports.
 func (f Finding) Telling() bool {
 	switch f.Status {
 	case Pass, Skip:

@@ -23,8 +23,8 @@ type DecisionPage struct {
 	Items    []Decision `json:"items"`
 }
 
-// Decisions returns the matching decisions, or an error for an invalid query. Denials and errors
-// are retained for longer.
+// Decisions returns the matching decisions, or an error for an invalid query. A query
+// for denials or errors reaches further back.
 func (i *Inventory) Decisions(q DecisionQuery) (DecisionPage, error) {
 	if err := errors.Join(q.Page.check(), oneOf("verdict", q.Verdict, append(Verdicts(), ""))); err != nil {
 		return DecisionPage{}, err

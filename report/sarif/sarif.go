@@ -76,7 +76,7 @@ func (m *maker) write(w io.Writer) error {
 	return nil
 }
 
-// add makes a result of a finding, except of passes and skips without a problem.
+// add makes a result of a finding, unless Finding.Telling is false.
 func (m *maker) add(o finding.Object, f finding.Finding) {
 	if !f.Telling() {
 		return
