@@ -29,7 +29,7 @@ func (l *look) alter(ctx context.Context, set *policy.Set) {
 		id := ruleID{r.Policy.ID(), r.Rule}
 		about := Work{Policy: id.policy, Rule: id.rule}
 		switch {
-		case !l.calls(r, id) || r.Skip != "":
+		case !l.calls(r, id) || r.Skip != "" || r.SkipGenerated && l.depth > 0:
 		case r.NeedsRequester && l.unknown != nil:
 			about.Err, about.Final = l.noRequester(), true
 			l.failed(about)

@@ -162,12 +162,13 @@ func (b *bench) compile(name, text string, s generating.Settings) *policy.Policy
 		Exclude  *match.Document `json:"exclude"`
 		Generate any             `json:"generate"`
 		Mutate   any             `json:"mutate"`
+		Skip     bool            `json:"skipBackgroundRequests"`
 	}
 	if err := yaml.UnmarshalStrict([]byte(text), &w); err != nil {
 		b.t.Fatal(err)
 	}
 	p := &policy.Policy{Kind: "ClusterPolicy", Name: name, Source: "test", Hash: fmt.Sprintf("%x", text), Created: time.Now()}
-	r := generating.Rule{Name: w.Name, Path: "spec.rules[0]", Match: w.Match, Exclude: w.Exclude}
+	r := generating.Rule{Name: w.Name, Path: "spec.rules[0]", Match: w.Match, Exclude: w.Exclude, SkipGenerated: w.Skip}
 	o := rulecontext.Options{Engine: b.engine}
 	if w.Mutate != nil {
 		a, err := generating.CompileTargets(o, s, r, w.Mutate)
@@ -576,6 +577,50 @@ generate: {apiVersion: v1, kind: ConfigMap, name: "{{request.object.metadata.nam
 		b.after(time.Hour)
 		b.wantGone("configmaps/team/axxxxx")
 	})
+}
+
+// An object that a rule made is a trigger only of rules that ask for that, and one that a
+// user made of all.
+func TestGeneratedTriggers(t *testing.T) {
+	for _, skips := range []bool{true, false} {
+		in(t, func(b *bench) {
+			skip := "skipBackgroundRequests: " + strconv.FormatBool(skips)
+			first := b.compile("first", `
+name: first
+match: {any: [{resources: {kinds: [Namespace]}}]}
+generate: {apiVersion: v1, kind: ConfigMap, name: made, namespace: "{{request.object.metadata.name}}", synchronize: true, data: {data: {a: b}}}
+`, generating.Settings{})
+			second := b.compile("second", `
+name: second
+match: {any: [{resources: {kinds: [ConfigMap]}}]}
+`+skip+`
+generate: {apiVersion: v1, kind: Secret, name: "{{request.object.metadata.name}}", namespace: team, synchronize: true, data: {stringData: {a: b}}}
+`, generating.Settings{})
+			changes := b.compile("changes", `
+name: changes
+match: {any: [{resources: {kinds: [ConfigMap]}}]}
+`+skip+`
+mutate: {targets: [{apiVersion: v1, kind: Secret, name: "of-{{request.object.metadata.name}}", namespace: team}], patchStrategicMerge: {metadata: {labels: {seen: 'yes'}}}}
+`, generating.Settings{})
+			for _, name := range []string{"of-made", "of-users"} {
+				b.server.userPuts(b.object("{apiVersion: v1, kind: Secret, metadata: {name: " + name + ", namespace: team}}"))
+			}
+			b.policies(first, second, changes)
+			b.lead()
+			b.namespace("team", "")
+			b.server.userPuts(b.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: users, namespace: team}}"))
+			b.after(time.Hour)
+			b.wantThere("configmaps/team/made")
+			b.wantThere("secrets/team/users")
+			seen := func(name string) bool {
+				labels, _ := metadata(b.wantThere("secrets/team/" + name))["labels"].(map[string]any)
+				return labels["seen"] == "yes"
+			}
+			if made := b.server.object("secrets/team/made") != nil; made == skips || seen("of-made") == skips || !seen("of-users") {
+				t.Errorf("skipped %t: made %t, changed %t, of the user's %t", skips, made, seen("of-made"), seen("of-users"))
+			}
+		})
+	}
 }
 
 // Who undoes what a rule wants, at once and for ever, does not keep the gateway busy.

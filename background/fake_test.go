@@ -56,6 +56,7 @@ func newServer(engine *jmespath.Engine) *server {
 		kinds: []background.Kind{
 			{Version: "v1", Kind: "Namespace", Resource: "namespaces"},
 			{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true},
+			{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true},
 			{Version: "v1", Kind: "Pod", Resource: "pods", Namespaced: true},
 			{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding", Resource: "rolebindings", Namespaced: true},
 			{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy", Resource: "networkpolicies", Namespaced: true},

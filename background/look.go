@@ -226,7 +226,7 @@ func (l *look) bringAbout(ctx context.Context, results map[ruleID]*generated) ma
 	for id, r := range results {
 		about := Work{Policy: id.policy, Rule: id.rule}
 		switch {
-		case r.Skip != "":
+		case r.Skip != "", r.Terms.SkipGenerated && l.depth > 0:
 			continue
 		case r.NeedsRequester && l.unknown != nil:
 			// Without the requester the rule itself is indeterminate where it reads them.

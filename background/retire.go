@@ -106,7 +106,7 @@ func (l *look) retire(ctx context.Context, set *policy.Set, results map[ruleID]*
 	}
 	if r := results[id]; r != nil {
 		undecided := r.Skip == "" && r.Ruling.Result != policy.Pass
-		unasked := r.Skip == "" && (r.NeedsRequester && l.unknown != nil || l.depth >= maxDepth)
+		unasked := r.Skip == "" && (r.NeedsRequester && l.unknown != nil || l.depth >= maxDepth || r.Terms.SkipGenerated && l.depth > 0)
 		if undecided || unasked || r.Exception != nil {
 			return // the result is unknown; an exception leaves the object unchanged
 		}

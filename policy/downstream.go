@@ -37,6 +37,8 @@ type Terms struct {
 	Synchronize bool
 	// Orphan: the objects stay when the rule goes.
 	Orphan bool
+	// SkipGenerated: a trigger that a rule about other objects made is none.
+	SkipGenerated bool
 	// Kinds are those of the objects, each once.
 	Kinds []ObjectKind
 	// Apply: the objects are written by server-side apply, so that fields of which
@@ -82,6 +84,8 @@ type Alteration interface {
 	NeedsRequester() bool
 	// OnPolicyChange: triggers that are there count when the policy comes or changes.
 	OnPolicyChange() bool
+	// SkipGenerated is as in Terms.
+	SkipGenerated() bool
 	// Existing says which objects the trigger of a case changes, and how. It ends with
 	// ctx, and so does what it returns.
 	Existing(ctx context.Context, about Case) Selected
@@ -173,6 +177,8 @@ type AlterResult struct {
 	RuleResult
 	// OnPolicyChange is as in Alteration.
 	OnPolicyChange bool
+	// SkipGenerated is as in Terms.
+	SkipGenerated bool
 	// NeedsRequester is as in Generation.
 	NeedsRequester bool
 	// Selections and Alter are there if the rule passes, and as in Selected.
@@ -199,7 +205,7 @@ func (s *Set) Alterations(ctx context.Context, subject *Subject, find Finder) []
 		}
 		result := AlterResult{
 			RuleResult:     RuleResult{Policy: a.policy, Rule: a.rule.Name(), Kind: AlterRule},
-			OnPolicyChange: a.rule.OnPolicyChange(), NeedsRequester: a.rule.NeedsRequester(),
+			OnPolicyChange: a.rule.OnPolicyChange(), SkipGenerated: a.rule.SkipGenerated(), NeedsRequester: a.rule.NeedsRequester(),
 		}
 		selected := a.rule.Existing(ctx, about)
 		if !result.take(selected.Result, selected.Reasons) {

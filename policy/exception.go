@@ -23,6 +23,10 @@ type Exception struct {
 	Expires time.Time
 	// AsPass: reports call an excepted object passed, not skipped.
 	AsPass bool
+	// Unscanned: a scan of what is there does not heed it.
+	Unscanned bool
+	// Properties are its author's words for reports.
+	Properties map[string]string
 	// Reason is why there is one, in its author's words; may be empty.
 	Reason string
 	// Scope says which objects it covers; nil means all.

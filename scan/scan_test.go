@@ -78,6 +78,20 @@ func TestUnscanned(t *testing.T) {
 	}
 }
 
+// TestUnscannedException: an exception that is not for scans leaves nothing out of one.
+func TestUnscannedException(t *testing.T) {
+	rules := []policy.ExceptedRule{{Policy: "p", Rules: []string{"*"}}}
+	whole := must(must(policy.NewSet())(t).With(
+		&policy.Exception{Namespace: "n", Name: "scanned", Rules: rules}, &policy.Exception{Namespace: "n", Name: "admitted", Rules: rules, Unscanned: true}))(t)
+	set, _, err := scan.Scanned(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := set.Exceptions(); len(list) != 1 || list[0].Name != "scanned" || len(whole.Exceptions()) != 2 {
+		t.Errorf("%v", list)
+	}
+}
+
 // TestImagesAreProvedOnce: requests grow with images, not with pods or pages.
 func TestImagesAreProvedOnce(t *testing.T) {
 	w := newWorld(t, signedPolicy)

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/quaymaster/quaymaster/gate"
@@ -59,9 +60,9 @@ func (v *View) policies(whole *policy.Set) (*policy.Set, []LeftOut, error) {
 	return scanned, left, nil
 }
 
-// Scanned returns the set of the policies that a scan evaluates, with the exceptions and
-// overrides of the whole, and the policies that it leaves out. Policies that only mutate or
-// generate objects are in neither.
+// Scanned returns the set of the policies that a scan evaluates, with the exceptions that hold
+// for scans and the overrides of the whole, and the policies that it leaves out. Policies that
+// only mutate or generate objects are in neither.
 func Scanned(whole *policy.Set) (*policy.Set, []LeftOut, error) {
 	var (
 		asked []*policy.Policy
@@ -80,9 +81,14 @@ func Scanned(whole *policy.Set) (*policy.Set, []LeftOut, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if set, err = set.With(whole.Exceptions()...); err != nil {
+	if set, err = set.With(heeded(whole.Exceptions())...); err != nil {
 		return nil, nil, err
 	}
 	set, err = set.WithOverrides(whole.Overrides()...)
 	return set, left, err
+}
+
+// heeded returns the exceptions that hold for scans.
+func heeded(exceptions []*policy.Exception) []*policy.Exception {
+	return slices.DeleteFunc(slices.Clone(exceptions), func(e *policy.Exception) bool { return e.Unscanned })
 }

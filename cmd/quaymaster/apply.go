@@ -48,6 +48,10 @@ policies, too. Of --cluster, the objects are those of the kinds that the
 policies are about.
 See docs/apply.md.
 
+Documents of kinds that are not implemented, such as DeletingPolicy, are left
+aside with a warning; where there is no other, nothing is evaluated and the exit
+status is 0.
+
 Exit status: 0 if every object would be admitted (a failure under audit is a
 warning), 1 if one would be denied, 3 if one could not be judged, 2 for wrong
 use. --warn-exit-code replaces 0 where there are warnings.`,
@@ -205,7 +209,7 @@ func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, option
 		return nil, err
 	}
 	loaded.readRoots(ctx, f.setup.offline, t)
-	work := &applied{bench: asked, policies: from.policies, objects: from.objects}
+	work := &applied{bench: asked, policies: from.policies, objects: from.objects, warnings: from.leftAside}
 	if live != nil {
 		listed, err := live.objects(ctx, work.targets())
 		if err != nil {
@@ -257,7 +261,7 @@ func (w *applied) ask(ctx context.Context) {
 	batch := make([]int, 0, len(w.objects)) // the objects that all policies are asked about at once
 	w.answers = make([]bench.Answer, len(w.objects))
 	for i, object := range w.objects {
-		if len(w.bench.Together(0, object.Name())) == len(all) {
+		if len(all) == 0 || len(w.bench.Together(0, object.Name())) == len(all) {
 			batch = append(batch, i)
 			continue
 		}

@@ -62,6 +62,7 @@ spec:
 `,
 	"entry.yaml": "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {kubernetesResource: {group: '', version: v1, resource: pods, namespace: default}}\n",
 	"call.yaml":  "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}}\n",
+	"left.yaml":  "apiVersion: policies.kyverno.io/v1\nkind: DeletingPolicy\nmetadata: {name: old}\nspec: {schedule: '* * * * *'}\n",
 	"wrong.yaml": "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {}\n",
 	"good.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: good, labels: {owner: shop}}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
 	"bad.yaml":   "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
@@ -87,6 +88,9 @@ func TestApply(t *testing.T) {
 		status                int
 		out, err              string
 	}{
+		{reason: "a kind that is not implemented alone", arguments: "left.yaml -r bad.yaml", out: "pass: 0, fail: 0, warn: 0, error: 0, skip: 0\n",
+			err: "left.yaml, document 1: DeletingPolicy old is left aside: kind DeletingPolicy of policies.kyverno.io/v1 is not implemented"},
+		{reason: "and among others", arguments: "left.yaml policy.yaml -r bad.yaml", status: 1, out: "want an owner", err: "DeletingPolicy old is left aside"},
 		{reason: "admitted", arguments: "policy.yaml -r good.yaml", out: "pass: 2, fail: 0, warn: 0, error: 0, skip: 0\n"},
 		{reason: "denied", arguments: "policy.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "Pod/default/bad (FOLDER/bad.yaml, document 1): denied\n"},
 		{reason: "the plural of a flag", arguments: "policy.yaml --resources bad.yaml", status: exitDenied, out: "fail  ClusterPolicy/owner/owned: "},

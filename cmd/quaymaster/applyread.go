@@ -22,6 +22,7 @@ type read struct {
 	globals    []workload.Object // GlobalContextEntries beside the policies
 	objects    []workload.Object
 	beside     []workload.Object // what stands beside the policies to be looked up
+	leftAside  []string          // warnings about documents of kinds that are not implemented
 	known      *engine.Resources
 	kinds      []constraint.Resource
 }
@@ -66,7 +67,7 @@ func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
 			}
 		}
 	}
-	if len(from.policies) == 0 {
+	if len(from.policies)+len(from.leftAside) == 0 {
 		return nil, fmt.Errorf("%s: no policy in it", strings.Join(policies, ", "))
 	}
 	for _, name := range f.exceptions {
@@ -103,7 +104,10 @@ func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
 
 // document keeps one document of the policies' files.
 func (r *read) document(object workload.Object) error {
+	left := engine.LeftAside(object)
 	switch {
+	case left != "":
+		r.leftAside = append(r.leftAside, left)
 	case object.Kind() == "PolicyException":
 		r.exceptions = append(r.exceptions, object)
 	case isGlobalEntry(object):

@@ -10,10 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
 	"github.com/quaymaster/quaymaster/policy/mutating"
 	"github.com/quaymaster/quaymaster/policy/sigstore"
+	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/policy/validating"
 )
 
@@ -109,7 +112,7 @@ func TestIgnoredFieldsArePublished(t *testing.T) {
 
 const ignoredIntro = `# Fields without an effect
 
-These fields of policies are accepted and have no effect here, with the reason. Every other
+These fields of policies and test suites are accepted and have no effect here, with the reason. Every other
 field is honoured, or refused with its path. The page is written from the code.
 `
 
@@ -126,6 +129,9 @@ func ignoredFields() []ignoredDialect {
 	add("MutatingPolicy", rowsOf(mutating.Ignored(), func(f mutating.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("ImageValidatingPolicy, and PolicyException of policies.kyverno.io", rowsOf(imagevalidating.Ignored(), func(f imagevalidating.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("ClusterImagePolicy", rowsOf(sigstore.Ignored(), func(f sigstore.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("TrustRoot", rowsOf(trustroot.Ignored(), func(f trustroot.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("GlobalContextEntry", rowsOf(globalcontext.Ignored(), func(f globalcontext.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("Test suites, their values and users", rowsOf(suite.Ignored(), func(f suite.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	return list
 }
 

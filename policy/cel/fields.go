@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,11 +23,11 @@ type Schema interface {
 	IsMap() bool
 }
 
-// CheckFields refuses a program that reads a field which none of the schemas has. Roots are
-// the variables that hold an object of one of them. A field that one schema has is not
-// refused, since an expression may look which kind it has before it reads on; and whatever
-// cannot be inferred is of anything.
-func (p *Program) CheckFields(roots []string, schemas []Schema) error {
+// Undefined returns an error for a program that reads a field which none of the schemas has;
+// nil for none. Roots are the variables that hold an object of one of them. A field that one
+// schema has is defined, since an expression may look which kind it has before it reads on;
+// and whatever cannot be inferred is of anything.
+func (p *Program) Undefined(roots []string, schemas []Schema) error {
 	var undefined map[int64]string
 	for i, schema := range schemas {
 		c := &fieldCheck{scope: p.scope, roots: roots, schema: schema, undefined: map[int64]string{}}
@@ -40,8 +41,8 @@ func (p *Program) CheckFields(roots []string, schemas []Schema) error {
 	if len(undefined) == 0 {
 		return nil
 	}
-	first := slices.Min(slices.Collect(maps.Keys(undefined)))
-	return &CompileError{Path: p.path, Err: fmt.Errorf("undefined field %s: no kind that the policy matches has it", undefined[first])}
+	first := slices.MinFunc(slices.Sorted(maps.Values(undefined)), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+	return &CompileError{Path: p.path, Err: fmt.Errorf("undefined field %s: no kind that the policy matches has it", first)}
 }
 
 // fieldCheck infers types through one expression.
@@ -104,9 +105,23 @@ func (c *fieldCheck) field(e, operand ast.Expr, name string, bound boundTypes) S
 	member, ok := of.Field(name)
 	if !ok {
 		c.undefined[e.ID()] = fmt.Sprintf("%q", chainOf(operand)+name)
+		return nowhere{}
 	}
 	return member
 }
+
+// nowhere is the schema of a field that is not defined: nor is any of its own, so that kinds
+// which lack different steps of one path lack its end.
+type nowhere struct{}
+
+// Field returns that there is none.
+func (nowhere) Field(string) (Schema, bool) { return nil, false }
+
+// Element returns the same.
+func (nowhere) Element() Schema { return nowhere{} }
+
+// IsMap returns false.
+func (nowhere) IsMap() bool { return false }
 
 // variable infers a variable of the document. Its own fields are checked where it is
 // declared.
@@ -136,16 +151,35 @@ func (c *fieldCheck) call(e ast.Expr, bound boundTypes) Schema {
 		c.infer(args[0], bound)
 		return same(c.infer(args[1], bound), c.infer(args[2], bound))
 	}
-	var target Schema
-	for i, part := range partsOf(e) {
-		if of := c.infer(part, bound); i == 0 {
-			target = of
-		}
+	var types []Schema
+	for _, part := range partsOf(e) {
+		types = append(types, c.infer(part, bound))
 	}
-	if call.IsMemberFunction() && slices.Contains([]string{"orValue", "or", "value"}, call.FunctionName()) {
-		return target
+	if !call.IsMemberFunction() {
+		return nil
+	}
+	switch name := call.FunctionName(); {
+	case name == "value" && len(args) == 0:
+		return types[0]
+	case (name == "orValue" || name == "or") && len(args) == 1:
+		if hasNoFields(args[0]) {
+			return types[0]
+		}
+		return same(types[0], types[1])
 	}
 	return nil
+}
+
+// hasNoFields reports whether an expression is an empty list or map, of which nothing is read
+// that is not read of the other value of a choice.
+func hasNoFields(e ast.Expr) bool {
+	switch e.Kind() {
+	case ast.ListKind:
+		return e.AsList().Size() == 0
+	case ast.MapKind:
+		return e.AsMap().Size() == 0
+	}
+	return false
 }
 
 func same(a, b Schema) Schema {
@@ -188,7 +222,7 @@ func (c *fieldCheck) comprehension(of ast.ComprehensionExpr, bound boundTypes) S
 	c.infer(of.LoopCondition(), inner)
 	c.infer(of.LoopStep(), inner)
 	result := c.infer(of.Result(), after)
-	if loops && filters(of) {
+	if loops && !of.HasIterVar2() && over != nil && !over.IsMap() && filters(of) {
 		return over
 	}
 	return result

@@ -22,8 +22,7 @@ func TestCheckFields(t *testing.T) {
 		for _, name := range strings.Fields(names) {
 			list = append(list, schema.Kind{Group: "*", Version: "*", Kind: name})
 		}
-		schemas, _ := finder.Join(list)
-		return schemas
+		return finder.Of(list).Schemas
 	}
 	for _, c := range []struct{ reason, kinds, expression, want string }{
 		{"a field", "Deployment", "object.spec.replicas < 5", ""},
@@ -43,6 +42,13 @@ func TestCheckFields(t *testing.T) {
 		{"of one element", "Pod", "object.spec.containers[0].imagee != ''", `"object.spec.containers[].imagee"`},
 		{"of filtered elements", "Pod", "object.spec.containers.filter(c, c.name != 'a').all(c, c.imagee != '')", `"c.imagee"`},
 		{"of an optional list", "Pod", "object.spec.?initContainers.orValue([]).all(c, c.imagee != '')", `"c.imagee"`},
+		{"of an optional, or another of its type", "Pod", "object.spec.?securityContext.or(object.spec.?securityContext).value().runAsNonRooot", "runAsNonRooot"},
+		{"of an optional, or another", "Pod", "object.?spec.?securityContext.or(optional.of({'any': 1})).value().any == 1", ""},
+		{"of an optional list, or another", "Pod", "object.spec.?initContainers.orValue([{'any': 1}]).all(c, c.any == 1)", ""},
+		{"of an optional, or another kind of object", "Pod", "object.spec.?hostUsers.orValue(object.metadata.labels).any == 1", ""},
+		{"of a choice between an object and what it was", "Pod", "(object != null ? object : oldObject).spec.hostNetwrk == true", "spec.hostNetwrk"},
+		{"of a choice between types", "Pod", "(object.spec.hostNetwork ? object.spec : object.metadata).labels != null", ""},
+		{"of keys", "Pod", "object.metadata.annotations.filter(k, k != 'a').map(k, {'any': k}).all(m, m.any != '')", ""},
 		{"of two lists", "Pod", "(object.spec.containers + object.spec.?initContainers.orValue([])).all(c, c.imagee != '')", ""},
 		{"of mapped elements", "Pod", "object.spec.containers.map(c, {'a': c.image}).all(m, m.a != '')", ""},
 		{"keys of labels", "Pod", "object.metadata.labels.all(key, key.startsWith('a'))", ""},
@@ -72,22 +78,30 @@ func TestCheckFields(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 			continue
 		}
-		err = p.CheckFields([]string{"object", "oldObject"}, kinds(c.kinds))
+		err = p.Undefined([]string{"object", "oldObject"}, kinds(c.kinds))
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), "a.expression") || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
 		}
 	}
-	for reason, k := range map[string]schema.Kind{
-		"a custom kind": {Group: "example.com", Version: "v1", Kind: "Widget"}, "a version that is not known": {Group: "apps", Version: "v1beta9", Kind: "Deployment"},
-		"another kind's subresource": {Group: "", Version: "v1", Kind: "Pod", Subresource: "exec"}, "every kind": {Group: "*", Version: "*", Kind: "*"},
+	for _, c := range []struct {
+		reason string
+		kind   schema.Kind
+		exact  bool
+	}{
+		{"a kind", schema.Kind{Version: "v1", Kind: "Pod"}, true},
+		{"its status", schema.Kind{Version: "v1", Kind: "Pod", Subresource: "status"}, true},
+		{"its added containers", schema.Kind{Version: "v1", Kind: "Pod", Subresource: "ephemeralcontainers"}, true},
+		{"another kind's subresource", schema.Kind{Version: "v1", Kind: "Pod", Subresource: "exec"}, false},
+		{"a custom kind", schema.Kind{Group: "example.com", Version: "v1", Kind: "Widget"}, false},
+		{"a version that is not known", schema.Kind{Group: "apps", Version: "v1beta9", Kind: "Deployment"}, false},
+		{"every kind", schema.Kind{Group: "*", Version: "*", Kind: "*"}, false},
+		{"a kind without its group", schema.Kind{Group: "*", Version: "*", Kind: "Deployment"}, true},
+		{"a kind of every group", schema.Kind{Group: "*", Version: "*", Kind: "Deployment", Named: true}, false},
+		{"a name that other groups use, too", schema.Kind{Group: "*", Version: "*", Kind: "Service"}, false},
+		{"with its group", schema.Kind{Group: "", Version: "*", Kind: "Service"}, true},
 	} {
-		if _, known := finder.Join([]schema.Kind{{Version: "v1", Kind: "Pod"}, k}); known {
-			t.Errorf("%s has a schema", reason)
-		}
-	}
-	for _, subresource := range []string{"", "status", "ephemeralcontainers"} {
-		if _, known := finder.Join([]schema.Kind{{Version: "v1", Kind: "Pod", Subresource: subresource}}); !known {
-			t.Errorf("pods and their %q have no schema", subresource)
+		if known := finder.Of([]schema.Kind{{Version: "v1", Kind: "Pod"}, c.kind}); known.Exact != c.exact || len(known.Schemas) < 2 {
+			t.Errorf("%s: %+v", c.reason, known)
 		}
 	}
 }

@@ -116,6 +116,9 @@ func compileSelector(o rulecontext.Options, doc targetDocument, path string, kno
 // OnPolicyChange reports whether triggers count that are there when the policy comes.
 func (a *alteration) OnPolicyChange() bool { return a.onPolicyChange }
 
+// SkipGenerated reports whether triggers do not count that a rule made.
+func (a *alteration) SkipGenerated() bool { return a.skipGenerated }
+
 // Existing says which objects the trigger of a case changes.
 func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Selected {
 	data, no := a.ask(ctx, about)

@@ -55,7 +55,7 @@ func CompileGenerate(o rulecontext.Options, s Settings, r Rule, generate any) (p
 	if err := decode(generate, &doc, path); err != nil {
 		return nil, err
 	}
-	g := &generation{terms: policy.Terms{Existing: s.Existing, Synchronize: doc.Synchronize, Orphan: doc.Orphan, Apply: s.Apply}}
+	g := &generation{terms: policy.Terms{Existing: s.Existing, Synchronize: doc.Synchronize, Orphan: doc.Orphan, Apply: s.Apply, SkipGenerated: r.SkipGenerated}}
 	if doc.GenerateExisting != nil {
 		g.terms.Existing = *doc.GenerateExisting
 	}

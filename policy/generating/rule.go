@@ -46,6 +46,8 @@ type Rule struct {
 	ImageExtractors map[string][]rule.Extractor
 	// NewForm: match and exclude may not be written without any and all.
 	NewForm bool
+	// SkipGenerated is skipBackgroundRequests.
+	SkipGenerated bool
 }
 
 // triggers is the part of a rule that says which objects it speaks of.
@@ -54,6 +56,7 @@ type triggers struct {
 	targets       []policy.Target
 	preconditions *condition.Conditions // nil for none
 	requester     bool
+	skipGenerated bool
 	// own is the one namespace of a Policy; empty for a ClusterPolicy.
 	own string
 }
@@ -61,7 +64,7 @@ type triggers struct {
 // compileTriggers reads what rules of both kinds have. Does is what the rule does,
 // for its variables.
 func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) {
-	t := triggers{own: o.Namespace}
+	t := triggers{own: o.Namespace, skipGenerated: r.SkipGenerated}
 	errs := []error{operations(r.Match, r.Path+".match")}
 	var err error
 	t.Head, err = rule.Compile(rule.Options{Context: o, OldForm: !r.NewForm}, rule.Document{

@@ -321,12 +321,12 @@ func TestNames(t *testing.T) {
 func TestMessages(t *testing.T) {
 	exact := strings.Repeat("x", 5<<10)
 	for _, c := range []struct{ reason, entry, text, want string }{
-		{"an expression", "messageExpression: string(object.text)", "found it", "found it"},
-		{"before the message", "message: mine\n    messageExpression: string(object.text)", "found it", "found it"},
-		{"that says nothing", "message: mine\n    messageExpression: string(object.text)", "", "mine"},
-		{"that fails", "message: mine\n    messageExpression: string(object.none)", "", "mine"},
-		{"that is as long as it may be", "message: mine\n    messageExpression: string(object.text)", exact, exact},
-		{"that is longer", "message: mine\n    messageExpression: string(object.text)", exact + "x", "mine"},
+		{"an expression", "messageExpression: string(dyn(object).text)", "found it", "found it"},
+		{"before the message", "message: mine\n    messageExpression: string(dyn(object).text)", "found it", "found it"},
+		{"that says nothing", "message: mine\n    messageExpression: string(dyn(object).text)", "", "mine"},
+		{"that fails", "message: mine\n    messageExpression: string(dyn(object).none)", "", "mine"},
+		{"that is as long as it may be", "message: mine\n    messageExpression: string(dyn(object).text)", exact, exact},
+		{"that is longer", "message: mine\n    messageExpression: string(dyn(object).text)", exact + "x", "mine"},
 		{"none", "message: mine", "", "mine"},
 		{"nothing", "reason: Invalid", "", "the validation does not hold: images.containers.size() > 1"},
 	} {
@@ -450,7 +450,7 @@ func TestWhoIsBlamed(t *testing.T) {
 // time, too.
 func TestTheOthersText(t *testing.T) {
 	const other = "registry.example/org/other:v1"
-	text := edit(expressed("object.images.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), "spec:\n", "spec:\n  validationConfigurations: {mutateDigest: false}\n")
+	text := edit(expressed("dyn(object).images.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), "spec:\n", "spec:\n  validationConfigurations: {mutateDigest: false}\n")
 	signed := policy.Answer{Facts: factsOf("a")}
 	for _, c := range []struct {
 		reason        string
@@ -491,13 +491,13 @@ func TestImagesLeftAlone(t *testing.T) {
 		{"the object, which does not", other, containers(app), policy.Fail, "does not hold"},
 		{"both, and the object holds", signed + " && " + named, containers(app), "", ""},
 		{"both, and it does not", signed + " && " + other, containers(app), policy.Fail, "does not hold"},
-		{"both, and nobody knows of the object", signed + " && object.none == 1", containers(app), policy.Undecided, "no such key"},
-		{"both, the other way round", "object.none == 1 && " + signed, containers(app), policy.Undecided, "no such key"},
+		{"both, and nobody knows of the object", signed + " && dyn(object).none == 1", containers(app), policy.Undecided, "no such key"},
+		{"both, the other way round", "dyn(object).none == 1 && " + signed, containers(app), policy.Undecided, "no such key"},
 		{"both, and nobody knows the namespace", signed + " && namespaceObject.metadata.labels.a == 'b'", containers(app), policy.Undecided, "namespaceObject.metadata.labels"},
-		{"both, in each step", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 && object.none == 1)", containers(app), policy.Undecided, "no such key"},
-		{"both, below others", "!(!(" + signed + ") || !(object.none == 1))", containers(app), policy.Undecided, "no such key"},
-		{"both, and who knows nothing of the object does not matter", "(object.none == 1 || " + named + ") && " + signed, containers(app), "", ""},
-		{"data, and nobody knows of the object", "images.containers.all(i, getImageData(i).digest != '') && object.none == 1", containers(app), policy.Undecided, "no such key"},
+		{"both, in each step", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 && dyn(object).none == 1)", containers(app), policy.Undecided, "no such key"},
+		{"both, below others", "!(!(" + signed + ") || !(dyn(object).none == 1))", containers(app), policy.Undecided, "no such key"},
+		{"both, and who knows nothing of the object does not matter", "(dyn(object).none == 1 || " + named + ") && " + signed, containers(app), "", ""},
+		{"data, and nobody knows of the object", "images.containers.all(i, getImageData(i).digest != '') && dyn(object).none == 1", containers(app), policy.Undecided, "no such key"},
 		{"data, and the object holds", "images.containers.all(i, getImageData(i).digest != '') && " + named, containers(app), "", ""},
 		{"data, and it does not", "images.containers.all(i, getImageData(i).digest != '') && " + other, containers(app), policy.Fail, "does not hold"},
 		{"an image in other words", named + " && verifyImageSignatures('registry.example:443/org/app:v1', [attestors.ours]) > 0", containers(app), "", ""},
@@ -724,7 +724,7 @@ func (r roots) TrustedRoot(attestor.TUF) (string, error) { return r.trusted, r.e
 func TestTrustedRootsThatAreRead(t *testing.T) {
 	root := string(must(verifytest.New(verifytest.Options{}))(t).TrustedRoot())
 	whole := edit(expressed("images.containers.all(i, verifyImageSignatures(i, [attestors.keyless]) > 0)"), "cosign: {keyless", "cosign: {tuf: {}, keyless")
-	faulty := edit(whole, "subject: ann@example.com", "subjectExpression: object.none")
+	faulty := edit(whole, "subject: ann@example.com", "subjectExpression: dyn(object).none")
 	down := &image.Error{Kind: image.Unavailable, Op: "get", On: "a", Err: errors.New("down")}
 	for _, c := range []struct {
 		reason, text string

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/schema"
 )
 
 // Options are what a Compiler may be given. What is left out cannot be asked: a
@@ -56,6 +57,7 @@ type Images interface {
 type Compiler struct {
 	options      Options
 	environments environments
+	schemas      *schema.Finder
 }
 
 // New makes a Compiler.
@@ -63,7 +65,7 @@ func New(options Options) *Compiler {
 	if options.SecretNamespace == "" {
 		options.SecretNamespace = "kyverno"
 	}
-	return &Compiler{options: options, environments: newEnvironments()}
+	return &Compiler{options: options, environments: newEnvironments(), schemas: schema.NewFinder()}
 }
 
 // document is a policy as it is written.
@@ -110,6 +112,19 @@ type builder struct {
 	json bool
 }
 
+// checkFields refuses expressions that read what no kind has that the policy matches, or warns
+// of them.
+func (b *builder) checkFields(r *rule) error {
+	p := r.program
+	programs := slices.Concat(p.scope.Variables(), p.conditions, p.annotations.Programs())
+	for i := range p.validations {
+		programs = append(programs, p.validations[i].holds, p.validations[i].words)
+	}
+	warnings, err := celpolicy.FieldCheck{Finder: b.schemas, EveryGroup: celpolicy.EveryGroup(b.spec.MatchConstraints)}.Check(r.match.Kinds(), programs...)
+	b.out.Warnings = append(b.out.Warnings, warnings...)
+	return err
+}
+
 func (b *builder) build() error {
 	action, err := b.settings()
 	if err != nil {
@@ -136,6 +151,9 @@ func (b *builder) build() error {
 			return err
 		}
 		b.out.Unserved = r.match.Unserved()
+		if err := b.checkFields(r); err != nil {
+			return err
+		}
 	}
 	if r.credentials, err = b.credentials(); err != nil {
 		return err

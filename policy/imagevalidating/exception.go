@@ -60,6 +60,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	if out.Namespace == "" {
 		out.Namespace = "default"
 	}
+	out.Properties = d.Spec.Properties
 	out.AsPass = d.Spec.ReportResult == "pass"
 	var errs []error
 	rules, err := excepted(d.Spec.PolicyRefs, out.Namespace)

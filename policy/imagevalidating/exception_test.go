@@ -28,6 +28,7 @@ func TestExceptionsRead(t *testing.T) {
 		{"annotations that nobody can read", edit(exception, "{name: leave", "{annotations: {a: 1}, name: leave"), "metadata"},
 		{"the mode that there is", exception + "  evaluationMode: Kubernetes\n", "default ImageValidatingPolicy/signed"},
 		{"reported as skipped", exception + "  reportResult: skip\n", "default ImageValidatingPolicy/signed"},
+		{"words for reports", exception + "  properties: {ticket: '7'}\n", "default ImageValidatingPolicy/signed map[ticket:7]"},
 		{"a time", exception + "  expiresAt: '2027-01-31T00:00:00Z'\n", "default ImageValidatingPolicy/signed until 2027-01-31"},
 		{"no time", exception + "  expiresAt: null\n", "default ImageValidatingPolicy/signed"},
 		{"the beginning of time", exception + "  expiresAt: '0001-01-01T00:00:00Z'\n", "spec.expiresAt: is empty"},
@@ -71,6 +72,9 @@ func TestExceptionsRead(t *testing.T) {
 			}
 			if !e.Expires.IsZero() {
 				got += " until " + e.Expires.Format(time.DateOnly)
+			}
+			if len(e.Properties) > 0 {
+				got += fmt.Sprintf(" %v", e.Properties)
 			}
 			if e.Scope != nil || e.Name != "leave" || e.Source != "test.yaml" || e.Hash == "" {
 				t.Errorf("%s: %+v", c.reason, e)

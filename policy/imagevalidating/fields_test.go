@@ -341,3 +341,24 @@ func Example() {
 	// ImageValidatingPolicy/minimal rule autogen-minimal
 	// ImageValidatingPolicy/minimal rule autogen-cronjobs-minimal
 }
+
+// TestUndefinedFields: a field that no matched kind has is refused with its path, wherever an
+// expression reads it.
+func TestUndefinedFields(t *testing.T) {
+	const bad = "object.spec.hostNetwrk"
+	for _, c := range []struct{ reason, text, want string }{
+		{"a field", minimal + "  matchConditions: [{name: a, expression: object.spec.hostNetwork != true}]\n", ""},
+		{"in a condition", minimal + "  matchConditions: [{name: a, expression: " + bad + " != true}]\n", "spec.matchConditions[0].expression"},
+		{"in a variable", minimal + "  variables: [{name: a, expression: " + bad + "}]\n", "spec.variables[0].expression"},
+		{"in a validation", minimal + "  - expression: " + bad + " != true\n", "spec.validations[1].expression"},
+		{"in a message", minimal + "  - {expression: 'true', messageExpression: string(" + bad + ")}\n", "spec.validations[1].messageExpression"},
+		{"in an annotation", minimal + "  auditAnnotations: [{key: a, valueExpression: string(" + bad + ")}]\n", "spec.auditAnnotations[0].valueExpression"},
+		{"of a namespace's policy", strings.Replace(minimal, "kind: Image", "kind: NamespacedImage", 1) + "  matchConditions: [{name: a, expression: " + bad + " != true}]\n", "spec.matchConditions[0].expression"},
+		{"of documents", strings.Replace(minimal, "spec:\n", "spec:\n  evaluation: {mode: JSON}\n", 1) + "  variables: [{name: a, expression: " + bad + "}]\n", ""},
+	} {
+		_, err := compile(c.text)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want+": undefined field")) {
+			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
+		}
+	}
+}

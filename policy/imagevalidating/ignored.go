@@ -8,7 +8,6 @@ type IgnoredField struct{ Path, Reason string }
 func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what Kyverno did"},
-		{"spec.validations[].reason", "the reason in Kubernetes' answer; a denial here has one code, and its reasons beside it"},
-		{"PolicyException spec.properties", "notes for people, which decide nothing"},
+		{"spec.validations[].reason", "not used by Kyverno; an unknown value is refused"},
 	}
 }

@@ -175,7 +175,7 @@ func TestNamedImages(t *testing.T) {
 		{"one more", "object.steps", many(201, app), "names more than 200 images"},
 		{"more than texts", "object.steps", many(1, 1.0), "holds more than texts"},
 		{"a text", "object.steps", map[string]any{"steps": app}, "and no list of texts"},
-		{"what is not there", "object.none", many(1, app), "no such key"},
+		{"what is not there", "dyn(object).none", many(1, app), "no such key"},
 	} {
 		_, err := planned(t, naming(c.expression), c.object)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -318,7 +318,7 @@ func TestObject(t *testing.T) {
 	if len(out.AuditAnnotations) != 1 || out.AuditAnnotations["ImageValidatingPolicy/signed/env"] != "prod" {
 		t.Errorf("audit annotations: %v", out.AuditAnnotations)
 	}
-	faulty := edit(labelled, "\"'want prod and found ' + variables.env\"", "string(object.missing)")
+	faulty := edit(labelled, "\"'want prod and found ' + variables.env\"", "string(dyn(object).missing)")
 	expect(t, h.decide(t, pod(t, good), faulty), "a message that fails", gate.Deny, "the validation does not hold")
 }
 

@@ -128,6 +128,12 @@ func TestException(t *testing.T) {
 	equal(t, "end", e.Expires, time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC))
 	equal(t, "reason", e.Reason, "INC-7")
 	equal(t, "hash", len(e.Hash), 64)
+	for background, unscanned := range map[string]bool{"": false, "  background: true\n": false, "  background: false\n": true} {
+		if e, err = except(t, "  exceptions:\n", background+"  exceptions:\n"); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "scans heed it with "+background, e.Unscanned, unscanned)
+	}
 	if e, err = except(t, "  namespace: exceptions\n", ""); err != nil {
 		t.Fatal(err)
 	}

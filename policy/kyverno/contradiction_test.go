@@ -1,6 +1,7 @@
 package kyverno_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -60,7 +61,12 @@ func TestContradictions(t *testing.T) {
 
 // TestUndefinedFields: a field of a built-in kind is checked when the policy is loaded.
 func TestUndefinedFields(t *testing.T) {
+	const warned = "warning: spec.rules[0].validate.cel.expressions[0].expression: undefined field "
 	for _, c := range []struct{ reason, kinds, expression, want string }{
+		{"another version", "apps/v1beta9/Deployment", "object.spec.replicasss < 5", warned + `"object.spec.replicasss"`},
+		{"a name that other groups use, too", "Service", "object.spec.template != null", ""},
+		{"metadata of a custom kind", "example.com/v1/Widget", "object.metadata.lables != null", warned + `"object.metadata.lables"`},
+		{"of a version, in which others have it", "v1/Service", "object.spec.template != null", ""},
 		{"a field", "Deployment", "object.spec.replicas < 5", ""},
 		{"none", "Deployment", "object.spec.replicasss < 5", `spec.rules[0].validate.cel.expressions[0].expression: undefined field "object.spec.replicasss"`},
 		{"of a pod, which controllers follow", "Pod", "object.spec.hostNetwork != true", ""},
@@ -70,7 +76,10 @@ func TestUndefinedFields(t *testing.T) {
 		{"a subresource of another kind", "Deployment/scale", "object.spec.replicas < 5", ""},
 	} {
 		text := "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\nspec:\n  rules: [{name: r, match: {any: [{resources: {kinds: [" + c.kinds + "]}}]}, validate: {cel: {expressions: [{expression: '" + c.expression + "'}]}}}]\n"
-		_, err := newCompiler(t, nil).Compile([]byte(text), "test.yaml")
+		p, err := newCompiler(t, nil).Compile([]byte(text), "test.yaml")
+		if err == nil && len(p.Warnings) > 0 {
+			err = errors.New("warning: " + strings.Join(p.Warnings, ", "))
+		}
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
 		}

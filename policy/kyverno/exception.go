@@ -90,6 +90,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	}
 	sum := sha256.Sum256(data)
 	out := &policy.Exception{Group: "kyverno.io", Namespace: meta.Namespace, Name: meta.Name, Source: source, Hash: hex.EncodeToString(sum[:])}
+	out.Unscanned = d.Spec.Background != nil && !*d.Spec.Background
 	if out.Namespace == "" {
 		out.Namespace = "default"
 	}

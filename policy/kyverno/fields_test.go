@@ -267,7 +267,7 @@ func TestIgnoredFieldsLoad(t *testing.T) {
 	if _, err := newCompiler(t, nil).Compile([]byte(text), "test"); err != nil {
 		t.Error(err)
 	}
-	about(t, nil, "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {cel: {generate: true, expressions: [{expression: 'true'}]}}}", "")
+	about(t, nil, "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {cel: {generate: false, expressions: [{expression: 'true', reason: Forbidden}]}}}", "")
 }
 
-const moreIgnored = "status generate background"
+const moreIgnored = "status reason"

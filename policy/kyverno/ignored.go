@@ -8,10 +8,9 @@ type IgnoredField struct{ Path, Reason string }
 func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what Kyverno did"},
-		{"spec.schemaValidation", "checks the form of patterns and patches, which are always checked here when they are loaded"},
-		{"spec.rules[].skipBackgroundRequests", "belongs to Kyverno's background controller"},
-		{"spec.rules[].verifyImages[].cosignOCI11", "signatures are found as tags and as referrers without being told"},
-		{"PolicyException spec.background", "says whether scans heed the exception; here a scan heeds every exception, as admission does"},
-		{"spec.rules[].validate.cel.generate", "has the API server ask the rule instead; here it is asked all the same"},
+		{"spec.schemaValidation", "deprecated, and not read by Kyverno any more; patterns and patches are always checked here when they are loaded"},
+		{"spec.rules[].skipBackgroundRequests", "of rules about the object itself; those with generate and mutate.targets honour it"},
+		{"spec.rules[].verifyImages[].cosignOCI11", "says where signatures are looked for; here they are always looked for as tags and as referrers"},
+		{"spec.rules[].validate.cel.expressions[].reason", "not used by Kyverno's webhook, only by a ValidatingAdmissionPolicy that it makes; an unknown value is refused"},
 	}
 }

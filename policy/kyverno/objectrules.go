@@ -43,7 +43,7 @@ func (p *policyCompiler) validation(raw json.RawMessage, path string) error {
 }
 
 func (p *policyCompiler) addValidation(r *validate.Rule) {
-	p.out.Validations = append(p.out.Validations, r)
+	p.out.Validations, p.out.Warnings = append(p.out.Validations, r), append(p.out.Warnings, r.Warnings()...)
 	p.asks, p.enforces = true, p.enforces || r.CanEnforce()
 	addTargets(p.out, r.Targets())
 }
@@ -132,7 +132,7 @@ func (p *policyCompiler) other(raw json.RawMessage, path string) (otherRule, gen
 	}
 	return doc, generating.Rule{
 		Name: doc.Name, Path: path, Match: doc.Match, Exclude: doc.Exclude, Context: doc.Context, Preconditions: doc.Preconditions,
-		ImageExtractors: doc.ImageExtractors, NewForm: !p.oldForm(),
+		ImageExtractors: doc.ImageExtractors, NewForm: !p.oldForm(), SkipGenerated: doc.SkipBackgroundRequests == nil || *doc.SkipBackgroundRequests,
 	}, nil
 }
 

@@ -446,6 +446,17 @@ func TestSettingsOfOtherObjects(t *testing.T) {
 	}
 }
 
+// TestGeneratedTriggers: a trigger that a rule made counts where the rule wants it alone.
+func TestGeneratedTriggers(t *testing.T) {
+	for written, want := range map[string]bool{"": true, "skipBackgroundRequests: true, ": true, "skipBackgroundRequests: false, ": false} {
+		with := func(rule string) string {
+			return strings.Replace(fmt.Sprintf(rule, "x"), "{name: ", "{"+written+"name: ", 1)
+		}
+		p := about(t, nil, with(generates)+","+with(alters), "")
+		equal(t, written, []bool{p.Generations[0].Terms().SkipGenerated, p.Alterations[0].SkipGenerated()}, []bool{want, want})
+	}
+}
+
 // TestErrorsOfOtherObjects: rules about other objects are read as strictly as all others.
 func TestErrorsOfOtherObjects(t *testing.T) {
 	for _, c := range []struct{ rule, spec, want, reason string }{

@@ -26,6 +26,8 @@ type alteration struct {
 	conditions celpolicy.Conditions
 	// self: what is changed is what triggers, too.
 	self, requester bool
+	// skipGenerated is spec.evaluation.skipBackgroundRequests.
+	skipGenerated bool
 }
 
 var _ policy.Alteration = (*alteration)(nil)
@@ -33,7 +35,10 @@ var _ policy.Alteration = (*alteration)(nil)
 // alteration compiles what a policy says of what is there already: the targets, or
 // without any what it matches itself.
 func (b *builder) alteration(r *rule) (*alteration, error) {
-	a := &alteration{rule: r, self: b.spec.TargetMatchConstraints == nil}
+	a := &alteration{rule: r, self: b.spec.TargetMatchConstraints == nil, skipGenerated: true}
+	if doc := b.spec.EvaluationConfiguration; doc != nil && doc.SkipBackgroundRequests != nil {
+		a.skipGenerated = *doc.SkipBackgroundRequests
+	}
 	errs := []error{derivable(b.spec.MatchConstraints)}
 	path, chosen := "spec.matchConstraints", b.spec.MatchConstraints
 	if doc := b.spec.TargetMatchConstraints; doc != nil {
@@ -181,6 +186,9 @@ func (a *alteration) NeedsRequester() bool { return a.requester }
 // OnPolicyChange reports whether what is there counts when the policy comes: where it
 // is what is changed.
 func (a *alteration) OnPolicyChange() bool { return a.self }
+
+// SkipGenerated reports whether triggers do not count that a rule made.
+func (a *alteration) SkipGenerated() bool { return a.skipGenerated }
 
 // Existing says which objects the trigger of a case changes.
 func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Selected {

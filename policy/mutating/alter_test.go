@@ -87,7 +87,7 @@ func TestAlter(t *testing.T) {
 	if left := results[0].Alter(t.Context(), by, other); left.Result != policy.Skipped {
 		t.Errorf("a condition that does not hold: %+v", left)
 	}
-	fails := compile(t, existing(targets)+"  targetMatchConditions: [{name: web, expression: 'object.spec.none == 1'}]\n")
+	fails := compile(t, existing(targets)+"  targetMatchConditions: [{name: web, expression: 'dyn(object.spec).none == 1'}]\n")
 	if left := alter(t, fails, subject(t, trigger))[0].Alter(t.Context(), by, web); left.Result != policy.Undecided {
 		t.Errorf("a condition that cannot be asked: %+v", left)
 	}
@@ -123,7 +123,7 @@ func TestRequester(t *testing.T) {
 		{"another member", changes("request.name", ""), false},
 		{"all of the request", changes("string([request].size())", ""), true},
 		{"all of the object", changes("string([object].size())", ""), false},
-		{"a member of the object", changes("string(object.userInfo)", ""), false},
+		{"a member of the object", changes("string(dyn(object).userInfo)", ""), false},
 		{"a condition on triggers", condition("matchConditions", "request.userInfo.username == 'ann'"), true},
 		{"another one", condition("matchConditions", "request.name == 'ann'"), false},
 		{"a condition on targets", condition("targetMatchConditions", "request.userInfo.username == 'ann'"), true},
@@ -198,6 +198,12 @@ func TestSelf(t *testing.T) {
 	}
 	if other := compile(t, existing(targets)); other.Alterations[0].OnPolicyChange() {
 		t.Error("targets of their own")
+	}
+	for written, want := range map[string]bool{"": true, ", skipBackgroundRequests: true": true, ", skipBackgroundRequests: false": false} {
+		p := compile(t, strings.Replace(text, "{enabled: true}}", "{enabled: true}"+written+"}", 1))
+		if p.Alterations[0].SkipGenerated() != want {
+			t.Errorf("%q: of triggers that a rule made: %t", written, !want)
+		}
 	}
 	selections := alter(t, p, subject(t, trigger))[0].Selections
 	if got := fmt.Sprint(selections[0].APIVersion, selections[0].Kind); got != "v1ConfigMap" {

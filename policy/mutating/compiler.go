@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/schema"
 )
 
 // Options are what a Compiler may be given. What is left out cannot be asked: a
@@ -41,7 +44,8 @@ type Compiler struct {
 	options             Options
 	cluster, namespaced func() (*cel.Env, error)
 	// types are read when a document first needs them.
-	types func() *types
+	types   func() *types
+	schemas *schema.Finder
 }
 
 // New makes a Compiler.
@@ -51,7 +55,7 @@ func New(options Options) *Compiler {
 		o.Variables, o.Patches = celpolicy.OfObject(), true
 		return sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(o) })
 	}
-	return &Compiler{options: options, cluster: language(false), namespaced: language(true), types: sync.OnceValue(newTypes)}
+	return &Compiler{options: options, cluster: language(false), namespaced: language(true), types: sync.OnceValue(newTypes), schemas: schema.NewFinder()}
 }
 
 // document is a policy as it is written.
@@ -116,12 +120,15 @@ func (b *builder) build() error {
 		return field.Fail("spec.matchConstraints.resourceRules", "are about neither CREATE nor UPDATE, and nothing else leaves an object to be changed")
 	}
 	r.targets = celpolicy.Confine(r.match.Targets(), b.out.Namespace)
+	var alters *alteration
 	if b.spec.MutateExistingEnabled() {
-		alters, err := b.alteration(r)
-		if err != nil {
+		if alters, err = b.alteration(r); err != nil {
 			return err
 		}
 		b.out.Alterations = append(b.out.Alterations, alters)
+	}
+	if err := b.checkFields(r, alters); err != nil {
+		return err
 	}
 	if b.spec.TargetMatchConstraints != nil {
 		return nil // it is about those alone
@@ -129,10 +136,42 @@ func (b *builder) build() error {
 	return b.atAdmission(r)
 }
 
+// checkFields refuses expressions that read what no kind has that the policy matches or, in
+// an alteration, changes; or warns of them.
+func (b *builder) checkFields(r *rule, alters *alteration) error {
+	triggers := r.match.Kinds()
+	changed, programs := triggers, r.program.annotations.Programs()
+	for i := range r.program.mutations {
+		programs = append(programs, r.program.mutations[i].makes)
+	}
+	if alters != nil && !alters.self {
+		changed = nil
+		for _, s := range alters.selections {
+			group, version, found := strings.Cut(s.APIVersion, "/")
+			if !found {
+				group, version = "", s.APIVersion
+			}
+			changed = append(changed, policy.Target{Group: group, Version: version, Kind: s.Kind})
+		}
+		programs = append(programs, alters.conditions...)
+	}
+	check := celpolicy.FieldCheck{Finder: b.schemas, EveryGroup: celpolicy.EveryGroup(b.spec.MatchConstraints)}
+	var errs [3]error
+	var warnings [3][]string
+	warnings[0], errs[0] = check.Check(slices.Concat(triggers, changed), r.program.scope.Variables()...)
+	warnings[1], errs[1] = check.Check(triggers, r.program.conditions...)
+	warnings[2], errs[2] = check.Check(changed, programs...)
+	b.out.Warnings = append(b.out.Warnings, slices.Concat(warnings[:]...)...)
+	return errors.Join(errs[:]...)
+}
+
 // atAdmission adds a rule, and those that follow from it.
 func (b *builder) atAdmission(r *rule) error {
 	var autogen *v1alpha1.PodControllersGenerationConfiguration
 	if doc := b.spec.AutogenConfiguration; doc != nil {
+		if made := doc.MutatingAdmissionPolicy; made != nil && made.Enabled != nil && *made.Enabled {
+			return field.Fail("spec.autogen.mutatingAdmissionPolicy.enabled", "true is not supported: no MutatingAdmissionPolicy is made here, and the gateway applies the policy itself: remove the field")
+		}
 		autogen = doc.PodControllers
 	}
 	followers, err := celpolicy.Followers(r.name, b.spec.MatchConstraints, autogen)

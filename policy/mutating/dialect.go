@@ -36,9 +36,7 @@ type IgnoredField struct{ Path, Reason string }
 func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what Kyverno did"},
-		{"spec.evaluation.background", "says whether Kyverno's reports controller scans; nothing that is there is changed here"},
-		{"spec.evaluation.skipBackgroundRequests", "leaves requests of Kyverno's background controller out; here a request counts by its object, whichever account sends it"},
-		{"spec.reinvocationPolicy", "says whether the API server asks again after others changed the object, which is a setting of the gateway's webhook"},
-		{"spec.autogen.mutatingAdmissionPolicy", "has Kyverno make a MutatingAdmissionPolicy, which the API server carries out; here the policy is carried out at the same places without one"},
+		{"spec.evaluation.background", "says whether scans evaluate the policy; a scan here evaluates no rule that changes objects"},
+		{"spec.reinvocationPolicy", "the gateway's webhook has IfNeeded, so that what other webhooks add is seen; a mutation with Never may be evaluated again, too"},
 	}
 }

@@ -63,6 +63,7 @@ func TestRefused(t *testing.T) {
 		{"a condition without a name", head + good + "  matchConditions: [{expression: 'true'}]\n", "spec.matchConditions[0].name"},
 		{"a failure policy", head + good + "  failurePolicy: Never\n", "spec.failurePolicy: unknown value"},
 		{"a reinvocation policy", head + good + "  reinvocationPolicy: Always\n", "spec.reinvocationPolicy: unknown value"},
+		{"a native policy that Kyverno would make", head + good + "  autogen: {mutatingAdmissionPolicy: {enabled: true}}\n", "spec.autogen.mutatingAdmissionPolicy.enabled: true is not supported"},
 		{"documents", head + good + "  evaluation: {mode: JSON}\n", "spec.evaluation.mode: a mutation of documents"},
 		{"another mode", head + good + "  evaluation: {mode: Envoy}\n", "spec.evaluation.mode: unknown value"},
 		{"targets of nothing", head + good + "  targetMatchConstraints: {expression: object}\n", "spec.targetMatchConstraints: says what is changed of what is there already, which spec.evaluation.mutateExisting.enabled does not ask for"},
@@ -101,7 +102,7 @@ func TestAccepted(t *testing.T) {
   reinvocationPolicy: IfNeeded
   webhookConfiguration: {timeoutSeconds: 5}
   evaluation: {mode: Kubernetes, admission: {enabled: true}, background: {enabled: false}, mutateExisting: {enabled: false}, skipBackgroundRequests: true, useServerSideApply: false}
-  autogen: {podControllers: {controllers: [deployments, cronjobs]}, mutatingAdmissionPolicy: {enabled: true}}
+  autogen: {podControllers: {controllers: [deployments, cronjobs]}, mutatingAdmissionPolicy: {enabled: false}}
   auditAnnotations: [{key: a, valueExpression: "'b'"}]
 status: {generated: true}
 `))
@@ -118,6 +119,35 @@ status: {generated: true}
 	for _, field := range mutating.Ignored() {
 		if field.Path == "" || field.Reason == "" {
 			t.Errorf("%+v", field)
+		}
+	}
+}
+
+// TestUndefinedFields: a field that no kind has that is matched or changed is refused with its
+// path, and one that may be a custom kind's is a warning.
+func TestUndefinedFields(t *testing.T) {
+	change := func(expression string) string {
+		return merges("Object{metadata: Object.metadata{labels: {'a': " + expression + "}}}")
+	}
+	for _, c := range []struct{ reason, text, want string }{
+		{"a field", head + about("pods", change("string(object.spec.nodeName)")), ""},
+		{"none", head + about("pods", change("string(object.spec.nodName)")), `spec.mutations[0].applyConfiguration.expression: undefined field "object.spec.nodName"`},
+		{"none in a patch", head + about("pods", patches("[JSONPatch{op: 'add', path: '/a', value: object.spec.nodName}]")), "spec.mutations[0].jsonPatch.expression: undefined field"},
+		{"none in a condition", head + about("pods", "  matchConditions: [{name: a, expression: object.spec.nodName != ''}]\n"+change("'b'")), "spec.matchConditions[0].expression: undefined field"},
+		{"none in a variable", head + about("pods", "  variables: [{name: a, expression: object.spec.nodName}]\n"+change("'b'")), "spec.variables[0].expression: undefined field"},
+		{"of a namespace's policy", strings.Replace(head, "Mutating", "NamespacedMutating", 1) + about("pods", change("string(object.spec.nodName)")), "undefined field"},
+		{"of a target", strings.Replace(existing(targets), "Object{", "object.spec.replicas == 0 ? Object{} : Object{", 1), ""},
+		{"none of a target", strings.Replace(existing(targets), "Object{", "object.spec.replicasss == 0 ? Object{} : Object{", 1), "undefined field"},
+	} {
+		_, err := mutating.New(mutating.Options{Kinds: widgets{}}).Compile([]byte(c.text), "test.yaml")
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
+		}
+	}
+	for expression, warned := range map[string]bool{"string(object.spec.any)": false, "string(object.metadata.any)": true} {
+		p, err := mutating.New(mutating.Options{Kinds: widgets{}}).Compile([]byte(head+about("example.com/widgets", change(expression))), "test.yaml")
+		if err != nil || (len(p.Warnings) > 0) != warned {
+			t.Errorf("%s of a custom kind: %v, %+v", expression, err, p)
 		}
 	}
 }

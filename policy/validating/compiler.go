@@ -129,13 +129,18 @@ func (b *builder) checkFields(r *rule) error {
 	for i := range r.program.validations {
 		programs = append(programs, r.program.validations[i].holds, r.program.validations[i].words)
 	}
-	return celpolicy.CheckFields(b.schemas, r.match.TargetsOfAll(), programs...)
+	warnings, err := celpolicy.FieldCheck{Finder: b.schemas, EveryGroup: celpolicy.EveryGroup(b.spec.MatchConstraints)}.Check(r.match.TargetsOfAll(), programs...)
+	b.out.Warnings = append(b.out.Warnings, warnings...)
+	return err
 }
 
 // rules returns the rule with what it matches, and those that follow from it.
 func (b *builder) rules(r *rule) ([]*rule, error) {
 	var autogen *v1alpha1.PodControllersGenerationConfiguration
 	if doc := b.spec.AutogenConfiguration; doc != nil {
+		if made := doc.ValidatingAdmissionPolicy; made != nil && made.Enabled != nil && *made.Enabled {
+			return nil, field.Fail("spec.autogen.validatingAdmissionPolicy.enabled", "true is not supported: no ValidatingAdmissionPolicy is made here, and the gateway enforces the policy itself: remove the field")
+		}
 		autogen = doc.PodControllers
 	}
 	match := b.spec.MatchConstraints

@@ -36,7 +36,6 @@ type IgnoredField struct{ Path, Reason string }
 func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what Kyverno did"},
-		{"spec.validations[].reason", "the reason in Kubernetes' answer; a denial here has one code, and its reasons beside it"},
-		{"spec.autogen.validatingAdmissionPolicy", "has Kyverno make a ValidatingAdmissionPolicy, which the API server enforces; here the policy is enforced at the same places without one"},
+		{"spec.validations[].reason", "not used by Kyverno's webhook, only by a ValidatingAdmissionPolicy that it makes; an unknown value is refused"},
 	}
 }

@@ -61,6 +61,7 @@ func TestRefused(t *testing.T) {
 		{"http in a policy of documents of one", strings.Replace(head, "Validating", "NamespacedValidating", 1) + documents("http.Get('https://a.example') == 1"), "undeclared reference to 'http'"},
 		{"what nobody knows, in a message", head + about("pods", "  validations: [{expression: 'true', messageExpression: namespaceObject.status.phase}]\n"), "spec.validations[0].messageExpression: namespaceObject.status is not known here"},
 		{"or in an annotation", head + good + "  auditAnnotations: [{key: a, valueExpression: namespaceObject.status.phase}]\n", "spec.auditAnnotations[0].valueExpression: namespaceObject.status is not known here"},
+		{"a native policy that Kyverno would make", head + asks("true") + "  autogen: {validatingAdmissionPolicy: {enabled: true}}\n", "spec.autogen.validatingAdmissionPolicy.enabled: true is not supported"},
 		{"a request in a policy of documents", head + "spec: {evaluation: {mode: JSON}, validations: [{expression: \"request.name == 'a'\"}]}\n", "undeclared reference to 'request'"},
 	} {
 		_, err := validating.New(validating.Options{}).Compile([]byte(c.text), "test.yaml")
@@ -80,7 +81,7 @@ func TestAccepted(t *testing.T) {
   validationActions: [Warn, Audit]
   webhookConfiguration: {timeoutSeconds: 30}
   evaluation: {mode: Kubernetes, admission: {enabled: true}, background: {enabled: false}}
-  autogen: {podControllers: {controllers: [deployments]}, validatingAdmissionPolicy: {enabled: true}}
+  autogen: {podControllers: {controllers: [deployments]}, validatingAdmissionPolicy: {enabled: false}}
   variables: [{name: a, expression: '1'}]
   matchConditions: [{name: c, expression: 'true'}]
   validations: [{expression: variables.a == 1, message: not so, messageExpression: "'no'", reason: Invalid}]

@@ -107,7 +107,7 @@ func TestWhatIsAsked(t *testing.T) {
 		{"a condition that cannot be asked beside one that does not hold", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == 1'}, {name: b, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a policy for scans, at admission", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod), owner), "nothing"},
 		{"and in a scan", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod)), "fail"},
-		{"a native policy that Kyverno would make", about("pods", no+"  autogen: {validatingAdmissionPolicy: {enabled: true}}\n"), subject(t, pod(onePod)), "fail"},
+		{"a native policy that Kyverno would make", about("pods", no+"  autogen: {validatingAdmissionPolicy: {enabled: false}}\n"), subject(t, pod(onePod)), "fail"},
 		{"a deletion that is not meant", about("pods", no), subject(t, pod(onePod), deleted), "nothing"},
 		{"and one that is", strings.Replace(about("pods", no), "CREATE, UPDATE", "DELETE", 1), subject(t, pod(onePod), deleted), "fail"},
 		{"a connection", strings.NewReplacer("CREATE, UPDATE", "CONNECT", "[pods]", "[pods/exec]").Replace(about("pods", "  validations: [{expression: \"object.command[0] != 'tar'\"}]\n")), connection(t, "tar"), "fail"},
@@ -281,11 +281,15 @@ func TestUndefinedFields(t *testing.T) {
 		{"none in a condition", about("pods", "  matchConditions: [{name: a, expression: object.spec.hostNetwrk != true}]\n  validations: [{expression: 'true'}]\n"), "spec.matchConditions[0].expression: undefined field"},
 		{"none in a variable", about("pods", "  variables: [{name: a, expression: object.spec.hostNetwrk}]\n  validations: [{expression: variables.a != true}]\n"), "spec.variables[0].expression: undefined field"},
 		{"none in a message", about("pods", "  validations: [{expression: 'true', messageExpression: string(object.spec.hostNetwrk)}]\n"), "spec.validations[0].messageExpression: undefined field"},
+		{"of every group", about("*/deployments", "  validations: [{expression: object.spec.anything != 1}]\n"), "warning: spec.validations[0].expression: undefined field"},
 		{"a kind beside that has it", about("pods, services", "  validations: [{expression: object.spec.clusterIP != ''}]\n"), ""},
 		{"a subresource of another kind beside", about("/pods, pods/exec", "  validations: [{expression: 'object.command != []'}]\n"), ""},
 		{"every kind", about("'*'", "  validations: [{expression: object.anything == 1}]\n"), ""},
 	} {
-		_, err := validating.New(validating.Options{}).Compile([]byte(head+c.text), "test.yaml")
+		p, err := validating.New(validating.Options{}).Compile([]byte(head+c.text), "test.yaml")
+		if err == nil && len(p.Warnings) > 0 {
+			err = errors.New("warning: " + p.Warnings[0])
+		}
 		if c.path == "" && err != nil || c.path != "" && (err == nil || !strings.Contains(err.Error(), c.path)) {
 			t.Errorf("%s: %v, want %s", c.reason, err, c.path)
 		}

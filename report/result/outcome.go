@@ -1,6 +1,7 @@
 package result
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,9 +44,7 @@ func speaks(r *policy.RuleResult) bool {
 func ofRule(r *policy.RuleResult) Result {
 	made := newResult(r.Policy, r.Rule)
 	made.Properties, made.Enforced = r.Properties, !r.Action.Admits()
-	if r.Exception != nil {
-		made.Exception = r.Exception.ID()
-	}
+	made.except(r.Exception)
 	switch {
 	case r.Err != nil:
 		made.Status, made.Code, made.Message = Error, policy.PolicyError, r.Err.Error()
@@ -69,9 +68,7 @@ func ofVerdict(v *gate.Verdict) []Result {
 		if len(decision.Facts) > 0 {
 			made.Image.Signer, made.Image.Evidence = proofOf(decision.Facts[0])
 		}
-		if decision.Check.Exception != nil {
-			made.Exception = decision.Check.Exception.ID()
-		}
+		made.except(decision.Check.Exception)
 		made.explain(decision.Reasons)
 		key := made.Key()
 		same := slices.IndexFunc(results, func(r Result) bool { return r.Key() == key })
@@ -83,6 +80,20 @@ func ofVerdict(v *gate.Verdict) []Result {
 		}
 	}
 	return overrule(results, v)
+}
+
+// except records the exception, which may be nil, with its properties. A property of the
+// rule overrides one of the exception with the same name.
+func (r *Result) except(e *policy.Exception) {
+	if e == nil {
+		return
+	}
+	r.Exception = e.ID()
+	if len(e.Properties) > 0 {
+		words := maps.Clone(e.Properties)
+		maps.Copy(words, r.Properties)
+		r.Properties = words
+	}
 }
 
 // overrule applies an override to an image's results: an Allow is an exception from failures, and

@@ -2,6 +2,7 @@ package result_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,30 @@ func TestOfRules(t *testing.T) {
 		if len(got) != 1 || got[0].Status != row.want {
 			t.Errorf("%s: %+v, want %s", row.reason, got, row.want)
 		}
+	}
+}
+
+// TestPropertiesOfExceptions: the words of an exception's author are in the report, and do not
+// replace those of the rule.
+func TestPropertiesOfExceptions(t *testing.T) {
+	exception := &policy.Exception{Namespace: "n", Name: "e", Properties: map[string]string{"ticket": "7", "team": "theirs"}}
+	rule := policy.RuleResult{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "p"}, Kind: policy.ValidateRule, Skip: "excepted", Properties: map[string]string{"team": "ours"}}
+	for _, row := range []struct {
+		reason string
+		by     *policy.Exception
+		want   map[string]string
+	}{
+		{"an exception", exception, map[string]string{"ticket": "7", "team": "ours"}},
+		{"none", nil, map[string]string{"team": "ours"}},
+	} {
+		rule.Exception = row.by
+		got := result.Of(report.Decided{Outcome: gate.Outcome{Rules: []policy.RuleResult{rule}}})
+		if len(got) != 1 || !maps.Equal(got[0].Properties, row.want) {
+			t.Errorf("%s: %+v", row.reason, got)
+		}
+	}
+	if len(exception.Properties) != 2 || len(rule.Properties) != 1 {
+		t.Error("the properties of the exception or the rule were changed")
 	}
 }
 

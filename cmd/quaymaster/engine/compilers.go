@@ -120,7 +120,7 @@ func (m metadata) ImageData(ctx context.Context, reference string, credentials p
 	if err != nil {
 		return nil, err
 	}
-	return withNames(data), nil
+	return WithNames(data), nil
 }
 
 // contexts are what answers the contexts of rules, and expressions. What nobody

@@ -88,11 +88,11 @@ func (r *RuleImages) Metadata(ctx context.Context, reference string) (map[string
 	if err != nil {
 		return nil, &cel.UnknownError{Gaps: []error{err}}
 	}
-	return withNames(data), nil
+	return WithNames(data), nil
 }
 
-// withNames adds the names that image.GetMetadata has in Kyverno beside those of a context.
-func withNames(data map[string]any) map[string]any {
+// WithNames adds the names that image.GetMetadata has in Kyverno beside those of a context.
+func WithNames(data map[string]any) map[string]any {
 	named := maps.Clone(data)
 	if _, ok := named["config"]; !ok {
 		named["config"] = named["configData"]

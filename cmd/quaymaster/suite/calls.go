@@ -167,5 +167,5 @@ func (c *cluster) Metadata(ctx context.Context, reference string) (map[string]an
 	if err != nil {
 		return nil, &cel.UnknownError{Gaps: []error{err}}
 	}
-	return data, nil
+	return engine.WithNames(data), nil
 }

@@ -50,7 +50,13 @@ func (t *trial) checks(ctx context.Context, r *row, filter Filter) []Check {
 	blank := Check{Policy: r.Policy, Rule: r.Rule, Want: r.Result}
 	place := slices.IndexFunc(t.policies, func(p bench.Policy) bool { return p.Is(r.Policy) })
 	if place < 0 {
-		return failed(blank, r, "no policy of the suite has this name", filter)
+		why := "no policy of the suite has this name"
+		for _, left := range t.leftAside {
+			if left.Is(r.Policy) {
+				why = left.warning
+			}
+		}
+		return failed(blank, r, why, filter)
 	}
 	if why := lacks(t.policies[place], r.Rule); why != "" {
 		return failed(blank, r, why, filter)

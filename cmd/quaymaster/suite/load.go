@@ -82,6 +82,7 @@ type loaded struct {
 	*document
 	path, folder   string
 	policies       []bench.Policy
+	leftAside      []leftAside
 	exceptionFiles []workload.Object
 	resources      []workload.Object
 	payloads       []workload.Object
@@ -89,6 +90,12 @@ type loaded struct {
 	values         *given.Values
 	user           *policy.User // nil where nobody says who asks
 	cluster        *cluster
+}
+
+// leftAside is a document of a kind that is not implemented, with the warning about it.
+type leftAside struct {
+	bench.Policy
+	warning string
 }
 
 // load reads a suite and the files that it names.
@@ -250,9 +257,11 @@ func (s *loaded) readObjects() error {
 	if s.targets, err = s.objects(s.TargetResources, "targetResources"); err != nil {
 		return err
 	}
-	if _, err = s.objects(s.ParamResources, "paramResources"); err != nil {
+	parameters, err := s.objects(s.ParamResources, "paramResources")
+	if err != nil {
 		return err
 	}
+	s.cluster.add(parameters...)
 	s.cluster.add(s.targets...)
 	s.cluster.add(s.resources...)
 	for _, name := range s.JSONPayloads {
@@ -301,7 +310,10 @@ func (s *loaded) readPolicies() error {
 			return fmt.Errorf("policies: %w", err)
 		}
 		for _, object := range s.inNamespace(objects) {
+			left := engine.LeftAside(object)
 			switch {
+			case left != "":
+				s.leftAside = append(s.leftAside, leftAside{bench.Policy{Object: object}, left})
 			case object.Kind() == "PolicyException":
 				s.exceptionFiles = append(s.exceptionFiles, object)
 			case engine.IsResource(object) || globalcontext.Recognises(object.APIVersion(), object.Kind()):

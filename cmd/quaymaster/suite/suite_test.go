@@ -56,7 +56,7 @@ func expect(t *testing.T, folder string, suites, checks int) suite.Report {
 func TestSuites(t *testing.T) {
 	t.Parallel()
 	for folder, checks := range map[string]int{
-		"expressions": 13, "generate": 2, "imagepolicies": 12, "images": 9, "lookups": 9, "mutate": 6, "older": 2, "targets": 2, "values": 12,
+		"context": 6, "expressions": 13, "generate": 2, "imagepolicies": 12, "images": 9, "lookups": 9, "mutate": 6, "older": 2, "targets": 2, "values": 12,
 	} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +72,7 @@ var opposite = map[string]string{"pass": "fail", "fail": "pass", "skip": "fail",
 // check must fail then.
 func TestWrongExpectationsFail(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"expressions", "generate", "imagepolicies", "images", "lookups", "mutate", "older", "targets", "values"} {
+	for _, folder := range []string{"context", "expressions", "generate", "imagepolicies", "images", "lookups", "mutate", "older", "targets", "values"} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
 			copied := copyOf(t, filepath.Join("testdata", folder))
@@ -191,6 +191,27 @@ func TestOneThingWrong(t *testing.T) {
 				t.Errorf("%d failed, want one that says %q:\n%s", report.Failed, c.want, text(t, report))
 			}
 		})
+	}
+}
+
+// TestLeftAside: a document of a kind that is not implemented fails the rows about it, and
+// no others.
+func TestLeftAside(t *testing.T) {
+	t.Parallel()
+	copied := copyOf(t, filepath.Join("testdata", "lookups"))
+	if err := os.WriteFile(filepath.Join(copied, "left.yaml"), []byte("{apiVersion: kyverno.io/v2, kind: ClusterCleanupPolicy, metadata: {name: old}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	change(t, copied, func(document map[string]any) {
+		document["policies"] = append(document["policies"].([]any), "left.yaml")
+	})
+	expect(t, copied, 1, 9)
+	change(t, copied, func(document map[string]any) {
+		document["results"] = append(document["results"].([]any), map[string]any{"policy": "old", "kind": "Service", "resources": []any{"good"}, "result": "skip"})
+	})
+	report := run(t, copied, suite.Options{})
+	if want := "ClusterCleanupPolicy old is left aside"; report.Failed != 1 || !strings.Contains(text(t, report), want) {
+		t.Errorf("%d failed, want one that has %q:\n%s", report.Failed, want, text(t, report))
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 	scheduling "k8s.io/api/scheduling/v1"
 	storage "k8s.io/api/storage/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -55,37 +56,81 @@ func NewFinder() *Finder {
 }
 
 // Kind is a kind that a policy matches. Group and Version may be *.
-type Kind struct{ Group, Version, Kind, Subresource string }
-
-// Of returns the schemas of a kind: one for each version. It returns none for a kind or
-// version that Kubernetes does not have, for a pattern, and for a subresource whose objects
-// are of another kind.
-func (f *Finder) Of(k Kind) []cel.Schema {
-	if !slices.Contains([]string{"", "status", "ephemeralcontainers", "resize"}, k.Subresource) {
-		return nil
-	}
-	var list []cel.Schema
-	for known, of := range f.types() {
-		if known.Kind == k.Kind && (k.Group == "*" || k.Group == known.Group) && (k.Version == "*" || k.Version == known.Version) {
-			list = append(list, fieldsOf(of))
-		}
-	}
-	return list
+type Kind struct {
+	Group, Version, Kind, Subresource string
+	// Named: the policy spells the group * out, so that the kind of any group is meant.
+	Named bool
 }
 
-// Join returns the schemas of all kinds; false where one has none, so that nothing can be
-// refused.
-func (f *Finder) Join(kinds []Kind) ([]cel.Schema, bool) {
-	var list []cel.Schema
+// Known are the schemas of kinds.
+type Known struct {
+	Schemas []cel.Schema
+	// Exact: the schemas are all that objects of the kinds may have. Else a field that none
+	// of them has may be one of another group or version.
+	Exact bool
+}
+
+// Of returns the schemas of kinds. Of a version that is not known they are those of the
+// versions that are; of a kind that is not known, or may be another group's, the metadata
+// that all kinds have, and anything else.
+func (f *Finder) Of(kinds []Kind) Known {
+	known := Known{Exact: true}
 	for _, k := range kinds {
-		some := f.Of(k)
-		if len(some) == 0 {
-			return nil, false
-		}
-		list = append(list, some...)
+		some, exact := f.of(k)
+		known.Schemas, known.Exact = append(known.Schemas, some...), known.Exact && exact
 	}
-	return list, len(list) > 0
+	return known
 }
+
+func (f *Finder) of(k Kind) ([]cel.Schema, bool) {
+	if !slices.Contains([]string{"", "status", "ephemeralcontainers", "resize"}, k.Subresource) {
+		return []cel.Schema{nil}, false
+	}
+	var exact, others []cel.Schema
+	for known, of := range f.types() {
+		switch {
+		case known.Kind != k.Kind || k.Group != "*" && k.Group != known.Group:
+		case k.Version == "*" || k.Version == known.Version:
+			exact = append(exact, fieldsOf(of))
+		default:
+			others = append(others, fieldsOf(of))
+		}
+	}
+	foreign := k.Group == "*" && (k.Named || isShared(k.Kind))
+	switch {
+	case len(exact) > 0 && !foreign:
+		return exact, true
+	case foreign || len(others) == 0:
+		return append(exact, custom{}), false
+	}
+	return others, false
+}
+
+// isShared reports whether widely used APIs of other groups have a kind of this name, so that
+// a rule which names no group may be about theirs.
+func isShared(kind string) bool {
+	return slices.Contains([]string{
+		"ClusterRole", "ClusterRoleBinding", "CronJob", "DaemonSet", "Endpoints", "Event", "Ingress", "Job", "Lease", "Namespace",
+		"NetworkPolicy", "Node", "Role", "RoleBinding", "Secret", "Service", "StatefulSet",
+	}, kind)
+}
+
+// custom is the schema of an object of which only the metadata is known.
+type custom struct{}
+
+// Field returns the type of metadata, and anything for every other name.
+func (custom) Field(name string) (cel.Schema, bool) {
+	if name == "metadata" {
+		return fieldsOf(reflect.TypeFor[meta.ObjectMeta]()), true
+	}
+	return nil, true
+}
+
+// Element returns nil: an object is no list.
+func (custom) Element() cel.Schema { return nil }
+
+// IsMap returns false.
+func (custom) IsMap() bool { return false }
 
 // goType is a cel.Schema.
 type goType struct{ reflect.Type }

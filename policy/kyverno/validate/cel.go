@@ -89,6 +89,9 @@ func (c compiler) cel(doc *Document, path string) (checker, error) {
 	env := c.CEL.plain
 	var errs []error
 	var err error
+	if spec.Generate != nil && *spec.Generate {
+		errs = append(errs, field.Fail(place+".generate", "true is not supported: no ValidatingAdmissionPolicy is made here, and the gateway enforces the rule itself: remove the field"))
+	}
 	if spec.ParamKind != nil || spec.ParamRef != nil {
 		env = c.CEL.withParams
 		p.params, err = compileParams(spec, place, c.context().Namespace)
@@ -111,8 +114,9 @@ func (c compiler) cel(doc *Document, path string) (checker, error) {
 	return p, errors.Join(errs...)
 }
 
-// checkFields refuses expressions that read what no kind has that the rule matches.
-func (p *program) checkFields(targets []policy.Target) error {
+// checkFields refuses expressions that read what no kind has that the rule matches, or
+// returns warnings about them.
+func (p *program) checkFields(targets []policy.Target) ([]string, error) {
 	programs := slices.Concat(p.scope.Variables(), p.preconditions)
 	for i := range p.expressions {
 		programs = append(programs, p.expressions[i].holds, p.expressions[i].message)
@@ -120,7 +124,7 @@ func (p *program) checkFields(targets []policy.Target) error {
 	for i := range p.annotations {
 		programs = append(programs, p.annotations[i].value)
 	}
-	return celpolicy.CheckFields(p.language.schemas, targets, programs...)
+	return celpolicy.FieldCheck{Finder: p.language.schemas, Unqualified: true}.Check(targets, programs...)
 }
 
 func (c compiler) rulePath(validate string) string { return validate[:len(validate)-len(".validate")] }

@@ -46,6 +46,8 @@ type Rule struct {
 	strict  bool
 	message *message
 	check   checker
+	// warnings are what the author of the rule is told when it is written.
+	warnings []string
 }
 
 var _ policy.Validation = (*Rule)(nil)
@@ -133,7 +135,8 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	r.check, err = c.checker(&doc, place)
 	errs = append(errs, err)
 	if p, ofCEL := r.check.(*program); ofCEL && err == nil && len(options.Template) == 0 {
-		errs = append(errs, p.checkFields(head.Targets()))
+		r.warnings, err = p.checkFields(head.Targets())
+		errs = append(errs, err)
 	}
 	return r, errors.Join(errs...)
 }
@@ -180,6 +183,9 @@ func (o Options) actionsOf(v *validation, path string) (action.Actions, error) {
 	}
 	return o.Actions.With(action.Document{Usual: v.FailureAction, Overrides: v.FailureActionOverrides}, path)
 }
+
+// Warnings returns what the author of the rule is told when it is written.
+func (r *Rule) Warnings() []string { return r.warnings }
 
 // Name returns the rule's name.
 func (r *Rule) Name() string { return r.head.Name() }

@@ -35,8 +35,14 @@ func LoadUser(path string) (policy.User, error) {
 	if file.Kind != "" && file.Kind != "UserInfo" {
 		return policy.User{}, fmt.Errorf("%s: %s is no UserInfo", path, file.Kind)
 	}
-	return policy.User{
-		Name: file.UserInfo.Username, Groups: file.UserInfo.Groups,
+	user := policy.User{
+		Name: file.UserInfo.Username, UID: file.UserInfo.UID, Groups: file.UserInfo.Groups,
 		Roles: file.Roles, ClusterRoles: file.ClusterRoles, RolesKnown: true,
-	}, nil
+	}
+	if len(file.UserInfo.Extra) > 0 {
+		if user.Extra, err = json.Marshal(file.UserInfo.Extra); err != nil {
+			return policy.User{}, fmt.Errorf("%s: userInfo.extra: %w", path, err)
+		}
+	}
+	return user, nil
 }

@@ -1,0 +1,17 @@
+package suite
+
+// IgnoredField is a field that is accepted and has no effect here.
+type IgnoredField struct{ Path, Reason string }
+
+// Ignored returns the fields that are accepted and have no effect here. Every other one is
+// honoured or refused.
+func Ignored() []IgnoredField {
+	return []IgnoredField{
+		{"Test metadata", "except for its name, labels and annotations of the file, which decide nothing"},
+		{"Test results[].isValidatingPolicy, isImageValidatingPolicy, isMutatingPolicy, isGeneratingPolicy, isDeletingPolicy, isValidatingAdmissionPolicy, isMutatingAdmissionPolicy", "tell Kyverno which of its engines answers; here a policy is found by its name, whatever its kind is"},
+		{"Test results[].cloneSourceResource", "the object that a rule with clone copies; such a rule is refused"},
+		{"Values spec.variables", "values for Kyverno's policies on HTTP requests, which are not supported"},
+		{"Values spec.subresources[].subresource.singularName, verbs, shortNames, categories", "say how kubectl shows the kind"},
+		{"UserInfo synchronize", "of the form in which Kyverno keeps requests; it is a setting of a rule, not of a user"},
+	}
+}
