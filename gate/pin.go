@@ -66,7 +66,7 @@ func (p *planned) lacksDigest(check *policy.Check, t task) (policy.Reason, bool)
 	case pinning == PinLater:
 		return policy.Reason{}, false
 	case check.Image.Ambiguous:
-		reason.Message += ": the same text stands at several places of the object, and which of them is the image is not known"
+		reason.Message += ": which place of the object holds the image is not known"
 		reason.Hint = "name the image by digest"
 	case p.isTransformed(asWritten(check.Image)):
 		reason.Message += ": the policy makes the reference from another text, which cannot be replaced"

@@ -126,11 +126,12 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 // ImagesOf returns the images that a rule finds in a subject.
 func ImagesOf(ctx context.Context, rule Rule, subject *Subject, find Finder) ([]Image, error) {
 	extractors := rule.Extractors(subject)
-	if of, ok := rule.(Locating); ok && len(extractors) > 0 {
-		var err error
-		if extractors, err = of.Locate(ctx, subject); err != nil || len(extractors) == 0 {
+	if of, ok := rule.(Locating); ok {
+		located, err := of.Locate(ctx, subject)
+		if err != nil || len(located) == 0 && len(extractors) > 0 {
 			return nil, err
 		}
+		extractors = located
 	}
 	return find(extractors)
 }

@@ -18,7 +18,7 @@ var _ policy.Locating = (*rule)(nil)
 // remain. What a filter leaves out is no image, whatever it is.
 func (r *rule) Locate(ctx context.Context, s *policy.Subject) ([]policy.Extractor, error) {
 	all := r.Extractors(s)
-	if s.Bare || s.Object.IsZero() || r.skips(s) != "" {
+	if len(r.program.extractors) == 0 || s.Bare || s.Object.IsZero() || r.skips(s) != "" {
 		return all, nil
 	}
 	if r.match != nil {
@@ -61,9 +61,6 @@ func (r *rule) located(ctx context.Context, s *policy.Subject) ([]policy.Extract
 	for n := range r.program.extractors {
 		e := &r.program.extractors[n]
 		stands := e.stands(content, spec, r.template)
-		if len(stands.pointers) == 0 {
-			continue // Plan refuses what it names
-		}
 		named, err := e.counts(ctx, activation)
 		if err != nil {
 			return nil, err
@@ -71,8 +68,15 @@ func (r *rule) located(ctx context.Context, s *policy.Subject) ([]policy.Extract
 		for _, text := range slices.Sorted(maps.Keys(named)) {
 			pointers := stands.pointers[text]
 			ambiguous := len(pointers) > named[text]
+			if len(pointers) == 0 && text != "" {
+				// The expression names it by a form of which the place is not known, so that it
+				// is verified and not pinned.
+				anywhere := standing{pointers: map[string][]string{}, only: text, spec: spec}
+				anywhere.search(content, "")
+				pointers, ambiguous = anywhere.pointers[text], true
+			}
 			if ambiguous {
-				pointers = pointers[:1]
+				pointers = pointers[:min(1, len(pointers))]
 			}
 			for _, pointer := range pointers {
 				found = join(found, policy.Extractor{Name: e.name, Path: pointer, Ambiguous: ambiguous})
@@ -106,7 +110,40 @@ func (e *extractor) counts(ctx context.Context, activation *cel.Activation) (map
 }
 
 // standing are the pointers at which each text stands, in the order of the object.
-type standing struct{ pointers map[string][]string }
+type standing struct {
+	pointers map[string][]string
+	// only is the text that search looks for, outside of the standard places below spec.
+	only, spec string
+}
+
+// search looks for a text in all of a value.
+func (s *standing) search(value any, at string) {
+	switch value := value.(type) {
+	case string:
+		if value == s.only && !isStandard(policy.Extractor{Path: pattern(at)}, s.spec) {
+			s.pointers[value] = append(s.pointers[value], at)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			s.search(value[name], at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		}
+	case []any:
+		for i, element := range value {
+			s.search(element, at+"/"+strconv.Itoa(i))
+		}
+	}
+}
+
+// pattern writes a pointer with a star for each number.
+func pattern(pointer string) string {
+	steps := strings.Split(pointer, "/")
+	for i, step := range steps {
+		if _, err := strconv.Atoi(step); err == nil {
+			steps[i] = "*"
+		}
+	}
+	return strings.Join(steps, "/")
+}
 
 // stands returns the texts at the extractor's places, but for those of a pod
 // specification.

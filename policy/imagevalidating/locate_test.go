@@ -38,7 +38,8 @@ const (
 // else stands at the same places.
 func TestExtractedValues(t *testing.T) {
 	h := newHarbor(t)
-	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
+	signed := h.signed(t, "good", h.key)
+	good, pinned, bad := signed.Name, signed.ByDigest(), h.signed(t, "bad").Name
 	for _, c := range []struct {
 		reason, expression string
 		spec               map[string]any
@@ -57,12 +58,19 @@ func TestExtractedValues(t *testing.T) {
 		{"nothing is named", byFilter, params("bundle", nil), gate.Unable, "more than texts"},
 		{"text that is no reference is named", byFilter, params("bundle", "Hello World"), gate.Unable, ""},
 		{"one without the member that decides", byFilter, map[string]any{"params": []any{map[string]any{"value": bad}}}, gate.Unable, "no such key"},
+		{"of a form whose place is not known, by its digest", "[string(object.spec.params[0].value)]", params("bundle", pinned), gate.Allow, ""},
+		{"and its twin", "[string(object.spec.params[0].value)]", params("bundle", bad), gate.Deny, "unsigned"},
+		{"one element", "[object.spec.params[0].value]", params("bundle", good, "other", bad), gate.Allow, ""},
+		{"and its twin", "[object.spec.params[0].value]", params("bundle", bad, "other", good), gate.Deny, "unsigned"},
+		{"each once", "object.spec.params.map(p, p.value).distinct()", params("bundle", good, "other", bad), gate.Deny, "unsigned"},
+		{"that is made and stands nowhere", "[object.spec.params[0].value + 'x']", params("bundle", good), gate.Unable, "stands at no place"},
 		{"two are named", byFilter, params("bundle", good, "bundle", bad), gate.Deny, "unsigned"},
 		{"a choice", "[object.spec.debug ? object.spec.a : object.spec.b]", map[string]any{"debug": false, "a": bad, "b": good}, gate.Allow, ""},
 		{"and its twin", "[object.spec.debug ? object.spec.a : object.spec.b]", map[string]any{"debug": true, "a": bad, "b": good}, gate.Deny, "unsigned"},
 		{"lists in a list", "object.spec.steps.map(s, s.images).flatten()", map[string]any{"steps": []any{map[string]any{"images": []any{good, bad}}}}, gate.Deny, "unsigned"},
 		{"by what the value is", "object.spec.params.map(p, p.value).filter(v, v.contains('/'))", params("a", good, "b", "text"), gate.Allow, ""},
-		{"text that an expression makes", "object.spec.params.map(p, p.value + '')", params("bundle", good), gate.Unable, "no place"},
+		{"text that an expression makes, and that stands in the object", "object.spec.params.map(p, p.value + '')", params("bundle", pinned), gate.Allow, ""},
+		{"and its twin", "object.spec.params.map(p, p.value + '')", params("bundle", bad), gate.Deny, "unsigned"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			out := h.decide(t, object{spec: c.spec}.request(t), bundled(c.expression))
@@ -89,6 +97,8 @@ func TestPinnedValues(t *testing.T) {
 		{"the same twice, both named", byFilter, params("bundle", good.Name, "bundle", good.Name), gate.Allow, []string{"/spec/params/0/value", "/spec/params/1/value"}},
 		{"the same twice, one named", byFilter, params("base", good.Name, "bundle", good.Name), gate.Deny, nil},
 		{"the same twice, one named, by digest", byFilter, params("base", pinned, "bundle", pinned), gate.Allow, nil},
+		{"one of an unknown place", "[string(object.spec.a)]", map[string]any{"a": good.Name}, gate.Deny, nil},
+		{"by digest", "[string(object.spec.a)]", map[string]any{"a": pinned}, gate.Allow, nil},
 		{"one place named twice", "[object.spec.a, object.spec.a]", map[string]any{"a": good.Name}, gate.Allow, []string{"/spec/a"}},
 	} {
 		out := h.decide(t, object{spec: c.spec}.request(t), bundled(c.expression))

@@ -1,6 +1,7 @@
 package imagevalidating
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,12 +59,18 @@ func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 			return both(call.Args()[0], call.Args()[1], bound, pathsOf)
 		case call.FunctionName() == operators.Conditional:
 			return both(call.Args()[1], call.Args()[2], bound, pathsOf)
-		case call.IsMemberFunction() && call.FunctionName() == operators.Filter && len(call.Args()) == 2:
+		case call.IsMemberFunction() && call.FunctionName() == "orValue" && len(call.Args()) == 1:
+			return both(call.Target(), call.Args()[0], bound, pathsOf)
+		case call.IsMemberFunction() && call.FunctionName() == "value" && len(call.Args()) == 0:
+			return pathsOf(call.Target(), bound)
+		case call.IsMemberFunction() && isReordering(call.FunctionName()):
 			return pathsOf(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == "flatten" && len(call.Args()) == 0:
 			return flattened(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
-			return mapped(call, bound)
+			return mapped(call, bound, valuesOf)
+		case call.IsMemberFunction() && call.FunctionName() == "optMap" && len(call.Args()) == 2:
+			return optional(call, bound, pathsOf)
 		}
 	}
 	lists, ok := valuesOf(e, bound)
@@ -77,22 +84,78 @@ func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 	return all, true
 }
 
+// isReordering reports whether a function of a list returns some of its elements, in whatever
+// order.
+func isReordering(function string) bool {
+	return slices.Contains([]string{operators.Filter, "distinct", "reverse", "slice", "sort", "sortBy"}, function)
+}
+
 // flattened returns the elements of a list's lists, and those that are no lists.
 func flattened(of ast.Expr, bound map[string][]string) ([]string, bool) {
-	elements, ok := pathsOf(of, bound)
+	elements, plain := pathsOf(of, bound)
 	for _, path := range slices.Clone(elements) {
 		elements = append(elements, path+"/*")
 	}
-	return elements, ok
+	inner, listed := listsOf(of, bound)
+	for _, path := range inner {
+		if !slices.Contains(elements, path) {
+			elements = append(elements, path)
+		}
+	}
+	return elements, plain || listed
+}
+
+// listsOf returns the elements of the lists that an expression writes into a list.
+func listsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
+	switch e.Kind() {
+	case ast.ListKind:
+		var all []string
+		for _, element := range e.AsList().Elements() {
+			paths, ok := pathsOf(element, bound)
+			if !ok {
+				return nil, false
+			}
+			all = append(all, paths...)
+		}
+		return all, true
+	case ast.CallKind:
+		call := e.AsCall()
+		switch {
+		case call.FunctionName() == operators.Add:
+			return both(call.Args()[0], call.Args()[1], bound, listsOf)
+		case call.FunctionName() == operators.Conditional:
+			return both(call.Args()[1], call.Args()[2], bound, listsOf)
+		case call.IsMemberFunction() && isReordering(call.FunctionName()):
+			return listsOf(call.Target(), bound)
+		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
+			return mapped(call, bound, pathsOf)
+		}
+	}
+	return nil, false
 }
 
 // mapped reads list.map(x, value) and list.map(x, condition, value).
-func mapped(call ast.CallExpr, bound map[string][]string) ([]string, bool) {
+func mapped(call ast.CallExpr, bound map[string][]string, of func(ast.Expr, map[string][]string) ([]string, bool)) ([]string, bool) {
 	elements, ok := pathsOf(call.Target(), bound)
 	if !ok {
 		return nil, false
 	}
-	return valuesOf(call.Args()[len(call.Args())-1], map[string][]string{call.Args()[0].AsIdent(): elements})
+	return of(call.Args()[len(call.Args())-1], with(bound, call.Args()[0].AsIdent(), elements))
+}
+
+// optional reads value.optMap(x, result).
+func optional(call ast.CallExpr, bound map[string][]string, of func(ast.Expr, map[string][]string) ([]string, bool)) ([]string, bool) {
+	values, ok := valuesOf(call.Target(), bound)
+	if !ok {
+		return nil, false
+	}
+	return of(call.Args()[1], with(bound, call.Args()[0].AsIdent(), values))
+}
+
+func with(bound map[string][]string, name string, paths []string) map[string][]string {
+	more := maps.Clone(bound)
+	more[name] = paths
+	return more
 }
 
 // valuesOf returns the JSON pointers of the values that an expression may be.
@@ -112,10 +175,19 @@ func valuesOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 			if field, ok := textOf(call.Args()[1]); ok {
 				return below(call.Args()[0], field, bound)
 			}
+			return pathsOf(call.Args()[0], bound) // one of the elements, or of the members
 		case name == operators.Conditional:
 			return both(call.Args()[1], call.Args()[2], bound, valuesOf)
 		case call.IsMemberFunction() && name == "orValue" && len(call.Args()) == 1:
+			values, ok := valuesOf(call.Target(), bound)
+			other, certain := valuesOf(call.Args()[0], bound)
+			return append(values, other...), ok && (certain || isLiteral(call.Args()[0]))
+		case call.IsMemberFunction() && name == "value" && len(call.Args()) == 0:
 			return valuesOf(call.Target(), bound)
+		case call.IsMemberFunction() && (name == "first" || name == "last") && len(call.Args()) == 0:
+			return pathsOf(call.Target(), bound)
+		case call.IsMemberFunction() && name == "optMap" && len(call.Args()) == 2:
+			return optional(call, bound, valuesOf)
 		}
 	}
 	return nil, false
@@ -148,6 +220,12 @@ func both(a, b ast.Expr, bound map[string][]string, of func(ast.Expr, map[string
 		}
 	}
 	return first, true
+}
+
+// isLiteral reports whether an expression is a text or an empty list or map, which stands
+// nowhere in the object.
+func isLiteral(e ast.Expr) bool {
+	return e.Kind() == ast.LiteralKind || e.Kind() == ast.ListKind && e.AsList().Size() == 0 || e.Kind() == ast.MapKind && e.AsMap().Size() == 0
 }
 
 func textOf(e ast.Expr) (string, bool) {
