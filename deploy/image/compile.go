@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// compile builds a program for a platform as a file. What changes the bytes of a
-// program and is not its source is set here: the folder (-trimpath), the state of
-// the checkout (-buildvcs), the variables that choose features of processors.
+// compile builds a program for a platform as a file. For a reproducible build it fixes every input
+// other than the source: the folder (-trimpath), the state of the checkout (-buildvcs), and the
+// variables that select processor features.
 func (s *settings) compile(ctx context.Context, program, platform, file string) error {
 	system, architecture, ok := strings.Cut(platform, "/")
 	if !ok {

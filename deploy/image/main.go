@@ -6,9 +6,8 @@
 //	go run . --version v1.2.3 --compile DIR     the programs alone, as --binaries reads them
 //	go run . --chart FILE.tgz --push REGISTRY   a packaged Helm chart, pushed by digest
 //
-// Package compose says what is in them. Equal sources, equal flags and one release
-// of Go give equal digests. It prints a line for each image: its program, and the
-// image by digest.
+// Package compose documents their contents. Equal sources, equal flags and one release of Go give
+// equal digests. It prints a line for each image: its program, and the image by digest.
 package main
 
 import (
@@ -30,7 +29,7 @@ import (
 	"github.com/quaymaster/quaymaster/deploy/image/compose"
 )
 
-// titles has what each program's image says of itself.
+// titles holds the description of each program's image.
 var titles = map[string]string{
 	"quaymaster":      "Decides which container images may run, by their signatures and attestations",
 	"quaymaster-node": "Asks a Quaymaster gateway before a node pulls an image",
@@ -171,8 +170,8 @@ func (s *settings) images(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// image builds and pushes one image, as far as this is asked, and returns its digest
-// or, once pushed, its name by digest.
+// image builds and pushes one image, depending on the flags. It returns its digest or, once pushed,
+// its name by digest.
 func (s *settings) image(ctx context.Context, program, folder string) (said string, err error) {
 	if s.from == "" {
 		if said, err = s.build(ctx, program, folder); err != nil {
@@ -185,7 +184,7 @@ func (s *settings) image(ctx context.Context, program, folder string) (said stri
 	return compose.Push(ctx, filepath.Join(folder, program), strings.TrimSuffix(s.push, "/")+"/"+program)
 }
 
-// fileName is what a program for a platform is called in a folder of programs.
+// fileName returns the file name of a program for a platform in a folder of programs.
 func fileName(program, platform string) string {
 	return program + "_" + strings.ReplaceAll(platform, "/", "_")
 }
@@ -217,15 +216,14 @@ func (s *settings) build(ctx context.Context, program, folder string) (string, e
 	return digest.String(), err
 }
 
-// collect finds or builds a program for all platforms. What it built is there until
-// remove.
+// collect finds or builds a program for all platforms. Built files exist until remove.
 func (s *settings) collect(ctx context.Context, program string) (found []compose.Binary, remove func(), err error) {
 	folder, remove := s.binaries, func() {}
 	if folder == "" {
 		if folder, err = os.MkdirTemp("", "image-"); err != nil {
 			return nil, nil, err
 		}
-		remove = func() { _ = os.RemoveAll(folder) } // nobody reads them again
+		remove = func() { _ = os.RemoveAll(folder) } // temporary files: a leftover is harmless
 	}
 	for _, platform := range slices.Sorted(slices.Values(s.platforms)) {
 		file := filepath.Join(folder, fileName(program, platform))

@@ -14,15 +14,15 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// What a template puts between quotes has no character that could end them.
+// Values in quoted template fields must not contain quotes.
 var (
 	releases  = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
 	checksums = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// release is what the templates know.
+// release is the input of the templates.
 type release struct {
-	// Version is with the v, Number without.
+	// Version has the leading v, Number does not.
 	Version, Number string
 	sums            map[string]string
 }
@@ -30,8 +30,8 @@ type release struct {
 // platforms are those of the command line; each has an archive.
 var platforms = []string{"darwin_amd64", "darwin_arm64", "linux_amd64", "linux_arm64"}
 
-// read reads SHA256SUMS: lines of a checksum, two spaces and a file. Files that are
-// no archive of the command line are other parts of the release.
+// read parses SHA256SUMS: lines of a checksum, two spaces and a file. Other files than the command
+// line's archives are other parts of the release.
 func read(version string, sums io.Reader) (*release, error) {
 	if !releases.MatchString(version) {
 		return nil, fmt.Errorf("--version %q: want a release such as v1.2.3", version)
@@ -64,12 +64,12 @@ func (r *release) archive(platform string) string {
 	return "quaymaster_" + r.Version + "_" + platform + ".tar.gz"
 }
 
-// URL is where the archive for a platform is.
+// URL returns the URL of the archive for a platform.
 func (r *release) URL(platform string) string {
 	return "https://github.com/quaymaster/quaymaster/releases/download/" + r.Version + "/" + r.archive(platform)
 }
 
-// Sum is the checksum of the archive for a platform.
+// Sum returns the checksum of the archive for a platform.
 func (r *release) Sum(platform string) string { return r.sums[r.archive(platform)] }
 
 func (r *release) write(out io.Writer, name string) error {

@@ -1,14 +1,13 @@
-// Release answers, when a release is made: what do those who install it from
-// elsewhere have to be told, and where does it come from?
+// Release writes package manager manifests and the provenance of a release:
 //
 //	go run ./deploy/release krew --version v1.2.3 --checksums dist/SHA256SUMS
 //	go run ./deploy/release formula --version v1.2.3 --checksums dist/SHA256SUMS
 //	go run ./deploy/release provenance
 //
-// The first is the manifest of a kubectl plugin (krew.googlecontainertools.github.com/
-// v1alpha2), the second a Homebrew formula, both from the checksums of the archives.
-// The third is the predicate of SLSA provenance v1 (https://slsa.dev/spec/v1.0/provenance)
-// of a run of GitHub Actions, from the environment of that run.
+// The first is the manifest of a kubectl plugin (krew.googlecontainertools.github.com/ v1alpha2),
+// the second a Homebrew formula, both from the checksums of the archives. The third is the
+// predicate of SLSA provenance v1 (https://slsa.dev/spec/v1.0/provenance) of a run of GitHub
+// Actions, from the environment of that run.
 package main
 
 import (
@@ -47,7 +46,7 @@ func run(args []string, out io.Writer, env func(string) string) error {
 	if err != nil {
 		return fmt.Errorf("--checksums: %w", err)
 	}
-	defer func() { _ = sums.Close() }() // it was only read
+	defer func() { _ = sums.Close() }() // read only: no data can be lost
 	release, err := read(*version, sums)
 	if err != nil {
 		return err

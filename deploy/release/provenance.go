@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// buildType is GitHub's own for a workflow; its parameters are what it defines.
+// buildType is GitHub's own for a workflow; it defines the parameters.
 const buildType = "https://actions.github.io/buildtypes/workflow/v1"
 
-// predicate is the part of SLSA provenance v1 that is filled in.
+// predicate is the part of SLSA provenance v1 that is set.
 type predicate struct {
 	BuildDefinition struct {
 		BuildType          string `json:"buildType"`
@@ -47,8 +47,8 @@ type material struct {
 	Digest map[string]string `json:"digest"`
 }
 
-// provenance says which commit, workflow and run a release comes from. A variable
-// that the run did not set is an error: a statement with gaps would be signed.
+// provenance writes the commit, workflow and run of a release. A variable that the run did not set
+// is an error, because an incomplete statement must not be signed.
 func provenance(out io.Writer, env func(string) string) error {
 	var missing []error
 	get := func(name string) string {

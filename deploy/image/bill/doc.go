@@ -1,7 +1,6 @@
-// Package bill answers: what is in this program?
+// Package bill writes the software bill of materials (SBOM) of a Go program.
 //
-// The toolchain writes into each Go program which modules it was linked from, at
-// which versions and with which sums. Write says that as an SPDX 2.3 document in
-// JSON (https://spdx.github.io/spdx-spec/v2.3/). Nothing is guessed from folders,
-// and equal programs give equal bytes.
+// The Go toolchain embeds the linked modules in each program, with their versions and checksums.
+// Write converts that to an SPDX 2.3 document in JSON (https://spdx.github.io/spdx-spec/v2.3/). It
+// does not scan folders, and equal programs give equal bytes.
 package bill

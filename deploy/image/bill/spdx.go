@@ -1,6 +1,6 @@
 package bill
 
-// spdx is the document; only what is written of SPDX 2.3 is here.
+// spdx is an SPDX 2.3 document, limited to the fields that Write uses.
 type spdx struct {
 	SPDXID        string         `json:"SPDXID"`
 	Version       string         `json:"spdxVersion"`

@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// Document is what a bill is about.
+// Document describes the subject of a bill of materials.
 type Document struct {
 	// Name, Version, Source and Licence are the image's.
 	Name, Version, Source, Licence string
-	// Digest is the one of the image or the index: sha256:...
+	// Digest is that of the image or the index: sha256:...
 	Digest string
 	// Created is the time of the source.
 	Created time.Time
-	// Binaries are the programs in it.
+	// Binaries are the programs in the image.
 	Binaries []Binary
 }
 
@@ -34,7 +34,7 @@ type Binary struct {
 	Platform, File string
 }
 
-// Write reads the programs and writes the bill.
+// Write reads the programs and returns the bill of materials.
 func Write(d Document) ([]byte, error) {
 	if d.Name == "" || d.Digest == "" || len(d.Binaries) == 0 {
 		return nil, errors.New("a bill of materials needs a name, a digest and programs")
@@ -78,7 +78,7 @@ func (w *writer) image() {
 	}, "SPDXRef-DOCUMENT", "DESCRIBES")
 }
 
-// add adds a package, unless it is there, and what another one has to do with it.
+// add adds a package, unless it is present, and its relationship to another one.
 func (w *writer) add(id string, p packaged, from, how string) {
 	if !w.known[id] {
 		w.known[id] = true
@@ -124,7 +124,7 @@ func (w *writer) binary(b Binary) error {
 	return nil
 }
 
-// platform is what a program was built for.
+// platform returns the platform that a program was built for.
 func platform(info *buildinfo.BuildInfo) string {
 	var system, architecture string
 	for _, setting := range info.Settings {
@@ -144,8 +144,8 @@ func (w *writer) module(m *debug.Module, program string) error {
 		ID: id, Name: m.Path, Version: m.Version, Location: "NOASSERTION",
 		Concluded: "NOASSERTION", Declared: "NOASSERTION", Purpose: "LIBRARY", References: []reference{golang(m.Path, m.Version)},
 	}
-	// A sum of go.sum is over the module's files (golang.org/x/mod/sumdb/dirhash),
-	// not over the archive; SPDX has no better word for it.
+	// A checksum in go.sum covers the module's files (golang.org/x/mod/sumdb/dirhash), not the
+	// archive. SPDX has no specific term for that.
 	if sum, ok := strings.CutPrefix(m.Sum, "h1:"); ok {
 		raw, err := base64.StdEncoding.DecodeString(sum)
 		if err != nil {
@@ -158,8 +158,8 @@ func (w *writer) module(m *debug.Module, program string) error {
 	return nil
 }
 
-// identifier makes letters, digits, - and . of a name; two names that would be the
-// same one stay apart by a part of their hash.
+// identifier replaces all characters of a name except letters, digits, - and . and appends a part
+// of the name's hash, so that identifiers are distinct.
 func identifier(of string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
@@ -171,7 +171,7 @@ func identifier(of string) string {
 	return plain + "-" + hex.EncodeToString(sum[:4])
 }
 
-// golang is a package URL (https://github.com/package-url/purl-spec).
+// golang returns a package URL (https://github.com/package-url/purl-spec).
 func golang(module, version string) reference {
 	return reference{"PACKAGE-MANAGER", "purl", "pkg:golang/" + strings.ToLower(module) + "@" + strings.ReplaceAll(version, "+", "%2B")}
 }
@@ -181,7 +181,7 @@ func hash(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // read only: no data can be lost
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", fmt.Errorf("read %s: %w", file, err)

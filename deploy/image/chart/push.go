@@ -28,14 +28,14 @@ const (
 	contentType = types.MediaType("application/vnd.cncf.helm.chart.content.v1.tar+gzip")
 )
 
-// A package of ours is of some 100 KiB, its Chart.yaml of one.
+// The project's package has about 100 KiB, its Chart.yaml 1 KiB.
 const (
 	maxPackage  = 8 << 20
 	maxMetadata = 64 << 10
 )
 
-// Push pushes a packaged chart (FILE.tgz) below a registry's path, without a tag, and
-// returns it by digest. Its name is the chart's. Credentials are those of docker login.
+// Push pushes a packaged chart (FILE.tgz) below a registry's path, without a tag, and returns it by
+// digest. The repository has the chart's name. Credentials are those of docker login.
 func Push(ctx context.Context, file, under string) (string, error) {
 	content, err := read(file)
 	if err != nil {
@@ -84,7 +84,7 @@ func Push(ctx context.Context, file, under string) (string, error) {
 	return to.String(), nil
 }
 
-// document is a manifest that was written by hand.
+// document is a manifest that Push encodes itself.
 type document []byte
 
 func (d document) RawManifest() ([]byte, error)        { return d, nil }
@@ -108,7 +108,7 @@ func read(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // read only: no data can be lost
 	content, err := io.ReadAll(io.LimitReader(f, maxPackage+1))
 	if err == nil && len(content) > maxPackage {
 		err = fmt.Errorf("%s: more than %d bytes", file, maxPackage)
@@ -116,15 +116,15 @@ func read(file string) ([]byte, error) {
 	return content, err
 }
 
-// identity is what Chart.yaml says that is needed here.
+// identity is the part of Chart.yaml that Push needs.
 type identity struct {
 	Name        string `json:"name"`
 	Version     string `json:"version"`
 	Description string `json:"description"`
 }
 
-// describe finds the chart's own Chart.yaml, which stands in the package's only
-// folder, and returns it as JSON.
+// describe finds the chart's own Chart.yaml, in the top-level folder of the package, and returns it
+// as JSON.
 func describe(content []byte) ([]byte, *identity, error) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(content))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/deploy/image/bill"
 )
 
-// The types of an artifact that is all layer: of its empty configuration, as the
-// image specification has it, and of a bill of materials.
+// Media types of an artifact without a configuration: the empty configuration of the image
+// specification, and a bill of materials as the layer.
 const (
 	emptyType = types.MediaType("application/vnd.oci.empty.v1+json")
 	billType  = types.MediaType("application/spdx+json")

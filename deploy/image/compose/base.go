@@ -11,11 +11,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// Nonroot is the user and the group that programs run as; the manifests under
-// deploy name the same.
+// Nonroot is the user and group ID of the programs. The manifests under deploy use the same.
 const Nonroot = 65532
 
-// Where the base has what the configuration of the image names.
+// Paths in the base that the image's configuration refers to.
 const (
 	certificates = "etc/ssl/certs/ca-certificates.crt"
 	home         = "home/nonroot"
@@ -34,7 +33,7 @@ type entry struct {
 	content []byte
 }
 
-// base is what an image has beside its program, in the order of names.
+// base returns the entries of an image except its program, sorted by name.
 func base() []entry {
 	return []entry{
 		{name: "etc/", mode: 0o755},
@@ -49,8 +48,8 @@ func base() []entry {
 	}
 }
 
-// authorities are those of Mozilla's programme. Left out are those that it trusts
-// for certificates of before some date only, since a PEM file cannot say so.
+// authorities returns the CA certificates of Mozilla's programme. Those with a constraint on the
+// issue date are omitted, because PEM cannot express it.
 func authorities() []byte {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
@@ -61,7 +60,7 @@ func authorities() []byte {
 	return all.Bytes()
 }
 
-// archive returns entries as a tar of one time.
+// archive returns entries as a tar with a fixed modification time.
 func archive(entries []entry, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

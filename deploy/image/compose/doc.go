@@ -1,11 +1,11 @@
-// Package compose answers: which bytes are the image of these programs?
+// Package compose builds the container images of the programs.
 //
-// An image is a base that is composed here (accounts, certificate authorities,
-// home and /tmp; no shell and nothing else to run) and one program, for each
-// platform; an index of the platforms; and a bill of materials beside each of
-// them, as an artifact that refers to it. The form is the OCI image
-// specification 1.1's (https://github.com/opencontainers/image-spec).
+// For each platform, an image has a base and one program. The base contains accounts, certificate
+// authorities, home and /tmp; it has no shell and no other executable. An index lists the
+// platforms. Each image and the index have a bill of materials, as an artifact that refers to them.
+// The format is that of the OCI image specification 1.1
+// (https://github.com/opencontainers/image-spec).
 //
-// Equal programs and equal descriptions give equal bytes: whoever builds it, in
-// whichever folder, at whatever time.
+// Builds are reproducible: equal programs and descriptions give equal bytes, independent of the
+// user, the folder and the time.
 package compose

@@ -20,29 +20,29 @@ import (
 	"github.com/quaymaster/quaymaster/deploy/image/bill"
 )
 
-// maxProgram bounds a program; ours are of 60 MiB.
+// maxProgram bounds a program, in bytes; the current ones have 60 MiB.
 const maxProgram = 256 << 20
 
-// Description is what an image says of itself.
+// Description is the metadata of an image.
 type Description struct {
 	// Program is the name of the file that the image runs.
 	Program string
-	// Title is one line about it.
+	// Title is a one-line description.
 	Title string
-	// Version is a release, such as v1.2.3; Revision the commit it was built from.
+	// Version is a release, such as v1.2.3; Revision is the source commit.
 	Version, Revision string
-	// Created is the time of every file and of the image; to be the same bytes, it
-	// has to be the source's and not the build's.
+	// Created is the time of every file and of the image. For a reproducible build it must be the
+	// time of the source, not of the build.
 	Created time.Time
 }
 
-// Source is where the code of the images is, and Licence what it is under.
+// Source is the repository of the source code, and Licence its licence.
 const (
 	Source  = "https://github.com/quaymaster/quaymaster"
 	Licence = "Apache-2.0"
 )
 
-// annotations are the ones of the image specification.
+// annotations returns those of the image specification.
 func (d *Description) annotations() map[string]string {
 	all := map[string]string{
 		"org.opencontainers.image.created":       d.Created.UTC().Format(time.RFC3339),
@@ -74,9 +74,9 @@ func (d *Description) check() error {
 
 // Binary is a program for a platform.
 type Binary struct {
-	// Platform is as in linux/arm64.
+	// Platform has the form linux/arm64.
 	Platform string
-	// File is where the program is.
+	// File is the path of the program.
 	File string
 }
 
@@ -87,10 +87,10 @@ type Index struct {
 	whole []byte
 }
 
-// Digest is the one that the image is known by.
+// Digest returns the digest of the index.
 func (i *Index) Digest() (v1.Hash, error) { return i.index.Digest() }
 
-// Bill is the bill of materials of all platforms together: SPDX 2.3 in JSON.
+// Bill returns the bill of materials of all platforms together: SPDX 2.3 in JSON.
 func (i *Index) Bill() []byte { return bytes.Clone(i.whole) }
 
 // New composes an image. The order of binaries does not matter.

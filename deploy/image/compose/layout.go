@@ -16,8 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Write writes an image and its bills as an OCI image layout into a folder, which
-// is made.
+// Write writes an image and its bills as an OCI image layout. It creates the folder.
 func (i *Index) Write(folder string) error {
 	at, err := layout.Write(folder, empty.Index)
 	if err != nil {
@@ -46,8 +45,8 @@ func (i *Index) Write(folder string) error {
 	return nil
 }
 
-// Push copies what a layout has into a repository, by digest: no tag is set. It
-// returns the image by digest. Credentials are those of docker login.
+// Push copies the contents of a layout into a repository, by digest: no tag is set. It returns the
+// image by digest. Credentials are those of docker login.
 func Push(ctx context.Context, folder, repository string) (string, error) {
 	to, err := name.NewRepository(repository)
 	if err != nil {

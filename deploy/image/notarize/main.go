@@ -1,11 +1,11 @@
-// Notarize signs an artifact of a registry as the notation program does, with a key
-// and certificates from files:
+// Notarize signs an artifact in a registry in the same way as the notation program, with a key and
+// certificates from files:
 //
 //	notarize --key key.pem --chain chain.pem REPOSITORY@DIGEST
 //
-// The signature is a JWS envelope of the Notary Project's signature specification
-// 1.1 (https://github.com/notaryproject/specifications), pushed as a referrer.
-// notation itself is no Go module that could be built; its library is one.
+// The signature is a JWS envelope of the Notary Project's signature specification 1.1
+// (https://github.com/notaryproject/specifications), pushed as a referrer. This program uses
+// notation's library, because notation itself is not a Go module that can be built.
 package main
 
 import (
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// open refuses what is not named by digest: a tag may be another image by now.
+// open rejects references without a digest: a tag can change between build and signature.
 func open(artifact string) (*remote.Repository, error) {
 	reference, err := registry.ParseReference(artifact)
 	if err != nil {
