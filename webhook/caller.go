@@ -30,24 +30,24 @@ func NewCallers(authorities []byte, names ...string) (*Callers, error) {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
 			if len(bytes.TrimSpace(rest)) > 0 {
-				return nil, errors.New("callers: something in the authorities is not PEM")
+				return nil, errors.New("callers: the authorities contain data that is not PEM")
 			}
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("callers: want certificates of authorities, found %q", block.Type)
+			return nil, fmt.Errorf("callers: PEM blocks must be CERTIFICATE, found %q", block.Type)
 		}
 		authority, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("callers: certificate %d of the authorities: %w", len(c.authorities)+1, err)
 		}
 		if !authority.IsCA {
-			return nil, fmt.Errorf("callers: certificate %d (%s) is not an authority's", len(c.authorities)+1, authority.Subject)
+			return nil, fmt.Errorf("callers: certificate %d (%s) is not a CA certificate", len(c.authorities)+1, authority.Subject)
 		}
 		c.authorities = append(c.authorities, authority)
 	}
 	if len(c.authorities) == 0 {
-		return nil, errors.New("callers: no certificate of an authority; nobody could enter")
+		return nil, errors.New("callers: no CA certificate found: every client would be rejected")
 	}
 	return c, nil
 }
@@ -77,17 +77,17 @@ func (c *Callers) admit(connection *tls.ConnectionState, now time.Time) error {
 		return nil
 	}
 	if connection == nil || len(connection.VerifiedChains) == 0 {
-		return errors.New("this door wants a client certificate, and none was shown")
+		return errors.New("this endpoint requires a client certificate")
 	}
 	leaf := connection.VerifiedChains[0][0]
 	if now.After(leaf.NotAfter) {
 		return fmt.Errorf("the client certificate expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if !slices.ContainsFunc(connection.VerifiedChains, c.signed) {
-		return errors.New("the client certificate is of an authority that this door does not know")
+		return errors.New("the client certificate is not signed by an authority of this endpoint")
 	}
 	if len(c.names) > 0 && !slices.Contains(c.names, leaf.Subject.CommonName) {
-		return fmt.Errorf("the client certificate's common name %q is not among those that may enter", leaf.Subject.CommonName)
+		return fmt.Errorf("the client certificate's common name %q is not allowed", leaf.Subject.CommonName)
 	}
 	return nil
 }

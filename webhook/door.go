@@ -51,14 +51,14 @@ func (t *threshold) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { done(answer.status) }()
 	defer t.catch(ctx, answer)
 	if err := t.door.Callers.admit(r.TLS, time.Now()); err != nil {
-		t.server.strangers.Tell(ctx, slog.LevelWarn, "a caller may not enter", slog.String("door", t.name),
+		t.server.strangers.Tell(ctx, slog.LevelWarn, "client rejected", slog.String("door", t.name),
 			slog.String("caller", r.RemoteAddr), slog.String("error", err.Error()))
 		http.Error(answer, err.Error(), http.StatusForbidden)
 		return
 	}
 	place, _, ok := t.server.requests.TryEnter(fair.Claim{Tenant: hostOf(r.RemoteAddr)})
 	if !ok {
-		http.Error(answer, "the gateway has as many requests as it may, or as many of this address; try again", http.StatusServiceUnavailable)
+		http.Error(answer, "too many concurrent requests in total or from this address; retry", http.StatusServiceUnavailable)
 		return
 	}
 	defer place.Leave()
@@ -80,12 +80,12 @@ func (t *threshold) catch(ctx context.Context, w *answer) {
 	}
 	t.server.options.observer.Panicked(t.name)
 	stack := debug.Stack()
-	t.server.config.Log.LogAttrs(ctx, slog.LevelError, "a door's handler panicked, which is a defect", slog.String("door", t.name),
+	t.server.config.Log.LogAttrs(ctx, slog.LevelError, "internal error: handler panicked", slog.String("door", t.name),
 		slog.String("panic", bounded(fmt.Sprint(what), maxLine)), slog.String("stack", string(stack[:min(len(stack), maxStack)])))
 	if w.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	http.Error(w, "internal error, which is a defect; the gateway's log has it", http.StatusInternalServerError)
+	http.Error(w, "internal error; see the gateway's log", http.StatusInternalServerError)
 }
 
 // answer records the status of a response; 0 until the response has begun.

@@ -22,10 +22,10 @@ func checkNames(checks []Check) error {
 	seen := map[string]bool{drain: true}
 	for _, c := range checks {
 		if c.Name == "" || strings.ContainsAny(c.Name, " \n") || c.Ready == nil {
-			return fmt.Errorf("check %q: want a word and a function", c.Name)
+			return fmt.Errorf("check %q: a name without spaces and a function are required", c.Name)
 		}
 		if seen[c.Name] {
-			return fmt.Errorf("check %q: the name is taken", c.Name)
+			return fmt.Errorf("check %q: duplicate name", c.Name)
 		}
 		seen[c.Name] = true
 	}

@@ -14,7 +14,7 @@ type listeners struct{ doors, plain, profiles net.Listener }
 // Listen opens the sockets, so that the addresses are known before Run.
 func (s *Server) Listen(ctx context.Context) error {
 	if s.listening.plain != nil {
-		return errors.New("webhook: listening already")
+		return errors.New("webhook: already listening")
 	}
 	doors := s.config.Address
 	if len(s.config.Doors) == 0 {

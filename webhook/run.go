@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var errLeaving = errors.New("the gateway is about to leave")
+var errLeaving = errors.New("the gateway is shutting down")
 
 // Run serves until ctx ends and then drains. It returns when all requests are answered; its error
 // reports aborted requests. It opens the sockets unless Listen did. A failing listener ends the
@@ -58,7 +58,7 @@ func (s *Server) serve(work context.Context, failed chan<- error) {
 // reconnect. Afterwards it accepts no requests and waits for those in flight.
 func (s *Server) drain(work context.Context, failed <-chan error) error {
 	s.draining.Store(true)
-	s.config.Log.LogAttrs(work, slog.LevelInfo, "drain: not ready, still answering", slog.Duration("for", s.options.delay))
+	s.config.Log.LogAttrs(work, slog.LevelInfo, "drain started: not ready, still serving", slog.Duration("for", s.options.delay))
 	// During the first half the endpoints are updated. A client that reconnects earlier could reach
 	// this replica again.
 	for _, leaving := range []bool{false, true} {
@@ -73,9 +73,9 @@ func (s *Server) drain(work context.Context, failed <-chan error) error {
 	defer release()
 	s.leaving.Store(true)
 	if err := s.doors.Shutdown(bound); err != nil {
-		return fmt.Errorf("webhook: drain: requests that were still at work after %s were cut off: %w", shutdownTimeout, err)
+		return fmt.Errorf("webhook: drain: requests in flight after %s were aborted: %w", shutdownTimeout, err)
 	}
-	s.config.Log.LogAttrs(work, slog.LevelInfo, "drain: all requests are answered")
+	s.config.Log.LogAttrs(work, slog.LevelInfo, "drain complete: all requests are answered")
 	return nil
 }
 

@@ -72,7 +72,7 @@ type Option func(*options) error
 func WithObserver(observer Observer) Option {
 	return func(o *options) error {
 		if observer == nil {
-			return errors.New("observer: want one")
+			return errors.New("observer must not be nil")
 		}
 		o.observer = observer
 		return nil
@@ -84,7 +84,7 @@ func WithObserver(observer Observer) Option {
 func WithDrainDelay(delay time.Duration) Option {
 	return func(o *options) error {
 		if delay < 0 || delay > maxDrainDelay {
-			return fmt.Errorf("drain delay %s: want 0 to %s", delay, maxDrainDelay)
+			return fmt.Errorf("drain delay %s: must be 0 to %s", delay, maxDrainDelay)
 		}
 		o.delay = delay
 		return nil
@@ -97,7 +97,7 @@ func WithProfiling(address string) Option {
 	return func(o *options) error {
 		parsed, err := netip.ParseAddrPort(address)
 		if err != nil || !parsed.Addr().IsLoopback() {
-			return fmt.Errorf("profiling: %q: want a loopback address such as 127.0.0.1:6060", address)
+			return fmt.Errorf("profiling: %q is not a loopback address such as 127.0.0.1:6060", address)
 		}
 		o.profiling = address
 		return nil
@@ -159,19 +159,19 @@ func New(config Config, with ...Option) (*Server, error) {
 func (c *Config) check() error {
 	switch {
 	case c.Certificates == nil || c.Metrics == nil || c.Log == nil:
-		return errors.New("want certificates, metrics and a log")
+		return errors.New("certificates, metrics and a log are required")
 	}
 	for name, address := range map[string]string{"address": c.Address, "plain": c.Plain} {
 		if _, _, err := net.SplitHostPort(address); err != nil {
-			return fmt.Errorf("%s: want host:port: %w", name, err)
+			return fmt.Errorf("%s must be host:port: %w", name, err)
 		}
 	}
 	for path, door := range c.Doors {
 		if !strings.HasPrefix(path, "/") || len(path) == 1 || strings.ContainsAny(path, "{} ") || strings.HasSuffix(path, "/") {
-			return fmt.Errorf("door %q: want a path such as /mutate", path)
+			return fmt.Errorf("endpoint %q: must be a path such as /mutate", path)
 		}
 		if door.Handler == nil {
-			return fmt.Errorf("door %s: want a handler", path)
+			return fmt.Errorf("endpoint %s: a handler is required", path)
 		}
 	}
 	return checkNames(c.Checks)

@@ -451,7 +451,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 			t.Fatalf("a stranger is answered %d", w.Code)
 		}
 	}
-	if lines := strings.Count(to.String(), "a caller may not enter"); lines < lineBurst || lines > lineBurst+5 {
+	if lines := strings.Count(to.String(), "client rejected"); lines < lineBurst || lines > lineBurst+5 {
 		t.Errorf("%d lines of a thousand: want about %d", lines, lineBurst)
 	}
 }

@@ -225,7 +225,7 @@ func (s *scene) refused(asked any, codes ...policy.Code) {
 	a := s.ask(asked)
 	named := func(code policy.Code) bool {
 		// A door whose own time is over before the gate's says so in its words.
-		return strings.Contains(a.said, string(code)) || code == policy.TimedOut && strings.Contains(a.said, "the time for an answer ran out")
+		return strings.Contains(a.said, string(code)) || code == policy.TimedOut && strings.Contains(a.said, "the evaluation timed out")
 	}
 	switch {
 	case a.allowed:

@@ -79,7 +79,7 @@ func (s *scene) tryBodies(t *testing.T, door caller, signed string) {
 		says                      string
 	}{
 		{"nothing is wrong", kind, edit(good, func(_, _ map[string]any) {}), 200, true, ""},
-		{"nothing", kind, "", 400, false, "ends too early"},
+		{"nothing", kind, "", 400, false, "unexpected end"},
 		{"garbage", kind, "\x00\xff{{{", 400, false, "AdmissionReview"},
 		{"half a review", kind, edit(good, func(_, _ map[string]any) {})[:200], 400, false, "AdmissionReview"},
 		{"a list", kind, "[]", 400, false, "want an object"},

@@ -34,7 +34,7 @@ func TestRival(t *testing.T) {
 	other.gateway = other.start(t, c)
 	must(t, other.gateway.Ready(t.Context()))
 	eventually(t, func(context.Context) error {
-		if !strings.Contains(other.gateway.Log(), "it is another gateway's, of the ClusterRole quaymaster") {
+		if !strings.Contains(other.gateway.Log(), "it belongs to another gateway (ClusterRole quaymaster)") {
 			return errNotYet
 		}
 		return nil

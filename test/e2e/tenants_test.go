@@ -123,7 +123,7 @@ func TestTenants(t *testing.T) {
 	all.Wait()
 	shares := 0
 	for i, text := range told {
-		if strings.Contains(text, "of this namespace as leaves room") {
+		if strings.Contains(text, "the namespace has reached its share") {
 			shares++
 		}
 		if !strings.Contains(text, "could not be verified") || strings.Contains(text, "unsigned") {

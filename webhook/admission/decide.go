@@ -37,7 +37,7 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	}
 	if q.unread != nil && h.maySpeak(q) {
 		// A rule that compares with the old object would treat it as missing.
-		return q.refuse(fmt.Errorf("the former state, which rules about objects may ask for: %w", q.unread))
+		return q.refuse(fmt.Errorf("the old object, which rules may need: %w", q.unread))
 	}
 	if q.mirror && h.config.Door == Mutate || q.request.subresource == "resize" && q.running && !h.maySpeak(q) {
 		return response{allowed: true}

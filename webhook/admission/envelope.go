@@ -51,7 +51,7 @@ func decode(body []byte) (*envelope, error) {
 		return nil, err
 	}
 	if _, err := d.json.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the review")
+		return nil, errors.New("unexpected data after the review")
 	}
 	return e, nil
 }
@@ -156,7 +156,7 @@ func readObject[T any](d *decoder, path string, into *T, fields []field[T]) erro
 		}
 		known := fields[i]
 		if seen&(1<<i) != 0 {
-			return fmt.Errorf("%s stands twice", join(path, known.name))
+			return fmt.Errorf("%s is a duplicate", join(path, known.name))
 		}
 		seen |= 1 << i
 		if err := known.read(d, into); err != nil {
@@ -170,7 +170,7 @@ func readObject[T any](d *decoder, path string, into *T, fields []field[T]) erro
 // wrongType is the error for a member of another type. The caller adds the path.
 type wrongType struct{ path, want string }
 
-func (e *wrongType) Error() string { return fmt.Sprintf("%s: want %s", e.path, e.want) }
+func (e *wrongType) Error() string { return fmt.Sprintf("%s: must be %s", e.path, e.want) }
 
 func within(path string, err error) error {
 	if wrong, ok := errors.AsType[*wrongType](err); ok && wrong.path == "" {
@@ -190,7 +190,7 @@ func join(path, name string) string {
 func (d *decoder) unexpected(path, want string) error {
 	switch _, err := d.json.ReadValue(); {
 	case errors.Is(err, io.EOF):
-		return errors.New("it ends too early")
+		return errors.New("unexpected end of input")
 	case err != nil:
 		return err
 	}

@@ -154,7 +154,7 @@ func (x *exchange) settle(ctx context.Context) (answer response) {
 func (e *envelope) check() error {
 	switch {
 	case e.apiVersion != reviewVersion || e.kind != reviewKind:
-		return fmt.Errorf("want %s of %s, got %s of %s; let the webhook's admissionReviewVersions be [v1]",
+		return fmt.Errorf("the body must be %s of %s, got %s of %s; set the webhook's admissionReviewVersions to [v1]",
 			reviewKind, reviewVersion, strconv.Quote(plain(e.kind, maxField)), strconv.Quote(plain(e.apiVersion, maxField)))
 	case !e.hasRequest:
 		return errors.New("the AdmissionReview has no request")
@@ -167,11 +167,11 @@ func (e *envelope) check() error {
 // read reserves memory for the body and reads it. The result is valid until release.
 func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (release func(), body []byte, err error) {
 	if r.Method != http.MethodPost {
-		return nil, nil, badRequest("want POST, got %s", r.Method)
+		return nil, nil, badRequest("method must be POST, got %s", r.Method)
 	}
 	if kind := r.Header.Get("Content-Type"); kind != "application/json" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
-			return nil, nil, badRequest("want a body of type application/json, got %q", plain(kind, maxField))
+			return nil, nil, badRequest("the body must be of type application/json, got %q", plain(kind, maxField))
 		}
 	}
 	size := r.ContentLength
@@ -252,17 +252,17 @@ func timeoutOf(query string) (time.Duration, error) {
 		values, err := url.ParseQuery(query)
 		switch {
 		case err != nil:
-			return 0, badRequest("the query cannot be read")
+			return 0, badRequest("the query is not valid")
 		case len(values["timeout"]) == 0:
 			return defaultTimeout, nil
 		case len(values["timeout"]) > 1:
-			return 0, badRequest("timeout stands twice in the query")
+			return 0, badRequest("duplicate timeout in the query")
 		}
 		text = values.Get("timeout")
 	}
 	timeout, err := time.ParseDuration(text)
 	if err != nil || timeout <= 0 || timeout > MaxTimeout {
-		return 0, badRequest("timeout: want more than nothing and at most %s, as in timeout=10s", MaxTimeout)
+		return 0, badRequest("timeout: must be positive and at most %s, as in timeout=10s", MaxTimeout)
 	}
 	return timeout, nil
 }

@@ -65,7 +65,7 @@ func guard(copies Copies, object, old workload.Object) error {
 	oldUses, _ := workload.Extract(old) // an unreadable object vouches for no entry
 	said, was := recorded(object), recorded(old)
 	if isThere && said == nil {
-		return fmt.Errorf("%s: it is no JSON object of container names and images", WrittenAnnotation)
+		return fmt.Errorf("%s: must be a JSON object of container names and images", WrittenAnnotation)
 	}
 	now, running := byPlace(uses), byPlace(oldUses)
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -91,5 +91,5 @@ func quoted(s string) string { return strconv.Quote(plain(s, maxField)) }
 func (q *question) tampered(err error) response {
 	q.cause, q.err = Malformed, err
 	return denied(q.title() + ": " + wordDenied + "\n  why: " + err.Error() +
-		"\n  next: leave the annotation as it was; it is the gateway's record of what was written")
+		"\n  next: do not change the annotation; it is the gateway's record of the original images")
 }

@@ -93,7 +93,7 @@ type Option func(*options) error
 func WithRoles(roles Roles) Option {
 	return func(o *options) error {
 		if roles == nil {
-			return errors.New("roles: want somebody who knows them")
+			return errors.New("roles must not be nil")
 		}
 		o.roles = roles
 		return nil
@@ -104,7 +104,7 @@ func WithRoles(roles Roles) Option {
 func WithRecorder(recorder Recorder) Option {
 	return func(o *options) error {
 		if recorder == nil {
-			return errors.New("recorder: want one")
+			return errors.New("recorder must not be nil")
 		}
 		o.recorder = recorder
 		return nil
@@ -115,7 +115,7 @@ func WithRecorder(recorder Recorder) Option {
 func WithQueue(queue *Queue) Option {
 	return func(o *options) error {
 		if queue == nil {
-			return errors.New("queue: want one")
+			return errors.New("queue must not be nil")
 		}
 		o.queue = queue
 		return nil
@@ -127,7 +127,7 @@ func WithQueue(queue *Queue) Option {
 func WithReproduce(command Reproduce) Option {
 	return func(o *options) error {
 		if command == nil {
-			return errors.New("reproduce: want a command")
+			return errors.New("reproduce must not be nil")
 		}
 		o.reproduce = command
 		return nil
@@ -138,7 +138,7 @@ func WithReproduce(command Reproduce) Option {
 func WithCopies(copies Copies) Option {
 	return func(o *options) error {
 		if copies == nil {
-			return errors.New("copies: want somebody who knows the mirrors")
+			return errors.New("copies must not be nil")
 		}
 		o.copies = copies
 		return nil
@@ -151,7 +151,7 @@ func WithCopies(copies Copies) Option {
 func WithObjectRules(rules ObjectRules) Option {
 	return func(o *options) error {
 		if rules == nil {
-			return errors.New("object rules: want somebody who knows them")
+			return errors.New("object rules must not be nil")
 		}
 		o.rules = rules
 		return nil
@@ -191,10 +191,10 @@ type Handler struct {
 // New makes an endpoint for objects.
 func New(config Config, with ...Option) (*Handler, error) {
 	if config.Door != Mutate && config.Door != Validate {
-		return nil, fmt.Errorf("admission: door %q: want %s or %s", config.Door, Mutate, Validate)
+		return nil, fmt.Errorf("admission: endpoint %q: must be %s or %s", config.Door, Mutate, Validate)
 	}
 	if config.Decider == nil || config.Namespaces == nil || config.Failure == nil {
-		return nil, errors.New("admission: want a decider, namespaces and a failure setting")
+		return nil, errors.New("admission: a decider, namespaces and a failure setting are required")
 	}
 	o, err := apply(with)
 	if err != nil {
@@ -232,19 +232,19 @@ func (h *Handler) undecided(q *question, cause Cause) response {
 	case q.mirror:
 		return response{allowed: true}
 	case q.leaving:
-		return response{allowed: true, warnings: []string{warning(wordUnable + ": " + why + "; admitted, since it is being deleted")}}
+		return response{allowed: true, warnings: []string{warning(wordUnable + ": " + why + "; admitted because it is being deleted")}}
 	case cause.isSilence() && !q.busy && h.failsOpen(&q.subject):
-		return response{allowed: true, warnings: []string{warning(wordUnable + ": " + why + "; admitted, as failurePolicy Ignore says")}}
+		return response{allowed: true, warnings: []string{warning(wordUnable + ": " + why + "; admitted because of failurePolicy Ignore")}}
 	}
-	return denied(q.title() + ": " + wordUnable + "\n  why: " + why + "\n  next: try again; if it stays so, ask who runs the gateway")
+	return denied(q.title() + ": " + wordUnable + "\n  why: " + why + "\n  next: retry; if it persists, contact the gateway's administrator")
 }
 
 // sentences explain a missing decision to a person.
 var sentences = map[Cause]string{
-	QueueFull:  "the gateway is at work on as many requests as it may",
-	ShareTaken: "the gateway is at work on as many requests of this namespace as leaves room for those of others",
-	TimedOut:   "the time for an answer ran out",
-	Panicked:   "an internal error, which is a defect; the gateway's log has it",
+	QueueFull:  "the gateway has reached its limit of concurrent requests",
+	ShareTaken: "the namespace has reached its share of the gateway's concurrent requests",
+	TimedOut:   "the evaluation timed out",
+	Panicked:   "internal error; see the gateway's log",
 }
 
 // failsOpen returns the failure setting; false if it panics.

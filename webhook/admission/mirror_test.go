@@ -216,7 +216,7 @@ func TestTheRecordIsGuarded(t *testing.T) {
 		"changed, agreeing": {"a copy of it all the same", noting(`{"c0":"docker.io/library/nginx:1","c1":"redis:2"}`), first, said, `the entry of "c0" was "nginx:1"`},
 		"one gone":          {"its image is there", noting(`{"c0":"nginx:1"}`), first, said, `the entry of "c1" was "redis:2"`},
 		"all gone":          {"a replacement that knows nothing of it", with(t, first, none), first, said, `the entry of "c0" was "nginx:1"`},
-		"unreadable":        {"it says nothing", noting(`x`), first, said, "no JSON object"},
+		"unreadable":        {"it says nothing", noting(`x`), first, said, "must be a JSON object"},
 		"one more":          {"it agrees with nothing", noting(`{"c0":"nginx:1","c1":"redis:2","c2":"nginx:1"}`), first, said, `the entry "nginx:1" of "c2" does not agree`},
 		"nobody's":          {"there is no such container", noting(`{"c0":"nginx:1","c1":"redis:2","c9":"nginx:1"}`), first, said, `the entry "nginx:1" of "c9" does not agree`},
 		"one that agrees":   {"it had none, and this is right", noting(said), noting(`{"c0":"nginx:1"}`), said, ""},

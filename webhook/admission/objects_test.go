@@ -298,7 +298,7 @@ func TestAFormerStateThatCannotBeRead(t *testing.T) {
 		if got.Response.Allowed != row.allowed || (len(asked) == 1) != row.allowed || row.allowed && asked[0].Old.IsZero() != row.old0 {
 			t.Errorf("%s: %+v, asked %d times", row.reason, got.Response, len(asked))
 		}
-		if !row.allowed && !strings.Contains(got.Response.Status.Message, "the former state, which rules about objects may ask for") {
+		if !row.allowed && !strings.Contains(got.Response.Status.Message, "the old object, which rules may need") {
 			t.Errorf("%s: %s", row.reason, got.Response.Status.Message)
 		}
 	}

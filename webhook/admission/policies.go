@@ -45,7 +45,7 @@ type Trial interface {
 func WithTrial(trial Trial) Option {
 	return func(o *options) error {
 		if trial == nil {
-			return errors.New("trial: want one")
+			return errors.New("trial must not be nil")
 		}
 		o.trial = trial
 		return nil
@@ -64,7 +64,7 @@ type PolicyHandler struct {
 // WithTrial have an effect.
 func NewPolicies(checker Checker, with ...Option) (*PolicyHandler, error) {
 	if checker == nil {
-		return nil, errors.New("admission: want a checker of policies")
+		return nil, errors.New("admission: a checker must not be nil")
 	}
 	o, err := apply(with)
 	if err != nil {
@@ -147,13 +147,13 @@ func (q *question) document() string {
 
 // undecided denies: an unchecked document may be broken.
 func (h *PolicyHandler) undecided(q *question, cause Cause) response {
-	return denied(q.title() + ": the " + q.document() + " could not be checked\n  why: " + sentences[cause] + "\n  next: try again; if it stays so, ask who runs the gateway")
+	return denied(q.title() + ": the " + q.document() + " could not be checked\n  why: " + sentences[cause] + "\n  next: retry; if it persists, contact the gateway's administrator")
 }
 
 // broken lists the errors of a document, one a line.
 func broken(q *question, err error) string {
 	return listed(fmt.Sprintf("%s: the %s is broken", q.title(), q.document()), err,
-		fmt.Sprintf("next: correct the field; nothing of a %s is left out in silence", q.document()))
+		fmt.Sprintf("next: correct the field; no part of a %s is ignored", q.document()))
 }
 
 // listed returns a head and the errors, one a line.

@@ -124,7 +124,7 @@ func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
 			document := object{"apiVersion": row.version, "kind": kind, "metadata": object{"name": "hub"}, "spec": object{"rules": "broken"}}
 			for said, checker := range map[string]admission.Checker{
 				kind + " hub: the " + row.is + " is broken\n":            checker{},
-				"nothing of a " + row.is + " is left out in silence":     checker{},
+				"no part of a " + row.is + " is ignored":                 checker{},
 				kind + " hub: the " + row.is + " could not be checked\n": broken{},
 			} {
 				handler, err := admission.NewPolicies(checker)

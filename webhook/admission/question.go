@@ -104,11 +104,11 @@ func (q *question) check() error {
 	switch r.operation {
 	case opCreate, opUpdate, opDelete, opConnect:
 	default:
-		return fmt.Errorf("operation %q: want CREATE, UPDATE, DELETE or CONNECT", plain(r.operation, maxField))
+		return fmt.Errorf("operation %q: must be CREATE, UPDATE, DELETE or CONNECT", plain(r.operation, maxField))
 	}
 	switch {
 	case r.kind == "" || r.version == "":
-		return errors.New("the request does not say of which kind its object is")
+		return errors.New("the request has no kind or version of its object")
 	case r.operation == opCreate && r.object == nil:
 		return errors.New("the request has no object")
 	case r.operation == opUpdate && (r.object == nil || r.oldObject == nil):
@@ -168,7 +168,7 @@ func (q *question) agrees(member string, o workload.Object) error {
 		if field.request == field.object || isNamed && (field.object == "" || field.what == "name" && field.request == "") {
 			continue
 		}
-		return fmt.Errorf("the %s is of %s %q, and the request speaks of %q", member, field.what, plain(field.object, maxField), plain(field.request, maxField))
+		return fmt.Errorf("the %s has %s %q, but the request has %q", member, field.what, plain(field.object, maxField), plain(field.request, maxField))
 	}
 	return nil
 }

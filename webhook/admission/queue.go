@@ -43,10 +43,10 @@ func NewQueue(bounds QueueBounds) (*Queue, error) {
 		bounds.Bytes = 32 << 20
 	}
 	if bounds.Requests < 1 {
-		return nil, fmt.Errorf("queue: %d requests: want at least 1", bounds.Requests)
+		return nil, fmt.Errorf("queue: %d requests: must be at least 1", bounds.Requests)
 	}
 	if bounds.Bytes < MaxBody {
-		return nil, fmt.Errorf("queue: %d bytes: want at least %d, the size of one request (MaxBody)", bounds.Bytes, MaxBody)
+		return nil, fmt.Errorf("queue: %d bytes: must be at least %d, the size of one request (MaxBody)", bounds.Bytes, MaxBody)
 	}
 	requests, err := fair.New(fair.Bounds{Total: bounds.Requests})
 	if err != nil {
@@ -83,8 +83,8 @@ func (q *Queue) WaitingForShare() int64 {
 }
 
 var (
-	errQueueFull = errors.New("the gateway is at work on as many requests as it may, and none ended in time")
-	errShare     = fmt.Errorf("the gateway is at work on as many requests of this namespace as leaves room for those of others, and none ended in time: %w", &fair.WaitError{Reason: fair.Share})
+	errQueueFull = errors.New("the gateway is overloaded: no capacity in time")
+	errShare     = fmt.Errorf("the namespace has reached its share of the gateway's concurrent requests, with no capacity in time: %w", &fair.WaitError{Reason: fair.Share})
 )
 
 // causeOf returns the cause of an error of the queue.
@@ -153,7 +153,7 @@ func turnBy(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // errTooComplex means that an object has too many values.
-var errTooComplex = errors.New("the object has too many values to be read; split it, or leave out what repeats")
+var errTooComplex = errors.New("the object has too many values; split it, or remove repeated parts")
 
 // unfold reserves memory for parsed objects, after the memory for the body. A namespace whose
 // bodies use up its share of the memory, in evaluation or waiting, is rejected at once: otherwise

@@ -28,7 +28,7 @@ type Requesters interface {
 func WithRequesters(requesters Requesters) Option {
 	return func(o *options) error {
 		if requesters == nil {
-			return errors.New("requesters: want somebody who knows of which objects")
+			return errors.New("requesters must not be nil")
 		}
 		o.requesters = requesters
 		return nil
@@ -51,7 +51,7 @@ func (h *Handler) requested(q *question, object workload.Object, answer *respons
 	}
 	name, value, err := h.requesters.Requester(subject, object.Content())
 	if err != nil {
-		answer.warnings = append(answer.warnings, warning("who makes it is not recorded, and rules that ask for that will not hold for it: "+err.Error()))
+		answer.warnings = append(answer.warnings, warning("the creator is not recorded, so rules that need it do not apply: "+err.Error()))
 		if name != "" && metadata(object).Member("annotations").Member(name).Kind() != jsontext.KindInvalid {
 			answer.patch = append(answer.patch, workload.Operation{Op: "remove", Path: annotationPath(name)})
 		}

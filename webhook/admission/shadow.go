@@ -32,7 +32,7 @@ func NewShadow(stages ...*Handler) (*Shadow, error) {
 	s := &Shadow{stages: stages}
 	for _, stage := range stages {
 		if stage == nil {
-			return nil, errors.New("admission: a shadow of no door")
+			return nil, errors.New("admission: an endpoint must not be nil")
 		}
 	}
 	if len(stages) > 0 {
@@ -48,7 +48,7 @@ func NewShadow(stages ...*Handler) (*Shadow, error) {
 // a warning: policies are not workloads, so the warning disturbs no deployment.
 func NewPolicyShadow(of *PolicyHandler) (*Shadow, error) {
 	if of == nil {
-		return nil, errors.New("admission: a shadow of no door")
+		return nil, errors.New("admission: an endpoint must not be nil")
 	}
 	return &Shadow{policy: of, options: &of.options}, nil
 }

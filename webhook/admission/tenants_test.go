@@ -144,7 +144,7 @@ func TestWhatANamespaceIsTold(t *testing.T) {
 				t.Errorf("open %v: %+v, %s", open, a.Response, seen.last(t).Cause)
 			}
 			said := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")
-			if !strings.Contains(said, "of this namespace as leaves room") || strings.Contains(said, "unsigned") {
+			if !strings.Contains(said, "the namespace has reached its share") || strings.Contains(said, "unsigned") {
 				t.Errorf("open %v: %q", open, said)
 			}
 		}
@@ -164,7 +164,7 @@ func TestATurnThatComesTooLate(t *testing.T) {
 		told  string
 	}{
 		"with time left": {6 * time.Second, ""},
-		"at the end":     {7500 * time.Millisecond, "of this namespace as leaves room"},
+		"at the end":     {7500 * time.Millisecond, "the namespace has reached its share"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -27,14 +27,14 @@ func (x *exchange) admit(ctx context.Context, r *http.Request) error {
 	defer leave()
 	user, err := x.handler.config.Authenticator.Authenticate(ctx, token)
 	if err != nil {
-		return &problem{cause: CannotLook, message: "whose token it is could not be looked up; ask again", err: err}
+		return &problem{cause: CannotLook, message: "the token could not be verified; retry", err: err}
 	}
 	if user.Name == "" {
-		return problemf(Unauthenticated, "nobody is known by this token")
+		return problemf(Unauthenticated, "the token is not valid")
 	}
 	x.call.User = user.Name
 	if x.handler.confined && !slices.Contains(x.handler.users, user.Name) && !slices.ContainsFunc(user.Groups, func(g string) bool { return slices.Contains(x.handler.groups, g) }) {
-		return problemf(Forbidden, "%s may not ask here: the gateway's settings name who may", user.Name)
+		return problemf(Forbidden, "permission denied for %s: the gateway's settings list the allowed users and groups", user.Name)
 	}
 	return nil
 }
@@ -60,12 +60,12 @@ func (all AnyOf) Authenticate(ctx context.Context, token string) (policy.User, e
 func tokenOf(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
-		return "", problemf(Unauthenticated, "want one header Authorization: Bearer TOKEN")
+		return "", problemf(Unauthenticated, "exactly one header Authorization: Bearer TOKEN is required")
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	isOdd := func(c rune) bool { return c <= ' ' || c > '~' }
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken || strings.ContainsFunc(token, isOdd) {
-		return "", problemf(Unauthenticated, "want a header Authorization: Bearer TOKEN")
+		return "", problemf(Unauthenticated, "a header Authorization: Bearer TOKEN is required")
 	}
 	return token, nil
 }

@@ -57,7 +57,7 @@ type Option func(*options) error
 func WithNamespaces(namespaces Namespaces) Option {
 	return func(o *options) error {
 		if namespaces == nil {
-			return errors.New("namespaces: want somebody who knows them")
+			return errors.New("namespaces must not be nil")
 		}
 		o.namespaces = namespaces
 		return nil
@@ -68,7 +68,7 @@ func WithNamespaces(namespaces Namespaces) Option {
 func WithRecorder(recorder Recorder) Option {
 	return func(o *options) error {
 		if recorder == nil {
-			return errors.New("recorder: want one")
+			return errors.New("recorder must not be nil")
 		}
 		o.recorder = recorder
 		return nil
@@ -79,7 +79,7 @@ func WithRecorder(recorder Recorder) Option {
 func WithTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 || d > MaxTimeout {
-			return fmt.Errorf("timeout %s: want more than nothing and at most %s", d, MaxTimeout)
+			return fmt.Errorf("timeout %s: must be positive and at most %s", d, MaxTimeout)
 		}
 		o.timeout = d
 		return nil
@@ -92,7 +92,7 @@ func WithTimeout(d time.Duration) Option {
 func WithCallers(users, groups []string) Option {
 	return func(o *options) error {
 		if len(users)+len(groups) == 0 || slices.Contains(users, "") || slices.Contains(groups, "") {
-			return errors.New("callers: want names of users or groups")
+			return errors.New("callers: names of users or groups are required")
 		}
 		o.users, o.groups, o.confined = slices.Clone(users), slices.Clone(groups), true
 		return nil
@@ -104,7 +104,7 @@ func WithCallers(users, groups []string) Option {
 func WithoutTokens(user string) Option {
 	return func(o *options) error {
 		if user == "" {
-			return errors.New("without tokens: want a name for who asks")
+			return errors.New("without tokens: a user name is required")
 		}
 		o.everybody = user
 		return nil
@@ -135,7 +135,7 @@ type Limits struct {
 func WithLimits(limits Limits) Option {
 	return func(o *options) error {
 		if limits.Requests < 0 || limits.PerCaller < 0 {
-			return errors.New("limits: want at least 1 request")
+			return errors.New("limits must not be negative")
 		}
 		o.limits = limits
 		return nil
@@ -158,7 +158,7 @@ func New(config Config, with ...Option) (*Handler, error) {
 		}
 	}
 	if config.Decider == nil || (config.Authenticator == nil) == (o.everybody == "") {
-		return nil, errors.New("api: want a decider, and an authenticator or callers without tokens")
+		return nil, errors.New("api: a decider is required, and an authenticator unless tokens are disabled")
 	}
 	return &Handler{config: config, options: o, queue: newQueue(o.limits)}, nil
 }
@@ -206,14 +206,14 @@ func (x *exchange) answerSafely(ctx context.Context, w http.ResponseWriter, r *h
 }
 
 func panicked(p any) error {
-	return &problem{cause: Panicked, message: "an internal error, which is a defect; the gateway's log has it", err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+	return &problem{cause: Panicked, message: "internal error; see the gateway's log", err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 }
 
 // answer evaluates the request of an authorised caller.
 func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	h := x.handler
 	if r.Method != http.MethodPost {
-		return nil, problemf(WrongMethod, "want POST, got %s", r.Method)
+		return nil, problemf(WrongMethod, "method must be POST, got %s", r.Method)
 	}
 	if err := x.admit(ctx, r); err != nil {
 		return nil, err
@@ -294,7 +294,7 @@ func (x *exchange) judge(ctx context.Context, requests []gate.Request, done func
 		select {
 		case d = <-result:
 		case <-late.C:
-			return &problem{cause: TimedOut, message: "no decision in time; ask again, or for less at once", err: context.Cause(ctx)}
+			return &problem{cause: TimedOut, message: "no decision in time; retry, or split the request", err: context.Cause(ctx)}
 		}
 	}
 	if d.err == nil && len(d.outcomes) != len(requests) {

@@ -121,7 +121,7 @@ func withhold(outcomes []gate.Outcome) []gate.Outcome {
 func encode(outcomes []gate.Outcome) ([]byte, error) {
 	var body bytes.Buffer
 	if err := report.JSON(&body, withhold(outcomes)); err != nil {
-		return nil, &problem{cause: Panicked, message: "an internal error; the gateway's log has it", err: err}
+		return nil, &problem{cause: Panicked, message: "internal error; see the gateway's log", err: err}
 	}
 	return body.Bytes(), nil
 }

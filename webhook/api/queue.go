@@ -39,7 +39,7 @@ func (q *queue) ask() (leave func(), err error) {
 	case q.asking <- struct{}{}:
 		return func() { <-q.asking }, nil
 	default:
-		return nil, problemf(QueueFull, "too many tokens are being looked up; ask again")
+		return nil, problemf(QueueFull, "too many concurrent token lookups; retry")
 	}
 }
 
@@ -48,7 +48,7 @@ func (q *queue) enter(ctx context.Context, user string) (leave func(), err error
 	q.mu.Lock()
 	if q.callers[user] >= q.perCaller {
 		q.mu.Unlock()
-		return nil, problemf(TooMany, "%d requests of %s are at work already, which is as many as may be", q.perCaller, user)
+		return nil, problemf(TooMany, "limit of %d concurrent requests reached for %s", q.perCaller, user)
 	}
 	q.callers[user]++
 	q.mu.Unlock()
@@ -69,13 +69,13 @@ func (q *queue) enter(ctx context.Context, user string) (leave func(), err error
 }
 
 func full() error {
-	return problemf(QueueFull, "the gateway is at work on as many requests as it may, and none ended in time; ask again")
+	return problemf(QueueFull, "the gateway is overloaded: no capacity in time; retry")
 }
 
 // unfold reserves memory for the parsed body.
 func (q *queue) unfold(ctx context.Context, cost int64) (free func(), err error) {
 	if cost > maxParsed {
-		return nil, problemf(TooLarge, "the body has too many values to be read; split it, or leave out what runs no image")
+		return nil, problemf(TooLarge, "the body has too many values; split it, or remove objects without images")
 	}
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()

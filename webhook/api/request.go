@@ -42,10 +42,10 @@ const (
 func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (requests []gate.Request, free func(), err error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != jsonType && kind != yamlType {
-		return nil, nil, problemf(WrongMediaType, "want a body of type %s with images, or %s with manifests", jsonType, yamlType)
+		return nil, nil, problemf(WrongMediaType, "the body must be of type %s with images, or %s with manifests", jsonType, yamlType)
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, nil, problemf(WrongMediaType, "want a body that is not compressed")
+		return nil, nil, problemf(WrongMediaType, "the body must not be compressed")
 	}
 	body, err := readBody(w, r)
 	if err != nil {
@@ -127,7 +127,7 @@ func (x *exchange) readQuery(body []byte, rawQuery string) ([]gate.Request, erro
 		return nil, err
 	}
 	if len(q.Images) == 0 {
-		return nil, problemf(Malformed, "images: want at least one")
+		return nil, problemf(Malformed, "images must not be empty")
 	}
 	if len(q.Images) > MaxImages {
 		return nil, tooMany("images", len(q.Images), MaxImages)
@@ -154,7 +154,7 @@ func (x *exchange) readQuery(body []byte, rawQuery string) ([]gate.Request, erro
 func (x *exchange) readManifests(body []byte, rawQuery string) ([]gate.Request, error) {
 	values, err := url.ParseQuery(rawQuery)
 	if err != nil || len(values) > 1 || len(values) == 1 && len(values["namespace"]) != 1 {
-		return nil, problemf(Malformed, "the URL's query: want nothing, or namespace=NAME")
+		return nil, problemf(Malformed, "the URL's query must be empty or namespace=NAME")
 	}
 	if err := x.setNamespace(values.Get("namespace")); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (x *exchange) readManifests(body []byte, rawQuery string) ([]gate.Request, 
 		return nil, problemf(Malformed, "%v", err)
 	}
 	if len(objects) == 0 {
-		return nil, problemf(Malformed, "no object is in the body")
+		return nil, problemf(Malformed, "the body contains no object")
 	}
 	if len(objects) > MaxObjects {
 		return nil, tooMany("objects", len(objects), MaxObjects)
@@ -180,7 +180,7 @@ func (x *exchange) readManifests(body []byte, rawQuery string) ([]gate.Request, 
 			request.Subject.Namespace = x.call.Namespace
 		}
 		if !isNamespace(request.Subject.Namespace) {
-			return nil, problemf(Malformed, "%s: metadata.namespace %q is no name of a namespace", object.Source(), request.Subject.Namespace)
+			return nil, problemf(Malformed, "%s: metadata.namespace %q is not a valid name of a namespace", object.Source(), request.Subject.Namespace)
 		}
 		if uses, err := workload.Extract(object); err == nil { // else the gate reports the error
 			images += len(uses)
@@ -203,7 +203,7 @@ func (x *exchange) setNamespace(name string) error {
 		name = "default"
 	}
 	if !isNamespace(name) {
-		return problemf(Malformed, "namespace: %q is no name of a namespace", name)
+		return problemf(Malformed, "namespace: %q is not a valid name of a namespace", name)
 	}
 	x.call.Namespace = name
 	return nil
@@ -225,7 +225,7 @@ func refuseAliases(body []byte) error {
 			return problemf(Malformed, "YAML: %v", err)
 		}
 		if hasAlias(&document) {
-			return problemf(Malformed, "the YAML has aliases (*name); write out what they stand for, or send JSON")
+			return problemf(Malformed, "YAML aliases (*name) are not supported; expand them, or send JSON")
 		}
 	}
 }

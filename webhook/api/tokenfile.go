@@ -103,7 +103,7 @@ func readTokens(path string) ([]byte, error) {
 		return nil, bare(err)
 	}
 	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o027 != 0 {
-		return nil, fmt.Errorf("its mode is %s: want a file that only its owner and group may read (0440, 0400 or 0600)", mode)
+		return nil, fmt.Errorf("its mode is %s: only its owner and group may read it (use 0440, 0400 or 0600)", mode)
 	}
 	return limit.ReadAll(file, maxTokenFile, "the file")
 }
@@ -125,10 +125,10 @@ func parseTokens(content []byte) ([]holder, error) {
 		if p, ok := errors.AsType[*csv.ParseError](err); ok {
 			return nil, fmt.Errorf("line %d: %w", p.Line, p.Err)
 		}
-		return nil, errors.New("it is no list of token,name")
+		return nil, errors.New("it is not a list of token,name")
 	}
 	if len(lines) == 0 || len(lines) > maxTokens {
-		return nil, fmt.Errorf("%d tokens: want at least 1 and at most %d", len(lines), maxTokens)
+		return nil, fmt.Errorf("%d tokens: must be 1 to %d", len(lines), maxTokens)
 	}
 	tokens := make([]holder, 0, len(lines))
 	for i, fields := range lines {
@@ -137,7 +137,7 @@ func parseTokens(content []byte) ([]holder, error) {
 			return nil, fmt.Errorf("token %d: %w", i+1, err)
 		}
 		if slices.ContainsFunc(tokens, func(other holder) bool { return other.sum == one.sum }) {
-			return nil, fmt.Errorf("token %d stands twice", i+1)
+			return nil, fmt.Errorf("token %d is a duplicate", i+1)
 		}
 		tokens = append(tokens, one)
 	}
@@ -152,9 +152,9 @@ func newHolder(fields []string) (holder, error) {
 	isOdd := func(c rune) bool { return c <= ' ' || c > '~' }
 	switch {
 	case len(token) < minToken || len(token) > maxToken:
-		return holder{}, fmt.Errorf("want at least %d characters, and at most %d, that nobody can guess", minToken, maxToken)
+		return holder{}, fmt.Errorf("must be %d to %d random characters", minToken, maxToken)
 	case strings.ContainsFunc(token, isOdd):
-		return holder{}, errors.New("a token is of ASCII characters without spaces")
+		return holder{}, errors.New("must be ASCII characters without spaces")
 	case user == "":
 		return holder{}, errors.New("the name is empty")
 	}

@@ -42,7 +42,7 @@ func read(entries map[string][]byte) estate {
 	e.pair, err = parsePair(e.pem[0], e.pem[1])
 	flaw(EntryCertificate, err)
 	if e.peers = entries[EntryPeers]; len(e.peers) != peerKeySize {
-		flaw(EntryPeers, fmt.Errorf("has %d bytes, want %d", len(e.peers), peerKeySize))
+		flaw(EntryPeers, fmt.Errorf("has %d bytes, must have %d", len(e.peers), peerKeySize))
 		e.peers = nil
 	}
 	return e

@@ -35,7 +35,7 @@ type Files struct {
 // NewFiles makes a Files that has not read its files yet.
 func NewFiles(config FilesConfig) (*Files, error) {
 	if config.Certificate == "" || config.Key == "" || config.Log == nil {
-		return nil, errors.New("certificate files: want a certificate, its key and a log")
+		return nil, errors.New("certificate files: a certificate, its key and a log are required")
 	}
 	config.Names = slices.Clone(config.Names)
 	return &Files{Source: newSource(config.Now), config: config}, nil
@@ -81,7 +81,7 @@ func (f *Files) texts() (texts [3][]byte, err error) {
 		}
 		texts = again
 	}
-	return texts, errors.New("read a certificate's files: they change while they are read; it is tried again")
+	return texts, errors.New("read a certificate's files: they changed during the read; retrying")
 }
 
 func (f *Files) parse(texts [3][]byte) (held, error) {
@@ -93,7 +93,7 @@ func (f *Files) parse(texts [3][]byte) (held, error) {
 		return held{}, err
 	}
 	if err := checkNames(pair.Leaf, f.config.Names); err != nil {
-		return held{}, fmt.Errorf("callers use a name that it lacks: %w", err)
+		return held{}, fmt.Errorf("it lacks a required name: %w", err)
 	}
 	if f.config.CA == "" {
 		return held{certificate: pair}, nil
@@ -103,7 +103,7 @@ func (f *Files) parse(texts [3][]byte) (held, error) {
 		return held{}, fmt.Errorf("%s %w", f.config.CA, err)
 	}
 	if err := checkTrust(pair, authorities, f.now()); err != nil {
-		return held{}, fmt.Errorf("callers who know %s would refuse it: %w", f.config.CA, err)
+		return held{}, fmt.Errorf("it cannot be verified with %s: %w", f.config.CA, err)
 	}
 	return held{certificate: pair, bundle: encodeCertificate(authorities...)}, nil
 }

@@ -98,10 +98,10 @@ func TestBrokenFilesKeepTheOld(t *testing.T) {
 		{"a key of another certificate", "private key does not match", with(second, EntryKey, first[EntryKey])},
 		{"no PEM", "failed to find any PEM", with(second, EntryCertificate, []byte("hello"))},
 		{"an empty key", "failed to find any PEM", with(second, EntryKey, nil)},
-		{"another authority", "would refuse it", with(second, EntryBundle, first[EntryBundle])},
+		{"another authority", "cannot be verified", with(second, EntryBundle, first[EntryBundle])},
 		{"a bundle that is none", "ca.crt", with(second, EntryBundle, []byte("hello"))},
 		{"an expired certificate", "expired", made(t, early)},
-		{"another name", "a name that it lacks", made(t, c, "other.example")},
+		{"another name", "a required name", made(t, c, "other.example")},
 		{"a file that is too large", "larger than", with(second, EntryCertificate, bytes.Repeat(second[EntryCertificate], 500))},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

@@ -28,7 +28,7 @@ type Folder struct {
 // NewFolder makes a Folder. The first write creates the folder.
 func NewFolder(path string) (*Folder, error) {
 	if path == "" {
-		return nil, errors.New("certificate folder: want a path")
+		return nil, errors.New("certificate folder: a path is required")
 	}
 	return &Folder{path: path}, nil
 }

@@ -25,7 +25,7 @@ func TestOwnFollows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := follower.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "waited for") || follower.PeerKey() != nil {
+	if err := follower.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "waiting for") || follower.PeerKey() != nil {
 		t.Fatalf("before anybody made it: %v", err)
 	}
 	maker := newOwn(t, shared, c)

@@ -49,14 +49,14 @@ const storeTimeout = 15 * time.Second
 // NewOwn makes an Own that has not read its Store yet.
 func NewOwn(config OwnConfig) (*Own, error) {
 	if config.Store == nil || config.Where == "" || config.Log == nil {
-		return nil, errors.New("own certificate: want a store, its name and a log")
+		return nil, errors.New("own certificate: a store, its name and a log are required")
 	}
 	if len(config.Names) == 0 || len(config.Names) > maxNames {
-		return nil, fmt.Errorf("own certificate: %d names: want 1 to %d", len(config.Names), maxNames)
+		return nil, fmt.Errorf("own certificate: %d names: must be 1 to %d", len(config.Names), maxNames)
 	}
 	for _, name := range config.Names {
 		if net.ParseIP(name) == nil && (name == "" || strings.ContainsAny(name, " /:*@")) {
-			return nil, fmt.Errorf("own certificate: %q: want a DNS name or an IP address", name)
+			return nil, fmt.Errorf("own certificate: %q is not a DNS name or an IP address", name)
 		}
 	}
 	config.Names = slices.Clone(config.Names)
@@ -93,14 +93,14 @@ func (o *Own) Refresh(ctx context.Context) error {
 		o.take(ctx, next)
 		return nil
 	}
-	return fmt.Errorf("%s: others wrote it %d times at once; it is tried again", o.config.Where, maxAttempts)
+	return fmt.Errorf("%s: %d concurrent writes by other replicas; retrying", o.config.Where, maxAttempts)
 }
 
 // look reads the Store and writes it if something must change.
 func (o *Own) look(ctx context.Context) (estate, error) {
 	content, err := o.config.Store.Get(ctx)
 	if o.config.Follows && (errors.Is(err, ErrAbsent) || err == nil && empty(content.Entries)) {
-		return estate{}, errors.New("nobody has made it yet, and it is not made here; it is waited for")
+		return estate{}, errors.New("it does not exist yet; waiting for another replica to create it")
 	}
 	if err != nil && !errors.Is(err, ErrAbsent) {
 		return estate{}, fmt.Errorf("read: %w", err)
@@ -110,10 +110,10 @@ func (o *Own) look(ctx context.Context) (estate, error) {
 		return e, errors.Join(e.flaws...)
 	}
 	if len(e.flaws) > 0 && !content.Ours && !empty(content.Entries) {
-		return estate{}, fmt.Errorf("it holds what the gateway did not make (%w): give the gateway a name of its own, or delete this one", errors.Join(e.flaws...))
+		return estate{}, fmt.Errorf("it has content that the gateway did not write (%w): configure another name, or delete it", errors.Join(e.flaws...))
 	}
 	if len(e.flaws) > 0 && !empty(content.Entries) {
-		o.config.Log.LogAttrs(ctx, slog.LevelWarn, "what is broken in the certificate store is made anew",
+		o.config.Log.LogAttrs(ctx, slog.LevelWarn, "recreating broken entries of the certificate store",
 			slog.String("store", o.config.Where), slog.Any("error", errors.Join(e.flaws...)))
 	}
 	e.inherit(o.last)
@@ -166,7 +166,7 @@ func follow(ctx context.Context, s *Source, log *slog.Logger, refresh func(conte
 		case <-timer.C:
 		}
 		if err := refresh(ctx); err != nil && ctx.Err() == nil && s.keep(err) {
-			log.LogAttrs(ctx, slog.LevelError, "the certificate could not be brought up to date", slog.Any("error", err))
+			log.LogAttrs(ctx, slog.LevelError, "certificate update failed", slog.Any("error", err))
 		}
 		if s.Ready() == nil {
 			timer.Reset(Interval)
@@ -178,5 +178,5 @@ func follow(ctx context.Context, s *Source, log *slog.Logger, refresh func(conte
 
 // tell logs the new certificate.
 func tell(ctx context.Context, log *slog.Logger, s *Source) {
-	log.LogAttrs(ctx, slog.LevelInfo, "another certificate is served", slog.Time("expires", s.Expires()))
+	log.LogAttrs(ctx, slog.LevelInfo, "serving a new certificate", slog.Time("expires", s.Expires()))
 }

@@ -20,7 +20,7 @@ func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil || block.Type != "CERTIFICATE" {
-			return nil, errors.New("holds something that is no certificate in PEM")
+			return nil, errors.New("contains data that is not a PEM certificate")
 		}
 		if len(authorities) == maxAuthorities {
 			return nil, fmt.Errorf("holds more than %d certificates", maxAuthorities)
@@ -30,7 +30,7 @@ func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 			return nil, fmt.Errorf("certificate %d: %w", len(authorities)+1, err)
 		}
 		if !authority.IsCA {
-			return nil, fmt.Errorf("certificate %d (%s) is not an authority's", len(authorities)+1, authority.Subject)
+			return nil, fmt.Errorf("certificate %d (%s) is not a CA certificate", len(authorities)+1, authority.Subject)
 		}
 		authorities = append(authorities, authority)
 	}
@@ -64,7 +64,7 @@ func checkLife(c *x509.Certificate, now time.Time) error {
 	case now.After(c.NotAfter):
 		return fmt.Errorf("it expired at %s", c.NotAfter.UTC().Format(time.RFC3339))
 	case now.Add(skew).Before(c.NotBefore):
-		return fmt.Errorf("it holds only from %s on", c.NotBefore.UTC().Format(time.RFC3339))
+		return fmt.Errorf("it is not valid before %s", c.NotBefore.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, errors.New("is no PKCS #8 key in PEM")
+		return nil, errors.New("is not a PKCS #8 key in PEM")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -105,7 +105,7 @@ func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
 	}
 	own, ok := key.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, errors.New("is no ECDSA key")
+		return nil, errors.New("is not an ECDSA key")
 	}
 	return own, nil
 }

@@ -21,9 +21,9 @@ const (
 // Errors of a Store.
 var (
 	// ErrAbsent means that the Store is empty.
-	ErrAbsent = errors.New("there is nothing yet")
+	ErrAbsent = errors.New("the store is empty")
 	// ErrConflict means that another writer was first.
-	ErrConflict = errors.New("somebody else wrote first")
+	ErrConflict = errors.New("another writer was first")
 )
 
 // Content is a Store's content.

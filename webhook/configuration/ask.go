@@ -71,7 +71,7 @@ func (in Input) ask(at phase) *questions {
 	q.excluded = slices.Compact(slices.Sorted(slices.Values(append([]string{in.Namespace}, in.ExcludedNamespaces...))))
 	for _, p := range in.Policies {
 		if p.Broken != nil && len(p.Targets) == 0 {
-			q.warn(p, "is broken, and selects nothing at admission until it is corrected")
+			q.warn(p, "is broken, and matches nothing at admission until it is corrected")
 		}
 		q.policy(p)
 	}
@@ -181,7 +181,7 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 	}
 	namespaces, everywhere, confined := q.namespacesOf(p, t.Target)
 	if !everywhere && len(namespaces) == 0 {
-		q.warn(p, "%s: every namespace that it names is excluded, or no name of a namespace: nothing is asked on its behalf", written(t.Target))
+		q.warn(p, "%s: all its namespaces are excluded or have invalid names: it has no effect at admission", written(t.Target))
 		return
 	}
 	found, asks, left, candidates := false, false, "", q.resources
@@ -222,13 +222,13 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 	}
 	switch {
 	case left != "" && (!asks && t.objects || !isPattern(t.Kind)):
-		q.warn(p, "%s: the API server never asks about it, for %s", written(t.Target), left)
+		q.warn(p, "%s: the API server never sends it to the gateway: %s", written(t.Target), left)
 	case isPattern(t.Kind):
 	case isSent(t.Target): // its object is another target
 	case !found:
-		q.warn(p, "the API server serves no kind %s: correct the policy if that is a mistake; if its definition is yet to be installed, it is asked about from then on", written(t.Target))
+		q.warn(p, "the API server serves no kind %s: correct the policy, or install the kind's definition, after which the policy takes effect", written(t.Target))
 	case !t.objects && t.Subresource != "" && !wildcard.Match(t.Subresource, ephemeralContainers):
-		q.warn(p, "%s: the API server never asks about it, for this subresource brings no images", written(t.Target))
+		q.warn(p, "%s: the API server never sends it to the gateway: this subresource contains no images", written(t.Target))
 	}
 }
 

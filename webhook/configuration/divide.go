@@ -52,7 +52,7 @@ func (q *questions) divide() []part {
 		a := q.asked[n]
 		own := a.own()
 		if len(own) > maxForms {
-			q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies confined to namespaces say more than %d different things about %s: they share the strictest failure setting and the longest timeout", maxForms, n)})
+			q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies limited to namespaces have more than %d different settings for %s: the strictest failure setting and the longest timeout apply to all of them", maxForms, n)})
 			own = a.shared(own)
 		}
 		differing, most := 0, 0
@@ -64,7 +64,7 @@ func (q *questions) divide() []part {
 			needed, most = 2*differing, differing
 		}
 		if most > maxNamespaces || needed > names || len(own) > parts {
-			q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies confined to namespaces speak of %s in %d of them, which is more than selectors can name (%d, %d in all): their failure setting and timeout count in all namespaces", n, differing, maxNamespaces, maxNames)})
+			q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies limited to namespaces match %s in %d namespaces, more than selectors can list (%d, %d in all): their failure setting and timeout apply to all namespaces", n, differing, maxNamespaces, maxNames)})
 			all = append(all, q.told(a.everywhereAll()))
 			continue
 		}

@@ -104,9 +104,9 @@ func TestBounds(t *testing.T) {
 		warning  string
 	}{
 		{"as many namespaces as a selector names", append(many(maxNamespaces, same), admin), 4, "workloads-ignore-10s-not", ""},
-		{"one more", append(many(maxNamespaces+1, same), admin), 2, "workloads-fail-30s.", "501 of them"},
+		{"one more", append(many(maxNamespaces+1, same), admin), 2, "workloads-fail-30s.", "in 501 namespaces"},
 		{"nobody speaks of all namespaces", many(maxNamespaces, same), 2, "workloads-fail-30s-", ""},
-		{"and there are too many", many(maxNamespaces+1, same), 2, "workloads-fail-30s.", "501 of them"},
+		{"and there are too many", many(maxNamespaces+1, same), 2, "workloads-fail-30s.", "in 501 namespaces"},
 		{"as many forms as one resource has", append(many(maxForms, different), admin), 2 * (maxForms + 1), "workloads-ignore-10s-not", ""},
 		{"one more: the namespaces share, and nobody else does", append(many(maxForms+1, different), admin), 4, "workloads-ignore-10s-not", "strictest"},
 		{"as many names as can be said twice, for CREATE and for UPDATE", many(maxNames/2, dozen), 24, "new-workloads-fail-11s-", ""},

@@ -88,7 +88,7 @@ func (e Endpoint) check() error {
 		case err != nil:
 			return fmt.Errorf("endpoint: %w", err)
 		case u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			return fmt.Errorf("endpoint: %q: want https://host[:port][/path]", u.Redacted())
+			return fmt.Errorf("endpoint: %q: must be https://host[:port][/path]", u.Redacted())
 		}
 		return nil
 	}
@@ -96,7 +96,7 @@ func (e Endpoint) check() error {
 		return errors.New("endpoint: a Service with its namespace, or a URL, is required")
 	}
 	if e.Port < 0 || e.Port > 65535 {
-		return fmt.Errorf("endpoint: %d is no port", e.Port)
+		return fmt.Errorf("endpoint: %d is not a valid port", e.Port)
 	}
 	return nil
 }
@@ -125,27 +125,27 @@ func (in Input) check() error {
 	}
 	errs = append(errs, in.Endpoint.check())
 	if len(in.Resources) == 0 {
-		errs = append(errs, errors.New("what the API server serves is not known yet"))
+		errs = append(errs, errors.New("the resources of the API server are not known yet"))
 	}
 	for _, namespace := range append([]string{in.Namespace}, in.ExcludedNamespaces...) {
 		if reasons := validation.IsDNS1123Label(namespace); len(reasons) > 0 {
-			errs = append(errs, fmt.Errorf("%q is no name of a namespace: %s", namespace, strings.Join(reasons, "; ")))
+			errs = append(errs, fmt.Errorf("%q is not a valid name of a namespace: %s", namespace, strings.Join(reasons, "; ")))
 		}
 	}
 	for _, kind := range in.MutateControllers {
 		if !slices.Contains(controllers(), kind) {
-			errs = append(errs, fmt.Errorf("mutateControllers: %q is no kind of pod controller: want %s", kind, strings.Join(controllers(), ", ")))
+			errs = append(errs, fmt.Errorf("mutateControllers: %q is not a kind of pod controller: use %s", kind, strings.Join(controllers(), ", ")))
 		}
 	}
 	if in.Mirrors < NoMirrors || in.Mirrors > MirrorsClosed {
-		errs = append(errs, fmt.Errorf("mirrors: %d is no choice", in.Mirrors))
+		errs = append(errs, fmt.Errorf("mirrors: %d is not a valid value", in.Mirrors))
 	}
 	if l := in.Labelled; l.Is != nil && (len(validation.IsQualifiedName(l.Label)) > 0 || len(validation.IsValidLabelValue(l.Value)) > 0) {
-		errs = append(errs, fmt.Errorf("labelled: %s=%q is no label", l.Label, l.Value))
+		errs = append(errs, fmt.Errorf("labelled: %s=%q is not a valid label", l.Label, l.Value))
 	}
 	for _, d := range in.Documents {
 		if d.Group == "" || d.Resource == "" || strings.ContainsAny(d.Group+d.Resource, "*/") {
-			errs = append(errs, fmt.Errorf("documents: %q is no custom resource", d))
+			errs = append(errs, fmt.Errorf("documents: %q is not a custom resource", d))
 		}
 	}
 	if o := in.Owner; o != (metav1.OwnerReference{}) && (o.APIVersion == "" || o.Kind == "" || o.Name == "" || o.UID == "") {
@@ -167,7 +167,7 @@ func checkBundle(bundle []byte) error {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return fmt.Errorf("the CA bundle holds a %s, which is not for the public", block.Type)
+			return fmt.Errorf("the CA bundle contains a %s, which must not be published", block.Type)
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 			return fmt.Errorf("the CA bundle: %w", err)
@@ -175,7 +175,7 @@ func checkBundle(bundle []byte) error {
 		certificates++
 	}
 	if certificates == 0 {
-		return errors.New("the CA bundle holds no certificate: the API server could not tell the gateway from anybody else")
+		return errors.New("the CA bundle contains no certificate: the API server could not authenticate the gateway")
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (q *questions) memory(other *questions) (string, error) {
 	maps.Copy(both, other.known)
 	known := slices.SortedFunc(maps.Values(both), compareResources)
 	if len(known) > maxRemembered {
-		q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies speak of %d resources, of which %d are remembered for a time when the API server cannot say what it serves", len(known), maxRemembered)})
+		q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies match %d resources, of which %d are stored for a failure of discovery", len(known), maxRemembered)})
 		known = known[:maxRemembered]
 	}
 	text, err := json.Marshal(append([]Resource{}, known...))
@@ -48,7 +48,7 @@ func recall(c *admission.ValidatingWebhookConfiguration, failed []schema.GroupVe
 	}
 	var remembered []Resource
 	if err := json.Unmarshal([]byte(text), &remembered); err != nil {
-		return nil, fmt.Errorf("the annotation %s cannot be read, and discovery of %v failed: mend that, or delete the annotation: %w", Remembered, failed, err)
+		return nil, fmt.Errorf("the annotation %s is not valid, and discovery of %v failed: restore discovery, or delete the annotation: %w", Remembered, failed, err)
 	}
 	return slices.DeleteFunc(remembered, func(r Resource) bool {
 		return r.Name == "" || r.Kind == "" || !slices.Contains(failed, schema.GroupVersion{Group: r.Group, Version: r.Version})
@@ -85,7 +85,7 @@ func (r *Reconciler) input(ctx context.Context) (Input, error) {
 		return in, nil
 	}
 	if err != nil {
-		return Input{}, fmt.Errorf("what was asked about before discovery of %v failed: %w", in.Failed, err)
+		return Input{}, fmt.Errorf("read the stored resources after discovery of %v failed: %w", in.Failed, err)
 	}
 	return in.completed(current)
 }

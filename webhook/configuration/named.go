@@ -35,8 +35,8 @@ func recordNamespaces() []string { return []string{"kube-node-lease", "kube-syst
 
 // Reasons for excluded kinds, for warnings.
 const (
-	toMend  = "a cluster without its gateway must be able to mend itself"
-	ownDocs = "what the gateway reads and writes must not wait for it"
+	toMend  = "a cluster must be repairable while its gateway is down"
+	ownDocs = "the gateway's own reads and writes must not depend on it"
 )
 
 // attention returns when a resource has a webhook, and the reason for all values except always.

@@ -288,7 +288,7 @@ func (k keeper[T]) left(stored *T, err error, why Why) (mark string, _ error) {
 	*k.last = k.wanted
 	k.wrote(k.what, why)
 	if !k.holds(stored, k.wanted) {
-		return "", errors.New("the API server stored it otherwise than it was written")
+		return "", errors.New("the API server stored a different object")
 	}
 	return markOf(*k.probe(stored)), nil
 }

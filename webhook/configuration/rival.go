@@ -14,7 +14,7 @@ type RivalError struct {
 }
 
 func (e *RivalError) Error() string {
-	return fmt.Sprintf("it is another gateway's, of the %s %s, and is left to that one; a cluster has one gateway: uninstall either release", e.Kind, e.Name)
+	return fmt.Sprintf("it belongs to another gateway (%s %s) and is not changed; a cluster has one gateway: uninstall either release", e.Kind, e.Name)
 }
 
 // rival returns an error for a configuration that belongs to another owner of the same kind. When

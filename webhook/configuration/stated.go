@@ -36,13 +36,13 @@ func stated(p *policy.Policy, t policy.Target) string {
 	switch attentionOf(t) {
 	case ifNamedOpen:
 		if closes {
-			return fmt.Sprintf("a request about %s that gets no answer is admitted (failurePolicy Ignore)", written(t))
+			return fmt.Sprintf("a request for %s without an answer is admitted (failurePolicy Ignore)", written(t))
 		}
 	case ifNamedRecord:
-		return fmt.Sprintf("a request about %s that gets no answer is admitted (failurePolicy Ignore), and none is asked about in the gateway's namespace, in %s, or by the gateway itself",
+		return fmt.Sprintf("a request for %s without an answer is admitted (failurePolicy Ignore); requests in the gateway's namespace, in %s, and by the gateway itself are excluded",
 			written(t), recordNamespaces())
 	case never:
-		return fmt.Sprintf("the API server never asks about %s: %s", written(t), ownDocs)
+		return fmt.Sprintf("the API server never sends %s to the gateway: %s", written(t), ownDocs)
 	}
 	return ""
 }

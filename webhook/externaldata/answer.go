@@ -19,9 +19,9 @@ const (
 
 // sentences explain a missing decision to a person.
 var sentences = map[Cause]string{
-	QueueFull: "the gateway is at work on as many requests as it may",
-	TimedOut:  "the time for an answer ran out",
-	Panicked:  "an internal error, which is a defect; the gateway's log has it",
+	QueueFull: "the gateway has reached its limit of concurrent requests",
+	TimedOut:  "the evaluation timed out",
+	Panicked:  "internal error; see the gateway's log",
 }
 
 // shadowed returns the answers of a shadow instead of the decisions.
@@ -41,7 +41,7 @@ func (h *Handler) answer(i *Item, image string) item {
 	case i.Cause == Malformed:
 		return item{Key: i.Key, Error: wordDenied + ": " + plain(i.Err.Error(), maxField) + " [" + string(policy.Malformed) + "]"}
 	case i.Cause != Decided:
-		return item{Key: i.Key, Error: wordUnable + ": " + sentences[i.Cause] + "; next: try again; if it stays so, ask who runs the gateway"}
+		return item{Key: i.Key, Error: wordUnable + ": " + sentences[i.Cause] + "; next: retry; if it persists, contact the gateway's administrator"}
 	case i.Outcome.Answer != gate.Allow || len(i.Outcome.Verdicts) > 1:
 		return item{Key: i.Key, Error: denial(&i.Outcome)}
 	}

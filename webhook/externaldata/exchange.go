@@ -86,15 +86,15 @@ func (x *exchange) settle(ctx context.Context, keys []string) []item {
 }
 
 // errBusy means that there was no memory for the body.
-var errBusy = errors.New("no room for the request")
+var errBusy = errors.New("no memory for the request")
 
 // read reserves memory for the body and reads it. The result is valid until release.
 func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (release func(), body []byte, err error) {
 	if r.Method != http.MethodPost {
-		return nil, nil, errors.New("want POST, got " + strconv.Quote(plain(r.Method, maxField)))
+		return nil, nil, errors.New("method must be POST, got " + strconv.Quote(plain(r.Method, maxField)))
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return nil, nil, fmt.Errorf("want a body of type application/json, got %q", plain(r.Header.Get("Content-Type"), maxField))
+		return nil, nil, fmt.Errorf("the body must be of type application/json, got %q", plain(r.Header.Get("Content-Type"), maxField))
 	}
 	size := r.ContentLength
 	if size > MaxBody {

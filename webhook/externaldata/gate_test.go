@@ -50,7 +50,7 @@ func TestRealGate(t *testing.T) {
 		{externaldata.Mutate, nil, bad.Name, "", "[unsigned]", "not signed, and not to be written"},
 		{externaldata.Mutate, nil, elsewhere.Name, elsewhere.Name, "", "no policy speaks of it, and it stays"},
 		{externaldata.Mutate, []string{"imageReferences", "mutateDigest: false\n      verifyDigest: false\n      imageReferences"}, good.Name, good.Name, "", "no policy pins, and it stays"},
-		{externaldata.Mutate, inShop, "[test]" + bad.Name, "", "only images are asked about", "the writer chose a namespace"},
+		{externaldata.Mutate, inShop, "[test]" + bad.Name, "", "only images are accepted", "the writer chose a namespace"},
 	} {
 		kept := &recorder{}
 		handler := door(t, c.door, h.gate(t, c.changes...), externaldata.WithRecorder(kept), externaldata.WithTimeout(10*time.Second))
@@ -128,10 +128,10 @@ func TestUndecided(t *testing.T) {
 		says    string
 	}{
 		{decide(allow), queue{}, externaldata.Decided, ""},
-		{decide(allow), queue{full: true}, externaldata.QueueFull, "as many requests"},
-		{silent, queue{}, externaldata.TimedOut, "ran out"},
-		{decide(func(context.Context, gate.Request) gate.Outcome { panic("password") }), queue{}, externaldata.Panicked, "a defect"},
-		{short{}, queue{}, externaldata.Panicked, "a defect"},
+		{decide(allow), queue{full: true}, externaldata.QueueFull, "limit of concurrent requests"},
+		{silent, queue{}, externaldata.TimedOut, "timed out"},
+		{decide(func(context.Context, gate.Request) gate.Outcome { panic("password") }), queue{}, externaldata.Panicked, "internal error"},
+		{short{}, queue{}, externaldata.Panicked, "internal error"},
 	} {
 		kept := &recorder{}
 		config := configOf(externaldata.Verify, c.decider)

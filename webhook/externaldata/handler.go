@@ -68,7 +68,7 @@ type Option func(*options) error
 func WithRecorder(recorder Recorder) Option {
 	return func(o *options) error {
 		if recorder == nil {
-			return errors.New("recorder: want one")
+			return errors.New("recorder must not be nil")
 		}
 		o.recorder = recorder
 		return nil
@@ -81,7 +81,7 @@ func WithRecorder(recorder Recorder) Option {
 func WithTimeout(timeout time.Duration) Option {
 	return func(o *options) error {
 		if timeout <= 0 || timeout > MaxTimeout {
-			return fmt.Errorf("timeout %s: want more than nothing and at most %s", timeout, MaxTimeout)
+			return fmt.Errorf("timeout %s: must be positive and at most %s", timeout, MaxTimeout)
 		}
 		o.timeout = timeout
 		return nil
@@ -92,7 +92,7 @@ func WithTimeout(timeout time.Duration) Option {
 func WithKeys(keys Keys) Option {
 	return func(o *options) error {
 		if keys != Either && keys != Qualified && keys != Plain {
-			return fmt.Errorf("keys %q: want %s, %s or nothing", keys, Qualified, Plain)
+			return fmt.Errorf("keys %q: must be %s, %s or empty", keys, Qualified, Plain)
 		}
 		o.keys = keys
 		return nil
@@ -128,10 +128,10 @@ type Handler struct {
 // New makes a Handler.
 func New(config Config, with ...Option) (*Handler, error) {
 	if config.Door != Verify && config.Door != Mutate {
-		return nil, fmt.Errorf("externaldata: door %q: want %s or %s", config.Door, Verify, Mutate)
+		return nil, fmt.Errorf("externaldata: endpoint %q: must be %s or %s", config.Door, Verify, Mutate)
 	}
 	if config.Decider == nil || config.Namespaces == nil || config.Queue == nil {
-		return nil, errors.New("externaldata: want a decider, namespaces and a queue")
+		return nil, errors.New("externaldata: a decider, namespaces and a queue are required")
 	}
 	o := options{recorder: unrecorded{}, timeout: DefaultVerifyTimeout, pinning: gate.PinLater}
 	if config.Door == Mutate {
@@ -145,7 +145,7 @@ func New(config Config, with ...Option) (*Handler, error) {
 	}
 	if config.Door == Mutate {
 		if o.keys != Either && o.keys != Plain || o.pinning != pinning {
-			return nil, errors.New("externaldata: keys with namespaces, and the refusal of tags, are for the door that verifies")
+			return nil, errors.New("externaldata: keys with namespaces, and the denial of tags, require the endpoint that verifies")
 		}
 		o.keys = Plain
 	}

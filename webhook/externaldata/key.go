@@ -43,7 +43,7 @@ func (k Keys) parse(text string) (key, error) {
 	parts := qualified.FindStringSubmatch(text)
 	switch {
 	case k == Plain && parts != nil:
-		return key{}, errors.New("the key names a namespace, and only images are asked about here: write it as image")
+		return key{}, errors.New("the key names a namespace, but only images are accepted: write it as image")
 	case k == Qualified && parts == nil:
 		return key{}, errors.New("the key names no namespace: let the template write it as [namespace]image or [namespace/serviceaccount]image")
 	case parts == nil:

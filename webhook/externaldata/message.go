@@ -52,7 +52,7 @@ func decode(body []byte) ([]string, error) {
 		return nil, fmt.Errorf("read the ProviderRequest: %w", err)
 	}
 	if r.APIVersion != apiVersion || r.Kind != requestKind {
-		return nil, fmt.Errorf("want %s of %s, got %s of %s", requestKind, apiVersion,
+		return nil, fmt.Errorf("the body must be %s of %s, got %s of %s", requestKind, apiVersion,
 			strconv.Quote(plain(r.Kind, maxField)), strconv.Quote(plain(r.APIVersion, maxField)))
 	}
 	switch keys := r.Request.Keys; {

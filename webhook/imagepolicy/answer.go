@@ -25,10 +25,10 @@ const (
 
 // sentences explain a missing decision to a person.
 var sentences = map[Cause]string{
-	QueueFull:  "the gateway is at work on as many requests as it may",
-	ShareTaken: "the gateway is at work on as many requests of this namespace as leaves room for those of others",
-	TimedOut:   "the time for an answer ran out",
-	Panicked:   "an internal error, which is a defect; the gateway's log has it",
+	QueueFull:  "the gateway has reached its limit of concurrent requests",
+	ShareTaken: "the namespace has reached its share of the gateway's concurrent requests",
+	TimedOut:   "the evaluation timed out",
+	Panicked:   "internal error; see the gateway's log",
 }
 
 // answer is the status of a review.

@@ -64,7 +64,7 @@ func (x *exchange) undecided(err error) answer {
 	case x.cause.isSilence() && !x.busy && x.handler.failsOpen(new(x.subject())):
 		return answer{allowed: true}
 	}
-	return answer{reason: wordUnable + "\n  why: " + sentences[x.cause] + "\n  next: try again; if it stays so, ask who runs the gateway"}
+	return answer{reason: wordUnable + "\n  why: " + sentences[x.cause] + "\n  next: retry; if it persists, contact the gateway's administrator"}
 }
 
 // record calls the recorder and ignores its panics.
@@ -87,10 +87,10 @@ func (x *exchange) subject() policy.Subject {
 func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (release func(), body []byte, err error) {
 	x.cause = Malformed
 	if r.Method != http.MethodPost {
-		return nil, nil, errors.New("want POST, got " + strconv.Quote(plain(r.Method, maxField)))
+		return nil, nil, errors.New("method must be POST, got " + strconv.Quote(plain(r.Method, maxField)))
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return nil, nil, fmt.Errorf("want a body of type application/json, got %q", plain(r.Header.Get("Content-Type"), maxField))
+		return nil, nil, fmt.Errorf("the body must be of type application/json, got %q", plain(r.Header.Get("Content-Type"), maxField))
 	}
 	size := r.ContentLength
 	if size > MaxBody {

@@ -60,7 +60,7 @@ type Option func(*options) error
 func WithRecorder(recorder Recorder) Option {
 	return func(o *options) error {
 		if recorder == nil {
-			return errors.New("recorder: want one")
+			return errors.New("recorder must not be nil")
 		}
 		o.recorder = recorder
 		return nil
@@ -71,7 +71,7 @@ func WithRecorder(recorder Recorder) Option {
 func WithTimeout(timeout time.Duration) Option {
 	return func(o *options) error {
 		if timeout <= 0 || timeout > MaxTimeout {
-			return fmt.Errorf("timeout %s: want more than nothing and at most %s", timeout, MaxTimeout)
+			return fmt.Errorf("timeout %s: must be positive and at most %s", timeout, MaxTimeout)
 		}
 		o.timeout = timeout
 		return nil
@@ -96,7 +96,7 @@ type Handler struct {
 // New makes a Handler.
 func New(config Config, with ...Option) (*Handler, error) {
 	if config.Decider == nil || config.Namespaces == nil || config.Failure == nil || config.Queue == nil {
-		return nil, errors.New("imagepolicy: want a decider, namespaces, a failure setting and a queue")
+		return nil, errors.New("imagepolicy: a decider, namespaces, a failure setting and a queue are required")
 	}
 	h := &Handler{config: config, options: options{recorder: unrecorded{}, timeout: DefaultTimeout}}
 	for _, option := range with {

@@ -41,12 +41,12 @@ func decode(body []byte) (question, error) {
 		return question{}, fmt.Errorf("read the ImageReview: %w", err)
 	}
 	if r.APIVersion != apiVersion || r.Kind != kind {
-		return question{}, fmt.Errorf("want %s of %s, got %s of %s", kind, apiVersion,
+		return question{}, fmt.Errorf("the body must be %s of %s, got %s of %s", kind, apiVersion,
 			strconv.Quote(plain(r.Kind, maxField)), strconv.Quote(plain(r.APIVersion, maxField)))
 	}
 	q := question{namespace: r.Spec.Namespace}
 	if !isNamespace.MatchString(q.namespace) {
-		return question{}, fmt.Errorf("spec.namespace: %s is no name of a namespace", strconv.Quote(plain(q.namespace, maxField)))
+		return question{}, fmt.Errorf("spec.namespace: %s is not a valid name of a namespace", strconv.Quote(plain(q.namespace, maxField)))
 	}
 	// A review without containers has no purpose; more likely the list has another name.
 	if len(r.Spec.Containers) == 0 {
@@ -57,7 +57,7 @@ func decode(body []byte) (question, error) {
 	}
 	for i, container := range r.Spec.Containers {
 		if container.Image == "" || len(container.Image) > maxImage {
-			return q, fmt.Errorf("spec.containers[%d].image: want 1 to %d bytes, got %d", i, maxImage, len(container.Image))
+			return q, fmt.Errorf("spec.containers[%d].image: must have 1 to %d bytes, got %d", i, maxImage, len(container.Image))
 		}
 		q.images = append(q.images, container.Image)
 	}

@@ -41,13 +41,13 @@ func TestUndecided(t *testing.T) {
 		says   string
 		reason string
 	}{
-		{imagepolicy.Config{Decider: decide(allow), Queue: queue{full: true}}, imagepolicy.QueueFull, true, "as many requests as it may", "no turn"},
-		{imagepolicy.Config{Decider: decide(allow), Queue: shared{}}, imagepolicy.ShareTaken, false, "of this namespace as leaves room", "no turn for who has its share at work"},
-		{imagepolicy.Config{Decider: decide(allow), Queue: queue{dry: true}}, imagepolicy.QueueFull, true, "as many requests as it may", "no memory for the body"},
-		{imagepolicy.Config{Decider: silent, Queue: queue{}}, imagepolicy.TimedOut, true, "ran out", "a gate that misses its time"},
-		{imagepolicy.Config{Decider: busy, Queue: queue{}}, imagepolicy.TimedOut, false, "ran out", "a gate that spends its time"},
-		{imagepolicy.Config{Decider: broken, Queue: queue{}}, imagepolicy.Panicked, false, "a defect", "a gate that panics"},
-		{imagepolicy.Config{Decider: decide(allow), Queue: angry{}}, imagepolicy.Panicked, false, "a defect", "a queue that panics"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: queue{full: true}}, imagepolicy.QueueFull, true, "limit of concurrent requests", "no turn"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: shared{}}, imagepolicy.ShareTaken, false, "the namespace has reached its share", "no turn for who has its share at work"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: queue{dry: true}}, imagepolicy.QueueFull, true, "limit of concurrent requests", "no memory for the body"},
+		{imagepolicy.Config{Decider: silent, Queue: queue{}}, imagepolicy.TimedOut, true, "timed out", "a gate that misses its time"},
+		{imagepolicy.Config{Decider: busy, Queue: queue{}}, imagepolicy.TimedOut, false, "timed out", "a gate that spends its time"},
+		{imagepolicy.Config{Decider: broken, Queue: queue{}}, imagepolicy.Panicked, false, "internal error", "a gate that panics"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: angry{}}, imagepolicy.Panicked, false, "internal error", "a queue that panics"},
 	} {
 		for _, open := range []bool{false, true} {
 			c.config.Namespaces, c.config.Failure = namespaces{"shop": nil}, failure(open)
@@ -111,10 +111,10 @@ func TestMalformed(t *testing.T) {
 		{"", "", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}}`, "", "a review"},
 		{"", "", head + `"metadata":{"creationTimestamp":null},"spec":{"containers":[{"image":"a"}],"annotations":{"x.image-policy.k8s.io/y":"z"},"namespace":"shop"},"status":{"allowed":false}}`, "", "a review with all its members"},
 		{"", "application/json; charset=utf-8", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}}`, "", "a media type with a parameter"},
-		{"GET", "", "", "want POST", "another method"},
+		{"GET", "", "", "must be POST", "another method"},
 		{"", "text/plain", "{}", "application/json", "another media type"},
 		{"", "", ``, "read the ImageReview", "nothing"},
-		{"", "", `null`, "want ImageReview", "null"},
+		{"", "", `null`, "must be ImageReview", "null"},
 		{"", "", `[]`, "read the ImageReview", "a list"},
 		{"", "", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}`, "read the ImageReview", "half a review"},
 		{"", "", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}} {}`, "read the ImageReview", "something after it"},
@@ -129,7 +129,7 @@ func TestMalformed(t *testing.T) {
 		{"", "", head + `"spec":{"containers":[{"image":1}],"namespace":"shop"}}`, "read the ImageReview", "an image that is a number"},
 		{"", "", head + `"spec":{"containers":[{"image":"` + strings.Repeat("a", 1025) + `"}],"namespace":"shop"}}`, "got 1025", "an image that is too long"},
 		{"", "", head + `"spec":{"containers":[{"image":"a"}]}}`, "spec.namespace", "no namespace"},
-		{"", "", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop/../kube-system"}}`, "spec.namespace", "no name of a namespace"},
+		{"", "", head + `"spec":{"containers":[{"image":"a"}],"namespace":"shop/../kube-system"}}`, "spec.namespace", "not a valid name of a namespace"},
 		{"", "", head + `"spec":{"containers":[` + strings.Repeat(`{"image":"a"},`, 1000) + `{"image":"a"}],"namespace":"shop"}}`, "1001 images", "too many images"},
 		{"", "", head + strings.Repeat(" ", imagepolicy.MaxBody) + `"spec":{"containers":[{"image":"a"}],"namespace":"shop"}}`, "MaxBody", "a body that is too large"},
 	} {

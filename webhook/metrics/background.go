@@ -18,8 +18,8 @@ type backgroundSeries struct {
 
 func newBackgroundSeries() backgroundSeries {
 	return backgroundSeries{
-		work:     counters("background_work_total", "Objects that a rule about other objects wants made, changed or deleted, by what was done and what became of it.", "action", "outcome"),
-		failures: counters("global_context_failures_total", "Times that a GlobalContextEntry could not be read or refreshed.", "entry"),
+		work:     counters("background_work_total", "Background changes of objects by generate and mutate-existing rules, by action and result.", "action", "outcome"),
+		failures: counters("global_context_failures_total", "Failed reads or refreshes of a GlobalContextEntry.", "entry"),
 		entries:  newLabel(maxEntries),
 	}
 }
@@ -94,8 +94,8 @@ func newGlobalContext(read func() []GlobalContext, entries *label) globalContext
 	}
 	return globalContext{
 		read: read, entries: entries,
-		age:    of("global_context_age_seconds", "How long ago a GlobalContextEntry was last read, or told to have changed."),
-		usable: of("global_context_usable", "1 for each GlobalContextEntry whose value can be relied on, else 0."),
+		age:    of("global_context_age_seconds", "Time since a GlobalContextEntry was last read or updated."),
+		usable: of("global_context_usable", "1 for each GlobalContextEntry with a usable value, else 0."),
 	}
 }
 

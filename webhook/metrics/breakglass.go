@@ -10,7 +10,7 @@ import (
 
 // newBreakGlass counts the events of open namespaces.
 func newBreakGlass() *prometheus.CounterVec {
-	return counters("break_glass_total", "Namespaces that were opened to what nobody proved, changed while they were open, or closed, by why.", "event")
+	return counters("break_glass_total", "Events of break glass: namespaces opened, changed while open, or closed, by reason.", "event")
 }
 
 // BreakGlass records an event of an open namespace: opened, changed, or the reason for closing it.
@@ -34,9 +34,9 @@ type openNamespaces struct {
 func newOpenNamespaces(read func() []OpenNamespace) openNamespaces {
 	return openNamespaces{
 		read:  read,
-		count: prometheus.NewDesc(prefix+"break_glass_open", "Namespaces that are open to what nobody proved, as the leader sees them; 0 for others.", nil, nil),
+		count: prometheus.NewDesc(prefix+"break_glass_open", "Namespaces with break glass, as read by the leader; 0 on other replicas.", nil, nil),
 		end: prometheus.NewDesc(prefix+"break_glass_expiry_timestamp_seconds",
-			"When a namespace that is open to what nobody proved is closed, in Unix time; 0: nobody knows.", []string{"open_namespace"}, nil),
+			"End of break glass of a namespace, in Unix time; 0 if unknown.", []string{"open_namespace"}, nil),
 	}
 }
 

@@ -51,16 +51,16 @@ func newDecisionLogSeries(read func() DecisionLog) *decisionLogSeries {
 	}
 	return &decisionLogSeries{
 		read:      read,
-		written:   one("records_total", "Lines about decisions in the decision log."),
-		lost:      one("lost_total", "Decisions that the decision log has no line for: its queue was full, or the disk failed."),
-		failures:  one("failures_total", "What the disk refused to the decision log."),
-		queued:    one("queue", "Decisions that wait to be written to the decision log."),
-		flushed:   one("flushed_timestamp_seconds", "When all of the decision log was last known to be on disk, in Unix time; 0: never."),
-		bytes:     one("bytes", "Size of the decision log's files, when it was last looked at."),
-		delivered: one("sink_delivered_total", "Lines of the decision log that arrived.", "sink"),
-		dropped:   one("sink_dropped_total", "Lines that the decision log removed before they arrived.", "sink"),
-		failed:    one("sink_failures_total", "Attempts to deliver lines that failed.", "sink"),
-		behind:    one("sink_behind", "Lines that did not arrive yet.", "sink"),
+		written:   one("records_total", "Decisions written to the decision log."),
+		lost:      one("lost_total", "Decisions missing in the decision log because its queue was full or the disk failed."),
+		failures:  one("failures_total", "Disk errors of the decision log."),
+		queued:    one("queue", "Decisions in the decision log's write queue."),
+		flushed:   one("flushed_timestamp_seconds", "When the decision log was last flushed to disk, in Unix time; 0: never."),
+		bytes:     one("bytes", "Size of the decision log's files at the last measurement, in bytes."),
+		delivered: one("sink_delivered_total", "Lines of the decision log that a sink accepted.", "sink"),
+		dropped:   one("sink_dropped_total", "Lines of the decision log that were removed before delivery.", "sink"),
+		failed:    one("sink_failures_total", "Failed deliveries to a sink.", "sink"),
+		behind:    one("sink_behind", "Lines that are not delivered yet.", "sink"),
 	}
 }
 

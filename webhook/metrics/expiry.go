@@ -18,7 +18,7 @@ type trustEnds struct {
 func newTrustEnds(read func() map[string]time.Time) trustEnds {
 	return trustEnds{
 		read: read, part: newLabel(maxWords),
-		end: prometheus.NewDesc(prefix+"trust_expiry_timestamp_seconds", "When the last of a part of the trusted root ends, in Unix time; 0: never.", []string{"part"}, nil),
+		end: prometheus.NewDesc(prefix+"trust_expiry_timestamp_seconds", "Latest expiry of a part of the trusted root, in Unix time; 0: never.", []string{"part"}, nil),
 	}
 }
 
@@ -44,7 +44,7 @@ func newOverrides(read func() []Override) overrides {
 	return overrides{
 		read: read,
 		end: prometheus.NewDesc(prefix+"override_expiry_timestamp_seconds",
-			"When an ImageOverride ends, in Unix time; 0: it is broken, and holds until it is mended.", []string{"override", "effect"}, nil),
+			"Expiry of an ImageOverride, in Unix time; 0: it is broken, and in force until it is fixed.", []string{"override", "effect"}, nil),
 	}
 }
 

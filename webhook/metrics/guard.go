@@ -11,9 +11,9 @@ type guardSeries struct {
 
 func newGuardSeries() guardSeries {
 	s := guardSeries{
-		audited:  gauges("policies_withheld", "Policies that do not deny by what they say now: of a source that audits, or held by the guard.", "by"),
-		trials:   counters("policy_trials_total", "Trials of policies against what runs, by what became of them.", "result"),
-		verdicts: gauges("dry_verdict_changes", "Verdicts on what runs that differ from those of the version before, by whether they deny.", "denies"),
+		audited:  gauges("policies_withheld", "Policies that only audit because of their source, or because the guard holds them.", "by"),
+		trials:   counters("policy_trials_total", "Impact analyses of policies against running workloads, by result.", "result"),
+		verdicts: gauges("dry_verdict_changes", "Verdicts on running workloads that differ from those of the previous version, by whether they deny.", "denies"),
 	}
 	s.set(0, 0)
 	for _, result := range []string{TrialRefused, TrialHeld, TrialApproved, TrialUnsure} {

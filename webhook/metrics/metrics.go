@@ -53,18 +53,18 @@ type Metrics struct {
 func New(build Build) *Metrics {
 	m := &Metrics{
 		registry:        prometheus.NewRegistry(),
-		requests:        counters("requests_total", "Requests to a door, by HTTP status.", "door", "status"),
-		requestSeconds:  histograms("request_duration_seconds", "From a request's header to the end of its answer.", "door"),
-		answers:         counters("admissions_total", "Admission requests, by what was answered and whether the gate decided.", "door", "cause", "answer"),
-		panics:          counters("panics_total", "Handlers of a door that panicked, each a defect.", "door"),
-		open:            prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "requests_in_flight", Help: "Requests to doors that are not answered yet."}),
-		decisions:       counters("decisions_total", "Decisions about images, by policy and outcome.", "policy", "outcome"),
-		memory:          counters("memory_lookups_total", "Questions to a memory, by whether it knew.", "layer", "result"),
+		requests:        counters("requests_total", "HTTP requests to an endpoint, by status.", "door", "status"),
+		requestSeconds:  histograms("request_duration_seconds", "Time from a request's header to the end of the response.", "door"),
+		answers:         counters("admissions_total", "Admission requests by answer and cause.", "door", "cause", "answer"),
+		panics:          counters("panics_total", "Panics of handlers; each one is a defect.", "door"),
+		open:            prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "requests_in_flight", Help: "Requests to endpoints in flight."}),
+		decisions:       counters("decisions_total", "Decisions on images, by policy and outcome.", "policy", "outcome"),
+		memory:          counters("memory_lookups_total", "Cache lookups, by layer and result.", "layer", "result"),
 		registries:      counters("registry_requests_total", "HTTP requests to registries, by host and class of status.", "host", "status"),
-		registrySeconds: prometheus.NewHistogram(histogramOpts("registry_request_duration_seconds", "From an HTTP request to a registry to the beginning of its answer.")),
+		registrySeconds: prometheus.NewHistogram(histogramOpts("registry_request_duration_seconds", "Time from an HTTP request to a registry to the beginning of the response.")),
 		policies:        gauges("policies", "Policies in the cluster and in folders, by state.", "state"),
 		broken:          gauges("policy_broken", "1 for each policy that is broken.", "policy"),
-		shared:          counters("shared_memory_total", "Entries of the memory that replicas share, by what became of them.", "result"),
+		shared:          counters("shared_memory_total", "Entries of the cache that replicas share, by result.", "result"),
 		mirrors:         newMirrorSeries(),
 		reports:         newReportSeries(),
 		scans:           newScanSeries(),
@@ -76,7 +76,7 @@ func New(build Build) *Metrics {
 		phases:          map[gate.Phase]prometheus.Observer{},
 		doors:           newLabel(maxWords), words: newLabel(4 * maxWords), hosts: newLabel(maxHosts), known: newLabel(maxPolicies),
 	}
-	phaseSeconds := histograms("phase_duration_seconds", "Parts of the journey from an image to a decision.", "phase")
+	phaseSeconds := histograms("phase_duration_seconds", "Duration of the phases of an image evaluation.", "phase")
 	for _, phase := range []gate.Phase{gate.PhaseResolve, gate.PhaseDiscover, gate.PhaseProve, gate.PhaseDecide} {
 		m.phases[phase] = phaseSeconds.WithLabelValues(string(phase))
 	}

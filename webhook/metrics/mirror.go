@@ -24,11 +24,11 @@ type mirrorSeries struct {
 
 func newMirrorSeries() mirrorSeries {
 	return mirrorSeries{
-		documents:   gauges("mirrors", "Documents of mirrors in the cluster and in files, by state.", "state"),
-		broken:      gauges("mirror_broken", "1 for each document of mirrors that is broken, whether or not an older version of it is used.", "mirror"),
-		redirects:   counters("redirects_total", "Images that a mirror speaks of, by document and outcome.", "mirror", "outcome"),
-		resting:     gauges("mirror_target_resting", "1 while a target's registry is not asked, for it did not answer.", "registry"),
-		transitions: counters("mirror_target_transitions_total", "Changes of a target's registry, by what it became.", "registry", "to"),
+		documents:   gauges("mirrors", "Mirror documents in the cluster and in files, by state.", "state"),
+		broken:      gauges("mirror_broken", "1 for each broken mirror document, even if an older version is in use.", "mirror"),
+		redirects:   counters("redirects_total", "Images that a mirror matches, by document and outcome.", "mirror", "outcome"),
+		resting:     gauges("mirror_target_resting", "1 while requests to a target's registry are suspended because it does not respond.", "registry"),
+		transitions: counters("mirror_target_transitions_total", "State changes of a target's registry, by new state.", "registry", "to"),
 		known:       newLabel(maxMirrors), targets: newLabel(maxTargets),
 	}
 }

@@ -20,12 +20,12 @@ type outcomeSeries struct {
 
 func newOutcomeSeries() outcomeSeries {
 	s := outcomeSeries{
-		answers:    counters("outcomes_total", "Objects that the gate decided about, by its answer; unable: it could not look, and that denies.", "answer"),
-		failedOpen: counters("failed_open_total", "Objects that came in although a policy could not look, since its failure setting admits that.", "policy"),
-		violations: counters("violations_total", "Images and objects that a policy is not met by, by what a failure does; shadow: nothing.", "policy", "action"),
-		shadowed:   counters("shadow_admissions_total", "What admission requests would have been answered that a shadow admitted, by door.", "door", "cause", "answer"),
+		answers:    counters("outcomes_total", "Evaluated objects by answer; unable: could not be verified, and denied.", "answer"),
+		failedOpen: counters("failed_open_total", "Objects admitted by a policy's failure setting although they could not be verified.", "policy"),
+		violations: counters("violations_total", "Images and objects that violate a policy, by the effect of a failure; shadow: none.", "policy", "action"),
+		shadowed:   counters("shadow_admissions_total", "Admission requests admitted in shadow mode, by endpoint and the answer without it.", "door", "cause", "answer"),
 		stale: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: prefix + "stale_total", Help: "Images that were allowed by what was proved before, since their registry did not answer.",
+			Name: prefix + "stale_total", Help: "Images allowed by an earlier verification because their registry did not respond.",
 		}),
 	}
 	for _, answer := range []gate.Answer{gate.Allow, gate.Deny, gate.Unable} {
@@ -113,7 +113,7 @@ func looked(result policy.Result) bool {
 
 // newConfigurations exports all series with 0, so that a rate includes the first write.
 func newConfigurations() *prometheus.CounterVec {
-	writes := counters("webhook_configuration_writes_total", "Times that the leader wrote a webhook configuration, by why.", "configuration", "reason")
+	writes := counters("webhook_configuration_writes_total", "Writes of a webhook configuration by the leader, by reason.", "configuration", "reason")
 	for _, configuration := range []string{"mutating", "validating"} {
 		for _, reason := range []string{"wanted", "foreign", "missing"} {
 			writes.WithLabelValues(configuration, reason)

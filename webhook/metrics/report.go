@@ -10,8 +10,8 @@ type reportSeries struct {
 
 func newReportSeries() reportSeries {
 	return reportSeries{
-		writes: counters("report_writes_total", "Reports in the cluster that were looked at for something new, by what became of them.", "result"),
-		drops:  counters("report_drops_total", "What was not put into a report, by reason.", "reason"),
+		writes: counters("report_writes_total", "Checks of reports in the cluster for new results, by result.", "result"),
+		drops:  counters("report_drops_total", "Results that were not put into a report, by reason.", "reason"),
 	}
 }
 

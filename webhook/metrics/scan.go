@@ -20,11 +20,11 @@ func newScanSeries() scanSeries {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
 	}
 	return scanSeries{
-		objects:  prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "scan_objects_total", Help: "Objects that run already and were looked at."}),
-		rounds:   counters("scan_rounds_total", "Rounds over what runs already, by whether everything could be looked at.", "result"),
-		duration: gauge("scan_round_duration_seconds", "How long the last round over what runs already took."),
-		last:     gauge("scan_last_complete_timestamp_seconds", "When everything that runs was last looked at, in Unix time; 0 before."),
-		changes:  counters("scan_changes_total", "Changes of what runs that a scan followed, by what became of them.", "result"),
+		objects:  prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "scan_objects_total", Help: "Evaluated running objects."}),
+		rounds:   counters("scan_rounds_total", "Scans of running workloads, by completeness.", "result"),
+		duration: gauge("scan_round_duration_seconds", "Duration of the last scan of running workloads."),
+		last:     gauge("scan_last_complete_timestamp_seconds", "When the last complete scan ended, in Unix time; 0 before."),
+		changes:  counters("scan_changes_total", "Changes of running workloads that a scan followed, by result.", "result"),
 	}
 }
 

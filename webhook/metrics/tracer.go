@@ -42,10 +42,10 @@ type Tracer struct {
 func NewTracer(ctx context.Context, config TracerConfig) (*Tracer, error) {
 	to, err := url.Parse(config.Endpoint)
 	if err != nil || to.Host == "" || (to.Scheme != "http" && to.Scheme != "https") {
-		return nil, fmt.Errorf("traces: endpoint %q: want a URL such as http://collector:4318", config.Endpoint)
+		return nil, fmt.Errorf("traces: endpoint %q: must be a URL such as http://collector:4318", config.Endpoint)
 	}
 	if config.Log == nil {
-		return nil, errors.New("traces: want a log")
+		return nil, errors.New("traces: a log is required")
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to.JoinPath("v1", "traces").String()))
 	if err != nil {

@@ -73,7 +73,7 @@ type Option func(*Client) error
 func WithTimeout(d time.Duration) Option {
 	return func(c *Client) error {
 		if d <= 0 {
-			return fmt.Errorf("timeout %s: want more than nothing", d)
+			return fmt.Errorf("timeout %s: must be positive", d)
 		}
 		c.timeout = d
 		return nil
@@ -112,12 +112,12 @@ func New(config Config, with ...Option) (*Client, error) {
 		return nil, err
 	}
 	if config.Members == nil || config.Roots == nil || config.ServerName == "" {
-		return nil, errors.New("asking replicas: want members, roots and a server name")
+		return nil, errors.New("peers: members, roots and a server name are required")
 	}
 	c := &Client{config: config, secret: s, views: secret{key: s.key, door: viewDoor}, timeout: 100 * time.Millisecond, now: time.Now, resting: map[string]time.Time{}}
 	for _, option := range with {
 		if err := option(c); err != nil {
-			return nil, fmt.Errorf("asking replicas: %w", err)
+			return nil, fmt.Errorf("peers: %w", err)
 		}
 	}
 	c.http = &http.Client{
@@ -227,7 +227,7 @@ func (c *Client) ask(ctx context.Context, member string, body []byte) (map[strin
 func (c *Client) send(ctx context.Context, s secret, door string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+door, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("question to replica %s: %w", door, err)
+		return fmt.Errorf("request to replica %s: %w", door, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	e := envelopeOf(body, c.now())
@@ -235,7 +235,7 @@ func (c *Client) send(ctx context.Context, s secret, door string, body []byte, i
 	request.Header.Set(macHeader, s.ofQuestion(e.String()))
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("question to replica %s: %w", door, err)
+		return fmt.Errorf("request to replica %s: %w", door, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusServiceUnavailable {
@@ -244,12 +244,12 @@ func (c *Client) send(ctx context.Context, s secret, door string, body []byte, i
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("replica %s answered %s", door, response.Status)
 	}
-	raw, err := limit.ReadAll(response.Body, maxAnswer, "answer of a replica")
+	raw, err := limit.ReadAll(response.Body, maxAnswer, "response of a replica")
 	if err != nil {
-		return fmt.Errorf("answer of replica %s: %w", door, err)
+		return fmt.Errorf("response of replica %s: %w", door, err)
 	}
 	if err := s.openAnswer(e.Nonce, raw, response.Header.Get(macHeader), into); err != nil {
-		return fmt.Errorf("answer of replica %s: %w", door, err)
+		return fmt.Errorf("response of replica %s: %w", door, err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func NewDoor(config DoorConfig) (*Door, error) {
 		return nil, err
 	}
 	if config.Memory == nil {
-		return nil, errors.New("the door for replicas: want a memory")
+		return nil, errors.New("peers: a memory is required")
 	}
 	return newDoor(s, config.Now, func(_ context.Context, e envelope, body []byte) (any, error) {
 		q, err := e.openQuestion(body)
@@ -90,7 +90,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // errBusy means that the limit on concurrent bodies is reached.
-var errBusy = errors.New("too many questions at once")
+var errBusy = errors.New("too many concurrent requests")
 
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
@@ -116,9 +116,9 @@ func (d *Door) read(w http.ResponseWriter, r *http.Request, e envelope) ([]byte,
 	// deadline for a request applies.
 	err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return nil, fmt.Errorf("question of a replica: %w", err)
+		return nil, fmt.Errorf("request of a replica: %w", err)
 	}
-	body, err := limit.ReadAll(r.Body, e.Length, "question of a replica")
+	body, err := limit.ReadAll(r.Body, e.Length, "request of a replica")
 	if err != nil {
 		return nil, errForeign // it differs from the header
 	}

@@ -109,7 +109,7 @@ type secret struct {
 
 func newSecret(key []byte, door string) (secret, error) {
 	if len(key) < minKey {
-		return secret{}, fmt.Errorf("the replicas' key has %d bytes: want at least %d random ones", len(key), minKey)
+		return secret{}, fmt.Errorf("the replicas' key has %d bytes: at least %d random bytes are required", len(key), minKey)
 	}
 	return secret{key: append([]byte(nil), key...), door: door}, nil
 }
@@ -145,7 +145,7 @@ func (s secret) open(header, mac string, now time.Time) (envelope, error) {
 		return envelope{}, errForeign
 	}
 	if e.Length < 0 || e.Length > maxRequest {
-		return envelope{}, fmt.Errorf("question of a replica: %d bytes, at most %d", e.Length, maxRequest)
+		return envelope{}, fmt.Errorf("request of a replica: %d bytes, at most %d", e.Length, maxRequest)
 	}
 	return e, nil
 }
@@ -157,7 +157,7 @@ func (e envelope) openQuestion(body []byte) (question, error) {
 		return question{}, err
 	}
 	if len(q.Keys) > MaxKeys {
-		return question{}, fmt.Errorf("question of a replica: %d keys, at most %d", len(q.Keys), MaxKeys)
+		return question{}, fmt.Errorf("request of a replica: %d keys, at most %d", len(q.Keys), MaxKeys)
 	}
 	return q, nil
 }
@@ -168,7 +168,7 @@ func (e envelope) read(body []byte, into any) error {
 		return errForeign
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
-		return fmt.Errorf("question of a replica: %w", err)
+		return fmt.Errorf("request of a replica: %w", err)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (s secret) openAnswer(nonce string, body []byte, mac string, into any) erro
 		return errForeign
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
-		return fmt.Errorf("answer of a replica: %w", err)
+		return fmt.Errorf("response of a replica: %w", err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func NewViewDoor(config ViewConfig) (*Door, error) {
 		return nil, err
 	}
 	if config.Viewer == nil {
-		return nil, errors.New("the door for views: want a viewer")
+		return nil, errors.New("peers: a viewer is required")
 	}
 	return newDoor(s, config.Now, func(ctx context.Context, e envelope, body []byte) (any, error) {
 		var q glance
@@ -69,7 +69,7 @@ func NewViewDoor(config ViewConfig) (*Door, error) {
 			return nil, err
 		}
 		if len(q.Target) > maxTarget {
-			return nil, fmt.Errorf("question of a replica: a target of %d bytes, at most %d", len(q.Target), maxTarget)
+			return nil, fmt.Errorf("request of a replica: a target of %d bytes, at most %d", len(q.Target), maxTarget)
 		}
 		status, shown := config.Viewer.View(ctx, q.Target)
 		if len(shown) > maxView {
@@ -84,11 +84,11 @@ func NewViewDoor(config ViewConfig) (*Door, error) {
 func (c *Client) View(ctx context.Context, member, target string) (View, error) {
 	host, _, err := net.SplitHostPort(member)
 	if err != nil || dial.IsLoopbackHost(host) && !c.loopback {
-		return View{}, fmt.Errorf("replica %q cannot be asked: want host:port, and not on this machine", member)
+		return View{}, fmt.Errorf("replica %q: must be host:port of another host", member)
 	}
 	body, err := json.Marshal(glance{Target: target})
 	if err != nil {
-		return View{}, fmt.Errorf("question to replica %s: %w", member, err)
+		return View{}, fmt.Errorf("request to replica %s: %w", member, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()

@@ -57,7 +57,7 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "want POST", http.StatusMethodNotAllowed)
+		http.Error(w, "method must be POST", http.StatusMethodNotAllowed)
 		return
 	}
 	body, err := limit.ReadAll(r.Body, maxBody, "AdmissionReview")
@@ -67,7 +67,7 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var asked review
 	if err := json.Unmarshal(body, &asked); err != nil || asked.Request == nil || asked.Request.UID == "" || len(asked.Request.UID) > maxUID {
-		http.Error(w, "want an AdmissionReview with a request and its uid", http.StatusBadRequest)
+		http.Error(w, "the body must be an AdmissionReview with a request and its uid", http.StatusBadRequest)
 		return
 	}
 	answer, err := json.Marshal(review{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview", Response: &response{

@@ -14,25 +14,25 @@ func (h *Handler) admit(r *http.Request) error {
 	}
 	token, ok := tokenOf(r)
 	if !ok {
-		return problem{http.StatusUnauthorized, "unauthenticated", "want one header Authorization: Bearer TOKEN"}
+		return problem{http.StatusUnauthorized, "unauthenticated", "exactly one header Authorization: Bearer TOKEN is required"}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	user, err := h.config.Authenticator.Authenticate(ctx, token)
 	switch {
 	case err != nil:
-		return problem{http.StatusServiceUnavailable, "cannot-look", "whose token it is could not be looked up; ask again"}
+		return problem{http.StatusServiceUnavailable, "cannot-look", "the token could not be verified; retry"}
 	case user.Name == "":
-		return problem{http.StatusUnauthorized, "unauthenticated", "nobody is known by this token"}
+		return problem{http.StatusUnauthorized, "unauthenticated", "the token is not valid"}
 	case h.authorizer == nil:
 		return nil
 	}
 	may, err := h.authorizer.MayRead(ctx, user)
 	switch {
 	case err != nil:
-		return problem{http.StatusServiceUnavailable, "cannot-look", "whether you may read this could not be looked up; ask again"}
+		return problem{http.StatusServiceUnavailable, "cannot-look", "your permission could not be verified; retry"}
 	case !may:
-		return problem{http.StatusForbidden, "forbidden", "you are known, and may not read this: ask for the right to get the dashboard's path"}
+		return problem{http.StatusForbidden, "forbidden", "permission denied: request the right to get the dashboard's path"}
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (h *Handler) questions() map[string]question {
 		"images/{id}": {nil, func(r *http.Request, p parameters) (any, error) {
 			details, ok := known.Image(r.PathValue("id"))
 			if !ok {
-				return nil, problem{http.StatusNotFound, "not-found", "no such image is known here: it was not seen for a week, or another replica decided about it"}
+				return nil, problem{http.StatusNotFound, "not-found", "image not found: it was not seen for a week, or another replica evaluated it"}
 			}
 			return struct {
 				typed
@@ -142,7 +142,7 @@ func (h *Handler) enter() (leave func(), err error) {
 	case h.places <- struct{}{}:
 		return func() { <-h.places }, nil
 	default:
-		return nil, problem{http.StatusServiceUnavailable, "busy", "too many questions at once; ask again in a moment"}
+		return nil, problem{http.StatusServiceUnavailable, "busy", "too many concurrent requests; retry"}
 	}
 }
 
@@ -158,7 +158,7 @@ func (q question) tell(w http.ResponseWriter, r *http.Request, p parameters) {
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
-		refuse(w, r, problem{http.StatusInternalServerError, "internal", "the answer cannot be written, which is a defect"})
+		refuse(w, r, problem{http.StatusInternalServerError, "internal", "internal error: the response cannot be encoded"})
 		return
 	}
 	tell(w, r, append(body, '\n'))
@@ -180,14 +180,14 @@ type parameters struct {
 func parametersOf(u *url.URL, known []string) (parameters, error) {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return parameters{}, malformed("the address cannot be read")
+		return parameters{}, malformed("the URL's query is not valid")
 	}
 	for name, given := range values {
 		switch {
 		case !slices.Contains(known, name):
-			return parameters{}, malformed("there is no such parameter; known are: " + strings.Join(known, ", "))
+			return parameters{}, malformed("unknown parameter; valid ones: " + strings.Join(known, ", "))
 		case len(given) > 1 || len(given[0]) > maxParameter:
-			return parameters{}, malformed(fmt.Sprintf("%s: want one text of at most %d bytes", name, maxParameter))
+			return parameters{}, malformed(fmt.Sprintf("%s: must be one value of at most %d bytes", name, maxParameter))
 		}
 	}
 	return parameters{values: values, faults: &[]string{}}, nil
@@ -202,7 +202,7 @@ func (p parameters) flag(name string) bool {
 	case "true":
 		return true
 	}
-	*p.faults = append(*p.faults, name+": want true or false")
+	*p.faults = append(*p.faults, name+": must be true or false")
 	return false
 }
 
@@ -217,7 +217,7 @@ func (p parameters) number(name string) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		*p.faults = append(*p.faults, name+": want a number")
+		*p.faults = append(*p.faults, name+": must be a number")
 	}
 	return n
 }

@@ -44,7 +44,7 @@ func load() (map[string]*file, error) {
 		}
 		kind, ok := types[path.Ext(name)]
 		if !ok {
-			return fmt.Errorf("%s: what media type is that?", name)
+			return fmt.Errorf("%s: unknown media type", name)
 		}
 		files[name] = newFile(kind, body)
 		files[name].pack(gzip.BestCompression)

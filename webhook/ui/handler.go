@@ -47,7 +47,7 @@ type Option func(*options) error
 func WithAuthorizer(a Authorizer) Option {
 	return func(o *options) error {
 		if a == nil {
-			return errors.New("authorizer: want one")
+			return errors.New("authorizer must not be nil")
 		}
 		o.authorizer = a
 		return nil
@@ -82,10 +82,10 @@ func New(config Config, with ...Option) (*Handler, error) {
 		}
 	}
 	if config.Inventory == nil || (config.Authenticator == nil) != o.everybody {
-		return nil, errors.New("ui: want an inventory, and an authenticator or nobody who needs a token")
+		return nil, errors.New("ui: an inventory is required, and an authenticator unless tokens are disabled")
 	}
 	if o.everybody && o.authorizer != nil {
-		return nil, errors.New("ui: without tokens nobody is known who could be authorised")
+		return nil, errors.New("ui: an authorizer requires tokens")
 	}
 	files, err := load()
 	if err != nil {
@@ -103,7 +103,7 @@ func (h *Handler) route() {
 		h.shown.Handle(apiPrefix+path, h.show(question))
 	}
 	h.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, r, problem{http.StatusNotFound, "not-found", "there is no such part of the API; docs/dashboard.md lists them"})
+		refuse(w, r, problem{http.StatusNotFound, "not-found", "no such API resource; docs/dashboard.md lists them"})
 	})
 	for _, page := range []string{"/{$}", "/images", "/images/{id}", "/decisions", "/policies"} {
 		h.mux.HandleFunc(page, func(w http.ResponseWriter, r *http.Request) { h.files["index.html"].serve(w, r, http.StatusOK) })
@@ -122,11 +122,11 @@ func (h *Handler) route() {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guard(w.Header())
 	if h.everybody && !isLoopback(r.Host) {
-		http.Error(w, "this dashboard is on loopback: ask for it by localhost or 127.0.0.1", http.StatusMisdirectedRequest)
+		http.Error(w, "this dashboard is served on loopback only: use localhost or 127.0.0.1", http.StatusMisdirectedRequest)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		refuse(w, r, problem{http.StatusMethodNotAllowed, "wrong-method", "the dashboard is read only: want GET"})
+		refuse(w, r, problem{http.StatusMethodNotAllowed, "wrong-method", "the dashboard is read only: use GET"})
 		return
 	}
 	h.mux.ServeHTTP(w, r)

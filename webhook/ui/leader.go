@@ -21,14 +21,14 @@ type Leader interface {
 }
 
 // ErrLeads means that this replica answers itself.
-var ErrLeads = errors.New("this replica leads")
+var ErrLeads = errors.New("this replica is the leader")
 
 // WithLeader forwards requests to the leader before this replica answers from its own inventory.
 // This replica authorises the user; the leader does not check again.
 func WithLeader(l Leader) Option {
 	return func(o *options) error {
 		if l == nil {
-			return errors.New("leader: want one")
+			return errors.New("leader must not be nil")
 		}
 		o.leader = l
 		return nil
@@ -51,9 +51,9 @@ func (h *Handler) led(r *http.Request) (body []byte, alone string) {
 	case status == http.StatusOK:
 		return body, ""
 	case status == http.StatusServiceUnavailable:
-		return nil, "the replica that leads has too much to answer"
+		return nil, "the leader is overloaded"
 	default:
-		return nil, "the replica that leads does not know it"
+		return nil, "the leader has no such entry"
 	}
 }
 

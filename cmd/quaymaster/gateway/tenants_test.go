@@ -33,7 +33,7 @@ func TestTenantsAtTheDoor(t *testing.T) {
 			if err != nil || got.Allowed || !strings.Contains(said, "could not be verified") || strings.Contains(said, "unsigned") {
 				t.Errorf("of a registry that never answers: %v, %+v", err, got)
 			}
-			if strings.Contains(said, "of this namespace as leaves room") {
+			if strings.Contains(said, "the namespace has reached its share") {
 				shares.Add(1)
 			}
 		})
