@@ -21,22 +21,21 @@ const (
 	opConnect = "CONNECT"
 )
 
-// question is a request and what becomes of it.
+// question is a request and its result.
 type question struct {
 	request request
-	// subject is what is known without the objects.
+	// subject describes the request without its objects.
 	subject policy.Subject
-	// object and old are zero until they are parsed; unread is why an update's former
-	// state is none.
+	// object and old are zero until they are parsed. unread is the error of parsing an update's old
+	// object.
 	object, old workload.Object
 	unread      error
-	// deleting: the object goes as soon as its finalizers let it; running: it runs
-	// no image that it did not run before; leaving: it is being deleted, and only its
-	// finalizers change.
+	// deleting: the object is removed once its finalizers are gone. running: it contains no new
+	// image. leaving: it is being deleted, and only its finalizers change.
 	deleting, running, leaving bool
-	// mirror: it stands for a static pod.
+	// mirror: it is the mirror pod of a static pod.
 	mirror bool
-	// busy: the time went into the work for it, and not into waiting for others.
+	// busy: the deadline passed during its own evaluation, not while waiting for others.
 	busy bool
 
 	cause   Cause
@@ -44,7 +43,7 @@ type question struct {
 	err     error
 }
 
-// describe fills in the subject.
+// describe sets the subject.
 func (q *question) describe(kinds Kinds) {
 	r := &q.request
 	q.subject = policy.Subject{
@@ -54,7 +53,7 @@ func (q *question) describe(kinds Kinds) {
 	q.about(kinds)
 }
 
-// sign makes a response the answer to this request and no other.
+// sign sets the UID of the request in a response.
 func (q *question) sign(answer response) response {
 	answer.uid = q.request.uid
 	return answer
@@ -64,8 +63,8 @@ func (q *question) kind() Kind { return Kind{Group: q.request.group, Kind: q.req
 
 func (q *question) isPod() bool { return q.kind() == Kind{Kind: "Pod"} }
 
-// name returns the object's name, or the beginning of one that is yet to be
-// generated and a star.
+// name returns the object's name, or the prefix of a name that is not generated yet, followed by a
+// star.
 func (q *question) name() string {
 	if q.request.name != "" || q.object.IsZero() {
 		return q.request.name
@@ -74,7 +73,7 @@ func (q *question) name() string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// title names the object to people.
+// title returns the object's name for messages.
 func (q *question) title() string {
 	name := q.name()
 	if q.request.namespace != "" {
@@ -87,18 +86,18 @@ func (q *question) title() string {
 	return strings.TrimSpace(plain(kind, maxField) + " " + plain(name, maxField))
 }
 
-// passes reports whether there is nothing to ask before the objects are read.
+// passes reports whether no evaluation is needed, before the objects are parsed.
 func (q *question) passes() bool {
 	switch {
 	case q.request.object == nil && q.request.oldObject == nil:
-		// The deletion of a collection, in which each object is asked about. A deletion with
-		// a name brings the object; without it a rule cannot be evaluated.
+		// The deletion of a collection: each object in it gets a request of its own. A deletion
+		// with a name contains the object; without it a rule cannot be evaluated.
 		return q.request.operation == opDelete && q.request.name == ""
 	}
 	return q.request.operation == opUpdate && q.request.object != nil && identical(q.request.object, q.request.oldObject)
 }
 
-// check refuses what makes no sense before anything is decided.
+// check rejects invalid requests before any evaluation.
 func (q *question) check() error {
 	r := &q.request
 	switch r.operation {
@@ -121,7 +120,7 @@ func (q *question) check() error {
 	return nil
 }
 
-// parse reads the objects and compares them with what the request says.
+// parse parses the objects and compares them with the request.
 func (q *question) parse() error {
 	var err error
 	if q.request.operation == opDelete {
@@ -140,8 +139,8 @@ func (q *question) parse() error {
 		return err
 	}
 	if q.request.operation == opUpdate {
-		// What cannot be read any more is no excuse, and for images no reason to refuse:
-		// then every one is looked at.
+		// An unreadable old object does not exempt the new one from evaluation, and is no reason to
+		// deny images: all of them are evaluated.
 		old, err := workload.ParseValue(q.request.oldObject)
 		if q.unread = err; err == nil {
 			if err := q.agrees("oldObject", old); err != nil {
@@ -154,10 +153,9 @@ func (q *question) parse() error {
 	return nil
 }
 
-// agrees refuses an object that is not the one that the request speaks of:
-// policies are matched by one, and what runs is in the other. Under
-// matchPolicy Equivalent the object is of request.kind, whatever kind was asked
-// for.
+// agrees returns an error if the object is not the one that the request describes: policies match
+// the request, but the object runs. Under matchPolicy Equivalent the object is of request.kind,
+// whatever kind the client used.
 func (q *question) agrees(member string, o workload.Object) error {
 	r := &q.request
 	for _, field := range []struct{ what, request, object string }{
@@ -173,7 +171,7 @@ func (q *question) agrees(member string, o workload.Object) error {
 	return nil
 }
 
-// inspect finds out what makes the object special.
+// inspect sets deleting, running, leaving and mirror.
 func (q *question) inspect() {
 	q.deleting = q.request.operation == opUpdate && !metadata(q.object).Member("deletionTimestamp").IsNull()
 	if (q.deleting || q.request.subresource == "resize") && !q.old.IsZero() {
@@ -184,8 +182,8 @@ func (q *question) inspect() {
 	q.mirror = q.isMirror()
 }
 
-// isMirror reports whether a node says of itself that it runs the pod from a file
-// of its own. The annotation alone, which anybody may write, says nothing.
+// isMirror reports whether a node created the mirror pod of its own static pod. The annotation
+// alone proves nothing, because every user may set it.
 func (q *question) isMirror() bool {
 	if !q.isPod() || q.request.operation != opCreate || q.request.subresource != "" {
 		return false

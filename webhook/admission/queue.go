@@ -76,7 +76,7 @@ func (q *Queue) Waiting() int64 {
 	return q.bytes.Waiting(fair.Full) + q.bytes.Waiting(fair.Share) + q.requests.Waiting(fair.Full) + q.parsed.Waiting(fair.Full) + q.WaitingForShare()
 }
 
-// WaitingForShare returns the number of waiting requests whose namespace has used up its share
+// WaitingForShare returns the number of waiting requests of namespaces with an exhausted share
 // while capacity is free.
 func (q *Queue) WaitingForShare() int64 {
 	return q.requests.Waiting(fair.Share) + q.parsed.Waiting(fair.Share)

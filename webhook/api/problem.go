@@ -25,8 +25,8 @@ const ErrorKind = "Error"
 type Error struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Status is the HTTP status, Reason the cause and Message a sentence for people,
-	// whose wording may change.
+	// Status is the HTTP status, Reason the cause and Message a sentence for
+	// people. The wording of messages may change.
 	Status  int    `json:"status"`
 	Reason  Cause  `json:"reason"`
 	Message string `json:"message"`

@@ -74,8 +74,8 @@
 // The API server converts an object for a webhook (matchPolicy Equivalent) only if the object's
 // version is not listed. Therefore the listed versions are those that every policy on the resource
 // names. If there are none, the versions that single policies name are listed, and a Warning names
-// the policies that may miss objects. The versions in namespaced policies never hide an object from
-// cluster policies.
+// each policy that can get objects in a version that it does not name. Such objects could not be
+// verified. The versions in namespaced policies never hide an object from cluster policies.
 //
 // # Partial discovery failures
 //
@@ -104,7 +104,7 @@
 // matches Pods, their controllers, and kinds in which the policy's extractors find images. Of the
 // subresources, only pods/ephemeralcontainers contains images; DELETE and CONNECT contain none. A
 // rule about objects uses one endpoint and includes all kinds, subresources and operations that it
-// names; a pattern matches every kind. Triggers whose creator is recorded are included with their
+// names; a pattern matches every kind. Triggers with a recorded creator are included with their
 // creation and updates, and these webhooks fail open.
 //
 // # No exemption of the gateway

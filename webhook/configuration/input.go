@@ -117,7 +117,7 @@ func (in Input) client(door string) admission.WebhookClientConfig {
 	return c
 }
 
-// check rejects input whose configurations would block a cluster or verify nothing.
+// check rejects input that would block a cluster or verify nothing.
 func (in Input) check() error {
 	var errs []error
 	if err := checkBundle(in.CABundle); err != nil {

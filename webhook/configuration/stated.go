@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Stated returns, for a policy's condition, a sentence for each kind that the policy names and
-// whose webhook differs from the policy's own setting.
+// Stated returns, for a policy's condition, a sentence for each kind that the policy names if
+// its webhook differs from the policy's own setting.
 func Stated(p *policy.Policy) []string {
 	var list []string
 	state := func(targets []policy.Target) {
