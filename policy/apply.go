@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// RuleKind says what a rule does.
+// RuleKind is the type of a rule.
 type RuleKind string
 
 // The kinds of rules.
@@ -18,11 +18,11 @@ const (
 	MutateRule   RuleKind = "mutate"   // a Mutation
 )
 
-// Mutate asks the mutations about a subject, in the order of policies and rules,
-// each about what the ones before made of it. It returns what became of the object,
-// nil where nothing did, and what became of each rule that speaks of it.
+// Mutate evaluates the mutations for a subject, in the order of policies and rules. Each mutation
+// reads the object as the previous ones left it. It returns the changed object, nil if nothing
+// changed, and the result of each rule that matches the object.
 //
-// A rule that could not be asked changes nothing.
+// A rule that could not be evaluated changes nothing.
 func (s *Set) Mutate(ctx context.Context, subject *Subject, find func(*Subject) Finder) (map[string]any, []RuleResult) {
 	if len(s.mutations.all) == 0 {
 		return nil, nil
@@ -60,12 +60,12 @@ func (s *Set) Mutate(ctx context.Context, subject *Subject, find func(*Subject) 
 	return changed, results
 }
 
-// roomForResults bounds the room that is made beforehand for the results of one object: of
-// a thousand rules, few may apply.
+// roomForResults bounds the preallocated results of one object: of a thousand rules, few may
+// apply.
 const roomForResults = 32
 
-// Validate asks the validations about a subject, in the order of policies and
-// rules, and returns what became of each that speaks of it.
+// Validate evaluates the validations for a subject, in the order of policies and rules, and
+// returns the result of each rule that matches it.
 func (s *Set) Validate(ctx context.Context, subject *Subject, find Finder) []RuleResult {
 	if len(s.validations.all) == 0 {
 		return nil
@@ -101,14 +101,14 @@ func (s *Set) Validate(ctx context.Context, subject *Subject, find Finder) []Rul
 	return results
 }
 
-// MayMutate reports whether a mutation may speak of a subject, by its kind, its
-// namespace and the operation.
+// MayMutate reports whether a mutation may match a subject, by its kind, its namespace and the
+// operation.
 func (s *Set) MayMutate(subject *Subject) bool { return s.mutations.may(subject) }
 
 // MayValidate reports the same of the validations.
 func (s *Set) MayValidate(subject *Subject) bool { return s.validations.may(subject) }
 
-// take files what a rule said, and reports whether it speaks of the object at all.
+// take records a rule's result, and reports whether the rule matches the object at all.
 func (r *RuleResult) take(result Result, reasons []Reason) bool {
 	switch result {
 	case "":
@@ -136,7 +136,7 @@ func (r *RuleResult) take(result Result, reasons []Reason) bool {
 	return true
 }
 
-// firstOnly knows which policies have had their one rule.
+// firstOnly records the policies that have already applied one rule.
 type firstOnly struct{ over []*Policy }
 
 func (f *firstOnly) done(p *Policy) bool { return p.FirstRuleOnly && slices.Contains(f.over, p) }
@@ -150,9 +150,8 @@ func (f *firstOnly) applied(p *Policy, r *RuleResult) {
 	}
 }
 
-// exceptedObject returns the exception that leaves an object alone, or what
-// exceptions leave out of the Pod Security Standards for it. One that is for some
-// images says nothing of an object as a whole.
+// exceptedObject returns the exception that exempts an object, or the Pod Security controls that
+// exceptions exclude for it. An exception for some images does not exempt the whole object.
 func (s *Set) exceptedObject(ctx context.Context, p *Policy, rule string, subject *Subject) (*Exception, []PodSecurityExemption) {
 	if len(s.exceptions) == 0 {
 		return nil, nil
@@ -181,7 +180,7 @@ type objectRule[R targeted] struct {
 	rule   R
 }
 
-// objectIndex finds the rules that may speak of a subject by its kind.
+// objectIndex finds the rules that may match a subject by its kind.
 type objectIndex[R targeted] struct {
 	all    []objectRule[R]
 	byKind map[string][]int
@@ -208,7 +207,7 @@ func (x *objectIndex[R]) add(p *Policy, rules []R) {
 	}
 }
 
-// of returns the positions of the rules that may speak of a subject, in order.
+// of returns the positions of the rules that may match a subject, in order.
 func (x *objectIndex[R]) of(subject *Subject) []int {
 	list := x.byKind[subject.Kind]
 	switch {
@@ -231,7 +230,7 @@ func (x *objectIndex[R]) of(subject *Subject) []int {
 	return slices.DeleteFunc(slices.Clone(list), outside)
 }
 
-// may reports whether a rule may speak of a subject.
+// may reports whether a rule may match a subject.
 func (x *objectIndex[R]) may(subject *Subject) bool {
 	return slices.ContainsFunc(x.of(subject), func(i int) bool {
 		targets := x.all[i].rule.Targets()

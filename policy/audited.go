@@ -1,9 +1,8 @@
 package policy
 
-// Audited returns a policy that finds what another one finds, and denies nothing: its
-// failures, and what could not be looked at, are told and reported. What changes or makes
-// objects goes on. by says for people who wants it so, as in "the setting policies.audit";
-// it must not be empty, or nothing is changed.
+// Audited returns a copy of a policy that evaluates the same rules and denies nothing: it reports
+// failures and errors. Mutation and generation still apply. by names the source of the change for
+// messages, as in "the setting policies.audit"; if it is empty, nothing is changed.
 func Audited(p *Policy, by string) *Policy {
 	if by == "" || p.AuditedBy != "" {
 		return p

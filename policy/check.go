@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Action says what a failed check does.
+// Action is the effect of a failed check.
 type Action string
 
 // The actions.
@@ -22,7 +22,7 @@ const (
 // action denies.
 func (a Action) Admits() bool { return a == Warn || a == Audit }
 
-// Platforms says which manifests of a multi-platform image must be proved.
+// Platforms selects the manifests of a multi-platform image that must be verified.
 type Platforms string
 
 // The choices. A child that a proved index lists is always accepted.
@@ -32,7 +32,7 @@ const (
 	PlatformAny   Platforms = "any"  // the index, or at least one platform
 )
 
-// Data says how much of an image's own content a check reads.
+// Data is how much of an image's own content a check reads.
 type Data string
 
 // The choices.
@@ -42,9 +42,9 @@ const (
 	DataEach Data = "each" // of every platform that the index lists
 )
 
-// Check is what one entry of a rule asks of one image. All of its parts must
-// hold; a check without requirements and attestations proves nothing and only
-// speaks of the digest.
+// Check holds the requirements of one entry of a rule for one image. All of its parts must hold.
+// A check without requirements and attestations verifies no signature and concerns only the
+// digest.
 type Check struct {
 	// Policy and Rule are filled in by Set.Plan.
 	Policy *Policy
@@ -54,20 +54,20 @@ type Check struct {
 	Image Image
 	// Action is what a failure does.
 	Action Action
-	// Skip says why the entry leaves the image alone although it names it;
-	// empty means that it does not.
+	// Skip is the reason why the entry exempts an image that it matches; empty means that the
+	// entry applies.
 	Skip string
 	// Unsure is why it is indeterminate whether the rule applies, or what a failure does; nil
 	// where it is not. A check that is met is met in either reading, and a failure is
 	// indeterminate.
 	Unsure error
-	// Exception is why Skip says so, where it is one; else nil.
+	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
 	// Requirements of signatures, which must all be met.
 	Requirements []Requirement
 	// Attestations that must all be found, proved and agreed with.
 	Attestations []Attestation
-	// Asks are what a Judge wants to know beside what the parts above ask.
+	// Asks are the questions of a Judge, in addition to those of the parts above.
 	Asks []Question
 	// Judge has the last word, for all checks of the rule that have the same one;
 	// nil where the parts above decide. Filled in by Set.Plan.
@@ -95,7 +95,7 @@ type Check struct {
 	Credentials Credentials
 }
 
-// Credentials are what a policy says of access to registries.
+// Credentials are a policy's settings for registry access.
 type Credentials struct {
 	// AllowInsecure permits plain HTTP and unverified TLS for the registry.
 	AllowInsecure bool
@@ -105,7 +105,7 @@ type Credentials struct {
 	Secrets []string
 }
 
-// Requirement is a set of members of whom at least Threshold must have signed.
+// Requirement is a set of members, at least Threshold of which must have signed.
 type Requirement struct {
 	// Name is its path in the entry, as in attestors[0].
 	Name      string
@@ -140,17 +140,17 @@ type Attestation struct {
 
 // Condition is a compiled condition of a dialect's rule language.
 type Condition interface {
-	// Holds reports whether the condition holds for the data (a predicate, or
-	// predicates by name). When it does not, why says which part failed, with
-	// what was expected and found. An error means that it could not be asked.
+	// Holds reports whether the condition holds for the data (a predicate, or predicates by
+	// name). If it does not, why names the part that failed, with the expected and the found
+	// value. An error means that the condition could not be evaluated.
 	Holds(data any) (holds bool, why string, err error)
 }
 
-// TextCondition is a Condition that reads a predicate as it is written, whose integers
-// past 2^53 are others once they are float64.
+// TextCondition is a Condition that reads the JSON text of a predicate: float64 cannot represent
+// all integers above 2^53.
 type TextCondition interface {
 	Condition
-	// HoldsText says of the predicate, in JSON, what Holds says of data.
+	// HoldsText is Holds for a predicate in JSON.
 	HoldsText(predicate []byte) (holds bool, why string, err error)
 }
 

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Content is an object as decoded JSON, which is made of its text when the first
-// rule reads it, since most rules never do. The zero Content is no object. It is
-// safe for concurrent use where what it is made from is.
+// Content is an object as decoded JSON. The text is decoded when the first rule reads it, because
+// most rules never do. The zero Content is no object. It is safe for concurrent use if its source
+// is.
 type Content struct {
 	from    Decoder
 	assumed bool
@@ -78,9 +78,8 @@ func (c Content) rewrite(change func(map[string]any) map[string]any) Content {
 	return Content{from: rewritten(sync.OnceValue(func() map[string]any { return change(c.Map()) }))}
 }
 
-// WithText returns a decoded object in which a text, if one stands at the pointer (RFC
-// 6901), is what a function makes of it. What is on the way is copied, and the rest
-// shared.
+// WithText returns a decoded object with change applied to the text at the pointer (RFC 6901), if
+// there is one. The parents of the text are copied and the rest is shared.
 func WithText(object map[string]any, pointer string, change func(string) string) map[string]any {
 	changed, _ := withText(object, strings.Split(strings.TrimPrefix(pointer, "/"), "/"), change).(map[string]any)
 	return changed

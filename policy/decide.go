@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Result is the outcome of a check. Undecided is could-not-look: only the gate
-// turns it into a yes or a no.
+// Result is the outcome of a check. Undecided means that the check could not be evaluated: only
+// the gate turns it into an admission or a denial.
 type Result string
 
 // The results.
@@ -31,9 +31,9 @@ type Decision struct {
 	Facts []verify.Fact
 }
 
-// Lacking returns the decision with the reason why a digest that the policy requires is
-// missing, which denies whatever else is found. What the image itself lacks is the graver
-// reason and stays first; what could not be verified follows.
+// Lacking returns the decision with the reason why a required digest is missing, which denies
+// whatever the other results are. A requirement that the image itself fails is graver and stays
+// first; errors follow.
 func (d Decision) Lacking(digest Reason) Decision {
 	switch {
 	case d.Result == Skipped:
@@ -101,7 +101,7 @@ func decide(check *Check, answers Answers) Decision {
 			Code: Internal, Path: check.Entry, Message: "the policy's expressions were not asked, which is a defect",
 		}}}
 	}
-	if !check.NeedsProof() && check.Deny != nil { // its own words come before what it lacks
+	if !check.NeedsProof() && check.Deny != nil { // the judge's own message precedes missing verifications
 		if judged := attestations(check, answers); judged.result != Pass {
 			return Decision{Check: check, Result: judged.result, Reasons: judged.reasons}
 		}
@@ -128,7 +128,7 @@ func decide(check *Check, answers Answers) Decision {
 	return Decision{Check: check, Result: judged.result, Reasons: judged.reasons, Facts: judged.facts}
 }
 
-// signers says who signed, each once, in order.
+// signers lists the signers of the facts, each once, in order.
 func signers(facts []verify.Fact) string {
 	var names []string
 	for _, f := range facts {
@@ -163,8 +163,7 @@ func (j *judgement) and(other judgement) {
 	}
 }
 
-// requirement judges a set: at least Threshold members, by as many different
-// signers.
+// requirement judges a set: at least Threshold members must match, each by a different signer.
 func requirement(r *Requirement, about Question, answers Answers) judgement {
 	tally := &tally{}
 	var missed []Decision
@@ -224,7 +223,7 @@ func member(m Member, about Question, answers Answers) judgement {
 	var reasons []Reason
 	result := Fail
 	if answer.disagreed {
-		// what the statements lack is said once, beside them
+		// The missing statements are reported once, separately.
 	} else if miss := nearest(answer.Rejections); miss != nil {
 		reasons = append(reasons, Reason{
 			Code: Code(miss.Code), Path: m.Authority.Name, Message: message(miss),
@@ -233,7 +232,7 @@ func member(m Member, about Question, answers Answers) judgement {
 	} else if len(answer.Gaps) == 0 {
 		reasons = append(reasons, nothing(m, question, answer))
 	}
-	if len(answer.Gaps) > 0 { // what was not seen comes before what was
+	if len(answer.Gaps) > 0 { // gaps precede rejections of the evidence that was seen
 		result = Undecided
 		gaps := make([]Reason, len(answer.Gaps), len(answer.Gaps)+len(reasons))
 		for i, gap := range answer.Gaps {
@@ -244,19 +243,19 @@ func member(m Member, about Question, answers Answers) judgement {
 	return judgement{result: result, reasons: reasons}
 }
 
-// message says in words what a rejection's code says in one.
+// message returns the text for a rejection's code.
 func message(miss *verify.Rejection) string {
 	text, ok := sentences[miss.Code]
 	if !ok {
 		text = string(miss.Code)
 	}
-	if miss.Err != nil && miss.Code != verify.WrongKey { // how the arithmetic failed helps nobody
+	if miss.Err != nil && miss.Code != verify.WrongKey { // details of a failed signature check do not help the user
 		text += ": " + miss.Err.Error()
 	}
 	return text
 }
 
-// nothing says that no evidence of the kind is there, and what is instead.
+// nothing reports that evidence of the required kind is missing, and which other evidence exists.
 func nothing(m Member, question Question, answer Answer) Reason {
 	reason := Reason{Code: Unsigned, Path: m.Authority.Name, Message: "no signature found"}
 	if question.Role == attest.Attestation {

@@ -1,10 +1,9 @@
-// Package policy answers: given what was proved, may this image run?
+// Package policy decides whether an image may run, given its verified claims.
 //
-// It is pure judgement. Dialects (policy/kyverno and its siblings) compile what
-// users wrote into Policy and Rule; a Set of them is asked twice by the gate:
-// first Plan, "which checks apply to this subject, and what would have to be
-// proved?", then Decide, "here is what was proved; well?". It opens no
-// connection, reads no clock but the one it is given, and never turns
-// could-not-look into a yes or a no: that is the gate's, as the policy's
-// failure setting says.
+// It contains only the decision logic. Dialects (policy/kyverno and its siblings) compile the
+// users' documents into Policy and Rule. The gate calls a Set twice. First, Plan returns the
+// checks that apply to a subject and the evidence that they require. Then Decide evaluates those
+// checks against the verified evidence. The package opens no connection and reads no clock except
+// the one in its arguments. It never turns an error into an admission or a denial: the gate does
+// that, according to the policy's failure setting.
 package policy

@@ -13,27 +13,26 @@ type Generation interface {
 	Name() string
 	// Targets are the kinds of its triggers. It is asked about no others.
 	Targets() []Target
-	// Selects reports whether the rule may speak of an object, as far as can be told
-	// without looking anything up.
+	// Selects reports whether the rule may match an object, as far as that is decidable without a
+	// lookup.
 	Selects(subject *Subject) bool
-	// NeedsRequester reports whether the rule reads who made the trigger, which is
-	// not known any more once the trigger is there.
+	// NeedsRequester reports whether the rule reads the requester of the trigger. The requester
+	// is no longer available once the trigger exists.
 	NeedsRequester() bool
-	// Terms say how long what it makes stays as it is.
+	// Terms are the lifetime settings of the generated objects.
 	Terms() Terms
-	// Generate says which objects are to be there because of the object of a case. It
-	// ends with ctx.
+	// Generate returns the objects that the object of a case requires. It ends with ctx.
 	Generate(ctx context.Context, about Case) Generated
 }
 
-// Terms say which triggers a Generation speaks of, and what holds for the objects
-// that it makes.
+// Terms select the triggers of a Generation, and hold the lifetime settings of the objects that
+// it generates.
 type Terms struct {
 	// Existing: triggers that were there before the policy count too.
 	Existing bool
-	// Synchronize: the objects are kept as the rule says. They are put back if
-	// somebody changes or deletes them, and go with their trigger and with the rule.
-	// Otherwise they are made once.
+	// Synchronize: the objects are kept as the rule defines them. They are restored after a
+	// change or a deletion, and deleted with their trigger and with the rule. Otherwise they are
+	// created once.
 	Synchronize bool
 	// Orphan: the objects stay when the rule goes.
 	Orphan bool
@@ -41,19 +40,19 @@ type Terms struct {
 	SkipGenerated bool
 	// Kinds are those of the objects, each once.
 	Kinds []ObjectKind
-	// Apply: the objects are written by server-side apply, so that fields of which
-	// the rule says nothing stay somebody else's.
+	// Apply: the objects are written by server-side apply, so that other field managers keep the
+	// fields that the rule does not set.
 	Apply bool
 }
 
 // ObjectKind is a kind of objects, as they write it.
 type ObjectKind struct{ APIVersion, Kind string }
 
-// Generated is what a Generation says.
+// Generated is the result of a Generation.
 type Generated struct {
-	// Result is empty where the rule does not speak of the object. Pass: Objects are
-	// to be there. Skipped: a condition leaves the object alone, and nothing is to be
-	// there. Undecided: it could not be asked. There is no failure.
+	// Result is empty if the rule does not match the object. Pass: Objects must exist. Skipped: a
+	// condition excludes the object, and no objects must exist. Undecided: the rule could not be
+	// evaluated. There is no failure.
 	Result Result
 	// Reasons for the result; of a pass there need be none.
 	Reasons []Reason
@@ -61,7 +60,7 @@ type Generated struct {
 	Objects []Downstream
 }
 
-// Downstream is an object that a Generation wants.
+// Downstream is an object that a Generation generates.
 type Downstream struct {
 	// Object has an apiVersion, a kind, a name and, unless its kind has none, a
 	// namespace. It is not to be changed.
@@ -76,8 +75,8 @@ type Downstream struct {
 type Alteration interface {
 	// Name returns the rule's name, unique in its policy.
 	Name() string
-	// Targets are the kinds of its triggers, not of what it changes. It is asked
-	// about no others.
+	// Targets are the kinds of its triggers, not of the objects that it changes. It is evaluated
+	// for no other kinds.
 	Targets() []Target
 	// Selects and NeedsRequester are as in Generation.
 	Selects(subject *Subject) bool
@@ -86,8 +85,8 @@ type Alteration interface {
 	OnPolicyChange() bool
 	// SkipGenerated is as in Terms.
 	SkipGenerated() bool
-	// Existing says which objects the trigger of a case changes, and how. It ends with
-	// ctx, and so does what it returns.
+	// Existing selects the objects that the trigger of a case changes, and returns the change. It
+	// ends with ctx, and so does its result.
 	Existing(ctx context.Context, about Case) Selected
 }
 
@@ -99,8 +98,8 @@ type Selected struct {
 	Reasons []Reason
 	// Selections are looked for one after the other.
 	Selections []Selection
-	// Alter says what becomes of an object that one of the selections has found. It is
-	// not for concurrent use.
+	// Alter returns the changed form of an object that one of the selections found. It is not
+	// safe for concurrent use.
 	Alter func(ctx context.Context, by Selection, target map[string]any) Mutated
 }
 
@@ -110,11 +109,11 @@ type Selection struct {
 	APIVersion, Kind string
 	// Namespace and Name are patterns with * and ?; empty means any.
 	Namespace, Name string
-	// Labels selects by labels; nil means any. Query says the same, or less than it, as
-	// the API server takes it.
+	// Labels selects by labels; nil means any. Query is the same selector, or a wider one, in the
+	// form that the API server accepts.
 	Labels LabelSelector
 	Query  string
-	// Position tells the selections of one rule apart.
+	// Position distinguishes the selections of one rule.
 	Position int
 }
 
@@ -140,8 +139,8 @@ type GenerateResult struct {
 	Objects []Downstream
 }
 
-// Generate asks the generations about a trigger, in the order of policies and
-// rules, and returns what became of each that speaks of it.
+// Generate evaluates the generations for a trigger, in the order of policies and rules, and
+// returns the result of each rule that matches it.
 func (s *Set) Generate(ctx context.Context, subject *Subject, find Finder) []GenerateResult {
 	if len(s.generations.all) == 0 {
 		return nil
@@ -186,9 +185,8 @@ type AlterResult struct {
 	Alter      func(ctx context.Context, by Selection, target map[string]any) Mutated
 }
 
-// Alterations asks the alterations about a trigger, in the order of policies and
-// rules, and returns what became of each that speaks of it. Nothing is altered by
-// that.
+// Alterations evaluates the alterations for a trigger, in the order of policies and rules, and
+// returns the result of each rule that matches it. It alters nothing.
 func (s *Set) Alterations(ctx context.Context, subject *Subject, find Finder) []AlterResult {
 	if len(s.alterations.all) == 0 {
 		return nil
@@ -222,15 +220,15 @@ func (s *Set) Alterations(ctx context.Context, subject *Subject, find Finder) []
 	return results
 }
 
-// HasDownstream reports whether a rule about other objects may speak of the subject's
-// object as a trigger, as far as can be told without looking anything up.
+// HasDownstream reports whether the subject's object may be a trigger of a rule for other
+// objects, as far as that is decidable without a lookup.
 func (s *Set) HasDownstream(subject *Subject) bool {
 	selects := func(rule aboutOthers) bool { return rule.Selects(subject) }
 	return anyRule(&s.generations, subject, selects) || anyRule(&s.alterations, subject, selects)
 }
 
-// NeedsRequester reports whether a rule about other objects may want to know, after
-// the subject's object is there, who made it.
+// NeedsRequester reports whether a rule for other objects may read the requester of the subject's
+// object after the object exists.
 func (s *Set) NeedsRequester(subject *Subject) bool {
 	needs := func(rule aboutOthers) bool {
 		return rule.NeedsRequester() && slices.ContainsFunc(rule.Targets(), func(t Target) bool { return t.Means(subject) })

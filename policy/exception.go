@@ -8,13 +8,13 @@ import (
 // Exception leaves objects out of rules, for a time: a compiled PolicyException
 // of any dialect. It is immutable once it is in a Set.
 type Exception struct {
-	// Group is the document's API group, which tells those of two dialects apart that
-	// have one name.
+	// Group is the document's API group. It distinguishes documents of two dialects with the same
+	// name.
 	Group string
-	// Namespace and Name are the document's; Source says where it was read, Hash
-	// is the SHA-256 of its content.
+	// Namespace and Name are the document's; Source is where it was read, and Hash is the SHA-256
+	// of its content.
 	Namespace, Name, Source, Hash string
-	// Rules are the rules that it speaks of; at least one.
+	// Rules are the rules that it covers; at least one.
 	Rules []ExceptedRule
 	// Images are patterns for references, spelt as package reference does; none
 	// means every image of the object. An exception for some images never covers another.
@@ -23,13 +23,13 @@ type Exception struct {
 	Expires time.Time
 	// AsPass: reports call an excepted object passed, not skipped.
 	AsPass bool
-	// Unscanned: a scan of what is there does not heed it.
+	// Unscanned: scans of existing objects ignore the exception.
 	Unscanned bool
 	// Properties are its author's words for reports.
 	Properties map[string]string
 	// Reason is why there is one, in its author's words; may be empty.
 	Reason string
-	// Scope says which objects it covers; nil means all.
+	// Scope selects the objects that it covers; nil means all.
 	Scope ExceptionScope
 	// PodSecurity is all that the exception leaves out, where it has any: the rest of
 	// the rule holds. Of an exception from a ValidatingPolicy it has the images and values
@@ -39,8 +39,8 @@ type Exception struct {
 
 // ExceptedRule names rules of a policy.
 type ExceptedRule struct {
-	// Kind is the policy's; empty means ClusterPolicy and Policy, which Kyverno's
-	// older exceptions tell apart by the name alone.
+	// Kind is the policy's; empty means ClusterPolicy and Policy: Kyverno's older exceptions
+	// distinguish these only by the name.
 	Kind string
 	// Policy is the name of a cluster-wide policy, or namespace/name.
 	Policy string
@@ -50,8 +50,8 @@ type ExceptedRule struct {
 
 // ExceptionScope is a compiled match of an exception.
 type ExceptionScope interface {
-	// Covers reports whether the exception speaks of the subject. An error means
-	// that it could not be asked: it then covers nothing.
+	// Covers reports whether the exception covers the subject. An error means that it could not
+	// be evaluated: it then covers nothing.
 	Covers(ctx context.Context, subject *Subject) (bool, error)
 }
 

@@ -16,9 +16,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// With returns a set of the same policies with these exceptions. One that names
-// no rule, or two of one group with the same ID, are an error: nobody could tell what
-// is left out.
+// With returns a set of the same policies with these exceptions. An exception without rules is an
+// error. So are two of one group with the same ID: the exempted objects would be ambiguous.
 func (s *Set) With(exceptions ...*Exception) (*Set, error) {
 	sorted := slices.Clone(exceptions)
 	slices.SortStableFunc(sorted, narrower)
@@ -118,10 +117,10 @@ func (r ExceptedRule) isOf(kind string) bool {
 	return r.Kind == kind
 }
 
-// lists reports whether the exception speaks of an image by name.
+// lists reports whether the exception lists an image by name.
 func (e *Exception) lists(ref image.Ref) bool { return reference.Exempts(e.Images, ref) }
 
-// words says by which exception something is left alone.
+// words names the exception for messages.
 func (e *Exception) words() string {
 	text := "the policy exception " + e.ID() + " leaves it alone"
 	if !e.Expires.IsZero() {
@@ -133,9 +132,8 @@ func (e *Exception) words() string {
 	return text
 }
 
-// speaking returns the exceptions, the narrowest first, that are in force and
-// speak of the subject and of a rule. One that could not be asked speaks of
-// nothing.
+// speaking returns the active exceptions that cover the subject and a rule, the narrowest first.
+// An exception that could not be evaluated covers nothing.
 func (s *Set) speaking(ctx context.Context, p *Policy, rule string, subject *Subject) []*Exception {
 	var list []*Exception
 	for _, e := range s.exceptions {
@@ -160,11 +158,11 @@ type called struct {
 
 func calledOf(i Image) called { return called{i.Pointer, i.Ref} }
 
-// covering returns the exception that leaves each of the images alone: the
-// narrowest. Where one that lists images leaves an image of the object alone, those
-// that list none do not widen it to the other images. What a copy's source is
-// called leaves the copy alone, which is how a redirected image stays excepted; what
-// the copy is called says nothing of its source, whose own policies are to be met.
+// covering returns the exception that exempts each of the images: the narrowest. If an exception
+// that lists images exempts an image of the object, exceptions without a list do not exempt the
+// other images. An exception that matches the name of a copy's source exempts the copy, so that a
+// redirected image stays exempt. An exception that matches only the copy's name does not exempt
+// the source, which must satisfy its own policies.
 func covering(speaking []*Exception, images []Image) map[called]*Exception {
 	covered := map[called]*Exception{}
 	cover := func(name called, e *Exception) {

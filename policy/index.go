@@ -8,9 +8,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// listed is the number of rules up to which each one is asked, so that a person
-// who looks reads why each does not apply. In larger sets nobody reads that, and
-// an index finds the few that can apply.
+// listed is the number of rules up to which each rule is evaluated, so that a user sees why each
+// one does not apply. In larger sets that list is too long to read, and an index finds the few
+// rules that can apply.
 const listed = 64
 
 // gram is how many bytes of a pattern an index looks for.
@@ -22,8 +22,8 @@ type ruleIn struct {
 	rule   Rule
 }
 
-// index finds the rules of a set that may speak of a subject: by its namespace
-// and kind, then by what its images are called.
+// index finds the rules of a set that may match a subject: by its namespace and kind, then by the
+// names of its images.
 type index struct {
 	members []ruleIn
 	shards  map[shardKey]*shard // nil for a small set
@@ -155,7 +155,7 @@ func gramsOf(pattern string) []uint32 {
 
 func gramAt(text string) uint32 { return binary.LittleEndian.Uint32([]byte(text[:gram])) }
 
-// candidates returns the rules that may speak of the subject, in their order.
+// candidates returns the rules that may match the subject, in their order.
 func (x *index) candidates(subject *Subject, standard func() ([]Image, error)) []ruleIn {
 	if subject.Bare && subject.Namespace == "" { // it may be in any
 		return x.members
@@ -198,15 +198,14 @@ func distinct(a, b string) []string {
 	return []string{a, b}
 }
 
-// textsOf returns what the images are called, each once. Where they cannot be
-// read, nobody knows what they are called.
+// textsOf returns the names of the images, each once. unknown means that they cannot be read.
 func textsOf(standard func() ([]Image, error)) (texts []string, unknown bool) {
 	images, err := standard()
 	if err != nil {
 		return nil, true
 	}
 	for n, i := range images {
-		// Unchanged ones too: a rule that names one is still told so.
+		// Unchanged images count too: a rule that matches one is still listed in the results.
 		if !slices.ContainsFunc(images[:n], func(earlier Image) bool { return earlier.Ref == i.Ref }) {
 			texts = append(texts, reference.Texts(i.Ref)...)
 		}

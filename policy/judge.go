@@ -7,12 +7,12 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Judge has the last word on a rule whose author wrote expressions over what was
-// proved. The gate finds out everything that the rule's checks ask, once each for
-// all rules and containers, and then asks the judge about all images together.
+// Judge makes the final decision of a rule with expressions over verified claims. The gate
+// collects the answers to all questions of the rule's checks, once each for all rules and
+// containers. It then evaluates the judge for all images together.
 //
-// A judge is also asked about one image alone, with what is known by then, to find
-// out whether looking further could help: what it says then is never the answer.
+// The gate also evaluates the judge for a single image with partial answers, to find out whether
+// further lookups could help. That result is never the final decision.
 type Judge interface {
 	// Judge judges the images that the rule's checks were made for. Those that an
 	// exception leaves out or that did not change are not given, so there may be
@@ -20,25 +20,25 @@ type Judge interface {
 	Judge(ctx context.Context, given []Given) Judgement
 }
 
-// Given is what was found out about one image.
+// Given holds the collected answers for one image.
 type Given struct {
 	Check *Check
-	// Pinned is the image by the digest that was looked at; zero where Err says why
-	// there is none, and where nothing needed it.
+	// Pinned is the image with its resolved digest; zero if Err is the reason for its absence, or
+	// if nothing needed it.
 	Pinned image.Pinned
-	// Err says why the image could not be looked at; nil where it was.
+	// Err is the reason why the image could not be verified; nil if there was no error.
 	Err error
 	// Answers has an answer to each of the check's questions. Where Err is set, each
 	// of them is that gap.
 	Answers Answers
-	// Data is the image's own manifests, where Check.WantsData asked for them;
-	// DataErr says why they could not be had.
+	// Data is the image's own manifests, if Check.WantsData requests them; DataErr is the reason
+	// why they could not be fetched.
 	Data    ImageData
 	DataErr error
 }
 
-// ImageData is what an image says of itself. It is no proof of anything but its
-// own content, since each part was compared with its digest.
+// ImageData is the content of an image's own manifests and configuration. It proves nothing but
+// itself: each part was compared with its digest.
 type ImageData struct {
 	// Descriptor is of the manifest or index that the digest names.
 	Descriptor image.Descriptor
@@ -56,7 +56,7 @@ type ImageManifest struct {
 	Manifest, Config []byte
 }
 
-// Judgement is what a judge says.
+// Judgement is the result of a judge.
 type Judgement struct {
 	// Decisions has one for each that was given, in their order.
 	Decisions []Decision
@@ -75,17 +75,17 @@ type Ruling struct {
 // Passes reports whether nothing is held against it.
 func (r Ruling) Passes() bool { return r.Result == "" || r.Result == Pass }
 
-// OfObject is a Rule that may say something of objects whose images are none, or
-// did not change: its judge is asked about them with no image given.
+// OfObject is a Rule that may also apply to objects without images, or with unchanged ones. Its
+// judge is then evaluated without an image.
 type OfObject interface {
 	Rule
 	// SpeaksOfObject reports whether it does.
 	SpeaksOfObject() bool
 }
 
-// Require turns decisions about one image into failures where a rule requires a
-// proof, its judge is content without one, and no other rule has one. Who writes
-// policies of a namespace has no say in what those of the cluster require.
+// Require turns a decision for one image into a failure if a rule requires a verification, its
+// judge accepts an image without one, and no other rule provides one. Policies of a namespace do
+// not count towards the requirements of cluster policies.
 func Require(decisions []Decision) {
 	for i := range decisions {
 		d := &decisions[i]

@@ -17,7 +17,7 @@ const (
 	OverrideDenied  Code = "override-denied"  // an ImageOverride denies it, whatever policies say
 )
 
-// OverrideEffect says what an override does.
+// OverrideEffect is the effect of an override.
 type OverrideEffect string
 
 // The effects. Deny outweighs Allow, and every policy.
@@ -30,8 +30,8 @@ const (
 // whatever policies say of them, until it ends. It is immutable once it is in a
 // Set.
 type Override struct {
-	// Name is the document's; Source says where it was read, Hash is the SHA-256 of
-	// its content in hexadecimal.
+	// Name is the document's; Source is where it was read, and Hash is the SHA-256 of its content
+	// in hexadecimal.
 	Name, Source, Hash string
 	Effect             OverrideEffect
 	// Reason is the author's words.
@@ -40,7 +40,7 @@ type Override struct {
 	// mended or removed.
 	Expires time.Time
 	// Namespaces are patterns (* and ?) for namespaces; none means all of them, and
-	// what is in none.
+	// cluster-scoped objects.
 	Namespaces []string
 	// An image is meant if any of the entries below fits.
 	Digests []image.Digest
@@ -108,7 +108,7 @@ func (o *Override) validate() error {
 	return errors.Join(errs...)
 }
 
-// standing says whether an override speaks of a subject.
+// standing is the degree to which an override matches a subject.
 type standing int
 
 const (
@@ -117,9 +117,9 @@ const (
 	speaks
 )
 
-// about says whether the override speaks of the subject. A subject of which only
-// images are known may be in any namespace: that is doubtful for a Deny, and no
-// reason to allow.
+// about reports whether the override matches the subject. A subject with known images but an
+// unknown namespace may be in any namespace: the match is then doubtful for a Deny, and absent
+// for an Allow.
 func (o *Override) about(s *Subject) standing {
 	switch {
 	case !o.Expires.IsZero() && !s.Time.Before(o.Expires):
@@ -132,19 +132,19 @@ func (o *Override) about(s *Subject) standing {
 	return silent
 }
 
-// Overruling is an override that speaks of an image.
+// Overruling is an override that matches an image.
 type Overruling struct {
 	Override *Override
 	// By is what fits the image: a digest, a repository or a signer, in words.
 	By string
-	// ByName: it is the repository, and not what the image is or who signed it.
+	// ByName: the repository matched, and not a digest or a signer.
 	ByName bool
-	// Doubtful: whether it speaks of the object is not known, since nobody said in
-	// which namespace the image is to run.
+	// Doubtful: it is unknown whether the override matches the object, because the request does
+	// not name the image's namespace.
 	Doubtful bool
 }
 
-// Reason says which override decides, by what, why and until when.
+// Reason names the deciding override, the matched property, the justification and the expiry.
 func (o *Overruling) Reason() Reason {
 	code, verb, hint := OverrideAllowed, "allows", ""
 	if o.Override.Effect == OverrideDeny {

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// overrides are those of a set, found by what they name.
+// overrides are those of a set, indexed by the properties that they match.
 type overrides struct {
 	all          []*Override // sorted by name
 	hash         string
@@ -24,8 +24,8 @@ type overrides struct {
 	elsewhere   []*Override
 }
 
-// WithOverrides returns a set of the same policies and exceptions with these
-// overrides. Two with one name are an error, and so is one that says too little.
+// WithOverrides returns a set of the same policies and exceptions with these overrides. Two with
+// one name are an error, and so is an incomplete one.
 func (s *Set) WithOverrides(list ...*Override) (*Set, error) {
 	with := *s
 	with.overrides = nil
@@ -98,8 +98,8 @@ func (x *overrides) join(hash string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Overriding is the overrides of a set that are in force for one subject. A nil one
-// says nothing.
+// Overriding is the overrides of a set that are active for one subject. A nil one matches
+// nothing.
 type Overriding struct {
 	set     *overrides
 	subject *Subject
@@ -137,8 +137,8 @@ func (s *Set) Overriding(subject *Subject) *Overriding {
 	return o
 }
 
-// MayDeny reports whether an override is in force that may deny what a subject runs, for
-// whoever cannot look at its images.
+// MayDeny reports whether an active override may deny a subject's images, for callers that cannot
+// verify these images.
 func (s *Set) MayDeny(subject *Subject) bool {
 	if s.overrides == nil {
 		return false
@@ -147,7 +147,7 @@ func (s *Set) MayDeny(subject *Subject) bool {
 	return slices.ContainsFunc(s.overrides.near(subject), func(list []*Override) bool { return slices.ContainsFunc(list, denies) })
 }
 
-// near returns the overrides that may speak of a subject.
+// near returns the overrides that may match a subject.
 func (x *overrides) near(subject *Subject) [][]*Override {
 	if subject.Bare && subject.Namespace == "" { // it may be in any
 		return [][]*Override{x.all}
@@ -165,7 +165,7 @@ func hasEffect(list []*Override, effect OverrideEffect) bool {
 	return slices.ContainsFunc(list, func(one *Override) bool { return one.Effect == effect })
 }
 
-// Authorities returns the signers whom an Allow believes.
+// Authorities returns the authorities that an Allow accepts.
 func (o *Overriding) Authorities() []*verify.Authority {
 	var list []*verify.Authority
 	for _, one := range o.signing {
@@ -179,28 +179,27 @@ func (o *Overriding) Authorities() []*verify.Authority {
 	return list
 }
 
-// MayBeDenied reports whether a signer who is denied may be found by asking an
-// authority.
+// MayBeDenied reports whether a verification against the authority may find a denied signer.
 func (o *Overriding) MayBeDenied(authority *verify.Authority) bool {
 	return slices.ContainsFunc(o.signing, func(one *Override) bool {
 		return one.Effect == OverrideDeny && slices.ContainsFunc(one.Signers, func(s OverrideSigner) bool { return s.MayBe(authority) })
 	})
 }
 
-// Overridden is what is known of an image that overrides may speak of.
+// Overridden is the known data of an image that overrides may match.
 type Overridden struct {
 	// Names are all names that the image is judged by.
 	Names []image.Ref
-	// Digests are what it is: the digest that it is named by or resolved to and, to
-	// be denied, those that an index lists.
+	// Digests are the image's digests: the one in its reference or the resolved one and, for a
+	// Deny, the members of its index.
 	Digests []image.Digest
-	// Facts are what was proved of it.
+	// Facts are the verified claims.
 	Facts []verify.Fact
 }
 
-// Says returns the override of an effect that speaks of the image, nil if none
-// does. Of several, it is one that is not in doubt, then one that goes by the name,
-// which asks for the least, then the first by name.
+// Says returns the override of an effect that matches the image, nil if none does. Of several, a
+// certain match precedes a doubtful one, then a match by name precedes the others because it
+// needs the least data, then the first by name applies.
 func (o *Overriding) Says(effect OverrideEffect, about Overridden) *Overruling {
 	var found *Overruling
 	offer := func(one *Override, by string, byName bool) {
@@ -244,7 +243,7 @@ func (o *Overriding) Says(effect OverrideEffect, about Overridden) *Overruling {
 	return found
 }
 
-// before orders what speaks of one image.
+// before orders the overrides that match one image.
 func (o *Overruling) before(other *Overruling) bool {
 	if o.Doubtful != other.Doubtful {
 		return other.Doubtful

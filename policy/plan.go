@@ -20,13 +20,13 @@ type Plan struct {
 type RuleResult struct {
 	Policy *Policy
 	Rule   string
-	// Kind says what the rule does.
+	// Kind is the type of the rule.
 	Kind RuleKind
-	// Skip says why the rule does not apply.
+	// Skip is the reason why the rule does not apply.
 	Skip string
-	// Err says why it could not be asked; the subject is then undecided.
+	// Err is the reason why the rule could not be evaluated; the subject is then undecided.
 	Err error
-	// Exception is why Skip says so, where it is one; else nil.
+	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
 	// Judge has the last word on the checks of a rule about images; nil where they
 	// decide.
@@ -45,17 +45,15 @@ type RuleResult struct {
 // OfObject reports whether it is about the object itself, and not about images alone.
 func (r *RuleResult) OfObject() bool { return r.Judge != nil || r.Kind != ImageRule }
 
-// Finder returns the images that a rule speaks of: those at the standard places,
-// or at the rule's extractors. The gate supplies it.
+// Finder returns the images that a rule reads: those in the standard fields, or those at the
+// rule's extractors. The gate supplies it.
 type Finder func(extractors []Extractor) ([]Image, error)
 
-// Plan asks the rules that may speak of the subject. A policy of a namespace is
-// asked only about objects of that namespace. Of a large set (see listed), rules
-// that cannot speak of the subject by their kinds, namespaces and patterns are
-// not in the results.
+// Plan evaluates the rules that may match the subject. A policy of a namespace is evaluated only
+// for objects of that namespace. For a large set (see listed), the results omit rules that cannot
+// match the subject by their kinds, namespaces and patterns.
 //
-// Images that did not change are not asked about, and a rule whose images all are
-// such is not asked at all.
+// Unchanged images are not evaluated, and a rule is skipped if all of its images are unchanged.
 func (s *Set) Plan(ctx context.Context, subject *Subject, find Finder) Plan {
 	standard := sync.OnceValues(func() ([]Image, error) { return find(nil) })
 	looked := func(extractors []Extractor) ([]Image, error) {
@@ -222,7 +220,7 @@ func sourceNames(own, all []Image, turn int) (named []Image, renamed bool) {
 	return named, renamed
 }
 
-// unchanged says why a rule is not asked again.
+// unchanged is the reason why a rule is not evaluated again.
 const unchanged = "the images that it names ran before this update"
 
 func allUnchanged(images []Image) bool {

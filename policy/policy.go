@@ -21,23 +21,22 @@ type Policy struct {
 	// Namespace confines the policy to objects of one namespace; empty for
 	// cluster-wide kinds.
 	Namespace string
-	// Source says where the document was read, for messages.
+	// Source is where the document was read, for messages.
 	Source string
 	// Hash is the SHA-256 of the document's content, in hexadecimal.
 	Hash string
-	// Title, Category and Severity are what the author says of it.
+	// Title, Category and Severity are set by the author.
 	Title, Category, Severity string
-	// Unscored says that its failures do not count: reports show them as warnings. What
-	// is denied does not depend on it.
+	// Unscored means that its failures do not count: reports show them as warnings. Denials do
+	// not depend on it.
 	Unscored bool
-	// FailOpen is failurePolicy Ignore: could-not-look admits. The default is
-	// to deny.
+	// FailOpen is failurePolicy Ignore: an error admits. The default is to deny.
 	FailOpen bool
-	// AuditOnly says that no entry of the policy enforces, so that a rule which
-	// could not be asked warns and does not deny.
+	// AuditOnly means that no entry of the policy enforces, so that a rule with an error warns
+	// and does not deny.
 	AuditOnly bool
-	// AuditedBy says who has the policy audit, whatever it says itself; empty: nobody.
-	// Audited makes such a policy.
+	// AuditedBy is the source of an audit setting that overrides the policy's own action; empty
+	// if there is none. Audited sets it.
 	AuditedBy string
 	// Rules about images, in the order of the document.
 	Rules []Rule
@@ -54,34 +53,34 @@ type Policy struct {
 	// FirstRuleOnly: of its mutations, and of its validations, only the first that
 	// applies to an object counts.
 	FirstRuleOnly bool
-	// Targets are the kinds of objects that its rules may speak of, the rules
-	// that follow for pod controllers included. A door need not ask about others.
+	// Targets are the kinds of objects that its rules may match, including the rules for pod
+	// controllers. An endpoint may skip the policy for other kinds.
 	Targets []Target
-	// Unscanned says why a scan of what is there leaves the policy out; empty: it does
-	// not.
+	// Unscanned is the reason why scans of existing objects omit the policy; empty if they
+	// include it.
 	Unscanned string
-	// StaleIfError is how old what was proved may be where the registry does not answer;
-	// nil leaves it to whoever runs the gate.
+	// StaleIfError is the maximum age of cached verifications while the registry does not answer;
+	// nil means the gate's default.
 	StaleIfError *time.Duration
-	// Timeout is how long the author lets a decision take; zero says nothing.
+	// Timeout is the author's time limit for a decision; zero means none.
 	Timeout time.Duration
-	// Broken is why the policy could not be compiled; nil for all that could. The
-	// rules of a broken policy cannot be asked, so what it names is undecided.
+	// Broken is the reason why the policy could not be compiled; nil if it was. The rules of a
+	// broken policy cannot be evaluated, so that the objects that it matches are undecided.
 	Broken error
 	// Unserved are resources that it names and that are not there.
 	Unserved []Unserved
-	// Warnings are what its author should know of a policy that is active, a sentence each:
-	// shown when it is written, in its condition, in the log and on the command line.
+	// Warnings are problems of an active policy, a sentence each. They are shown when the policy
+	// is written, in its condition, in the log and on the command line.
 	Warnings []string
 }
 
-// IsEmpty reports whether the policy has no rule that this product knows.
+// IsEmpty reports whether the policy has no rule of a supported type.
 func (p *Policy) IsEmpty() bool {
 	return len(p.Rules)+len(p.Mutations)+len(p.Validations)+len(p.Generations)+len(p.Alterations) == 0
 }
 
-// Form tells apart what was compiled of the same document at different times: what is
-// broken, by what, and which resources were not there.
+// Form distinguishes the compiled forms of the same document over time: the broken parts, the
+// errors, and the resources that were missing.
 func (p *Policy) Form() string {
 	form := p.Hash
 	if p.Broken != nil {
@@ -108,39 +107,39 @@ type Rule interface {
 	// Extractors returns where the rule finds images in objects of a kind; none
 	// means the standard places of a pod specification.
 	Extractors(subject *Subject) []Extractor
-	// Plan says whether the rule applies to the subject and what it asks of each
-	// of the images. An error means that the rule could not be asked (a lookup
-	// failed, a variable is undefined): could-not-look, never "does not apply".
+	// Plan returns whether the rule applies to the subject, and the check for each of the images.
+	// An error means that the rule could not be evaluated (a lookup failed, a variable is
+	// undefined), never that it does not apply.
 	Plan(ctx context.Context, subject *Subject, images []Image) (RulePlan, error)
 }
 
-// Selective is a Rule that can say beforehand what it may speak of, so that a
-// large Set need not ask it about everything.
+// Selective is a Rule with a known set of possible matches, so that a large Set evaluates only
+// the rules that can match.
 type Selective interface {
 	Rule
-	// Targets are the kinds of objects that the rule may speak of.
+	// Targets are the kinds of objects that the rule may match.
 	Targets() []Target
-	// ImagePatterns are patterns for references, spelt as package reference does,
-	// of which one concerns an image if the rule asks anything of it. False means
-	// that nobody can know beforehand.
+	// ImagePatterns are patterns for references, in the syntax of package reference. If the rule
+	// has a check for an image, one of the patterns matches the image. False means that the
+	// patterns are unknown beforehand.
 	ImagePatterns() ([]string, bool)
 }
 
-// OfDocuments is a Rule that can speak of documents that are no Kubernetes objects.
+// OfDocuments is a Rule that can match documents other than Kubernetes objects.
 type OfDocuments interface {
 	Rule
-	// OnlyDocuments reports whether the rule speaks of such, and of no object.
+	// OnlyDocuments reports whether the rule matches such documents only, and no object.
 	OnlyDocuments() bool
 }
 
-// OnlyDocuments reports whether a rule, of any kind, speaks of documents that are no
-// Kubernetes objects, and of nothing else.
+// OnlyDocuments reports whether a rule, of any kind, matches only documents that are not
+// Kubernetes objects.
 func OnlyDocuments(rule any) bool {
 	of, ok := rule.(interface{ OnlyDocuments() bool })
 	return ok && of.OnlyDocuments()
 }
 
-// Extractor says where images are in an object that is no pod specification.
+// Extractor is the location of images in an object that is not a pod specification.
 type Extractor struct {
 	// Name groups the images that it finds.
 	Name string
@@ -160,18 +159,17 @@ type Extractor struct {
 	Fresh bool
 }
 
-// Locating is a Rule whose expressions decide which of the values at its extractors are
-// images.
+// Locating is a Rule with expressions that select the images among the values at its extractors.
 type Locating interface {
 	Rule
-	// Locate returns extractors of the images alone, each of one place. None means that
-	// the object has no image for the rule. An error means that nobody knows.
+	// Locate returns extractors of the images alone, each of one location. None means that the
+	// object has no image for the rule. An error means that the images are unknown.
 	Locate(ctx context.Context, subject *Subject) ([]Extractor, error)
 }
 
 // RulePlan is what one rule asks of one subject.
 type RulePlan struct {
-	// Skip says why the rule does not apply; empty means that it does.
+	// Skip is the reason why the rule does not apply; empty means that it applies.
 	Skip string
 	// Checks, one for each image and entry of the rule that concerns it. An
 	// image that no entry concerns has none.
@@ -199,8 +197,7 @@ type Set struct {
 	alterations                   objectIndex[Alteration]
 }
 
-// NewSet joins policies. Two with the same ID are an error: one of them would
-// silently not be what its author believes.
+// NewSet joins policies. Two with the same ID are an error: one would silently replace the other.
 func NewSet(policies ...*Policy) (*Set, error) {
 	sorted := slices.Clone(policies)
 	slices.SortStableFunc(sorted, func(a, b *Policy) int { return strings.Compare(a.ID(), b.ID()) })

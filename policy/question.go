@@ -24,7 +24,7 @@ func statementOf(c *Check, a *Attestation) Question {
 	return Question{Role: attest.Attestation, Predicate: a.PredicateType, Artifact: a.Artifact, Sources: c.Sources}
 }
 
-// Answer is what was found out about one question.
+// Answer is the result of one question.
 type Answer struct {
 	// Facts are the claims that were proved.
 	Facts []verify.Fact

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Code says why a check ended as it did. Codes are a contract. Beside these,
-// every verify.Code is one.
+// Code is the machine-readable result of a check. Codes are a contract. Every verify.Code is one,
+// too.
 type Code string
 
 // The codes of decisions.
@@ -49,9 +49,8 @@ const (
 	Malformed       Code = "malformed-reference"  // the reference cannot be read
 )
 
-// Gravity orders the reasons of a denial, the gravest first: what the image or the object
-// lacks, that the policy requires a verification which no policy has, that the digest is
-// missing, and what could not be verified.
+// Gravity orders the reasons of a denial, the gravest first: a requirement that the image or the
+// object fails, a required verification that no policy has, a missing digest, and then errors.
 func (c Code) Gravity() int {
 	switch c {
 	case Unverified:
@@ -64,7 +63,7 @@ func (c Code) Gravity() int {
 	return 0
 }
 
-// Reason is one thing that speaks for or against an image, for a person.
+// Reason is one argument for or against an image, as text for a user.
 type Reason struct {
 	Code Code `json:"code"`
 	// Path is the part of the policy that it is about.
@@ -76,17 +75,16 @@ type Reason struct {
 	Found    string `json:"found,omitempty"`
 	// Where is the evidence that it is about.
 	Where string `json:"where,omitempty"`
-	// Hint says what to do next.
+	// Hint is the recommended next step.
 	Hint string `json:"hint,omitempty"`
 }
 
-// ErrCrowdedOut says that an image was not looked at, since others that were asked
-// about together with it took all the time. It is no silence: who writes an object
-// chooses what else it names.
+// ErrCrowdedOut means that an image was not verified because the other images of the same request
+// used all the time. It does not count as an unresponsive registry: the author of an object
+// controls its other images.
 var ErrCrowdedOut = errors.New("not looked at: the other images that were asked about with it took all the time")
 
-// LookReason puts could-not-look into words; what was being looked at is the
-// error's to say.
+// LookReason returns the reason for an error; the error itself names the operation that failed.
 func LookReason(err error, path string) Reason {
 	reason := Reason{Path: path, Message: err.Error()}
 	if _, fetched := errors.AsType[image.Failure](err); !fetched {
@@ -127,10 +125,9 @@ var nearness = []verify.Code{
 	verify.OutsideValidity, verify.Expired, verify.Revoked, verify.WrongAnnotation,
 }
 
-// near ranks a reason among those of others. What was proved and does not suffice is
-// nearer than any rejection; that nothing is there, or that nobody could look, is no
-// miss. That a key is another's says nothing more than that somebody else signed, so
-// that whose signature was changed or copied comes before it.
+// near ranks a reason among those of others. A verified but insufficient claim is nearer than any
+// rejection. Missing evidence and errors are no miss. A signature with another key ranks below an
+// altered or copied signature, because it only shows that another signer exists.
 func near(r Reason) int {
 	switch r.Code {
 	case TooFewSigners, ConditionFailed, Denied:

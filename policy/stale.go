@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// StaleAnnotation says how old what was proved may be where the registry does not
-// answer, as in 12h; 0s wants an answer always. No dialect has a field for it.
+// StaleAnnotation is the maximum age of cached verifications while the registry does not answer,
+// as in 12h; 0s disables the stale cache. No dialect has a field for it.
 const StaleAnnotation = "quaymaster.dev/stale-if-error"
 
-// MaxStale bounds it: what nobody could look at for a week is no longer known.
+// MaxStale bounds it: a verification that could not be repeated for a week is no longer valid.
 const MaxStale = 7 * 24 * time.Hour
 
-// StaleFrom reads a policy's annotation; nil where it says nothing.
+// StaleFrom reads a policy's annotation; nil if there is none.
 func StaleFrom(annotations map[string]string) (*time.Duration, error) {
 	text, said := annotations[StaleAnnotation]
 	if !said {

@@ -13,8 +13,8 @@ import (
 // trusted signer, so more than a handful of them is no attack but a mistake.
 const maxCombinations = 256
 
-// attestations judges all attestations of a check, and what the policy denies of
-// them together.
+// attestations judges all attestations of a check, and then the policy's deny conditions over all
+// of them.
 func attestations(check *Check, answers Answers) judgement {
 	out := judgement{result: Pass}
 	predicates := make([][]any, len(check.Attestations))
@@ -45,7 +45,7 @@ func attestation(check *Check, a *Attestation, answers Answers) (judgement, []an
 	return out, filter.agreed
 }
 
-// agreement keeps the facts whose predicate a condition holds for.
+// agreement keeps the facts with a predicate that satisfies a condition.
 type agreement struct {
 	condition Condition
 	path      string
@@ -74,8 +74,8 @@ func (g *agreement) apply(answer Answer) Answer {
 	return kept
 }
 
-// ask asks the condition about a predicate, as it is written if the condition can read
-// that. The predicate is decoded only if somebody wants it so.
+// ask evaluates the condition for a predicate, on its JSON text if the condition can read that.
+// The predicate is decoded only if the condition needs the decoded form.
 func (g *agreement) ask(fact verify.Fact) (predicate any, holds bool, why string, err error) {
 	if fact.Statement == nil {
 		return nil, false, "", errors.New("the proof carries no statement")

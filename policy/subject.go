@@ -25,7 +25,7 @@ type Subject struct {
 	User      User
 	// Request is the AdmissionRequest that came, or as much of it as is known.
 	Request Request
-	// Served knows what the API server serves; nil without one.
+	// Served lists the kinds that the API server serves; nil without an API server.
 	Served Served
 	// Bare: of the object only its images and its namespace are known, so a rule
 	// that asks for more (labels, names, users) cannot be asked.
@@ -37,9 +37,9 @@ type Subject struct {
 	Time time.Time
 }
 
-// Home is the namespace that the object is in, whose own policies speak of it; empty for
-// none. A Namespace is in none, though the API server asks about it as in itself: who
-// writes policies there has no right to it.
+// Home is the namespace of the object, for the selection of namespaced policies; empty for none.
+// A Namespace has none, although the API server sends its own name as the namespace: users with
+// rights inside a namespace have no rights over the Namespace object.
 func (s *Subject) Home() string {
 	if s.Kind == "Namespace" && s.Group == "" {
 		return ""
@@ -68,16 +68,16 @@ func (s *Subject) named(own, others []Image) *Subject {
 	return &renamed
 }
 
-// User is who asks.
+// User is the requester.
 type User struct {
 	Name   string
 	UID    string
 	Groups []string
-	// Extra is what else the API server knows, a JSON object of lists of texts; nil for
-	// nothing.
+	// Extra is the additional user data of the API server, a JSON object of lists of texts; nil
+	// for none.
 	Extra json.RawMessage
-	// Roles and ClusterRoles are those bound to the user: "namespace:name" and
-	// "name". RolesKnown is false where nobody looked.
+	// Roles and ClusterRoles are those bound to the user: "namespace:name" and "name". RolesKnown
+	// is false if they were not looked up.
 	Roles, ClusterRoles []string
 	RolesKnown          bool
 }

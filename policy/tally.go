@@ -2,10 +2,9 @@ package policy
 
 import "github.com/quaymaster/quaymaster/verify"
 
-// tally counts members of a requirement that are met by different signers: one
-// signer counts for one member, however many of them would believe it, and one
-// member counts once, however many signers it has. A nested set is a member
-// like any other: it stands for one of its signers.
+// tally counts members of a requirement that are met by different signers. One signer counts for
+// one member, however many members accept it; one member counts once, however many signers match
+// it. A nested set is a member like any other: it uses up one of its signers.
 type tally struct {
 	members []met
 }

@@ -15,29 +15,28 @@ type Target struct {
 	// Operations are CREATE, UPDATE, DELETE and CONNECT; none means CREATE and
 	// UPDATE.
 	Operations []string
-	// Namespaces are patterns for the namespaces that the policy is confined to;
-	// none means all of them, and what is in none.
+	// Namespaces are patterns for the namespaces that the policy is confined to; none means all
+	// of them, and cluster-scoped objects.
 	Namespaces []string
-	// Unserved: no kind is known of the resource, whose name Kind is, and so it means no
-	// object yet.
+	// Unserved: the kind of the resource with the name Kind is unknown, and so the target matches
+	// no object yet.
 	Unserved bool
 }
 
-// Unserved is a resource that a policy names and the API server does not serve (now). The
-// policy speaks of none such, and is compiled again when there are some.
+// Unserved is a resource that a policy names and the API server does not serve at present. The
+// policy matches no such object. It is compiled again when the resource is served.
 type Unserved struct {
-	// Err says so of the field.
+	// Err is the message for the field.
 	Err error
 	// MayCome: a definition or an aggregated API may bring it. Else it is Kubernetes' own
 	// to have, and most likely misspelt.
 	MayCome bool
 }
 
-// Means reports whether a target may mean a subject, whatever is done with it: by its
-// group, kind, subresource and namespace. An object in another version is of the same
-// resource. Who names Pods means the containers
-// that are added to them, too. A bare subject may be of such containers, and in any
-// namespace where it names none.
+// Means reports whether a target may match a subject, for any operation: by its group, kind,
+// subresource and namespace. An object in another version is of the same resource. A target for
+// Pods includes ephemeral containers. A bare subject may be of such containers, and in any
+// namespace if it names none.
 func (t Target) Means(s *Subject) bool {
 	const added = "ephemeralcontainers"
 	if s.IsBody() {

@@ -33,7 +33,7 @@ func IsUnconverted(err error) bool {
 	return is
 }
 
-// Served knows the kinds of the resources that the API server serves.
+// Served lists the kinds of the resources that the API server serves.
 type Served interface {
 	KindOf(group, version, resource string) (kind string, known bool)
 }
@@ -66,9 +66,8 @@ func (s *Subject) mayBeServed(version string) bool {
 	return !builtin || slices.ContainsFunc(versions, func(v string) bool { return wildcard.Match(version, v) })
 }
 
-// versionsOf returns the versions in which Kubernetes 1.30 to 1.36 serves a kind of its own;
-// where the kind is not told apart, those of its group. False means that the group is not
-// Kubernetes' own.
+// versionsOf returns the versions in which Kubernetes 1.30 to 1.36 serves a built-in kind; for an
+// unlisted kind, those of its group. False means that the group is not Kubernetes' own.
 func versionsOf(group, kind string) (versions []string, builtin bool) {
 	switch kind {
 	case "Ingress", "NetworkPolicy", "Lease", "CertificateSigningRequest", "StorageClass", "VolumeAttachment", "CSIDriver", "CSINode",

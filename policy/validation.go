@@ -7,8 +7,7 @@ import "context"
 type Validation interface {
 	// Name returns the rule's name, unique in its policy.
 	Name() string
-	// Targets are the kinds of objects that the rule may speak of. It is asked about
-	// no others.
+	// Targets are the kinds of objects that the rule may match. It is evaluated for no others.
 	Targets() []Target
 	// Validate judges the object of a case. It ends with ctx.
 	Validate(ctx context.Context, about Case) Validated
@@ -21,13 +20,13 @@ type Mutation interface {
 	Name() string
 	// Targets are as in Validation.
 	Targets() []Target
-	// Mutate says what becomes of the object of a case. It ends with ctx.
+	// Mutate returns the changed object of a case. It ends with ctx.
 	Mutate(ctx context.Context, about Case) Mutated
 }
 
 // Case is what rules about an object are asked.
 type Case struct {
-	// Subject is the object, and what is known beside it.
+	// Subject is the object with the data of its request.
 	Subject *Subject
 	// Find returns the object's images, none at the places of a kind that has none.
 	// An error means that one of them cannot be read.
@@ -51,11 +50,11 @@ type PodSecurityExemption struct {
 	Values []string
 }
 
-// Validated is what a Validation says.
+// Validated is the result of a Validation.
 type Validated struct {
-	// Result is empty where the rule does not speak of the object, and there is
-	// nothing to report. Skipped: it does, and a condition of its author's leaves the
-	// object alone. Undecided: it could not be asked.
+	// Result is empty if the rule does not match the object, and nothing is reported. Skipped:
+	// the rule matches, and a condition of its author excludes the object. Undecided: the rule
+	// could not be evaluated.
 	Result Result
 	// Reasons for the result; of a pass there need be none.
 	Reasons []Reason
@@ -69,16 +68,16 @@ type Validated struct {
 	Properties map[string]string
 }
 
-// Mutated is what a Mutation says.
+// Mutated is the result of a Mutation.
 type Mutated struct {
-	// Result is empty where the rule does not speak of the object. Pass: Object is
-	// what it makes of it. Skipped: a condition leaves the object alone. Undecided: it
-	// could not be asked. There is no failure.
+	// Result is empty if the rule does not match the object. Pass: Object is the mutated object.
+	// Skipped: a condition excludes the object. Undecided: the rule could not be evaluated. There
+	// is no failure.
 	Result Result
 	// Reasons for the result; of a pass there need be none.
 	Reasons []Reason
-	// Object is the changed object, which shares what is as it was; nil where nothing
-	// is to be changed.
+	// Object is the changed object, which shares its unchanged parts with the original; nil if
+	// nothing changes.
 	Object map[string]any
 	// Properties are the author's words for reports, by key; few.
 	Properties map[string]string

@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel/internal/price"
 )
 
-// Inputs are what the expressions of one document are evaluated with.
+// Inputs are the values that the expressions of one document read.
 type Inputs struct {
 	// Variables are the values of declared variables: decoded JSON, which is read in
 	// place and must not change meanwhile, ref.Val, or func() any, which is called
@@ -21,8 +21,8 @@ type Inputs struct {
 	// More has the values of declared variables that Variables does not have; nil for
 	// none.
 	More Values
-	// Functions are what the declared functions do. Calling one that is missing is
-	// an *UnknownError.
+	// Functions are the implementations of the declared functions. Calling a missing one is an
+	// *UnknownError.
 	Functions map[string]Call
 	// Outside answers the libraries that reach outside.
 	Outside Outside
@@ -54,7 +54,7 @@ type Activation struct {
 	few    [4]found
 	asked  map[string]answer
 	memo   []memo
-	// cost is what the expression that runs now has cost, spent what all have.
+	// cost is that of the current expression, spent that of all expressions.
 	cost, spent uint64
 	exceeded    bool
 	step        uint64 // what a step of a loop costs
@@ -135,7 +135,7 @@ func (a *Activation) interrupted() bool {
 	return a.loops%checkEvery == 0 && a.ctx.Err() != nil
 }
 
-// meter is what the calls of an expression pay from.
+// meter is the budget of the calls of an expression.
 type meter Activation
 
 var _ price.Meter = (*meter)(nil)
@@ -178,7 +178,7 @@ func (a *Activation) final(err error) bool {
 	return a.exceeded || a.spent > maxTotalCost || a.ctx.Err() != nil
 }
 
-// variable evaluates a variable, or returns what it was.
+// variable evaluates a variable, or returns its cached value.
 func (a *Activation) variable(name string) ref.Val {
 	i, ok := a.scope.index[name]
 	if !ok {

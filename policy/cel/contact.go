@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel/library"
 )
 
-// The variables whose functions are answered by Outside.
+// The variables with functions that Outside implements.
 const (
 	resourceName      = "resource"
 	httpName          = "http"
@@ -101,7 +101,7 @@ func contactFunction(id string, does func(contact, []ref.Val) ref.Val, result *c
 	return options
 }
 
-// answer is what was said outside.
+// answer is a result of Outside.
 type answer struct {
 	value any
 	err   error

@@ -2,12 +2,12 @@ package cel
 
 import "fmt"
 
-// Count is what a function returns that could count only in part: at least Lower,
-// and at most Upper if everything that could not be looked at counted too. An
-// expression over it is evaluated for what it may be; when the result differs it is
-// an *UnknownError with the gaps. In the expression it is an int like any other.
+// Count is the result of a function with an incomplete count: at least Lower, and at most Upper
+// if every entry that could not be read counted too. An expression over it is evaluated for each
+// possible value; if the results differ, the evaluation is an *UnknownError with the gaps. In the
+// expression it is an ordinary int.
 type Count struct {
-	// Lower is what is known to be there; Upper is not below it.
+	// Lower is the number of confirmed entries; Upper is not below it.
 	Lower, Upper int64
 	// Gaps say what could not be looked at. There is at least one when Upper is
 	// above Lower, and none is needed when they are equal.

@@ -14,11 +14,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel/library"
 )
 
-// Options are what the expressions of a dialect may speak of. The zero value has
-// the libraries that need nothing from outside, and no variables.
+// Options are the libraries, variables and functions of a dialect. The zero value has the
+// libraries that need no external data, and no variables.
 type Options struct {
-	// Variables are those whose values each Activation supplies. The name
-	// variables is taken: it holds what Scope.Declare declares.
+	// Variables are declared here and their values supplied by each Activation. The name
+	// variables is reserved: it holds the declarations of Scope.Declare.
 	Variables []Variable
 	// Functions are those that each Activation implements, such as
 	// verifyImageSignatures.

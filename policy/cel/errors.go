@@ -7,25 +7,25 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel/internal/price"
 )
 
-// CompileError says why an expression cannot be compiled.
+// CompileError is the reason why an expression cannot be compiled.
 type CompileError struct {
 	// Path is the field that holds the expression, as in
 	// spec.validations[0].expression.
 	Path string
-	// Err says what is wrong; where the fault has a place in the text, it shows the
-	// line with a caret below.
+	// Err is the fault; if the fault has a position in the text, Err shows the line with a caret
+	// below.
 	Err error
 }
 
 // Error implements error.
 func (e *CompileError) Error() string { return e.Path + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns Err.
 func (e *CompileError) Unwrap() error { return e.Err }
 
-// EvalError says why an evaluation has no value. It wraps an *UnknownError when
-// something could not be looked at, a *BudgetError when the expression cost too
-// much, and the context's error when that ended.
+// EvalError is the reason why an evaluation has no value. It wraps an *UnknownError if a lookup
+// was not possible, a *BudgetError if the expression cost too much, and the context's error if
+// the context ended.
 type EvalError struct {
 	// Path is the field that holds the expression.
 	Path string
@@ -38,8 +38,8 @@ func (e *EvalError) Error() string { return e.Path + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *EvalError) Unwrap() error { return e.Err }
 
-// UnknownError says that the value depends on what could not be looked at. It is
-// neither false nor a fault of the expression.
+// UnknownError means that the value depends on data that could not be read. It is neither false
+// nor a fault of the expression.
 type UnknownError struct {
 	// Gaps are what could not be looked at; there is at least one.
 	Gaps []error
@@ -57,10 +57,10 @@ func (e *UnknownError) Error() string {
 // Unwrap returns the gaps.
 func (e *UnknownError) Unwrap() []error { return e.Gaps }
 
-// BudgetError says that an evaluation was stopped because it cost too much.
+// BudgetError means that an evaluation was stopped because it cost too much.
 type BudgetError = price.ExceededError
 
-// errNotSupplied is the gap where a library was declared and nobody answers for it.
+// errNotSupplied is the gap for a library that was declared without an implementation.
 func errNotSupplied(what string) error {
 	return &UnknownError{Gaps: []error{errors.New(what + " is not available here")}}
 }

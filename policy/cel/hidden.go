@@ -10,11 +10,11 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Hidden is for a program whose evaluation ended with a known error, or with counts that
-// are open for known reasons. It returns what else went wrong, nil if nothing did: of two
-// operands that failed && and || tell of one alone, and where a count decides, what fails
-// at one value of it is not told at all. If the program is true for some values, nothing is
-// hidden. It looks into variables that ended so, too, and at the last step of a loop.
+// Hidden is for a program that ended with a known error, or with counts that are open for known
+// reasons. It returns any other error, nil if there is none. If both operands of && or || fail,
+// CEL returns only one error; if a count decides, CEL returns no error for single values of the
+// count. If the program is true for some values, nothing is hidden. Hidden also evaluates
+// variables that ended so, and the last step of a loop.
 func (p *Program) Hidden(ctx context.Context, a *Activation, known func(error) bool) error {
 	a.ctx, a.exceeded = ctx, false
 	w := &a.worlds

@@ -52,9 +52,9 @@ func number(v float64) ref.Val {
 	return types.WrapErr(&UnknownError{Gaps: []error{fmt.Errorf("an integer near %.0f is too large to be read exactly", v)}})
 }
 
-// Doubles makes a value of decoded JSON in which every number is a double, as Kyverno has
-// where no decoder of Kubernetes read it: answers over HTTP, global contexts, what an image
-// holds and what was attested.
+// Doubles converts decoded JSON to a value with every number as a double. Kyverno does so for
+// data that no Kubernetes decoder read: answers over HTTP, global contexts, image data and
+// attestations.
 func Doubles(native any) ref.Val { return types.DefaultTypeAdapter.NativeToValue(native) }
 
 // object is a decoded object as a map of CEL, which it takes no memory to make.
@@ -65,7 +65,7 @@ var (
 	_ traits.Zeroer = object(nil)
 )
 
-// whole is the library's map, for what is seldom asked of one.
+// whole is the library's map, for the rarely used operations.
 func (o object) whole() traits.Mapper {
 	return types.NewStringInterfaceMap(adapter{types.DefaultTypeAdapter}, o)
 }
@@ -127,7 +127,7 @@ var (
 	_ traits.Zeroer = list(nil)
 )
 
-// whole is the library's list, for what is seldom asked of one.
+// whole is the library's list, for the rarely used operations.
 func (l list) whole() traits.Lister {
 	return types.NewDynamicList(adapter{types.DefaultTypeAdapter}, []any(l))
 }

@@ -41,8 +41,8 @@ func (c *lateCall) Eval(vars interpreter.Activation) ref.Val {
 	return types.LabelErrNode(c.ID(), a.call(c.function, arguments))
 }
 
-// takes reports whether one overload takes the arguments, whose types may be known
-// only now.
+// takes reports whether one overload accepts the arguments. Their types may be known only at run
+// time.
 func (c *lateCall) takes(arguments []ref.Val) bool {
 	for _, overload := range c.overloads {
 		if fits(overload.Arguments, arguments) {

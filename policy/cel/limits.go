@@ -5,23 +5,23 @@ const (
 	// maxExpression bounds an expression's text in bytes. The longest of the public
 	// policy library has under 4,000.
 	maxExpression = 64 << 10
-	// maxCopying bounds optMap() and optFlatMap() in an expression: they copy what they
-	// stand behind, and checking the types of ten in a row takes the library seconds.
+	// maxCopying bounds optMap() and optFlatMap() in an expression: they copy their receiver, and
+	// the type check of ten in a row takes the library seconds.
 	maxCopying = 6
-	// maxComputedMaps bounds the maps in an expression whose keys are no constants: each
-	// may double the size of a type, and the library writes types out.
+	// maxComputedMaps bounds the maps with non-constant keys in an expression: each may double
+	// the size of a type, and the library writes types out.
 	maxComputedMaps = 8
 	// maxNodes bounds the parts of an expression once macros are written out.
 	maxNodes = 20_000
 	// maxNesting bounds brackets in brackets, for the parser is recursive.
 	maxNesting = 100
-	// maxVariables bounds the variables of one document, whose evaluation nests.
+	// maxVariables bounds the variables of one document, because their evaluation nests.
 	maxVariables = 256
 	// maxTotalCost bounds all that is evaluated in one Activation: the number that
 	// Kubernetes allows all expressions of one policy, about 1 s.
 	maxTotalCost = 10_000_000
-	// stepNodes is how many parts of an expression are evaluated for one unit of
-	// cost; a step of a loop costs what the whole expression does.
+	// stepNodes is how many parts of an expression are evaluated for one unit of cost; a step of
+	// a loop costs as much as the whole expression.
 	stepNodes = 4
 	// checkEvery is how many steps of a loop pass between looks at the context.
 	checkEvery = 100

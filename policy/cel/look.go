@@ -28,7 +28,7 @@ type Argument struct {
 	bound names
 }
 
-// look is what is known of an expression without evaluating it.
+// look is the result of the static analysis of an expression.
 type look struct {
 	reads []Read
 	calls []FunctionCall
@@ -47,9 +47,9 @@ func (n names) has(name string) bool {
 	return false
 }
 
-// Reads returns what the expression may read, directly and through the variables it
-// reads, each once: a superset of what an evaluation reads. Names that the
-// expression binds itself are not among them.
+// Reads returns the possible reads of the expression, directly and through its variables, each
+// once: a superset of the reads of an evaluation. Names that the expression binds itself are not
+// among them.
 func (p *Program) Reads() []Read {
 	var reads []Read
 	seen := map[Read]bool{}
@@ -108,10 +108,9 @@ func (p *Program) closure(visit func(*Program)) {
 	follow(p)
 }
 
-// Fields returns which fields of a declared variable the argument may be made of,
-// as in attestors.a, attestors["a"], [attestors.a, attestors.b], their sum, either
-// of two, or a variable that is one of these. Known is false when the argument is
-// made of anything else: then nothing can be said.
+// Fields returns the fields of a declared variable that may form the argument, as in attestors.a,
+// attestors["a"], [attestors.a, attestors.b], their sum, either of two, or a variable that is one
+// of these. Known is false for any other form of argument: the fields are then unknown.
 func (a Argument) Fields(variable string) (fields []string, known bool) {
 	return a.fields(variable, a.expr, a.bound)
 }

@@ -2,11 +2,11 @@ package cel
 
 import "context"
 
-// Outside answers the functions that need more than the request. It is supplied per
-// evaluation; where a member is nil, calling its functions is an *UnknownError. An
-// implementation returns decoded JSON (map[string]any, []any, string, bool, int64,
-// float64, nil), which is not changed, and an *UnknownError for what it could not
-// look at; any other error is a fault of the call.
+// Outside implements the functions that need more data than the request holds. It is supplied per
+// evaluation; if a member is nil, calling its functions is an *UnknownError. An implementation
+// returns decoded JSON (map[string]any, []any, string, bool, int64, float64, nil), which is not
+// changed. It returns an *UnknownError for data that it could not read; any other error is a
+// fault of the call.
 type Outside struct {
 	Resources     Resources
 	HTTP          HTTP
@@ -65,7 +65,7 @@ type GlobalContext interface {
 
 // ImageData answers image.GetMetadata.
 type ImageData interface {
-	// Metadata returns what the registry says about an image: image,
-	// resolvedImage, registry, repository, identifier, manifest, configData and so on.
+	// Metadata returns the registry's data for an image: image, resolvedImage, registry,
+	// repository, identifier, manifest, configData and so on.
 	Metadata(ctx context.Context, reference string) (map[string]any, error)
 }

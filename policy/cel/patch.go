@@ -20,8 +20,8 @@ const (
 	patchType  = "JSONPatch"
 )
 
-// ObjectType is the type of Object{...}, a part of an object that is to be merged into
-// it. The types of what it holds are named by their paths, as in Object.spec.
+// ObjectType is the type of Object{...}, a part of an object for a merge. The types of its fields
+// are named by their paths, as in Object.spec.
 func ObjectType() *celgo.Type { return types.NewObjectType(objectType) }
 
 // PatchType is the type of JSONPatch{op: ..., path: ...}, an operation of RFC 6902.
@@ -46,7 +46,7 @@ func madeField(of, name string) (*types.FieldType, bool) {
 	return nil, false
 }
 
-// made is a value of such a type: a map to who reads it.
+// made is a value of such a type; readers see it as a map.
 type made struct {
 	traits.Mapper
 	is     *types.Type
@@ -98,11 +98,11 @@ type Operation struct {
 	HasValue bool
 }
 
-// Object reads what an expression made with Object{...}: decoded JSON, with int64 for
-// ints. A part whose type is not named by its path is an error, as in Kubernetes: it
-// was meant for another place.
+// Object returns the result of an expression with Object{...} as decoded JSON, with int64 for
+// ints. A part with a type that does not match its path is an error, as in Kubernetes: it belongs
+// to another field.
 func Object(value ref.Val) (map[string]any, error) {
-	native, err := library.Native(value) // bounds what is walked through next
+	native, err := library.Native(value) // bounds the traversal below
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ const (
 	variablesType = "quaymaster.variables"
 )
 
-// provider knows types with fields beside those of the environment.
+// provider adds types with fields to those of the environment.
 type provider struct {
 	types.Provider
 	objects map[string]map[string]*types.FieldType

@@ -15,9 +15,9 @@ import (
 
 func gvrType() *types.Type { return types.NewOpaqueType("schema.GroupVersionResource") }
 
-// resourceFunctions are the functions of the variable resource. What is asked for
-// is named by apiVersion and resource, or by what ToGVR returned; then, if the
-// environment is not for one namespace, follows the namespace.
+// resourceFunctions are the functions of the variable resource. The arguments name the resource
+// by apiVersion and resource, or by the result of ToGVR; then, if the environment is not for one
+// namespace, follows the namespace.
 func resourceFunctions(namespaced bool) []celgo.EnvOption {
 	text, object := celgo.StringType, celgo.MapType(celgo.StringType, celgo.DynType)
 	labels, names := celgo.MapType(celgo.StringType, celgo.StringType), celgo.ListType(celgo.StringType)
@@ -46,7 +46,7 @@ func resourceFunctions(namespaced bool) []celgo.EnvOption {
 	return append(all, contactFunction("resource_gvr", resourceGVR, gvrType(), [][]*celgo.Type{{resourceType(), text, text}}, "ToGVR", "toGVR")...)
 }
 
-// resourceRef reads what is asked for off the arguments, and returns the rest.
+// resourceRef parses the resource from the arguments, and returns the remaining ones.
 func resourceRef(a *Activation, arguments []ref.Val) (ResourceRef, []ref.Val) {
 	var of ResourceRef
 	if gvr, ok := arguments[0].(groupVersionResource); ok {

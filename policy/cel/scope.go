@@ -65,8 +65,8 @@ func (s *Scope) Declare(path, name, expression string) error {
 // Variables returns the programs of the variables, in their order.
 func (s *Scope) Variables() []*Program { return slices.Clone(s.variables) }
 
-// Compile compiles an expression whose value is of exactly one of the wanted types;
-// without any, of any type. Errors are *CompileError.
+// Compile compiles an expression with a value of exactly one of the given types; without any, of
+// any type. Errors are *CompileError.
 func (s *Scope) Compile(path, expression string, wants ...*celgo.Type) (*Program, error) {
 	p, err := s.compile(path, expression, wants)
 	if err != nil {

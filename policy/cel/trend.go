@@ -162,7 +162,7 @@ func (t tracer) call(c ast.CallExpr) trend {
 	return t.all(arguments...)
 }
 
-// comprehension follows what is accumulated.
+// comprehension traces the accumulator.
 func (t tracer) comprehension(c ast.ComprehensionExpr) trend {
 	items := t.of(c.IterRange())
 	names := map[string]trend{c.IterVar(): items}
@@ -188,8 +188,8 @@ func (t tracer) comprehension(c ast.ComprehensionExpr) trend {
 	return t.bind(map[string]trend{c.AccuVar(): once}).of(c.Result())
 }
 
-// accumulates reports whether a step of a loop only adds to what is accumulated; so
-// that another step goes the same way.
+// accumulates reports whether a step of a loop only adds to the accumulator, so that another step
+// has the same direction.
 func accumulates(c ast.ComprehensionExpr) bool {
 	step := c.LoopStep()
 	if step.Kind() != ast.CallKind {
@@ -206,8 +206,8 @@ func isAccumulator(c ast.ComprehensionExpr, e ast.Expr) bool {
 	return e.Kind() == ast.IdentKind && e.AsIdent() == c.AccuVar()
 }
 
-// stopsWhenDecided reports whether the loop ends early only when nothing more can
-// change what is accumulated, as the loops of all() and exists() do.
+// stopsWhenDecided reports whether the loop ends early only once the accumulator can no longer
+// change, as the loops of all() and exists() do.
 func stopsWhenDecided(c ast.ComprehensionExpr) bool {
 	condition := c.LoopCondition()
 	if !accumulates(c) || condition.Kind() != ast.CallKind || condition.AsCall().FunctionName() != operators.NotStrictlyFalse {

@@ -28,6 +28,6 @@ func Texts(value ref.Val) ([]string, error) {
 	return texts, nil
 }
 
-// Native makes decoded JSON of a value, with int64 for ints. What JSON has no word
-// for is refused, and so is what is deeper than 256 or larger than 4 MiB.
+// Native converts a value to decoded JSON, with int64 for ints. It refuses values that JSON
+// cannot represent, that are nested deeper than 256 or larger than 4 MiB.
 func Native(value ref.Val) (any, error) { return library.Native(value) }

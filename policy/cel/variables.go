@@ -59,7 +59,7 @@ func (v *variables) Type() ref.Type { return types.NewObjectType(variablesType) 
 // Value implements ref.Val.
 func (v *variables) Value() any { return v }
 
-// Get reads a variable whose name is computed.
+// Get reads a variable with a computed name.
 func (v *variables) Get(name ref.Val) ref.Val {
 	text, ok := name.(types.String)
 	if !ok {

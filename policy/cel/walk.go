@@ -97,8 +97,8 @@ func fieldOf(operand ast.Expr, field string, bound names) (Read, bool) {
 	return Read{Variable: operand.AsIdent(), Field: field}, true
 }
 
-// checkParts refuses an expression that is too large once macros are written out, or
-// whose types may be. It looks at no more than is allowed.
+// checkParts refuses an expression that is too large after macro expansion, or that may have such
+// types. It traverses no more than the limit.
 func checkParts(root ast.Expr) error {
 	waiting := []ast.Expr{root}
 	computed := 0
@@ -121,9 +121,8 @@ func hasComputedKey(entry ast.EntryExpr) bool {
 	return entry.AsMapEntry().Key().Kind() != ast.LiteralKind
 }
 
-// checkKeys refuses a type that says of a map's keys that they are lists or maps,
-// which no map has: of such types, a few variables would make one that nobody can
-// write out.
+// checkKeys refuses a map type with lists or maps as keys. No map has such keys, and with such
+// types a few variables would build a type that is too large to write out.
 func checkKeys(is *types.Type) error {
 	for i, part := range is.Parameters() {
 		if is.Kind() == types.MapKind && i == 0 && len(part.Parameters()) > 0 {

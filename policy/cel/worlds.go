@@ -162,8 +162,7 @@ func agree(a ref.Val, aErr error, b ref.Val, bErr error) bool {
 	return types.Equal(a, b) == types.True
 }
 
-// callKey says which call it is, so that the same call has the same value in a
-// world.
+// callKey identifies a call, so that the same call has the same value in a world.
 func callKey(function string, arguments []ref.Val) string {
 	var key strings.Builder
 	key.WriteString(function)

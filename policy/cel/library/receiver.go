@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// Receiver is the value of a variable whose functions matter, and nothing else.
+// Receiver is the value of a variable that has only functions.
 type Receiver struct{ is *types.Type }
 
 var _ ref.Val = Receiver{}

@@ -15,8 +15,8 @@ const (
 	serviceAccountPrefix = "system:serviceaccount:"
 )
 
-// serviceAccount is who a user name stands for; both are empty for a user who is
-// none.
+// serviceAccount is the parsed form of a service account's user name; both fields are empty for
+// any other user.
 type serviceAccount struct{ namespace, name string }
 
 var _ ref.Val = serviceAccount{}
@@ -80,7 +80,7 @@ func (s serviceAccount) Type() ref.Type { return types.NewObjectType(serviceAcco
 // Value implements ref.Val.
 func (s serviceAccount) Value() any { return s }
 
-// Get reads a field of a value whose type was not known before.
+// Get reads a field of a value with a dynamic type.
 func (s serviceAccount) Get(field ref.Val) ref.Val {
 	switch field {
 	case types.String("Name"):
@@ -91,7 +91,7 @@ func (s serviceAccount) Get(field ref.Val) ref.Val {
 	return types.NewErr("no such field of a service account: %v", field.Value())
 }
 
-// IsSet reports whether a field of a value whose type was not known is there.
+// IsSet reports whether a value with a dynamic type has a field.
 func (s serviceAccount) IsSet(field ref.Val) ref.Val {
 	value, ok := s.Get(field).(types.String)
 	return types.Bool(ok && value != "")

@@ -62,7 +62,7 @@ func (l *List) Call(call interpreter.InterpretableCall) (interpreter.Interpretab
 	return p, nil
 }
 
-// pricedCall is a call whose cost depends on the size of its arguments.
+// pricedCall is a call with a cost that depends on the size of its arguments.
 type pricedCall struct {
 	interpreter.InterpretableCall
 	arguments []interpreter.Interpretable
@@ -117,8 +117,7 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	return types.LabelErrNode(c.ID(), value)
 }
 
-// charge takes the cost off the meter. What is small is paid for by the loop around
-// it.
+// charge takes the cost off the meter. Small costs are covered by the surrounding loop.
 func (c *pricedCall) charge(vars interpreter.Activation, cost uint64) error {
 	if cost < cheap {
 		return nil

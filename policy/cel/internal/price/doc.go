@@ -1,10 +1,9 @@
-// Package price answers: what does a call in an expression of CEL cost, before it
-// is made?
+// Package price computes the cost of a CEL call before the call runs.
 //
-// The library's own tracker (cel-go's CostTracking, which Kubernetes uses) counts a
-// call when the work is done and the memory is taken, and watches every part of an
-// expression, which trebles its time. Here only calls whose cost depends on their
-// arguments are looked at, beforehand, and those are refused whose result would be
-// out of proportion. The numbers are those of Kubernetes: a unit is about 0.1
-// microseconds, and a call about the size of what it looks at.
+// The library's own tracker (cel-go's CostTracking, which Kubernetes uses) counts a call after
+// the work is done and the memory is allocated. It also observes every part of an expression,
+// which trebles the evaluation time. This package checks only calls with a cost that depends on
+// their arguments, before they run, and refuses those with a disproportionate result. The numbers
+// are those of Kubernetes: a unit is about 0.1 microseconds, and a call costs about the size of
+// the data that it reads.
 package price

@@ -18,7 +18,7 @@ const (
 	cheap = 16
 )
 
-// ExceededError says that an evaluation was stopped because it cost too much.
+// ExceededError means that an evaluation was stopped because it cost too much.
 type ExceededError struct {
 	What string // of what, as in "the items of a list"
 	Most uint64 // the bound, in the unit that What implies

@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// price says what a call costs, or refuses one whose result would be too large.
+// price returns the cost of a call, or refuses a call with a result that would be too large.
 type price func(arguments []ref.Val) (uint64, error)
 
 // The functions of Kubernetes that apply regular expressions.
@@ -21,8 +21,8 @@ const (
 	findAllName = "findAll"
 )
 
-// priceOf returns how a call is priced, or nil for one whose cost is that of its
-// place in the expression.
+// priceOf returns the price of a call, or nil if the call has only the base cost of its node in
+// the expression.
 func priceOf(call interpreter.InterpretableCall) price {
 	if overloads.IsTypeConversionFunction(call.Function()) && isConstant(call.Args()[0]) {
 		return nil // done when the program is made

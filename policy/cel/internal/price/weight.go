@@ -6,8 +6,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// weight is what it costs to look at all of a value; above MaxCost it stops
-// looking.
+// weight is the cost of traversing a whole value; it stops above MaxCost.
 func weight(value ref.Val) uint64 {
 	w := weigher{}
 	w.value(value)
@@ -69,7 +68,7 @@ func (w *weigher) native(value any) {
 	}
 }
 
-// shallow is what it cost to make a value that a function returned.
+// shallow is the cost of creating a value that a function returned.
 func shallow(value ref.Val) uint64 {
 	switch v := value.(type) {
 	case types.String:
