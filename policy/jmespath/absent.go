@@ -47,7 +47,7 @@ func callsInside(node jp.ASTNode, inside bool) bool {
 	return false
 }
 
-// optionalCall calls a function, unless what it works on is absent.
+// optionalCall calls a function, unless its data is absent.
 const optionalCall = "(optional)"
 
 // optional is a call in the left side of [] or [?...].
@@ -56,10 +56,10 @@ type optional struct {
 	data []int // the arguments that are not written in the expression
 }
 
-// settled evaluates the left side of [] or [?...] before the projection: the library
-// takes an error there for null, and a pipe takes only a missing key for null. A function
-// of nothing but what is absent is null in such a left side: [values(data), values(binaryData)][]
-// of an object without binaryData has the values of data.
+// settled evaluates the left side of [] or [?...] before the projection: the library treats an
+// error there as null, and a pipe treats only a missing key as null. A function with only absent
+// arguments is null in such a left side: [values(data), values(binaryData)][] of an object
+// without binaryData has the values of data.
 func (e *Engine) settled(left jp.ASTNode, project func(left jp.ASTNode) jp.ASTNode) jp.ASTNode {
 	rest := project(jp.ASTNode{NodeType: jp.ASTCurrentNode})
 	return jp.ASTNode{NodeType: jp.ASTPipe, Children: []jp.ASTNode{e.absent(left), rest}}
@@ -122,8 +122,8 @@ func isWritten(node jp.ASTNode) bool {
 	return node.NodeType == jp.ASTExpRef || node.NodeType == jp.ASTLiteral && !strings.ContainsRune(text, markOpen)
 }
 
-// callOptional returns null if all data of a call is null. In foreign data that is an
-// error of the function: the author of the data would choose what is dropped.
+// callOptional returns null if all data of a call is null. For foreign data that is an error of
+// the function: otherwise the author of the data would choose the dropped entries.
 func (r *run) callOptional(given []any) (any, error) {
 	o, arguments := given[0].(*optional), given[1:]
 	if !r.foreign && !slices.ContainsFunc(o.data, func(i int) bool { return arguments[i] != nil }) {

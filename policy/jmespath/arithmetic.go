@@ -49,9 +49,9 @@ func parseOperand(value any) (operand, error) {
 	return operand{}, fmt.Errorf("%s is no number, quantity or duration", kindOf(value))
 }
 
-// ParseQuantity is resource.ParseQuantity with a bound on length and exponent,
-// for it writes out what the exponent says. It refuses a number without a digit, such as
-// "-" or "Ki", which Kubernetes takes for zero.
+// ParseQuantity is resource.ParseQuantity with a bound on length and exponent, because it writes
+// out the digits of the exponent. It refuses a number without a digit, such as "-" or "Ki", which
+// Kubernetes parses as zero.
 func ParseQuantity(text string) (resource.Quantity, error) {
 	if len(text) > maxQuantity {
 		return resource.Quantity{}, tooLarge("a quantity", len(text), maxQuantity)

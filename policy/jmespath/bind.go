@@ -11,8 +11,8 @@ import (
 	jp "github.com/kyverno/go-jmespath"
 )
 
-// bind returns the tree with the holes' values in place of their markers. What it
-// writes is paid for, as one value may stand in many holes.
+// bind returns the tree with the holes' values in place of their markers. It charges for the
+// values that it writes, because one value may fill many holes.
 func (q *Query) bind(node jp.ASTNode, holes []any, m *meter) (jp.ASTNode, error) {
 	switch value := node.Value.(type) {
 	case string:

@@ -11,11 +11,10 @@ import (
 	jp "github.com/kyverno/go-jmespath"
 )
 
-// The library evaluates and counts nothing. So Compile puts calls of ours where
-// cost can grow with data (projections, [], comparisons of two values, functions
-// that take an expression), and every function tells what it costs before it
-// runs. Between two of these, each node of the tree is met at most once for each
-// item that was paid for.
+// The library evaluates without counting. So Compile inserts our own calls where the cost can
+// grow with data (projections, [], comparisons of two values, functions that take an expression),
+// and every function charges its cost before it runs. Between two of these, each node of the tree
+// is evaluated at most once for each charged item.
 
 // meter counts the cost of one evaluation, in the units of maxWork.
 type meter struct {
@@ -112,7 +111,7 @@ func inserted() map[string]func(r *run, given []any) (any, error) {
 	}
 }
 
-// itemsPaid returns the list when what is done for its items is paid for.
+// itemsPaid returns the list after charging for the evaluation of its items.
 func itemsPaid(m *meter, list any, weight int) (any, error) {
 	items, _ := list.([]any)
 	return list, m.take(len(items) * weight * valueCost)
@@ -174,7 +173,7 @@ func valuesPaid(m *meter, value any, weight int) (any, error) {
 	return values(arguments{object})
 }
 
-// keyed is an item with what it is sorted by.
+// keyed is an item with its sort key.
 type keyed struct {
 	item   any
 	text   string
@@ -255,8 +254,8 @@ func bestByKeys(r *run, name string, given []any, sign int) (any, error) {
 	return best.item, nil
 }
 
-// weigh says how many values a tree makes or looks at when it is met once,
-// without what is paid for where it happens.
+// weigh counts the values that one evaluation of a tree creates or reads, without those that are
+// charged elsewhere.
 func weigh(node jp.ASTNode) int {
 	weight := 1
 	switch node.NodeType {

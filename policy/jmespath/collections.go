@@ -89,8 +89,7 @@ func values(a arguments) (any, error) {
 	return result, nil
 }
 
-// toString bounds its text by what it is made of: an escape is longer than what it
-// stands for.
+// toString bounds its text by its input, because an escape is longer than its character.
 func toString(a arguments) (any, error) {
 	budget := 2 * maxText
 	if spend(a[0], &budget); budget < 0 {

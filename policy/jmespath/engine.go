@@ -96,7 +96,7 @@ type Query struct {
 	callsInside bool
 }
 
-// SyntaxError says that an expression cannot be compiled.
+// SyntaxError means that an expression cannot be compiled.
 type SyntaxError struct {
 	Expression string
 	Err        error
@@ -108,7 +108,7 @@ func (e *SyntaxError) Error() string {
 
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// UndefinedError says that an expression names a key which is not there.
+// UndefinedError means that an expression names a missing key.
 type UndefinedError struct {
 	Expression string
 	Err        error // names the key
@@ -237,9 +237,9 @@ func brief(err error) error {
 	return errors.New(shorten(err.Error()))
 }
 
-// Normalize returns value as encoding/json would decode it: each number a
-// float64, []string and the like as []any. What is so already is returned as
-// it is. Other types are an error.
+// Normalize returns value in the form that encoding/json decodes: each number a float64, []string
+// and similar slices as []any. A value in that form is returned unchanged. Other types are an
+// error.
 func Normalize(value any) (any, error) {
 	switch v := value.(type) {
 	case nil, bool, string, float64:

@@ -34,7 +34,8 @@ type function struct {
 	price func(a arguments) (int, error)
 	// variadic functions take the last argument any number of times, but not none.
 	variadic bool
-	// shallow functions do not look into their arguments further than price says.
+	// shallow functions do not read nested values of their arguments beyond those that price
+	// counts.
 	shallow bool
 	// native functions are called by the library itself.
 	native bool

@@ -85,8 +85,8 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	return query, nil
 }
 
-// parse calls the library, whose parser looks past the end of some truncated
-// expressions.
+// parse calls the library and recovers from its panics: its parser reads past the end of some
+// truncated expressions.
 func parse(text string) (ast jp.ASTNode, err error) {
 	defer func() {
 		if r := recover(); r != nil {

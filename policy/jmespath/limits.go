@@ -46,8 +46,8 @@ const (
 	// maxItems bounds a list that [] makes of lists: an expression could double it
 	// again and again.
 	maxItems = 200_000
-	// maxPattern bounds regular expressions and version ranges, whose compiled
-	// form is larger than their text.
+	// maxPattern bounds regular expressions and version ranges, because their compiled form is
+	// larger than their text.
 	maxPattern = 8 << 10
 	// maxQuantity bounds the text of a quantity and maxExponent its exponent:
 	// 1e999999999 would be written out as a big integer.

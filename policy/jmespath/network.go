@@ -35,8 +35,8 @@ func (e *Engine) imageNormalize(a arguments) (any, error) {
 	return registry + "/" + path + ":" + ref.Tag(), nil
 }
 
-// isHost tells a registry's host from the first part of a path as Docker does, but for
-// capitals, which image.Parse refuses in a host that is not told by anything else.
+// isHost distinguishes a registry's host from the first part of a path by Docker's rules.
+// Capitals are the exception: image.Parse refuses a host that only capitals would mark as one.
 func isHost(s string) bool {
 	return strings.ContainsAny(s, ".:") || s == "localhost"
 }

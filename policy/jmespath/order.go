@@ -56,8 +56,8 @@ func (e *Engine) order(node jp.ASTNode) (jp.ASTNode, error) {
 	return call(orderOf+operator+")", node.Children...), nil
 }
 
-// condition rewrites the condition of a filter, so that what is indeterminate counts only
-// where it decides.
+// condition rewrites the condition of a filter, so that an indeterminate operand counts only if
+// it decides the result.
 func condition(node jp.ASTNode) jp.ASTNode {
 	switch node.NodeType {
 	case jp.ASTOrExpression, jp.ASTAndExpression, jp.ASTNotExpression:
@@ -83,7 +83,7 @@ func orders(node jp.ASTNode) bool {
 	return slices.ContainsFunc(node.Children, orders)
 }
 
-// either is `&&` or `||` whose first operand may be indeterminate.
+// either is `&&` or `||` with a first operand that may be indeterminate.
 type either struct {
 	or            bool
 	first, second jp.ASTNode
@@ -196,8 +196,8 @@ func isFalse(value any) bool {
 	return false
 }
 
-// sortable refuses foreign texts whose order as text is not the order of the amounts,
-// versions or times that they write: "9.8" comes after "10.0".
+// sortable refuses foreign texts if their order as text differs from the order of the amounts,
+// versions or times in them: "9.8" comes after "10.0".
 func (r *run) sortable(list []any) error {
 	if !r.foreign {
 		return nil
@@ -212,8 +212,8 @@ func (r *run) sortable(list []any) error {
 	return nil
 }
 
-// written compares two texts by what they write. Same is false if only one of them writes
-// an amount, a version or a time.
+// written compares two texts by the values that they write. Same is false if only one of them
+// writes an amount, a version or a time.
 func written(a, b string) (order int, known, same bool) {
 	if x, y, both, one := readBoth(a, b, ParseQuantity); one {
 		return x.Cmp(y), both, both

@@ -7,8 +7,8 @@ import (
 	jp "github.com/kyverno/go-jmespath"
 )
 
-// maxReadPath is how deep reads are told apart below a member of the data: what is not
-// known lies at most two names deep, as request.userInfo.uid does.
+// maxReadPath is the depth to which reads below a member of the data are distinguished. Unknown
+// values lie at most two names deep, as request.userInfo.uid does.
 const maxReadPath = 4
 
 // readPaths returns the paths of member names that a query reads in its data. Each ends

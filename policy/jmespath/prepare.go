@@ -65,7 +65,7 @@ func (e *Engine) checkCall(node jp.ASTNode) (int, error) {
 	return at, nil
 }
 
-// pay puts payments into a node whose children have theirs.
+// pay inserts charges into a node after its children have theirs.
 func (e *Engine) pay(node jp.ASTNode) jp.ASTNode {
 	c := node.Children
 	switch node.NodeType {

@@ -107,7 +107,8 @@ func numbersPrice(a arguments) (int, error) {
 	return len(a.list(0)) * valueCost, nil
 }
 
-// resultCost is what a function's result takes, without what it took over.
+// resultCost is the cost of a function's result, without the parts that it shares with its
+// arguments.
 func resultCost(value any) int {
 	switch v := value.(type) {
 	case string:
@@ -118,8 +119,8 @@ func resultCost(value any) int {
 	return valueCost
 }
 
-// natives are the library's functions that are kept, with what they take. Their
-// work is done by the library, and paid for here.
+// natives are the library's functions that remain in use, with their arguments. The library
+// implements them; their cost is charged here.
 func (e *Engine) natives() map[string]function {
 	number, texts, list := []kind{aNumber}, words(2), []kind{anArray}
 	table := map[string]function{
@@ -147,8 +148,8 @@ func expressionAt() map[string]int {
 	return map[string]int{"map": 0, "sort_by": 1, "max_by": 1, "min_by": 1}
 }
 
-// programSize says how many instructions a regular expression compiles to, at
-// most. Each of them may look at each character of a text.
+// programSize returns the maximum number of instructions that a regular expression compiles to.
+// Each of them may read each character of a text.
 func programSize(pattern string) (int, error) {
 	if len(pattern) > maxPattern {
 		return 0, tooLarge("a regular expression", len(pattern), maxPattern)

@@ -21,14 +21,14 @@ type Deferred interface {
 // Partial is a Deferred of which not every member is known.
 type Partial interface {
 	Deferred
-	// Unknown returns why the value at a path of member names, or a part of it, is not
-	// known; nil where it is known or absent. The empty path is the whole value. The
-	// error is the query's, whatever the query has for what is absent.
+	// Unknown returns the reason why the value at a path of member names, or a part of it, is
+	// unknown; nil if it is known or absent. The empty path is the whole value. The query fails
+	// with this error, even if it has a default for absent values.
 	Unknown(path []string) error
 }
 
-// Selective is a Partial whose members are read one by one: a query that names the members
-// that it reads does not pay for the others.
+// Selective is a Partial that reads members one by one: a query that names its members is not
+// charged for the others.
 type Selective interface {
 	Partial
 	// Member returns a member of the value; false where it is absent. Where Unknown has an
@@ -54,7 +54,7 @@ func rootsOf(ast jp.ASTNode) roots {
 	return r
 }
 
-// whole says that the value of a node is used as it is.
+// whole records that the whole value of a node is used.
 func (r *roots) whole(node jp.ASTNode, at bool) {
 	if r.read(node, at) {
 		r.any = true
@@ -105,8 +105,8 @@ func (r *roots) field(node jp.ASTNode) {
 	r.names = append(r.names, name)
 }
 
-// simple is an expression that needs no library: a chain of names, and what stands in
-// its place if nothing is found or what is found is empty, as in a.b || 'c'.
+// simple is an expression that needs no library: a chain of names, and a default for a missing or
+// an empty value, as in a.b || 'c'.
 type simple struct {
 	path     []string // nil for all other expressions
 	fallback any
@@ -125,8 +125,7 @@ func simpleOf(node jp.ASTNode) simple {
 	return simple{path: path, fallback: second.Value, or: true}
 }
 
-// value is what is found, or what stands in its place; false where the library has the
-// last word.
+// value is the value found, or its default; false if the library must decide.
 func (s simple) value(found any) (any, bool) {
 	if !s.or {
 		return found, true

@@ -6,8 +6,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
 )
 
-// findsElsewhere reports whether the rule looks for images at places that a bare
-// subject does not have, so that what it finds there says nothing.
+// findsElsewhere reports whether the rule reads images from fields that a bare subject does not
+// have, so that their absence proves nothing.
 func (r *compiledRule) findsElsewhere(s *policy.Subject) bool {
 	return s.Bare && len(r.extractors[s.Kind]) > 0
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/validate"
 )
 
-// roughRule is what is read of a rule in a document that does not compile.
+// roughRule is the readable part of a rule in a document that does not compile.
 type roughRule struct {
 	name  string
 	match json.RawMessage
@@ -28,12 +28,12 @@ type roughRule struct {
 	operations []string
 }
 
-// Broken returns a policy that replaces a document which does not compile, so that its
-// state is reported and what it means to protect is indeterminate; nil for text that is no
-// document at all. It selects the kinds that the document names, as far as they can be
-// read, and pods and their controllers otherwise; never Namespaces, Nodes, Leases, Events,
-// reviews and webhook configurations, without which a cluster could not be repaired. A
-// document without a rule for admission selects nothing.
+// Broken returns a policy that replaces a document which does not compile, so that its state is
+// reported and the objects that it would protect are indeterminate; nil for text that is no
+// document at all. It selects the kinds that the document names, as far as they can be read, and
+// pods and their controllers otherwise. It never selects Namespaces, Nodes, Leases, Events,
+// reviews and webhook configurations, without which a cluster could not be repaired. A document
+// without a rule for admission selects nothing.
 func Broken(document []byte, source string, why error) *policy.Policy {
 	var d struct {
 		Kind     string          `json:"kind"`
@@ -90,8 +90,8 @@ func OnlyBackground(document []byte) bool {
 	return readable && len(rules) > 0 && !slices.ContainsFunc(rules, func(r roughRule) bool { return r.images || r.object || !r.others })
 }
 
-// roughRules returns the rules that can be told apart; false if the list itself
-// cannot be read, so that nobody knows what it holds.
+// roughRules returns the rules that can be separated; false if the list itself cannot be read and
+// its rules are unknown.
 func roughRules(text json.RawMessage) ([]roughRule, bool) {
 	var spec struct {
 		Rules []json.RawMessage `json:"rules"`
@@ -122,7 +122,7 @@ func roughRules(text json.RawMessage) ([]roughRule, bool) {
 				r.others = true
 			}
 		}
-		if !r.images && !r.object && !r.others { // of no kind that can be told: it may be any
+		if !r.images && !r.object && !r.others { // of no recognizable kind: it may be any
 			r.object, r.operations = true, validate.Operations()
 		}
 		rules = append(rules, r)
@@ -203,13 +203,13 @@ func (r *brokenRule) Name() string { return r.name }
 // Extractors returns none: nothing is asked of the images.
 func (r *brokenRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
-// Targets returns what the rule may speak of.
+// Targets returns the kinds that the rule may match.
 func (r *brokenRule) Targets() []policy.Target { return r.targets }
 
 // ImagePatterns returns false: which images are meant is not known.
 func (r *brokenRule) ImagePatterns() ([]string, bool) { return nil, false }
 
-// Plan returns why the policy is broken, for subjects that it may speak of.
+// Plan returns why the policy is broken, for subjects that it may match.
 func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image) (policy.RulePlan, error) {
 	if s.Operation == "DELETE" {
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
@@ -225,7 +225,7 @@ type brokenValidation struct{ brokenRule }
 
 var _ policy.Validation = (*brokenValidation)(nil)
 
-// Validate returns why the policy is broken, for objects that it may speak of.
+// Validate returns why the policy is broken, for objects that it may match.
 func (r *brokenValidation) Validate(_ context.Context, about policy.Case) policy.Validated {
 	s := about.Subject
 	if s.Document || policy.Spared(s.Group, s.Kind) || !match.Speaks(r.targets, s) {

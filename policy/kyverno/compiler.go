@@ -30,12 +30,11 @@ import (
 const (
 	// maxDocument bounds a policy; the API server takes 3 MiB of JSON.
 	maxDocument = 3 << 20
-	// maxRules and maxEntries bound what is evaluated for each object.
+	// maxRules and maxEntries bound the evaluations for each object.
 	maxRules   = 500
 	maxEntries = 200
-	// platformsAnnotation on a policy says which manifests of a multi-platform
-	// image must be proved: index (the default), each or any. Kyverno has no
-	// field for it.
+	// platformsAnnotation on a policy selects the manifests of a multi-platform image that must
+	// be verified: index (the default), each or any. Kyverno has no field for it.
 	platformsAnnotation = "quaymaster.dev/platforms"
 )
 
@@ -81,7 +80,7 @@ func New(options Options) (*Compiler, error) {
 	return &Compiler{options: options, language: language}, nil
 }
 
-// FieldError says what is wrong with a policy, and where in the document.
+// FieldError is a fault of a policy with its path in the document.
 type FieldError = field.Error
 
 // Recognises reports whether a document of this apiVersion and kind is a policy
@@ -90,9 +89,8 @@ func Recognises(apiVersion, kind string) bool {
 	return slices.Contains([]string{"kyverno.io/v1", "kyverno.io/v2beta1"}, apiVersion) && (kind == "ClusterPolicy" || kind == "Policy")
 }
 
-// Compile compiles one document, YAML or JSON. Source says where it was read.
-// Errors are about fields (*FieldError), all that were found joined; a policy
-// with an error never becomes active in part.
+// Compile compiles one document, YAML or JSON. Source is where it was read. Errors refer to
+// fields (*FieldError), all of them joined; a policy with an error never becomes active in part.
 func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
 	compiled, err := c.compile(text, source)
 	if err != nil {
@@ -241,14 +239,14 @@ func (p *policyCompiler) rules() error {
 	return errors.Join(errs...)
 }
 
-// ruleHead is what is read of a rule before it is known whether it is ours.
+// ruleHead is the part of a rule that is read before its type is known.
 type ruleHead struct{ name, kind string }
 
 // ofTargets is the kind of a rule with mutate that changes other objects.
 const ofTargets = "mutate.targets"
 
-// headOf refuses a rule of no kind, and a misspelt verifyImages beside another
-// kind: it would be left alone, and who wrote it believes images verified.
+// headOf refuses a rule of no type, and a misspelt verifyImages next to another type: the entry
+// would be ignored, and the images would not be verified as its author intended.
 func headOf(raw json.RawMessage, path string) (ruleHead, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -323,8 +321,7 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 
 const oneKind = "a rule has one of verifyImages, validate, mutate and generate: make a rule of each"
 
-// addRule adds a rule with what it may speak of, in the policy's namespace alone
-// if it has one.
+// addRule adds a rule with its targets, in the policy's namespace alone if it has one.
 func addRule(p *policy.Policy, r policy.Selective) {
 	p.Rules = append(p.Rules, r)
 	p.Targets = joinConfined(p.Targets, r.Targets(), p.Namespace)

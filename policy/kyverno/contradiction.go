@@ -11,10 +11,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// contradictions refuses settings that keep the rules from what the policy asks for, as
-// Kyverno does when the policy is written. Kyverno takes an absent background for true;
-// here an absent one leaves rules out of scans that cannot be scanned, with the reason,
-// and only one that is written is refused.
+// contradictions refuses settings that prevent the rules from taking effect, as Kyverno does when
+// the policy is written. In Kyverno an absent background means true. Here an absent one omits
+// rules from scans that cannot evaluate them, with the reason, and only an explicit one is
+// refused.
 func (s *spec) contradictions() error {
 	var errs []error
 	admits := s.Admission == nil || *s.Admission

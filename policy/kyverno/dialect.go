@@ -2,7 +2,7 @@ package kyverno
 
 import "github.com/quaymaster/quaymaster/policy"
 
-// Policies is the dialect of policies as package catalog wants one.
+// Policies is the dialect of policies for package catalog.
 type Policies struct{ *Compiler }
 
 // Recognises is the function of that name.
@@ -16,7 +16,7 @@ func (Policies) Broken(document []byte, source string, why error) *policy.Policy
 // OnlyBackground is the function of that name.
 func (Policies) OnlyBackground(document []byte) bool { return OnlyBackground(document) }
 
-// Exceptions is the dialect of exceptions as package catalog wants one.
+// Exceptions is the dialect of exceptions for package catalog.
 type Exceptions struct{ Compiler *Compiler }
 
 // Recognises is RecognisesException.

@@ -1,14 +1,12 @@
-// Package kyverno answers: what does a Kyverno ClusterPolicy or Policy ask of an
-// object and its images?
+// Package kyverno compiles Kyverno ClusterPolicies and Policies for objects and their images.
 //
-// It compiles documents of kyverno.io/v1 and v2beta1 (Kyverno 1.19), and exceptions to
-// them, into package policy's form: rules with verifyImages about images, rules with
-// validate and mutate about objects, and with generate and mutate.targets about other
-// objects. A field that is unknown or cannot be honoured is an error with its path, and
-// those on the list of Ignored mean nothing here. What a rule says is compiled by a
-// package of its own below or beside this one.
+// It compiles documents of kyverno.io/v1 and v2beta1 (Kyverno 1.19), and exceptions to them, into
+// package policy's form: rules with verifyImages for images, rules with validate and mutate for
+// objects, and with generate and mutate.targets for other objects. A field that is unknown or
+// cannot be honoured is an error with its path; fields on the list of Ignored have no effect. The
+// parts of a rule are compiled by packages of their own, below or next to this one.
 //
-// A rule's variables are filled in for each request, each when the first expression
-// reads it; what has none is compiled once. What is not in the request comes through
-// injected interfaces; nothing here opens a connection.
+// A rule's variables are resolved for each request, each when the first expression reads it; a
+// rule without variables is compiled once. Data outside of the request comes through injected
+// interfaces; the package opens no connection.
 package kyverno

@@ -63,10 +63,9 @@ func RecognisesException(apiVersion, kind string) bool {
 	return kind == "PolicyException" && (apiVersion == "kyverno.io/v2" || apiVersion == "kyverno.io/v2beta1")
 }
 
-// CompileException compiles one document, YAML or JSON. Source says where it was
-// read. As in Kyverno, a rule's name does not cover the rules that follow from it
-// for pod controllers: name autogen-RULE and autogen-cronjob-RULE too, or use a
-// wildcard. Errors are as Compile's.
+// CompileException compiles one document, YAML or JSON. Source is where it was read. As in
+// Kyverno, a rule's name does not cover the rules that are generated from it for pod controllers:
+// name autogen-RULE and autogen-cronjob-RULE too, or use a wildcard. Errors are as Compile's.
 func (c *Compiler) CompileException(text []byte, source string) (*policy.Exception, error) {
 	compiled, err := c.compileException(text, source)
 	if err != nil {
@@ -110,7 +109,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	return out, nil
 }
 
-// exemptions reads podSecurity: what is left out of the Pod Security Standards.
+// exemptions reads podSecurity: the excluded controls of the Pod Security Standards.
 func exemptions(list []podsecurity.Exclusion) ([]policy.PodSecurityExemption, error) {
 	if _, err := podsecurity.CompileExclusions(list, "spec.podSecurity"); err != nil {
 		return nil, err
@@ -151,8 +150,8 @@ func compileExcepted(list []exceptedRules) ([]policy.ExceptedRule, error) {
 	return rules, errors.Join(errs...)
 }
 
-// exceptionAnnotations reads ours and refuses what is misspelt: the exception
-// would be wider than its author believes.
+// exceptionAnnotations reads the project's annotations and refuses misspelt ones: the exception
+// would be wider than its author intended.
 func exceptionAnnotations(out *policy.Exception, annotations map[string]string) error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {

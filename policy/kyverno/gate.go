@@ -17,8 +17,8 @@ import (
 
 const matchConditions = "spec.webhookConfiguration.matchConditions"
 
-// gate is webhookConfiguration.matchConditions: what the API server would not ask a
-// webhook about, the policy is not asked about.
+// gate is webhookConfiguration.matchConditions: the policy is not evaluated for a request that
+// the API server would not send to the webhook.
 type gate struct {
 	scope      *cel.Scope
 	conditions celpolicy.Conditions
@@ -44,8 +44,8 @@ func (p *policyCompiler) compileGate() (rule.Gate, error) {
 	return &gate{scope: scope, conditions: conditions}, err
 }
 
-// Opens asks the conditions. Somebody has to ask for the object to be admitted, else
-// there is no request to ask about.
+// Opens evaluates the conditions. They need an admission request: without one there is nothing to
+// evaluate them on.
 func (g *gate) Opens(ctx context.Context, s *policy.Subject) (bool, error) {
 	held, err := g.conditions.Hold(ctx, g.scope.NewActivation(cel.Inputs{Variables: celpolicy.Variables(s, nil, nil)}))
 	return held, field.Below(matchConditions, err)

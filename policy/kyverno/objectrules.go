@@ -48,8 +48,8 @@ func (p *policyCompiler) addValidation(r *validate.Rule) {
 	addTargets(p.out, r.Targets())
 }
 
-// mutation compiles a rule with mutate, and those that follow from it. What such a rule
-// cannot do is done by nobody, so that it enforces.
+// mutation compiles a rule with mutate, and the rules generated from it. It enforces: no other
+// component applies a mutation that such a rule fails to apply.
 func (p *policyCompiler) mutation(raw json.RawMessage, path string) error {
 	options := p.ruleOptions()
 	compiled, err := mutate.Compile(options, raw, path)
@@ -108,8 +108,7 @@ func (p *policyCompiler) followers(raw json.RawMessage, path string) ([]follower
 	return list, nil
 }
 
-// addTargets adds what a rule about objects may speak of, in the policy's namespace
-// alone if it has one.
+// addTargets adds the targets of an object rule, in the policy's namespace alone if it has one.
 func addTargets(p *policy.Policy, targets []policy.Target) {
 	p.Targets = joinConfined(p.Targets, match.WithoutSent(targets), p.Namespace)
 }
@@ -121,7 +120,7 @@ type otherRule struct {
 	Generate any `json:"generate"`
 }
 
-// other reads what rules about other objects have beside what they do.
+// other reads the common fields of rules for other objects.
 func (p *policyCompiler) other(raw json.RawMessage, path string) (otherRule, generating.Rule, error) {
 	var doc otherRule
 	if err := document.Decode(raw, &doc, path); err != nil {
@@ -136,7 +135,7 @@ func (p *policyCompiler) other(raw json.RawMessage, path string) (otherRule, gen
 	}, nil
 }
 
-// otherSettings are what spec says for rules about other objects.
+// otherSettings are the settings in spec for rules for other objects.
 func (p *policyCompiler) otherSettings() generating.Settings {
 	is := func(value *bool) bool { return value != nil && *value }
 	s := p.doc.Spec

@@ -32,13 +32,13 @@ type compiledRule struct {
 	values        rulecontext.Entries
 	entries       []*verifyimages.Entry
 	actions       action.Actions
-	// asks says that something in the rule is evaluated on the context.
+	// asks means that some part of the rule is evaluated on the context.
 	asks, hasPreconditions bool
-	// reads is what the expressions read of the subject; namespaced says that the
-	// policy is one of a namespace.
+	// reads are the subject fields that the expressions read; namespaced means that the policy is
+	// one of a namespace.
 	reads      rulecontext.Reading
 	namespaced bool
-	// targets are what match may speak of.
+	// targets are the kinds that match may select.
 	targets []policy.Target
 	// named: no rule is sure to match the pods that come of its objects.
 	named bool
@@ -96,9 +96,9 @@ func (r *compiledRule) Name() string { return r.name }
 // Extractors returns those that the rule has for the subject's kind.
 func (r *compiledRule) Extractors(s *policy.Subject) []policy.Extractor { return r.extractors[s.Kind] }
 
-// Plan asks: does the rule apply to the subject, and what does each entry ask of
-// each image? The context is built only if some image is concerned. What is not
-// known of the subject matters only then, too.
+// Plan returns whether the rule applies to the subject, and the checks of each entry for each
+// image. The context is built only if some image is concerned. Unknown fields of the subject have
+// an effect only then, too.
 func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	if s.Operation == "DELETE" {
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
@@ -177,8 +177,8 @@ func (r *compiledRule) PinsNamed() bool {
 	return r.named && slices.ContainsFunc(r.entries, (*verifyimages.Entry).Pins)
 }
 
-// ImagePatterns returns what the entries speak of, unless that depends on a
-// variable or on what an extractor finds.
+// ImagePatterns returns the image patterns of the entries, unless they depend on a variable or on
+// the result of an extractor.
 func (r *compiledRule) ImagePatterns() ([]string, bool) {
 	if len(r.extractors) > 0 {
 		return nil, false
@@ -194,8 +194,8 @@ func (r *compiledRule) ImagePatterns() ([]string, bool) {
 	return patterns, true
 }
 
-// mayConcern reports whether an entry speaks of an image, or may do so once its
-// variables are filled in.
+// mayConcern reports whether an entry matches an image, or may match it after its variables are
+// resolved.
 func (r *compiledRule) mayConcern(images []policy.Image) bool {
 	for _, e := range r.entries {
 		patterns, known := e.Patterns()

@@ -8,9 +8,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/match"
 )
 
-// unscanned says why a scan of what is there leaves the policy out; empty if it does
-// not. Kyverno refuses a policy that asks who asks unless background is false: of what
-// is there, nobody knows.
+// unscanned returns why scans of existing objects omit the policy; empty if they include it.
+// Kyverno refuses a policy that reads the requester unless background is false: the requester of
+// an existing object is unknown.
 func (s *spec) unscanned() string {
 	if s.Background != nil && !*s.Background {
 		return "spec.background is false"
@@ -22,7 +22,7 @@ func (s *spec) unscanned() string {
 			Exclude *match.Document `json:"exclude"`
 		}
 		var all any
-		// Whoever compiles the rule says what cannot be read.
+		// The compiler of the rule reports unreadable fields.
 		_ = json.Unmarshal(raw, &doc)
 		_ = json.Unmarshal(raw, &all)
 		if doc.Match.SelectsUsers() || doc.Exclude != nil && doc.Exclude.SelectsUsers() || readsUser(all) {
@@ -49,9 +49,9 @@ func readsUser(value any) bool {
 	return false
 }
 
-// namesUser reports whether a text reads who asks: by the variables of a service
-// account, by a member of the request, or by the request as a whole. A text without
-// braces may be an expression all the same, or words of which nothing is read.
+// namesUser reports whether a text reads the requester: by the variables of a service account, by
+// a member of the request, or by the request as a whole. A text without braces may still be an
+// expression, or plain text without variables.
 func namesUser(text string) bool {
 	braces := strings.Contains(text, "{{")
 	if braces && (named(text, "serviceAccountName", nil) || named(text, "serviceAccountNamespace", nil)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
 )
 
-// contextOptions are what the rules' contexts need.
+// contextOptions are the dependencies of the rules' contexts.
 func (p *policyCompiler) contextOptions() rulecontext.Options {
 	o := p.options
 	return rulecontext.Options{
@@ -20,7 +20,7 @@ func (p *policyCompiler) contextOptions() rulecontext.Options {
 	}
 }
 
-// warns is emitWarning: who asks is told of what Audit admits.
+// warns is emitWarning: the requester is warned of failures that Audit admits.
 func (p *policyCompiler) warns() bool {
 	return p.doc.Spec.EmitWarning != nil && *p.doc.Spec.EmitWarning
 }

@@ -54,8 +54,8 @@ func (a Annotations) Programs() []*cel.Program {
 	return list
 }
 
-// Words returns what the annotations say, by key. One that cannot be evaluated says
-// so: it decides nothing.
+// Words returns the values of the annotations, by key. The value of one that cannot be evaluated
+// is the error: annotations decide nothing.
 func (a Annotations) Words(ctx context.Context, activation *cel.Activation) map[string]string {
 	if len(a) == 0 {
 		return nil

@@ -37,9 +37,9 @@ type Follower struct {
 	Template Template
 }
 
-// Followers returns the rules that follow from a named one about pods: one for the
-// controllers whose template is in one place. Match is the policy's, and none follow if
-// it is nil, or about more than pods as such.
+// Followers returns the rules that are generated from a named pod rule: one for the controllers
+// with the pod template at one path. Match is the policy's. None are generated if it is nil, or
+// if it matches more than pods as such.
 func Followers(name string, match *admission.MatchResources, autogen *v1alpha1.PodControllersGenerationConfiguration) ([]Follower, error) {
 	wanted, err := controllersOf(autogen)
 	if err != nil || !canGenerate(match) {
@@ -70,7 +70,7 @@ func Followers(name string, match *admission.MatchResources, autogen *v1alpha1.P
 	return rules, nil
 }
 
-// controllersOf returns those that the policy wants; all of them where it says nothing.
+// controllersOf returns the controllers that the policy selects; all of them by default.
 func controllersOf(autogen *v1alpha1.PodControllersGenerationConfiguration) ([]controller, error) {
 	if autogen == nil || autogen.Controllers == nil {
 		return controllers(), nil

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// Broken is what is read of a document that does not compile. What cannot be read
-// is what is strictest.
+// Broken is the readable part of a document that does not compile. Each unreadable field counts
+// as its strictest value.
 type Broken struct {
 	// Targets are the resources that the document names, as far as they can be read,
 	// with the controllers that follow from pods, and pods and their controllers
@@ -33,9 +33,9 @@ type Roughly struct {
 	Operations []string
 }
 
-// ReadBroken returns a policy without rules that stands for a document which does not
-// compile, so that what it means to protect is undecided and not admitted, and what its
-// rules need to know; nil for what is no document at all.
+// ReadBroken returns a policy without rules that replaces a document which does not compile, so
+// that the objects that it would protect are undecided and not admitted. It also returns the data
+// for rules; nil for text that is no document at all.
 func ReadBroken(text []byte, source string, why error, roughly Roughly) (*policy.Policy, *Broken) {
 	if len(text) > field.MaxDocument {
 		return nil, nil
@@ -129,7 +129,7 @@ func usualTargets(operations []string) []policy.Target {
 // Document reports whether the document is about those that are no Kubernetes objects.
 func (b *Broken) Document() bool { return b.json }
 
-// Speaks reports whether the document may speak of a subject; else skip says why not.
+// Speaks reports whether the document may match a subject; otherwise skip is the reason.
 func (b *Broken) Speaks(s *policy.Subject) (speaks bool, skip string) {
 	switch {
 	case b.quiet && AskedAtAdmission(s):

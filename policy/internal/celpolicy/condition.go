@@ -82,7 +82,7 @@ func NewScope(env func() (*cel.Env, error)) (*cel.Scope, error) {
 	return made.NewScope()
 }
 
-// CheckReason wants a reason of Kubernetes' or none, and a message that fits.
+// CheckReason requires one of Kubernetes' reasons or none, and a matching message.
 func CheckReason(doc admission.Validation, path string) error {
 	var errs []error
 	if doc.Reason != nil && !slices.Contains([]string{"", "Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge"}, string(*doc.Reason)) {

@@ -19,14 +19,14 @@ func IsVersion(apiVersion string) bool {
 	return slices.Contains([]string{"policies.kyverno.io/v1", "policies.kyverno.io/v1beta1", "policies.kyverno.io/v1alpha1"}, apiVersion)
 }
 
-// IsKind reports whether a document is of a kind, or of the kind for one namespace
-// whose name begins with Namespaced.
+// IsKind reports whether a document is of a kind, or of its namespaced form with the prefix
+// Namespaced.
 func IsKind(apiVersion, kind, want string) bool {
 	return IsVersion(apiVersion) && strings.TrimPrefix(kind, "Namespaced") == want
 }
 
-// Unsupported is the error for a field that would mean nothing here, although its author
-// believes that it does.
+// Unsupported is the error for a field that would have no effect here, contrary to its author's
+// intent.
 func Unsupported(path, what string) error {
 	return field.Fail(path, "%s is not supported in this version, and without it the document would mean something else: remove it or keep the document in Kyverno", what)
 }
@@ -45,7 +45,7 @@ type Metadata struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// ReadMetadata wants a name.
+// ReadMetadata requires a name.
 func (h *Head) ReadMetadata() (Metadata, error) {
 	var meta Metadata
 	if err := json.Unmarshal(h.Metadata, &meta); err != nil {
@@ -68,7 +68,7 @@ func NamespaceOf(kind string, meta Metadata) string {
 	return meta.Namespace
 }
 
-// ReasonAnnotation says why there is an exception, for which the dialect has no field.
+// ReasonAnnotation is the justification of an exception, for which the dialect has no field.
 const ReasonAnnotation = "quaymaster.dev/reason"
 
 // annotations of a policy, for lists of policies.
@@ -79,8 +79,8 @@ const (
 	scoredAnnotation   = "policies.kyverno.io/scored"
 )
 
-// NewPolicy makes a policy of a document's head, and data, which is all of it as JSON.
-// Want is the dialect's cluster-wide kind.
+// NewPolicy creates a policy from a document's head, and data, the whole document as JSON. Want
+// is the dialect's cluster-wide kind.
 func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, error) {
 	if !IsKind(h.APIVersion, h.Kind, want) {
 		return nil, fmt.Errorf("%s %s is no %s: want %s or Namespaced%s of policies.kyverno.io/v1, v1beta1 or v1alpha1", h.APIVersion, h.Kind, want, want, want)
@@ -100,9 +100,9 @@ func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, erro
 	}, nil
 }
 
-// unscanned says why a scan leaves a document out, going by its text: who asks for an
-// object that is there, nobody knows, and an expression would take them for a user
-// without a name. In doubt it is left out.
+// unscanned returns the reason why scans omit a document, judging by its text. The requester of
+// an existing object is unknown, and an expression would read a user without a name. In doubt the
+// document is omitted.
 func unscanned(data []byte) string {
 	for _, name := range []string{"userInfo", "authorizer"} {
 		if bytes.Contains(data, []byte(name)) {
@@ -128,9 +128,9 @@ func Confine(targets []policy.Target, namespace string) []policy.Target {
 	return targets
 }
 
-// Reach is what the expressions of a policy may ask for outside of the request. What a
-// policy of a namespace says is evaluated with the gateway's reach, so it has no HTTP
-// and no global context, as in Kyverno.
+// Reach is the external data that the expressions of a policy may read. Expressions of a
+// namespaced policy run with the gateway's permissions, so they have no HTTP and no global
+// context, as in Kyverno.
 func Reach(namespaced bool) cel.Options {
 	return cel.Options{Resource: true, HTTP: !namespaced, GlobalContext: !namespaced, ImageData: true, Namespaced: namespaced}
 }

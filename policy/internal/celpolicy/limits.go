@@ -8,6 +8,7 @@ const (
 	MaxEntries = 200
 	// minTimeout and maxTimeout bound a webhook's timeout in Kubernetes, in seconds.
 	minTimeout, maxTimeout = 1, 30
-	// MaxMessage bounds what a messageExpression says, in bytes: it is in every answer.
+	// MaxMessage bounds the result of a messageExpression, in bytes: it is part of every
+	// response.
 	MaxMessage = 5 << 10
 )

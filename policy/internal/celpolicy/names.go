@@ -40,7 +40,7 @@ func known(variable string) []string {
 	return nil
 }
 
-// ReadsKnown refuses to read of the request and of the namespace what nobody knows.
+// ReadsKnown refuses reads of request and namespace fields that are unknown to the gateway.
 func ReadsKnown(p *cel.Program) error {
 	var errs []error
 	for _, read := range p.Reads() {
@@ -56,7 +56,7 @@ func IsOfObject(read cel.Read) bool {
 	return slices.Contains([]string{ObjectName, OldObjectName, RequestName, NamespaceName}, read.Variable)
 }
 
-// UnknownHere is what a policy asks for and nobody knows.
+// UnknownHere is the error for a field that is unknown to the gateway.
 func UnknownHere(what string) error {
 	return fmt.Errorf("only images and their namespace are known here, and the policy asks for %s; the admission webhook knows the whole object", what)
 }
@@ -70,7 +70,7 @@ func Shorten(s string) string {
 	return s
 }
 
-// Bounded cuts what an author's expression says.
+// Bounded truncates the result of an author's expression.
 func Bounded(text string) string {
 	if len(text) > MaxMessage {
 		return text[:MaxMessage] + "..."

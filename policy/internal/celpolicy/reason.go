@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel"
 )
 
-// Reasons says why an expression at a path has no value: for want of what could not be
-// looked at, or by its own fault, which no failure setting admits.
+// Reasons returns why an expression at a path has no value: because of data that could not be
+// read, or by its own fault, which no failure setting admits.
 func Reasons(err error, path string) (reasons []policy.Reason, faulty bool) {
 	unknown, isUnknown := errors.AsType[*cel.UnknownError](err)
 	switch {
@@ -37,7 +37,7 @@ func GapReason(gap error, path string) policy.Reason {
 	return policy.Reason{Code: policy.PolicyError, Path: path, Message: gap.Error()}
 }
 
-// Unmatched is the reason where nobody can tell whether matchConstraints mean an object.
+// Unmatched is the reason if it is indeterminate whether matchConstraints match an object.
 func Unmatched(err error) []policy.Reason {
 	return []policy.Reason{{Code: policy.PolicyError, Path: "spec.matchConstraints", Message: err.Error()}}
 }

@@ -80,8 +80,8 @@ func ActionOf(actions []admission.ValidationAction) (policy.Action, error) {
 	return found, nil
 }
 
-// AskedAtAdmission reports whether somebody asks for an object to be admitted, or for
-// an image to run; who reads files or scans what runs names nobody.
+// AskedAtAdmission reports whether the subject has a requester: an admission request has one,
+// files and scans of existing objects have none.
 func AskedAtAdmission(s *policy.Subject) bool {
 	return s.Bare || s.User.Name != "" || len(s.User.Groups) > 0
 }

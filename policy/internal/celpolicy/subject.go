@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/admissionrequest"
 )
 
-// Template says where the pod template is in an object that a rule which follows
-// from one about pods looks at; nil for the object itself.
+// Template is the path of the pod template in an object of a generated rule; nil for the object
+// itself.
 type Template []string
 
 // View returns the object as an expression about pods sees it: with the pod template's
@@ -79,7 +79,7 @@ func (v *Seen) Value(variable string) (any, bool) {
 	return nil, false
 }
 
-// Variables are the values that Seen has, for who adds others to them.
+// Variables are the values that Seen has, for callers that add others to them.
 func Variables(s *policy.Subject, t Template, pinned map[string]string) map[string]any {
 	seen := &Seen{Subject: s, Template: t, Pinned: pinned}
 	all := map[string]any{}
@@ -100,8 +100,8 @@ func native(object map[string]any) any {
 	return object
 }
 
-// requestOf is the AdmissionRequest that came, or as much of it as is certain: to read
-// another part of it is to read what is unknown.
+// requestOf is the received AdmissionRequest, or the certain part of it: reading any other part
+// is reading an unknown value.
 func requestOf(s *policy.Subject) any {
 	known, err := admissionrequest.Of(s)
 	if err != nil {
@@ -150,8 +150,8 @@ func (r request) Members() (map[string]any, error) {
 	return r.known.Members(), nil
 }
 
-// NamespaceObject is the object's namespace, of which the name and the labels are
-// known; null for what is in none.
+// NamespaceObject is the object's namespace with its name and labels, the only known fields; null
+// for a cluster-scoped object.
 func NamespaceObject(s *policy.Subject) any {
 	if s.Namespace == "" {
 		if s.Bare {

@@ -58,8 +58,8 @@ func Decode(data []byte, into any, path string) error {
 	return errors.Join(errs...)
 }
 
-// fieldProblem takes the path out of a message such as: unknown field "a.b", and
-// looks for what was meant.
+// fieldProblem extracts the path from a message such as: unknown field "a.b", and suggests the
+// most similar field.
 func fieldProblem(message, path string, of reflect.Type) error {
 	what, quoted, ok := strings.Cut(message, ` "`)
 	if !ok {
@@ -76,7 +76,7 @@ func fieldProblem(message, path string, of reflect.Type) error {
 func Readable(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		// What is decoded by embedding has no name in the document.
+		// Embedded parts have no name in the document.
 		name := strings.TrimPrefix(wrong.Field, "Document.")
 		return fmt.Errorf("%s: want %s, found %s", name, wanted(wrong.Type.String()), wrong.Value)
 	}

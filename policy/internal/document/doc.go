@@ -1,7 +1,5 @@
-// Package document answers: is a part of a Kyverno document what its author
-// meant to write?
+// Package document finds mistakes in the parts of Kyverno documents.
 //
-// It decodes parts strictly, with their path and the name that a misspelt field
-// was probably meant to have, and finds what is written and says nothing. Package
-// field does so for whole documents.
+// It decodes parts strictly, and reports the path of a misspelt field with the probable name. It
+// also finds fields that are present without effect. Package field does so for whole documents.
 package document

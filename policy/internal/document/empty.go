@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// What is written and empty says something to who reads the policy, and nothing
-// to what enforces it.
+// A field that is present and empty looks like a setting to readers of the policy, and has no
+// effect.
 
 // WrittenEmpty reports whether a field of an object is there, with null or
 // nothing in it.

@@ -1,5 +1,4 @@
-// Package field answers: what is wrong with a document of a policy, and where in it?
+// Package field reports errors in policy documents with their paths.
 //
-// It decodes strictly, and reads what stands in fields of several kinds: PEM and
-// addresses.
+// It decodes strictly, and parses field values of several kinds: PEM and addresses.
 package field

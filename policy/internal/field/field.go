@@ -26,7 +26,7 @@ const (
 	Certificate = "CERTIFICATE"
 )
 
-// Error says what is wrong with a document, and where in it.
+// Error is a fault of a document with its path.
 type Error struct {
 	// Path is dotted, with indices in brackets: spec.authorities[0].key.data.
 	Path string
@@ -110,8 +110,8 @@ func wanted(t reflect.Type) string {
 	return "an object"
 }
 
-// ReadName returns the name in metadata, of which the API server may know more
-// fields than anybody here.
+// ReadName returns the name in metadata. It ignores other fields: the API server may have more of
+// them than this version.
 func ReadName(raw json.RawMessage) (string, error) {
 	var meta struct {
 		Name string `json:"name"`
@@ -125,7 +125,7 @@ func ReadName(raw json.RawMessage) (string, error) {
 	return meta.Name, nil
 }
 
-// URL wants the address of a service.
+// URL requires the address of a service.
 func URL(text, path string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

@@ -19,8 +19,8 @@ type Value struct {
 // Is returns true or false.
 func Is(holds bool) Value { return Value{holds: holds} }
 
-// Indeterminate returns the value of what cannot be evaluated. The cause names what is
-// missing; it must not be nil.
+// Indeterminate returns the value of a failed evaluation. The cause names the missing data; it
+// must not be nil.
 func Indeterminate(cause error) Value {
 	if cause == nil {
 		cause = errors.New("no cause given")
@@ -78,9 +78,9 @@ func Any[T any](items []T, condition func(T) Value) Value {
 	return result
 }
 
-// Prefer returns the second of two values, unless the first is indeterminate: then the first
-// counts, or the one whose cause prevails. Such a cause means that what the value decides
-// about cannot be evaluated either.
+// Prefer returns the second of two values, unless the first is indeterminate: then it returns the
+// first, or the one with the prevailing cause. Such a cause means that the subject of the
+// decision cannot be evaluated either.
 func Prefer(first, second Value) Value {
 	if first.cause == nil || second.cause != nil && prevails(second.cause) && !prevails(first.cause) {
 		return second

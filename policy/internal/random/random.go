@@ -20,12 +20,12 @@ const (
 	maxPattern = 8 << 10
 )
 
-// ErrTooLong says that the text would have more than Most bytes.
+// ErrTooLong means that the text would have more than Most bytes.
 var ErrTooLong = fmt.Errorf("the random text has more than %d bytes", Most)
 
-// Text returns a text that the regular expression matches, each choice equally
-// likely, by what it reads of source. What * and + leave open is at most 10 times; the
-// text has at most Most bytes.
+// Text returns a text that the regular expression matches, with each choice equally likely, using
+// random bytes from source. The open repetitions * and + produce at most 10 items; the text has
+// at most Most bytes.
 func Text(pattern string, source io.Reader) (string, error) {
 	if pattern == "" || len(pattern) > maxPattern {
 		return "", fmt.Errorf("a pattern of %d bytes, where 1 to %d are allowed", len(pattern), maxPattern)
@@ -137,7 +137,7 @@ func (g *generator) class(ranges []rune) error {
 	return nil
 }
 
-// within cuts ranges to those between low and high, and counts what they hold.
+// within cuts ranges to those between low and high, and counts their characters.
 func within(ranges []rune, low, high rune) (kept []rune, total int) {
 	for i := 0; i+1 < len(ranges); i += 2 {
 		if from, to := max(ranges[i], low), min(ranges[i+1], high); from <= to {

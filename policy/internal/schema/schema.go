@@ -1,6 +1,5 @@
-// Package schema knows the fields of Kubernetes' own kinds, from the Go types of its API,
-// so that an expression which reads a field that a kind does not have is found when its
-// policy is loaded.
+// Package schema holds the fields of Kubernetes' own kinds, from the Go types of its API. An
+// expression that reads a nonexistent field fails when its policy is loaded.
 package schema
 
 import (
@@ -135,7 +134,7 @@ func (custom) IsMap() bool { return false }
 // goType is a cel.Schema.
 type goType struct{ reflect.Type }
 
-// fieldsOf returns nil for a type whose JSON is its own matter, as a quantity's.
+// fieldsOf returns nil for a type with its own JSON encoding, such as a quantity.
 func fieldsOf(t reflect.Type) cel.Schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -184,5 +183,5 @@ func (g goType) Element() cel.Schema {
 	return nil
 }
 
-// IsMap reports whether it is a map, whose keys are texts.
+// IsMap reports whether it is a map, which always has text keys.
 func (g goType) IsMap() bool { return g.Kind() == reflect.Map }

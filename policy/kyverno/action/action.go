@@ -27,7 +27,7 @@ type Override struct {
 // They are immutable and safe for concurrent use.
 type Actions struct {
 	usual     policy.Action
-	warns     bool // emitWarning: who asks is told of what Audit admits
+	warns     bool // emitWarning: the requester is warned of failures that Audit admits
 	overrides []override
 }
 
@@ -48,7 +48,7 @@ func Parse(text, path string) (policy.Action, error) {
 	return "", field.Fail(path, "unknown action %q: want Enforce or Audit", text)
 }
 
-// Document is what a policy says of its actions.
+// Document holds the action fields of a policy.
 type Document struct {
 	// Usual is validationFailureAction; empty means Audit.
 	Usual     string
@@ -63,8 +63,8 @@ func Compile(d Document) (Actions, error) {
 	return usual.with(d, "spec.validationFailureAction", "spec.validationFailureActionOverrides")
 }
 
-// With returns the actions of a rule, at a path, that says something itself: what it
-// leaves out is the policy's.
+// With returns the actions of a rule at a path with its own settings: the policy's settings fill
+// in the missing ones.
 func (a Actions) With(d Document, path string) (Actions, error) {
 	return a.with(d, path+".failureAction", path+".failureActionOverrides")
 }

@@ -1,9 +1,8 @@
-// Package autogen answers: which rules follow from one about pods, for the controllers
-// that make pods?
+// Package autogen generates rules for pod controllers from rules for pods.
 //
-// It is Kyverno's rule generation ("Auto-Gen Rules", 1.19): the kinds that a policy
-// wants, the names of what follows, and the rule as it would be written for an object
-// with a template of pods.
+// It implements Kyverno's rule generation ("Auto-Gen Rules", 1.19): the kinds that a policy
+// selects, the names of the generated rules, and each rule in the form for an object with a pod
+// template.
 package autogen
 
 import (
@@ -22,8 +21,8 @@ const (
 	maxRuleName = 63
 )
 
-// Controllers returns for which kinds the policy wants its rules about pods to
-// be generated, in the order of podControllers.
+// Controllers returns the kinds for which the policy's pod rules are generated, in the order of
+// podControllers.
 func Controllers(annotations map[string]string) ([]string, error) {
 	wanted, set := annotations[annotation]
 	switch {

@@ -21,10 +21,9 @@ type written struct {
 	} `json:"mutate"`
 }
 
-// OfObjects reports whether rules about objects follow from those about pods. As
-// in Kyverno that is the policy's: not if one of its rules generates, patches by
-// pointers, picks objects by name, label or annotation, or speaks of pods and other
-// kinds alike.
+// OfObjects reports whether rules are generated from the policy's object rules. As in Kyverno the
+// whole policy decides: none are generated if one of its rules generates, patches by pointers,
+// selects objects by name, label or annotation, or selects pods together with other kinds.
 func OfObjects(rules []json.RawMessage) bool {
 	for _, raw := range rules {
 		var w written
@@ -124,9 +123,9 @@ func below(value any, path []string) any {
 	return value
 }
 
-// rewriter makes expressions about a pod's specification and metadata ones about the
-// template's. The namespace is the object's, never the template's: pods run where
-// their controller is, and who writes a template may write any namespace into it.
+// rewriter rewrites expressions over a pod's specification and metadata for the template's. The
+// namespace is the object's, never the template's: pods run in the namespace of their controller,
+// and the author of a template may write any namespace into it.
 func rewriter(path []string) func(string) string {
 	at := strings.Join(path, ".")
 	var pairs []string

@@ -17,10 +17,10 @@ func Unknown(what string) error {
 	return fmt.Errorf("only images and their namespace are known here, and the rule asks for %s; the admission webhook knows the whole object", what)
 }
 
-// matchesBare is matches for a bare subject. What is known decides first, so that
-// a filter which cannot match is false, whatever else it asks. The subject is a
-// pod that may be created or changed: a rule about either applies to it, and an exclusion
-// only if it is for both.
+// matchesBare is matches for a bare subject. Known values decide first, so that a filter which
+// cannot match is false, whatever its other conditions are. The subject is a pod that may be
+// created or changed: a rule for either operation applies to it, and an exclusion only if it
+// covers both.
 func (f *filter) matchesBare(s *policy.Subject, polarity Polarity) logic.Value {
 	d := &f.Resources
 	if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return k.matchesBare(s, polarity) }) {
@@ -44,7 +44,7 @@ func (f *filter) matchesBare(s *policy.Subject, polarity Polarity) logic.Value {
 	return logic.Is(true)
 }
 
-// asksMore returns what the filter asks of a bare subject and is not known.
+// asksMore returns the first condition of the filter that is unknown for a bare subject.
 func (f *filter) asksMore(s *policy.Subject) error {
 	d := &f.Resources
 	named := func(patterns []string) bool { return len(patterns) > 0 && !slices.Contains(patterns, "*") }

@@ -82,7 +82,7 @@ func splitKind(parts []string) (s kindSelector, ok bool) {
 	return s, true
 }
 
-// isVersion tells v1, v1beta1, * and v1* from a group and a kind.
+// isVersion distinguishes v1, v1beta1, * and v1* from a group and a kind.
 func isVersion(s string) bool {
 	if s == "*" {
 		return true

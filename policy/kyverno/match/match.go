@@ -18,18 +18,18 @@ var (
 	errRolesUnknown     = errors.New("the rule selects by the user's roles, and they are not known")
 )
 
-// Polarity is the effect of a block on its rule. A field whose value is absent, as opposed
-// to unknown, may be read differently by it; see the table of TestPolarity.
+// Polarity is the effect of a block on its rule. It decides how a field with an absent value, as
+// opposed to an unknown one, is read; see the table of TestPolarity.
 type Polarity int
 
 // The polarities.
 const (
-	// Selecting: the rule applies to what the block matches.
+	// Selecting: the rule applies to the objects that the block matches.
 	Selecting Polarity = iota
-	// Excluding: the rule does not apply to what the block matches.
+	// Excluding: the rule does not apply to the objects that the block matches.
 	Excluding
-	// Excepting: an exception covers what the block matches. As in Kyverno, a kind does not
-	// include the containers that are added later.
+	// Excepting: an exception covers the objects that the block matches. As in Kyverno, a kind
+	// does not include ephemeral containers.
 	Excepting
 )
 
@@ -158,8 +158,8 @@ func (f *filter) matches(s *policy.Subject, polarity Polarity, exact bool) logic
 	return result
 }
 
-// matchesKind: an indeterminate kind is one of a subresource whose object is not known, or
-// one in another version than the rule names.
+// matchesKind: a kind is indeterminate for a subresource with an unknown object, or for a version
+// other than the rule's.
 func (f *filter) matchesKind(s *policy.Subject, polarity Polarity, exact bool) logic.Value {
 	if len(f.kinds) == 0 {
 		return logic.Is(true)
@@ -178,8 +178,8 @@ func (f *filter) matchesKind(s *policy.Subject, polarity Polarity, exact bool) l
 	return result
 }
 
-// matchesNamespaceName: a Namespace is selected by its own name, as in Kyverno. What is in
-// no namespace has the empty name, which * alone matches.
+// matchesNamespaceName: a Namespace is selected by its own name, as in Kyverno. A cluster-scoped
+// object has the empty name, which * alone matches.
 func (f *filter) matchesNamespaceName(s *policy.Subject, polarity Polarity) logic.Value {
 	patterns := f.Resources.Namespaces
 	if len(patterns) == 0 {

@@ -25,10 +25,10 @@ func (e *subresourceError) Error() string {
 	return fmt.Sprintf("the rule selects by the metadata of the %s, and a request for its subresource %s brings another object, which the requester writes", e.kind, e.subresource)
 }
 
-// metadataOf returns the metadata of the object, or of the deleted one. The object is
-// decoded for that, so it is called for filters that need it. An error means that the
-// metadata is not known: what is sent to most subresources (an Eviction, a Scale, options)
-// is not the object that the rule names, and the requester chooses its labels.
+// metadataOf returns the metadata of the object, or of the deleted one. It decodes the object, so
+// only filters that need the metadata call it. An error means that the metadata is unknown: the
+// body for most subresources (an Eviction, a Scale, options) is not the object that the rule
+// names, and the requester chooses its labels.
 func metadataOf(s *policy.Subject) (map[string]any, error) {
 	content := s.Object
 	if content.IsZero() {
@@ -50,7 +50,7 @@ func metadataOf(s *policy.Subject) (map[string]any, error) {
 	return nil, errMetadata
 }
 
-// isWhole reports whether what is sent to a subresource is the object that it belongs to.
+// isWhole reports whether the body for a subresource is the object that it belongs to.
 func isWhole(s *policy.Subject, object map[string]any) bool {
 	switch s.Subresource {
 	case "status", ephemeralContainers, "resize", "finalize", "approval":

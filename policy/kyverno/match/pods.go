@@ -7,9 +7,9 @@ func PodControllers() []string {
 	return []string{"DaemonSet", "Deployment", "Job", "StatefulSet", "ReplicaSet", "ReplicationController", "CronJob"}
 }
 
-// OnlyPods reports whether a rule is about pods as such, so that it means
-// the same for pod templates: not if it picks pods by name, label or annotation,
-// nor if it speaks of other kinds as well.
+// OnlyPods reports whether a rule matches pods as such, so that it has the same meaning for pod
+// templates: not if it selects pods by name, label or annotation, nor if it selects other kinds
+// as well.
 func OnlyPods(match, exclude Block) bool {
 	pods := false
 	for _, b := range []Block{match, exclude} {
@@ -30,9 +30,9 @@ func OnlyPods(match, exclude Block) bool {
 	return pods
 }
 
-// AboutPods reports whether the block names pods, and whether it means the same for
-// templates of pods: not if it picks objects by name, label or annotation, nor if one
-// of its filters speaks of pods and of other kinds.
+// AboutPods reports whether the block names pods, and whether it has the same meaning for pod
+// templates: not if it selects objects by name, label or annotation, nor if one of its filters
+// selects pods and other kinds.
 func (b Block) AboutPods() (pods, plain bool) {
 	plain = true
 	for _, f := range b.filters {
@@ -60,8 +60,8 @@ func (b Block) NamesKinds() bool {
 // namesPod reports whether the selector's kind is Pod, in any version.
 func (s kindSelector) namesPod() bool { return s.kind == "Pod" && s.subresource == "" }
 
-// ForKinds returns the block with other kinds in place of pods. Of what speaks of other
-// kinds already one filter that is enough is left out.
+// ForKinds returns the block with other kinds in place of pods. It omits filters for other kinds
+// if one filter suffices.
 func (b Block) ForKinds(kinds []string) Block {
 	changed := Block{all: b.all, exact: b.exact}
 	for _, f := range b.filters {

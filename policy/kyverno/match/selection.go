@@ -54,8 +54,8 @@ func newSelection(match, exclude Block) Selection {
 	return Selection{Match: match, Exclude: exclude, ofObject: match.ofObject() || exclude.ofObject()}
 }
 
-// Applies reports whether the rule applies to an object, or to what it was before an
-// update, as in Kyverno: a label that an update adds takes no rule away.
+// Applies reports whether the rule applies to an object or, in an update, to the old object, as
+// in Kyverno: adding a label does not remove a rule.
 func (x *Selection) Applies(s *policy.Subject) logic.Value {
 	now := x.selects(s)
 	if !x.ofObject || now.True() || s.Object.IsZero() || s.OldObject.IsZero() {

@@ -50,8 +50,8 @@ func (e *requirement) matches(labels entries) logic.Value {
 	return logic.Is(!has || !slices.Contains(e.Values, value)) // NotIn; others are refused
 }
 
-// entries are labels or annotations: texts, or a decoded object whose values may be of
-// another type. Such a value is present, and not known.
+// entries are labels or annotations: texts, or a decoded object with values of any type. A value
+// that is not a text is present, and unknown.
 type entries struct {
 	texts   map[string]string
 	decoded map[string]any

@@ -29,8 +29,8 @@ func allSent() []sent {
 	}
 }
 
-// matchesSent reports whether the selector selects the object to whose subresource a
-// subject is sent, by the kind of what is sent.
+// matchesSent reports whether the selector selects the parent object of a subresource, by the
+// kind of the request body.
 func (s *kindSelector) matchesSent(subject *policy.Subject) bool {
 	return slices.ContainsFunc(allSent(), func(one sent) bool {
 		return one.subresource == subject.Subresource && one.kind == subject.Kind && one.group == subject.Group &&
@@ -38,8 +38,8 @@ func (s *kindSelector) matchesSent(subject *policy.Subject) bool {
 	})
 }
 
-// matchesParent is for a subject whose kind is that of the body, as a Scale, which may
-// belong to objects of many kinds: a selector that names a kind is indeterminate.
+// matchesParent is for a subject with the kind of its body, such as a Scale, which may belong to
+// objects of many kinds: a selector that names a kind is indeterminate.
 func (s *kindSelector) matchesParent(subject *policy.Subject) logic.Value {
 	of, known := subject.Resource()
 	switch {

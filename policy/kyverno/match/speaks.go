@@ -15,7 +15,7 @@ func PodTargets(operations []string) []policy.Target {
 	return targets
 }
 
-// Speaks reports whether one of the targets may speak of a subject.
+// Speaks reports whether one of the targets may match a subject.
 func Speaks(targets []policy.Target, s *policy.Subject) bool {
 	for _, t := range targets {
 		kind := kindSelector{group: t.Group, version: t.Version, kind: t.Kind, subresource: t.Subresource}

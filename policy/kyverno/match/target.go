@@ -7,8 +7,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Targets returns the kinds that a match may speak of. It says too much rather
-// than too little: what it leaves out is never asked about.
+// Targets returns the kinds that a block may match. It errs on the side of too many: the rule is
+// never evaluated for other kinds.
 func (b Block) Targets() []policy.Target { return b.targets(looks{never: "DELETE"}) }
 
 // TargetsAt is Targets for a rule about objects, which looks at these operations where
@@ -34,8 +34,8 @@ func (b Block) targets(at looks) []policy.Target {
 		}
 		return list
 	}
-	// Every filter must match, so that one alone says enough. The narrowest that
-	// names kinds is taken, and one that confines to namespaces confines it.
+	// Every filter must match, so that one alone suffices. The narrowest filter that names kinds
+	// is used, and one with namespaces restricts it.
 	var chosen *filter
 	var namespaces []string
 	for i := range b.filters {
@@ -84,8 +84,8 @@ func (f filter) targets(at looks) []policy.Target {
 	return list
 }
 
-// confined keeps a target in namespaces, unless its kind may be Namespace: those
-// are matched by their own names; or a pattern fits what is in none.
+// confined restricts a target to namespaces, unless its kind may be Namespace, which is matched
+// by its own name, or a pattern matches cluster-scoped objects.
 func confined(t policy.Target, namespaces []string) policy.Target {
 	misspelt := func(n string) bool { return checkNamespace(n, "") != nil } // in a rule that is broken
 	if len(namespaces) > 0 && !wildcard.Match(t.Kind, "Namespace") && !wildcard.Any(namespaces, "") && !slices.ContainsFunc(namespaces, misspelt) {

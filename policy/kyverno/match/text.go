@@ -256,7 +256,7 @@ func (s *Selector) contradicts(other *Selector) string {
 	return ""
 }
 
-// requirements are those of the selector whose keys and values are spelled out.
+// requirements are those of the selector with literal keys and values.
 func (s *Selector) requirements() []requirement {
 	var list []requirement
 	for key, value := range s.MatchLabels {

@@ -84,7 +84,7 @@ func (r *Rule) Name() string { return r.head.Name() }
 // Targets returns the kinds that the rule matches.
 func (r *Rule) Targets() []policy.Target { return r.head.Targets() }
 
-// Mutate says what becomes of the object of a case.
+// Mutate returns the mutated object of a case.
 func (r *Rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 	if about.Subject.Object.IsZero() {
 		return policy.Mutated{} // nothing to change at a deletion
@@ -111,13 +111,13 @@ func (r *Rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 	return policy.Mutated{Result: answer.Result, Reasons: answer.Reasons, Properties: r.head.Properties()}
 }
 
-// same reports whether nothing was changed; what is shared is not looked at again.
+// same reports whether nothing was changed; shared parts are not compared again.
 func same(before, after map[string]any) bool {
 	return reflect.ValueOf(before).Pointer() == reflect.ValueOf(after).Pointer() || reflect.DeepEqual(before, after)
 }
 
-// Changes are what `mutate` of a rule says: one patch, or foreach. They are immutable
-// and safe for concurrent use.
+// Changes are the contents of a rule's `mutate`: one patch, or foreach. They are immutable and
+// safe for concurrent use.
 type Changes struct {
 	path  string
 	patch patcher
@@ -165,7 +165,7 @@ type compiler struct {
 	known   []string
 }
 
-// placed is a patch that says in its errors where it stands.
+// placed is a patch that adds its path to its errors.
 type placed struct {
 	path  string
 	patch patcher
@@ -256,9 +256,9 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	return l, errors.Join(errs[:]...)
 }
 
-// Apply returns the changed object, which shares what is as it was. Data is what
-// expressions are evaluated on. A *patch.SkippedError says that the patch is not for
-// the object.
+// Apply returns the changed object, which shares its unchanged parts with the original. Data is
+// the context of expressions. A *patch.SkippedError means that the patch does not apply to the
+// object.
 func (c Changes) Apply(ctx context.Context, data variable.Context, object map[string]any) (map[string]any, error) {
 	room := patch.NewRoom() // for all elements: the object's author may choose their number
 	if c.patch != nil {

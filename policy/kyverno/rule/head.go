@@ -129,15 +129,14 @@ func (h *Head) Entries() []string { return h.entries.Names() }
 // not to be changed.
 func (h *Head) Properties() map[string]string { return h.properties }
 
-// Answer says that a rule has nothing more to ask.
+// Answer is the final result of a rule that needs no further evaluation.
 type Answer struct {
-	// Result is empty where the rule does not speak of the object; else Skipped or
-	// Undecided.
+	// Result is empty if the rule does not match the object; otherwise Skipped or Undecided.
 	Result  policy.Result
 	Reasons []policy.Reason
 }
 
-// Skip is the answer of a rule whose author's condition leaves the object alone.
+// Skip is the answer of a rule with a condition that excludes the object.
 func Skip(why string) *Answer {
 	return &Answer{Result: policy.Skipped, Reasons: []policy.Reason{{Code: policy.SkippedByPolicy, Message: why}}}
 }
@@ -155,10 +154,10 @@ func ReasonOf(err error) policy.Reason {
 	return policy.Reason{Code: policy.PolicyError, Message: err.Error()}
 }
 
-// Ask evaluates whether the rule applies. The answer is nil if it does or may, and then the
-// context is what its expressions are evaluated on, nil in a rule that is Plain. An error
-// is the reason why it is indeterminate whether it applies: what the rule does or refuses is
-// then in doubt, and what it accepts is not.
+// Ask evaluates whether the rule applies. The answer is nil if it applies or may apply. The
+// context is then the data for its expressions, nil for a rule that is Plain. An error is the
+// reason why the rule's match is indeterminate: a denial or a change by the rule is then in
+// doubt, and an acceptance is not.
 func (h *Head) Ask(ctx context.Context, about policy.Case) (variable.Context, *Answer, error) {
 	s := about.Subject
 	if s.Document || h.background && askedAtAdmission(s) {
@@ -213,10 +212,10 @@ func Met(preconditions *condition.Conditions, data variable.Context, path string
 	return nil, field.Below(path, result.Cause())
 }
 
-// Applies reports whether match and exclude select the object, or what it was before. An
-// error means that it is indeterminate.
+// Applies reports whether match and exclude select the object, or the old object. An error means
+// that it is indeterminate.
 func (h *Head) Applies(s *policy.Subject) (bool, error) { return h.selection.Applies(s).Result() }
 
-// askedAtAdmission reports whether somebody asks for the object to be admitted; who
-// reads files or scans what runs names nobody.
+// askedAtAdmission reports whether the subject has a requester: an admission request has one,
+// files and scans of existing objects have none.
 func askedAtAdmission(s *policy.Subject) bool { return s.User.Name != "" || len(s.User.Groups) > 0 }

@@ -87,7 +87,7 @@ func (a *apiCall) service(c compiler, doc *serviceDocument, path string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// data reads what is sent with POST.
+// data reads the body of a POST.
 func (a *apiCall) data(c compiler, list []requestData, path string) error {
 	if a.method != "POST" {
 		if len(list) > 0 {
@@ -118,8 +118,8 @@ func (a *apiCall) reads(r *reads) {
 	r.expression(a.expression, true)
 }
 
-// load makes the call. The default stands for an answer that could not be had, and
-// not for one that the jmesPath finds nothing in.
+// load makes the call. The default replaces a failed answer, and not an empty result of the
+// jmesPath.
 func (a *apiCall) load(ctx context.Context, data variable.Context) (any, error) {
 	ask, err := a.prepare(data)
 	if err != nil {
@@ -171,10 +171,10 @@ func (a *apiCall) prepare(data variable.Context) (func(context.Context) (any, er
 	}, nil
 }
 
-// ownPath refuses a path in which a variable brings more than what stands between two
-// slashes, or within a parameter: who writes the object would make another call of it. A
-// path that begins with a variable is that variable's altogether, and an API's group and
-// version, as in an apiVersion, are one piece.
+// ownPath refuses a path with a variable value that spans more than one segment or one parameter:
+// the author of the object could otherwise redirect the call. A path that begins with a variable
+// belongs entirely to that variable. An API's group and version, as in an apiVersion, are one
+// segment.
 func ownPath(pieces []variable.Piece) (string, error) {
 	var path strings.Builder
 	for _, piece := range pieces {

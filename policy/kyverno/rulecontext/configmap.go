@@ -38,8 +38,8 @@ func (c compiler) configMap(doc *configMapDocument, path string) (loader, error)
 	return m, errors.Join(errs[:]...)
 }
 
-// allowed keeps a namespaced Policy in its namespace, for whoever writes one
-// need not be allowed to read elsewhere.
+// allowed keeps a namespaced Policy in its namespace, because its author may have no right to
+// read other namespaces.
 func (m *configMap) allowed(namespace string) error {
 	if m.only != "" && namespace != m.only {
 		return field.Fail(m.path+".namespace", "a Policy in namespace %s cannot read from namespace %s: use a ClusterPolicy", m.only, namespace)

@@ -9,14 +9,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// Source is what the variables of every rule speak of.
+// Source is the data for the variables of every rule.
 type Source struct {
 	Subject *policy.Subject
 	// Template is where the rule looks for pods in the object; nil where it reads the
 	// object as it is.
 	Template PodTemplate
-	// Images finds the object's images, if an expression reads them; nil where nobody
-	// looks.
+	// Images finds the object's images, if an expression reads them; nil if they are not
+	// available.
 	Images func() ([]policy.Image, error)
 }
 
@@ -32,7 +32,7 @@ func (e Entries) Context(ctx context.Context, source Source) variable.Context {
 	return data
 }
 
-// commonNames is how many members every context has, with room for those of a loop.
+// commonNames is how many members every context has, including those of a loop.
 const commonNames = 8
 
 // serviceAccount returns the variables of the service account that asks: empty for another

@@ -15,8 +15,8 @@ import (
 // maxEntries bounds the entries of one context.
 const maxEntries = 200
 
-// Options are what entries need. Of what is nil an entry that needs it cannot be
-// asked, and says so.
+// Options are the dependencies of entries. If a dependency is nil, an entry that needs it fails
+// with an error.
 type Options struct {
 	// Engine evaluates expressions; required.
 	Engine  *jmespath.Engine
@@ -43,12 +43,12 @@ type entry struct {
 // loader finds out what an entry means.
 type loader interface {
 	load(ctx context.Context, data variable.Context) (any, error)
-	// reads notes what the loader reads of the context.
+	// reads records the context members that the loader reads.
 	reads(r *reads)
 }
 
-// reads are the members of the context that a loader reads, as far as they can be
-// told beforehand.
+// reads are the members of the context that a loader reads, as far as they are known before the
+// evaluation.
 type reads struct{ names []string }
 
 func (r *reads) template(t *variable.Template) {
@@ -74,9 +74,9 @@ func Reserved(name string) bool {
 	return false
 }
 
-// Compile reads entries. Path is where they stand, for errors, which are about fields.
-// Known are names that mean something before the entries do, beside those that every
-// context has: an entry may have one of them and read what it meant.
+// Compile reads entries. Path is their location, for errors, which refer to fields. Known are
+// names that exist before the entries, in addition to those of every context: an entry may
+// redefine one of them and read its previous value.
 func Compile(options Options, list []Document, path string, known ...string) (Entries, error) {
 	if len(list) > maxEntries {
 		return Entries{}, field.Fail(path, "the number of entries %w of %d", jmespath.ErrTooLarge, maxEntries)
@@ -133,9 +133,9 @@ func (e Entries) Names() []string {
 	return names
 }
 
-// Add puts the entries into data, which the caller made: each is found out when the
-// first expression reads it, and sees what was in data and the entries before it. It
-// ends with ctx. An error that an entry ends with names it.
+// Add adds the entries to data, which the caller created. Each entry is loaded when the first
+// expression reads it, and reads the members of data and the previous entries. It ends with ctx.
+// An error of an entry names the entry.
 func (e Entries) Add(ctx context.Context, data variable.Context) {
 	if len(e.list) == 0 {
 		return
@@ -175,13 +175,13 @@ func (e *entry) found(ctx context.Context, data variable.Context) (any, error) {
 	return value, field.Below(e.path, unfound(err))
 }
 
-// unfoundError says that nobody knows what a member of the context is: it is not that
-// it is nothing, and so no default stands for it.
+// unfoundError means that a member of the context is unknown. It is not absent, and so no default
+// replaces it.
 type unfoundError struct{ error }
 
 func (e *unfoundError) Unwrap() error { return e.error }
 
-// unfound makes an error an unfoundError, unless it says that something is not there.
+// unfound makes an error an unfoundError, unless the error means that a value is absent.
 func unfound(err error) error {
 	if _, absent := errors.AsType[*jmespath.UndefinedError](err); err == nil || absent {
 		return err
@@ -242,7 +242,7 @@ func absent(why string) error {
 	return &jmespath.UndefinedError{Expression: why, Err: errors.New("is null, and there is no default")}
 }
 
-// selected applies a jmesPath to what was found.
+// selected applies a jmesPath to the loaded value.
 func selected(e *variable.Expression, found any, data variable.Context) (any, error) {
 	if e == nil {
 		return found, nil

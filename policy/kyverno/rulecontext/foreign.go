@@ -2,9 +2,9 @@ package rulecontext
 
 import "github.com/quaymaster/quaymaster/policy/variable"
 
-// Reading returns the options for expressions that read these entries: of what an image
-// brings, imageRegistry and what is made of it, an order over null is indeterminate. An
-// entry that does not compile is Compile's to refuse.
+// Reading returns the options for expressions that read these entries: for data from an image,
+// imageRegistry and values derived from it, an order comparison with null is indeterminate.
+// Compile refuses an entry that does not compile.
 func (o Options) Reading(list []Document) Options {
 	for _, doc := range list {
 		if o.foreign(doc) {

@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// imageData is an entry that holds what a registry says of an image.
+// imageData is an entry with a registry's data for an image.
 type imageData struct {
 	reference   *variable.Template
 	expression  *variable.Expression
@@ -30,7 +30,7 @@ func (c compiler) image(doc *imageDocument, path string) (loader, error) {
 	var errs [3]error
 	d.reference, errs[0] = c.template(doc.Reference, path+".reference")
 	ofImages := c
-	ofImages.Engine = c.Engine.Foreign() // it is evaluated on what the image brings
+	ofImages.Engine = c.Engine.Foreign() // it is evaluated on data from the image
 	d.expression, errs[1] = ofImages.expression(doc.JMESPath, path+".jmesPath")
 	d.credentials, errs[2] = c.credentials(doc.ImageRegistryCredentials, path+".imageRegistryCredentials")
 	return d, errors.Join(errs[:]...)

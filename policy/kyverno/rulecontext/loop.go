@@ -12,8 +12,8 @@ import (
 // takes has some ten thousand elements.
 const maxElements = 20_000
 
-// List evaluates the list of a foreach: what is no list is one of that alone. A list
-// that is not there is a *jmespath.UndefinedError.
+// List evaluates the list of a foreach: a value other than a list becomes a list of one item. A
+// missing list is a *jmespath.UndefinedError.
 func List(list *variable.Expression, data variable.Context) ([]any, error) {
 	value, err := list.Evaluate(data)
 	if err != nil {

@@ -13,9 +13,8 @@ type Lookup interface {
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]any, error)
 }
 
-// Caller makes the calls of apiCall. Answers are decoded JSON; whoever implements it
-// bounds their size and the time that they take. An answer that is no success is an
-// error.
+// Caller makes the calls of apiCall. Answers are decoded JSON; the implementation bounds their
+// size and their time. An unsuccessful answer is an error.
 type Caller interface {
 	// API calls the Kubernetes API server.
 	API(ctx context.Context, call APICall) (any, error)
@@ -28,7 +27,7 @@ type Caller interface {
 type APICall struct {
 	// Method is GET or POST.
 	Method string
-	// Path is absolute and canonical, as CheckPath wants it, with its query.
+	// Path is absolute and canonical, as CheckPath requires, with its query.
 	Path string
 	// Body is decoded JSON; nil with GET.
 	Body any
@@ -51,12 +50,12 @@ type ServiceCall struct {
 
 // Images asks registries.
 type Images interface {
-	// ImageData returns what a registry says of an image, as decoded JSON: image,
-	// resolvedImage, registry, repository, identifier, manifest and configData.
+	// ImageData returns a registry's data for an image, as decoded JSON: image, resolvedImage,
+	// registry, repository, identifier, manifest and configData.
 	ImageData(ctx context.Context, reference string, credentials policy.Credentials) (map[string]any, error)
 }
 
-// Globals knows the entries of GlobalContextEntry documents.
+// Globals returns the entries of GlobalContextEntry documents.
 type Globals interface {
 	// Global returns the data of an entry, or of a projection of one, by its name: as
 	// decoded JSON. An entry that is not there, or has no data yet, is an error.

@@ -11,10 +11,10 @@ import (
 // maxPath bounds a path of the API server with its query.
 const maxPath = 8 << 10
 
-// CheckPath refuses a path of the Kubernetes API server that could mean another one
-// to whoever reads it: one that is not absolute and canonical, has encoded characters,
-// or leads to what runs in the cluster, by the server's proxy or into a container. A
-// watch never ends, and is refused too. With a namespace it has to stay in it.
+// CheckPath refuses a path of the Kubernetes API server that another parser could read
+// differently: one that is not absolute and canonical, or has encoded characters. It refuses
+// paths to running workloads, by the server's proxy or into a container. A watch never ends, and
+// is refused too. With a namespace the path has to stay in it.
 func CheckPath(text, namespace string) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("the path %q "+format, append([]any{text}, args...)...)

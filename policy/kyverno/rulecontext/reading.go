@@ -130,7 +130,7 @@ func (r *Reading) text(s string) {
 	}
 }
 
-// hole stands for a variable in a variable. As the name of a member it may be any.
+// hole replaces a variable in a variable. As the name of a member it may be any.
 const hole = "quaymasterHole"
 
 // variable reads the variable that s begins with, with those inside it, and
@@ -176,8 +176,8 @@ func (r *Reading) expression(source string) {
 	r.whole(node, root)
 }
 
-// parseExpression calls the library, whose parser looks past the end of some
-// truncated expressions.
+// parseExpression calls the library and recovers from its panics: its parser reads past the end
+// of some truncated expressions.
 func parseExpression(source string) (node jp.ASTNode, err error) {
 	defer func() {
 		if recover() != nil {
@@ -198,7 +198,7 @@ const (
 	objectMeta part = "request.object.metadata"
 )
 
-// whole says that the value of a node is used as it is.
+// whole records that the whole value of a node is used.
 func (r *Reading) whole(node jp.ASTNode, at part) {
 	if value := r.read(node, at); value != known {
 		r.request = r.request || value == root || value == request
@@ -235,8 +235,8 @@ func (r *Reading) read(node jp.ASTNode, at part) part {
 	return known
 }
 
-// member returns what a name gives in a part of the context. The images variable
-// is not known: it says of all images of an object in which role each stands.
+// member returns the value of a name in a part of the context. The images variable is unknown: it
+// holds the role of every image of an object.
 func (r *Reading) member(at part, name string) part {
 	switch at {
 	case known:

@@ -1,7 +1,7 @@
 package rulecontext
 
-// PodTemplate says where the pod template is in an object that a generated rule
-// looks at; nil where it is the object itself.
+// PodTemplate is the path of the pod template in an object of a generated rule; nil for the
+// object itself.
 type PodTemplate []string
 
 // View returns the object as a rule about pods sees it: with the pod template's
@@ -32,7 +32,7 @@ func (t PodTemplate) View(object map[string]any) map[string]any {
 			meta[key] = value
 		}
 	}
-	// Last, for who writes a template may write any namespace into it.
+	// Deleted last, because the author of a template may write any namespace into it.
 	delete(meta, "namespace")
 	if own, ok := object["metadata"].(map[string]any); ok && own["namespace"] != nil {
 		meta["namespace"] = own["namespace"]

@@ -39,8 +39,9 @@ func (m *made) reads(r *reads) {
 	r.expression(m.expression, m.literal != nil)
 }
 
-// load makes the value. The default replaces what the jmesPath finds absent, and nothing
-// else: where an evaluation fails, the author of the object would choose the default.
+// load computes the value. The default replaces only a value that the jmesPath finds absent. It
+// does not replace a failed evaluation, because the author of the object could then choose the
+// default.
 func (m *made) load(_ context.Context, data variable.Context) (any, error) {
 	loaded, err := m.evaluate(data)
 	switch {

@@ -250,7 +250,7 @@ func (p *program) judge(q *question, data variable.Context, activation *cel.Acti
 	return passed()
 }
 
-// says is the author's message. A messageExpression that fails says nothing, as in
+// says is the author's message. A messageExpression that fails yields no message, as in
 // Kubernetes.
 func (e *expression) says(q *question, data variable.Context, activation *cel.Activation) string {
 	if e.message != nil {
@@ -267,8 +267,8 @@ func (e *expression) says(q *question, data variable.Context, activation *cel.Ac
 	return "failed expression: " + e.source
 }
 
-// words returns what the audit annotations say. One that cannot be evaluated says so:
-// it decides nothing.
+// words returns the values of the audit annotations. The value of one that cannot be evaluated is
+// the error: annotations decide nothing.
 func (p *program) words(ctx context.Context, activation *cel.Activation) map[string]string {
 	if len(p.annotations) == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/podsecurity"
 )
 
-// The documents as they are written. What is JSON of a rule language stays `any`.
+// The documents in their written form. JSON of a rule language stays `any`.
 
 // Document is a rule as it is written.
 type Document struct {

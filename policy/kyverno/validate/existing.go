@@ -9,9 +9,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
 )
 
-// failedBefore reports whether the object violated the rule before an update, as if it had
-// been created as it was: as a plain object of its kind, by a user that no rule names.
-// Kyverno excuses an update then, under Enforce alone. What cannot be told is no.
+// failedBefore reports whether the old object of an update violated the rule, evaluated as a
+// creation: as a plain object of its kind, by a user that no rule names. Kyverno then excuses an
+// update, under Enforce alone. An indeterminate result is false.
 func (r *Rule) failedBefore(ctx context.Context, about policy.Case) bool {
 	s := about.Subject
 	if r.strict || !hasBefore(s) {
@@ -27,7 +27,8 @@ func (r *Rule) failedBefore(ctx context.Context, about policy.Case) bool {
 	unknown := func([]policy.Extractor) ([]policy.Image, error) {
 		return nil, errors.New("the images of the old object are not known")
 	}
-	// A rule may read the operation, and then a failure of one operation says nothing of the other.
+	// A rule may read the operation, so that a failure for one operation proves nothing for the
+	// other.
 	for _, before.Operation = range []string{"CREATE", "UPDATE"} {
 		if r.ask(ctx, policy.Case{Subject: &before, Find: unknown, Exempt: about.Exempt}).result != policy.Fail {
 			return false

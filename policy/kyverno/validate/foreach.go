@@ -160,7 +160,7 @@ func (l *loop) element(q *question, inner, outer variable.Context, element any, 
 	switch {
 	case l.scope != nil && *l.scope && !isObject:
 		return outcome{}, fmt.Errorf("elementScope is true, and the element is no object: %s", field.Shorten(jmespath.Text(element)))
-	case l.scope != nil && !*l.scope: // what was looked at is looked at
+	case l.scope != nil && !*l.scope: // keep the enclosing scope
 	case isObject:
 		asked.element, asked.scoped = element, true
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// message is what a rule says when it fails.
+// message is the failure message of a rule.
 type message struct {
 	rule     string
 	source   string // as written, with references filled in
@@ -74,8 +74,8 @@ func (m *message) denied(data variable.Context, own string) string {
 	return m.text(data) + "; " + own
 }
 
-// withReferences fills in $(path), which names a value elsewhere in the rule: from its
-// root, or relative to the message. What it cannot find it leaves as it is.
+// withReferences resolves $(path), which names a value elsewhere in the rule: from its root, or
+// relative to the message. Unresolved references stay unchanged.
 func withReferences(source, raw string) string {
 	if !strings.Contains(source, "$(") {
 		return source

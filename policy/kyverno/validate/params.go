@@ -48,8 +48,8 @@ func compileParams(doc *celDocument, path, namespace string) (*params, error) {
 	return p, nil
 }
 
-// find returns the parameters for an object. That there is none where the author wants
-// one is an error.
+// find returns the parameters for an object. Missing parameters are an error if the author
+// requires them.
 func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Subject) ([]any, error) {
 	what := p.apiVersion + " " + p.kind
 	if resources == nil {
@@ -86,8 +86,8 @@ func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Su
 	return list, nil
 }
 
-// scopes knows which kinds have objects in namespaces. Resources that do not implement it
-// have no other kinds.
+// scopes reports which kinds are namespaced. Resources that do not implement it have no other
+// kinds.
 type scopes interface {
 	Namespaced(ctx context.Context, apiVersion, kind string) (bool, error)
 }

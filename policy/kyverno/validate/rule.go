@@ -46,7 +46,7 @@ type Rule struct {
 	strict  bool
 	message *message
 	check   checker
-	// warnings are what the author of the rule is told when it is written.
+	// warnings are shown to the author of the rule when it is written.
 	warnings []string
 }
 
@@ -68,7 +68,7 @@ type question struct {
 	scoped  bool
 }
 
-// outcome is what a check found; the zero outcome says nothing of the object.
+// outcome is the result of a check; the zero outcome has no result for the object.
 type outcome struct {
 	result  policy.Result
 	reasons []policy.Reason
@@ -122,7 +122,7 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	// In Kyverno expressions of CEL know no existing violations.
+	// In Kyverno the existing-violations setting does not apply to CEL expressions.
 	strict := v.CEL != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations
 	gate := options.Rule.Gate
 	r := &Rule{head: head, path: path, strict: strict || doc.aboutRequest() || gate != nil && gate.BeyondObject()}
@@ -155,8 +155,8 @@ func Operations() []string { return []string{"CREATE", "UPDATE", "DELETE", "CONN
 
 func withoutDeletions() []string { return []string{"CREATE", "UPDATE", "CONNECT"} }
 
-// RoughOperations is operations for the text of `validate` that may not compile: what is not
-// a pattern for certain evaluates deletions as well.
+// RoughOperations is operations for the text of `validate` that may not compile: anything that is
+// not certainly a pattern evaluates deletions as well.
 func RoughOperations(text json.RawMessage) []string {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(text, &fields) // what cannot be read has none
@@ -184,7 +184,7 @@ func (o Options) actionsOf(v *validation, path string) (action.Actions, error) {
 	return o.Actions.With(action.Document{Usual: v.FailureAction, Overrides: v.FailureActionOverrides}, path)
 }
 
-// Warnings returns what the author of the rule is told when it is written.
+// Warnings returns the warnings for the author of the rule when it is written.
 func (r *Rule) Warnings() []string { return r.warnings }
 
 // Name returns the rule's name.
@@ -257,7 +257,7 @@ type compiler struct {
 	known []string
 }
 
-// checker reads what the rule asks: exactly one thing.
+// checker compiles the rule's check: exactly one.
 func (c compiler) checker(doc *Document, path string) (checker, error) {
 	v := doc.Validate
 	ways := map[string]bool{

@@ -45,9 +45,9 @@ func (b builder) attestations(list []attestation, path string) ([]policy.Attesta
 	return out, errors.Join(errs...)
 }
 
-// predicateCondition asks conditions about a predicate, whose members are
-// variables beside the rule's own. The rule's own win: a statement must not
-// speak for the request.
+// predicateCondition evaluates conditions on a predicate, with its members as variables next to
+// the rule's own. The rule's own variables take precedence: a statement must not replace the
+// request.
 type predicateCondition struct {
 	conditions *condition.Conditions
 	base       Lazy

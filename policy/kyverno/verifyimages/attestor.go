@@ -17,8 +17,8 @@ import (
 const (
 	// maxSets bounds nested attestors.
 	maxSets = 10
-	// publicRekor is what Kyverno fills in for rekor.url: any log that the
-	// trusted root knows, of which the public root has several.
+	// publicRekor is Kyverno's default for rekor.url: any log in the trusted root; the public
+	// root lists several.
 	publicRekor = "https://rekor.sigstore.dev"
 )
 

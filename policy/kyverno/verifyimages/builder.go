@@ -78,7 +78,7 @@ func (b builder) prepare(v verification, path string) (*prepared, error) {
 // noMemory is useCache: false.
 const noMemory = -1
 
-// forgetful says of every authority that its facts are not to be remembered.
+// forgetful marks the verifications of every authority as uncacheable.
 func forgetful(requirements []policy.Requirement) {
 	for _, r := range requirements {
 		for _, m := range r.Members {

@@ -25,7 +25,7 @@ type Options struct {
 	Namespace string
 	// SecretNamespace is where secrets are that a ClusterPolicy names without one.
 	SecretNamespace string
-	// Platforms says which manifests of a multi-platform image must be proved.
+	// Platforms selects the manifests of a multi-platform image that must be verified.
 	Platforms policy.Platforms
 }
 
@@ -37,12 +37,12 @@ type Lazy func() (variable.Context, error)
 type Entry struct {
 	path  string // in the document, for errors
 	short string // in the rule, for verdicts
-	// action is what the entry itself says; empty leaves it to the policy.
+	// action is the entry's own setting; empty means the policy's.
 	action policy.Action
 	// pins is mutateDigest.
 	pins bool
-	// template is the entry without its late parts, which are evaluated on
-	// statements. static is what it means, if it has no variables.
+	// template is the entry without its late parts, which are evaluated on statements. static is
+	// its compiled form, if it has no variables.
 	template *variable.Template
 	static   *prepared
 	builder  builder
@@ -177,14 +177,13 @@ func (e *Entry) prepare(base Lazy) (*prepared, error) {
 	return e.builder.prepare(v, e.path)
 }
 
-// Action returns what the entry itself says that a failure does; empty leaves it to
-// the policy.
+// Action returns the entry's own action for a failure; empty means the policy's.
 func (e *Entry) Action() policy.Action { return e.action }
 
 // Pins reports whether the entry pins images.
 func (e *Entry) Pins() bool { return e.pins }
 
-// Patterns returns what the entry speaks of; false if that depends on a variable.
+// Patterns returns the entry's image patterns; false if they depend on a variable.
 func (e *Entry) Patterns() ([]string, bool) {
 	if e.static == nil {
 		return nil, false
@@ -192,7 +191,7 @@ func (e *Entry) Patterns() ([]string, bool) {
 	return e.static.references, true
 }
 
-// Checks returns what the entry asks of each image that it concerns.
+// Checks returns the entry's checks for each image that it concerns.
 func (e *Entry) Checks(images []policy.Image, action policy.Action, data Lazy) ([]policy.Check, error) {
 	made, err := e.prepare(data)
 	if err != nil {

@@ -36,9 +36,9 @@ func (b builder) keyless(doc keyless, path string) (verify.Authority, error) {
 	return a, errors.Join(errs[:]...)
 }
 
-// matcher compiles a text with wildcards, or an expression, which must match
-// the whole text. One of them is required: an identity of which half is left
-// open is one that anybody can get.
+// matcher compiles a text with wildcards, or an expression, which must match the whole text. One
+// of them is required: an identity with an open issuer or subject is one that any user can
+// obtain.
 func (b builder) matcher(text, expression, path, name string) (verify.Matcher, error) {
 	place := path + "." + name
 	switch {
