@@ -17,14 +17,14 @@ func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, (*rul
 // TargetsOfAll is Targets by every operation.
 func (c *Constraint) TargetsOfAll() []policy.Target { return targetsOf(c.rules, (*rule).all) }
 
-// Kinds is Targets without kinds that a definition may bring for a resource of which one is
-// known.
+// Kinds is TargetsOfAll without kinds that a definition may bring for a resource of which one
+// is known.
 func (c *Constraint) Kinds() []policy.Target {
 	rules := slices.Clone(c.rules)
 	for i, r := range rules {
 		rules[i].kinds = slices.DeleteFunc(slices.Clone(r.kinds), func(k kind) bool { return k.beside })
 	}
-	return targetsOf(rules, (*rule).bringing)
+	return targetsOf(rules, (*rule).all)
 }
 
 func targetsOf(rules []rule, asked func(*rule) ([]string, bool)) []policy.Target {

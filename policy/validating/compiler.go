@@ -129,7 +129,7 @@ func (b *builder) checkFields(r *rule) error {
 	for i := range r.program.validations {
 		programs = append(programs, r.program.validations[i].holds, r.program.validations[i].words)
 	}
-	warnings, err := celpolicy.FieldCheck{Finder: b.schemas, EveryGroup: celpolicy.EveryGroup(b.spec.MatchConstraints)}.Check(r.match.TargetsOfAll(), programs...)
+	warnings, err := celpolicy.FieldCheck{Finder: b.schemas, EveryGroup: celpolicy.EveryGroup(b.spec.MatchConstraints)}.Check(r.match.Kinds(), programs...)
 	b.out.Warnings = append(b.out.Warnings, warnings...)
 	return err
 }

@@ -3,6 +3,8 @@
 package partial
 
 import (
+	"errors"
+
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -16,8 +18,23 @@ type Map interface {
 	Unknown() error
 }
 
-// Unknown returns why a value, or a part of it, is unknown; nil where all of it is known.
-func Unknown(value ref.Val) error {
+// maxParts bounds a walk: an expression can share one part many times, so that a value is
+// exponentially larger than the memory it takes.
+const maxParts = 1 << 20
+
+var errTooLarge = errors.New("a value of more than 1,048,576 parts")
+
+// Unknown returns why a value, or a part of it, is unknown; nil where all of it is known. A
+// value of more than maxParts parts counts as unknown.
+func Unknown(value ref.Val) error { return (&walk{left: maxParts}).value(value) }
+
+type walk struct{ left int }
+
+func (w *walk) value(value ref.Val) error {
+	w.left--
+	if w.left < 0 {
+		return errTooLarge
+	}
 	switch v := value.(type) {
 	case types.String, types.Int, types.Bool, types.Double:
 		return nil
@@ -25,24 +42,24 @@ func Unknown(value ref.Val) error {
 		return v.Unknown()
 	case *types.Optional:
 		if v.HasValue() {
-			return Unknown(v.GetValue())
+			return w.value(v.GetValue())
 		}
 	case traits.Lister:
-		return ofList(v)
+		return w.list(v)
 	case traits.Mapper:
-		return ofMap(v)
+		return w.members(v)
 	}
 	return nil
 }
 
-func ofList(list traits.Lister) error {
+func (w *walk) list(list traits.Lister) error {
 	items, native := list.Value().([]any)
 	if !native {
-		return ofItems(list)
+		return w.items(list)
 	}
 	for _, item := range items { // decoded JSON is known
 		if value, ok := item.(ref.Val); ok {
-			if err := Unknown(value); err != nil {
+			if err := w.value(value); err != nil {
 				return err
 			}
 		}
@@ -50,22 +67,22 @@ func ofList(list traits.Lister) error {
 	return nil
 }
 
-func ofItems(list traits.Lister) error {
+func (w *walk) items(list traits.Lister) error {
 	for it := list.Iterator(); it.HasNext() == types.True; {
-		if err := Unknown(it.Next()); err != nil {
+		if err := w.value(it.Next()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func ofMap(of traits.Mapper) error {
+func (w *walk) members(of traits.Mapper) error {
 	if _, native := of.Value().(map[string]any); native {
 		return nil
 	}
 	for it := of.Iterator(); it.HasNext() == types.True; {
 		if value, found := of.Find(it.Next()); found {
-			if err := Unknown(value); err != nil {
+			if err := w.value(value); err != nil {
 				return err
 			}
 		}

@@ -92,20 +92,15 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 			return value
 		}
 	}
-	for _, value := range arguments {
-		if c.partial {
-			break
-		}
-		if err := partial.Unknown(value); err != nil {
-			return types.WrapErr(err)
-		}
-	}
 	if c.trait != 0 && !arguments[0].Type().HasTrait(c.trait) {
 		return types.NewErrWithNodeID(c.ID(), "no such overload: %s", c.InterpretableCall.Function())
 	}
 	cost, err := c.price(arguments)
 	if err == nil {
 		err = c.charge(vars, cost)
+	}
+	for i := 0; err == nil && !c.partial && i < len(arguments); i++ {
+		err = partial.Unknown(arguments[i]) // after the charge, which covers this walk
 	}
 	if err != nil {
 		return types.WrapErr(err)
@@ -143,6 +138,8 @@ func (l *List) implement(c *pricedCall) (bool, error) {
 	case operators.In:
 		c.partial, c.run = true, func(v ...ref.Val) ref.Val { return partial.Contains(v[1], v[0]) }
 		return true, nil
+	case operators.Add, "join":
+		c.partial = true // a list keeps its parts as they are, and only texts are joined
 	case overloads.Matches, findName, findAllName:
 		compiled, err := constantPattern(c.arguments)
 		if err != nil {
